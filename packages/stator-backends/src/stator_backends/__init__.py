@@ -1,0 +1,1 @@
+"""The backend protocol, its registry and the backends."""

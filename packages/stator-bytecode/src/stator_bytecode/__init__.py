@@ -1,0 +1,1 @@
+"""CPython bytecode as a neutral instruction stream, an abstract interpreter over it, and continuations."""

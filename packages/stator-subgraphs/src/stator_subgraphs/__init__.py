@@ -1,0 +1,1 @@
+"""Output graphs, subgraph tracers and higher-order operators."""
