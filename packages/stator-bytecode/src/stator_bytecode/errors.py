@@ -1,0 +1,73 @@
+"""The errors of every layer, data first.
+
+`Unsupported` is a fine program that cannot be captured (it becomes a graph break); `InvalidUse` a mistake of the caller;
+`InternalError` a fault of ours. Layers that call foreign code add their own under `StatorError`.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+
+@attrs.frozen
+class SourceSpan:
+    """A place in the user's program: file name, function name, first line (1-based), and line end and columns if known."""
+
+    filename: str
+    function: str
+    line: int | None
+    end_line: int | None = None
+    column: int | None = None
+    end_column: int | None = None
+
+    def __str__(self) -> str:
+        return f'File "{self.filename}", line {self.line}, in {self.function}'
+
+
+NOWHERE = SourceSpan("<unknown>", "<unknown>", None)
+
+
+class StatorError(Exception):
+    """The base of every error that stator raises on its own account."""
+
+
+@attrs.define(eq=False)
+class Unsupported(StatorError):
+    """A program that is fine, but has an operation that cannot be captured.
+
+    `reason` is a slug of docs/reference/unsupported; `detail` says what was met; `hint` what to try.
+    """
+
+    reason: str
+    detail: str = ""
+    hint: str = ""
+    where: SourceSpan = NOWHERE
+
+    def __str__(self) -> str:
+        lines = [f"cannot capture: {self.detail or self.reason}", f"  at {self.where}", f"  reason: {self.reason}"]
+        return "\n".join([*lines, f"  try: {self.hint}"] if self.hint else lines)
+
+
+@attrs.define(eq=False)
+class InvalidUse(StatorError):
+    """A mistake of the caller: what was wrong, and what is accepted."""
+
+    problem: str
+    hint: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.problem}\n  try: {self.hint}" if self.hint else self.problem
+
+
+@attrs.define(eq=False)
+class InternalError(StatorError):
+    """A fault of stator itself. `where` is the user's line that was being interpreted."""
+
+    problem: str
+    where: SourceSpan = NOWHERE
+
+    def __str__(self) -> str:
+        return (
+            f"stator met a fault of its own: {self.problem}\n  at {self.where}\n"
+            "  this is our bug: please report it with the function and its inputs"
+        )
