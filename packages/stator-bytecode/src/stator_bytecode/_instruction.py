@@ -1,0 +1,56 @@
+"""The neutral instruction: what every layer above the codec knows of CPython bytecode.
+
+`Code` is one decoded code object, `Instruction` one neutral operation, `Handler` where an exception raised by it goes.
+The vocabulary of `Instruction.op` and the meaning of its `arg` are in docs/explanation/architecture.md, section 1; start
+with `decode` in `_decode.py`.
+
+    x = a + 1     =>     LOAD_FAST 0, LOAD_CONST 1, BINARY_OP "+", STORE_FAST 1
+"""
+
+from __future__ import annotations
+
+from types import CodeType
+from typing import Any, TypeAlias
+
+import attrs
+
+Positions: TypeAlias = tuple[int | None, int | None, int | None, int | None]
+"""Line, end line, column, end column."""
+
+
+@attrs.frozen(eq=False)
+class Handler:
+    """Where an exception goes: the stack is cut to `depth`, then the raising instruction (if `lasti`) and the exception
+    are pushed, and execution goes on at the neutral index `target`."""
+
+    target: int
+    depth: int
+    lasti: bool
+
+
+@attrs.frozen(eq=False)
+class Instruction:
+    """One neutral operation. `arg` is resolved; `target` and `handler.target` are neutral indices."""
+
+    op: str
+    arg: Any
+    index: int
+    target: int
+    handler: Handler | None
+    positions: Positions
+    raw: tuple[int, int]
+    """[start, stop) in `disassemble(code)`. Ranges go up, and leave gaps where raw instructions vanish (`RESUME`); the
+    two halves of a superinstruction have the same range."""
+
+
+@attrs.frozen(eq=False)
+class Code:
+    """One decoded code object. There is one per real code object while anything holds it."""
+
+    raw: CodeType
+    instructions: tuple[Instruction, ...]
+    slots: tuple[str, ...]
+    """Unified local names: variables, then cells that are not variables too, then free variables."""
+    n_free: int
+    null_first: bool
+    """Call layout: `[NULL|method, fn|self, args]` when true, else `[fn, NULL|self, args]`."""
