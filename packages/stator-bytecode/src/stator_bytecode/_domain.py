@@ -203,7 +203,7 @@ class Domain(Protocol):
 
     # with statements
     def enter_context(self, manager: V) -> Result:
-        """`(exit function, receiver or NULL, the Result of calling __enter__)`: the Machine pushes and completes."""
+        """`(exit, entered)`: the bound `__exit__`, and the Result of calling `__enter__`. May be Pending."""
 
     # match statements
     def match_class(self, subject: V, cls: V, count: int, names: V) -> Result: ...
