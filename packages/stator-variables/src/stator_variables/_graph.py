@@ -1,0 +1,75 @@
+"""What the symbolic domain needs from the graph layer: the one border upwards, as Protocols.
+
+`stator_subgraphs` implements them; a fork may hand in its own. Nodes are fx Nodes to the implementation and opaque here:
+trackers carry them, never look into them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import attrs
+import torch
+from stator_bytecode.errors import SourceSpan
+from stator_guards import Source
+
+Node = Any
+
+
+@attrs.frozen
+class Dim:
+    """How one dimension of an input is treated: "static", "dynamic" (backed symbol), "unbacked"; `low`/`high` bounds if marked."""
+
+    kind: str = "static"
+    low: int | None = None
+    high: int | None = None
+    strict: bool = False  # mark_dynamic: specialising it is an error
+
+
+@attrs.frozen
+class Place:
+    """Where the program is, for node metadata: user frames outermost first, and the module calls around them."""
+
+    frames: tuple[SourceSpan, ...]
+    modules: tuple[tuple[str, str, type], ...]  # (unique key, qualified path such as "layers.0.fc", class)
+
+
+class Places(Protocol):
+    """Told by the domain on demand, so that building a stack trace costs nothing where nobody asks."""
+
+    def current(self) -> Place: ...
+
+
+@attrs.frozen(eq=False)
+class Traced:
+    """A node and what it evaluates to under fake tensors: FakeTensor, SymInt/SymFloat/SymBool, constant, or a tuple/list of these."""
+
+    node: Node
+    example: Any
+
+
+class GraphRecorder(Protocol):
+    """One graph under construction. Everything is undone by `rollback(mark())`."""
+
+    fake_mode: Any
+    shape_env: Any
+
+    def tensor_input(self, source: Source, tensor: torch.Tensor, dims: Sequence[Dim], hint: str) -> Traced:
+        """A placeholder for a real tensor; free symbols of its example are bound by placeholders before it. Once per tensor."""
+
+    def number_input(self, source: Source, value: int | float, hint: str) -> Traced:
+        """A symbolic int or float input."""
+
+    def call(self, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Traced:
+        """Record `target(*args, **kwargs)`. `target` is a callable, or a str for a tensor method. Arguments are nested
+        tuples, lists, dicts, slices of `Traced` and constants. Raises what the operator raises on fake tensors."""
+
+    def attribute(self, owner: Traced, name: str) -> Traced:
+        """Record `getattr(owner, name)`."""
+
+    def install(self, hint: str, module: Any) -> Traced:
+        """A get_attr node for a (Graph)Module or constant tensor held by the graph."""
+
+    def mark(self) -> Any: ...
+    def rollback(self, mark: Any) -> None: ...
