@@ -1,0 +1,163 @@
+"""Every check this repository runs, here and in CI: ``nox --list``; plain ``nox`` runs all tests of the project.
+
+Each session's environment is fresh and holds *built wheels* of our packages, never an editable tree. The one thing that
+sessions share is torch with numpy: hundreds of megabytes, installed once under ``.nox/shared`` and put on the path of
+the environments whose packages ask for it. Sessions run on the interpreter that runs nox; packages that do not need
+torch are tested on every other supported CPython of this machine as well.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import sys
+
+import nox
+from packaging.requirements import Requirement
+
+ROOT = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT / "tools"))
+import interpreters  # noqa: E402
+
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "virtualenv"  # pip takes the wheel of torch this machine is set up for; uv does not
+nox.options.sessions = ["layers", "lint", "docs", "tests", "integration"]
+
+PACKAGES = {p.parent.name: nox.project.load_toml(p) for p in sorted(ROOT.glob("packages/*/pyproject.toml"))}
+SOURCES = [str(ROOT / "packages" / name / "src") for name in PACKAGES]
+TORCH = ("torch==2.13.0", "numpy>=1.26")  # exactly this release: the private interfaces we use move with each minor
+MODELS = ("transformers>=5,<6",)
+RUNNER = ("pytest>=8", "pytest-timeout>=2.3", "pytest-xdist>=3.6", "hypothesis>=6.100")
+LINTERS = ("ruff>=0.9", "mypy>=1.14", "nox>=2025.2.9", "packaging>=24", "sympy>=1.13", "attrs>=23.2")
+# One thread for each of two workers: torch's own pool beside pytest-xdist runs three times slower.
+QUIET = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+@nox.session(tags=["lint"])
+def layers(session: nox.Session) -> None:
+    """Packages import downward only, declare what they import, and keep to public names."""
+    session.install("import-linter>=2.1", "packaging>=24", "attrs>=23.2", *RUNNER)
+    session.run("lint-imports", "--no-cache", env={"PYTHONPATH": os.pathsep.join(SOURCES)})
+    session.run("python", "tools/check_layers.py")
+    run_tests(session, "tools/tests", *session.posargs)
+
+
+@nox.session(tags=["lint"])
+def lint(session: nox.Session) -> None:
+    """Style, formatting and strict types, over everything."""
+    share_torch(session)
+    session.install(*LINTERS, *RUNNER)
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("mypy", "noxfile.py", "tools", *SOURCES)
+
+
+@nox.session(tags=["test"])
+@nox.parametrize("package", [nox.param(name, id=name) for name in PACKAGES])
+def tests(session: nox.Session, package: str) -> None:
+    """Test one package with the wheels of what it declares, and nothing else of ours."""
+    wheels = build(session, needed_by(package))
+    if needs_torch(package):
+        share_torch(session)
+    session.install(*wheels, *wanted_by_tests(package), *RUNNER)
+    with session.chdir(ROOT / "packages" / package):
+        run_tests(session, "tests", *session.posargs)
+        if not needs_torch(package):
+            test_elsewhere(session, wheels, wanted_by_tests(package))
+
+
+@nox.session(tags=["test"])
+def integration(session: nox.Session) -> None:
+    """The whole stack on real models, and the outside plugin."""
+    install_everything(session)
+    session.install("--no-deps", *build_folders(session, ROOT / "integration_tests" / "plugin"))
+    run_tests(session, "integration_tests", "--timeout=600", *session.posargs)
+
+
+@nox.session(tags=["test"])
+def docs(session: nox.Session) -> None:
+    """Links, the examples of every README, the tiny machine, and generated pages being up to date."""
+    install_everything(session)
+    run_tests(session, "docs", *session.posargs)
+
+
+@nox.session(default=False)
+def demo(session: nox.Session) -> None:
+    """Compile a 12-layer transformer and show what happened."""
+    install_everything(session)
+    session.run("python", "tools/demo.py", *session.posargs, env={"HF_HUB_OFFLINE": "1"})
+
+
+@nox.session(default=False)
+def bench(session: nox.Session) -> None:
+    """Ratios to torch.compile and to plain Python, one interleaved run; rewrites docs/reference/benchmarks.md."""
+    install_everything(session)
+    session.run("python", "-m", "integration_tests.benchmarks", *session.posargs, env=QUIET)
+
+
+def needed_by(package: str) -> list[str]:
+    """``package`` and every sibling it declares, directly or through another."""
+    siblings = {Requirement(r).name for r in PACKAGES[package]["project"]["dependencies"]} & set(PACKAGES)
+    return sorted({package}.union(*map(needed_by, siblings)))
+
+
+def needs_torch(package: str) -> bool:
+    declared = [r for name in needed_by(package) for r in PACKAGES[name]["project"]["dependencies"]]
+    return any(Requirement(r).name == "torch" for r in [*declared, *wanted_by_tests(package)])
+
+
+def wanted_by_tests(package: str) -> list[str]:
+    return list(nox.project.dependency_groups(PACKAGES[package], "test"))
+
+
+def build(session: nox.Session, names: list[str]) -> list[str]:
+    """Wheels of these packages and of no others."""
+    return build_folders(session, *(ROOT / "packages" / name for name in names))
+
+
+def build_folders(session: nox.Session, *folders: pathlib.Path) -> list[str]:
+    session.install("hatchling", silent=True)
+    out = pathlib.Path(session.create_tmp()) / "wheels"
+    shutil.rmtree(out, ignore_errors=True)
+    command = ("python", "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(out))
+    session.run_install(*command, *map(str, folders))
+    return sorted(map(str, out.glob("*.whl")))
+
+
+def share_torch(session: nox.Session) -> None:
+    """Put the one torch of ``.nox/shared`` on the path of this session's environment."""
+    tag = sys.implementation.cache_tag
+    shared = ROOT / ".nox" / "shared" / f"{tag}-{'-'.join(TORCH)}"
+    if not (shared / "complete").exists():
+        session.run_install("python", "-m", "pip", "install", "-q", "--target", str(shared), "--upgrade", *TORCH)
+        (shared / "complete").touch()
+    script = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    site = session.run_install("python", "-c", script, silent=True)
+    (pathlib.Path(str(site).strip()) / "shared_torch.pth").write_text(f"{shared}\n")
+
+
+def install_everything(session: nox.Session) -> None:
+    share_torch(session)
+    session.install(*build(session, list(PACKAGES)), *MODELS, *RUNNER)
+
+
+def run_tests(session: nox.Session, *arguments: str) -> None:
+    session.run("python", "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), *arguments, env=QUIET)
+
+
+def test_elsewhere(session: nox.Session, wheels: list[str], wanted: list[str]) -> None:
+    """The same tests on each other supported CPython; one that is missing is said, not passed over."""
+    for version in interpreters.SUPPORTED:
+        python = interpreters.find(version)
+        if version == interpreters.CURRENT:
+            continue
+        if python is None:
+            session.warn(f"NOT TESTED on CPython {version}: no such interpreter on this machine")
+            continue
+        place = pathlib.Path(session.create_tmp()) / version
+        session.run_install(python, "-m", "venv", "--clear", str(place), external=True)
+        inside = str(place / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python"))
+        session.run_install(inside, "-m", "pip", "install", "-q", *wheels, *wanted, *RUNNER, external=True)
+        config = str(ROOT / "pyproject.toml")
+        session.run(inside, "-m", "pytest", "-c", config, "tests", *session.posargs, external=True, env=QUIET)
