@@ -1,7 +1,7 @@
 """Code objects to the neutral instruction stream.
 
-One pass over the raw instructions applies the dialect's rules; a second resolves jump targets and handlers, which are then
-neutral indices. A code object is decoded once while its `Code` is in use, or was among the last few thousand decoded.
+One pass over the raw instructions applies the dialect's rules; a second resolves jump targets and handlers, which are
+then neutral indices. A code object is decoded once while its `Code` is in use, or was among the last few thousand.
 
     KW_NAMES 2, PRECALL 3, CALL 3      =>  CALL (3, ("key",))            CPython 3.11
     LOAD_CONST ("key",), CALL_KW 3     =>  CALL (3, ("key",))            CPython 3.13
@@ -65,7 +65,7 @@ _Draft = tuple[str, Any, int, int, int]
 
 
 def _apply_rules(raws: list[Raw], scope: Scope) -> tuple[list[_Draft], list[int]]:
-    """Neutral instructions still without targets, and for each raw one the neutral index it starts at (-1: in the middle)."""
+    """Neutral instructions without targets, and the neutral index that each raw one starts at (-1: in the middle)."""
     drafts: list[_Draft] = []
     starts: list[int] = []
     rules = OPCODES.rules
@@ -93,15 +93,16 @@ def _apply_rules(raws: list[Raw], scope: Scope) -> tuple[list[_Draft], list[int]
 def _resolve(drafts: list[_Draft], raws: list[Raw], starts: list[int]) -> tuple[Instruction, ...]:
     for index, raw in enumerate(raws):
         raw.index = index
-    handlers: dict[RawHandler | None, Handler | None] = {None: None}
+    handlers: dict[RawHandler, Handler] = {}
     instructions = []
     for index, (op, arg, lead, start, stop) in enumerate(drafts):
         raw = raws[lead]
-        handler = raw.handler
-        if handler not in handlers:
-            handlers[handler] = _neutral_handler(handler, starts)
+        raw_handler = raw.handler
+        handler = None if raw_handler is None else handlers.get(raw_handler)
+        if raw_handler is not None and handler is None:
+            handler = handlers[raw_handler] = _neutral_handler(raw_handler, starts)
         target = -1 if raw.target is None else _neutral_index(raw.target, starts)
-        instructions.append(Instruction(op, arg, index, target, handlers[handler], raw.positions, (start, stop)))
+        instructions.append(Instruction(op, arg, index, target, handler, raw.positions, (start, stop)))
     return tuple(instructions)
 
 

@@ -1,10 +1,10 @@
 """What tells one CPython's bytecode from another's, as data.
 
-A `Dialect` knows opcodes by name only, so the tables of every version (`_tables_311.py` and so on) can be read and tested
-under any Python; `_tables.py` picks the one of the running interpreter, the only place that asks for the version.
-A raw opcode has one of two kinds of rule:
+A `Dialect` knows opcodes by name only, so the tables of every version (`_tables_311.py` and so on) can be read and
+tested under any Python; `_tables.py` picks the one of the running interpreter, the only place that asks for the
+version. A raw opcode has one of two kinds of rule:
 
-- a tuple of `Emit`s: the neutral instructions it stands for, each with a resolver of its argument (no `Emit`: it vanishes);
+- a tuple of `Emit`s: the neutral instructions it stands for, each with a resolver of its argument (none: it vanishes);
 - a `Fuse`: a function that reads the raw instructions after it too, where several are one neutral instruction.
 """
 
@@ -28,15 +28,9 @@ class Scope:
     """Slots whose native content is always a cell once the prologue has run."""
 
 
-class Fused(NamedTuple):
-    """Raw instructions up to `stop` are one neutral instruction, or none at all if `op` is None."""
-
-    stop: int
-    lead: int
-    """Index of the raw instruction that gives position, target and handler."""
-    op: str | None = None
-    arg: Any = None
-
+Fused: TypeAlias = tuple[int, int, str | None, Any]
+"""`(stop, lead, op, arg)`: the raw instructions up to `stop` are this one neutral instruction, or none if `op` is None.
+The raw instruction at `lead` gives position, target and handler. A plain tuple, since decoding makes many."""
 
 Resolve: TypeAlias = Callable[[Scope, int], Any]
 """The neutral argument, from the raw one."""
@@ -64,10 +58,10 @@ class Dialect:
     merges_locations: bool
     """Whether equal neighbouring positions share an entry of the location table."""
     sent_value_on_entry: bool
-    """Whether the compiler starts a generator's stack with the value sent, instead of counting it for RETURN_GENERATOR."""
+    """Whether a generator's stack size starts with the value sent, instead of RETURN_GENERATOR counting it."""
     null_first: bool
     rules: Mapping[str, Rule]
     parts: frozenset[str]
     """Raw opcodes that are met only inside a `Fuse`, or that disassembly consumes."""
     refused: Mapping[str, str]
-    """Raw opcodes that no function's code holds, with the reason; those that are neutral operations too are in REFUSED."""
+    """Raw opcodes that no function's code holds, with the reason; REFUSED adds the neutral operations."""

@@ -1,8 +1,8 @@
 """The neutral instruction: what every layer above the codec knows of CPython bytecode.
 
 `Code` is one decoded code object, `Instruction` one neutral operation, `Handler` where an exception raised by it goes.
-The vocabulary of `Instruction.op` and the meaning of its `arg` are in docs/explanation/architecture.md, section 1; start
-with `decode` in `_decode.py`.
+The vocabulary of `Instruction.op` and the meaning of its `arg` are in docs/explanation/architecture.md, section 1;
+start with `decode` in `_decode.py`.
 
     x = a + 1     =>     LOAD_FAST 0, LOAD_CONST 1, BINARY_OP "+", STORE_FAST 1
 """

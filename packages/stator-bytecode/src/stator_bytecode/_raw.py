@@ -1,13 +1,13 @@
 """Code objects to lists of raw instructions and back, without loss.
 
-`assemble(disassemble(code), code)` is byte for byte the same code object: instructions, location table and exception table.
+`assemble(disassemble(code), code)` is byte for byte the same code object: instructions, locations and exception table.
 In between, instructions may be added, removed, copied and re-targeted; sizes, offsets, jump directions, EXTENDED_ARGs,
 ranges of handlers and the stack size follow by themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dis import EXTENDED_ARG
 from types import CodeType
 from typing import Any
@@ -76,8 +76,8 @@ def _starting_at(at: list[Raw | None], unit: int) -> Raw:
 def assemble(raws: Sequence[Raw], like: CodeType, **replacements: Any) -> CodeType:
     """A code object like `like` with these instructions; `replacements` go to `code.replace`.
 
-    Every target must be in `raws`, which must hold each instruction once. Jumps that exist in both directions are turned
-    round as needed. The stack size is computed unless `co_stacksize` is among the replacements.
+    Every target must be in `raws`, which must hold each instruction once. Jumps that exist in both directions are
+    turned round as needed. The stack size is computed unless `co_stacksize` is among the replacements.
     """
     for index, raw in enumerate(raws):
         raw.index = index
@@ -85,7 +85,7 @@ def assemble(raws: Sequence[Raw], like: CodeType, **replacements: Any) -> CodeTy
     extended, starts, args = _lay_out(raws, opcodes)
     flags = replacements.get("co_flags", like.co_flags)
     first_line = replacements.get("co_firstlineno", like.co_firstlineno)
-    computed = {
+    computed: dict[str, Any] = {
         "co_code": _units(opcodes, extended, args),
         "co_linetable": _locations(raws, starts, first_line),
         "co_exceptiontable": _handlers(raws, starts),
@@ -170,21 +170,21 @@ def _locations(raws: Sequence[Raw], starts: list[int], first_line: int) -> bytes
 
 def _handlers(raws: Sequence[Raw], starts: list[int]) -> bytes:
     table = bytearray()
-    current: RawHandler | None = None
-    since = 0
-    for raw in raws:
-        handler = raw.handler
-        if handler is current or (handler is not None and handler.is_same(current)):
-            continue
-        _close_range(table, current, raws, starts, since, raw.index)
-        current, since = handler, raw.index
-    _close_range(table, current, raws, starts, since, len(raws))
+    for handler, since, stop in _handled_ranges(raws):
+        target = starts[_place(handler.target, raws)]
+        write_entry(table, (starts[since], starts[stop], target, handler.depth, handler.lasti))
     return bytes(table)
 
 
-def _close_range(
-    table: bytearray, handler: RawHandler | None, raws: Sequence[Raw], starts: list[int], since: int, to: int
-) -> None:
-    if handler is not None:
-        target = starts[_place(handler.target, raws)]
-        write_entry(table, (starts[since], starts[to], target, handler.depth, handler.lasti))
+def _handled_ranges(raws: Sequence[Raw]) -> Iterator[tuple[RawHandler, int, int]]:
+    current: RawHandler | None = None
+    since = 0
+    for index, raw in enumerate(raws):
+        handler = raw.handler
+        if handler is current or (handler is not None and handler.is_same(current)):
+            continue
+        if current is not None:
+            yield current, since, index
+        current, since = handler, index
+    if current is not None:
+        yield current, since, len(raws)

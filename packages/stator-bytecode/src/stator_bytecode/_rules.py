@@ -79,7 +79,7 @@ def loop_end(*after: str) -> Callable[[Sequence[Raw], int, Scope], Fused]:
 
     def fuse(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:
         followed_by(raws, index, *after)
-        return Fused(index + 1 + len(after), index)
+        return (index + 1 + len(after), index, None, None)
 
     return fuse
 

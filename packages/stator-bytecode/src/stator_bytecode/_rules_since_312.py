@@ -39,20 +39,20 @@ _WITH_TWO_OPERANDS: tuple[Intrinsic, ...] = (
 def _intrinsic_1(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:
     op, arg = _WITH_ONE_OPERAND[raws[index].arg]
     if op != "IMPORT_STAR":
-        return Fused(index + 1, index, op, arg)
+        return index + 1, index, op, arg
     # Neutral IMPORT_STAR leaves nothing; this one leaves a None for the POP_TOP after it.
     followed_by(raws, index, "POP_TOP")
-    return Fused(index + 2, index, op)
+    return index + 2, index, op, None
 
 
 def _intrinsic_2(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:
     op, arg = _WITH_TWO_OPERANDS[raws[index].arg]
-    return Fused(index + 1, index, op, arg)
+    return index + 1, index, op, arg
 
 
 def _attribute(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:
     arg = raws[index].arg
-    return Fused(index + 1, index, "LOAD_METHOD" if arg & 1 else "LOAD_ATTR", scope.names[arg >> 1])
+    return index + 1, index, "LOAD_METHOD" if arg & 1 else "LOAD_ATTR", scope.names[arg >> 1]
 
 
 def _super_attribute(scope: Scope, arg: int) -> tuple[str, bool, bool]:

@@ -6,7 +6,7 @@ import dis
 from collections.abc import Sequence
 from functools import lru_cache
 
-from stator_bytecode._raw_instruction import Raw
+from stator_bytecode._raw_instruction import Raw, RawHandler
 from stator_bytecode._tables import OPCODES
 
 GENERATOR_FLAGS = 0x20 | 0x80 | 0x200
@@ -30,18 +30,20 @@ def stack_size(raws: Sequence[Raw], flags: int) -> int:
     return deepest
 
 
-def _follow(raws: Sequence[Raw], index: int, depth: int, reached: list[int], paths: list[tuple[int, int]]) -> int:
+def _follow(raws: Sequence[Raw], start: int, depth: int, reached: list[int], paths: list[tuple[int, int]]) -> int:
     """Goes down one path until it ends or has been followed, adds the paths that leave it; the deepest it got."""
     deepest = depth
-    handler = None
+    handler: RawHandler | None = None
     no_fall_through = OPCODES.no_fall_through
-    for index in range(index, len(raws)):
+    for index in range(start, len(raws)):
         if reached[index] >= depth:
             break
         reached[index] = depth
         raw = raws[index]
-        if raw.handler is not handler and (handler := raw.handler) is not None:
-            paths.append((handler.target.index, handler.depth + 1 + handler.lasti))
+        if raw.handler is not handler:
+            handler = raw.handler
+            if handler is not None:
+                paths.append((handler.target.index, handler.depth + 1 + handler.lasti))
         if raw.target is not None:
             paths.append((raw.target.index, depth + raw_effect(raw.opcode, 0, True)))
         depth += raw_effect(raw.opcode, raw.arg, False)

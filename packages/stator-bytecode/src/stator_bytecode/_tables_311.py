@@ -24,12 +24,12 @@ from stator_bytecode._rules import (
 
 def _call(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:
     followed_by(raws, index, "CALL")
-    return Fused(index + 2, index + 1, "CALL", (raws[index + 1].arg, ()))
+    return index + 2, index + 1, "CALL", (raws[index + 1].arg, ())
 
 
 def _call_with_names(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:
     followed_by(raws, index, "PRECALL", "CALL")
-    return Fused(index + 3, index + 2, "CALL", (raws[index + 2].arg, scope.consts[raws[index].arg]))
+    return index + 3, index + 2, "CALL", (raws[index + 2].arg, scope.consts[raws[index].arg])
 
 
 _RULES: dict[str, Rule] = {

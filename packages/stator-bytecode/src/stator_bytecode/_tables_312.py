@@ -12,7 +12,7 @@ from stator_bytecode._rules_since_312 import SINCE_312
 
 def _call_with_names(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:
     followed_by(raws, index, "CALL")
-    return Fused(index + 2, index + 1, "CALL", (raws[index + 1].arg, scope.consts[raws[index].arg]))
+    return index + 2, index + 1, "CALL", (raws[index + 1].arg, scope.consts[raws[index].arg])
 
 
 _RULES: dict[str, Rule] = {

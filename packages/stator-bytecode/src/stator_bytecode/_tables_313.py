@@ -26,13 +26,13 @@ def _constant_or_call_with_names(raws: Sequence[Raw], index: int, scope: Scope) 
     value = scope.consts[raws[index].arg]
     following = raws[index + 1] if index + 1 < len(raws) else None
     if following is None or following.name != "CALL_KW":
-        return Fused(index + 1, index, "LOAD_CONST", value)
-    return Fused(index + 2, index + 1, "CALL", (following.arg, value))
+        return index + 1, index, "LOAD_CONST", value
+    return index + 2, index + 1, "CALL", (following.arg, value)
 
 
 def _local_or_closure(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:
     slot = raws[index].arg
-    return Fused(index + 1, index, "LOAD_CLOSURE" if slot in scope.cell_slots else "LOAD_FAST", slot)
+    return index + 1, index, "LOAD_CLOSURE" if slot in scope.cell_slots else "LOAD_FAST", slot
 
 
 _RULES: dict[str, Rule] = {
