@@ -1,0 +1,120 @@
+"""Which inputs share memory: an assumption that compiled graphs make without checking it.
+
+A graph that writes to an input is compiled for the memory layout of the example inputs: what overlaps, and at which
+offset of which base. torch records such an assumption for symbolic sizes only; with static ones a later call with other
+overlaps gives a wrong answer. Here it becomes a guard whatever the sizes: `AliasLayout`, the outcome of one function,
+`layout_of`, at compile time, which must be the same at run time.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import attrs
+import torch
+from torch import Tensor
+from torch._C._dynamo.guards import compute_overlapping_tensors
+from torch._guards import DuplicateInputs, GuardEnvExpr, Source, StorageOverlap
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+from .errors import BackendFailed
+
+Layout: TypeAlias = tuple[tuple[Any, ...], ...]
+
+
+class InputGuard(Protocol):
+    """A condition over the flat inputs of the graph that has to hold at each call."""
+
+    def holds(self, inputs: Sequence[Any]) -> bool: ...
+
+
+@attrs.frozen
+class SameInput:
+    """Two positions were given one tensor."""
+
+    first: int
+    second: int
+
+    def holds(self, inputs: Sequence[Any]) -> bool:
+        return inputs[self.first] is inputs[self.second]
+
+
+@attrs.frozen
+class Overlap:
+    """Among these inputs, which share one storage, exactly those at `overlapping` overlap another one."""
+
+    overlapping: frozenset[int]
+    separate: frozenset[int]
+
+    def holds(self, inputs: Sequence[Any]) -> bool:
+        members = sorted(self.overlapping | self.separate)
+        return overlapping(inputs, members) == self.overlapping
+
+
+@attrs.frozen
+class AliasLayout:
+    """The tensors that share memory do so as they did when the graph was compiled."""
+
+    layout: Layout
+
+    def holds(self, inputs: Sequence[Any]) -> bool:
+        return layout_of(inputs) == self.layout
+
+
+def overlapping(inputs: Sequence[Any], members: Sequence[int]) -> frozenset[int]:
+    found = compute_overlapping_tensors([inputs[position] for position in members], symbolic=False)
+    return frozenset(members[index] for index in found)
+
+
+def layout_of(inputs: Sequence[Any]) -> Layout:
+    """One item per storage that several inputs share; empty, after one quick pass, where nothing is shared."""
+    sharing: defaultdict[int, list[int]] = defaultdict(list)
+    for position, value in enumerate(inputs):
+        if isinstance(value, Tensor) and _has_storage(value):
+            sharing[value.untyped_storage()._cdata].append(position)
+    return tuple(_group(inputs, members) for members in sharing.values() if len(members) > 1)
+
+
+def _group(inputs: Sequence[Any], members: list[int]) -> tuple[Any, ...]:
+    nbytes = inputs[members[0]].untyped_storage().nbytes()
+    places = tuple(
+        (position, inputs[position].storage_offset(), *_base(inputs, position, members)) for position in members
+    )
+    return nbytes, overlapping(inputs, members), places
+
+
+def _base(inputs: Sequence[Any], position: int, members: list[int]) -> tuple[Any, ...]:
+    """The tensor this one is a view of, told apart by who else is a view of it; compiled code works on the base."""
+    base = inputs[position]._base
+    if base is None:
+        return (None,)
+    relatives = tuple(other for other in members if inputs[other] is base or inputs[other]._base is base)
+    return relatives, tuple(base.shape), base.stride(), base.storage_offset()
+
+
+def _has_storage(value: Tensor) -> bool:
+    if value.layout is not torch.strided or is_traceable_wrapper_subclass(value):
+        return False  # sparse and wrapper tensors: their parts are compared by whoever unwraps them
+    return not torch._C._functorch.is_functorch_wrapped_tensor(value)
+
+
+def writes_to_inputs(examples: Iterable[Any]) -> bool:
+    """Whether the trace wrote to one of its placeholders: a fresh fake tensor has version 0, each write adds one."""
+    return any(_was_written(value) for value in examples if isinstance(value, FakeTensor))
+
+
+def _was_written(value: FakeTensor) -> bool:
+    return value.is_inference() or value._version > 0  # an inference tensor keeps no count: it may have been
+
+
+def from_torch(name: str, guard: GuardEnvExpr, positions: dict[Source, int]) -> InputGuard:
+    """A guard of AOTAutograd, which speaks of sources, as one that speaks of positions."""
+    match guard:
+        case DuplicateInputs(input_source_a=first, input_source_b=second):
+            return SameInput(positions[first], positions[second])
+        case StorageOverlap(overlapping_sources=meeting, non_overlapping_sources=apart):
+            return Overlap(frozenset(map(positions.__getitem__, meeting)), frozenset(map(positions.__getitem__, apart)))
+    raise BackendFailed(name, f"added a guard of unknown kind {guard!r}")

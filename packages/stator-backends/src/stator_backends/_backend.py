@@ -1,0 +1,110 @@
+"""What a backend is: a callable from a graph and example inputs to a callable.
+
+That is the whole contract, as everywhere in the ecosystem, so a plain function is a backend. One that wants to say more
+about itself carries a `BackendSpec` in its attribute `spec`; start with `spec_of`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import attrs
+import torch
+from torch import Tensor
+
+from .errors import InvalidOption
+
+Example: TypeAlias = Tensor | int | float | bool | torch.SymInt | torch.SymFloat | torch.SymBool
+Compiled: TypeAlias = Callable[..., Sequence[Any]]
+
+
+class Backend(Protocol):
+    """Called once per graph. It owns the graph it is given; what it returns takes the placeholders positionally."""
+
+    def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any], /) -> Compiled: ...
+
+
+@attrs.frozen
+class BackendSpec:
+    """What a backend can do. The defaults are what a plain function is taken for."""
+
+    name: str
+    fake_inputs: bool = False  # wants example inputs without memory behind them
+    symbolic_shapes: bool = True  # accepts SymInt placeholders
+    training: bool = True  # what it returns may be differentiated
+    boxed: bool = False  # what it returns takes one list, and empties it to free inputs early
+    concurrent: bool = False  # may compile in several threads at once
+    assumes_aliasing: bool = True  # relies on inputs sharing memory as the example inputs do, when one is written to
+
+
+@runtime_checkable
+class Configurable(Protocol):
+    """A backend with a mode and options, as `torch.compile` has them."""
+
+    def configured(self, mode: str | None, options: Mapping[str, Any] | None, dynamic: bool | None) -> Backend: ...
+
+
+@attrs.frozen
+class FunctionBackend:
+    """A plain function together with what is known about it; equal when both are."""
+
+    function: Backend
+    spec: BackendSpec
+
+    def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Compiled:
+        return self.function(gm, example_inputs)
+
+    def configured(self, mode: str | None, options: Mapping[str, Any] | None, dynamic: bool | None) -> Backend:
+        given = {"mode": mode, "options": options}
+        for option, value in given.items():
+            if value is not None:
+                raise InvalidOption(self.spec.name, option, value, "nothing: this backend takes no options")
+        return self
+
+
+@attrs.frozen
+class KeywordBackend:
+    """A backend of the ecosystem, called with `mode=` and `options=` as `torch.compile` would."""
+
+    backend: Callable[..., Compiled]
+    mode: str | None
+    options: tuple[tuple[str, Any], ...] | None
+
+    @property
+    def spec(self) -> BackendSpec:
+        return spec_of(self.backend)
+
+    def __hash__(self) -> int:
+        return hash((self.backend, self.mode, tuple(key for key, _ in self.options or ())))
+
+    def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Compiled:
+        keywords: dict[str, Any] = {}
+        if self.mode is not None:
+            keywords["mode"] = self.mode
+        if self.options is not None:
+            keywords["options"] = dict(self.options)
+        return self.backend(gm, example_inputs, **keywords)
+
+
+def spec_of(backend: Backend) -> BackendSpec:
+    spec = getattr(backend, "spec", None)
+    if isinstance(spec, BackendSpec):
+        return spec
+    return BackendSpec(getattr(backend, "__name__", type(backend).__name__))
+
+
+def configure(
+    backend: Backend,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    dynamic: bool | None = None,
+) -> Backend:
+    """The backend with these settings: a value again, equal for equal settings, so it can be part of a cache key."""
+    if mode == "default":
+        mode = None
+    if mode is None and not options:
+        return backend
+    if isinstance(backend, Configurable):
+        return backend.configured(mode, options or None, dynamic)
+    return KeywordBackend(backend, mode, tuple(options.items()) if options else None)

@@ -1,0 +1,45 @@
+"""How an input is made fake a second time, and what has to be forgotten afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from torch import Tensor
+from torch._functorch import config
+from torch._guards import Source, TracingContext
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import DimDynamic, StatefulSymbolicContext
+
+
+def static_context(tensor: Tensor, source: Source) -> StatefulSymbolicContext:
+    """No symbols. Without this, a `ShapeEnv` would give each dimension a symbol that no placeholder binds."""
+    dims = tensor.dim()
+    return StatefulSymbolicContext(
+        dynamic_sizes=[DimDynamic.STATIC] * dims,
+        dynamic_strides=[DimDynamic.INFER_STRIDE] * dims,
+        constraint_sizes=[None] * dims,
+        constraint_strides=[None] * dims,
+        tensor_source=source,
+    )
+
+
+@contextmanager
+def cleared(fake_mode: FakeTensorMode, context: TracingContext) -> Iterator[None]:
+    """Afterwards nothing here refers to an input any more, not even weakly: a weak reference blocks `swap_tensors`."""
+    try:
+        # A fake tensor that hands out a data pointer would let a backend compile in an address that means nothing.
+        with config.patch(fake_tensor_allow_unsafe_data_ptr_access=False):
+            yield
+    finally:
+        context.tensor_to_context.clear()
+        fake_mode.fake_tensor_converter.clear_non_cpu_constants()
+        for mode in {fake_mode, context.fake_mode}:
+            if mode is not None:
+                _forget_inputs(mode)
+
+
+def _forget_inputs(mode: FakeTensorMode) -> None:
+    describer = mode.fake_tensor_converter.meta_converter.describer
+    describer.lookup_tensor.clear()
+    describer.lookup_storage.clear()

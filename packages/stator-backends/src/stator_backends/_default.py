@@ -1,0 +1,34 @@
+"""The registry that names mean something in when nobody passes another one: built here, all in one place."""
+
+from __future__ import annotations
+
+from ._aot import aot_eager, aot_eager_decomp_partition
+from ._backend import Backend, BackendSpec
+from ._eager import eager
+from ._inductor import inductor
+from ._registry import BackendRegistry
+
+
+def default_backends() -> dict[str, Backend]:
+    return {
+        "eager": eager,
+        "aot_eager": aot_eager,
+        "aot_eager_decomp_partition": aot_eager_decomp_partition,
+        "inductor": inductor,
+    }
+
+
+default_registry = BackendRegistry(default_backends())
+
+
+def register_backend(backend: Backend, name: str | None = None, spec: BackendSpec | None = None) -> Backend:
+    """`default_registry.register`; also a decorator for a function that is a backend."""
+    return default_registry.register(backend, name, spec)
+
+
+def list_backends() -> tuple[str, ...]:
+    return default_registry.names()
+
+
+def lookup(backend: str | Backend) -> Backend:
+    return default_registry.lookup(backend)

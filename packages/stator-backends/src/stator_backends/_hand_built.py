@@ -1,0 +1,117 @@
+"""Graphs written node by node, as a front end would trace them: what a conformance kit compiles.
+
+build = GraphBuilder()
+x = build.input(torch.randn(4), dynamic=(0,))
+built = build.finish(build.call(torch.sin, x))
+lowered = lower(built.gm, built.inputs, backend, fake_mode=built.fake_mode, contexts=built.contexts)
+lowered.callable(*built.arguments(torch.randn(7)))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import attrs
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import (
+    DimDynamic,
+    ShapeEnv,
+    StatefulSymbolicContext,
+    compute_unbacked_bindings,
+    free_symbols,
+)
+from torch.fx.passes.runtime_assert import insert_deferred_runtime_asserts
+
+from ._context import static_context
+from ._origin import GraphInput
+
+
+@attrs.frozen
+class SizeOf:
+    """Where the value of a lifted symbol is found at run time: size `dim` of tensor `tensor`."""
+
+    tensor: int
+    dim: int
+
+
+@attrs.frozen(eq=False)
+class HandBuilt:
+    """A graph with what `lower` wants to know of it."""
+
+    gm: torch.fx.GraphModule
+    inputs: list[Any]
+    fake_mode: FakeTensorMode
+    contexts: dict[Tensor, StatefulSymbolicContext]
+    layout: tuple[int | SizeOf, ...]
+
+    def arguments(self, *tensors: Tensor) -> list[Any]:
+        """The flat inputs for these tensors, lifted sizes included."""
+        return [
+            tensors[item.tensor].shape[item.dim] if isinstance(item, SizeOf) else tensors[item] for item in self.layout
+        ]
+
+
+@attrs.define(eq=False)
+class GraphBuilder:
+    """Builds one graph; each call runs on fake tensors as it is added."""
+
+    shape_env: ShapeEnv = attrs.field(factory=ShapeEnv)
+    graph: torch.fx.Graph = attrs.field(factory=torch.fx.Graph)
+    fake_mode: FakeTensorMode = attrs.field()
+    _inputs: list[Any] = attrs.field(factory=list)
+    _contexts: dict[Tensor, StatefulSymbolicContext] = attrs.field(factory=dict)
+    _layout: list[int | SizeOf] = attrs.field(factory=list)
+    _bound: set[Any] = attrs.field(factory=set)
+
+    @fake_mode.default
+    def _fresh_mode(self) -> FakeTensorMode:
+        return FakeTensorMode(shape_env=self.shape_env)
+
+    def input(self, tensor: Tensor, dynamic: tuple[int, ...] = ()) -> torch.fx.Node:
+        """A tensor placeholder, after one for each symbol that its sizes bring in."""
+        number = sum(isinstance(item, int) for item in self._layout)
+        source = GraphInput(1000 + number)  # where the tensor comes from; not the position of its placeholder
+        context = static_context(tensor, source)
+        for dim in dynamic:
+            context.dynamic_sizes[dim] = DimDynamic.DYNAMIC
+        self._contexts[tensor] = context
+        fake = self.fake_mode.from_tensor(tensor, source=source, symbolic_context=context)
+        for dim, size in enumerate(fake.shape):
+            if isinstance(size, torch.SymInt) and not free_symbols(size) <= self._bound:
+                self._bound |= free_symbols(size)
+                self._placeholder(f"s{number}_{dim}", size, size, SizeOf(number, dim))
+        return self._placeholder(f"t{number}", tensor, fake, number)
+
+    def _placeholder(self, name: str, value: Any, example: Any, item: int | SizeOf) -> torch.fx.Node:
+        node = self.graph.placeholder(name)
+        node.meta["example_value"] = example
+        self._inputs.append(value)
+        self._layout.append(item)
+        return node
+
+    def call(self, target: Callable[..., Any] | str, *args: Any, **kwargs: Any) -> torch.fx.Node:
+        """A function, or with a string a method of the first argument."""
+        function = getattr(torch.Tensor, target) if isinstance(target, str) else target
+        with self.fake_mode:
+            example = function(*_examples(args), **dict(zip(kwargs, _examples(kwargs.values()), strict=True)))
+        operation = "call_method" if isinstance(target, str) else "call_function"
+        node = self.graph.create_node(operation, target, args, kwargs)
+        node.meta["example_value"] = example
+        bindings = compute_unbacked_bindings(self.shape_env, example)
+        if bindings:
+            node.meta["unbacked_bindings"] = bindings
+        return node
+
+    def finish(self, *outputs: Any) -> HandBuilt:
+        self.graph.output(outputs)
+        gm = torch.fx.GraphModule(torch.nn.Module(), self.graph)
+        insert_deferred_runtime_asserts(gm, self.shape_env, "hand_built")
+        gm.recompile()
+        return HandBuilt(gm, self._inputs, self.fake_mode, self._contexts, tuple(self._layout))
+
+
+def _examples(values: Any) -> Iterator[Any]:
+    return (value.meta["example_value"] if isinstance(value, torch.fx.Node) else value for value in values)

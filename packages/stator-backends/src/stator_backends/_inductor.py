@@ -1,0 +1,66 @@
+"""TorchInductor, with the modes and options of `torch.compile`."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import torch
+
+from ._backend import Backend, BackendSpec, Compiled
+from .errors import InvalidOption
+
+INDUCTOR = BackendSpec("inductor")
+
+
+@attrs.frozen
+class Inductor:
+    """Inductor under fixed settings; two with equal settings are the same backend to a cache."""
+
+    mode: str | None = None
+    options: Mapping[str, Any] = attrs.field(factory=dict)
+    spec: BackendSpec = INDUCTOR
+
+    def __hash__(self) -> int:
+        return hash((self.mode, frozenset(self.options), self.spec))
+
+    def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Compiled:
+        from torch._inductor.compile_fx import compile_fx
+
+        compiled: Any = compile_fx(gm, example_inputs, config_patches=dict(self.options))
+        return compiled  # type: ignore[no-any-return]  # a callable, unless settings ask for ahead-of-time files
+
+    def configured(self, mode: str | None, options: Mapping[str, Any] | None, dynamic: bool | None) -> Backend:
+        patches = {**_mode_options(mode, dynamic), **(options or {})}
+        checked = dict(_checked(option, value) for option, value in patches.items())
+        return attrs.evolve(self, mode=mode or self.mode, options={**self.options, **checked})
+
+
+def _mode_options(mode: str | None, dynamic: bool | None) -> dict[str, Any]:
+    if mode is None:
+        return {}
+    from torch._inductor import list_mode_options
+
+    modes = list_mode_options(None, dynamic)
+    if mode not in modes:
+        raise InvalidOption("inductor", "mode", mode, f"one of {', '.join(modes)}")
+    return dict(modes[mode])
+
+
+def _checked(option: str, value: Any) -> tuple[str, Any]:
+    """The option under the name the configuration has for it: `max-autotune` may be written for `max_autotune`."""
+    from torch._inductor import config
+
+    name = option.replace("-", "_")
+    if name not in config.get_config_copy():
+        raise InvalidOption("inductor", option, value, "a setting of torch._inductor.config")
+    declared = config.get_type(name)  # type: ignore[attr-defined]  # installed into the module at run time
+    # A subscripted type cannot be asked about instances; Inductor itself meets such a value unchecked.
+    if typing.get_origin(declared) is None and not isinstance(value, declared):
+        raise InvalidOption("inductor", option, value, f"a value of type {getattr(declared, '__name__', declared)}")
+    return name, value
+
+
+inductor = Inductor()

@@ -1,0 +1,185 @@
+"""Lowering: one traced graph through one backend, under everything that AOTAutograd and Inductor expect around them.
+
+    lowered = lower(gm, inputs, backend, fake_mode=fake_mode)
+    lowered.callable(*inputs)          # any number of times, from any thread, in any grad mode
+    lowered.guards, lowered.shape_guards     # what it relies on besides what the trace relied on
+
+Start at `lower`; each step under it says which assumption downstream it satisfies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import attrs
+import torch
+from torch import Tensor
+from torch._guards import CompileContext, CompileId, Source, TracingContext, compile_context, tracing
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils._python_dispatch import _disable_current_modes, is_traceable_wrapper_subclass
+
+from ._alias import AliasLayout, InputGuard, from_torch, layout_of, writes_to_inputs
+from ._ambient import AmbientState
+from ._backend import Backend, BackendSpec, Compiled, spec_of
+from ._check import check_graph
+from ._context import cleared, static_context
+from ._origin import GraphInput, attach_sources, placeholders
+from ._session import compile_session, exclusive, preserved_rng
+from .errors import BackendFailed, MalformedGraph
+
+
+@attrs.frozen(eq=False)
+class Lowered:
+    """A compiled graph, and the conditions under which it may be called that the trace did not know of."""
+
+    callable: Compiled
+    spec: BackendSpec
+    guards: tuple[InputGuard, ...]  # over the flat inputs
+    shape_guards: tuple[Any, ...]  # what ShapeEnv.guards gained; `produce_guards` after this has them too
+
+
+@attrs.define(eq=False)
+class _Job:
+    """One lowering under way: what the steps share."""
+
+    gm: torch.fx.GraphModule
+    inputs: list[Any]
+    backend: Backend
+    spec: BackendSpec
+    fake_mode: FakeTensorMode
+    context: TracingContext
+    positions: dict[Source, int]
+
+
+def lower(
+    gm: torch.fx.GraphModule,
+    example_inputs: Sequence[Any],
+    backend: Backend,
+    *,
+    fake_mode: FakeTensorMode,
+    contexts: Mapping[Tensor, Any] | None = None,
+    ambient: AmbientState | None = None,
+    compile_id: CompileId | None = None,
+    param_sources: Mapping[str, Source] | None = None,
+    context: TracingContext | None = None,
+) -> Lowered:
+    """Compile `gm`, which belongs to the backend from here on.
+
+    `example_inputs` are the real inputs, in the order of the placeholders; for a symbolic placeholder the int will do.
+    `fake_mode` is the one the trace ran under; do not trace under it any more. `contexts` has the symbolic context that
+    each input was made fake with, so that it gets the same symbols again. `ambient` are the modes at the entry of the
+    trace (default: the present ones). `param_sources` is for tensors kept as attributes of `gm`. A `context` of the
+    front end's own must not serve two graphs: compiling the backward, later, uses it.
+    """
+    faults = check_graph(gm, example_inputs)
+    if faults:
+        raise MalformedGraph(tuple(faults))
+    # Its absence would mean that the graph was exported. `setattr`, as modules declare tensors and modules only.
+    setattr(gm, "_param_name_to_source", dict(param_sources or {}))
+    job = _prepare(gm, example_inputs, backend, fake_mode, context)
+    guards = _layout_guards(job)
+    known = _shape_guards(fake_mode)
+    with _surroundings(job, ambient or AmbientState.capture(), compile_id or CompileId(frame_id=0, frame_compile_id=0)):
+        _fresh_fakes(job, contexts or {})
+        compiled = _call_backend(job)
+    added = job.context.guards_context.aotautograd_guards
+    guards += [from_torch(job.spec.name, guard, job.positions) for guard in added]
+    return Lowered(compiled, job.spec, tuple(guards), tuple(_shape_guards(fake_mode)[len(known) :]))
+
+
+def _prepare(
+    gm: torch.fx.GraphModule,
+    example_inputs: Sequence[Any],
+    backend: Backend,
+    fake_mode: FakeTensorMode,
+    context: TracingContext | None,
+) -> _Job:
+    positions = attach_sources(gm)
+    inputs = [_symbol_or(value, node) for value, node in zip(example_inputs, placeholders(gm), strict=True)]
+    return _Job(gm, inputs, backend, spec_of(backend), fake_mode, context or TracingContext(None), positions)
+
+
+def _symbol_or(value: Any, node: torch.fx.Node) -> Any:
+    """The number given for a symbolic placeholder becomes its symbol: as a number it would be a new, unrelated one."""
+    example = node.meta.get("example_value")
+    return example if isinstance(example, torch.SymInt | torch.SymFloat | torch.SymBool) else value
+
+
+@contextmanager
+def _surroundings(job: _Job, ambient: AmbientState, compile_id: CompileId) -> Iterator[None]:
+    """Everything that is on while a backend runs, and taken away after it."""
+    job.gm.meta["dynamo_compile_id"] = compile_id
+    with ExitStack() as stack:
+        stack.enter_context(exclusive(job.spec.concurrent))
+        stack.enter_context(compile_session())
+        stack.enter_context(preserved_rng())
+        stack.enter_context(_disable_current_modes())
+        stack.enter_context(ambient.restored())
+        stack.enter_context(cleared(job.fake_mode, job.context))
+        stack.enter_context(compile_context(CompileContext(compile_id)))
+        # Fake tensors of the trace may have been changed by it (`x.t_()`): a backend must start from unchanged ones.
+        job.context.fake_mode = FakeTensorMode(shape_env=job.fake_mode.shape_env)
+        stack.enter_context(tracing(job.context))
+        yield
+
+
+def _fresh_fakes(job: _Job, contexts: Mapping[Tensor, Any]) -> None:
+    """Tell how each input is to be made fake again, and do so for a backend that asks for fake ones."""
+    mode = job.context.fake_mode
+    assert mode is not None
+    for position, (value, node) in enumerate(zip(job.inputs, placeholders(job.gm), strict=True)):
+        if not isinstance(value, Tensor):
+            continue
+        if isinstance(value, FakeTensor) or _only_traced(value, node, contexts):
+            job.inputs[position] = mode.from_tensor(node.meta.get("example_value", value))
+            continue
+        symbolic = contexts.get(value)
+        if symbolic is None:
+            symbolic = static_context(value, GraphInput(position))
+        job.context.tensor_to_context[value] = symbolic
+        if job.spec.fake_inputs:
+            job.inputs[position] = mode.from_tensor(value, source=symbolic.tensor_source, symbolic_context=symbolic)
+
+
+def _only_traced(value: Tensor, node: torch.fx.Node, contexts: Mapping[Tensor, Any]) -> bool:
+    """A tensor with symbols, or a wrapper, that came without context: only the trace knows what it looks like."""
+    if value in contexts:
+        return False
+    example = node.meta.get("example_value")
+    symbolic = isinstance(example, FakeTensor) and example._has_symbolic_sizes_strides
+    return bool(symbolic or (example is not None and is_traceable_wrapper_subclass(value)))
+
+
+def _call_backend(job: _Job) -> Compiled:
+    name = job.spec.name
+    if not job.spec.symbolic_shapes and any(isinstance(value, torch.SymInt) for value in job.inputs):
+        raise BackendFailed(name, "it takes no symbolic shapes: trace with static ones", "checking the inputs")
+    try:
+        compiled: Any = job.backend(job.gm, job.inputs)
+    except Exception as error:  # someone else's code: whatever it raises is its failure, chained and named
+        raise BackendFailed(name, f"{type(error).__name__}: {error}") from error
+    if not callable(compiled):
+        raise BackendFailed(name, f"it returned {compiled!r}, which cannot be called")
+    return _unboxed(compiled) if job.spec.boxed else compiled
+
+
+def _unboxed(compiled: Callable[[list[Any]], Sequence[Any]]) -> Compiled:
+    def call(*args: Any) -> Sequence[Any]:
+        return compiled(list(args))
+
+    return call
+
+
+def _layout_guards(job: _Job) -> list[InputGuard]:
+    examples = [node.meta.get("example_value") for node in placeholders(job.gm)]
+    tensors = sum(isinstance(value, Tensor) for value in job.inputs)
+    if tensors < 2 or not job.spec.assumes_aliasing or not writes_to_inputs(examples):
+        return []
+    return [AliasLayout(layout_of(job.inputs))]
+
+
+def _shape_guards(fake_mode: FakeTensorMode) -> list[Any]:
+    shape_env = fake_mode.shape_env
+    return [] if shape_env is None else list(shape_env.guards)

@@ -1,0 +1,68 @@
+"""Names for backends: registered by hand, or announced by an installed distribution as an entry point.
+
+Two entry point groups are read: ours, and the one that backends made for `torch.compile` already use, so those work
+unchanged. An entry point is imported when its name is first looked up, not before.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+from importlib.metadata import EntryPoint, entry_points
+
+import attrs
+
+from ._backend import Backend, BackendSpec, FunctionBackend
+from .errors import BackendFailed, UnknownBackend
+
+ENTRY_POINT_GROUPS = ("stator_backends", "torch_dynamo_backends")
+
+
+def installed_entry_points() -> list[EntryPoint]:
+    """Those of all installed distributions, the group that wins a clash of names first."""
+    return [point for group in ENTRY_POINT_GROUPS for point in entry_points(group=group)]
+
+
+@attrs.define(eq=False)
+class BackendRegistry:
+    """Names to backends. What is registered by hand hides an entry point of the same name."""
+
+    _backends: dict[str, Backend] = attrs.field(factory=dict)
+    _discover: Callable[[], Iterable[EntryPoint]] = installed_entry_points
+
+    def register(self, backend: Backend, name: str | None = None, spec: BackendSpec | None = None) -> Backend:
+        """Give a backend a name, and say what it can do where a bare function cannot; returns what `lookup` will."""
+        if spec is not None:
+            backend = FunctionBackend(backend, spec)
+        name = name or getattr(getattr(backend, "spec", None), "name", None) or getattr(backend, "__name__", None)
+        if name is None:
+            raise ValueError(f"{backend!r} has no name of its own: pass one")
+        if name in self._backends:
+            raise ValueError(f"two backends are called {name!r}: {self._backends[name]!r} and {backend!r}")
+        self._backends[name] = backend
+        return backend
+
+    def names(self) -> tuple[str, ...]:
+        """All names, sorted. Nothing is imported to find out."""
+        return tuple(sorted({*self._backends, *(point.name for point in self._discover())}))
+
+    def lookup(self, backend: str | Backend) -> Backend:
+        """The backend of that name; a callable is its own answer."""
+        if not isinstance(backend, str):
+            if not callable(backend):
+                raise TypeError(f"a backend is a name or a callable, not {backend!r}")
+            return backend
+        found = self._backends.get(backend)
+        return self._load(backend) if found is None else found
+
+    def _load(self, name: str) -> Backend:
+        point = next((point for point in self._discover() if point.name == name), None)
+        if point is None:
+            known = self.names()
+            raise UnknownBackend(name, known, tuple(difflib.get_close_matches(name, known)))
+        try:
+            loaded = point.load()
+        except Exception as error:  # importing is the plugin's code: whatever it raises is its failure
+            raise BackendFailed(name, f"{type(error).__name__}: {error}", f"loading {point.value}") from error
+        # Threads may race to here; all of them must come away with the same object, which is a cache key.
+        return self._backends.setdefault(name, loaded)

@@ -1,0 +1,60 @@
+"""What goes wrong at the border to a backend, as data first and text second.
+
+The facade maps these onto its own hierarchy, so each carries what a message needs instead of a finished sentence.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+__all__ = ["BackendFailed", "InvalidOption", "MalformedGraph", "UnknownBackend"]
+
+
+@attrs.define(eq=False)
+class BackendFailed(Exception):
+    """A backend raised, or gave back something that cannot be called; the cause is chained with `from`."""
+
+    name: str
+    reason: str
+    stage: str = "compiling the graph"
+
+    def __str__(self) -> str:
+        return f"backend {self.name!r} failed while {self.stage}: {self.reason}"
+
+
+@attrs.define(eq=False)
+class UnknownBackend(LookupError):
+    """No backend of that name is registered, or announced by an installed distribution."""
+
+    name: str
+    known: tuple[str, ...]
+    close: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        hint = f"; did you mean {' or '.join(map(repr, self.close))}?" if self.close else ""
+        return f"no backend is called {self.name!r}{hint} (there are: {', '.join(self.known)})"
+
+
+@attrs.define(eq=False)
+class InvalidOption(ValueError):
+    """A mode or an option that this backend does not have, or a value of the wrong type for it."""
+
+    backend: str
+    option: str
+    value: Any
+    expected: str
+
+    def __str__(self) -> str:
+        return f"backend {self.backend!r}: {self.option}={self.value!r}, expected {self.expected}"
+
+
+@attrs.define(eq=False)
+class MalformedGraph(Exception):
+    """The graph breaks a rule that every backend relies on: a bug of whoever built it, never of the backend."""
+
+    faults: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "this graph must not reach a backend: " + "; ".join(self.faults)
