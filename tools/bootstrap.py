@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
 
 def _has_nox(python: pathlib.Path) -> bool:
     """A first run that was interrupted leaves an environment without nox."""
-    asked = [python, "-c", "import nox"]
+    asked = [str(python), "-c", "import nox"]
     return python.exists() and subprocess.run(asked, capture_output=True, check=False).returncode == 0
 
 

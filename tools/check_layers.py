@@ -18,7 +18,7 @@ import attrs
 from packaging.requirements import Requirement
 from source_facts import Reference, public_names, references, spelled_all
 
-DISTRIBUTION_OF = {"attr": "attrs"}  # import names that differ from what pip installs
+DISTRIBUTION_OF = {"attr": "attrs", "functorch": "torch"}  # import names that differ from what pip installs
 
 
 @attrs.frozen

@@ -1,0 +1,18 @@
+"""Nothing is downloaded, and warnings of libraries we do not own are not our errors."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+
+def pytest_configure(config: object) -> None:
+    for line in (
+        "default::DeprecationWarning:torch.*",
+        "default::FutureWarning:torch.*",
+        "default::UserWarning:torch.*",
+        "default::DeprecationWarning:transformers.*",
+        "default::UserWarning:transformers.*",
+    ):
+        config.addinivalue_line("filterwarnings", line)  # type: ignore[attr-defined]

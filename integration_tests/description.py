@@ -1,0 +1,199 @@
+"""A value written down so that two runs can be compared: structure, types, values, identity and aliasing.
+
+``describe`` walks everything reachable and gives one fact per path, such as ``result.loss.dtype = torch.float32``. An
+object met a second time is only a reference to where it was met first, so sharing is part of the description; tensors
+also name the place where their storage was met first. What cannot be copied (functions, classes, devices) stands for
+itself. ``differences`` compares two descriptions, tensors bit by bit or within a tolerance.
+"""
+
+from __future__ import annotations
+
+import types
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+import torch
+
+ATOMS = (type(None), bool, int, float, complex, str, bytes, type(...), slice, range, np.generic)
+THEMSELVES = (
+    type,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.ModuleType,
+    types.CodeType,
+    torch.dtype,
+    torch.device,
+    torch.layout,
+    torch.memory_format,
+    weakref.ref,
+)
+# What only a compiling tool or a cache keeps on an object; a user does not see it change.
+HIDDEN = {"_compiled_call_impl", "_is_torch_compile"}
+
+
+@attrs.frozen
+class Tolerance:
+    """How far numbers of a compiled kernel may be off, and whether layouts of results must be the same."""
+
+    relative: float
+    absolute: float
+    strides: bool = True
+
+
+EXACT = Tolerance(0.0, 0.0)
+INDUCTOR = Tolerance(2e-4, 2e-5, strides=False)
+
+
+@attrs.define
+class Description:
+    """Facts by path, in the order they were met. Keeps what it describes alive, so that identities stay true."""
+
+    facts: dict[str, Any] = attrs.field(factory=dict)
+    places: dict[int, str] = attrs.field(factory=dict)
+    storages: dict[int, str] = attrs.field(factory=dict)
+    alive: list[Any] = attrs.field(factory=list)
+
+    def add(self, path: str, value: Any) -> None:
+        if isinstance(value, ATOMS):
+            self.facts[path] = (type(value), _comparable(value))
+        elif isinstance(value, THEMSELVES):
+            self.facts[path] = ("itself", _stable(value))
+        elif id(value) in self.places:
+            self.facts[path] = ("same as", self.places[id(value)])
+        else:
+            self.places[id(value)] = path
+            self.alive.append(value)
+            self.facts[path] = ("a", type(value))
+            for name, part in self._parts(path, value):
+                self.add(path + name, part)
+
+    def _parts(self, path: str, value: Any) -> Iterator[tuple[str, Any]]:
+        if isinstance(value, torch.Tensor):
+            yield from self._tensor(path, value)
+        elif isinstance(value, np.ndarray):
+            self.facts[path + ".data"] = torch.tensor(value) if value.dtype.kind in "fiub" else value.tolist()
+        elif isinstance(value, torch.Generator):
+            self.facts[path + ".state"] = value.get_state()
+        elif isinstance(value, types.MethodType):
+            yield from ((".__func__", value.__func__), (".__self__", value.__self__))
+        elif isinstance(value, types.CellType):
+            yield ".cell_contents", value.cell_contents
+        elif isinstance(value, set | frozenset):
+            yield "{}", sorted(value, key=repr)
+        elif isinstance(value, Mapping):
+            yield from _mapping(value)
+        elif isinstance(value, tuple | list | deque):
+            self.facts[path + ".len"] = len(value)
+            yield from ((f"[{i}]", part) for i, part in enumerate(value))
+        if not isinstance(value, torch.Tensor):
+            yield from _attributes(value)
+
+    def _tensor(self, path: str, value: torch.Tensor) -> Iterator[tuple[str, Any]]:
+        for name in ("dtype", "shape", "device", "requires_grad", "is_leaf", "layout"):
+            self.facts[f"{path}.{name}"] = getattr(value, name)
+        if value.layout == torch.strided:
+            self.facts[path + ".stride"] = value.stride()
+            self.facts[path + ".storage_offset"] = value.storage_offset()
+            storage = value.untyped_storage()
+            self.alive.append(storage)
+            self.facts[path + ".storage"] = self.storages.setdefault(storage._cdata, path)
+        self.facts[path + ".data"] = value.detach().clone()
+        if value.is_leaf and value.grad is not None:
+            yield ".grad", value.grad
+        if vars(value):
+            yield from ((f".{k}", v) for k, v in vars(value).items() if not k.startswith("_dynamo") and k not in HIDDEN)
+
+
+def describe(**roots: Any) -> Description:
+    """One description of all of ``roots``, in this order: what they share shows."""
+    description = Description()
+    for name, root in roots.items():
+        description.add(name, root)
+    return description
+
+
+def _comparable(value: Any) -> Any:
+    """What numpy and complex scalars are compared by; floats are compared within the tolerance, like tensors."""
+    if isinstance(value, float | np.floating):
+        return float(value)
+    return repr(value) if isinstance(value, complex | np.generic) else value
+
+
+def _stable(value: Any) -> Any:
+    """Deep copies and second definitions of one function are the same function to a reader."""
+    if isinstance(value, types.FunctionType):
+        return (value.__module__, value.__qualname__)
+    return None if isinstance(value, weakref.ref) else value
+
+
+def _mapping(value: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+    """Order counts; keys that are plain data name the path, others are described themselves."""
+    yield ".keys()", [key if isinstance(key, ATOMS + THEMSELVES) else type(key) for key in value]
+    for i, (key, part) in enumerate(value.items()):
+        named = isinstance(key, ATOMS)
+        yield (f"[{key!r}]" if named else f"[key {i}]"), part
+        if not named:
+            yield f".key {i}", key
+
+
+def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
+    slots = [name for cls in type(value).__mro__ for name in _slots(cls)]
+    if isinstance(value, OrderedDict | types.MethodType | np.ndarray):
+        return
+    for name in slots:
+        if hasattr(value, name):
+            yield f".{name}", getattr(value, name)
+    for name, part in getattr(value, "__dict__", {}).items():
+        if name not in HIDDEN:
+            yield f".{name}", part
+
+
+def _slots(cls: type) -> tuple[str, ...]:
+    slots = vars(cls).get("__slots__", ())
+    names = (slots,) if isinstance(slots, str) else tuple(slots)
+    return tuple(name for name in names if name not in ("__dict__", "__weakref__") and not name.startswith("__"))
+
+
+def differences(left: Description, right: Description, tolerance: Tolerance = EXACT) -> list[str]:
+    """One line for each path whose facts differ; ``left`` is what was expected."""
+    found = []
+    for path in {**left.facts, **right.facts}:
+        if path.endswith(".stride") and not tolerance.strides:
+            continue
+        ours, theirs = left.facts.get(path, "(nothing)"), right.facts.get(path, "(nothing)")
+        if not _agree(ours, theirs, tolerance):
+            found.append(f"{path}: {_shown(ours)} became {_shown(theirs)}")
+    return found
+
+
+def _agree(left: Any, right: Any, tolerance: Tolerance) -> bool:
+    if isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor):
+        if left.dtype != right.dtype or left.shape != right.shape:
+            return False
+        return bool(_close(left, right, tolerance))
+    if isinstance(left, tuple) and isinstance(right, tuple) and left[:1] == right[:1] == (float,):
+        one, other = (torch.tensor(side[1], dtype=torch.float64) for side in (left, right))
+        return _close(one, other, tolerance)
+    return type(left) is type(right) and bool(left == right)
+
+
+def _close(left: torch.Tensor, right: torch.Tensor, tolerance: Tolerance) -> bool:
+    left, right = (side.to_dense() if side.layout != torch.strided else side for side in (left, right))
+    if tolerance.relative == tolerance.absolute == 0.0 or not (left.is_floating_point() or left.is_complex()):
+        both = torch.equal(torch.nan_to_num(left), torch.nan_to_num(right)) if left.is_floating_point() else None
+        if both is None:
+            return torch.equal(left, right)
+        signs = torch.equal(torch.signbit(left) & (left == 0), torch.signbit(right) & (right == 0))
+        return both and signs and torch.equal(left.isnan(), right.isnan())
+    return torch.allclose(left, right, tolerance.relative, tolerance.absolute, equal_nan=True)
+
+
+def _shown(fact: Any) -> str:
+    if isinstance(fact, torch.Tensor) and fact.numel() > 8:
+        return f"tensor{tuple(fact.shape)} {fact.flatten()[:4].tolist()}…"
+    text = repr(fact)
+    return text if len(text) < 200 else text[:200] + "…"

@@ -1,0 +1,13 @@
+"""The zoo: real architectures at full depth and small width, random weights, deterministic, under a second each."""
+
+from __future__ import annotations
+
+from integration_tests.models._language import LANGUAGE
+from integration_tests.models._plain import PLAIN
+from integration_tests.models._sample import Call, Item
+from integration_tests.models._signal import SIGNAL
+from integration_tests.models._training import make_training, train
+
+__all__ = ["ZOO", "Call", "Item", "make_training", "train"]
+
+ZOO = {item.name: item for item in (*LANGUAGE, *SIGNAL, *PLAIN)}

@@ -1,0 +1,51 @@
+"""What the zoo hands out: one call of one model, and how the model is made."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import torch
+
+
+@attrs.frozen
+class Call:
+    """The arguments of one call of a model."""
+
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Item:
+    """One entry of the zoo. ``build`` makes the model, ``call(batch)`` its arguments for a batch of that size."""
+
+    name: str
+    build: Callable[[], torch.nn.Module]
+    call: Callable[[int], Call]
+    trainable: bool = True
+
+    def make(self) -> tuple[torch.nn.Module, Call, Call]:
+        """The model, inputs for it, and inputs with another batch size; the same on every call."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(20)
+            model = self.build().eval()
+            return model, self.call(2), self.call(3)
+
+    def make_twins(self) -> tuple[torch.nn.Module, torch.nn.Module, Call, Call]:
+        """Two equal models that share nothing. Both are copies: a copied module is not in all details its original."""
+        model, call, other = self.make()
+        return copy.deepcopy(model), copy.deepcopy(model), call, other
+
+
+def tokens(batch: int, length: int = 16, vocabulary: int = 99) -> torch.Tensor:
+    return torch.randint(3, vocabulary, (batch, length))
+
+
+def unmasked(batch: int, length: int = 16) -> torch.Tensor:
+    """An attention mask whose last row has padding at the end, so that masking is not a no-op."""
+    mask = torch.ones(batch, length, dtype=torch.long)
+    mask[-1, length - 3 :] = 0
+    return mask

@@ -1,0 +1,170 @@
+"""``assert_same``: a compiled function does what the plain one does, in everything that a program can see.
+
+Both sides start from equal worlds and equal copies of the arguments. Afterwards one description of each is compared:
+the result or the exception with its traceback, what the arguments and the owning modules have become, who shares memory
+with whom, what was printed and warned, random streams, modes; then the gradients, and the same again after them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+import pathlib
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import attrs
+import torch
+
+from integration_tests.description import EXACT, Description, Tolerance, describe, differences
+from integration_tests.models import Call
+from integration_tests.world import World
+
+__all__ = ["EXACT", "Tolerance", "assert_same", "run"]
+
+HERE = pathlib.Path(__file__).resolve()
+MACHINERY = ("stator", "stator_backends", "stator_bytecode", "stator_guards", "stator_subgraphs", "stator_variables")
+
+
+@attrs.define
+class Outcome:
+    """What one call left behind."""
+
+    arguments: Call
+    owner: Any
+    before: World
+    after: World | None = None
+    result: Any = None
+    error: dict[str, Any] | None = None
+    printed: str = ""
+    warned: list[tuple[type, str]] = attrs.field(factory=list)
+
+    def description(self) -> Description:
+        return describe(
+            args=self.arguments.args,
+            kwargs=self.arguments.kwargs,
+            owner=self.owner,
+            result=self.result,
+            error=self.error,
+            printed=self.printed,
+            warned=self.warned,
+            world=self.after,
+        )
+
+
+def assert_same(
+    plain: Callable[..., Any],
+    compiled: Callable[..., Any],
+    make_args: Callable[[], Any],
+    calls: int = 3,
+    *,
+    tolerance: Tolerance = EXACT,
+    gradients: bool = True,
+    owners: tuple[Any, Any] | None = None,
+) -> None:
+    """Call both ``calls`` times and compare everything.
+
+    ``make_args`` gives a ``Call``, a tuple or a dict. ``owners`` are what the two functions may change besides their
+    arguments (a module, a namespace: two equal copies); a module that is called directly is its own owner.
+    """
+    ours, theirs = owners or (_owner(plain), _owner(compiled))
+    for number in range(calls):
+        arguments, start = _call(make_args()), World.now()
+        expected = run(plain, arguments, ours, start)
+        actual = run(compiled, arguments, theirs, start)
+        _compare(expected, actual, tolerance, f"call {number + 1}")
+        if gradients and expected.error is None and _backward(expected) and _backward(actual):
+            _compare(expected, actual, tolerance, f"gradients of call {number + 1}")
+
+
+def run(fn: Callable[..., Any], arguments: Call, owner: Any, start: World) -> Outcome:
+    """Call ``fn`` in the world ``start`` with a copy of the arguments that keeps what they share."""
+    start.restore()
+    outcome = Outcome(copy.deepcopy(arguments), owner, start)
+    printed = io.StringIO()
+    with warnings.catch_warnings(record=True) as warned, contextlib.redirect_stdout(printed):
+        warnings.simplefilter("always")
+        try:
+            outcome.result = fn(*outcome.arguments.args, **outcome.arguments.kwargs)
+        except Exception as error:  # whatever the function raises is its outcome
+            outcome.error = dict(_exception(error))
+    outcome.after = World.now()
+    outcome.printed = printed.getvalue()
+    outcome.warned = [(w.category, str(w.message)) for w in warned if _is_the_users(w.filename)]
+    start.restore()
+    return outcome
+
+
+def _call(made: Any) -> Call:
+    if isinstance(made, Call):
+        return made
+    return Call(kwargs=made) if isinstance(made, dict) else Call(args=tuple(made))
+
+
+def _owner(fn: Callable[..., Any]) -> Any:
+    target = getattr(fn, "__self__", fn)
+    if not isinstance(target, torch.nn.Module):
+        return None
+    return getattr(target, "_orig_mod", target)
+
+
+def _compare(expected: Outcome, actual: Outcome, tolerance: Tolerance, when: str) -> None:
+    found = differences(expected.description(), actual.description(), tolerance)
+    if found:
+        more = [f"… and {len(found) - 20} more"] if len(found) > 20 else []
+        raise AssertionError("\n  ".join([f"{when}: not what plain Python gives", *found[:20], *more]))
+
+
+def _backward(outcome: Outcome) -> bool:
+    """Send fixed gradients into every differentiable tensor of the result; False when there is none."""
+    roots = [t for t in _tensors(outcome.result, set()) if t.requires_grad and not t.is_leaf]
+    if roots:
+        weights = [torch.linspace(0.5, 1.5, t.numel(), dtype=t.dtype).reshape(t.shape) for t in roots]
+        torch.autograd.backward(roots, weights)
+        outcome.before.restore()
+    return bool(roots)
+
+
+def _tensors(value: Any, seen: set[int]) -> Iterator[torch.Tensor]:
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, torch.Tensor):
+        yield value
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    for part in (*parts, *getattr(value, "__dict__", {}).values()) if not isinstance(value, torch.Tensor) else ():
+        yield from _tensors(part, seen)
+
+
+def _exception(error: BaseException | None) -> Iterator[tuple[str, Any]]:
+    if error is None:
+        return
+    yield "type", type(error)
+    yield "args", error.args
+    yield "attributes", dict(vars(error))
+    yield (
+        "traceback",
+        [_place(frame) for frame in traceback.extract_tb(error.__traceback__) if _is_the_users(frame.filename)],
+    )
+    yield "cause", dict(_exception(error.__cause__))
+    yield "context", dict(_exception(error.__context__))
+    yield "suppressed", error.__suppress_context__
+
+
+def _place(frame: traceback.FrameSummary) -> str:
+    return f"{frame.filename}:{frame.lineno} in {frame.name}"
+
+
+def _is_the_users(filename: str) -> bool:
+    """Frames of torch, of what compiles, of this file and of generated code are not part of the user's traceback."""
+    path = pathlib.Path(filename).resolve()
+    return path.exists() and path != HERE and not any(path.is_relative_to(folder) for folder in _machinery())
+
+
+def _machinery() -> list[pathlib.Path]:
+    modules = [sys.modules.get(name) for name in ("torch", *MACHINERY)]
+    return [pathlib.Path(str(module.__file__)).parent for module in modules if module is not None]
