@@ -1,0 +1,79 @@
+"""A break costs one break, wherever it stands: the same answer as plain Python, and exactly one graph more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import stator
+import torch
+from torch import Tensor
+
+from integration_tests.broken import CUT, EXPLODES
+from integration_tests.counting import Counting
+from integration_tests.models import Call
+from integration_tests.oracle import assert_same
+
+
+def quiet() -> None:
+    """Instead of a break."""
+
+
+@stator.disable
+def explode() -> None:
+    raise ValueError("one", "two")
+
+
+def make_args(cut: Callable[[], Any]) -> Call:
+    return Call((torch.linspace(-1, 1, 6).reshape(2, 3).requires_grad_(), cut))
+
+
+def graphs(fn: Callable[..., Any], cut: Callable[[], Any]) -> int:
+    counting = Counting()
+    call = make_args(cut)
+    stator.compile(fn, backend=counting)(*call.args)
+    return counting.count
+
+
+@pytest.mark.parametrize("title", CUT)
+def test_broken_function_gives_what_plain_python_gives(title: str) -> None:
+    assert_same(CUT[title], stator.compile(CUT[title], backend="eager"), lambda: make_args(stator.graph_break))
+
+
+@pytest.mark.parametrize("title", CUT)
+def test_break_costs_one_graph(title: str) -> None:
+    assert graphs(CUT[title], quiet) == 1
+    assert graphs(CUT[title], stator.graph_break) == 2
+
+
+@pytest.mark.parametrize("title", EXPLODES)
+def test_exception_of_a_broken_call_meets_its_handlers(title: str) -> None:
+    assert_same(EXPLODES[title], stator.compile(EXPLODES[title], backend="eager"), lambda: make_args(explode))
+
+
+def test_break_in_a_long_loop_does_not_nest() -> None:
+    def loop(x: Tensor) -> Tensor:
+        for _ in range(2000):
+            x = x + 1
+            stator.graph_break()
+        return x
+
+    counting = Counting()
+    assert stator.compile(loop, backend=counting)(torch.zeros(2)).tolist() == [2000.0, 2000.0]
+    assert counting.count <= 8
+
+
+def test_every_break_says_why_where_and_what_to_try() -> None:
+    compiled = stator.compile(CUT["a method five deep"], backend="eager")
+    compiled(*make_args(stator.graph_break).args)
+    (found,) = compiled.report.breaks
+    assert found.reason
+    assert found.hint
+    assert "broken.py" in str(found.where)
+
+
+def test_fullgraph_refuses_a_break() -> None:
+    fn = stator.compile(CUT["straight line"], backend="eager", fullgraph=True)
+    with pytest.raises(stator.StatorError, match=r"broken\.py"):
+        fn(*make_args(stator.graph_break).args)

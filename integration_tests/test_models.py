@@ -1,0 +1,104 @@
+"""The main job: models nobody made for us give what plain Python gives, in no more graphs than torch.compile's.
+
+``eager`` runs the captured graph operator by operator, so its numbers must be the same bit by bit; others reorder sums.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import stator
+
+from integration_tests.counting import Counting, graphs_of_torch_compile
+from integration_tests.description import EXACT, INDUCTOR, Tolerance
+from integration_tests.models import ZOO, make_training, train
+from integration_tests.oracle import assert_same
+
+AOT = Tolerance(1e-4, 1e-5)
+ON_INDUCTOR = ("gpt2", "llama", "vit", "resnet")  # each compiles in well under a minute on one core
+RUNS = [
+    *((name, "eager", EXACT) for name in ZOO),
+    *((name, "aot_eager", AOT) for name in ZOO),
+    *((name, "inductor", INDUCTOR) for name in ON_INDUCTOR),
+]
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> None:
+    stator.reset()
+
+
+@pytest.mark.parametrize(("name", "backend", "tolerance"), RUNS, ids=lambda part: part if isinstance(part, str) else "")
+def test_model_gives_what_plain_python_gives(name: str, backend: str, tolerance: Tolerance) -> None:
+    """Outputs and gradients; a second call compiles nothing; another batch size is right."""
+    ours, theirs, call, other = ZOO[name].make_twins()
+    compiled = stator.compile(theirs, backend=backend)
+    owners = (ours, theirs)
+    assert_same(ours, compiled, lambda: call, calls=1, tolerance=tolerance, owners=owners)
+    compiled_once = compiled.report.compile_count
+    assert compiled_once > 0
+    assert_same(ours, compiled, lambda: call, calls=1, tolerance=tolerance, owners=owners)
+    assert compiled.report.compile_count == compiled_once, "the second call compiled again"
+    assert_same(ours, compiled, lambda: other, calls=2, tolerance=tolerance, owners=owners)
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_no_more_graphs_than_torch_compile(name: str) -> None:
+    ours, theirs, call, _ = ZOO[name].make_twins()
+    counting = Counting()
+    compiled = stator.compile(theirs, backend=counting)
+    compiled(*call.args, **call.kwargs)
+    assert compiled.report.graph_count == counting.count
+    assert 0 < counting.count <= graphs_of_torch_compile(ours, *call.args, **call.kwargs), compiled.report
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_training_mode_leaves_the_same_random_streams(name: str) -> None:
+    """Dropout and layer drop draw what they draw plainly; running statistics move the same way."""
+    ours, theirs, call, _ = ZOO[name].make_twins()
+    compiled = stator.compile(theirs.train(), backend="eager")
+    assert_same(ours.train(), compiled, lambda: call, calls=2, owners=(ours, theirs))
+
+
+def test_one_entry_serves_every_instance_of_a_module_class() -> None:
+    counting = Counting()
+    first, second, call, _ = ZOO["bert"].make_twins()
+    run = stator.compile(lambda model, kwargs: model(**kwargs).last_hidden_state, backend=counting)
+    run(first, call.kwargs)
+    once = counting.count
+    run(second, call.kwargs)
+    assert counting.count == once
+
+
+@pytest.mark.parametrize(("backend", "tolerance"), [("eager", EXACT), ("aot_eager", AOT)])
+def test_training_loop_with_compiled_forward(backend: str, tolerance: Tolerance) -> None:
+    def trained(*, plainly: bool) -> dict[str, Any]:
+        model, optimizer = make_training()
+        return train(model, optimizer, model if plainly else stator.compile(model, backend=backend))
+
+    assert_same(lambda: trained(plainly=True), lambda: trained(plainly=False), tuple, calls=1, tolerance=tolerance)
+
+
+@pytest.mark.parametrize(("backend", "tolerance"), [("eager", EXACT), ("aot_eager", AOT)])
+def test_compiled_training_loop(backend: str, tolerance: Tolerance) -> None:
+    """Forward, backward, clipping, optimiser and schedule are all inside; breaks are allowed, differences are not."""
+
+    def trained(loop: Any) -> dict[str, Any]:
+        model, optimizer = make_training()
+        return loop(model, optimizer, model)  # type: ignore[no-any-return]
+
+    compiled = stator.compile(train, backend=backend)
+    assert_same(lambda: trained(train), lambda: trained(compiled), tuple, calls=1, tolerance=tolerance)
+
+
+def test_compiled_copy_is_a_model_of_its_own() -> None:
+    model, _, call, _ = ZOO["distilbert"].make_twins()
+    compiled = stator.compile(model, backend="eager")
+    before = compiled(*call.args, **call.kwargs).last_hidden_state
+    twin = copy.deepcopy(compiled)
+    for parameter in twin.parameters():
+        parameter.data.zero_()
+    after = compiled(*call.args, **call.kwargs).last_hidden_state
+    assert before.equal(after)
