@@ -1,1 +1,101 @@
-"""Sources, guards and the guarded cache: when may a specialised version of a function run again."""
+"""Sources, guards and the guarded cache: when may a specialised version of a function run again.
+
+A `Source` says where a value lives, a `Guard` what is relied on about it. `compile_guards` turns guards into a generated
+Python predicate. The kinds that need torch are imported when they are first asked for, so all else works without it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stator_guards._container import AttrAbsent, KeyAbsent, KeyPresent, KeysAre, Length
+from stator_guards._guard_set import GuardSet, compile_guards
+from stator_guards._kind import Failure, Guard, Kind
+from stator_guards._part import (
+    AttrSource,
+    CellSource,
+    ClosureSource,
+    CodeSource,
+    DefaultsSource,
+    DictItemSource,
+    GradSource,
+    InstanceDictSource,
+    ItemSource,
+    KeySource,
+    KwDefaultsSource,
+    PartSource,
+    SizeSource,
+    SlotSource,
+    TypeSource,
+)
+from stator_guards._relation import Custom, DistinctObject, SameObject, ShapeExpression
+from stator_guards._source import CallSource, CapturedSource, ParameterSource, Renderer, Source, State
+from stator_guards._value import Equals, Is, IsNone, IsNotNone, Truth, TypeIs
+
+if TYPE_CHECKING:
+    from stator_guards._global_state import GlobalState
+    from stator_guards._overlap import NoOverlap, Overlap
+    from stator_guards._tensor import TensorMatch
+
+__all__ = [
+    "AttrAbsent",
+    "AttrSource",
+    "CallSource",
+    "CapturedSource",
+    "CellSource",
+    "ClosureSource",
+    "CodeSource",
+    "Custom",
+    "DefaultsSource",
+    "DictItemSource",
+    "DistinctObject",
+    "Equals",
+    "Failure",
+    "GlobalState",
+    "GradSource",
+    "Guard",
+    "GuardSet",
+    "InstanceDictSource",
+    "Is",
+    "IsNone",
+    "IsNotNone",
+    "ItemSource",
+    "KeyAbsent",
+    "KeyPresent",
+    "KeySource",
+    "KeysAre",
+    "Kind",
+    "KwDefaultsSource",
+    "Length",
+    "NoOverlap",
+    "Overlap",
+    "ParameterSource",
+    "PartSource",
+    "Renderer",
+    "SameObject",
+    "ShapeExpression",
+    "SizeSource",
+    "SlotSource",
+    "Source",
+    "State",
+    "TensorMatch",
+    "Truth",
+    "TypeIs",
+    "TypeSource",
+    "compile_guards",
+]
+
+_NEED_TORCH = {
+    "GlobalState": "stator_guards._global_state",
+    "NoOverlap": "stator_guards._overlap",
+    "Overlap": "stator_guards._overlap",
+    "TensorMatch": "stator_guards._tensor",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _NEED_TORCH:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_NEED_TORCH[name]), name)

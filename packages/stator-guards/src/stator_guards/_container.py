@@ -1,0 +1,159 @@
+"""Facts about what a container or object holds: how many, which keys in which order, and what is absent."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import attrs
+
+from stator_guards._constant import is_literal, key_of, same_keys
+from stator_guards._held import short
+from stator_guards._kind import Kind
+from stator_guards._source import Renderer, State
+
+
+def _literal(key: Hashable, render: Renderer) -> str:
+    return repr(key) if is_literal(key) else render.capture(key, "key")
+
+
+@attrs.frozen
+class Length(Kind):
+    """`len(value) == length`."""
+
+    length: int
+
+    rank = 14
+
+    def test(self, value: str, render: Renderer) -> str:
+        return f"{render.capture(len, 'len')}({value}) == {self.length}"
+
+    def holds(self, value: Any, state: State) -> bool:
+        return len(value) == self.length
+
+    @property
+    def needed(self) -> str:
+        return f"of length {self.length}"
+
+    def found(self, value: Any, state: State) -> str:
+        return f"of length {len(value)}"
+
+    @property
+    def fix(self) -> str:
+        return "keep the length fixed, or stack the elements into one tensor with a dynamic dimension"
+
+
+def _keys(keys: tuple[Hashable, ...]) -> Hashable:
+    return tuple(map(key_of, keys))
+
+
+@attrs.frozen
+class KeysAre(Kind):
+    """The keys of a mapping in their order: constants by exact type and value, other keys by identity."""
+
+    keys: tuple[Hashable, ...] = attrs.field(eq=_keys)
+
+    rank = 18
+    reads = 2
+
+    def test(self, value: str, render: Renderer) -> str:
+        if not self.keys:
+            return f"{render.capture(len, 'len')}({value}) == 0"
+        if {type(key) for key in self.keys} <= {str, int, bytes, bool}:
+            type_name, tuple_name, map_name = (render.capture(fn, fn.__name__) for fn in (type, tuple, map))
+            types = render.capture(tuple(map(type, self.keys)), "key_types")
+            keys = render.capture(self.keys, "keys")
+            return f"{tuple_name}({map_name}({type_name}, {value})) == {types} and {tuple_name}({value}) == {keys}"
+        return f"{render.capture(same_keys, 'same_keys')}({value}, {render.capture(_keys(self.keys), 'keys')})"
+
+    def holds(self, value: Any, state: State) -> bool:
+        return same_keys(value, _keys(self.keys))
+
+    @property
+    def needed(self) -> str:
+        return f"a mapping with keys {short(list(self.keys))}"
+
+    def found(self, value: Any, state: State) -> str:
+        return f"one with keys {short(list(value))}"
+
+    @property
+    def fix(self) -> str:
+        return "pass the same keys in the same order"
+
+
+@attrs.frozen
+class KeyAbsent(Kind):
+    """`key not in value`."""
+
+    key: Hashable = attrs.field(eq=key_of)
+
+    rank = 15
+
+    def test(self, value: str, render: Renderer) -> str:
+        return f"{_literal(self.key, render)} not in {value}"
+
+    def holds(self, value: Any, state: State) -> bool:
+        return self.key not in value
+
+    @property
+    def needed(self) -> str:
+        return f"without {short(self.key)}"
+
+    def found(self, value: Any, state: State) -> str:
+        return f"with {short(self.key)}"
+
+    @property
+    def fix(self) -> str:
+        return f"set {short(self.key)} before the first call, or never"
+
+
+@attrs.frozen
+class KeyPresent(Kind):
+    """`key in value`, whatever its value is."""
+
+    key: Hashable = attrs.field(eq=key_of)
+
+    rank = 15
+
+    def test(self, value: str, render: Renderer) -> str:
+        return f"{_literal(self.key, render)} in {value}"
+
+    def holds(self, value: Any, state: State) -> bool:
+        return self.key in value
+
+    @property
+    def needed(self) -> str:
+        return f"with {short(self.key)}"
+
+    def found(self, value: Any, state: State) -> str:
+        return f"without {short(self.key)}"
+
+    @property
+    def fix(self) -> str:
+        return f"keep {short(self.key)} in place"
+
+
+@attrs.frozen
+class AttrAbsent(Kind):
+    """`not hasattr(value, attribute)`, by plain attribute lookup."""
+
+    attribute: str
+
+    rank = 40
+
+    def test(self, value: str, render: Renderer) -> str:
+        return f"not {render.capture(hasattr, 'hasattr')}({value}, {self.attribute!r})"
+
+    def holds(self, value: Any, state: State) -> bool:
+        return not hasattr(value, self.attribute)
+
+    @property
+    def needed(self) -> str:
+        return f"without attribute {self.attribute!r}"
+
+    def found(self, value: Any, state: State) -> str:
+        return f"with attribute {self.attribute!r}"
+
+    @property
+    def fix(self) -> str:
+        return f"set {self.attribute!r} before the first call, or never"

@@ -1,0 +1,91 @@
+"""The state of the thread and process that changes what tensor operations do, checked in one native call and a few cheap ones.
+
+The native check knows grad mode, autocast, determinism, default dtype, matmul precision and threads. It does not tell
+inference mode from no_grad, and knows nothing of mode stacks (the default device is one of those), functorch or hooks on
+saved tensors. `ambient` reads these; while they are all in their resting state, reading their depths is enough.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import torch
+from torch._C import _functorch
+from torch.autograd import forward_ad
+from torch.utils._device import DeviceContext
+
+from stator_guards._kind import Kind
+from stator_guards._source import Renderer, State
+
+DEPTHS = (
+    torch.is_inference_mode_enabled,
+    torch._C._len_torch_function_stack,
+    torch._C._len_torch_dispatch_stack,
+    _functorch.get_dynamic_layer_stack_depth,
+)
+
+
+def _mode(mode: object) -> object:
+    return (type(mode), mode.device) if isinstance(mode, DeviceContext) else type(mode)
+
+
+def ambient() -> dict[str, object]:
+    """What the native check does not cover, by name; equal when operations behave the same."""
+    layers = _functorch.get_interpreter_stack() or ()
+    hooks = torch._C._autograd
+    return {
+        "inference mode": torch.is_inference_mode_enabled(),
+        "function modes": [
+            _mode(torch._C._get_function_stack_at(i)) for i in range(torch._C._len_torch_function_stack())
+        ],
+        "dispatch modes": [
+            type(torch._C._get_dispatch_stack_at(i)) for i in range(torch._C._len_torch_dispatch_stack())
+        ],
+        "functorch layers": [(layer.key(), layer.level()) for layer in layers],
+        "saved tensor hooks": (hooks._saved_tensors_hooks_is_enabled(), hooks._top_saved_tensors_default_hooks(True)),
+        "forward AD level": forward_ad._current_level,
+        "default tensor type's device": str(torch._C._get_default_device()),
+    }
+
+
+@attrs.frozen(init=False)
+class GlobalState(Kind):
+    """Grad and inference mode, autocast, determinism, default dtype and device, mode stacks, functorch, as they are now."""
+
+    native: Any = attrs.field(eq=False, repr=False)
+    rest: dict[str, object] = attrs.field(hash=False)
+    described: str
+
+    rank = 28
+
+    def __init__(self) -> None:
+        native = torch._C._dynamo.guards.GlobalStateGuard()
+        self.__attrs_init__(native, ambient(), described())  # type: ignore[attr-defined]
+
+    def test(self, value: str, render: Renderer) -> str:
+        native = render.capture(self.native.check, "global_state_check")
+        return f"{native}() and {render.capture(ambient, 'ambient')}() == {render.capture(self.rest, 'ambient_before')}"
+
+    def holds(self, value: Any, state: State) -> bool:
+        return bool(self.native.check()) and ambient() == self.rest
+
+    @property
+    def needed(self) -> str:
+        return self.described
+
+    def found(self, value: Any, state: State) -> str:
+        now = ambient()
+        changed = [f"{name} {now[name]} (was {old})" for name, old in self.rest.items() if now[name] != old]
+        reason = [] if self.native.check() else [f"{self.native.reason().strip()} changed ({described()})"]
+        return ", ".join(reason + changed)
+
+    @property
+    def fix(self) -> str:
+        return "set modes and defaults outside the loop that calls the function, the same for every call"
+
+
+def described() -> str:
+    grad = "on" if torch.is_grad_enabled() else "off"
+    autocast = "on" if torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda") else "off"
+    return f"grad {grad}, autocast {autocast}, default dtype {torch.get_default_dtype()}"

@@ -1,0 +1,126 @@
+"""What a guard can rely on: the base of all guard kinds, the guard itself, and how a failed one reports.
+
+A kind is one small class with everything about one sort of fact: its Python text (`test`), its slow evaluation (`holds`), its
+place in the order (`rank`) and its explanation. The text and `holds` must agree on every value; the conformance kit checks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import attrs
+from stator_bytecode.errors import NOWHERE, SourceSpan
+
+from stator_guards._source import Renderer, Source, State
+
+CANNOT_READ = (KeyError, AttributeError, TypeError, IndexError, ValueError, NotImplementedError)
+"""What reading a source may raise when the program's state no longer has its shape: then the guard does not hold."""
+
+
+class Kind:
+    """A sort of fact about one value. Ranks order the checks: cheap and selective ones run first."""
+
+    __slots__ = ()
+
+    rank: ClassVar[int] = 50
+    reads: ClassVar[int] = 1
+    """How often `test` mentions its value; more than once binds it to a local."""
+    batched: ClassVar[bool] = False
+
+    @property
+    def others(self) -> tuple[Source, ...]:
+        """Further sources the fact is about."""
+        return ()
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the fact can never hold again, because an object it is about died."""
+        return False
+
+    def test(self, value: str, render: Renderer) -> str:
+        """A Python expression, true when the fact holds of the expression `value`."""
+        raise NotImplementedError
+
+    @classmethod
+    def test_all(cls, guards: Sequence[Guard], render: Renderer) -> str | None:
+        """One expression that checks all guards of a batched kind at once; None to test each by itself."""
+        return None
+
+    @classmethod
+    def implied(cls, guards: Sequence[Guard]) -> tuple[Guard, ...]:
+        """What `test_all` checks beyond the guards themselves, as guards that can explain it."""
+        return ()
+
+    def holds(self, value: Any, state: State) -> bool:
+        raise NotImplementedError
+
+    @property
+    def needed(self) -> str:
+        """What the value was when the guard was made."""
+        raise NotImplementedError
+
+    def found(self, value: Any, state: State) -> str:
+        """What the value is now, in the same terms."""
+        raise NotImplementedError
+
+    @property
+    def fix(self) -> str:
+        """The cheapest change to the program that avoids the failure."""
+        raise NotImplementedError
+
+
+@attrs.frozen
+class Failure:
+    """Why a guard does not hold: old value, new value, the user line that needed it and what to change."""
+
+    guard: Guard
+    needed: str
+    found: str
+    fix: str
+
+    @property
+    def source(self) -> str:
+        return self.guard.name
+
+    @property
+    def where(self) -> SourceSpan:
+        return self.guard.where
+
+    def __str__(self) -> str:
+        line = "" if self.where is NOWHERE else f", needed at {self.where}"
+        return f"{self.source} was {self.needed}, is now {self.found}{line}\n  try: {self.fix}"
+
+
+@attrs.frozen
+class Guard:
+    """One fact relied on. `source` is None for facts about the process (global state, relations of shapes)."""
+
+    source: Source | None
+    kind: Kind
+    where: SourceSpan = attrs.field(default=NOWHERE, eq=False)
+
+    @property
+    def name(self) -> str:
+        return self.source.name if self.source is not None else type(self.kind).__name__
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return (*(() if self.source is None else (self.source,)), *self.kind.others)
+
+    def holds(self, state: State) -> bool:
+        try:
+            return self.kind.holds(self._value(state), state)
+        except CANNOT_READ:
+            return False
+
+    def explain(self, state: State) -> Failure:
+        """The failure report of a guard that does not hold."""
+        try:
+            found = self.kind.found(self._value(state), state)
+        except CANNOT_READ as error:
+            found = f"unreadable ({type(error).__name__}: {error})"
+        return Failure(self, self.kind.needed, found, self.kind.fix)
+
+    def _value(self, state: State) -> Any:
+        return None if self.source is None else self.source.evaluate(state)

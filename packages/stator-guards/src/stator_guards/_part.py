@@ -1,0 +1,335 @@
+"""Sources that read one part of another source's value: an attribute, an item, a cell, a size."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from itertools import islice
+from typing import Any, Literal
+
+import attrs
+
+from stator_guards._constant import is_literal, key_of
+from stator_guards._source import Renderer, Source, State
+
+read_plainly = object.__getattribute__
+"""Attribute lookup that no class can override: `__dict__` must not run user code."""
+
+
+@attrs.frozen(cache_hash=True)
+class PartSource(Source):
+    """A part of `whole`; a subclass says how it is written (`write`), read (`read`) and named."""
+
+    whole: Source
+
+    @property
+    def base(self) -> Source:
+        return self.whole
+
+    def expression(self, render: Renderer) -> str:
+        return self.write(render.value(self.whole), render)
+
+    def evaluate(self, state: State) -> Any:
+        return self.read(self.whole.evaluate(state))
+
+    def write(self, whole: str, render: Renderer) -> str:
+        raise NotImplementedError
+
+    def read(self, whole: Any) -> Any:
+        raise NotImplementedError
+
+
+@attrs.frozen(cache_hash=True)
+class AttrSource(PartSource):
+    """`whole.attribute`, by plain attribute lookup: it may run a property or `__getattr__`."""
+
+    attribute: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.whole.name}.{self.attribute}"
+
+    @property
+    def label(self) -> str:
+        return self.attribute
+
+    def write(self, whole: str, render: Renderer) -> str:
+        if self.attribute.isidentifier() and not self.attribute.startswith("__debug__"):
+            return f"{whole}.{self.attribute}"
+        return f"{render.capture(getattr, 'getattr')}({whole}, {self.attribute!r})"
+
+    def read(self, whole: Any) -> Any:
+        return getattr(whole, self.attribute)
+
+
+@attrs.frozen(cache_hash=True)
+class InstanceDictSource(PartSource):
+    """The `__dict__` of an object (for a class its mapping proxy), whatever its class overrides."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.whole.name}.__dict__"
+
+    @property
+    def label(self) -> str:
+        return "dict"
+
+    def write(self, whole: str, render: Renderer) -> str:
+        return f"{render.capture(read_plainly, 'read_plainly')}({whole}, '__dict__')"
+
+    def read(self, whole: Any) -> Any:
+        return read_plainly(whole, "__dict__")
+
+
+@attrs.frozen(cache_hash=True)
+class DictItemSource(PartSource):
+    """`whole[key]` of a mapping. Keys that equal each other but differ in type (1, True) make different sources."""
+
+    key: Hashable = attrs.field(eq=key_of)
+
+    @property
+    def name(self) -> str:
+        if isinstance(self.whole, InstanceDictSource) and isinstance(self.key, str):
+            return f"{self.whole.whole.name}.{self.key}"
+        return f"{self.whole.name}[{self.key!r}]"
+
+    @property
+    def label(self) -> str:
+        return str(self.key)
+
+    def write(self, whole: str, render: Renderer) -> str:
+        key = repr(self.key) if is_literal(self.key) else render.capture(self.key, "key")
+        return f"{whole}[{key}]"
+
+    def read(self, whole: Any) -> Any:
+        return whole[self.key]
+
+
+@attrs.frozen(cache_hash=True)
+class ItemSource(PartSource):
+    """`whole[index]` of a sequence."""
+
+    index: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.whole.name}[{self.index}]"
+
+    @property
+    def label(self) -> str:
+        return f"{self.whole.label}_{self.index}"
+
+    def write(self, whole: str, render: Renderer) -> str:
+        return f"{whole}[{self.index}]"
+
+    def read(self, whole: Any) -> Any:
+        return whole[self.index]
+
+
+@attrs.frozen(cache_hash=True)
+class TypeSource(PartSource):
+    """The exact type of an object; a `__class__` property is not asked."""
+
+    @property
+    def name(self) -> str:
+        return f"type({self.whole.name})"
+
+    @property
+    def label(self) -> str:
+        return f"type_of_{self.whole.label}"
+
+    def write(self, whole: str, render: Renderer) -> str:
+        return f"{render.capture(type, 'type')}({whole})"
+
+    def read(self, whole: Any) -> Any:
+        return type(whole)
+
+
+@attrs.frozen(cache_hash=True)
+class CellSource(PartSource):
+    """The contents of a closure cell."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.whole.name}.cell_contents"
+
+    @property
+    def label(self) -> str:
+        return f"in_{self.whole.label}"
+
+    def write(self, whole: str, render: Renderer) -> str:
+        return f"{whole}.cell_contents"
+
+    def read(self, whole: Any) -> Any:
+        return whole.cell_contents
+
+
+@attrs.frozen(cache_hash=True)
+class _FunctionPart(PartSource):
+    """A part of a plain Python function, read from an attribute that no subclass can shadow (functions have none)."""
+
+    index: int
+
+    attribute = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.whole.name}.{self.attribute}[{self.index}]"
+
+    @property
+    def label(self) -> str:
+        return f"{self.whole.label}_{self.attribute.strip('_')}_{self.index}"
+
+    def write(self, whole: str, render: Renderer) -> str:
+        return f"{whole}.{self.attribute}[{self.index}]"
+
+    def read(self, whole: Any) -> Any:
+        return getattr(whole, self.attribute)[self.index]
+
+
+@attrs.frozen(cache_hash=True)
+class ClosureSource(_FunctionPart):
+    """The i-th closure cell of a function."""
+
+    attribute = "__closure__"
+
+
+@attrs.frozen(cache_hash=True)
+class DefaultsSource(_FunctionPart):
+    """The i-th positional default of a function."""
+
+    attribute = "__defaults__"
+
+
+@attrs.frozen(cache_hash=True)
+class KwDefaultsSource(PartSource):
+    """The default of a keyword-only parameter of a function."""
+
+    parameter: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.whole.name}.__kwdefaults__[{self.parameter!r}]"
+
+    @property
+    def label(self) -> str:
+        return self.parameter
+
+    def write(self, whole: str, render: Renderer) -> str:
+        return f"{whole}.__kwdefaults__[{self.parameter!r}]"
+
+    def read(self, whole: Any) -> Any:
+        return whole.__kwdefaults__[self.parameter]
+
+
+@attrs.frozen(cache_hash=True)
+class SlotSource(PartSource):
+    """A `__slots__` member, through the descriptor of the class that declares it."""
+
+    owner: type = attrs.field(eq=id)
+    slot: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.whole.name}.{self.slot}"
+
+    @property
+    def label(self) -> str:
+        return self.slot
+
+    def write(self, whole: str, render: Renderer) -> str:
+        return f"{render.capture(self.owner.__dict__[self.slot].__get__, 'slot_' + self.slot)}({whole})"
+
+    def read(self, whole: Any) -> Any:
+        return self.owner.__dict__[self.slot].__get__(whole)
+
+
+@attrs.frozen(cache_hash=True)
+class CodeSource(PartSource):
+    """The code object of a function."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.whole.name}.__code__"
+
+    @property
+    def label(self) -> str:
+        return f"code_of_{self.whole.label}"
+
+    def write(self, whole: str, render: Renderer) -> str:
+        return f"{whole}.__code__"
+
+    def read(self, whole: Any) -> Any:
+        return whole.__code__
+
+
+def nth(iterable: Iterable[object], index: int) -> object:
+    """The element at `index` of something iterable again; IndexError past its end."""
+    for element in islice(iterable, index, index + 1):
+        return element
+    raise IndexError(index)
+
+
+@attrs.frozen(cache_hash=True)
+class KeySource(PartSource):
+    """The i-th key of a mapping, in its order."""
+
+    index: int
+
+    @property
+    def name(self) -> str:
+        return f"list({self.whole.name})[{self.index}]"
+
+    @property
+    def label(self) -> str:
+        return f"key_{self.index}"
+
+    def write(self, whole: str, render: Renderer) -> str:
+        return f"{render.capture(nth, 'nth')}({whole}, {self.index})"
+
+    def read(self, whole: Any) -> Any:
+        return nth(whole, self.index)
+
+
+@attrs.frozen(cache_hash=True)
+class SizeSource(PartSource):
+    """A size or stride of a tensor along `dim`, or its storage offset (then `dim` is 0)."""
+
+    kind: Literal["size", "stride", "storage_offset"]
+    dim: int = 0
+
+    @property
+    def argument(self) -> str:
+        return "" if self.kind == "storage_offset" else str(self.dim)
+
+    @property
+    def name(self) -> str:
+        return f"{self.whole.name}.{self.kind}({self.argument})"
+
+    @property
+    def label(self) -> str:
+        return f"{self.whole.label}_{self.kind}_{self.argument}"
+
+    def write(self, whole: str, render: Renderer) -> str:
+        return f"{whole}.{self.kind}({self.argument})"
+
+    def read(self, whole: Any) -> Any:
+        return whole.storage_offset() if self.kind == "storage_offset" else getattr(whole, self.kind)(self.dim)
+
+
+@attrs.frozen(cache_hash=True)
+class GradSource(PartSource):
+    """The accumulated gradient of a leaf tensor, None when there is none."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.whole.name}.grad"
+
+    @property
+    def label(self) -> str:
+        return f"grad_of_{self.whole.label}"
+
+    def write(self, whole: str, render: Renderer) -> str:
+        return f"{whole}.grad"
+
+    def read(self, whole: Any) -> Any:
+        return whole.grad

@@ -1,0 +1,156 @@
+"""Facts that relate several sources, and predicates that upper layers bring along."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+
+from stator_guards._held import short
+from stator_guards._kind import Kind
+from stator_guards._source import Renderer, Source, State
+
+
+@attrs.frozen
+class SameObject(Kind):
+    """`value is other`: two paths that led to one object still do."""
+
+    other: Source
+
+    rank = 12
+
+    @property
+    def others(self) -> tuple[Source, ...]:
+        return (self.other,)
+
+    def test(self, value: str, render: Renderer) -> str:
+        return f"{value} is {render.value(self.other)}"
+
+    def holds(self, value: Any, state: State) -> bool:
+        return value is self.other.evaluate(state)
+
+    @property
+    def needed(self) -> str:
+        return f"the same object as {self.other}"
+
+    def found(self, value: Any, state: State) -> str:
+        return f"another object, {short(value)}"
+
+    @property
+    def fix(self) -> str:
+        return "keep passing one object in both places, or never do"
+
+
+@attrs.frozen
+class DistinctObject(Kind):
+    """`value is not other`: two paths that led to two objects still do."""
+
+    other: Source
+
+    rank = 12
+
+    @property
+    def others(self) -> tuple[Source, ...]:
+        return (self.other,)
+
+    def test(self, value: str, render: Renderer) -> str:
+        return f"{value} is not {render.value(self.other)}"
+
+    def holds(self, value: Any, state: State) -> bool:
+        return value is not self.other.evaluate(state)
+
+    @property
+    def needed(self) -> str:
+        return f"another object than {self.other}"
+
+    def found(self, value: Any, state: State) -> str:
+        return f"the same object as {self.other}"
+
+    @property
+    def fix(self) -> str:
+        return "keep passing two objects, or copy one of them"
+
+
+def _ids(scope: Mapping[str, object]) -> tuple[tuple[str, int], ...]:
+    return tuple((name, id(obj)) for name, obj in scope.items())
+
+
+@attrs.frozen
+class ShapeExpression(Kind):
+    """A Python expression over sizes: its free names are keys of `sources`, or else of `scope`."""
+
+    text: str
+    sources: Mapping[str, Source] = attrs.field(eq=lambda sources: tuple(sources.items()))
+    scope: Mapping[str, object] = attrs.field(factory=dict, eq=_ids)
+
+    rank = 80
+
+    @property
+    def others(self) -> tuple[Source, ...]:
+        return tuple(self.sources.values())
+
+    def test(self, value: str, render: Renderer) -> str:
+        names = {name: render.value(source) for name, source in self.sources.items()}
+        names |= {name: render.capture(obj, name) for name, obj in self.scope.items() if name not in names}
+        tree = _Renamer(names).visit(ast.parse(self.text.strip(), mode="eval"))
+        return f"({ast.unparse(tree)})"
+
+    def holds(self, value: Any, state: State) -> bool:
+        return bool(eval(self.text.strip(), dict(self.scope), self._sizes(state)))
+
+    def _sizes(self, state: State) -> dict[str, object]:
+        return {name: source.evaluate(state) for name, source in self.sources.items()}
+
+    @property
+    def needed(self) -> str:
+        described = ", ".join(f"{name} = {source}" for name, source in self.sources.items())
+        return f"{self.text} ({described})"
+
+    def found(self, value: Any, state: State) -> str:
+        return ", ".join(f"{name} = {size!r}" for name, size in self._sizes(state).items())
+
+    @property
+    def fix(self) -> str:
+        return "keep the relation between the sizes, or expect another compiled version"
+
+
+class _Renamer(ast.NodeTransformer):
+    """Replaces free names by the expressions they stand for."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return ast.parse(self._names[node.id], mode="eval").body if node.id in self._names else node
+
+
+@attrs.frozen
+class Custom(Kind):
+    """A pure Python predicate of an upper layer. `template` may use `{fn}` and `{value}`; `fn(value)` says the same."""
+
+    template: str
+    fn: Callable[[Any], bool]
+    description: str = ""
+
+    rank = 60
+    reads = 2
+
+    def test(self, value: str, render: Renderer) -> str:
+        fn = render.capture(self.fn, getattr(self.fn, "__name__", "fn")) if "{fn}" in self.template else ""
+        return f"({self.template.format(fn=fn, value=value)})"
+
+    def holds(self, value: Any, state: State) -> bool:
+        return bool(self.fn(value))
+
+    @property
+    def needed(self) -> str:
+        return self.description or f"such that {self.template.format(fn=short(self.fn), value='it')}"
+
+    def found(self, value: Any, state: State) -> str:
+        return short(value)
+
+    @property
+    def fix(self) -> str:
+        return "keep this property of the value, or expect another compiled version"

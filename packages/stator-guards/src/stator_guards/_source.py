@@ -1,0 +1,141 @@
+"""Where a value lives: the base of all sources, and the ones a chain starts from.
+
+A source is a small immutable tree. It renders to a Python expression over the parameters of an entry and captured objects,
+and can be evaluated directly, which is what the slow mirror of a predicate does. Start with `Source`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import attrs
+
+from stator_guards._held import Held
+
+State = Mapping[str, object]
+"""The values of an entry's parameters, by name."""
+
+
+class Renderer(Protocol):
+    """What a source or a kind needs while it turns into text."""
+
+    def value(self, source: Source) -> str:
+        """An expression (often a local name) for the value of `source`."""
+
+    def capture(self, obj: object, hint: str) -> str:
+        """A name by which the generated code reaches `obj`."""
+
+
+class Source:
+    """A place a value is read from. Two equal sources always give the same value; `name` is for people."""
+
+    __slots__ = ()
+
+    @property
+    def base(self) -> Source | None:
+        """The source this one reads from, None at the start of a chain."""
+        return None
+
+    @property
+    def children(self) -> tuple[Source, ...]:
+        """All sources this one reads from."""
+        return (self.base,) if self.base is not None else ()
+
+    @property
+    def name(self) -> str:
+        raise NotImplementedError
+
+    @property
+    def label(self) -> str:
+        """The last part of the name, to name a local after."""
+        return self.name
+
+    def expression(self, render: Renderer) -> str:
+        raise NotImplementedError
+
+    def evaluate(self, state: State) -> Any:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@attrs.frozen(cache_hash=True)
+class ParameterSource(Source):
+    """A parameter of the entry."""
+
+    parameter: str
+
+    @property
+    def name(self) -> str:
+        return self.parameter
+
+    def expression(self, render: Renderer) -> str:
+        return self.parameter
+
+    def evaluate(self, state: State) -> Any:
+        return state[self.parameter]
+
+
+@attrs.frozen
+class CapturedSource(Source):
+    """An object the predicate itself refers to: a globals dict, a class, a function.
+
+    A weak one that died reads as GONE, which no guard accepts.
+    """
+
+    text: str
+    held: Held
+
+    def __init__(self, label: str, obj: object, *, weak: bool = False) -> None:
+        self.__attrs_init__(label, Held.of(obj, weak=weak))  # type: ignore[attr-defined]
+
+    @property
+    def name(self) -> str:
+        return self.text
+
+    def expression(self, render: Renderer) -> str:
+        if self.held.weak:
+            return f"{render.capture(self.held.get, 'get_' + self.text)}()"
+        return render.capture(self.held.get(), self.text)
+
+    def evaluate(self, state: State) -> Any:
+        return self.held.get()
+
+
+def _same_function(fn: Callable[..., object]) -> int:
+    return id(fn)
+
+
+@attrs.frozen
+class CallSource(Source):
+    """The result of a pure captured function on other sources: an iterator's state, the length of a deque."""
+
+    fn: Callable[..., object] = attrs.field(eq=_same_function)
+    arguments: tuple[Source, ...]
+
+    def __init__(self, fn: Callable[..., object], *arguments: Source) -> None:
+        self.__attrs_init__(fn, arguments)  # type: ignore[attr-defined]
+
+    @property
+    def base(self) -> Source | None:
+        return self.arguments[0] if self.arguments else None
+
+    @property
+    def children(self) -> tuple[Source, ...]:
+        return self.arguments
+
+    @property
+    def label(self) -> str:
+        return getattr(self.fn, "__name__", "call")
+
+    @property
+    def name(self) -> str:
+        return f"{self.label}({', '.join(source.name for source in self.arguments)})"
+
+    def expression(self, render: Renderer) -> str:
+        return f"{render.capture(self.fn, self.label)}({', '.join(map(render.value, self.arguments))})"
+
+    def evaluate(self, state: State) -> Any:
+        return self.fn(*(source.evaluate(state) for source in self.arguments))

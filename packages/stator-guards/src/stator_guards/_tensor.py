@@ -1,0 +1,194 @@
+"""Facts about a tensor's metadata, all tensors of a set checked in one native call.
+
+The native check also refuses one tensor in two places, so tensors that were distinct when the guards were made must stay so;
+that is the implied guard `DistinctTensors`. Two sources of one tensor need a `SameObject` guard besides.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import torch
+
+from stator_guards._kind import Guard, Kind
+from stator_guards._source import Renderer, Source, State
+
+
+def effective_keys(tensor: torch.Tensor) -> int:
+    """The dispatch keys a call on this tensor meets: its own, with what the thread adds and takes away."""
+    keys = torch._C._dispatch_keys(tensor) | torch._C._dispatch_tls_local_include_set()
+    return int((keys - torch._C._dispatch_tls_local_exclude_set()).raw_repr())
+
+
+def static_strides(tensor: torch.Tensor, dynamic_dims: frozenset[int]) -> tuple[int | None, ...]:
+    """The strides, None where they move with the size of a dynamic dimension that lies further inside."""
+    strides = tensor.stride()
+    return tuple(
+        None if any(dim != i and strides[dim] <= stride for dim in dynamic_dims) else stride
+        for i, stride in enumerate(strides)
+    )
+
+
+@attrs.frozen(init=False)
+class TensorMatch(Kind):
+    """Class, dtype, device, layout, requires_grad, dispatch keys, and the sizes and strides that are not dynamic.
+
+    The tensor itself is never kept alive.
+    """
+
+    cls: type
+    dtype: torch.dtype
+    device: torch.device
+    layout: torch.layout
+    requires_grad: bool
+    keys: int
+    sizes: tuple[int | None, ...]
+    strides: tuple[int | None, ...]
+    reference: weakref.ref[torch.Tensor] = attrs.field(eq=False, repr=False)
+    address: int
+
+    rank = 30
+    batched = True
+
+    def __init__(
+        self,
+        tensor: torch.Tensor,
+        dynamic_dims: frozenset[int] = frozenset(),
+        dynamic_strides: frozenset[int] | None = None,
+    ) -> None:
+        sizes = tuple(None if i in dynamic_dims else int(size) for i, size in enumerate(tensor.shape))
+        strides: tuple[int | None, ...] = ()
+        if tensor.layout is torch.strided:
+            strides = static_strides(tensor, dynamic_dims)
+        if dynamic_strides is not None and strides:
+            strides = tuple(None if i in dynamic_strides else stride for i, stride in enumerate(tensor.stride()))
+        facts = (type(tensor), tensor.dtype, tensor.device, tensor.layout, tensor.requires_grad)
+        self.__attrs_init__(  # type: ignore[attr-defined]
+            *facts, effective_keys(tensor), sizes, strides, weakref.ref(tensor), id(tensor)
+        )
+
+    def matches(self, value: Any) -> bool:
+        """The same facts as the native check, one by one."""
+        return type(value) is self.cls and not self._differences(value)
+
+    def _differences(self, value: torch.Tensor) -> list[str]:
+        facts = {
+            "dtype": (self.dtype, value.dtype),
+            "device": (self.device, value.device),
+            "layout": (self.layout, value.layout),
+            "requires_grad": (self.requires_grad, value.requires_grad),
+            "rank": (len(self.sizes), value.dim()),
+        }
+        found = [f"{name} {new} (was {old})" for name, (old, new) in facts.items() if old != new]
+        if not found:
+            found = [*_unequal("size", self.sizes, value.shape), *self._stride_differences(value)]
+        if not found and effective_keys(value) != self.keys:
+            found = ["other dispatch keys"]
+        return found
+
+    def _stride_differences(self, value: torch.Tensor) -> list[str]:
+        return _unequal("stride", self.strides, value.stride()) if self.strides else []
+
+    def test(self, value: str, render: Renderer) -> str:
+        return f"{render.capture(self.matches, 'tensor_matches')}({value})"
+
+    @classmethod
+    def test_all(cls, guards: Sequence[Guard], render: Renderer) -> str | None:
+        first = _firsts(guards)
+        tensors = [_native_example(guard.kind) for guard in first]
+        texts = [guard.kind.test(render.value(guard.source), render) for guard in guards if guard not in first and guard.source]
+        values = [render.value(guard.source) for guard in first if guard.source is not None]
+        live = [tensor for tensor in tensors if tensor is not None]
+        if len(live) < len(first):
+            texts += [guard.kind.test(value, render) for guard, value in zip(first, values, strict=True)]
+            texts.append(f"{render.capture(all_distinct, 'all_distinct')}({', '.join(values)})")
+            return " and ".join(texts)
+        check = _native(live, [guard.kind for guard in first]).check
+        return " and ".join([f"{render.capture(check, 'tensors_match')}({', '.join(values)})", *texts])
+
+    @classmethod
+    def implied(cls, guards: Sequence[Guard]) -> tuple[Guard, ...]:
+        sources = [guard.source for guard in _firsts(guards) if guard.source is not None]
+        return (Guard(sources[0], DistinctTensors(tuple(sources[1:]))),) if len(sources) > 1 else ()
+
+    def holds(self, value: Any, state: State) -> bool:
+        return self.matches(value)
+
+    @property
+    def needed(self) -> str:
+        sizes = ", ".join("any" if size is None else str(size) for size in self.sizes)
+        grad = ", requires_grad" if self.requires_grad else ""
+        return f"a {self.cls.__qualname__} of {self.dtype} on {self.device}, sizes ({sizes}){grad}"
+
+    def found(self, value: Any, state: State) -> str:
+        if type(value) is not self.cls:
+            return f"a {type(value).__qualname__}"
+        return "one with " + ", ".join(self._differences(value))
+
+    @property
+    def fix(self) -> str:
+        return "keep the tensor's metadata, or mark the dimension that changes as dynamic"
+
+
+def _unequal(what: str, old: Sequence[int | None], new: Sequence[int]) -> list[str]:
+    pairs = enumerate(zip(old, new, strict=True))
+    return [f"{what} {is_} in dimension {i} (was {was})" for i, (was, is_) in pairs if was is not None and was != is_]
+
+
+def _firsts(guards: Sequence[Guard]) -> list[Guard]:
+    """The guards whose tensor no earlier one is about."""
+    return list({guard.kind.address: guard for guard in reversed(guards)}.values())[::-1]  # type: ignore[attr-defined]
+
+
+def _native_example(kind: Any) -> torch.Tensor | None:
+    """The tensor the native check is built from; None when it died, or was changed since."""
+    tensor: torch.Tensor | None = kind.reference()
+    usable = tensor is not None and tensor.layout is torch.strided and kind.matches(tensor)
+    return tensor if usable else None
+
+
+def _native(tensors: Sequence[torch.Tensor], kinds: Sequence[Any]) -> Any:
+    # both keywords are needed: without them the native constructor reads past its arguments
+    return torch._C._dynamo.guards.TensorGuards(
+        *tensors,
+        dynamic_dims_sizes=[list(kind.sizes) for kind in kinds],
+        dynamic_dims_strides=[list(kind.strides) for kind in kinds],
+    )
+
+
+def all_distinct(*values: object) -> bool:
+    return len(set(map(id, values))) == len(values)
+
+
+@attrs.frozen
+class DistinctTensors(Kind):
+    """The value and all of `others` are different objects."""
+
+    rest: tuple[Source, ...]
+
+    rank = 31
+
+    @property
+    def others(self) -> tuple[Source, ...]:
+        return self.rest
+
+    def test(self, value: str, render: Renderer) -> str:
+        values = ", ".join([value, *map(render.value, self.rest)])
+        return f"{render.capture(all_distinct, 'all_distinct')}({values})"
+
+    def holds(self, value: Any, state: State) -> bool:
+        return all_distinct(value, *(source.evaluate(state) for source in self.rest))
+
+    @property
+    def needed(self) -> str:
+        return f"another tensor than {', '.join(map(str, self.rest))}"
+
+    def found(self, value: Any, state: State) -> str:
+        return "one tensor in two of these places"
+
+    @property
+    def fix(self) -> str:
+        return "pass different tensors, or always the same one in the same places"

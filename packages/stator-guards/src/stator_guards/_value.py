@@ -1,0 +1,205 @@
+"""Facts about one value: its type, its identity, its constant value, its truth."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import attrs
+
+from stator_guards._constant import constant_key, is_constant, key_of, same_constant
+from stator_guards._held import Held, short
+from stator_guards._kind import Kind
+from stator_guards._source import Renderer, State
+from stator_guards.errors import InvalidUse
+
+
+@attrs.frozen
+class TypeIs(Kind):
+    """`type(value) is cls`, exactly."""
+
+    cls: type
+
+    rank = 10
+
+    def test(self, value: str, render: Renderer) -> str:
+        return f"{render.capture(type, 'type')}({value}) is {render.capture(self.cls, self.cls.__name__)}"
+
+    def holds(self, value: Any, state: State) -> bool:
+        return type(value) is self.cls
+
+    @property
+    def needed(self) -> str:
+        return f"a {self.cls.__qualname__}"
+
+    def found(self, value: Any, state: State) -> str:
+        return f"a {type(value).__qualname__}"
+
+    @property
+    def fix(self) -> str:
+        return "pass values of one type, or expect one compiled version per type"
+
+
+@attrs.frozen
+class Is(Kind):
+    """`value is obj`. Held weakly where possible: a new object at a dead one's address never matches."""
+
+    held: Held
+
+    rank = 12
+    reads = 2
+
+    def __init__(self, obj: object, *, weak: bool = True) -> None:
+        self.__attrs_init__(Held.of(obj, weak=weak))  # type: ignore[attr-defined]
+
+    @property
+    def is_gone(self) -> bool:
+        return self.held.is_gone
+
+    def test(self, value: str, render: Renderer) -> str:
+        if not self.held.weak:
+            return f"{value} is {render.capture(self.held.get(), 'object')}"
+        # a dead weak reference gives None, which must not match a value that is None
+        return f"{value} is not None and {render.capture(self.held.reference, 'ref')}() is {value}"
+
+    def holds(self, value: Any, state: State) -> bool:
+        return self.held.is_(value)
+
+    @property
+    def needed(self) -> str:
+        return f"the object {self.held.text}" + (" (gone)" if self.is_gone else "")
+
+    def found(self, value: Any, state: State) -> str:
+        return f"another one, {short(value)}"
+
+    @property
+    def fix(self) -> str:
+        return "keep using the same object, or pass what changes as an argument"
+
+
+@attrs.frozen
+class IsNone(Kind):
+    """`value is None`."""
+
+    rank = 10
+
+    def test(self, value: str, render: Renderer) -> str:
+        return f"{value} is None"
+
+    def holds(self, value: Any, state: State) -> bool:
+        return value is None
+
+    @property
+    def needed(self) -> str:
+        return "None"
+
+    def found(self, value: Any, state: State) -> str:
+        return short(value)
+
+    @property
+    def fix(self) -> str:
+        return "pass None always or never"
+
+
+@attrs.frozen
+class IsNotNone(Kind):
+    """`value is not None`."""
+
+    rank = 10
+
+    def test(self, value: str, render: Renderer) -> str:
+        return f"{value} is not None"
+
+    def holds(self, value: Any, state: State) -> bool:
+        return value is not None
+
+    @property
+    def needed(self) -> str:
+        return "not None"
+
+    def found(self, value: Any, state: State) -> str:
+        return short(value)
+
+    @property
+    def fix(self) -> str:
+        return "pass None always or never"
+
+
+@attrs.frozen
+class Truth(Kind):
+    """`bool(value)` is `expected`: of flags, and of containers that must stay empty or filled."""
+
+    expected: bool
+
+    rank = 14
+
+    def test(self, value: str, render: Renderer) -> str:
+        return value if self.expected else f"not {value}"
+
+    def holds(self, value: Any, state: State) -> bool:
+        return bool(value) is self.expected
+
+    @property
+    def needed(self) -> str:
+        return "true" if self.expected else "false"
+
+    def found(self, value: Any, state: State) -> str:
+        return short(value)
+
+    @property
+    def fix(self) -> str:
+        return "keep the flag or container as it was, or expect one compiled version per truth value"
+
+
+def _constant(instance: object, attribute: object, value: object) -> None:
+    if not is_constant(value):
+        raise InvalidUse(f"Equals needs a constant, not {short(value)}", "guard other objects with Is")
+
+
+@attrs.frozen
+class Equals(Kind):
+    """The very constant `value`, by exact type and value at every depth: 1, True and 1.0 differ, -0.0 and 0.0 too."""
+
+    value: object = attrs.field(eq=key_of, validator=_constant)
+
+    rank = 16
+    reads = 3
+
+    def test(self, value: str, render: Renderer) -> str:
+        return " and ".join(_same(value, self.value, render))
+
+    def holds(self, value: Any, state: State) -> bool:
+        return same_constant(value, constant_key(self.value))
+
+    @property
+    def needed(self) -> str:
+        return short(self.value)
+
+    def found(self, value: Any, state: State) -> str:
+        same_text = short(value) == short(self.value)
+        return f"{short(value)} of type {type(value).__qualname__}" if same_text else short(value)
+
+    @property
+    def fix(self) -> str:
+        if type(self.value) is int:
+            return "let this int become symbolic, or pass it as a tensor"
+        if type(self.value) is float:
+            return "pass this float as a tensor"
+        return "keep the value constant, or expect one compiled version per value"
+
+
+def _same(value: str, constant: object, render: Renderer) -> list[str]:
+    """The tests that `value` is exactly `constant`, cheapest first."""
+    cls = type(constant)
+    if constant is None or cls is bool or constant is Ellipsis:
+        return [f"{value} is {constant!r}"]
+    is_cls = f"{render.capture(type, 'type')}({value}) is {render.capture(cls, cls.__name__)}"
+    if cls in (int, str, bytes):
+        return [is_cls, f"{value} == {constant!r}"]
+    if isinstance(constant, float) and cls is float and constant and math.isfinite(constant):
+        return [is_cls, f"{value} == {constant!r}"]
+    if isinstance(constant, tuple) and cls is tuple and len(constant) <= 8:
+        items = [test for i, item in enumerate(constant) for test in _same(f"{value}[{i}]", item, render)]
+        return [is_cls, f"{render.capture(len, 'len')}({value}) == {len(constant)}", *items]
+    key = render.capture(constant_key(constant), "key")
+    return [is_cls, f"{render.capture(same_constant, 'same_constant')}({value}, {key})"]

@@ -1,0 +1,138 @@
+"""Turns guards into the lines of a predicate: shared sources become locals, captured objects become globals.
+
+Every test is one `if not (...): return False`, in an order in which nothing is read before the guards on what it is read
+from have passed.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from stator_guards._kind import Guard, Kind
+from stator_guards._source import ParameterSource, Source
+
+
+def ordered(guards: Iterable[Guard]) -> list[Guard]:
+    """The guards without duplicates: parents before children, then the cheap and selective first."""
+    unique = list(dict.fromkeys(guards))
+    own: dict[Source, int] = {}
+    for guard in unique:
+        if guard.source is not None:
+            own[guard.source] = max(own.get(guard.source, 0), guard.kind.rank)
+    places: dict[Source, tuple[int, int]] = {}
+    keys = {guard: _key(guard, own, places) for guard in unique}
+    return sorted(unique, key=keys.__getitem__)
+
+
+def _key(guard: Guard, own: dict[Source, int], places: dict[Source, tuple[int, int]]) -> tuple[int, int]:
+    """The rank at which a guard may run, and how deep its sources lie."""
+    rank, depth = guard.kind.rank, 0
+    for source in guard.sources:
+        above, deep = _place(source, own, places)
+        rank, depth = max(rank, above), max(depth, deep)
+    return rank, depth
+
+
+def _place(source: Source, own: dict[Source, int], places: dict[Source, tuple[int, int]]) -> tuple[int, int]:
+    """The highest rank of a guard above `source`, and the length of the chain to it."""
+    if source not in places:
+        rank, depth = 0, 0
+        for child in source.children:
+            above, deep = _place(child, own, places)
+            rank, depth = max(rank, above, own.get(child, 0)), max(depth, deep + 1)
+        places[source] = (rank, depth)
+    return places[source]
+
+
+def uses(guards: Iterable[Guard]) -> Counter[Source]:
+    """How often each source would be written out; what is written more than once becomes a local."""
+    count: Counter[Source] = Counter()
+
+    def visit(source: Source, times: int) -> None:
+        if source not in count:
+            for child in source.children:
+                visit(child, 1)
+        count[source] += times
+
+    for guard in guards:
+        if guard.source is not None:
+            visit(guard.source, guard.kind.reads)
+        for other in guard.kind.others:
+            visit(other, 1)
+    return count
+
+
+class Writer:
+    """Collects the lines of one function body, and the objects it refers to; the Renderer of sources and kinds."""
+
+    def __init__(self, names: Names, count: Counter[Source], bound: dict[Source, str] | None = None) -> None:
+        self.lines: list[str] = []
+        self._names = names
+        self._count = count
+        self._bound: dict[Source, str] = dict(bound or {})
+
+    def capture(self, obj: object, hint: str) -> str:
+        return self._names.capture(obj, hint)
+
+    def value(self, source: Source) -> str:
+        if source in self._bound:
+            return self._bound[source]
+        text = source.expression(self)
+        if self._count[source] > 1 and not isinstance(source, ParameterSource) and not text.isidentifier():
+            name = self._names.fresh(source.label)
+            self.lines.append(f"{name} = {text}")
+            text = name
+        self._bound[source] = text
+        return text
+
+    def require(self, test: str, comment: str) -> None:
+        line = f"if not ({test}): return False"
+        self.lines.append(f"{line}  # {comment}" if comment else line)
+
+    def write(self, guards: Sequence[Guard]) -> None:
+        """Write the tests of ordered guards; kinds that can check several at once do so at their first guard."""
+        done: set[type[Kind]] = set()
+        for guard in guards:
+            kind = type(guard.kind)
+            if kind in done:
+                continue
+            together = [other for other in guards if type(other.kind) is kind] if kind.batched else []
+            text = kind.test_all(together, self) if together else None
+            if text is not None:
+                done.add(kind)
+                self.require(text, "")
+            else:
+                self._write_one(guard)
+
+    def _write_one(self, guard: Guard) -> None:
+        value = "" if guard.source is None else self.value(guard.source)
+        line = "" if guard.where.line is None else f", {guard.where.filename}:{guard.where.line}"
+        self.require(guard.kind.test(value, self), f"{guard.name}{line}".replace("\n", " "))
+
+
+class Names:
+    """Names of one generated module: no two things share one, one object has one."""
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        self.objects: dict[str, object] = {}
+        self._taken = set(taken)
+        self._by_id: dict[int, str] = {}
+
+    def capture(self, obj: object, hint: str) -> str:
+        if id(obj) not in self._by_id:
+            name = self._by_id[id(obj)] = self.fresh(hint)
+            self.objects[name] = obj
+        return self._by_id[id(obj)]
+
+    def fresh(self, hint: str) -> str:
+        stem = re.sub(r"\W+", "_", hint).strip("_")[:40] or "v"
+        stem = f"v_{stem}" if stem[0].isdigit() or keyword.iskeyword(stem) else stem
+        name, number = stem, 1
+        while name in self._taken:
+            number += 1
+            name = f"{stem}_{number}"
+        self._taken.add(name)
+        return name
