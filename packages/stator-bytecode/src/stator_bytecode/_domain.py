@@ -29,6 +29,14 @@ class Raised(BaseException):
         self.value = value
 
 
+class Reraised(Raised):
+    """An exception on its way out again: it gets no new context. `lasti`: the instruction that it counts as raised by."""
+
+    def __init__(self, value: V, lasti: int | None = None) -> None:
+        super().__init__(value)
+        self.lasti = lasti
+
+
 @attrs.frozen(eq=False)
 class Invoke:
     """Run `frame`; its result, through `then`, completes the operation."""
@@ -41,8 +49,9 @@ class Invoke:
 class Resume:
     """Go on in a generator: send `sent` in, or throw `thrown`. Completes with what it yields.
 
-    When it returns instead, the operation completes as its instruction says (FOR_ITER and SEND end, a call of
-    `next` or `send` raises StopIteration).
+    When it returns instead, `then` says what that is: "next" (`next_value` gives this): NULL, exhausted; "value" (a
+    call of `next`, `send`, `throw`): StopIteration is raised; "close": the call's None.
+    A `sent` of None stands for the program's None.
     """
 
     generator: GeneratorState
@@ -84,6 +93,22 @@ def settle(result: Result) -> Generator[Any, Any, V]:
     return result
 
 
+def chained(outer: Generator[Any, Any, V], inner: Generator[Any, Any, V]) -> Generator[Any, Any, V]:
+    """`outer`, which asked for a frame whose result needs `inner` first."""
+    asked = settle(Pending(inner))
+    try:
+        while True:
+            try:
+                got = yield from asked
+            except Raised as raised:
+                item = outer.throw(raised)
+            else:
+                item = outer.send(got)
+            asked = settle(item)
+    except StopIteration as stop:
+        return stop.value
+
+
 class Domain(Protocol):
     """What values mean. `frame` is the running frame; names and counts come straight from the instruction."""
 
@@ -115,6 +140,15 @@ class Domain(Protocol):
     def make_cell(self, content: V) -> V: ...
     def cell_get(self, cell: V) -> V: ...
     def cell_set(self, cell: V, content: V) -> None: ...
+
+    # results of called frames
+    def complete(self, then: Then, value: V) -> Result:
+        """What `value`, returned by an Invoke's frame, makes of the operation. Asked for every kind of Then but "value",
+        "discard", "next", "send", "bool" and "contains", which the Machine knows itself.
+
+        "instance": `then.values[0]`, or TypeError; "truth", "length": a Python bool; "binary", "compare": the other operand's
+        turn when `value` is NotImplemented; "iter": `value`, if it is an iterator.
+        """
 
     # operators
     def unary(self, operator: str, value: V) -> Result: ...
@@ -213,5 +247,7 @@ class Domain(Protocol):
     def length(self, value: V) -> Result: ...
 
     # exception groups
-    def match_group(self, exception: V, pattern: V) -> Result: ...
+    def match_group(self, exception: V, pattern: V) -> Result:
+        """A Python tuple `(rest, match)`, each None (the domain's) when empty."""
+
     def prepare_reraise(self, original: V, remaining: V) -> Result: ...

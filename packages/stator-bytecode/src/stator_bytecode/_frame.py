@@ -66,6 +66,8 @@ class Then:
     result must be None, the instruction's result is `values[0]`), "truth" (the result of `__bool__`), "length" (the result
     of `__len__`, tested for truth), "binary"/"compare" (`values` = (operator, left, right): NotImplemented goes on to the other
     operand), "contains" (truth of `__contains__`), "next" (StopIteration ends the iteration), "iter" (must be an iterator).
+    Of a generator, besides: "close" (a call of `close`), "send" (SEND), "delegated" and "closing" (a YIELD_VALUE of `yield
+    from`, while something is thrown into the inner generator), and "bool" (`values` = (truth Then, invert): as a value).
     """
 
     kind: str

@@ -33,4 +33,11 @@ class Escaped:
     snapshot: Snapshot
 
 
+@attrs.frozen(eq=False)
+class Yielded:
+    """A generator that was resumed alone yielded `value`."""
+
+    value: Any
+
+
 Outcome = Returned | Broke | Escaped

@@ -1,0 +1,109 @@
+"""Saving the state of a Machine: what a break is emitted from.
+
+A frame that waits for a coroutine (a barrier) cannot be saved in its middle, so the state saved is that before the
+instruction of the outermost barrier. Generators that ran since then are put back by the `GeneratorJournal`; what the Domain
+changed, by its own `rollback(mark)`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from stator_bytecode._frame import Frame, FrameState, GeneratorState, GeneratorStatus, Parked, Snapshot, Then
+from stator_bytecode.errors import NOWHERE, SourceSpan
+
+Saved = tuple[list[Any], Any, int]
+"""The stack at the start of an instruction, the domain's mark, and the length of the generator journal."""
+
+
+@attrs.define(eq=False)
+class GeneratorJournal:
+    """What generators were before they ran on. Kept only while an instruction is under way that may be run again."""
+
+    entries: list[tuple[GeneratorState, GeneratorStatus, int, list[Any], list[Any], Any]] = attrs.field(factory=list)
+    holders: int = 0
+
+    def hold(self) -> None:
+        self.holders += 1
+
+    def release(self) -> None:
+        self.holders -= 1
+        if not self.holders:
+            self.entries.clear()
+
+    def record(self, state: GeneratorState) -> None:
+        if self.holders:
+            frame = state.frame
+            self.entries.append((state, state.status, frame.pc, frame.slots[:], frame.stack[:], frame.handled))
+
+    def rollback(self, length: int) -> None:
+        while len(self.entries) > length:
+            state, state.status, frame_pc, slots, stack, handled = self.entries.pop()
+            frame = state.frame
+            frame.pc, frame.slots, frame.stack, frame.handled, frame.parked = frame_pc, slots, stack, handled, None
+
+
+def save_frames(frames: list[Frame], before: Saved, handing: tuple[Then, FrameState] | None = None) -> tuple[Snapshot, int]:
+    """The snapshot of the innermost place that can be run again; `before` is that of the innermost instruction.
+
+    `handing`: a callee to put back on top, and what the frame under it waits for.
+    """
+    for depth, frame in enumerate(frames):
+        parked = frame.parked
+        if parked is not None and parked.coroutine is not None:
+            return _save(frames[: depth + 1], parked.before)
+    if handing is None:
+        return _save(frames, before)
+    then, callee = handing
+    states = [frame_state(frame) for frame in frames]
+    states[-1] = attrs.evolve(states[-1], then=then)
+    return Snapshot((*states, callee), before[1]), before[2]
+
+
+def _save(frames: list[Frame], before: Saved) -> tuple[Snapshot, int]:
+    stack, mark, journal = before
+    states = [frame_state(frame) for frame in frames]
+    states[-1] = attrs.evolve(states[-1], stack=tuple(stack), then=None)
+    return Snapshot(tuple(states), mark), journal
+
+
+def handing_state(handing: tuple[Frame, Any, Parked]) -> tuple[Then, FrameState]:
+    """The callee before the instruction that gave its value: a return left it there, a yield moved on."""
+    callee, value, parked = handing
+    state = frame_state(callee)
+    if callee.generator is not None and callee.generator.status is GeneratorStatus.SUSPENDED:
+        state = attrs.evolve(state, pc=callee.pc - 1, stack=(*callee.stack, value))
+    return parked.then, state
+
+
+def frame_state(frame: Frame) -> FrameState:
+    return FrameState(
+        code=frame.code,
+        pc=frame.pc,
+        slots=tuple(frame.slots),
+        stack=tuple(frame.stack),
+        globals=frame.globals,
+        builtins=frame.builtins,
+        names=frame.names,
+        function=frame.function,
+        hidden=frame.hidden,
+        handled=frame.handled,
+        generator=frame.generator,
+        then=None if frame.parked is None else frame.parked.then,
+    )
+
+
+def span_of(snapshot: Snapshot) -> SourceSpan:
+    """The user's line of a snapshot: app-level frames are not shown."""
+    for state in reversed(snapshot.frames):
+        if not state.hidden:
+            return _span(state)
+    return NOWHERE
+
+
+def _span(state: FrameState) -> SourceSpan:
+    line, end_line, column, end_column = state.code.instructions[state.pc].positions
+    raw = state.code.raw
+    return SourceSpan(raw.co_filename, raw.co_qualname, line or raw.co_firstlineno, end_line, column, end_column)
