@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-
 from stator_bytecode import HandlerConflict, HandlerTable
 
 Table = HandlerTable[str, Callable[[], int]]

@@ -7,7 +7,6 @@ import opcode
 import sys
 
 import pytest
-
 from stator_bytecode import REFUSED
 from stator_bytecode._dialect import Scope
 from stator_bytecode._raw_instruction import Raw

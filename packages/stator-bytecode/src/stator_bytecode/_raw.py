@@ -77,10 +77,10 @@ def assemble(raws: Sequence[Raw], like: CodeType, **replacements: Any) -> CodeTy
     """A code object like `like` with these instructions; `replacements` go to `code.replace`.
 
     Every target must be in `raws`, which must hold each instruction once. Jumps that exist in both directions are
-    turned round as needed. The stack size is computed unless `co_stacksize` is among the replacements.
+    turned round as needed. Unless `co_stacksize` is among the replacements it is what the instructions need, and at
+    least that of `like`: compilers count handlers that nothing raises into, too.
     """
-    for index, raw in enumerate(raws):
-        raw.index = index
+    _number(raws)
     opcodes = [_directed(raw, raws) if raw.target is not None else raw.opcode for raw in raws]
     extended, starts, args = _lay_out(raws, opcodes)
     flags = replacements.get("co_flags", like.co_flags)
@@ -91,8 +91,15 @@ def assemble(raws: Sequence[Raw], like: CodeType, **replacements: Any) -> CodeTy
         "co_exceptiontable": _handlers(raws, starts),
     }
     if "co_stacksize" not in replacements:
-        computed["co_stacksize"] = stack_size(raws, flags)
+        computed["co_stacksize"] = max(stack_size(raws, flags), like.co_stacksize)
     return like.replace(**{**computed, **replacements})
+
+
+def _number(raws: Sequence[Raw]) -> None:
+    for index, raw in enumerate(raws):
+        raw.index = index
+    if len(set(raws)) != len(raws):
+        raise InvalidUse("an instruction is in the list twice", "copy it: `raw.copy()`")
 
 
 def _directed(raw: Raw, raws: Sequence[Raw]) -> int:
@@ -107,7 +114,7 @@ def _directed(raw: Raw, raws: Sequence[Raw]) -> int:
 
 def _place(raw: Raw | None, raws: Sequence[Raw]) -> int:
     if raw is None or not 0 <= raw.index < len(raws) or raws[raw.index] is not raw:
-        raise InvalidUse(f"the target {raw!r} is not among the instructions, or is there twice", "copy targets too")
+        raise InvalidUse(f"the target {raw!r} is not among the instructions", "re-target copies too")
     return raw.index
 
 
