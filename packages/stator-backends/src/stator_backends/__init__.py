@@ -10,12 +10,14 @@ from ._ambient import AmbientState
 from ._aot import AotEager, aot_eager, aot_eager_decomp_partition
 from ._backend import Backend, BackendSpec, configure, spec_of
 from ._check import check_graph
+from ._compare import Mismatch, Report, Tolerance, compare
 from ._counting import CountingBackend
 from ._default import default_registry, list_backends, lookup, register_backend
 from ._eager import eager
 from ._inductor import Inductor, inductor
 from ._lower import Lowered, lower
 from ._registry import BackendRegistry
+from ._repro import write_repro
 from ._session import compile_session, preserved_rng
 from .errors import BackendFailed, InvalidOption, MalformedGraph, UnknownBackend
 
@@ -33,12 +35,16 @@ __all__ = [
     "InvalidOption",
     "Lowered",
     "MalformedGraph",
+    "Mismatch",
     "Overlap",
+    "Report",
     "SameInput",
+    "Tolerance",
     "UnknownBackend",
     "aot_eager",
     "aot_eager_decomp_partition",
     "check_graph",
+    "compare",
     "compile_session",
     "configure",
     "default_registry",
@@ -50,4 +56,5 @@ __all__ = [
     "preserved_rng",
     "register_backend",
     "spec_of",
+    "write_repro",
 ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from torch import Tensor
 from torch._functorch import config
@@ -37,6 +39,17 @@ def cleared(fake_mode: FakeTensorMode, context: TracingContext) -> Iterator[None
         for mode in {fake_mode, context.fake_mode}:
             if mode is not None:
                 _forget_inputs(mode)
+
+
+@contextmanager
+def quiet_grad(inputs: Iterable[Any]) -> Iterator[None]:
+    """Making a non-leaf tensor fake reads its `.grad`, which warns: an error for who runs with warnings as errors."""
+    if not any(isinstance(value, Tensor) and not value.is_leaf for value in inputs):
+        yield
+        return
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The .grad attribute of a Tensor")
+        yield
 
 
 def _forget_inputs(mode: FakeTensorMode) -> None:

@@ -9,7 +9,7 @@ lowered.callable(*built.arguments(torch.randn(7)))
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -30,11 +30,19 @@ from ._origin import GraphInput
 
 
 @attrs.frozen
-class SizeOf:
-    """Where the value of a lifted symbol is found at run time: size `dim` of tensor `tensor`."""
+class Lifted:
+    """Where the value of a lifted symbol is found at run time: one of the numbers that lay out a tensor."""
 
     tensor: int
-    dim: int
+    number: int
+
+    def read(self, tensors: Sequence[Tensor]) -> Any:
+        return metadata(tensors[self.tensor])[self.number]
+
+
+def metadata(tensor: Tensor) -> list[Any]:
+    """Sizes, strides and offset: every number that may be a symbol."""
+    return [*tensor.shape, *tensor.stride(), tensor.storage_offset()]
 
 
 @attrs.frozen(eq=False)
@@ -45,13 +53,11 @@ class HandBuilt:
     inputs: list[Any]
     fake_mode: FakeTensorMode
     contexts: dict[Tensor, StatefulSymbolicContext]
-    layout: tuple[int | SizeOf, ...]
+    layout: tuple[int | Lifted, ...]
 
     def arguments(self, *tensors: Tensor) -> list[Any]:
-        """The flat inputs for these tensors, lifted sizes included."""
-        return [
-            tensors[item.tensor].shape[item.dim] if isinstance(item, SizeOf) else tensors[item] for item in self.layout
-        ]
+        """The flat inputs for these tensors, lifted numbers included."""
+        return [item.read(tensors) if isinstance(item, Lifted) else tensors[item] for item in self.layout]
 
 
 @attrs.define(eq=False)
@@ -63,7 +69,7 @@ class GraphBuilder:
     fake_mode: FakeTensorMode = attrs.field()
     _inputs: list[Any] = attrs.field(factory=list)
     _contexts: dict[Tensor, StatefulSymbolicContext] = attrs.field(factory=dict)
-    _layout: list[int | SizeOf] = attrs.field(factory=list)
+    _layout: list[int | Lifted] = attrs.field(factory=list)
     _bound: set[Any] = attrs.field(factory=set)
 
     @fake_mode.default
@@ -71,7 +77,7 @@ class GraphBuilder:
         return FakeTensorMode(shape_env=self.shape_env)
 
     def input(self, tensor: Tensor, dynamic: tuple[int, ...] = ()) -> torch.fx.Node:
-        """A tensor placeholder, after one for each symbol that its sizes bring in."""
+        """A tensor placeholder, after one for each symbol that it brings in."""
         number = sum(isinstance(item, int) for item in self._layout)
         source = GraphInput(1000 + number)  # where the tensor comes from; not the position of its placeholder
         context = static_context(tensor, source)
@@ -79,13 +85,13 @@ class GraphBuilder:
             context.dynamic_sizes[dim] = DimDynamic.DYNAMIC
         self._contexts[tensor] = context
         fake = self.fake_mode.from_tensor(tensor, source=source, symbolic_context=context)
-        for dim, size in enumerate(fake.shape):
-            if isinstance(size, torch.SymInt) and not free_symbols(size) <= self._bound:
-                self._bound |= free_symbols(size)
-                self._placeholder(f"s{number}_{dim}", size, size, SizeOf(number, dim))
+        for index, value in enumerate(metadata(fake)):
+            if isinstance(value, torch.SymInt) and not free_symbols(value) <= self._bound:
+                self._bound |= free_symbols(value)
+                self._placeholder(f"s{number}_{index}", value, value, Lifted(number, index))
         return self._placeholder(f"t{number}", tensor, fake, number)
 
-    def _placeholder(self, name: str, value: Any, example: Any, item: int | SizeOf) -> torch.fx.Node:
+    def _placeholder(self, name: str, value: Any, example: Any, item: int | Lifted) -> torch.fx.Node:
         node = self.graph.placeholder(name)
         node.meta["example_value"] = example
         self._inputs.append(value)

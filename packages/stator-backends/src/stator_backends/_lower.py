@@ -24,7 +24,7 @@ from ._alias import AliasLayout, InputGuard, from_torch, layout_of, writes_to_in
 from ._ambient import AmbientState
 from ._backend import Backend, BackendSpec, Compiled, spec_of
 from ._check import check_graph
-from ._context import cleared, static_context
+from ._context import cleared, quiet_grad, static_context
 from ._origin import GraphInput, attach_sources, placeholders
 from ._session import compile_session, exclusive, preserved_rng
 from .errors import BackendFailed, MalformedGraph
@@ -117,6 +117,7 @@ def _surroundings(job: _Job, ambient: AmbientState, compile_id: CompileId) -> It
         stack.enter_context(preserved_rng())
         stack.enter_context(_disable_current_modes())
         stack.enter_context(ambient.restored())
+        stack.enter_context(quiet_grad(job.inputs))
         stack.enter_context(cleared(job.fake_mode, job.context))
         stack.enter_context(compile_context(CompileContext(compile_id)))
         # Fake tensors of the trace may have been changed by it (`x.t_()`): a backend must start from unchanged ones.
@@ -154,8 +155,7 @@ def _only_traced(value: Tensor, node: torch.fx.Node, contexts: Mapping[Tensor, A
 
 def _call_backend(job: _Job) -> Compiled:
     name = job.spec.name
-    if not job.spec.symbolic_shapes and any(isinstance(value, torch.SymInt) for value in job.inputs):
-        raise BackendFailed(name, "it takes no symbolic shapes: trace with static ones", "checking the inputs")
+    _require_capabilities(job)
     try:
         compiled: Any = job.backend(job.gm, job.inputs)
     except Exception as error:  # someone else's code: whatever it raises is its failure, chained and named
@@ -163,6 +163,15 @@ def _call_backend(job: _Job) -> Compiled:
     if not callable(compiled):
         raise BackendFailed(name, f"it returned {compiled!r}, which cannot be called")
     return _unboxed(compiled) if job.spec.boxed else compiled
+
+
+def _require_capabilities(job: _Job) -> None:
+    examples = [node.meta.get("example_value") for node in job.gm.graph.nodes]
+    if not job.spec.symbolic_shapes and any(isinstance(value, torch.SymInt) for value in examples):
+        raise BackendFailed(job.spec.name, "it takes no symbolic shapes", "checking the graph")
+    trained = any(isinstance(value, Tensor) and value.requires_grad for value in job.inputs)
+    if not job.spec.training and trained and torch.is_grad_enabled():
+        raise BackendFailed(job.spec.name, "it has no gradients", "checking the graph")
 
 
 def _unboxed(compiled: Callable[[list[Any]], Sequence[Any]]) -> Compiled:

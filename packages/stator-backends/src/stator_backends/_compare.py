@@ -1,0 +1,140 @@
+"""Does a backend compute what the graph says: outputs, gradients and written inputs, against the graph run eagerly."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+import torch
+from torch import Tensor
+from torch._guards import detect_fake_mode
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+from ._backend import Backend, Compiled
+from ._eager import graph_function
+from ._lower import lower
+from ._origin import placeholders
+
+
+@attrs.frozen
+class Mismatch:
+    """One value that differs: `output 0`, `gradient of input 2`, `input 1 afterwards`."""
+
+    where: str
+    detail: str
+
+
+@attrs.frozen
+class Report:
+    """What `compare` found; `checked` counts the values that were compared, so that an empty comparison shows."""
+
+    mismatches: tuple[Mismatch, ...]
+    checked: int
+
+    @property
+    def ok(self) -> bool:
+        return not self.mismatches
+
+    def __str__(self) -> str:
+        lines = [f"{mismatch.where}: {mismatch.detail}" for mismatch in self.mismatches]
+        return "\n".join([f"{self.checked} values compared, {len(lines)} differ", *lines])
+
+
+@attrs.frozen
+class Tolerance:
+    """As in `torch.testing.assert_close`: without one, the default for the dtype."""
+
+    rtol: float | None = None
+    atol: float | None = None
+
+    def difference(self, actual: Any, expected: Any) -> str | None:
+        if type(actual) is not type(expected) and not isinstance(actual, Tensor):
+            return f"{actual!r} instead of {expected!r}"
+        if not isinstance(expected, Tensor | int | float | bool):
+            return None if actual == expected else f"{actual!r} instead of {expected!r}"
+        try:
+            torch.testing.assert_close(
+                actual, expected, rtol=self.rtol, atol=self.atol, equal_nan=True, check_stride=True
+            )
+        except AssertionError as error:
+            return str(error)
+        return None
+
+
+def compare(
+    gm: torch.fx.GraphModule,
+    inputs: Sequence[Any],
+    backend: Backend,
+    *,
+    contexts: Mapping[Tensor, Any] | None = None,
+    tolerance: Tolerance = Tolerance(),  # frozen: one for all calls is no trap
+) -> Report:
+    """Run the graph both ways on copies of `inputs`. Copies share no memory, even where the inputs do."""
+    plain_inputs, backend_inputs = copies(inputs), copies(inputs)
+    examples = copies(inputs)
+    moved = {
+        copied: contexts[value] for value, copied in zip(inputs, examples, strict=True) if value in (contexts or {})
+    }
+    twin = copy.deepcopy(gm)
+    lowered = lower(twin, examples, backend, fake_mode=_fake_mode(gm), contexts=moved)
+    expected = dict(_observed(graph_function(gm), plain_inputs))
+    actual = dict(_observed(lowered.callable, backend_inputs))
+    return _report(actual, expected, tolerance)
+
+
+def copies(inputs: Sequence[Any]) -> list[Any]:
+    return [_copy(value) if isinstance(value, Tensor) else value for value in inputs]
+
+
+def _copy(value: Tensor) -> Tensor:
+    copied = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
+    return copied.copy_(value.detach()).requires_grad_(value.requires_grad)
+
+
+def _fake_mode(gm: torch.fx.GraphModule) -> FakeTensorMode:
+    found = detect_fake_mode([node.meta.get("example_value") for node in placeholders(gm)])
+    return FakeTensorMode(shape_env=ShapeEnv()) if found is None else found
+
+
+def _observed(function: Compiled, inputs: list[Any]) -> Iterator[tuple[str, Any]]:
+    """Everything a caller could see of one call, named."""
+    outputs = function(*_non_leaf(inputs))
+    yield from ((f"output {position}", value) for position, value in enumerate(outputs))
+    yield from ((f"input {position} afterwards", value) for position, value in enumerate(inputs))
+    yield from _gradients(outputs, inputs)
+
+
+def _non_leaf(inputs: list[Any]) -> list[Any]:
+    """A leaf that needs a gradient may not be written to: a view with the same memory may."""
+    return [value.view_as(value) if isinstance(value, Tensor) and value.requires_grad else value for value in inputs]
+
+
+def _gradients(outputs: Sequence[Any], inputs: list[Any]) -> Iterator[tuple[str, Any]]:
+    roots = [value for value in outputs if isinstance(value, Tensor) and value.requires_grad]
+    leaves = {at: value for at, value in enumerate(inputs) if isinstance(value, Tensor) and value.requires_grad}
+    if not roots or not leaves:
+        return
+    seeds = [_seed(value) for value in roots]
+    found = torch.autograd.grad(roots, list(leaves.values()), seeds, allow_unused=True)
+    yield from ((f"gradient of input {at}", value) for at, value in zip(leaves, found, strict=True))
+
+
+def _seed(value: Tensor) -> Tensor:
+    """Different in each element, so that elements which change places are noticed."""
+    steps = torch.linspace(0.5, 1.5, max(value.numel(), 1), dtype=torch.float64, device=value.device)
+    return steps[: value.numel()].reshape(value.shape).to(value.dtype)
+
+
+def _report(actual: dict[str, Any], expected: dict[str, Any], tolerance: Tolerance) -> Report:
+    found: list[Mismatch] = []
+    for where in {**expected, **actual}:
+        if where not in actual or where not in expected:
+            found.append(Mismatch(where, "missing" if where in expected else "not expected"))
+            continue
+        difference = tolerance.difference(actual[where], expected[where])
+        if difference is not None:
+            found.append(Mismatch(where, difference))
+    return Report(tuple(found), len(expected))

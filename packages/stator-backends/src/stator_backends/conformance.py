@@ -1,0 +1,259 @@
+"""What a backend must do to be used: derive from `BackendConformance`, override the fixture `backend`, run pytest.
+
+    class TestMine(BackendConformance):
+        @pytest.fixture
+        def backend(self):
+            return my_backend
+
+What the backend's `BackendSpec` declares it cannot do is checked to be refused; everything else has to work.
+"""
+
+from __future__ import annotations
+
+import operator
+import random
+import threading
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from ._ambient import AmbientState
+from ._backend import Backend, Compiled, spec_of
+from ._compare import Tolerance, compare
+from ._hand_built import GraphBuilder, HandBuilt
+from ._lower import Lowered, lower
+from .errors import BackendFailed
+
+__all__ = ["BackendConformance", "Conformance", "GraphBuilder", "HandBuilt", "lower_built"]
+
+
+class Conformance:
+    """The base of a kit: a subclass may xfail a test with a reason, never replace it by a weaker one."""
+
+    def test_nothing_weakened(self) -> None:
+        for kit in (cls for cls in type(self).__mro__ if Conformance in cls.__bases__):
+            for name, original in vars(kit).items():
+                if name.startswith("test_") and getattr(type(self), name) is not original:
+                    self._require_reason(kit, name)
+
+    def _require_reason(self, kit: type, name: str) -> None:
+        marks = {mark.name: mark for mark in getattr(getattr(type(self), name), "pytestmark", ())}
+        assert "xfail" in marks, f"{name} replaces a test of {kit.__name__}"
+        assert marks["xfail"].kwargs.get("reason"), f"{name} is xfailed without a reason"
+
+
+def lower_built(built: HandBuilt, backend: Backend, ambient: AmbientState | None = None) -> Lowered:
+    return lower(built.gm, built.inputs, backend, fake_mode=built.fake_mode, contexts=built.contexts, ambient=ambient)
+
+
+class BackendConformance(Conformance):
+    """One graph for each thing that graphs do; `tolerance` may be widened for a backend that reorders sums."""
+
+    tolerance = Tolerance()
+
+    @pytest.fixture
+    def backend(self) -> Backend:
+        raise NotImplementedError("override the fixture `backend`")
+
+    def same_as_eager(self, built: HandBuilt, backend: Backend) -> None:
+        report = compare(built.gm, built.inputs, backend, contexts=built.contexts, tolerance=self.tolerance)
+        assert report.ok, str(report)
+
+    def test_outputs_are_those_of_the_graph(self, backend: Backend) -> None:
+        build = GraphBuilder()
+        x, y = build.input(torch.randn(3, 4)), build.input(torch.randn(4, 5))
+        product = build.call(torch.matmul, x, y)
+        self.same_as_eager(build.finish(product, build.call("relu", product)), backend)
+
+    def test_compiled_graph_serves_many_calls(self, backend: Backend) -> None:
+        build = GraphBuilder()
+        built = build.finish(build.call(torch.cos, build.input(torch.randn(4))))
+        compiled = lower_built(built, backend).callable
+        for _ in range(3):
+            x = torch.randn(4)
+            assert self.tolerance.difference(compiled(x)[0], x.cos()) is None
+
+    def test_gradients_are_those_of_the_graph(self, backend: Backend) -> None:
+        build = GraphBuilder()
+        x = build.input(torch.randn(3, 4, requires_grad=True))
+        weight = build.input(torch.nn.Parameter(torch.randn(5, 4)))
+        bias = build.input(torch.nn.Parameter(torch.randn(5)))
+        hidden = build.call(torch.nn.functional.linear, x, weight, bias)
+        built = build.finish(build.call(torch.tanh, hidden), build.call("sum", x))
+        if self.refuses(built, backend, spec_of(backend).training):
+            return
+        self.same_as_eager(built, backend)
+
+    def refuses(self, built: HandBuilt, backend: Backend, capable: bool) -> bool:
+        if not capable:
+            with pytest.raises(BackendFailed):
+                lower_built(built, backend)
+        return not capable
+
+    def test_one_backend_compiles_many_graphs(self, backend: Backend) -> None:
+        for function in (torch.sin, torch.exp):
+            build = GraphBuilder()
+            built = build.finish(build.call(function, build.input(torch.ones(3))))
+            self.same_as_eager(built, backend)
+
+    def test_written_input_is_written(self, backend: Backend) -> None:
+        build = GraphBuilder()
+        x, y = build.input(torch.randn(2, 3)), build.input(torch.randn(2, 3))
+        build.call("add_", x, y)
+        self.same_as_eager(build.finish(build.call(torch.mul, x, 2)), backend)
+
+    def test_write_through_a_view_is_seen(self, backend: Backend) -> None:
+        build = GraphBuilder()
+        x = build.input(torch.randn(4))
+        build.call("mul_", build.call(operator.getitem, x, slice(1, 3)), 10)
+        self.same_as_eager(build.finish(build.call("sum", x)), backend)
+
+    def test_write_is_seen_through_an_overlapping_input(self, backend: Backend) -> None:
+        base, again = torch.arange(6.0), torch.arange(6.0)
+        build = GraphBuilder()
+        x, y = build.input(base[:4]), build.input(base[2:])
+        build.call("add_", x, 1)
+        compiled = lower_built(build.finish(build.call(torch.mul, y, 2)), backend).callable
+        assert compiled(again[:4], again[2:])[0].tolist() == [6.0, 8.0, 8.0, 10.0]
+        assert again.tolist() == [1.0, 2.0, 3.0, 4.0, 4.0, 5.0]
+
+    def test_changed_metadata_of_an_input_is_changed(self, backend: Backend) -> None:
+        build = GraphBuilder()
+        x = build.input(torch.randn(2, 3))
+        build.call("t_", x)
+        compiled = lower_built(build.finish(build.call(torch.mul, x, 2)), backend).callable
+        value = torch.randn(2, 3)
+        expected = value.t() * 2
+        assert self.tolerance.difference(compiled(value)[0], expected) is None
+        assert value.shape == (3, 2)
+
+    def test_view_of_an_input_shares_its_memory(self, backend: Backend) -> None:
+        build = GraphBuilder()
+        compiled = lower_built(build.finish(build.call("view", build.input(torch.zeros(4)), 2, 2)), backend).callable
+        x = torch.zeros(4)
+        view = compiled(x)[0]
+        x.add_(1)
+        assert view.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+
+    def test_input_returned_as_it_is(self, backend: Backend) -> None:
+        build = GraphBuilder()
+        x = build.input(torch.randn(3))
+        self.same_as_eager(build.finish(x, build.call(torch.neg, x)), backend)
+
+    def test_one_value_returned_twice(self, backend: Backend) -> None:
+        build = GraphBuilder()
+        value = build.call(torch.neg, build.input(torch.randn(3)))
+        self.same_as_eager(build.finish(value, value), backend)
+
+    def test_constants_among_the_outputs(self, backend: Backend) -> None:
+        build = GraphBuilder()
+        self.same_as_eager(build.finish(None, build.call(torch.neg, build.input(torch.randn(3))), 7, None), backend)
+
+    def test_graph_without_inputs(self, backend: Backend) -> None:
+        build = GraphBuilder()
+        self.same_as_eager(build.finish(build.call(torch.ones, 3)), backend)
+
+    def test_graph_without_outputs(self, backend: Backend) -> None:
+        build = GraphBuilder()
+        build.call("add_", build.input(torch.zeros(3)), 1)
+        self.same_as_eager(build.finish(), backend)
+
+    def test_graph_without_tensors(self, backend: Backend) -> None:
+        assert list(lower_built(GraphBuilder().finish(3, None), backend).callable()) == [3, None]
+
+    def test_strides_are_those_of_eager(self, backend: Backend) -> None:
+        build = GraphBuilder()
+        x = build.input(torch.randn(3, 4).t())
+        self.same_as_eager(build.finish(build.call("transpose", x, 0, 1), build.call(torch.neg, x)), backend)
+
+    def test_symbolic_size_serves_other_sizes(self, backend: Backend) -> None:
+        build = GraphBuilder()
+        x, y = build.input(torch.randn(4, 3), dynamic=(0,)), build.input(torch.randn(4, 3), dynamic=(0,))
+        added = build.call(operator.add, x, y)
+        size = build.call("size", x, 0)
+        built = build.finish(build.call(torch.mul, added, size), size)
+        if self.refuses(built, backend, spec_of(backend).symbolic_shapes):
+            return
+        compiled = lower_built(built, backend).callable
+        for count in (4, 7, 2):
+            a, b = torch.randn(count, 3), torch.randn(count, 3)
+            product, length = compiled(*built.arguments(a, b))
+            assert self.tolerance.difference(product, (a + b) * count) is None
+            assert length == count
+
+    def test_symbolic_size_in_training(self, backend: Backend) -> None:
+        build = GraphBuilder()
+        x = build.input(torch.randn(4, requires_grad=True), dynamic=(0,))
+        built = build.finish(build.call("sum", build.call(torch.mul, x, build.call(torch.sin, x))))
+        if self.refuses(built, backend, spec_of(backend).training and spec_of(backend).symbolic_shapes):
+            return
+        compiled = lower_built(built, backend).callable
+        for count in (4, 6):
+            a = torch.randn(count, requires_grad=True)
+            compiled(*built.arguments(a))[0].backward()
+            assert self.tolerance.difference(a.grad, (a.sin() + a * a.cos()).detach()) is None
+
+    def test_size_that_only_the_data_knows(self, backend: Backend) -> None:
+        build = GraphBuilder()
+        count = build.call("item", build.input(torch.tensor(3)))
+        built = build.finish(build.call(torch.ones, count), count)
+        if self.refuses(built, backend, spec_of(backend).symbolic_shapes):
+            return
+        compiled = lower_built(built, backend).callable
+        for number in (5, 2):
+            ones, length = compiled(torch.tensor(number))
+            assert (ones.tolist(), length) == ([1.0] * number, number)
+
+    def test_modes_are_those_at_the_entry(self, backend: Backend) -> None:
+        build = GraphBuilder()
+        built = build.finish(build.call(torch.sin, build.input(torch.randn(3, requires_grad=True))))
+        entry = AmbientState.capture()
+        if not spec_of(backend).training:
+            return
+        with torch.no_grad():
+            compiled = lower_built(built, backend, entry).callable
+            assert not torch.is_grad_enabled()
+        assert compiled(torch.randn(3, requires_grad=True))[0].requires_grad
+
+    def test_no_gradient_for_a_call_without(self, backend: Backend) -> None:
+        build = GraphBuilder()
+        built = build.finish(build.call(torch.sin, build.input(torch.randn(3, requires_grad=True))))
+        with torch.no_grad():
+            compiled = lower_built(built, backend).callable
+            assert not compiled(torch.randn(3, requires_grad=True))[0].requires_grad
+
+    def test_backward_works_from_another_thread(self, backend: Backend) -> None:
+        build = GraphBuilder()
+        built = build.finish(build.call(torch.sin, build.input(torch.randn(3, requires_grad=True))))
+        if self.refuses(built, backend, spec_of(backend).training):
+            return
+        compiled = lower_built(built, backend).callable
+        leaves = [torch.randn(3, requires_grad=True) for _ in range(3)]
+        threads = [threading.Thread(target=_call_and_differentiate, args=(compiled, leaf)) for leaf in leaves]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert all(self.tolerance.difference(leaf.grad, leaf.detach().cos()) is None for leaf in leaves)
+
+    def test_compiling_draws_no_random_number(self, backend: Backend) -> None:
+        build = GraphBuilder()
+        built = build.finish(build.call(torch.sin, build.input(torch.randn(3))))
+        before: tuple[Any, Tensor] = random.getstate(), torch.random.get_rng_state()
+        lower_built(built, backend)
+        assert random.getstate() == before[0]
+        assert torch.equal(torch.random.get_rng_state(), before[1])
+
+    def test_failing_operation_raises(self, backend: Backend) -> None:
+        build = GraphBuilder()
+        index = build.input(torch.tensor([0, 1]))
+        built = build.finish(build.call(torch.index_select, build.input(torch.randn(3)), 0, index))
+        compiled = lower_built(built, backend).callable
+        with pytest.raises((RuntimeError, IndexError)):
+            compiled(torch.tensor([0, 9]), torch.randn(3))
+
+
+def _call_and_differentiate(compiled: Compiled, leaf: Tensor) -> None:
+    compiled(leaf)[0].sum().backward()
