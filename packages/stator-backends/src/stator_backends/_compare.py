@@ -75,14 +75,18 @@ def compare(
     """Run the graph both ways on copies of `inputs`. Copies share no memory, even where the inputs do."""
     plain_inputs, backend_inputs = copies(inputs), copies(inputs)
     examples = copies(inputs)
-    moved = {
-        copied: contexts[value] for value, copied in zip(inputs, examples, strict=True) if value in (contexts or {})
-    }
+    moved = _moved(contexts or {}, inputs, examples)
     twin = copy.deepcopy(gm)
     lowered = lower(twin, examples, backend, fake_mode=_fake_mode(gm), contexts=moved)
     expected = dict(_observed(graph_function(gm), plain_inputs))
     actual = dict(_observed(lowered.callable, backend_inputs))
     return _report(actual, expected, tolerance)
+
+
+def _moved(contexts: Mapping[Tensor, Any], inputs: Sequence[Any], examples: Sequence[Any]) -> dict[Tensor, Any]:
+    """The contexts of the inputs as contexts of their copies."""
+    pairs = zip(inputs, examples, strict=True)
+    return {copied: contexts[value] for value, copied in pairs if isinstance(value, Tensor) and value in contexts}
 
 
 def copies(inputs: Sequence[Any]) -> list[Any]:

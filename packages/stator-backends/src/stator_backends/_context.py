@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from torch import Tensor
 from torch._functorch import config
@@ -39,17 +37,6 @@ def cleared(fake_mode: FakeTensorMode, context: TracingContext) -> Iterator[None
         for mode in {fake_mode, context.fake_mode}:
             if mode is not None:
                 _forget_inputs(mode)
-
-
-@contextmanager
-def quiet_grad(inputs: Iterable[Any]) -> Iterator[None]:
-    """Making a non-leaf tensor fake reads its `.grad`, which warns: an error for who runs with warnings as errors."""
-    if not any(isinstance(value, Tensor) and not value.is_leaf for value in inputs):
-        yield
-        return
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The .grad attribute of a Tensor")
-        yield
 
 
 def _forget_inputs(mode: FakeTensorMode) -> None:

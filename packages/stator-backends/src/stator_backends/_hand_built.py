@@ -9,7 +9,7 @@ lowered.callable(*built.arguments(torch.randn(7)))
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -23,6 +23,7 @@ from torch.fx.experimental.symbolic_shapes import (
     compute_unbacked_bindings,
     free_symbols,
 )
+from torch.fx.node import map_arg
 from torch.fx.passes.runtime_assert import insert_deferred_runtime_asserts
 
 from ._context import static_context
@@ -102,7 +103,7 @@ class GraphBuilder:
         """A function, or with a string a method of the first argument."""
         function = getattr(torch.Tensor, target) if isinstance(target, str) else target
         with self.fake_mode:
-            example = function(*_examples(args), **dict(zip(kwargs, _examples(kwargs.values()), strict=True)))
+            example = function(*map_arg(args, _example), **map_arg(kwargs, _example))
         operation = "call_method" if isinstance(target, str) else "call_function"
         node = self.graph.create_node(operation, target, args, kwargs)
         node.meta["example_value"] = example
@@ -119,5 +120,5 @@ class GraphBuilder:
         return HandBuilt(gm, self._inputs, self.fake_mode, self._contexts, tuple(self._layout))
 
 
-def _examples(values: Any) -> Iterator[Any]:
-    return (value.meta["example_value"] if isinstance(value, torch.fx.Node) else value for value in values)
+def _example(node: torch.fx.Node) -> Any:
+    return node.meta["example_value"]

@@ -24,9 +24,9 @@ from ._alias import AliasLayout, InputGuard, from_torch, layout_of, writes_to_in
 from ._ambient import AmbientState
 from ._backend import Backend, BackendSpec, Compiled, spec_of
 from ._check import check_graph
-from ._context import cleared, quiet_grad, static_context
+from ._context import cleared, static_context
 from ._origin import GraphInput, attach_sources, placeholders
-from ._session import compile_session, exclusive, preserved_rng
+from ._session import compile_session, exclusive, harmless_warnings, preserved_rng
 from .errors import BackendFailed, MalformedGraph
 
 
@@ -117,7 +117,7 @@ def _surroundings(job: _Job, ambient: AmbientState, compile_id: CompileId) -> It
         stack.enter_context(preserved_rng())
         stack.enter_context(_disable_current_modes())
         stack.enter_context(ambient.restored())
-        stack.enter_context(quiet_grad(job.inputs))
+        stack.enter_context(harmless_warnings())
         stack.enter_context(cleared(job.fake_mode, job.context))
         stack.enter_context(compile_context(CompileContext(compile_id)))
         # Fake tensors of the trace may have been changed by it (`x.t_()`): a backend must start from unchanged ones.

@@ -13,6 +13,7 @@ One line for each node, so a graph can be cut down by deleting lines. Tensors be
 from __future__ import annotations
 
 import math
+import pkgutil
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -25,7 +26,7 @@ from torch.fx.node import _get_qualified_name
 
 from .errors import MalformedGraph
 
-HEAD = '''"""One graph, random inputs like those it was captured with, and a comparison of a backend with eager execution."""
+HEAD = '''"""One graph, random inputs like those it was captured with; a backend compared with eager execution."""
 
 {imports}
 from stator_backends import compare, lookup
@@ -98,10 +99,10 @@ class _Printer:
 
     def function(self, target: Callable[..., Any]) -> str:
         name = _get_qualified_name(target)
-        module = name.rpartition(".")[0]
-        if "<" in name or not module:
+        if _resolved(name) is not target:
             raise MalformedGraph((f"{target!r} has no importable name, so it cannot be written down",))
-        self.modules.add(module if not module.startswith("torch") else "torch")
+        root = "torch" if name.startswith("torch.") else name.rpartition(".")[0]
+        self.modules.add(root)
         return name
 
     def value(self, value: Any) -> str:
@@ -112,6 +113,14 @@ class _Printer:
 
     def items(self, values: Iterable[Any]) -> str:
         return "".join(f"{self.value(value)}, " for value in values)
+
+
+def _resolved(name: str) -> Any:
+    """What the name gives in another process; None when nothing."""
+    try:
+        return pkgutil.resolve_name(name)
+    except (ImportError, AttributeError, ValueError):
+        return None
 
 
 def _attributes(gm: torch.fx.GraphModule) -> Iterator[tuple[str, Any]]:

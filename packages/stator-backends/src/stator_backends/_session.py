@@ -7,8 +7,10 @@ would leave it set for ever, hence the count.
 from __future__ import annotations
 
 import random
+import re
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
@@ -59,6 +61,26 @@ def compile_session() -> AbstractContextManager[None]:
 
 def exclusive(concurrent: bool) -> AbstractContextManager[Any]:
     return nullcontext() if concurrent else _one_at_a_time
+
+
+@contextmanager
+def harmless_warnings() -> Iterator[None]:
+    """A warning inside a compiler is shown, not raised: the plain function would not have met it."""
+    filters = list(warnings.filters)
+    if not any(action == "error" for action, *_ in filters):
+        yield
+        return
+    with warnings.catch_warnings():
+        warnings.resetwarnings()
+        for action, message, category, module, line in reversed(filters):
+            shown: Any = "default" if action == "error" else action
+            kind: Any = category
+            warnings.filterwarnings(shown, _pattern(message), kind, _pattern(module), line)
+        yield
+
+
+def _pattern(compiled: re.Pattern[str] | str | None) -> str:
+    return compiled.pattern if isinstance(compiled, re.Pattern) else compiled or ""
 
 
 @contextmanager

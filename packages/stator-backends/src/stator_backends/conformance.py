@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import operator
 import random
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from ._ambient import AmbientState
-from ._backend import Backend, Compiled, spec_of
+from ._backend import Backend, spec_of
 from ._compare import Tolerance, compare
 from ._hand_built import GraphBuilder, HandBuilt
 from ._lower import Lowered, lower
@@ -231,11 +231,8 @@ class BackendConformance(Conformance):
             return
         compiled = lower_built(built, backend).callable
         leaves = [torch.randn(3, requires_grad=True) for _ in range(3)]
-        threads = [threading.Thread(target=_call_and_differentiate, args=(compiled, leaf)) for leaf in leaves]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(lambda leaf: compiled(leaf)[0].sum().backward(), leaves))
         assert all(self.tolerance.difference(leaf.grad, leaf.detach().cos()) is None for leaf in leaves)
 
     def test_compiling_draws_no_random_number(self, backend: Backend) -> None:
@@ -253,7 +250,3 @@ class BackendConformance(Conformance):
         compiled = lower_built(built, backend).callable
         with pytest.raises((RuntimeError, IndexError)):
             compiled(torch.tensor([0, 9]), torch.randn(3))
-
-
-def _call_and_differentiate(compiled: Compiled, leaf: Tensor) -> None:
-    compiled(leaf)[0].sum().backward()

@@ -1,0 +1,93 @@
+"""Counting, modes, the compile flag, the public names and the README."""
+
+from __future__ import annotations
+
+import re
+import threading
+from pathlib import Path
+
+import pytest
+import stator_backends
+import torch
+from stator_backends import AmbientState, CountingBackend, aot_eager, compile_session, spec_of
+from stator_backends.conformance import GraphBuilder, lower_built
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+def test_counting_backend_remembers_graphs_and_operations() -> None:
+    counting = CountingBackend(aot_eager)
+    for calls in (1, 2):
+        build = GraphBuilder()
+        value = build.input(torch.zeros(2))
+        for _ in range(calls):
+            value = build.call(torch.sin, value)
+        lower_built(build.finish(value), counting)
+    assert (len(counting.graphs), counting.ops) == (2, [1, 2])
+    assert spec_of(counting).name == "counting(aot_eager)"
+    counting.clear()
+    assert (counting.graphs, counting.ops) == ([], [])
+
+
+def test_counting_backends_are_different_backends() -> None:
+    assert CountingBackend() != CountingBackend()
+    assert len({CountingBackend(), CountingBackend()}) == 2
+
+
+@pytest.mark.parametrize("grad", [True, False])
+def test_modes_are_put_back_inside_and_restored_outside(grad: bool) -> None:
+    with torch.set_grad_enabled(grad), torch.autocast("cpu", torch.float16, cache_enabled=False):
+        entry = AmbientState.capture()
+    present = AmbientState.capture()
+    with entry.restored():
+        assert AmbientState.capture() == entry
+    assert AmbientState.capture() == present
+
+
+def test_modes_are_restored_after_an_error() -> None:
+    with torch.no_grad():
+        entry = AmbientState.capture()
+    with pytest.raises(KeyError), entry.restored():
+        raise KeyError
+    assert torch.is_grad_enabled()
+
+
+def test_inference_mode_is_put_back_as_no_grad() -> None:
+    with torch.inference_mode():
+        entry = AmbientState.capture()
+        with entry.restored():
+            assert not torch.is_inference_mode_enabled()
+            assert not torch.is_grad_enabled()
+        assert torch.is_inference_mode_enabled()
+    with entry.restored():
+        assert not torch.is_grad_enabled()
+
+
+def test_compile_flag_survives_threads_that_overlap() -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with compile_session():
+            entered.set()
+            leave.wait(10)
+
+    thread = threading.Thread(target=hold)
+    with compile_session():
+        thread.start()
+        entered.wait(10)
+    assert torch.compiler.is_compiling()
+    leave.set()
+    thread.join()
+    assert not torch.compiler.is_compiling()
+
+
+def test_all_names_are_public_and_nothing_else_is() -> None:
+    public = {name for name in vars(stator_backends) if not name.startswith("_") and name != "annotations"}
+    assert public - {"errors", "conformance"} == set(stator_backends.__all__)
+
+
+def test_readme_is_short_and_its_example_runs() -> None:
+    text = README.read_text()
+    assert len(text.splitlines()) <= 60
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    exec(compile(example, str(README), "exec"), {})
