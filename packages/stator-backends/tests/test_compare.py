@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from stator_backends import MalformedGraph, Tolerance, aot_eager, compare, eager, write_repro
+from stator_backends import Tolerance, Unwritable, aot_eager, compare, eager, write_repro
 from stator_backends.conformance import GraphBuilder, HandBuilt
 
 
@@ -78,17 +78,14 @@ def with_subgraph() -> HandBuilt:
     inner_gm = inner.finish(inner.call(torch.sin, inner.input(torch.randn(2, 3)))).gm
     build = GraphBuilder()
     x = build.input(torch.randn(2, 3))
-    build.graph.create_node("get_attr", "weight", name="weight")
-    build.graph.create_node("get_attr", "body", name="body")
+    build.attribute("weight", torch.nn.Parameter(torch.randn(3)))
+    build.attribute("body", inner_gm)
     clipped = build.call(torch.clamp, x, min=float("-inf"), max=1.5)
     cast = build.call("to", clipped, dtype=torch.float64)
     part = build.call(operator.getitem, cast, (..., slice(0, 2, None), None))
     stacked = build.call(torch.stack, [part, part])
     build.call(torch.zeros, (2,), device=torch.device("cpu"))
-    built = build.finish(stacked, build.call(torch.ops.aten.neg.default, x), None, True)
-    built.gm.body = inner_gm
-    built.gm.register_parameter("weight", torch.nn.Parameter(torch.randn(3)))
-    return built
+    return build.finish(stacked, build.call(torch.ops.aten.neg.default, x), None, True)
 
 
 def test_repro_rebuilds_graph_and_inputs(tmp_path: Path) -> None:
@@ -115,9 +112,14 @@ def test_repro_runs_on_its_own(tmp_path: Path) -> None:
     assert "values compared, 0 differ" in done.stdout
 
 
-@pytest.mark.parametrize(("target", "args"), [(torch.neg, (object,)), (lambda x: x, (1,))])
-def test_repro_refuses_what_has_no_text(target: Any, args: Any, tmp_path: Path) -> None:
+def unwritable(target: Any, *args: Any) -> torch.fx.GraphModule:
     graph = torch.fx.Graph()
-    graph.output((graph.call_function(target, args),))
-    with pytest.raises(MalformedGraph, match="cannot be written down"):
-        write_repro(torch.fx.GraphModule({}, graph), [], tmp_path)
+    graph.output((graph.create_node("call_function", target, args),))
+    return torch.fx.GraphModule({}, graph)
+
+
+def test_repro_refuses_what_has_no_text(tmp_path: Path) -> None:
+    with pytest.raises(Unwritable, match="does not name it"):
+        write_repro(unwritable(lambda x: x, 1), [], tmp_path)
+    with pytest.raises(Unwritable, match="cannot be written down: no text for <class 'range'>"):
+        write_repro(unwritable(len, range(3)), [], tmp_path)

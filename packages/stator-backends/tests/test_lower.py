@@ -295,16 +295,21 @@ def test_non_leaf_input_under_warnings_as_errors() -> None:
 
 
 def test_parameters_kept_as_attributes_of_the_graph() -> None:
-    graph = torch.fx.Graph()
-    x, weight = graph.placeholder("x"), graph.get_attr("weight")
-    graph.output((graph.call_function(torch.mul, (x, weight)),))
-    gm = torch.fx.GraphModule({"weight": torch.nn.Parameter(torch.full((3,), 2.0))}, graph)
     build = GraphBuilder()
-    source = build.input(torch.ones(3)) and next(iter(build._contexts.values())).tensor_source
-    lowered = lower(gm, [torch.ones(3)], aot_eager, fake_mode=build.fake_mode, param_sources={"weight": source})
+    x, weight = build.input(torch.ones(3)), build.attribute("weight", torch.nn.Parameter(torch.full((3,), 2.0)))
+    built = build.finish(build.call(torch.mul, x, weight))
+    (context,) = built.contexts.values()  # any source will do, as long as it is no other input's
+    lowered = lower(
+        built.gm,
+        built.inputs,
+        aot_eager,
+        fake_mode=built.fake_mode,
+        param_sources={"weight": context.tensor_source},
+    )
     lowered.callable(torch.full((3,), 5.0))[0].sum().backward()
-    assert gm.weight.grad is not None
-    assert gm.weight.grad.tolist() == [5.0, 5.0, 5.0]
+    grad = built.gm.weight.grad
+    assert isinstance(grad, torch.Tensor)
+    assert grad.tolist() == [5.0, 5.0, 5.0]
 
 
 def test_threads_may_lower_at_once_and_the_flag_goes_out() -> None:

@@ -19,7 +19,7 @@ from ._lower import Lowered, lower
 from ._registry import BackendRegistry
 from ._repro import write_repro
 from ._session import compile_session, preserved_rng
-from .errors import BackendFailed, InvalidOption, MalformedGraph, UnknownBackend
+from .errors import BackendFailed, InvalidOption, MalformedGraph, UnknownBackend, Unwritable
 
 __all__ = [
     "AliasLayout",
@@ -41,6 +41,7 @@ __all__ = [
     "SameInput",
     "Tolerance",
     "UnknownBackend",
+    "Unwritable",
     "aot_eager",
     "aot_eager_decomp_partition",
     "check_graph",

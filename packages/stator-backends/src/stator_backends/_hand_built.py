@@ -71,6 +71,7 @@ class GraphBuilder:
     _inputs: list[Any] = attrs.field(factory=list)
     _contexts: dict[Tensor, StatefulSymbolicContext] = attrs.field(factory=dict)
     _layout: list[int | Lifted] = attrs.field(factory=list)
+    _attributes: dict[str, Any] = attrs.field(factory=dict)
     _bound: set[Any] = attrs.field(factory=set)
 
     @fake_mode.default
@@ -99,6 +100,13 @@ class GraphBuilder:
         self._layout.append(item)
         return node
 
+    def attribute(self, name: str, value: Tensor | torch.nn.Module) -> torch.fx.Node:
+        """A tensor or an inner graph that the graph module itself holds."""
+        self._attributes[name] = value
+        node = self.graph.create_node("get_attr", name)
+        node.meta["example_value"] = self.fake_mode.from_tensor(value) if isinstance(value, Tensor) else value
+        return node
+
     def call(self, target: Callable[..., Any] | str, *args: Any, **kwargs: Any) -> torch.fx.Node:
         """A function, or with a string a method of the first argument."""
         function = getattr(torch.Tensor, target) if isinstance(target, str) else target
@@ -114,7 +122,7 @@ class GraphBuilder:
 
     def finish(self, *outputs: Any) -> HandBuilt:
         self.graph.output(outputs)
-        gm = torch.fx.GraphModule(torch.nn.Module(), self.graph)
+        gm = torch.fx.GraphModule(self._attributes, self.graph)
         insert_deferred_runtime_asserts(gm, self.shape_env, "hand_built")
         gm.recompile()
         return HandBuilt(gm, self._inputs, self.fake_mode, self._contexts, tuple(self._layout))

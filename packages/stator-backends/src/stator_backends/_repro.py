@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 from torch.fx.node import _get_qualified_name
 
-from .errors import MalformedGraph
+from .errors import Unwritable
 
 HEAD = '''"""One graph, random inputs like those it was captured with; a backend compared with eager execution."""
 
@@ -99,8 +99,9 @@ class _Printer:
 
     def function(self, target: Callable[..., Any]) -> str:
         name = _get_qualified_name(target)
+        name = name if "." in name else f"builtins.{name}"
         if _resolved(name) is not target:
-            raise MalformedGraph((f"{target!r} has no importable name, so it cannot be written down",))
+            raise Unwritable(repr(target), f"{name} does not name it")
         root = "torch" if name.startswith("torch.") else name.rpartition(".")[0]
         self.modules.add(root)
         return name
@@ -109,7 +110,7 @@ class _Printer:
         for kinds, text in _TEXTS:
             if isinstance(value, kinds):
                 return text(self, value)
-        raise MalformedGraph((f"{value!r} cannot be written down",))
+        raise Unwritable(repr(value), f"no text for {type(value)}")
 
     def items(self, values: Iterable[Any]) -> str:
         return "".join(f"{self.value(value)}, " for value in values)

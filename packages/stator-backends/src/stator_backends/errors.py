@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-__all__ = ["BackendFailed", "InvalidOption", "MalformedGraph", "UnknownBackend"]
+__all__ = ["BackendFailed", "InvalidOption", "MalformedGraph", "UnknownBackend", "Unwritable"]
 
 
 @attrs.define(eq=False)
@@ -58,3 +58,14 @@ class MalformedGraph(Exception):
 
     def __str__(self) -> str:
         return "this graph must not reach a backend: " + "; ".join(self.faults)
+
+
+@attrs.define(eq=False)
+class Unwritable(ValueError):
+    """Something in a graph that has no text which gives it back in another process."""
+
+    thing: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.thing} cannot be written down: {self.why}"
