@@ -1,27 +1,94 @@
 """CPython bytecode as a neutral instruction stream, an abstract interpreter over it, and continuations."""
 
+from stator_bytecode._binding import BindingError, bind_arguments, new_frame
+from stator_bytecode._check import check_frame, stack_depths
+from stator_bytecode._completion import SWITCHED
+from stator_bytecode._concrete import ConcreteDomain, interpret, runs_interpreted
 from stator_bytecode._decode import decode
+from stator_bytecode._domain import Domain, Invoke, Pending, Raised, Result, Resume, operation, settle
+from stator_bytecode._frame import (
+    DISCARD,
+    NULL,
+    VALUE,
+    Frame,
+    FrameState,
+    GeneratorState,
+    GeneratorStatus,
+    LastInstruction,
+    Parked,
+    PreviousExc,
+    Snapshot,
+    Then,
+)
 from stator_bytecode._handler_table import HandlerConflict, HandlerTable
+from stator_bytecode._handlers import DEFAULT, SAFE
+from stator_bytecode._handlers_stack import Handler as OpcodeHandler
 from stator_bytecode._instruction import Code, Handler, Instruction, Positions
+from stator_bytecode._machine import Machine
+from stator_bytecode._outcome import Broke, Escaped, Outcome, Returned, Yielded
 from stator_bytecode._raw import assemble, disassemble
 from stator_bytecode._raw_instruction import Raw, RawHandler
 from stator_bytecode._refused import REFUSED
 from stator_bytecode._stack_effect import operands, results, stack_effect
+from stator_bytecode.errors import InternalError, InvalidUse, SourceSpan, StatorError, Unsupported
 
 __all__ = [
+    "DEFAULT",
+    "DISCARD",
+    "NULL",
     "REFUSED",
+    "SAFE",
+    "SWITCHED",
+    "VALUE",
+    "BindingError",
+    "Broke",
     "Code",
+    "ConcreteDomain",
+    "Domain",
+    "Escaped",
+    "Frame",
+    "FrameState",
+    "GeneratorState",
+    "GeneratorStatus",
     "Handler",
     "HandlerConflict",
     "HandlerTable",
     "Instruction",
+    "InternalError",
+    "InvalidUse",
+    "Invoke",
+    "LastInstruction",
+    "Machine",
+    "OpcodeHandler",
+    "Outcome",
+    "Parked",
+    "Pending",
     "Positions",
+    "PreviousExc",
+    "Raised",
     "Raw",
     "RawHandler",
+    "Result",
+    "Resume",
+    "Returned",
+    "Snapshot",
+    "SourceSpan",
+    "StatorError",
+    "Then",
+    "Unsupported",
+    "Yielded",
     "assemble",
+    "bind_arguments",
+    "check_frame",
     "decode",
     "disassemble",
+    "interpret",
+    "new_frame",
     "operands",
+    "operation",
     "results",
+    "runs_interpreted",
+    "settle",
+    "stack_depths",
     "stack_effect",
 ]

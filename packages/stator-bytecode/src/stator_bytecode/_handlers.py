@@ -13,9 +13,7 @@ from stator_bytecode._handlers_stack import Handler, stack_ops
 
 __all__ = ["DEFAULT", "SAFE", "Handler"]
 
-DEFAULT = stack_ops.merged_with(
-    name_ops, operator_ops, building_ops, call_ops, exception_ops, generator_ops, match_ops
-)
+DEFAULT = stack_ops.merged_with(name_ops, operator_ops, building_ops, call_ops, exception_ops, generator_ops, match_ops)
 
 SAFE = frozenset(
     {

@@ -72,7 +72,9 @@ def binary_slice(machine: Machine, frame: Frame, instr: Instruction) -> int | No
 @operator_ops.handles("STORE_SLICE")
 def store_slice(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
     new, container, start, stop = frame.popn(4)
-    return machine.finish(frame, instr, machine.domain.set_item(container, machine.domain.build_slice([start, stop]), new))
+    return machine.finish(
+        frame, instr, machine.domain.set_item(container, machine.domain.build_slice([start, stop]), new)
+    )
 
 
 @operator_ops.handles("TO_BOOL", "POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE")

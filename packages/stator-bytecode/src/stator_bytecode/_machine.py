@@ -45,6 +45,7 @@ class Machine:
         self.handing: Handing | None = None  # the callee whose value a waiting frame is taking
         self.outcome: Outcome | Yielded | None = None
         self.journal = GeneratorJournal()
+        self.outer: Machine | None = None
         self._steps: dict[Code, list[Step]] = {}
 
     def run(self, frames: list[Frame]) -> Outcome:
@@ -69,7 +70,7 @@ class Machine:
     def nested(self) -> Machine:
         """Another Machine over the same domain, for what foreign code calls while this one is under way."""
         machine = Machine(self.domain, self.handlers, self.depth_limit)
-        machine._steps = self._steps
+        machine.outer, machine._steps = self, self._steps
         return machine
 
     def _run(self) -> Outcome | Yielded:
@@ -186,7 +187,7 @@ class Machine:
         for frame in reversed(self.frames):
             if frame.handled is not None:
                 return frame.handled
-        return None
+        return None if self.outer is None else self.outer.handled()
 
     def snapshot(self) -> Snapshot:
         """The stack before the innermost instruction that can be run again; domain values are shared, not copied."""

@@ -45,7 +45,9 @@ class GeneratorJournal:
             frame.pc, frame.slots, frame.stack, frame.handled, frame.parked = frame_pc, slots, stack, handled, None
 
 
-def save_frames(frames: list[Frame], before: Saved, handing: tuple[Then, FrameState] | None = None) -> tuple[Snapshot, int]:
+def save_frames(
+    frames: list[Frame], before: Saved, handing: tuple[Then, FrameState] | None = None
+) -> tuple[Snapshot, int]:
     """The snapshot of the innermost place that can be run again; `before` is that of the innermost instruction.
 
     `handing`: a callee to put back on top, and what the frame under it waits for.

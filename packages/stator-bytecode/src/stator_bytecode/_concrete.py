@@ -1,0 +1,142 @@
+"""The concrete domain: values are the objects themselves, so the Machine is a plain Python interpreter.
+
+Python functions called from interpreted frames become frames; whatever C code calls (`sorted(key=f)`, an operator's method)
+runs natively. Start with `interpret`; the operations are in the `_concrete_*.py` files, one per family.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import FunctionType, TracebackType
+from typing import Any, ParamSpec, TypeVar
+
+from stator_bytecode._concrete_calls import Calls
+from stator_bytecode._concrete_exceptions import Exceptions
+from stator_bytecode._concrete_generators import Generators, raise_kept
+from stator_bytecode._concrete_matching import Matching
+from stator_bytecode._concrete_names import Names
+from stator_bytecode._concrete_values import Values
+from stator_bytecode._domain import Invoke, Raised, Resume
+from stator_bytecode._frame import Frame
+from stator_bytecode._instruction import Instruction
+from stator_bytecode._machine import Machine
+from stator_bytecode._outcome import Broke, Escaped, Outcome, Returned, Yielded
+from stator_bytecode.errors import InvalidUse, StatorError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+DEPTH_LIMIT = 20_000
+
+
+def every_function(function: FunctionType) -> bool:
+    return True
+
+
+class ConcreteDomain(Names, Values, Calls, Generators, Exceptions, Matching):
+    """Nothing is journaled: a program either runs, or stops at an instruction that no Machine runs.
+
+    `interprets` says which Python functions become frames; the others are called natively.
+    """
+
+    def __init__(
+        self,
+        interprets: Callable[[FunctionType], bool] = every_function,
+        make_machine: Callable[[ConcreteDomain], Machine] | None = None,
+    ) -> None:
+        self.interprets = interprets
+        self.active: Machine = (make_machine or _default_machine)(self)
+
+    def mark(self) -> None:
+        return None
+
+    def rollback(self, mark: None) -> None:
+        return None
+
+    def at(self, frame: Frame, instruction: Instruction) -> None:
+        return None
+
+    def as_raised(self, error: BaseException) -> Raised | None:
+        """An exception out of an operation is the program's; one that never was in one is ours."""
+        if isinstance(error, StatorError) or not _came_from_operation(error.__traceback__):
+            return None
+        error.__traceback__ = _beyond_us(error.__traceback__)
+        if isinstance(error.__context__, Raised):
+            error.__context__ = None
+        return Raised(error)
+
+    def constant(self, value: object) -> Any:
+        return value
+
+    def run(self, start: list[Frame] | Resume) -> Outcome | Yielded:
+        """Run frames, or a generator, while another Machine of this domain may be in the middle of a call."""
+        outer = self.active
+        self.active = machine = outer.nested()
+        try:
+            return machine.run(start) if isinstance(start, list) else machine.resume(start)
+        finally:
+            self.active = outer
+
+
+def _default_machine(domain: ConcreteDomain) -> Machine:
+    return Machine(domain, depth_limit=DEPTH_LIMIT)
+
+
+_OPERATIONS = frozenset(
+    f"{__package__}._concrete_{family}"
+    for family in ("calls", "exceptions", "generators", "matching", "names", "values", "classes")
+)
+
+
+def _came_from_operation(traceback: TracebackType | None) -> bool:
+    while traceback is not None:
+        if traceback.tb_frame.f_globals.get("__name__") in _OPERATIONS:
+            return True
+        traceback = traceback.tb_next
+    return False
+
+
+def _beyond_us(traceback: TracebackType | None) -> TracebackType | None:
+    """The entries of the program's own native frames."""
+    rest = current = traceback
+    while current is not None:
+        current = current.tb_next
+        if rest is not None and rest.tb_frame.f_globals.get("__package__") == __package__:
+            rest = current
+    return rest
+
+
+def interpret(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Call `fn` through the Machine: the same result, or exception, as calling it."""
+    return interpret_in(ConcreteDomain(), fn, args, kwargs)  # type: ignore[no-any-return]
+
+
+def interpret_in(domain: ConcreteDomain, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    try:
+        result = domain.call(fn, args, kwargs)
+    except Raised as raised:
+        result = raised
+    if isinstance(result, Raised):
+        raise_kept(result.value)
+    if not isinstance(result, Invoke) or result.then.kind != "value":
+        raise InvalidUse(f"{fn!r} is no Python function", "interpret a function, or call it directly")
+    return value_of(domain.run([result.frame]))
+
+
+def value_of(outcome: Outcome | Yielded) -> Any:
+    if isinstance(outcome, Escaped):
+        raise_kept(outcome.exception)
+    if isinstance(outcome, Broke):
+        raise outcome.reason
+    assert isinstance(outcome, Returned)
+    return outcome.value
+
+
+def runs_interpreted(fn: Callable[P, R]) -> Callable[P, R]:
+    """A function like `fn` whose calls go through the Machine."""
+
+    @functools.wraps(fn)
+    def interpreted(*args: P.args, **kwargs: P.kwargs) -> R:
+        return interpret(fn, *args, **kwargs)
+
+    return interpreted

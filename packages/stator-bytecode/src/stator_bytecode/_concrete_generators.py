@@ -1,0 +1,110 @@
+"""Generators of the concrete domain: real generator objects around a frame of the Machine.
+
+Native code that iterates one runs `_drive`, which runs the frame in a nested Machine; interpreted code finds the
+`GeneratorState` in the local variables of `_drive` and resumes the frame on its own stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from types import GeneratorType
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+from stator_bytecode._domain import Result, Resume, operation
+from stator_bytecode._frame import NULL, GeneratorState, Then
+from stator_bytecode._outcome import Broke, Escaped, Returned, Yielded
+
+if TYPE_CHECKING:
+    from stator_bytecode._concrete import ConcreteDomain
+
+_NEXT, _CLOSE = Then("next"), Then("close")
+
+
+class Generators:
+    def make_generator(self, state: GeneratorState) -> Generator[Any, Any, Any]:
+        generator = _drive(cast("ConcreteDomain", self), state)
+        next(generator)
+        function = state.frame.function
+        generator.__name__, generator.__qualname__ = function.__name__, function.__qualname__
+        return generator
+
+    def generator_state(self, value: Any) -> GeneratorState | None:
+        if type(value) is not GeneratorType or value.gi_code is not _drive.__code__ or value.gi_frame is None:
+            return None
+        return cast(GeneratorState, value.gi_frame.f_locals["state"])
+
+    def next_value(self, iterator: Any) -> Result:
+        state = self.generator_state(iterator) if type(iterator) is GeneratorType else None
+        return next(iterator, NULL) if state is None else Resume(state, then=_NEXT)
+
+    def call_generator_method(self, method: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+        """`send`, `throw`, `close` and `__next__` of a generator; what else it has, and odd arguments, natively."""
+        state = self.generator_state(method.__self__)
+        if state is not None and not kwargs:
+            name, count = method.__name__, len(args)
+            if name == "__next__" and not count:
+                return Resume(state)
+            if name == "send" and count == 1:
+                return Resume(state, sent=args[0])
+            if name == "throw" and count == 1 and (thrown := _exception(args[0])) is not None:
+                return Resume(state, thrown=thrown)
+            if name == "close" and not count:
+                return Resume(state, thrown=GeneratorExit(), then=_CLOSE)
+        return method(*args, **kwargs)
+
+    def call_next(self, args: list[Any]) -> Result:
+        """`next(iterator)`, `next(iterator, default)`."""
+        state = self.generator_state(args[0]) if 1 <= len(args) <= 2 else None
+        if state is None:
+            return next(*args)
+        return Resume(state) if len(args) == 1 else _next_or(state, args[1])
+
+
+@operation
+def _next_or(state: GeneratorState, default: Any) -> Generator[Any, Any, Any]:
+    value = yield Resume(state, then=_NEXT)
+    return default if value is NULL else value
+
+
+def _exception(value: Any) -> BaseException | None:
+    if isinstance(value, BaseException):
+        return value
+    if isinstance(value, type) and issubclass(value, BaseException):
+        made = value()
+        return made if isinstance(made, BaseException) else None
+    return None
+
+
+def _drive(domain: ConcreteDomain, state: GeneratorState) -> Generator[Any, Any, Any]:
+    """Suspended at its first yield from the start, so that it never refuses a value for being new: the frame does."""
+    request = yield from _received(state, None)
+    while True:
+        outcome = domain.run(request)
+        request = None
+        if type(outcome) is not Yielded:
+            break
+        request = yield from _received(state, outcome.value)
+        outcome = None
+    if type(outcome) is Escaped:
+        raise_kept(outcome.exception)
+    if type(outcome) is Broke:
+        raise outcome.reason
+    assert type(outcome) is Returned
+    return outcome.value
+
+
+def _received(state: GeneratorState, value: Any) -> Generator[Any, Any, Resume]:
+    try:
+        return Resume(state, sent=(yield value))
+    except BaseException as thrown:
+        return Resume(state, thrown=thrown)
+
+
+def raise_kept(exception: BaseException) -> NoReturn:
+    """Raise natively without a new `__context__`: the Machine has set it already."""
+    context = exception.__context__
+    try:
+        raise exception
+    finally:
+        exception.__context__ = context
+        del exception, context
