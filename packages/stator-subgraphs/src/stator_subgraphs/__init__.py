@@ -1,1 +1,23 @@
-"""Output graphs, subgraph tracers and higher-order operators."""
+"""Output graphs, subgraph tracers and higher-order operators.
+
+Start at `OutputGraph`: it implements the `GraphRecorder` of `stator_variables`.
+"""
+
+from __future__ import annotations
+
+from stator_subgraphs._captured import Body, CapturedGraph, GraphInput, ShapeFact
+from stator_subgraphs._check import check_graph
+from stator_subgraphs._fake import ShapeOptions
+from stator_subgraphs._output_graph import OutputGraph
+from stator_subgraphs._scope import BodyScope
+
+__all__ = [
+    "Body",
+    "BodyScope",
+    "CapturedGraph",
+    "GraphInput",
+    "OutputGraph",
+    "ShapeFact",
+    "ShapeOptions",
+    "check_graph",
+]

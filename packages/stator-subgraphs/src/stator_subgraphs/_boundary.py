@@ -1,0 +1,73 @@
+"""What foreign code raises while an operator runs on fake tensors, and what it means to the tracer.
+
+An error that the operator itself has with these inputs (a shape mismatch, a wrong dtype) is the program's own and passes
+through untouched. The table below names the others: limits of fake tensors and of symbolic shapes.
+"""
+
+from __future__ import annotations
+
+import re
+
+import attrs
+from stator_bytecode.errors import Unsupported
+
+CAPTURE_SCALARS = "turn on capturing of scalars, or move the data-dependent part out of the compiled function"
+
+
+@attrs.frozen
+class Limit:
+    """One foreign error: the slug of our reason for it, and what to try."""
+
+    reason: str
+    hint: str = ""
+
+
+LIMITS: dict[str, Limit] = {
+    "DataDependentOutputException": Limit("data-dependent-output", CAPTURE_SCALARS),
+    "DynamicOutputShapeException": Limit("data-dependent-shape", CAPTURE_SCALARS),
+    "GuardOnDataDependentSymNode": Limit("data-dependent-guard", "tell the bound with torch._check"),
+    "PendingUnbackedSymbolNotFound": Limit("unbacked-symbol-lost", "return the value that the symbol comes from"),
+    "UnsupportedFakeTensorException": Limit("no-fake-tensor"),
+    "UnsupportedOperatorException": Limit("no-fake-kernel", "register a fake implementation of the operator"),
+    "UnsupportedMutationAliasingException": Limit("mutation-or-aliasing-in-body", "clone the value first"),
+    "UnsupportedAliasMutationException": Limit("mutation-or-aliasing-in-body", "clone the value first"),
+    "UncapturedHigherOrderOpError": Limit("higher-order-operator"),
+    "CondOpArgsMismatchError": Limit("higher-order-operator"),
+    "MetadataMismatchError": Limit("wrong-fake-kernel", "correct the fake implementation of the operator"),
+    "OperatorIssue": Limit("no-fake-kernel"),
+    "ValueRangeError": Limit("shape-out-of-range"),
+}
+"""By the name of the class, anywhere among its bases: half of these classes live where we may not import from."""
+
+TEXTS: tuple[tuple[re.Pattern[str], Limit], ...] = (
+    (re.compile(r"Cannot access data pointer|data is not allocated yet|data_ptr\(\)"), Limit("data-pointer")),
+    (
+        re.compile(r"invoking .* with non-Fake Tensor inputs|Please convert all Tensors to FakeTensors"),
+        Limit("real-tensor"),
+    ),
+    (
+        re.compile(r"numpy\(\)|\.tolist\(\) is not supported for tensor subclasses|storage is not accessible"),
+        Limit("data-access"),
+    ),
+)
+"""For errors that torch raises as a plain RuntimeError."""
+
+
+def limit_of(error: BaseException) -> Limit | None:
+    """The entry of the tables for this error; None for an error that the program itself makes."""
+    for cls in type(error).__mro__:
+        if cls.__module__.startswith("torch") and cls.__name__ in LIMITS:
+            return LIMITS[cls.__name__]
+    text = str(error) if type(error) in (RuntimeError, AssertionError, NotImplementedError) else ""
+    return next((limit for pattern, limit in TEXTS if pattern.search(text)), None)
+
+
+def unsupported(error: BaseException, what: str) -> Unsupported | None:
+    """The break that a foreign error means, None when it is the program's own."""
+    if isinstance(error, Unsupported):
+        return error
+    limit = limit_of(error)
+    if limit is None:
+        return None
+    first = next(iter(str(error).strip().splitlines()), "")
+    return Unsupported(limit.reason, f"{what}: {type(error).__name__}: {first}".rstrip(": "), limit.hint)

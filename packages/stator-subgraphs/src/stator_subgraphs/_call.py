@@ -1,0 +1,146 @@
+"""Recording one call: run it once on fakes, then write the node down."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from stator_variables import Traced
+from torch import fx
+from torch.fx.experimental.symbolic_shapes import compute_unbacked_bindings
+
+from stator_subgraphs._fake import Target, run
+from stator_subgraphs._mode import MODE_CALLS
+from stator_subgraphs._mutation import Watched, may_write
+from stator_subgraphs._state import GraphState
+from stator_subgraphs._structure import constant_argument, rebuild, tensors_in
+
+MISSING: Any = object()
+
+
+def record_call(
+    state: GraphState, target: Target, args: Sequence[Any], kwargs: dict[str, Any], example: Any, run_as: Target | None
+) -> Traced:
+    """See `OutputGraph.call`. Nothing is recorded when this raises."""
+    tensors: list[torch.Tensor] = []
+    examples, example_kwargs = _examples(args, tensors), _examples(kwargs, tensors)
+    watched = Watched.of(tensors, may_write(target, kwargs))
+    restorer = MODE_CALLS.get(target)
+    restore = restorer() if restorer is not None else None
+    if example is MISSING:
+        example = _propagate(state, target if run_as is None else run_as, target, examples, example_kwargs)
+    traced = _write_down(state, target, args, kwargs, example)
+    if run_as is not None:
+        state.current.run_as[traced.node] = run_as
+    if changed := watched.changed():
+        _note_write(state, traced.node, changed)
+    if restore is not None:
+        _note_mode(state, traced.node, restore(examples, example))
+    return traced
+
+
+def _examples(structure: Any, tensors: list[torch.Tensor]) -> Any:
+    """The structure as the fake run wants it; its tensors are appended to `tensors`."""
+
+    def leaf(item: Any) -> Any:
+        if type(item) is not Traced:
+            return constant_argument(item)
+        example = item.example
+        if isinstance(example, torch.Tensor):
+            tensors.append(example)
+        elif isinstance(example, tuple | list | dict):
+            tensors.extend(tensors_in(example))
+        return example
+
+    return rebuild(tuple(structure) if isinstance(structure, Sequence) else structure, leaf)
+
+
+def _propagate(state: GraphState, target: Target, named: Target, args: Any, kwargs: dict[str, Any]) -> Any:
+    pending = len(state.env.pending_fresh_unbacked_symbols)
+    try:
+        return run(state.mode, target, args, kwargs)
+    except Exception as error:
+        del state.env.pending_fresh_unbacked_symbols[pending:]
+        refused = state.refused(error, _name(named))
+        if refused is None:
+            raise  # the operator's own error with these inputs: the program's to handle
+        raise refused from error
+
+
+def _write_down(state: GraphState, target: Target, args: Sequence[Any], kwargs: dict[str, Any], example: Any) -> Traced:
+    bindings = _bindings(state, target, example)
+    tracer = state.current
+
+    def leaf(item: Any) -> Any:
+        return tracer.local(item).node if type(item) is Traced else constant_argument(item)
+
+    op = "call_method" if isinstance(target, str) else "call_function"
+    node = tracer.node(op, target, rebuild(tuple(args), leaf), rebuild(kwargs, leaf))
+    state.annotate(node, example)
+    node.meta["source_fn_stack"] = [*tracer.function_stack, (node.name, target)]
+    traced = state.issue(node, example)
+    if bindings:
+        node.meta["unbacked_bindings"] = bindings
+        tracer.bind_unbacked(bindings, traced)
+        if isinstance(example, torch.Tensor):
+            tracer.births[node] = (example.size(), example.stride())
+        state.journal.record(lambda: _forget_memos(state))
+    return traced
+
+
+def _bindings(state: GraphState, target: Target, example: Any) -> Any:
+    """Where in the result the symbols are that this operator made up. Asked at once: later nobody could tell whose they are."""
+    if not state.env.pending_fresh_unbacked_symbols:
+        return None
+    try:
+        return compute_unbacked_bindings(state.env, example)
+    except Exception as error:
+        refused = state.refused(error, _name(target))
+        if refused is None:
+            raise
+        raise refused from error
+
+
+def _forget_memos(state: GraphState) -> None:
+    """A fake remembers the symbol that `x.item()` gave; after a rollback no node binds that symbol any more."""
+    state.mode.epoch += 1
+
+
+def _note_write(state: GraphState, node: fx.Node, changed: list[torch.Tensor]) -> None:
+    tracer = state.current
+    tracer.effects.add(node)
+    tracer.written.extend(changed)
+
+    def undo() -> None:
+        tracer.effects.discard(node)
+        del tracer.written[len(tracer.written) - len(changed) :]
+        state.stale.extend(changed)
+
+    state.journal.record(undo)
+
+
+def _note_mode(state: GraphState, node: fx.Node, undo: Any) -> None:
+    state.current.effects.add(node)
+    state.mode_undo.append(undo)
+    state.journal.record(lambda: state.mode_undo.pop()())
+
+
+def _name(target: Target) -> str:
+    return f"Tensor.{target}" if isinstance(target, str) else str(getattr(target, "__qualname__", target))
+
+
+def project(state: GraphState, traced: Traced, index: Any) -> Traced:
+    """A `getitem` node for part of a result; the example is at hand, so nothing runs."""
+    tracer = state.current
+    local = tracer.local(traced)
+    key = (local.node, index)
+    found = tracer.parts.get(key)
+    if found is None:
+        example = local.example[index]
+        node = tracer.node("call_function", operator.getitem, (local.node, index), {})
+        state.annotate(node, example)
+        found = tracer.parts[key] = state.issue(node, example)
+        state.journal.record(lambda: tracer.parts.pop(key))
+    return found

@@ -1,0 +1,72 @@
+"""What a finished graph is handed on as."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import attrs
+import torch
+from stator_bytecode.errors import SourceSpan
+from stator_guards import ShapeExpression, Source
+from stator_variables import Traced
+from torch.fx import GraphModule
+from torch.fx.experimental.symbolic_shapes import StatefulSymbolicContext
+
+
+@attrs.frozen(eq=False)
+class GraphInput:
+    """One placeholder, and where its value comes from.
+
+    kind "tensor": the value at `source` as it is. "number": the int at `source` (a size of a tensor, or an int of the program).
+    "float": the float at `source`, as a tensor of no dimensions and dtype float64.
+    `real` is the tensor to show the backend, None where the example will do.
+    """
+
+    source: Source
+    example: Any
+    kind: Literal["tensor", "number", "float"]
+    real: torch.Tensor | None = attrs.field(default=None, repr=False)
+
+
+@attrs.frozen
+class ShapeFact:
+    """A relation between sizes or numbers that the graph relies on, and the line of the program it is due to."""
+
+    expression: ShapeExpression
+    where: SourceSpan
+
+
+@attrs.frozen(eq=False)
+class CapturedGraph:
+    """A finished graph; belongs to one compilation, which drops it when the entry is built.
+
+    `shape_guards` is to be called after the backend ran, since backends add relations of their own.
+    """
+
+    module: GraphModule
+    inputs: tuple[GraphInput, ...]
+    op_count: int
+    shape_guards: Callable[[], list[ShapeFact]]
+    contexts: Mapping[torch.Tensor, StatefulSymbolicContext]  # how each real input was made fake, for doing it again
+
+    def example_inputs(self) -> list[Any]:
+        """What the backend is shown: real tensors, symbols for numbers."""
+        return [item.example if item.real is None else item.real for item in self.inputs]
+
+
+@attrs.frozen(eq=False)
+class Body:
+    """The body of a higher-order operator, and how it is called: with `arguments` first, then `lifted`.
+
+    Both are values of the graph around. `outputs` are the examples of what it returns. `written` are the positions of
+    inputs that it writes to, `aliased` pairs of positions (output, input) that share storage: an operator that permits
+    neither refuses here.
+    """
+
+    module: GraphModule
+    arguments: tuple[Traced | None, ...]  # None where the operator makes the argument up (a slice of a scanned tensor)
+    lifted: tuple[Traced, ...]
+    outputs: tuple[Any, ...]
+    written: tuple[int, ...] = ()
+    aliased: tuple[tuple[int, int], ...] = ()

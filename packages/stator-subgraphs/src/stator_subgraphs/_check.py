@@ -1,0 +1,97 @@
+"""The faults of a graph module, as text: what compilers downstream rely on and would report far from the cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import fx
+from torch.fx.experimental.symbolic_shapes import resolve_unbacked_bindings
+
+from stator_subgraphs._symbol import SymbolicTypes, symbols_of
+
+NUMBERS = (int, float, bool, *SymbolicTypes)
+
+
+def check_graph(module: fx.GraphModule) -> list[str]:
+    """Everything that is wrong with a finished graph or one of its bodies; empty when a compiler may see it."""
+    faults = [
+        *_lint(module),
+        *_nodes(module.graph),
+        *_placeholders(module.graph),
+        *_symbols(module.graph),
+        *_output(module.graph),
+    ]
+    for name, child in module.named_children():
+        if isinstance(child, fx.GraphModule):
+            faults += [f"{name}: {fault}" for fault in check_graph(child)]
+    return faults
+
+
+def _lint(module: fx.GraphModule) -> Iterator[str]:
+    try:
+        module.graph.lint()
+    except RuntimeError as error:
+        yield f"lint: {error}"
+
+
+def _nodes(graph: fx.Graph) -> Iterator[str]:
+    known = set(graph.nodes)
+    for node in graph.nodes:
+        yield from (f"{node} uses {source} of another graph" for source in node.all_input_nodes if source not in known)
+        if node.op.startswith("call_") and "example_value" not in node.meta:
+            yield f"{node} has no example"
+        if node.op.startswith("call_") and "stack_trace" not in node.meta and "source_fn_stack" in node.meta:
+            yield f"{node} does not say which line it is from"
+
+
+def _placeholders(graph: fx.Graph) -> Iterator[str]:
+    started = False
+    for node in graph.nodes:
+        if node.op != "placeholder":
+            started = True
+            continue
+        if started:
+            yield f"the placeholder {node} comes after an operator"
+        if "example_value" not in node.meta:
+            yield f"the placeholder {node} has no example"
+        elif isinstance(node.meta["example_value"], torch.Tensor) and node.type is None:
+            yield f"the placeholder {node} has no type"
+
+
+def _symbols(graph: fx.Graph) -> Iterator[str]:
+    """Each symbol of an example is a placeholder, or made by a node, before it is met; inputs of a body may come later."""
+    is_body = not any(hasattr(node, "_dynamo_source") for node in graph.find_nodes(op="placeholder"))
+    bound: set[Any] = set()
+    if is_body:
+        bound = {symbol for node in graph.find_nodes(op="placeholder") for symbol in _bound_by(node)}
+    for node in graph.nodes:
+        bound |= _bound_by(node)
+        missing = _mentioned(node.meta.get("example_value")) - bound
+        if missing:
+            yield f"{node} has symbols that nothing before it binds: {', '.join(sorted(map(str, missing)))}"
+
+
+def _bound_by(node: fx.Node) -> set[Any]:
+    bindings = resolve_unbacked_bindings(None, node.meta.get("unbacked_bindings")) or {}
+    example = node.meta.get("example_value")
+    own = symbols_of(example) if node.op == "placeholder" and isinstance(example, SymbolicTypes) else []
+    return {*bindings, *own}
+
+
+def _mentioned(example: Any) -> set[Any]:
+    if isinstance(example, tuple | list):
+        return {symbol for item in example for symbol in _mentioned(item)}
+    return set(symbols_of(example))
+
+
+def _output(graph: fx.Graph) -> Iterator[str]:
+    last = next(iter(reversed(graph.nodes)), None)
+    if last is None or last.op != "output":
+        yield "the last node is no output"
+    elif not isinstance(last.args[0], tuple):
+        yield "the output is no tuple"
+    else:
+        allowed = (fx.Node, *NUMBERS, type(None))
+        yield from (f"the output has {value!r} in it" for value in last.args[0] if not isinstance(value, allowed))

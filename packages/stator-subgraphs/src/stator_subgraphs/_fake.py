@@ -1,0 +1,86 @@
+"""The fake world of one compilation: one `FakeTensorMode` over one `ShapeEnv`, and operators run in it.
+
+Nothing of the process changes by running an operator here: no kernel runs and no memory is touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import attrs
+import torch
+from stator_bytecode.errors import Unsupported
+from torch._dispatch.python import enable_python_dispatcher
+from torch._functorch import config
+from torch._guards import Source as AnyTorchSource
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv, StatefulSymbolicContext
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+Target = Callable[..., Any] | str
+PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+
+
+@attrs.frozen
+class ShapeOptions:
+    """What the `ShapeEnv` may do. The defaults refuse results that depend on data, as `torch.compile` does."""
+
+    scalar_outputs: bool = False
+    dynamic_output_shapes: bool = False
+    duck_shapes: bool | None = None
+    specialize_zero_one: bool = True
+    prefer_deferred_asserts: bool = False
+
+    def shape_env(self) -> ShapeEnv:
+        return ShapeEnv(
+            allow_scalar_outputs=self.scalar_outputs,
+            allow_dynamic_output_shape_ops=self.dynamic_output_shapes,
+            duck_shape=self.duck_shapes,
+            specialize_zero_one=self.specialize_zero_one,
+            prefer_deferred_runtime_asserts_over_guards=self.prefer_deferred_asserts,
+        )
+
+
+def new_fake_mode(shape_env: ShapeEnv) -> FakeTensorMode:
+    """A mode whose tensors never hand out a data pointer: an address read while tracing would be baked in."""
+    with config.patch(fake_tensor_allow_unsafe_data_ptr_access=False):
+        return FakeTensorMode(shape_env=shape_env)
+
+
+def fake_input(
+    mode: FakeTensorMode, tensor: torch.Tensor, source: AnyTorchSource, context: StatefulSymbolicContext, static: bool
+) -> FakeTensor:
+    """`tensor` without its memory: a parameter stays one, a view a view, a leaf a leaf.
+
+    Static shapes take the path without `ShapeEnv`, which is twice as fast and makes no symbol of the *value* of a 0-d tensor.
+    """
+    if static:
+        return mode.from_tensor(tensor, static_shapes=True, source=source)
+    return mode.from_tensor(tensor, source=source, symbolic_context=context)
+
+
+def refuse_subclass(tensor: torch.Tensor, name: str) -> None:
+    """Only plain tensors are understood: a subclass has Python behaviour of its own in every operator."""
+    if type(tensor) in PLAIN:
+        if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+            raise Unsupported("functorch-tensor", f"{name} is a tensor inside a torch.func transform")
+        return
+    reason = "wrapper-subclass" if is_traceable_wrapper_subclass(tensor) else "tensor-subclass"
+    if isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
+        raise Unsupported("uninitialized-parameter", f"{name} has no shape yet", "run the module once before compiling")
+    raise Unsupported(reason, f"{name} is a {type(tensor).__qualname__}")
+
+
+def run(mode: FakeTensorMode, target: Target, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """`target(*args, **kwargs)` on fakes. Shapes with symbols need decompositions in Python, which costs nothing else."""
+    with mode, _dispatcher(mode):
+        if isinstance(target, str):
+            return getattr(args[0], target)(*args[1:], **kwargs)
+        return target(*args, **kwargs)
+
+
+def _dispatcher(mode: FakeTensorMode) -> AbstractContextManager[Any]:
+    env = mode.shape_env
+    return enable_python_dispatcher() if env is not None and env.var_to_range else nullcontext()

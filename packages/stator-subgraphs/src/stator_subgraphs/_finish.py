@@ -1,0 +1,133 @@
+"""The end of a graph: what nothing needs is dropped, deferred checks are written in, a module is made."""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from stator_variables import Traced
+from torch import fx
+from torch._guards import CompileId
+from torch.fx.passes.runtime_assert import insert_deferred_runtime_asserts
+
+from stator_subgraphs._captured import CapturedGraph
+from stator_subgraphs._input import Inputs
+from stator_subgraphs._shape_guard import ShapeGuards
+from stator_subgraphs._state import GraphState
+from stator_subgraphs._symbol import SymbolicTypes, symbols_of
+from stator_subgraphs._tracer import SubgraphTracer
+
+QUERIES = frozenset({"size", "stride", "storage_offset", "dim", "ndimension", "numel", "nelement", "element_size"})
+ARITHMETIC = frozenset(
+    {
+        operator.add,
+        operator.sub,
+        operator.mul,
+        operator.neg,
+        operator.pos,
+        operator.abs,
+        builtins.abs,
+        builtins.max,
+        builtins.min,
+    }
+    | {operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge, torch.sym_max, torch.sym_min}
+    | {torch.sym_not, torch.sym_int, torch.sym_float, operator.and_, operator.or_}
+)
+"""On numbers these neither fail nor change anything. Division may fail, so it stays."""
+
+
+def captured_graph(
+    state: GraphState, inputs: Inputs, outputs: Sequence[Traced], compile_id: CompileId
+) -> CapturedGraph:
+    """The graph as a module; `state` must not be traced into any more."""
+    state.leave_modes()
+    root = state.root
+    root.graph.output(tuple(root.local(traced).node for traced in outputs))
+    if has_deferred_asserts(state):
+        _write_asserts(state)
+    prune(root)
+    for node in unused(root, root.placeholders):
+        root.placeholders.remove(node)
+        root.graph.erase_node(node)
+    root.graph.lint()
+    return CapturedGraph(
+        module=_module(state, compile_id),
+        inputs=tuple(inputs.ordered()),
+        op_count=sum(node.op.startswith("call_") for node in root.graph.nodes),
+        shape_guards=ShapeGuards(state, inputs).produce,
+        contexts=inputs.contexts(),
+    )
+
+
+def _module(state: GraphState, compile_id: CompileId) -> fx.GraphModule:
+    names = {str(node.target) for node in state.root.graph.nodes if node.op == "get_attr"}
+    module = fx.GraphModule({name: state.held[name] for name in names}, state.root.graph)
+    # AOTAutograd and Inductor take a graph for one of a front end, with sources for its inputs, when both are there.
+    module.meta["dynamo_compile_id"] = compile_id
+    module.meta["dynamo_flat_name_to_original_fqn"] = {}
+    module._param_name_to_source = {}
+    return module
+
+
+# -- checks that only the values at run time can answer ---------------------------------------------------------------
+def has_deferred_asserts(state: GraphState) -> bool:
+    """Only symbols that data decides have any; without one the pass would walk the graph for nothing."""
+    return bool(state.env.deferred_runtime_asserts or state.env.unbacked_alloc_order)
+
+
+def _write_asserts(state: GraphState) -> None:
+    """Bodies first: a check may be about a symbol that only exists inside."""
+    for name, held in state.held.items():
+        if isinstance(held, fx.GraphModule):
+            insert_deferred_runtime_asserts(held, state.env, name)
+            held.recompile()
+    insert_deferred_runtime_asserts(fx.GraphModule(state.held, state.root.graph), state.env, "graph")
+
+
+# -- what nothing needs -----------------------------------------------------------------------------------------------
+def prune(tracer: SubgraphTracer) -> None:
+    """Drop nodes that nothing uses, that cannot fail and that change nothing. An operator of the program is none of these:
+    it may raise at run time, or draw random numbers."""
+    for node in reversed(tracer.graph.nodes):
+        if not node.users and is_droppable(node) and node not in tracer.effects:
+            tracer.graph.erase_node(node)
+
+
+def is_droppable(node: fx.Node) -> bool:
+    if node.op == "get_attr":
+        return True
+    if node.op == "call_method":
+        return node.target in QUERIES
+    if node.op != "call_function":
+        return False
+    if node.target is operator.getitem or node.target is getattr:
+        return _is_container(node.args[0]) or node.target is getattr
+    return node.target in ARITHMETIC and all(_is_number(source) for source in node.all_input_nodes)
+
+
+def _is_container(node: Any) -> bool:
+    return isinstance(node, fx.Node) and isinstance(node.meta.get("example_value"), tuple | list | dict)
+
+
+def _is_number(node: fx.Node) -> bool:
+    return isinstance(node.meta.get("example_value"), (int, float, *SymbolicTypes))
+
+
+def unused(tracer: SubgraphTracer, placeholders: Iterable[fx.Node]) -> list[fx.Node]:
+    """Of these placeholders, those that no node uses; a symbol stays while the shape of anything left mentions it."""
+    dead = [node for node in placeholders if not node.users]
+    if not any(isinstance(node.meta["example_value"], SymbolicTypes) for node in dead):
+        return dead
+    gone = {node for node in dead if not isinstance(node.meta["example_value"], SymbolicTypes)}
+    kept = (node for node in tracer.graph.nodes if node not in gone and node not in dead)
+    needed = {symbol for node in kept for symbol in symbols_of_any(node.meta.get("example_value"))}
+    return [node for node in dead if not needed.intersection(symbols_of(node.meta["example_value"])) or node in gone]
+
+
+def symbols_of_any(example: Any) -> list[Any]:
+    if isinstance(example, tuple | list):
+        return [symbol for item in example for symbol in symbols_of_any(item)]
+    return symbols_of(example)

@@ -1,0 +1,164 @@
+"""Inputs of the root graph: real tensors and numbers become placeholders, with their symbols bound before them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import attrs
+import sympy
+import torch
+from stator_bytecode.errors import InternalError, Unsupported
+from stator_guards import Source
+from stator_variables import Dim, Traced
+from torch import fx
+from torch.fx.experimental.symbolic_shapes import DimDynamic, StatefulSymbolicContext
+from torch.utils.weak import WeakIdKeyDictionary
+
+from stator_subgraphs._captured import GraphInput
+from stator_subgraphs._dimension import is_static, symbolic_context
+from stator_subgraphs._fake import fake_input, refuse_subclass
+from stator_subgraphs._origin import TorchSource, WrappedFloatSource, ours
+from stator_subgraphs._state import GraphState
+from stator_subgraphs._symbol import number_for, readable_symbols, symbols_of
+
+
+@attrs.define(eq=False)
+class Record:
+    """One tensor or number that was read. It outlives a rollback (`live` is then False): shape guards may need it."""
+
+    origin: TorchSource
+    real: Any
+    context: StatefulSymbolicContext | None
+    static: bool
+    traced: Traced
+    live: bool = True
+
+
+@attrs.define(eq=False)
+class Inputs:
+    """All records of one graph. It keeps the real tensors alive, so that an `id` names one tensor throughout."""
+
+    state: GraphState
+    tensors: dict[int, Record] = attrs.field(factory=dict)
+    numbers: dict[Source, Traced] = attrs.field(factory=dict)
+    records: list[Record] = attrs.field(factory=list)  # in order of appearance
+    described: dict[fx.Node, GraphInput] = attrs.field(factory=dict)
+
+    # -- tensors ----------------------------------------------------------------------------------------------------
+    def tensor(
+        self, source: Source, tensor: torch.Tensor, dims: Sequence[Dim], hint: str, static_address: bool
+    ) -> Traced:
+        known = self.tensors.get(id(tensor))
+        if known is not None and known.live:
+            return known.traced
+        refuse_subclass(tensor, source.name)
+        record = self._tensor(TorchSource(source), tensor, dims, hint)
+        _mark_static_address(record.traced.node, tensor, static_address)
+        self.described[record.traced.node] = GraphInput(source, record.traced.example, "tensor", tensor)
+        return record.traced
+
+    def _tensor(self, origin: TorchSource, tensor: torch.Tensor, dims: Sequence[Dim], hint: str) -> Record:
+        context = symbolic_context(origin, tensor, dims)
+        static = is_static(dims) and type(origin) is TorchSource
+        fake = self.fake(origin, tensor, context, static)
+        if not static:
+            self._bind_symbols(fake, origin.source)
+        record = Record(origin, tensor, context, static, self._placeholder(hint, fake, origin))
+        self._keep(record, id(tensor))
+        return record
+
+    def fake(self, origin: TorchSource, tensor: torch.Tensor, context: StatefulSymbolicContext, static: bool) -> Any:
+        try:
+            return fake_input(self.state.mode, tensor, origin, context, static)
+        except Exception as error:
+            refused = self.state.refused(error, origin.source.name)
+            if refused is None:
+                raise
+            raise refused from error
+
+    def _bind_symbols(self, fake: torch.Tensor, source: Source) -> None:
+        """Every free symbol gets a placeholder before the tensor's own: compilers need to know where to read it."""
+        readable = readable_symbols(fake, source)
+        for symbol in symbols_of(fake):
+            if symbol not in self.state.root.symbols:
+                self._bind_symbol(symbol, readable.get(symbol) or self._first_source(symbol))
+
+    def _first_source(self, symbol: sympy.Symbol) -> Source:
+        """For a symbol that is only part of this tensor's sizes: where `ShapeEnv` met it first."""
+        return ours(self.state.env.var_to_sources[symbol][0])
+
+    def _bind_symbol(self, symbol: sympy.Symbol, source: Source) -> None:
+        number = number_for(self.state.env, symbol)
+        node = self._placeholder(str(symbol), number, TorchSource(source)).node
+        self.described[node] = GraphInput(source, number, "number")
+
+    # -- numbers ----------------------------------------------------------------------------------------------------
+    def integer(self, source: Source, value: int, hint: str) -> Traced:
+        origin = TorchSource(source)
+        number = self.state.env.create_unspecified_symint_and_symbol(value, origin, DimDynamic.DYNAMIC)
+        traced = self._placeholder(hint, number, origin)
+        self.described[traced.node] = GraphInput(source, number, "number")
+        self._keep(Record(origin, value, None, False, traced), None)
+        return self.remember(source, traced)
+
+    def wrapped_float(self, source: Source, value: float, hint: str) -> Traced:
+        """A float as a tensor of no dimensions: compilers take no floats. The float itself is its `item()`."""
+        if math.isnan(value) or math.isinf(value):
+            raise Unsupported("float-not-finite", f"{source.name} is {value}: it can only be a constant of the graph")
+        real = torch.tensor(value, dtype=torch.float64)
+        record = self._tensor(WrappedFloatSource(source), real, (), hint)
+        self.described[record.traced.node] = GraphInput(source, record.traced.example, "float", real)
+        return record.traced
+
+    def remember(self, source: Source, traced: Traced) -> Traced:
+        self.numbers[source] = traced
+        self.state.journal.record(lambda: self.numbers.pop(source))
+        return traced
+
+    # -- both -------------------------------------------------------------------------------------------------------
+    def _placeholder(self, hint: str, example: Any, origin: TorchSource) -> Traced:
+        traced = self.state.root.placeholder(hint, example)
+        traced.node._dynamo_source = origin  # an attribute, not an entry of `meta`, is where AOTAutograd looks
+        self.state.journal.record(lambda: self.described.pop(traced.node))
+        return traced
+
+    def _keep(self, record: Record, key: int | None) -> None:
+        self.records.append(record)
+        if key is not None:
+            self.tensors[key] = record
+        self.state.journal.record(lambda: self._retire(record))
+
+    def _retire(self, record: Record) -> None:
+        """Facts learned about its symbols stay facts, so what they are about must stay known."""
+        record.live = False
+        if record.static:
+            self.records.remove(record)
+
+    def ordered(self) -> list[GraphInput]:
+        """One per placeholder that is left in the root graph, in its order."""
+        return [self.described[node] for node in self.state.root.placeholders]
+
+    def contexts(self) -> Mapping[torch.Tensor, StatefulSymbolicContext]:
+        """How each real input was made fake, by identity."""
+        found: WeakIdKeyDictionary = WeakIdKeyDictionary()
+        for record in self.records:
+            if record.context is not None:
+                found[record.real] = record.context
+        return found
+
+    def record_of(self, node: fx.Node) -> Record:
+        for record in self.records:
+            if record.traced.node is node:
+                return record
+        raise InternalError(f"{node} is no input")
+
+
+def _mark_static_address(node: fx.Node, tensor: torch.Tensor, static_address: bool) -> None:
+    """Parameters and buffers keep their address between calls; CUDA graphs rely on being told."""
+    marked: Literal["guarded", "unguarded"] | None = getattr(tensor, "_dynamo_static_input_type", None)
+    if marked is None and (static_address or isinstance(tensor, torch.nn.Parameter)):
+        marked = "unguarded"
+    if marked is not None:
+        node.meta["tensor_dict"] = {"_dynamo_static_input_type": marked}

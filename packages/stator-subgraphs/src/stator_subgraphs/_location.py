@@ -1,0 +1,78 @@
+"""Where the user's program is, in the forms that torch asks for: node metadata, and stacks for its own messages.
+
+Formatting is cached by line, so that a thousand nodes made ten calls deep read each source line once.
+"""
+
+from __future__ import annotations
+
+import linecache
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+from stator_bytecode.errors import NOWHERE, SourceSpan
+from stator_variables import Place, Places
+from torch.utils._traceback import format_frame
+
+ModuleStack = dict[str, tuple[str, type]]
+
+
+@attrs.define(eq=False)
+class LiveStack:
+    """Stands in for the frame list of a `TracingContext`, and is asked only when torch words a message or a guard.
+
+    It remembers how each line was worded, so that a guard that torch words can be traced back to the line.
+    """
+
+    places: Places
+    spans: dict[str, SourceSpan] = attrs.field(factory=dict)
+
+    def __iter__(self) -> Iterator[traceback.FrameSummary]:
+        for span in self.places.current().frames:
+            frame = traceback.FrameSummary(span.filename, span.line, span.function)
+            self.spans[format_frame(frame, line=True)] = span
+            yield frame
+
+    def __len__(self) -> int:
+        return len(self.places.current().frames)
+
+
+@attrs.define(eq=False)
+class Location:
+    """Node metadata for the place the program is at."""
+
+    places: Places
+    stack: LiveStack = attrs.field()
+    _lines: dict[tuple[str, int | None, str], str] = attrs.field(factory=dict)
+    _modules: dict[tuple[tuple[str, str, type], ...], ModuleStack] = attrs.field(factory=dict)
+
+    @stack.default
+    def _stack(self) -> LiveStack:
+        return LiveStack(self.places)
+
+    def span(self) -> SourceSpan:
+        frames = self.places.current().frames
+        return frames[-1] if frames else NOWHERE
+
+    def annotate(self, meta: dict[str, Any]) -> None:
+        place: Place = self.places.current()
+        if place.frames:
+            meta["stack_trace"] = "".join(map(self._line, place.frames))
+        if place.modules:
+            meta["nn_module_stack"] = self._module_stack(place.modules)
+
+    def _line(self, span: SourceSpan) -> str:
+        key = (span.filename, span.line, span.function)
+        text = self._lines.get(key)
+        if text is None:
+            code = linecache.getline(span.filename, span.line or 0).strip()
+            text = f"  {span}\n" + (f"    {code}\n" if code else "")
+            self._lines[key] = text
+        return text
+
+    def _module_stack(self, modules: tuple[tuple[str, str, type], ...]) -> ModuleStack:
+        stack = self._modules.get(modules)
+        if stack is None:
+            stack = self._modules[modules] = {key: (path, cls) for key, path, cls in modules}
+        return stack.copy()  # a pass that edits one node's metadata must not edit the others'

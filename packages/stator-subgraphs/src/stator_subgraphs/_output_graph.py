@@ -1,0 +1,144 @@
+"""The graph of one compilation: inputs, operator calls, bodies of higher-order operators, and its end.
+
+    graph = OutputGraph(places)
+    x = graph.tensor_input(source, tensor, [Dim()], "x")
+    y = graph.call(torch.sin, (x,), {})
+    captured = graph.finish([y])
+
+One fake propagation per call, nothing is traced twice. Whatever is added can be taken back with `mark` and `rollback`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from stator_bytecode.errors import InternalError, InvalidUse
+from stator_guards import Source
+from stator_variables import Dim, Places, Traced
+from torch import fx
+from torch._guards import CompileId, TracingContext, tracing
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+from stator_subgraphs._call import MISSING, project, record_call
+from stator_subgraphs._captured import CapturedGraph
+from stator_subgraphs._fake import ShapeOptions, Target, new_fake_mode
+from stator_subgraphs._finish import captured_graph
+from stator_subgraphs._hold import hold
+from stator_subgraphs._input import Inputs
+from stator_subgraphs._journal import Journal
+from stator_subgraphs._location import Location
+from stator_subgraphs._refresh import refresh
+from stator_subgraphs._scope import BodyScope
+from stator_subgraphs._state import GraphState
+from stator_subgraphs._tracer import SubgraphTracer
+
+
+class OutputGraph:
+    """Used by one thread, for one compilation; after `finish` only its `CapturedGraph` may be used."""
+
+    def __init__(
+        self,
+        places: Places,
+        *,
+        shapes: ShapeOptions = ShapeOptions(),  # noqa: B008  # frozen
+        compile_id: CompileId | None = None,
+    ) -> None:
+        env, journal = shapes.shape_env(), Journal()
+        root = SubgraphTracer(fx.Graph(), journal, "graph")
+        self._state = GraphState(new_fake_mode(env), env, Location(places), journal, root, root)
+        self._inputs = Inputs(self._state)
+        self._compile_id = compile_id or CompileId(frame_id=0, frame_compile_id=0)
+        self._context = TracingContext(self._state.mode)
+        self._context.frame_summary_stack = self._state.location.stack  # type: ignore[assignment]  # read lazily
+
+    @property
+    def fake_mode(self) -> FakeTensorMode:
+        return self._state.mode
+
+    @property
+    def shape_env(self) -> ShapeEnv:
+        return self._state.env
+
+    @contextmanager
+    def tracing(self) -> Iterator[None]:
+        """Wrap the whole trace in this: torch then words messages and guards with the user's lines, and modes that the
+        trace changed are set back however it ends."""
+        try:
+            with tracing(self._context):
+                yield
+        finally:
+            self._state.leave_modes()
+
+    # -- inputs -----------------------------------------------------------------------------------------------------
+    def tensor_input(
+        self, source: Source, tensor: torch.Tensor, dims: Sequence[Dim], hint: str, *, static_address: bool = False
+    ) -> Traced:
+        """The placeholder of a real tensor, one for each tensor whatever ways lead to it. Symbols in its shape are bound
+        by placeholders before it. `static_address`: it is a buffer, and stays where it is."""
+        return self._inputs.tensor(source, tensor, dims, hint, static_address)
+
+    def number_input(self, source: Source, value: int | float, hint: str) -> Traced:
+        """A symbolic int, or a symbolic float (then the graph takes a tensor and starts with its `item()`)."""
+        known = self._inputs.numbers.get(source)
+        if known is not None:
+            return known
+        if type(value) is int:
+            return self._inputs.integer(source, value, hint)
+        if type(value) is not float:
+            raise InvalidUse(f"{source.name} is a {type(value).__name__}: only int and float can be symbolic")
+        wrapped = self._inputs.wrapped_float(source, value, hint)
+        return self._inputs.remember(source, self.call("item", (wrapped,), {}))
+
+    def install(self, hint: str, module: Any) -> Traced:
+        """A value that the graph itself holds: a module (the body of an operator) or a constant tensor."""
+        return hold(self._state, hint, module)
+
+    # -- operators --------------------------------------------------------------------------------------------------
+    def call(
+        self,
+        target: Target,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        *,
+        example: Any = MISSING,
+        run_as: Target | None = None,
+    ) -> Traced:
+        """Record `target(*args, **kwargs)`; a str names a tensor method. Raises what the operator raises on fakes, and
+        `Unsupported` where fakes cannot tell. `example`: what it gives is known already (a body that was just traced);
+        `run_as`: what to run on fakes in its place."""
+        return record_call(self._state, target, args, kwargs, example, run_as)
+
+    def attribute(self, owner: Traced, name: str) -> Traced:
+        """Record `getattr(owner, name)`."""
+        return self.call(getattr, (owner, name), {})
+
+    def project(self, traced: Traced, index: Any) -> Traced:
+        """Part of a result that is a tuple, list or dict. Asked twice, it is the same value."""
+        return project(self._state, traced, index)
+
+    def subgraph(self, hint: str) -> BodyScope:
+        """The body of a higher-order operator; see `BodyScope`."""
+        tracer = SubgraphTracer(fx.Graph(), self._state.journal, hint, self._state.current)
+        tracer.function_stack = (*self._state.current.function_stack, (hint, hint))
+        return BodyScope(self._state, tracer, self.rollback)
+
+    # -- taking back ------------------------------------------------------------------------------------------------
+    def mark(self) -> int:
+        return self._state.journal.mark()
+
+    def rollback(self, mark: int) -> None:
+        """Take back all since `mark`: nodes, inputs, bindings, modes, writes to fakes. What was learned about sizes
+        stays: it was asked, so it is guarded."""
+        self._state.journal.rollback(mark)
+        if self._state.stale:
+            refresh(self._state, self._inputs)
+
+    def finish(self, outputs: Sequence[Traced]) -> CapturedGraph:
+        """End the graph with these outputs, and set back modes that it changed."""
+        if self._state.current is not self._state.root:
+            raise InternalError(f"the body {self._state.current.hint} is still open")
+        return captured_graph(self._state, self._inputs, outputs, self._compile_id)

@@ -1,0 +1,111 @@
+"""After a rollback that took back writes: fakes that still have them are made again, from the inputs on.
+
+A write cannot be undone on a fake (its gradient history is in C++). So every value that shares storage with a written one,
+and all that was computed from it, is propagated again along the graph that is left. `Traced.example` is renewed in place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import torch
+from stator_variables import Traced
+from torch import fx
+from torch._subclasses.fake_tensor import FakeTensorConverter
+
+from stator_subgraphs._fake import run
+from stator_subgraphs._input import Inputs
+from stator_subgraphs._mode import MODE_CALLS
+from stator_subgraphs._mutation import storage_of
+from stator_subgraphs._state import GraphState
+from stator_subgraphs._structure import rebuild, tensors_in
+from stator_subgraphs._tracer import SubgraphTracer
+
+
+def refresh(state: GraphState, inputs: Inputs) -> None:
+    """Renew what `state.stale` reaches. Rare, so it need not be fast; it must leave no trace of what was taken back."""
+    stale, state.stale = state.stale, []
+    # The converter would hand out the written fake again for the same real tensor.
+    state.mode.fake_tensor_converter = FakeTensorConverter()
+    state.leave_modes()
+    renewal = Renewal(state, inputs, {id(tensor) for tensor in stale}, {storage_of(tensor) for tensor in stale})
+    with state.env.ignore_fresh_unbacked_symbols():
+        for tracer in state.tracers():
+            renewal.walk(tracer)
+
+
+@attrs.define(eq=False)
+class Renewal:
+    state: GraphState
+    inputs: Inputs
+    tensors: set[int]
+    storages: set[int]
+    renewed: set[fx.Node] = attrs.field(factory=set)
+
+    def walk(self, tracer: SubgraphTracer) -> None:
+        outer = {inner.node: node for node, inner in tracer.lifted.items()}
+        for node in tracer.graph.nodes:
+            traced = tracer.values.get(node)
+            if traced is None:
+                continue
+            if node.op == "call_function" and node.target in MODE_CALLS:
+                self._mode_call(tracer, traced)
+            elif node in outer:
+                self._lifted(tracer, traced, outer[node])
+            elif self._is_stale(traced) or any(source in self.renewed for source in node.all_input_nodes):
+                self._renew(traced, self._again(tracer, traced))
+
+    def _is_stale(self, traced: Traced) -> bool:
+        tensors = tensors_in(traced.example)
+        return any(id(tensor) in self.tensors or storage_of(tensor) in self.storages for tensor in tensors)
+
+    def _renew(self, traced: Traced, example: Any) -> None:
+        object.__setattr__(traced, "example", example)  # trackers hold this very object
+        traced.node.meta["example_value"] = example
+        self.renewed.add(traced.node)
+
+    def _lifted(self, tracer: SubgraphTracer, traced: Traced, outer: fx.Node) -> None:
+        if outer in self.renewed and tracer.parent is not None:
+            self._renew(traced, tracer.parent.values[outer].example)
+
+    def _mode_call(self, tracer: SubgraphTracer, traced: Traced) -> None:
+        """Every mode was left; entering them again in order puts each operator under the modes it had."""
+        node = traced.node
+        restore = MODE_CALLS[node.target]()
+        args = self._arguments(tracer, node.args)
+        example = run(self.state.mode, node.target, args, self._arguments(tracer, node.kwargs))
+        self.state.mode_undo.append(restore(args, example))
+        self._renew(traced, example)
+
+    def _again(self, tracer: SubgraphTracer, traced: Traced) -> Any:
+        node = traced.node
+        if node.op == "placeholder":
+            return self._input(tracer, traced)
+        if node.op == "get_attr":
+            return self.state.mode.from_tensor(self.state.held[str(node.target)], static_shapes=True)
+        if "unbacked_bindings" in node.meta:
+            return blank_like(traced.example, tracer.births.get(node))
+        target = tracer.run_as.get(node, node.target)
+        return run(self.state.mode, target, self._arguments(tracer, node.args), self._arguments(tracer, node.kwargs))
+
+    def _input(self, tracer: SubgraphTracer, traced: Traced) -> Any:
+        if tracer.parent is not None:
+            return blank_like(traced.example, tracer.births.get(traced.node))
+        record = self.inputs.record_of(traced.node)
+        assert record.context is not None
+        return self.inputs.fake(record.origin, record.real, record.context, record.static)
+
+    def _arguments(self, tracer: SubgraphTracer, structure: Any) -> Any:
+        def leaf(item: Any) -> Any:
+            return tracer.values[item].example if isinstance(item, fx.Node) else item
+
+        return rebuild(structure if not isinstance(structure, dict) else dict(structure), leaf)
+
+
+def blank_like(example: Any, shape: tuple[Any, Any] | None) -> Any:
+    """A new fake with the shape `example` was born with, for one that cannot be computed again without new symbols."""
+    if not isinstance(example, torch.Tensor) or shape is None:
+        return example
+    with example.fake_mode:  # type: ignore[attr-defined]  # every example is a fake
+        return torch.empty_strided(*shape, dtype=example.dtype, device=example.device)

@@ -1,0 +1,117 @@
+"""The body of a higher-order operator while it is traced, as a context manager.
+
+    with graph.subgraph("true_branch") as scope:
+        x = scope.argument(outer_x)          # explicit; what else is used of the graph around is lifted by itself
+        body = scope.close([graph.call(torch.sin, (x,), {})])
+
+Leaving without `close` (an exception) takes everything back, in the graphs around too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any
+
+import attrs
+import torch
+from stator_bytecode.errors import InternalError
+from stator_variables import Traced
+from torch import fx
+
+from stator_subgraphs._captured import Body
+from stator_subgraphs._finish import prune, unused
+from stator_subgraphs._mutation import storage_of
+from stator_subgraphs._state import GraphState
+from stator_subgraphs._structure import tensors_in
+from stator_subgraphs._tracer import SubgraphTracer
+
+
+@attrs.define(eq=False)
+class BodyScope:
+    state: GraphState
+    tracer: SubgraphTracer
+    rollback: Callable[[int], None]
+    _start: int = -1
+    _arguments: list[Traced | None] = attrs.field(factory=list)
+    _closed: bool = False
+
+    def __enter__(self) -> BodyScope:
+        self._start = self.state.journal.mark()
+        outer = self.state.current
+        self.state.current = self.tracer
+        self.state.journal.record(lambda: setattr(self.state, "current", outer))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._closed:
+            return
+        if self.state.current is self.tracer or error is None:
+            self.rollback(self._start)
+
+    def argument(self, value: Any, hint: str = "arg") -> Traced:
+        """The next explicit argument: a value of the graph around, or an example that the operator makes up."""
+        if self.state.current is not self.tracer:
+            raise InternalError("an argument for a body that is not the innermost one")
+        outer = self.tracer.parent.local(value) if isinstance(value, Traced) and self.tracer.parent else None
+        example = value if outer is None else outer.example
+        inner = self.tracer.placeholder(hint, example, explicit=True)
+        if isinstance(example, torch.Tensor):
+            self.tracer.births[inner.node] = (example.size(), example.stride())
+        self._arguments.append(outer)
+        self.state.journal.record(self._arguments.pop)
+        if outer is not None:
+            self.tracer.adopt(outer, inner)
+        return inner
+
+    def close(self, outputs: Sequence[Any]) -> Body:
+        """End the body with these flat outputs, traced or constant, and go on in the graph around."""
+        local = [self.tracer.local(value) if isinstance(value, Traced) else value for value in outputs]
+        self._leave()
+        graph = self.tracer.graph
+        graph.output(tuple(value.node if isinstance(value, Traced) else value for value in local))
+        self._drop_unused()
+        module = fx.GraphModule(self._held(), graph)
+        examples = tuple(value.example if isinstance(value, Traced) else value for value in local)
+        written, aliased = self._memory(examples)
+        return Body(module, tuple(self._arguments), tuple(self.tracer.outer), examples, written, aliased)
+
+    def _leave(self) -> None:
+        parent = self.tracer.parent
+        assert parent is not None
+        self._closed = True
+        self.state.current = parent
+        self.state.journal.record(lambda: setattr(self.state, "current", self.tracer))
+        if self.tracer.unbacked:
+            # What `x.item()` gave in here must not be remembered outside: nothing there binds it.
+            self.state.mode.epoch += 1
+
+    def _drop_unused(self) -> None:
+        prune(self.tracer)
+        for node in unused(self.tracer, self.tracer.placeholders[self.tracer.explicit :]):
+            position = self.tracer.placeholders.index(node)
+            del self.tracer.placeholders[position]
+            del self.tracer.outer[position - self.tracer.explicit]
+            self.tracer.graph.erase_node(node)
+
+    def _held(self) -> dict[str, Any]:
+        names = {str(node.target) for node in self.tracer.graph.nodes if node.op == "get_attr"}
+        return {name: self.state.held[name] for name in names}
+
+    def _memory(self, outputs: tuple[Any, ...]) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
+        """Which inputs the body writes to, and which (output, input) pairs share storage; by position."""
+        inputs = [node.meta["example_value"] for node in self.tracer.placeholders]
+        storages = {
+            position: storage_of(value) for position, value in enumerate(inputs) if isinstance(value, torch.Tensor)
+        }
+        dirty = {storage_of(tensor) for tensor in self.tracer.written}
+        pairs = [
+            (number, position)
+            for number, output in enumerate(outputs)
+            for tensor in tensors_in(output)
+            for position, storage in storages.items()
+            if storage == storage_of(tensor)
+        ]
+        return tuple(position for position, storage in storages.items() if storage in dirty), tuple(pairs)

@@ -1,0 +1,110 @@
+"""What the graph relies on about sizes and numbers, as Python text over our sources.
+
+Asked after the backend ran. Inputs that a rollback dropped take part only where a fact is about one of their symbols.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import attrs
+import torch
+from stator_bytecode.errors import NOWHERE, InvalidUse, SourceSpan
+from stator_guards import ShapeExpression, SizeSource, Source
+from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP, ConstraintViolationError
+
+from stator_subgraphs._captured import ShapeFact
+from stator_subgraphs._fake import fake_input, new_fake_mode
+from stator_subgraphs._input import Inputs, Record
+from stator_subgraphs._origin import ours
+from stator_subgraphs._state import GraphState
+from stator_subgraphs._symbol import sizes_of, symbols_of
+
+TOKEN = re.compile(r"\bsource_\d+_\b")
+
+
+@attrs.define(eq=False)
+class ShapeGuards:
+    state: GraphState
+    inputs: Inputs
+    _numbers: dict[Source, int] = attrs.field(factory=dict)  # which token stands for a source
+
+    def produce(self) -> list[ShapeFact]:
+        """Facts that are not implied by the static sizes of tensors, which tensor guards check anyway."""
+        records = self._wanted([record for record in self.inputs.records if not record.static])
+        if not records:
+            return []
+        fakes = [self._fake(record) for record in records]
+        known = self._static(records, fakes)
+        plain, located = self._ask(records, fakes)
+        facts = zip(plain, located, strict=True)
+        return [self._fact(text, comment) for text, comment in facts if text not in known]
+
+    def _wanted(self, records: list[Record]) -> list[Record]:
+        live = [record for record in records if record.live]
+        have = {symbol for record in live for symbol in symbols_of(record.traced.example)}
+        about = {symbol for guard in self.state.env.guards for symbol in guard.expr.free_symbols} | set(
+            self.state.env.replacements
+        )
+        missing = about - have
+        return live + [record for record in records if not record.live and missing & self._born_with(record)]
+
+    def _born_with(self, record: Record) -> set[Any]:
+        if record.context is None:
+            return set(symbols_of(record.traced.example))
+        cache = record.context.shape_env_to_source_to_symbol_cache.get(id(self.state.env), {})
+        return {symbol for expression in cache.values() for symbol in expression.free_symbols}
+
+    def _fake(self, record: Record) -> Any:
+        """A fake as it was at first: the trace may have changed the shape of its own (`x.t_()`)."""
+        if record.context is None:
+            return record.traced.example
+        return fake_input(new_fake_mode(self.state.env), record.real, record.origin, record.context, False)
+
+    def _ask(self, records: list[Record], fakes: list[Any]) -> tuple[list[str], list[str]]:
+        try:
+            helpers = self.state.env.produce_guards_verbose(
+                fakes,
+                [record.origin for record in records],
+                self._token,
+                input_contexts=[record.context for record in records],
+                ignore_static=False,
+                langs=("python", "verbose_python"),
+            )
+        except ConstraintViolationError as error:
+            raise InvalidUse(str(error), "mark the dimension with `maybe_mark_dynamic`, or do not mark it") from error
+        return helpers[0].exprs, helpers[1].exprs
+
+    def _static(self, records: list[Record], fakes: list[Any]) -> set[str]:
+        """The texts about sizes that were constant from the start."""
+        return {
+            f"{self._token_of(SizeSource(record.origin.source, kind, dim))} == {part}"
+            for record, fake in zip(records, fakes, strict=True)
+            if isinstance(fake, torch.Tensor)
+            for part, kind, dim in sizes_of(fake)
+            if type(part) is int
+        }
+
+    def _token(self, torch_source: Any) -> str:
+        return self._token_of(ours(torch_source))
+
+    def _token_of(self, source: Source) -> str:
+        if source not in self._numbers:
+            self._numbers[source] = len(self._numbers)
+        return f"source_{self._numbers[source]}_"
+
+    def _fact(self, text: str, comment: str) -> ShapeFact:
+        sources = list(self._numbers)
+        names: dict[str, str] = {}
+        for token in TOKEN.findall(text):
+            names.setdefault(token, f"n{len(names)}")
+        named = {name: sources[int(token.split("_")[1])] for token, name in names.items()}
+        plain = TOKEN.sub(lambda match: names[match.group()], text)
+        scope = {name: value for name, value in SYMPY_INTERP.items() if re.search(rf"\b{name}\b", plain)}
+        return ShapeFact(ShapeExpression(plain, named, scope), self._span(comment))
+
+    def _span(self, comment: str) -> SourceSpan:
+        _, _, location = comment.partition("  # ")
+        spans = self.state.location.stack.spans
+        return next((span for wording, span in spans.items() if location.startswith(wording)), NOWHERE)

@@ -1,0 +1,60 @@
+"""What the steps of building one graph share. `OutputGraph` owns it; everything here lives as long as one compilation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import attrs
+import torch
+from stator_bytecode.errors import Unsupported
+from stator_variables import Traced
+from torch import fx
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+from stator_subgraphs._boundary import unsupported
+from stator_subgraphs._journal import Journal
+from stator_subgraphs._location import Location
+from stator_subgraphs._tracer import SubgraphTracer
+
+
+@attrs.define(eq=False)
+class GraphState:
+    mode: FakeTensorMode
+    env: ShapeEnv
+    location: Location
+    journal: Journal
+    root: SubgraphTracer
+    current: SubgraphTracer
+    held: dict[str, Any] = attrs.field(factory=dict)  # modules and tensors that graphs refer to by name
+    stale: list[torch.Tensor] = attrs.field(factory=list)  # fakes with changes that a rollback took back
+    mode_undo: list[Callable[[], object]] = attrs.field(factory=list)  # sets the process back to where tracing began
+
+    def tracers(self) -> Iterator[SubgraphTracer]:
+        """The open tracers, outermost first."""
+        chain: list[SubgraphTracer] = []
+        tracer: SubgraphTracer | None = self.current
+        while tracer is not None:
+            chain.append(tracer)
+            tracer = tracer.parent
+        return reversed(chain)
+
+    def annotate(self, node: fx.Node, example: Any) -> None:
+        node.meta["example_value"] = example
+        self.location.annotate(node.meta)
+
+    def refused(self, error: Exception, what: str) -> Unsupported | None:
+        """The break that a foreign error means, at the user's line; None when the error is the program's own."""
+        found = unsupported(error, what)
+        if found is not None:
+            found.where = self.location.span()
+        return found
+
+    def leave_modes(self) -> None:
+        while self.mode_undo:
+            self.mode_undo.pop()()
+
+    def issue(self, node: fx.Node, example: Any) -> Traced:
+        """The one traced value of a new node of the current graph."""
+        return self.current.remember(Traced(node, example))

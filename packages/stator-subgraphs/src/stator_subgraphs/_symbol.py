@@ -1,0 +1,58 @@
+"""Free symbols of values, and the places in a tensor where they can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import sympy
+import torch
+from stator_guards import SizeSource, Source
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+SymbolicTypes = (torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
+def expression_of(value: Any) -> sympy.Expr | None:
+    """The expression of a symbolic number that really has symbols."""
+    if not isinstance(value, SymbolicTypes):
+        return None
+    expression = value.node.expr
+    return expression if getattr(expression, "free_symbols", None) else None
+
+
+def sizes_of(tensor: torch.Tensor) -> Iterator[tuple[Any, Any, int]]:
+    """(value, kind, dimension) of each size, stride and the offset. Sizes first: they are what people recognise."""
+    if tensor.layout is not torch.strided:
+        yield from ((size, "size", i) for i, size in enumerate(tensor.size()))
+        return
+    yield from ((size, "size", i) for i, size in enumerate(tensor.size()))
+    yield from ((stride, "stride", i) for i, stride in enumerate(tensor.stride()))
+    yield tensor.storage_offset(), "storage_offset", 0
+
+
+def symbols_of(value: Any) -> list[sympy.Symbol]:
+    """Every free symbol of a value, in order of appearance, each once."""
+    if isinstance(value, torch.Tensor):
+        if not value._has_symbolic_sizes_strides:
+            return []
+        found = (symbol for part, _, _ in sizes_of(value) for symbol in symbols_of(part))
+        return list(dict.fromkeys(found))
+    expression = expression_of(value)
+    return [] if expression is None else sorted(expression.free_symbols, key=str)
+
+
+def readable_symbols(tensor: torch.Tensor, source: Source) -> dict[sympy.Symbol, Source]:
+    """The symbols that are a size, stride or offset of this tensor as such, with the source that reads them."""
+    found: dict[sympy.Symbol, Source] = {}
+    for part, kind, dim in sizes_of(tensor):
+        expression = expression_of(part)
+        if isinstance(expression, sympy.Symbol):
+            found.setdefault(expression, SizeSource(source, kind, dim))
+    return found
+
+
+def number_for(env: ShapeEnv, symbol: sympy.Symbol) -> Any:
+    """The symbol as a number, with the hint that the `ShapeEnv` has for it."""
+    hint: Any = env.backed_var_to_val.get(symbol)
+    return env.create_symintnode(symbol, hint=None if hint is None else int(hint))

@@ -1,0 +1,213 @@
+"""One fx graph under construction: its placeholders, the symbols it binds, and what it takes from the graph around it.
+
+A nested tracer is the body of a higher-order operator. A value of an outer tracer that is used inside becomes a placeholder
+of every tracer on the way, once each; so do the symbols in its shape. Explicit arguments come before what is lifted.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import attrs
+import sympy
+import torch
+from stator_bytecode.errors import InternalError
+from stator_variables import Traced
+from torch import fx
+from torch.fx.experimental.symbolic_shapes import (
+    CallMethodKey,
+    ConvertIntKey,
+    DivideByKey,
+    cast_symbool_to_symint_guardless,
+)
+from torch.utils import _pytree as pytree
+
+from stator_subgraphs._journal import Journal
+from stator_subgraphs._symbol import SymbolicTypes, expression_of, symbols_of
+
+KeyPath = tuple[Any, ...]
+
+
+@attrs.define(eq=False)
+class SubgraphTracer:
+    """Lives as long as the scope it traces; `graph` then belongs to the module made of it.
+
+    Invariants: every node in `lifted` is of the parent's graph; every symbol of an example is in `symbols`, or is one
+    that `unbacked` says how to read from a node here.
+    """
+
+    graph: fx.Graph
+    journal: Journal
+    hint: str
+    parent: SubgraphTracer | None = None
+    placeholders: list[fx.Node] = attrs.field(factory=list)
+    explicit: int = 0  # how many of the placeholders are explicit arguments
+    symbols: dict[sympy.Symbol, Traced] = attrs.field(factory=dict)
+    unbacked: dict[sympy.Symbol, tuple[Traced, KeyPath]] = attrs.field(factory=dict)
+    lifted: dict[fx.Node, Traced] = attrs.field(factory=dict)
+    outer: list[Traced] = attrs.field(factory=list)  # what was lifted, in the parent's terms, in order
+    values: dict[fx.Node, Traced] = attrs.field(factory=dict)  # the one traced value of each node
+    parts: dict[tuple[fx.Node, Any], Traced] = attrs.field(factory=dict)  # parts of results that were asked for
+    effects: set[fx.Node] = attrs.field(factory=set)  # nodes seen to change something
+    written: list[torch.Tensor] = attrs.field(factory=list)  # examples that were written to
+    births: dict[fx.Node, tuple[Any, Any]] = attrs.field(
+        factory=dict
+    )  # shapes of examples that cannot be computed again
+    run_as: dict[fx.Node, Any] = attrs.field(factory=dict)  # what stands for an operator when it runs on fakes
+    function_stack: tuple[tuple[str, Any], ...] = ()  # the operators this body is inside of
+
+    # -- nodes ------------------------------------------------------------------------------------------------------
+    def node(
+        self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None
+    ) -> fx.Node:
+        node = self.graph.create_node(op, target, args, kwargs, name)
+        self.journal.record(lambda: self._erase(node))
+        return node
+
+    def remember(self, traced: Traced) -> Traced:
+        self.values[traced.node] = traced
+        return traced
+
+    def _erase(self, node: fx.Node) -> None:
+        self.values.pop(node, None)
+        self.run_as.pop(node, None)
+        self.graph.erase_node(node)
+
+    def placeholder(self, hint: str, example: Any, *, explicit: bool = False) -> Traced:
+        """A new placeholder, after those of its kind and before every other node."""
+        position = self.explicit if explicit else len(self.placeholders)
+        node = self.graph.create_node("placeholder", _identifier(hint), (), {}, type_expr=_annotation(example))
+        self._move(node, position)
+        node.meta["example_value"] = example
+        self.placeholders.insert(position, node)
+        self.explicit += explicit
+        self.journal.record(lambda: self._drop_placeholder(node, explicit))
+        traced = self.remember(Traced(node, example))
+        self._note_symbol(example, traced)
+        return traced
+
+    def _move(self, node: fx.Node, position: int) -> None:
+        if position:
+            self.placeholders[position - 1].append(node)
+        elif (first := next(iter(self.graph.nodes))) is not node:
+            first.prepend(node)
+
+    def _drop_placeholder(self, node: fx.Node, explicit: bool) -> None:
+        self.placeholders.remove(node)
+        self.explicit -= explicit
+        self._erase(node)
+
+    # -- symbols ----------------------------------------------------------------------------------------------------
+    def _note_symbol(self, example: Any, traced: Traced) -> None:
+        symbol = _plain_symbol(example)
+        if symbol is not None and symbol not in self.symbols:
+            self.bind(symbol, traced)
+
+    def bind(self, symbol: sympy.Symbol, traced: Traced) -> None:
+        """From here on `symbol` is read from this node."""
+        self.symbols[symbol] = traced
+        self.journal.record(lambda: self.symbols.pop(symbol))
+
+    def bind_unbacked(self, bindings: dict[sympy.Symbol, KeyPath], producer: Traced) -> None:
+        """Symbols that an operator just made up; a node that reads one is only added when something asks for it."""
+        for symbol, path in bindings.items():
+            self.unbacked[symbol] = (producer, path)
+            self.journal.record(lambda symbol=symbol: self.unbacked.pop(symbol))
+
+    def symbol(self, symbol: sympy.Symbol) -> Traced | None:
+        """A value of this graph that equals `symbol`, lifted if need be; None when no graph around binds it."""
+        if symbol in self.symbols:
+            return self.symbols[symbol]
+        if symbol in self.unbacked:
+            return self._read_unbacked(symbol)
+        outer = None if self.parent is None else self.parent.symbol(symbol)
+        return None if outer is None else self.local(outer)
+
+    def _read_unbacked(self, symbol: sympy.Symbol) -> Traced:
+        traced, path = self.unbacked[symbol]
+        for key in path:
+            traced = self._step(traced, key)
+        self.bind(symbol, traced)
+        return traced
+
+    def _step(self, traced: Traced, key: Any) -> Traced:
+        """One key of a path that torch reports: how to get nearer to a symbol that an operator made up."""
+        if isinstance(key, CallMethodKey):
+            node = self.node("call_method", key.name, (traced.node,), {})
+        else:
+            function, rest = _read_by(key)
+            node = self.node("call_function", function, (traced.node, *rest), {})
+        node.meta["example_value"] = value = key.get(traced.example)
+        return self.remember(Traced(node, value))
+
+    # -- values of the graphs around --------------------------------------------------------------------------------
+    def local(self, traced: Traced) -> Traced:
+        """`traced` as a value of this graph: itself, or the placeholder it is lifted to."""
+        if traced.node.graph is self.graph:
+            return traced
+        if self.parent is None:
+            raise InternalError(f"{traced.node} belongs to a body that was left")
+        outer = self.parent.local(traced)
+        found = self.lifted.get(outer.node) or self._bound(outer.example)
+        return found if found is not None else self._lift(outer)
+
+    def _bound(self, example: Any) -> Traced | None:
+        symbol = _plain_symbol(example)
+        return None if symbol is None else self.symbols.get(symbol)
+
+    def _lift(self, outer: Traced) -> Traced:
+        if outer.node.op == "get_attr":
+            return self._copy_attribute(outer)
+        if _plain_symbol(outer.example) is None:
+            for symbol in symbols_of(outer.example):
+                self.symbol(symbol)
+        traced = self.placeholder(outer.node.name, outer.example)
+        self.adopt(outer, traced)
+        self.outer.append(outer)
+        self.journal.record(self.outer.pop)
+        return traced
+
+    def _copy_attribute(self, outer: Traced) -> Traced:
+        """What the graph itself holds needs no input: each module that needs it holds it."""
+        node = self.node("get_attr", outer.node.target, (), {})
+        node.meta.update(outer.node.meta)
+        traced = self.remember(Traced(node, outer.example))
+        self.adopt(outer, traced)
+        return traced
+
+    def adopt(self, outer: Traced, inner: Traced) -> None:
+        """From here on `outer` is known by `inner` in this graph."""
+        if outer.node not in self.lifted:
+            self.lifted[outer.node] = inner
+            self.journal.record(lambda: self.lifted.pop(outer.node))
+
+
+def _identifier(hint: str) -> str:
+    text = "".join(c if c.isalnum() and c.isascii() else "_" for c in hint) or "input"
+    return f"_{text}" if text[0].isdigit() else text
+
+
+def _plain_symbol(example: Any) -> sympy.Symbol | None:
+    """The symbol that a number is, as such; None for a number computed from symbols, and for everything else."""
+    expression = expression_of(example)
+    return expression if isinstance(expression, sympy.Symbol) else None
+
+
+def _read_by(key: Any) -> tuple[Any, tuple[Any, ...]]:
+    """The function, and its arguments after the value, that reads what `key` names."""
+    if isinstance(key, pytree.SequenceKey):
+        return operator.getitem, (key.idx,)
+    if isinstance(key, pytree.MappingKey):
+        return operator.getitem, (key.key,)
+    if isinstance(key, DivideByKey):
+        return operator.floordiv, (key.divisor,)
+    if isinstance(key, ConvertIntKey):
+        return cast_symbool_to_symint_guardless, ()
+    raise InternalError(f"an unbacked symbol behind an unknown key, {key!r}")
+
+
+def _annotation(example: Any) -> Any:
+    if isinstance(example, torch.Tensor):
+        return torch.nn.Parameter if isinstance(example, torch.nn.Parameter) else torch.Tensor
+    return type(example) if isinstance(example, SymbolicTypes) else None
