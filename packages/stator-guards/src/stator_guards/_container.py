@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from stator_guards._cells import SAFE_KEYS, Cells
 from stator_guards._constant import is_literal, key_of, same_keys
 from stator_guards._held import short
 from stator_guards._kind import Kind
@@ -15,6 +16,10 @@ from stator_guards._source import Renderer, State
 
 def _literal(key: Hashable, render: Renderer) -> str:
     return repr(key) if is_literal(key) else render.capture(key, "key")
+
+
+def _is_safe(key: Hashable) -> bool:
+    return type(key) in SAFE_KEYS
 
 
 @attrs.frozen
@@ -30,6 +35,9 @@ class Length(Kind):
 
     def holds(self, value: Any, state: State) -> bool:
         return len(value) == self.length
+
+    def watch(self, value: Any, cells: Cells) -> bool:
+        return type(value) is tuple or cells.mapping(value)
 
     @property
     def needed(self) -> str:
@@ -69,6 +77,9 @@ class KeysAre(Kind):
     def holds(self, value: Any, state: State) -> bool:
         return same_keys(value, _keys(self.keys))
 
+    def watch(self, value: Any, cells: Cells) -> bool:
+        return cells.order(value)
+
     @property
     def needed(self) -> str:
         return f"a mapping with keys {short(list(self.keys))}"
@@ -94,6 +105,9 @@ class KeyAbsent(Kind):
 
     def holds(self, value: Any, state: State) -> bool:
         return self.key not in value
+
+    def watch(self, value: Any, cells: Cells) -> bool:
+        return _is_safe(self.key) and cells.mapping(value)
 
     @property
     def needed(self) -> str:
@@ -121,6 +135,9 @@ class KeyPresent(Kind):
     def holds(self, value: Any, state: State) -> bool:
         return self.key in value
 
+    def watch(self, value: Any, cells: Cells) -> bool:
+        return _is_safe(self.key) and cells.mapping(value)
+
     @property
     def needed(self) -> str:
         return f"with {short(self.key)}"
@@ -146,6 +163,9 @@ class AttrAbsent(Kind):
 
     def holds(self, value: Any, state: State) -> bool:
         return not hasattr(value, self.attribute)
+
+    def watch(self, value: Any, cells: Cells) -> bool:
+        return cells.no_attribute(value, self.attribute)
 
     @property
     def needed(self) -> str:

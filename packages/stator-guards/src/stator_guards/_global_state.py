@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 import torch
-from torch._C import _functorch
+from torch._C import _autograd, _functorch
 from torch.autograd import forward_ad
 from torch.utils._device import DeviceContext
 
@@ -33,7 +33,6 @@ def _mode(mode: object) -> object:
 def ambient() -> dict[str, object]:
     """What the native check does not cover, by name; equal when operations behave the same."""
     layers = _functorch.get_interpreter_stack() or ()
-    hooks = torch._C._autograd
     return {
         "inference mode": torch.is_inference_mode_enabled(),
         "function modes": [
@@ -43,10 +42,19 @@ def ambient() -> dict[str, object]:
             type(torch._C._get_dispatch_stack_at(i)) for i in range(torch._C._len_torch_dispatch_stack())
         ],
         "functorch layers": [(layer.key(), layer.level()) for layer in layers],
-        "saved tensor hooks": (hooks._saved_tensors_hooks_is_enabled(), hooks._top_saved_tensors_default_hooks(True)),
+        "saved tensor hooks": _autograd._top_saved_tensors_default_hooks(True),
         "forward AD level": forward_ad._current_level,
-        "default tensor type's device": str(torch._C._get_default_device()),
     }
+
+
+AT_REST: dict[str, object] = {
+    "inference mode": False,
+    "function modes": [],
+    "dispatch modes": [],
+    "functorch layers": [],
+    "saved tensor hooks": None,
+    "forward AD level": -1,
+}
 
 
 @attrs.frozen(init=False)
@@ -64,8 +72,17 @@ class GlobalState(Kind):
         self.__attrs_init__(native, ambient(), described())  # type: ignore[attr-defined]
 
     def test(self, value: str, render: Renderer) -> str:
-        native = render.capture(self.native.check, "global_state_check")
-        return f"{native}() and {render.capture(ambient, 'ambient')}() == {render.capture(self.rest, 'ambient_before')}"
+        native = render.once(("GlobalState", self.native), lambda: self.native.check)
+        tests = [f"{render.capture(native, 'global_state_check')}()", *self._rest_tests(render)]
+        return " and ".join(tests)
+
+    def _rest_tests(self, render: Renderer) -> list[str]:
+        if self.rest != AT_REST:
+            return [f"{render.capture(ambient, 'ambient')}() == {render.capture(self.rest, 'ambient_before')}"]
+        depths = [f"not {render.capture(depth, depth.__name__)}()" for depth in DEPTHS]
+        hooks = render.capture(_autograd._top_saved_tensors_default_hooks, "top_saved_tensors_hooks")
+        level = render.capture(vars(forward_ad), "forward_ad")
+        return [*depths, f"{hooks}(True) is None", f"{level}['_current_level'] == -1"]
 
     def holds(self, value: Any, state: State) -> bool:
         return bool(self.native.check()) and ambient() == self.rest

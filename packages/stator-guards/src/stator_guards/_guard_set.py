@@ -10,7 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 import attrs
 
 from stator_guards._kind import CANNOT_READ, Failure, Guard, Kind
+from stator_guards._memory import Layout, layout
+from stator_guards._plan import Plan
 from stator_guards._source import State
+from stator_guards._watch import Watching, is_worth_watching
+from stator_guards._watched_writer import write_watched
 from stator_guards._writer import Names, Writer, ordered, uses
 from stator_guards.errors import InvalidUse
 
@@ -68,19 +72,41 @@ class Unexplained(Kind):
         return "do not change the inputs from another thread during the call"
 
 
-def compile_guards(guards: Iterable[Guard], parameters: Sequence[str]) -> GuardSet:
-    """Compile guards over an entry's parameters into a predicate with readable source."""
+def compile_guards(guards: Iterable[Guard], parameters: Sequence[str], *, watch: bool = True) -> GuardSet:
+    """Compile guards over an entry's parameters into a predicate with readable source.
+
+    With `watch`, guards on what rarely changes are verified by memory words where the interpreter has them.
+    """
     _check_parameters(parameters)
     given = ordered(guards)
-    names = Names([*parameters, "check"])
+    names = Names([*parameters, "check", "watched_check"])
     writer = Writer(names, uses(given))
     writer.write(given)
     source = _function("check", parameters, writer.lines, names.capture(CANNOT_READ, "CANNOT_READ"))
     filename = f"<stator guards {next(_numbers)}>"
-    check = load(source, filename, names.objects)["check"]
-    guard_set = GuardSet(tuple(_with_implied(given)), tuple(parameters), check, source, filename)
+    walk = load(source, filename, names.objects)["check"]
+    guard_set = GuardSet(tuple(_with_implied(given)), tuple(parameters), walk, source, filename)
     weakref.finalize(guard_set, linecache.cache.pop, filename, None).atexit = False
+    known = layout()
+    if watch and known is not None and is_worth_watching(given):
+        _watch(guard_set, given, names, known)
     return guard_set
+
+
+def _watch(guard_set: GuardSet, guards: list[Guard], names: Names, known: Layout) -> None:
+    walk, walk_source = guard_set.check, guard_set.source
+    cannot_read = names.capture(CANNOT_READ, "CANNOT_READ")
+
+    def install(watching: Watching, plan: Plan | None) -> None:
+        if plan is None:
+            guard_set.check, guard_set.source = walk, walk_source
+            return
+        lines = write_watched(plan, watching, names, guard_set.parameters)
+        text = _function("watched_check", guard_set.parameters, lines, cannot_read)
+        guard_set.source = f"{walk_source}\n\n{text}"
+        guard_set.check = load(guard_set.source, guard_set.filename, names.objects)["watched_check"]
+
+    guard_set.check = Watching(walk, guards, guard_set.state, known, install).first
 
 
 def _check_parameters(parameters: Sequence[str]) -> None:

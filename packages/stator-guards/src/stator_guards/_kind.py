@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import attrs
 from stator_bytecode.errors import NOWHERE, SourceSpan
 
+from stator_guards._cells import Cells
 from stator_guards._source import Renderer, Source, State
 
 CANNOT_READ = (KeyError, AttributeError, TypeError, IndexError, ValueError, NotImplementedError)
@@ -54,6 +55,10 @@ class Kind:
 
     def holds(self, value: Any, state: State) -> bool:
         raise NotImplementedError
+
+    def watch(self, value: Any, cells: Cells) -> bool:
+        """Watch the fact, which holds of `value` now; False when it must be tested on every call."""
+        return False
 
     @property
     def needed(self) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from itertools import islice
+from types import CellType, FunctionType
 from typing import Any, Literal
 
 import attrs
 
+from stator_guards._cells import SAFE_KEYS, Cells
 from stator_guards._constant import is_literal, key_of
 from stator_guards._source import Renderer, Source, State
 
@@ -60,6 +62,9 @@ class AttrSource(PartSource):
     def read(self, whole: Any) -> Any:
         return getattr(whole, self.attribute)
 
+    def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
+        return cells.attribute(whole, self.attribute, value)
+
 
 @attrs.frozen(cache_hash=True)
 class InstanceDictSource(PartSource):
@@ -78,6 +83,9 @@ class InstanceDictSource(PartSource):
 
     def read(self, whole: Any) -> Any:
         return read_plainly(whole, "__dict__")
+
+    def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
+        return cells.instance_dict(whole, value)
 
 
 @attrs.frozen(cache_hash=True)
@@ -103,6 +111,9 @@ class DictItemSource(PartSource):
     def read(self, whole: Any) -> Any:
         return whole[self.key]
 
+    def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
+        return type(self.key) in SAFE_KEYS and cells.mapping(whole)
+
 
 @attrs.frozen(cache_hash=True)
 class ItemSource(PartSource):
@@ -124,6 +135,9 @@ class ItemSource(PartSource):
     def read(self, whole: Any) -> Any:
         return whole[self.index]
 
+    def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
+        return type(whole) is tuple
+
 
 @attrs.frozen(cache_hash=True)
 class TypeSource(PartSource):
@@ -143,6 +157,9 @@ class TypeSource(PartSource):
     def read(self, whole: Any) -> Any:
         return type(whole)
 
+    def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
+        return cells.type_of(whole)
+
 
 @attrs.frozen(cache_hash=True)
 class CellSource(PartSource):
@@ -161,6 +178,9 @@ class CellSource(PartSource):
 
     def read(self, whole: Any) -> Any:
         return whole.cell_contents
+
+    def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
+        return type(whole) is CellType and cells.pointer(whole, cells.layout.cell_contents, value)
 
 
 @attrs.frozen(cache_hash=True)
@@ -192,12 +212,18 @@ class ClosureSource(_FunctionPart):
 
     attribute = "__closure__"
 
+    def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
+        return type(whole) is FunctionType
+
 
 @attrs.frozen(cache_hash=True)
 class DefaultsSource(_FunctionPart):
     """The i-th positional default of a function."""
 
     attribute = "__defaults__"
+
+    def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
+        return cells.function_part(whole, cells.layout.function_defaults, whole.__defaults__)
 
 
 @attrs.frozen(cache_hash=True)
@@ -219,6 +245,12 @@ class KwDefaultsSource(PartSource):
 
     def read(self, whole: Any) -> Any:
         return whole.__kwdefaults__[self.parameter]
+
+    def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
+        return (
+            cells.function_part(whole, cells.layout.function_kwdefaults, whole.__kwdefaults__)
+            and cells.mapping(whole.__kwdefaults__)
+        )
 
 
 @attrs.frozen(cache_hash=True)
@@ -261,6 +293,9 @@ class CodeSource(PartSource):
     def read(self, whole: Any) -> Any:
         return whole.__code__
 
+    def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
+        return cells.function_part(whole, cells.layout.function_code, value)
+
 
 def nth(iterable: Iterable[object], index: int) -> object:
     """The element at `index` of something iterable again; IndexError past its end."""
@@ -288,6 +323,9 @@ class KeySource(PartSource):
 
     def read(self, whole: Any) -> Any:
         return nth(whole, self.index)
+
+    def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
+        return cells.order(whole)
 
 
 @attrs.frozen(cache_hash=True)

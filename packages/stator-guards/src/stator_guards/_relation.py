@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from stator_guards._cells import Cells
 from stator_guards._held import short
 from stator_guards._kind import Kind
 from stator_guards._source import Renderer, Source, State
@@ -30,6 +31,9 @@ class SameObject(Kind):
 
     def holds(self, value: Any, state: State) -> bool:
         return value is self.other.evaluate(state)
+
+    def watch(self, value: Any, cells: Cells) -> bool:
+        return True
 
     @property
     def needed(self) -> str:
@@ -60,6 +64,9 @@ class DistinctObject(Kind):
 
     def holds(self, value: Any, state: State) -> bool:
         return value is not self.other.evaluate(state)
+
+    def watch(self, value: Any, cells: Cells) -> bool:
+        return True
 
     @property
     def needed(self) -> str:

@@ -6,11 +6,12 @@ and can be evaluated directly, which is what the slow mirror of a predicate does
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
 
+from stator_guards._cells import Cells
 from stator_guards._held import Held
 
 State = Mapping[str, object]
@@ -25,6 +26,12 @@ class Renderer(Protocol):
 
     def capture(self, obj: object, hint: str) -> str:
         """A name by which the generated code reaches `obj`."""
+
+    def arguments(self, sources: Sequence[Source]) -> str:
+        """The values of `sources` as arguments of a call, in order."""
+
+    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """`make()`, called once per key however often the guards are written out."""
 
 
 class Source:
@@ -56,6 +63,10 @@ class Source:
 
     def evaluate(self, state: State) -> Any:
         raise NotImplementedError
+
+    def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
+        """Watch that reading from `whole` keeps giving `value`; False when it must be read on every call."""
+        return False
 
     def __str__(self) -> str:
         return self.name
@@ -102,6 +113,9 @@ class CapturedSource(Source):
 
     def evaluate(self, state: State) -> Any:
         return self.held.get()
+
+    def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
+        return not self.held.weak
 
 
 def _same_function(fn: Callable[..., object]) -> int:

@@ -98,16 +98,11 @@ class TensorMatch(Kind):
     @classmethod
     def test_all(cls, guards: Sequence[Guard], render: Renderer) -> str | None:
         first = _firsts(guards)
-        tensors = [_native_example(guard.kind) for guard in first]
-        texts = [guard.kind.test(render.value(guard.source), render) for guard in guards if guard not in first and guard.source]
-        values = [render.value(guard.source) for guard in first if guard.source is not None]
-        live = [tensor for tensor in tensors if tensor is not None]
-        if len(live) < len(first):
-            texts += [guard.kind.test(value, render) for guard, value in zip(first, values, strict=True)]
-            texts.append(f"{render.capture(all_distinct, 'all_distinct')}({', '.join(values)})")
-            return " and ".join(texts)
-        check = _native(live, [guard.kind for guard in first]).check
-        return " and ".join([f"{render.capture(check, 'tensors_match')}({', '.join(values)})", *texts])
+        sources = [guard.source for guard in first if guard.source is not None]
+        check = render.once(("TensorMatch", *first), lambda: _native(first))
+        again = [guard for guard in guards if guard not in first]
+        texts = [guard.kind.test(render.value(guard.source), render) for guard in again if guard.source is not None]
+        return " and ".join([f"{render.capture(check, 'tensors_match')}({render.arguments(sources)})", *texts])
 
     @classmethod
     def implied(cls, guards: Sequence[Guard]) -> tuple[Guard, ...]:
@@ -143,20 +138,30 @@ def _firsts(guards: Sequence[Guard]) -> list[Guard]:
     return list({guard.kind.address: guard for guard in reversed(guards)}.values())[::-1]  # type: ignore[attr-defined]
 
 
-def _native_example(kind: Any) -> torch.Tensor | None:
-    """The tensor the native check is built from; None when it died, or was changed since."""
-    tensor: torch.Tensor | None = kind.reference()
-    usable = tensor is not None and tensor.layout is torch.strided and kind.matches(tensor)
-    return tensor if usable else None
-
-
-def _native(tensors: Sequence[torch.Tensor], kinds: Sequence[Any]) -> Any:
+def _native(guards: Sequence[Guard]) -> Any:
+    """The native check of several tensors; its slow equal where some died, changed or have no strides."""
+    kinds: list[Any] = [guard.kind for guard in guards]
+    tensors = [kind.reference() for kind in kinds]
+    if any(tensor is None or not _is_as_described(tensor, kind) for tensor, kind in zip(tensors, kinds, strict=True)):
+        return _slow(kinds)
     # both keywords are needed: without them the native constructor reads past its arguments
     return torch._C._dynamo.guards.TensorGuards(
         *tensors,
         dynamic_dims_sizes=[list(kind.sizes) for kind in kinds],
         dynamic_dims_strides=[list(kind.strides) for kind in kinds],
-    )
+    ).check
+
+
+def _is_as_described(tensor: torch.Tensor, kind: TensorMatch) -> bool:
+    return tensor.layout is torch.strided and kind.matches(tensor)
+
+
+def _slow(kinds: Sequence[TensorMatch]) -> Any:
+    def tensors_match(*values: object) -> bool:
+        pairs = zip(kinds, values, strict=True)
+        return all(kind.matches(value) for kind, value in pairs) and all_distinct(*values)
+
+    return tensors_match
 
 
 def all_distinct(*values: object) -> bool:

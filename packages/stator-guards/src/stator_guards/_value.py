@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from stator_guards._cells import Cells
 from stator_guards._constant import constant_key, is_constant, key_of, same_constant
 from stator_guards._held import Held, short
 from stator_guards._kind import Kind
@@ -27,6 +28,9 @@ class TypeIs(Kind):
 
     def holds(self, value: Any, state: State) -> bool:
         return type(value) is self.cls
+
+    def watch(self, value: Any, cells: Cells) -> bool:
+        return cells.type_of(value)
 
     @property
     def needed(self) -> str:
@@ -65,6 +69,9 @@ class Is(Kind):
     def holds(self, value: Any, state: State) -> bool:
         return self.held.is_(value)
 
+    def watch(self, value: Any, cells: Cells) -> bool:
+        return True
+
     @property
     def needed(self) -> str:
         return f"the object {self.held.text}" + (" (gone)" if self.is_gone else "")
@@ -89,6 +96,9 @@ class IsNone(Kind):
     def holds(self, value: Any, state: State) -> bool:
         return value is None
 
+    def watch(self, value: Any, cells: Cells) -> bool:
+        return True
+
     @property
     def needed(self) -> str:
         return "None"
@@ -112,6 +122,9 @@ class IsNotNone(Kind):
 
     def holds(self, value: Any, state: State) -> bool:
         return value is not None
+
+    def watch(self, value: Any, cells: Cells) -> bool:
+        return True
 
     @property
     def needed(self) -> str:
@@ -138,6 +151,9 @@ class Truth(Kind):
 
     def holds(self, value: Any, state: State) -> bool:
         return bool(value) is self.expected
+
+    def watch(self, value: Any, cells: Cells) -> bool:
+        return is_constant(value) or cells.mapping(value)
 
     @property
     def needed(self) -> str:
@@ -170,6 +186,9 @@ class Equals(Kind):
 
     def holds(self, value: Any, state: State) -> bool:
         return same_constant(value, constant_key(self.value))
+
+    def watch(self, value: Any, cells: Cells) -> bool:
+        return True
 
     @property
     def needed(self) -> str:

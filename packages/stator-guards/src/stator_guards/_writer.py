@@ -9,7 +9,8 @@ from __future__ import annotations
 import keyword
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
 
 from stator_guards._kind import Guard, Kind
 from stator_guards._source import ParameterSource, Source
@@ -88,6 +89,12 @@ class Writer:
         self._bound[source] = text
         return text
 
+    def arguments(self, sources: Sequence[Source]) -> str:
+        return ", ".join(map(self.value, sources))
+
+    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        return self._names.once(key, make)
+
     def require(self, test: str, comment: str) -> None:
         line = f"if not ({test}): return False"
         self.lines.append(f"{line}  # {comment}" if comment else line)
@@ -120,6 +127,13 @@ class Names:
         self.objects: dict[str, object] = {}
         self._taken = set(taken)
         self._by_id: dict[int, str] = {}
+        self._made: dict[Hashable, Any] = {}
+        self._numbers: Counter[str] = Counter()
+
+    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
 
     def capture(self, obj: object, hint: str) -> str:
         if id(obj) not in self._by_id:
@@ -130,9 +144,9 @@ class Names:
     def fresh(self, hint: str) -> str:
         stem = re.sub(r"\W+", "_", hint).strip("_")[:40] or "v"
         stem = f"v_{stem}" if stem[0].isdigit() or keyword.iskeyword(stem) else stem
-        name, number = stem, 1
+        name = stem
         while name in self._taken:
-            number += 1
-            name = f"{stem}_{number}"
+            self._numbers[stem] += 1
+            name = f"{stem}_{self._numbers[stem]}"
         self._taken.add(name)
         return name

@@ -1,0 +1,191 @@
+"""Watches: guards on what rarely changes are verified by memory words, and re-read only when one of these has changed.
+
+A predicate starts as a plain *walk* that reads everything. Once it has held twice, a plan is made and a second function
+is generated: it looks up the binding of each root object, reads all words of the binding in one pass, compares them with what
+they were, and tests what is left. On any difference it walks; if the walk holds, the words are read afresh. What changes
+again and again stops being watched.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import attrs
+
+from stator_guards._kind import Guard
+from stator_guards._memory import JOIN, Layout, Reader, reader
+from stator_guards._part import AttrSource, DictItemSource, InstanceDictSource
+from stator_guards._plan import WORTH_A_GROUP, Group, Plan, can_be_root, gather, make_plan
+from stator_guards._source import Source, State
+
+KEPT_ROOTS = 8
+CHANGES_TO_BE_LOOSE = 3
+BINDINGS_TO_BE_LOOSE = 32
+HITS_BEFORE_PLANNING = 2
+MOST_PLANS = 12
+
+Predicate = Callable[..., bool]
+
+
+def is_worth_watching(guards: Iterable[Guard]) -> bool:
+    """Whether enough guards read through containers for words to be faster."""
+    through = (DictItemSource, InstanceDictSource, AttrSource)
+    count = sum(isinstance(guard.source, through) for guard in guards)
+    return count >= WORTH_A_GROUP
+
+
+@attrs.define(eq=False)
+class Binding:
+    """What one root object's words were when all guards held, and the values the generated code takes from there."""
+
+    places: Any
+    expected: bytes
+    values: tuple[object, ...]
+    batches: tuple[tuple[object, ...], ...]
+    inline: tuple[tuple[Source, object], ...]
+    origins: tuple[object, ...]
+    held: tuple[object, ...]
+    root: Any = None
+
+
+@attrs.define(eq=False)
+class Watch:
+    """The bindings of one group: a few root objects, forgotten with them; captured objects have one binding."""
+
+    group: Group
+    layout: Layout
+    reader: Reader = JOIN
+    bindings: dict[int, Binding] = attrs.field(factory=dict)
+    exports: list[Source] = attrs.field(factory=list)
+    batches: list[tuple[Source, ...]] = attrs.field(factory=list)
+    bound: int = 0
+
+    def root_of(self, state: State) -> Any:
+        return None if self.group.root is None else self.group.root.evaluate(state)
+
+    def current(self, state: State) -> Binding | None:
+        return self.bindings.get(self.key(self.root_of(state)))
+
+    def key(self, root: object) -> int:
+        return 0 if self.group.root is None else id(root)
+
+    def changed(self, binding: Binding, root: object) -> list[object]:
+        """The sources whose words or inline values are no longer what they were."""
+        now = self.reader.read(binding.places)
+        old = binding.expected
+        words = [origin for i, origin in enumerate(binding.origins) if now[8 * i : 8 * i + 8] != old[8 * i : 8 * i + 8]]
+        if words:
+            return words
+        found = gather(self.group, self.layout, root)
+        values = {} if found is None else found[1]
+        return [source for source, value in binding.inline if values.get(source) is not value]
+
+    def bind(self, state: State, still_holds: Callable[[], bool]) -> bool:
+        """Read the words of the root in `state`. Done twice around a walk, so that no change slips in between."""
+        root = self.root_of(state)
+        found = gather(self.group, self.layout, root) if root is None or can_be_root(root) else None
+        if found is None:
+            return False
+        cells, values = found
+        places = self.reader.places_of(list(cells.origins))
+        expected = self.reader.read(places)
+        again = gather(self.group, self.layout, root)
+        same = again is not None and list(again[0].origins) == list(cells.origins)
+        same = same and again is not None and all(again[1][source] is value for source, value in values.items())
+        if not (same and still_holds() and self.reader.read(places) == expected):
+            return False
+        self._keep(root, self._binding(cells, values, places, expected))
+        return True
+
+    def _binding(self, cells: Any, values: dict[Source, Any], places: Any, expected: bytes) -> Binding:
+        return Binding(
+            places,
+            expected,
+            tuple(values[source] for source in self.exports),
+            tuple(tuple(values[source] for source in batch) for batch in self.batches),
+            tuple((source, values[source]) for source in self.group.pinned if source in self.group.inline),
+            tuple(cells.origins.values()),
+            tuple(cells.held),
+        )
+
+    def _keep(self, root: Any, binding: Binding) -> None:
+        key, bindings = self.key(root), self.bindings
+        if key:
+            # called before the address can belong to another object
+            binding.root = weakref.ref(root, lambda _: bindings.pop(key, None) and None)
+        bindings.pop(key, None)
+        bindings[key] = binding
+        self.bound += 1
+        while len(bindings) > KEPT_ROOTS:
+            bindings.pop(next(iter(bindings)), None)
+
+
+@attrs.define(eq=False)
+class Watching:
+    """The state machine of one predicate: walk, count, plan, watch, and fall back to the walk for good when it churns."""
+
+    walk: Predicate
+    guards: Sequence[Guard]
+    state: Callable[[Sequence[object]], State]
+    layout: Layout
+    install: Callable[[Watching, Plan | None], None]
+    watches: list[Watch] = attrs.field(factory=list)
+    hits: int = 0
+    plans: int = 0
+    loose: frozenset[Source] = frozenset()
+    changes: Counter[object] = attrs.field(factory=Counter)
+    lock: Any = attrs.field(factory=threading.Lock)
+
+    def first(self, *state: object) -> bool:
+        """The predicate until a plan is made."""
+        holds = self.walk(*state)
+        if holds:
+            self.hits += 1
+            if self.hits > HITS_BEFORE_PLANNING and self.lock.acquire(blocking=False):
+                try:
+                    self._plan(state)
+                finally:
+                    self.lock.release()
+        return holds
+
+    def renew(self, *state: object) -> bool:
+        """What a watched predicate does when a word differs: walk, and bind afresh if that holds."""
+        holds = self.walk(*state)
+        if holds and self.lock.acquire(blocking=False):
+            try:
+                self._renew(state)
+            finally:
+                self.lock.release()
+        return holds
+
+    def _renew(self, values: Sequence[object]) -> None:
+        state = self.state(values)
+        loose: set[Any] = set()
+        for watch in self.watches:
+            binding = watch.current(state)
+            changed = [] if binding is None else watch.changed(binding, watch.root_of(state))
+            self.changes.update(changed)
+            loose |= {source for source in changed if self.changes[source] >= CHANGES_TO_BE_LOOSE}
+            if (binding is None or changed) and not watch.bind(state, lambda: self.walk(*values)):
+                watch.bound += 1
+            if watch.bound > BINDINGS_TO_BE_LOOSE and watch.group.root is not None:
+                loose.add(watch.group.root)
+        if loose:
+            self.loose |= loose
+            self._plan(values)
+
+    def _plan(self, values: Sequence[object]) -> None:
+        self.plans += 1
+        state = self.state(values)
+        plan = make_plan(self.guards, state, self.layout, self.loose) if self.plans <= MOST_PLANS else None
+        self.watches = [] if plan is None else [self._watch(group) for group in plan.groups]
+        self.install(self, plan if self.watches else None)
+        for watch in self.watches:
+            watch.bind(state, lambda: self.walk(*values))
+
+    def _watch(self, group: Group) -> Watch:
+        return Watch(group, self.layout, reader(len(group.cells.origins)))
