@@ -1,7 +1,7 @@
 """What foreign code raises while an operator runs on fake tensors, and what it means to the tracer.
 
-An error that the operator itself has with these inputs (a shape mismatch, a wrong dtype) is the program's own and passes
-through untouched. The table below names the others: limits of fake tensors and of symbolic shapes.
+An error that the operator itself has with these inputs (a shape mismatch, a wrong dtype) is the program's own and
+passes through untouched. The table below names the others: limits of fake tensors and of symbolic shapes.
 """
 
 from __future__ import annotations

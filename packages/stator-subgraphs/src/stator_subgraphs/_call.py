@@ -6,6 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+import attrs
 import torch
 from stator_variables import Traced
 from torch import fx
@@ -20,17 +21,24 @@ from stator_subgraphs._structure import constant_argument, rebuild, tensors_in
 MISSING: Any = object()
 
 
-def record_call(
-    state: GraphState, target: Target, args: Sequence[Any], kwargs: dict[str, Any], example: Any, run_as: Target | None
-) -> Traced:
+@attrs.frozen(eq=False)
+class Known:
+    """What the caller knows of a call: its result, or what to run on fakes in place of the target."""
+
+    example: Any = MISSING
+    run_as: Target | None = None
+
+
+def record_call(state: GraphState, target: Target, args: Sequence[Any], kwargs: dict[str, Any], known: Known) -> Traced:
     """See `OutputGraph.call`. Nothing is recorded when this raises."""
     tensors: list[torch.Tensor] = []
     examples, example_kwargs = _examples(args, tensors), _examples(kwargs, tensors)
     watched = Watched.of(tensors, may_write(target, kwargs))
     restorer = MODE_CALLS.get(target)
     restore = restorer() if restorer is not None else None
+    example, run_as = known.example, known.run_as
     if example is MISSING:
-        example = _propagate(state, target if run_as is None else run_as, target, examples, example_kwargs)
+        example = _propagate(state, run_as or target, target, examples, example_kwargs)
     traced = _write_down(state, target, args, kwargs, example)
     if run_as is not None:
         state.current.run_as[traced.node] = run_as
@@ -91,7 +99,7 @@ def _write_down(state: GraphState, target: Target, args: Sequence[Any], kwargs: 
 
 
 def _bindings(state: GraphState, target: Target, example: Any) -> Any:
-    """Where in the result the symbols are that this operator made up. Asked at once: later nobody could tell whose they are."""
+    """Where in the result the symbols are that this operator made up; asked later, nobody could tell whose they are."""
     if not state.env.pending_fresh_unbacked_symbols:
         return None
     try:
@@ -124,7 +132,7 @@ def _note_write(state: GraphState, node: fx.Node, changed: list[torch.Tensor]) -
 def _note_mode(state: GraphState, node: fx.Node, undo: Any) -> None:
     state.current.effects.add(node)
     state.mode_undo.append(undo)
-    state.journal.record(lambda: state.mode_undo.pop()())
+    state.journal.record(state.leave_last_mode)
 
 
 def _name(target: Target) -> str:

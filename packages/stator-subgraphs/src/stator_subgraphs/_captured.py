@@ -18,7 +18,7 @@ from torch.fx.experimental.symbolic_shapes import StatefulSymbolicContext
 class GraphInput:
     """One placeholder, and where its value comes from.
 
-    kind "tensor": the value at `source` as it is. "number": the int at `source` (a size of a tensor, or an int of the program).
+    kind "tensor": the value at `source` as it is. "number": the int at `source`, often a size of a tensor.
     "float": the float at `source`, as a tensor of no dimensions and dtype float64.
     `real` is the tensor to show the backend, None where the example will do.
     """

@@ -61,7 +61,7 @@ def _placeholders(graph: fx.Graph) -> Iterator[str]:
 
 
 def _symbols(graph: fx.Graph) -> Iterator[str]:
-    """Each symbol of an example is a placeholder, or made by a node, before it is met; inputs of a body may come later."""
+    """Each symbol of an example is a placeholder, or made by a node, before it is met; in a body its place is free."""
     is_body = not any(hasattr(node, "_dynamo_source") for node in graph.find_nodes(op="placeholder"))
     bound: set[Any] = set()
     if is_body:

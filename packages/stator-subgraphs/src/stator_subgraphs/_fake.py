@@ -17,6 +17,7 @@ from torch._functorch import config
 from torch._guards import Source as AnyTorchSource
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, StatefulSymbolicContext
+from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 Target = Callable[..., Any] | str
@@ -54,7 +55,7 @@ def fake_input(
 ) -> FakeTensor:
     """`tensor` without its memory: a parameter stays one, a view a view, a leaf a leaf.
 
-    Static shapes take the path without `ShapeEnv`, which is twice as fast and makes no symbol of the *value* of a 0-d tensor.
+    Static shapes take the path without `ShapeEnv`: twice as fast, and the *value* of a 0-d tensor becomes no symbol.
     """
     if static:
         return mode.from_tensor(tensor, static_shapes=True, source=source)
@@ -68,13 +69,13 @@ def refuse_subclass(tensor: torch.Tensor, name: str) -> None:
             raise Unsupported("functorch-tensor", f"{name} is a tensor inside a torch.func transform")
         return
     reason = "wrapper-subclass" if is_traceable_wrapper_subclass(tensor) else "tensor-subclass"
-    if isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
+    if is_lazy(tensor):
         raise Unsupported("uninitialized-parameter", f"{name} has no shape yet", "run the module once before compiling")
     raise Unsupported(reason, f"{name} is a {type(tensor).__qualname__}")
 
 
 def run(mode: FakeTensorMode, target: Target, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """`target(*args, **kwargs)` on fakes. Shapes with symbols need decompositions in Python, which costs nothing else."""
+    """`target(*args, **kwargs)` on fakes. Shapes with symbols need decompositions in Python."""
     with mode, _dispatcher(mode):
         if isinstance(target, str):
             return getattr(args[0], target)(*args[1:], **kwargs)

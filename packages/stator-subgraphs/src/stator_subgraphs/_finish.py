@@ -68,11 +68,11 @@ def _module(state: GraphState, compile_id: CompileId) -> fx.GraphModule:
     # AOTAutograd and Inductor take a graph for one of a front end, with sources for its inputs, when both are there.
     module.meta["dynamo_compile_id"] = compile_id
     module.meta["dynamo_flat_name_to_original_fqn"] = {}
-    module._param_name_to_source = {}
+    vars(module)["_param_name_to_source"] = {}
     return module
 
 
-# -- checks that only the values at run time can answer ---------------------------------------------------------------
+# -- checks that only the values at run time can answer ------------------------------------------------------------
 def has_deferred_asserts(state: GraphState) -> bool:
     """Only symbols that data decides have any; without one the pass would walk the graph for nothing."""
     return bool(state.env.deferred_runtime_asserts or state.env.unbacked_alloc_order)
@@ -87,10 +87,10 @@ def _write_asserts(state: GraphState) -> None:
     insert_deferred_runtime_asserts(fx.GraphModule(state.held, state.root.graph), state.env, "graph")
 
 
-# -- what nothing needs -----------------------------------------------------------------------------------------------
+# -- what nothing needs --------------------------------------------------------------------------------------------
 def prune(tracer: SubgraphTracer) -> None:
-    """Drop nodes that nothing uses, that cannot fail and that change nothing. An operator of the program is none of these:
-    it may raise at run time, or draw random numbers."""
+    """Drop nodes that nothing uses, that cannot fail and that change nothing. An operator of the program is none of
+    these: it may raise at run time, or draw random numbers."""
     for node in reversed(tracer.graph.nodes):
         if not node.users and is_droppable(node) and node not in tracer.effects:
             tracer.graph.erase_node(node)

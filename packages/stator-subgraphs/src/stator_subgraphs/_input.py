@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import attrs
-import sympy
 import torch
 from stator_bytecode.errors import InternalError, Unsupported
 from stator_guards import Source
@@ -21,7 +20,7 @@ from stator_subgraphs._dimension import is_static, symbolic_context
 from stator_subgraphs._fake import fake_input, refuse_subclass
 from stator_subgraphs._origin import TorchSource, WrappedFloatSource, ours
 from stator_subgraphs._state import GraphState
-from stator_subgraphs._symbol import number_for, readable_symbols, symbols_of
+from stator_subgraphs._symbol import Symbol, number_for, readable_symbols, symbols_of
 
 
 @attrs.define(eq=False)
@@ -85,11 +84,11 @@ class Inputs:
             if symbol not in self.state.root.symbols:
                 self._bind_symbol(symbol, readable.get(symbol) or self._first_source(symbol))
 
-    def _first_source(self, symbol: sympy.Symbol) -> Source:
+    def _first_source(self, symbol: Symbol) -> Source:
         """For a symbol that is only part of this tensor's sizes: where `ShapeEnv` met it first."""
         return ours(self.state.env.var_to_sources[symbol][0])
 
-    def _bind_symbol(self, symbol: sympy.Symbol, source: Source) -> None:
+    def _bind_symbol(self, symbol: Symbol, source: Source) -> None:
         number = number_for(self.state.env, symbol)
         node = self._placeholder(str(symbol), number, TorchSource(source)).node
         self.described[node] = GraphInput(source, number, "number")

@@ -1,7 +1,7 @@
 """Operators that write to their arguments, seen by what they did to the fakes.
 
-A fake shows a write: its version counter moves, or its shape or gradient flag changes. The operator's name only decides how
-closely to look. Observation covers custom operators and bodies, where names and schemas say little.
+A fake shows a write: its version counter moves, or its shape or gradient flag changes. The operator's name only decides
+how closely to look. Observation covers custom operators and bodies, where names and schemas say little.
 """
 
 from __future__ import annotations
@@ -69,4 +69,4 @@ def storage_of(tensor: torch.Tensor) -> int:
     """Equal for tensors over one storage."""
     if tensor.layout is not torch.strided:
         return id(tensor)
-    return tensor.untyped_storage()._cdata
+    return int(tensor.untyped_storage()._cdata)

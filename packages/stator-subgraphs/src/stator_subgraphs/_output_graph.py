@@ -23,7 +23,7 @@ from torch._guards import CompileId, TracingContext, tracing
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from stator_subgraphs._call import MISSING, project, record_call
+from stator_subgraphs._call import MISSING, Known, project, record_call
 from stator_subgraphs._captured import CapturedGraph
 from stator_subgraphs._fake import ShapeOptions, Target, new_fake_mode
 from stator_subgraphs._finish import captured_graph
@@ -77,8 +77,8 @@ class OutputGraph:
     def tensor_input(
         self, source: Source, tensor: torch.Tensor, dims: Sequence[Dim], hint: str, *, static_address: bool = False
     ) -> Traced:
-        """The placeholder of a real tensor, one for each tensor whatever ways lead to it. Symbols in its shape are bound
-        by placeholders before it. `static_address`: it is a buffer, and stays where it is."""
+        """The placeholder of a real tensor, one for each tensor whatever ways lead to it. Symbols in its shape are
+        bound by placeholders before it. `static_address`: it is a buffer, and stays where it is."""
         return self._inputs.tensor(source, tensor, dims, hint, static_address)
 
     def number_input(self, source: Source, value: int | float, hint: str) -> Traced:
@@ -110,7 +110,7 @@ class OutputGraph:
         """Record `target(*args, **kwargs)`; a str names a tensor method. Raises what the operator raises on fakes, and
         `Unsupported` where fakes cannot tell. `example`: what it gives is known already (a body that was just traced);
         `run_as`: what to run on fakes in its place."""
-        return record_call(self._state, target, args, kwargs, example, run_as)
+        return record_call(self._state, target, args, kwargs, Known(example, run_as))
 
     def attribute(self, owner: Traced, name: str) -> Traced:
         """Record `getattr(owner, name)`."""

@@ -10,7 +10,6 @@ Leaving without `close` (an exception) takes everything back, in the graphs arou
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Any
 
 import attrs
@@ -43,12 +42,8 @@ class BodyScope:
         self.state.journal.record(lambda: setattr(self.state, "current", outer))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._closed:
-            return
-        if self.state.current is self.tracer or error is None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if not self._closed and self.state.journal.mark() > self._start:
             self.rollback(self._start)
 
     def argument(self, value: Any, hint: str = "arg") -> Traced:

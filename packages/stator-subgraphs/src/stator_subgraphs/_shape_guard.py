@@ -63,12 +63,13 @@ class ShapeGuards:
         return fake_input(new_fake_mode(self.state.env), record.real, record.origin, record.context, False)
 
     def _ask(self, records: list[Record], fakes: list[Any]) -> tuple[list[str], list[str]]:
+        contexts: list[Any] = [record.context for record in records]
         try:
             helpers = self.state.env.produce_guards_verbose(
                 fakes,
                 [record.origin for record in records],
                 self._token,
-                input_contexts=[record.context for record in records],
+                input_contexts=contexts,
                 ignore_static=False,
                 langs=("python", "verbose_python"),
             )

@@ -1,4 +1,4 @@
-"""What the steps of building one graph share. `OutputGraph` owns it; everything here lives as long as one compilation."""
+"""What the steps of building one graph share. `OutputGraph` owns it; all of it lives as long as one compilation."""
 
 from __future__ import annotations
 
@@ -53,7 +53,10 @@ class GraphState:
 
     def leave_modes(self) -> None:
         while self.mode_undo:
-            self.mode_undo.pop()()
+            self.leave_last_mode()
+
+    def leave_last_mode(self) -> None:
+        self.mode_undo.pop()()
 
     def issue(self, node: fx.Node, example: Any) -> Traced:
         """The one traced value of a new node of the current graph."""

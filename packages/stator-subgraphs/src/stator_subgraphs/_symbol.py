@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
-import sympy
+import sympy  # type: ignore[import-untyped]
 import torch
 from stator_guards import SizeSource, Source
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
+Symbol: TypeAlias = sympy.Symbol
 SymbolicTypes = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
@@ -31,7 +32,7 @@ def sizes_of(tensor: torch.Tensor) -> Iterator[tuple[Any, Any, int]]:
     yield tensor.storage_offset(), "storage_offset", 0
 
 
-def symbols_of(value: Any) -> list[sympy.Symbol]:
+def symbols_of(value: Any) -> list[Symbol]:
     """Every free symbol of a value, in order of appearance, each once."""
     if isinstance(value, torch.Tensor):
         if not value._has_symbolic_sizes_strides:
@@ -42,17 +43,17 @@ def symbols_of(value: Any) -> list[sympy.Symbol]:
     return [] if expression is None else sorted(expression.free_symbols, key=str)
 
 
-def readable_symbols(tensor: torch.Tensor, source: Source) -> dict[sympy.Symbol, Source]:
+def readable_symbols(tensor: torch.Tensor, source: Source) -> dict[Symbol, Source]:
     """The symbols that are a size, stride or offset of this tensor as such, with the source that reads them."""
-    found: dict[sympy.Symbol, Source] = {}
+    found: dict[Symbol, Source] = {}
     for part, kind, dim in sizes_of(tensor):
         expression = expression_of(part)
-        if isinstance(expression, sympy.Symbol):
+        if isinstance(expression, Symbol):
             found.setdefault(expression, SizeSource(source, kind, dim))
     return found
 
 
-def number_for(env: ShapeEnv, symbol: sympy.Symbol) -> Any:
+def number_for(env: ShapeEnv, symbol: Symbol) -> Any:
     """The symbol as a number, with the hint that the `ShapeEnv` has for it."""
     hint: Any = env.backed_var_to_val.get(symbol)
     return env.create_symintnode(symbol, hint=None if hint is None else int(hint))

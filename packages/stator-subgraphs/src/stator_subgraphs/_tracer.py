@@ -1,16 +1,17 @@
 """One fx graph under construction: its placeholders, the symbols it binds, and what it takes from the graph around it.
 
-A nested tracer is the body of a higher-order operator. A value of an outer tracer that is used inside becomes a placeholder
-of every tracer on the way, once each; so do the symbols in its shape. Explicit arguments come before what is lifted.
+A nested tracer is the body of a higher-order operator. A value of an outer tracer that is used inside becomes a
+placeholder of every tracer on the way, once each; so do the symbols in its shape. Explicit arguments come before what
+is lifted.
 """
 
 from __future__ import annotations
 
 import operator
+from functools import partial
 from typing import Any
 
 import attrs
-import sympy
 import torch
 from stator_bytecode.errors import InternalError
 from stator_variables import Traced
@@ -24,7 +25,7 @@ from torch.fx.experimental.symbolic_shapes import (
 from torch.utils import _pytree as pytree
 
 from stator_subgraphs._journal import Journal
-from stator_subgraphs._symbol import SymbolicTypes, expression_of, symbols_of
+from stator_subgraphs._symbol import Symbol, SymbolicTypes, expression_of, symbols_of
 
 KeyPath = tuple[Any, ...]
 
@@ -43,17 +44,15 @@ class SubgraphTracer:
     parent: SubgraphTracer | None = None
     placeholders: list[fx.Node] = attrs.field(factory=list)
     explicit: int = 0  # how many of the placeholders are explicit arguments
-    symbols: dict[sympy.Symbol, Traced] = attrs.field(factory=dict)
-    unbacked: dict[sympy.Symbol, tuple[Traced, KeyPath]] = attrs.field(factory=dict)
+    symbols: dict[Symbol, Traced] = attrs.field(factory=dict)
+    unbacked: dict[Symbol, tuple[Traced, KeyPath]] = attrs.field(factory=dict)
     lifted: dict[fx.Node, Traced] = attrs.field(factory=dict)
     outer: list[Traced] = attrs.field(factory=list)  # what was lifted, in the parent's terms, in order
     values: dict[fx.Node, Traced] = attrs.field(factory=dict)  # the one traced value of each node
     parts: dict[tuple[fx.Node, Any], Traced] = attrs.field(factory=dict)  # parts of results that were asked for
     effects: set[fx.Node] = attrs.field(factory=set)  # nodes seen to change something
     written: list[torch.Tensor] = attrs.field(factory=list)  # examples that were written to
-    births: dict[fx.Node, tuple[Any, Any]] = attrs.field(
-        factory=dict
-    )  # shapes of examples that cannot be computed again
+    births: dict[fx.Node, tuple[Any, Any]] = attrs.field(factory=dict)  # shapes of what cannot be made again
     run_as: dict[fx.Node, Any] = attrs.field(factory=dict)  # what stands for an operator when it runs on fakes
     function_stack: tuple[tuple[str, Any], ...] = ()  # the operators this body is inside of
 
@@ -104,18 +103,18 @@ class SubgraphTracer:
         if symbol is not None and symbol not in self.symbols:
             self.bind(symbol, traced)
 
-    def bind(self, symbol: sympy.Symbol, traced: Traced) -> None:
+    def bind(self, symbol: Symbol, traced: Traced) -> None:
         """From here on `symbol` is read from this node."""
         self.symbols[symbol] = traced
         self.journal.record(lambda: self.symbols.pop(symbol))
 
-    def bind_unbacked(self, bindings: dict[sympy.Symbol, KeyPath], producer: Traced) -> None:
+    def bind_unbacked(self, bindings: dict[Symbol, KeyPath], producer: Traced) -> None:
         """Symbols that an operator just made up; a node that reads one is only added when something asks for it."""
         for symbol, path in bindings.items():
             self.unbacked[symbol] = (producer, path)
-            self.journal.record(lambda symbol=symbol: self.unbacked.pop(symbol))
+            self.journal.record(partial(self.unbacked.pop, symbol))
 
-    def symbol(self, symbol: sympy.Symbol) -> Traced | None:
+    def symbol(self, symbol: Symbol) -> Traced | None:
         """A value of this graph that equals `symbol`, lifted if need be; None when no graph around binds it."""
         if symbol in self.symbols:
             return self.symbols[symbol]
@@ -124,7 +123,7 @@ class SubgraphTracer:
         outer = None if self.parent is None else self.parent.symbol(symbol)
         return None if outer is None else self.local(outer)
 
-    def _read_unbacked(self, symbol: sympy.Symbol) -> Traced:
+    def _read_unbacked(self, symbol: Symbol) -> Traced:
         traced, path = self.unbacked[symbol]
         for key in path:
             traced = self._step(traced, key)
@@ -188,10 +187,10 @@ def _identifier(hint: str) -> str:
     return f"_{text}" if text[0].isdigit() else text
 
 
-def _plain_symbol(example: Any) -> sympy.Symbol | None:
+def _plain_symbol(example: Any) -> Symbol | None:
     """The symbol that a number is, as such; None for a number computed from symbols, and for everything else."""
     expression = expression_of(example)
-    return expression if isinstance(expression, sympy.Symbol) else None
+    return expression if isinstance(expression, Symbol) else None
 
 
 def _read_by(key: Any) -> tuple[Any, tuple[Any, ...]]:
