@@ -56,12 +56,18 @@ class Overlap:
 
 @attrs.frozen
 class AliasLayout:
-    """The tensors that share memory do so as they did when the graph was compiled."""
+    """The tensors at `positions` share memory among them as they did when the graph was compiled."""
 
+    positions: tuple[int, ...]
     layout: Layout
 
+    @classmethod
+    def of(cls, inputs: Sequence[Any]) -> AliasLayout:
+        positions = tuple(position for position, value in enumerate(inputs) if _has_storage(value))
+        return cls(positions, layout_of(inputs, positions))
+
     def holds(self, inputs: Sequence[Any]) -> bool:
-        return layout_of(inputs) == self.layout
+        return layout_of(inputs, self.positions) == self.layout
 
 
 def overlapping(inputs: Sequence[Any], members: Sequence[int]) -> frozenset[int]:
@@ -69,12 +75,11 @@ def overlapping(inputs: Sequence[Any], members: Sequence[int]) -> frozenset[int]
     return frozenset(members[index] for index in found)
 
 
-def layout_of(inputs: Sequence[Any]) -> Layout:
+def layout_of(inputs: Sequence[Any], positions: Sequence[int]) -> Layout:
     """One item per storage that several inputs share; empty, after one quick pass, where nothing is shared."""
     sharing: defaultdict[int, list[int]] = defaultdict(list)
-    for position, value in enumerate(inputs):
-        if isinstance(value, Tensor) and _has_storage(value):
-            sharing[value.untyped_storage()._cdata].append(position)
+    for position in positions:
+        sharing[inputs[position].untyped_storage()._cdata].append(position)
     return tuple(_group(inputs, members) for members in sharing.values() if len(members) > 1)
 
 
@@ -95,8 +100,8 @@ def _base(inputs: Sequence[Any], position: int, members: list[int]) -> tuple[Any
     return relatives, tuple(base.shape), base.stride(), base.storage_offset()
 
 
-def _has_storage(value: Tensor) -> bool:
-    if value.layout is not torch.strided or is_traceable_wrapper_subclass(value):
+def _has_storage(value: Any) -> bool:
+    if not isinstance(value, Tensor) or value.layout is not torch.strided or is_traceable_wrapper_subclass(value):
         return False  # sparse and wrapper tensors: their parts are compared by whoever unwraps them
     return not torch._C._functorch.is_functorch_wrapped_tensor(value)
 

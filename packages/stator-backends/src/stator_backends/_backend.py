@@ -34,8 +34,7 @@ class BackendSpec:
     symbolic_shapes: bool = True  # accepts SymInt placeholders
     training: bool = True  # what it returns may be differentiated
     boxed: bool = False  # what it returns takes one list, and empties it to free inputs early
-    concurrent: bool = False  # may compile in several threads at once
-    assumes_aliasing: bool = True  # relies on inputs sharing memory as the example inputs do, when one is written to
+    compiles: bool = True  # False: it runs the graph as it is, relies on nothing and needs nothing set up around it
 
 
 @runtime_checkable

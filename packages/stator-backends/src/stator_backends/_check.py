@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.fx.experimental.symbolic_shapes import free_symbols, free_unbacked_symbols
 
 from ._origin import placeholders
 
@@ -42,6 +41,9 @@ def _duplicate_faults(example_inputs: Sequence[Any]) -> Iterator[str]:
 
 def _lifting_faults(gm: torch.fx.GraphModule) -> Iterator[str]:
     """Each free symbol of a tensor has to be a placeholder of its own, earlier than the tensor."""
+    # Imported where needed: it brings sympy, half a second that a program without symbols should not pay.
+    from torch.fx.experimental.symbolic_shapes import free_symbols, free_unbacked_symbols
+
     bound: set[Any] = set()
     for node in placeholders(gm):
         value = node.meta.get("example_value")

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 from torch._guards import detect_fake_mode
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from ._backend import Backend, Compiled
 from ._eager import graph_function
@@ -99,6 +98,8 @@ def _copy(value: Tensor) -> Tensor:
 
 
 def _fake_mode(gm: torch.fx.GraphModule) -> FakeTensorMode:
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
     found = detect_fake_mode([node.meta.get("example_value") for node in placeholders(gm)])
     return FakeTensorMode(shape_env=ShapeEnv()) if found is None else found
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 from torch._functorch import config
 from torch._guards import Source, TracingContext
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import DimDynamic, StatefulSymbolicContext
+
+if TYPE_CHECKING:  # importing it brings sympy, half a second that a program which only looks up a name should not pay
+    from torch.fx.experimental.symbolic_shapes import StatefulSymbolicContext
 
 
 def static_context(tensor: Tensor, source: Source) -> StatefulSymbolicContext:
     """No symbols. Without this, a `ShapeEnv` would give each dimension a symbol that no placeholder binds."""
+    from torch.fx.experimental.symbolic_shapes import DimDynamic, StatefulSymbolicContext
+
     dims = tensor.dim()
     return StatefulSymbolicContext(
         dynamic_sizes=[DimDynamic.STATIC] * dims,

@@ -19,4 +19,4 @@ def graph_function(gm: torch.fx.GraphModule, example_inputs: Sequence[Any] = ())
     return forward
 
 
-eager = FunctionBackend(graph_function, BackendSpec("eager", concurrent=True, assumes_aliasing=False))
+eager = FunctionBackend(graph_function, BackendSpec("eager", compiles=False))

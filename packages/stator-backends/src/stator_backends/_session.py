@@ -51,16 +51,12 @@ class CompileFlag:
 
 
 _flag = CompileFlag()
-_one_at_a_time = threading.RLock()  # AOTAutograd and Inductor patch process-wide settings while they compile
+one_at_a_time = threading.RLock()  # AOTAutograd and Inductor patch process-wide settings while they compile
 
 
 def compile_session() -> AbstractContextManager[None]:
     """Inside, `torch.compiler.is_compiling()` is true. Nests, also across threads; a front end may trace in it."""
     return _flag.held()
-
-
-def exclusive(concurrent: bool) -> AbstractContextManager[Any]:
-    return nullcontext() if concurrent else _one_at_a_time
 
 
 @contextmanager
