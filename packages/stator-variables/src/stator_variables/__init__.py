@@ -1,1 +1,26 @@
 """Variable trackers: what Python values mean symbolically, and the journal of their side effects."""
+
+from stator_variables._domain import SymbolicDomain
+from stator_variables._emit import Emitter, emit_effects
+from stator_variables._graph import Dim, GraphRecorder, Place, Places, Traced
+from stator_variables._handlers import DEFAULT_HANDLERS
+from stator_variables._tracing import Journal, Policy, Tracing
+from stator_variables._tracker import MISSING, LazyTracker, VariableTracker
+
+__all__ = [
+    "DEFAULT_HANDLERS",
+    "MISSING",
+    "Dim",
+    "Emitter",
+    "GraphRecorder",
+    "Journal",
+    "LazyTracker",
+    "Place",
+    "Places",
+    "Policy",
+    "SymbolicDomain",
+    "Traced",
+    "Tracing",
+    "VariableTracker",
+    "emit_effects",
+]

@@ -1,0 +1,114 @@
+"""`sum`, `any`, `all`, `min`, `max`, `sorted`, `reduce` as plain Python, each tested against the real one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_NOTHING: Any = object()
+
+
+def all(iterable: Any) -> bool:
+    for item in iterable:
+        if not item:
+            return False
+    return True
+
+
+def any(iterable: Any) -> bool:
+    for item in iterable:
+        if item:
+            return True
+    return False
+
+
+def sum(iterable: Any, /, start: Any = 0) -> Any:
+    if isinstance(start, str):
+        raise TypeError("sum() can't sum strings [use ''.join(seq) instead]")
+    total = start
+    for item in iterable:
+        total = total + item
+    return total
+
+
+def min(*args: Any, key: Any = None, default: Any = _NOTHING) -> Any:
+    items = _candidates("min", args, default)
+    best = _NOTHING
+    best_key = None
+    for item in items:
+        item_key = item if key is None else key(item)
+        if best is _NOTHING or item_key < best_key:
+            best = item
+            best_key = item_key
+    return _found("min", best, default)
+
+
+def max(*args: Any, key: Any = None, default: Any = _NOTHING) -> Any:
+    items = _candidates("max", args, default)
+    best = _NOTHING
+    best_key = None
+    for item in items:
+        item_key = item if key is None else key(item)
+        if best is _NOTHING or item_key > best_key:
+            best = item
+            best_key = item_key
+    return _found("max", best, default)
+
+
+def _candidates(name: str, args: Any, default: Any) -> Any:
+    if len(args) == 1:
+        return args[0]
+    if not args:
+        raise TypeError(f"{name} expected at least 1 argument, got 0")
+    if default is not _NOTHING:
+        raise TypeError(f"Cannot specify a default for {name}() with multiple positional arguments")
+    return args
+
+
+def _found(name: str, best: Any, default: Any) -> Any:
+    if best is not _NOTHING:
+        return best
+    if default is _NOTHING:
+        raise ValueError(f"{name}() arg is an empty sequence")
+    return default
+
+
+def sorted(iterable: Any, /, *, key: Any = None, reverse: bool = False) -> list[Any]:
+    """A stable merge sort on keys: `<` alone decides, as in list.sort."""
+    items = list(iterable)
+    keys = items if key is None else [key(item) for item in items]
+    order = _merge_sort(keys, list(range(len(items))), bool(reverse))
+    return [items[i] for i in order]
+
+
+def _merge_sort(keys: list[Any], order: list[int], reverse: bool) -> list[int]:
+    if len(order) < 2:
+        return order
+    middle = len(order) // 2
+    left = _merge_sort(keys, order[:middle], reverse)
+    right = _merge_sort(keys, order[middle:], reverse)
+    merged: list[int] = []
+    i = j = 0
+    while i < len(left) and j < len(right):
+        takes_right = keys[left[i]] < keys[right[j]] if reverse else keys[right[j]] < keys[left[i]]
+        if takes_right:
+            merged.append(right[j])
+            j += 1
+        else:
+            merged.append(left[i])
+            i += 1
+    merged.extend(left[i:])
+    merged.extend(right[j:])
+    return merged
+
+
+def reduce(function: Any, iterable: Any, initial: Any = _NOTHING, /) -> Any:
+    it = iter(iterable)
+    value = initial
+    if initial is _NOTHING:
+        try:
+            value = next(it)
+        except StopIteration:
+            raise TypeError("reduce() of empty iterable with no initial value") from None
+    for item in it:
+        value = function(value, item)
+    return value

@@ -1,0 +1,346 @@
+"""Attribute access as CPython does it: data descriptors, the instance dictionary, other descriptors, `__getattr__`.
+
+`PyObject_GenericGetAttr` and `PyObject_GenericSetAttr` (Objects/object.c) over trackers; classes and modules have
+their own (`type_getattro` in Objects/typeobject.c, `_Py_module_getattro` in Objects/moduleobject.c).
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from stator_bytecode import Raised, operation, settle
+from stator_guards import AttrSource, CapturedSource, SlotSource, Source, TypeIs, TypeSource
+
+from stator_variables import _calls, _dictionary, _tensor_attributes
+from stator_variables import _kinds as k
+from stator_variables._build import instance_dict, wrap
+from stator_variables._lookup import mro_lookup, plain_lookup, type_lookup
+from stator_variables._raising import throw
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+FUNCTION_FIELDS = {"__name__": "name", "__qualname__": "qualname"}
+
+
+def get_attribute(t: Tracing, vt: Any, name: str) -> Any:
+    """`vt.name`: a Result. Raises AttributeError of the program."""
+    if isinstance(vt, k.ClassTracker):
+        return _class_attribute(t, vt, name)
+    if isinstance(vt, k.BuiltinTracker) and isinstance(vt.value, types.ModuleType):
+        return _module_attribute(t, vt, name)
+    if isinstance(vt, k.SuperTracker):
+        return super_attribute(t, vt, name)
+    if isinstance(vt, k.TensorTracker):
+        found = _tensor_attributes.read(t, vt, name)
+        if found is not MISSING:
+            return found
+    hook = plain_lookup(vt.cls, "__getattribute__")
+    if isinstance(hook, types.FunctionType):
+        return _hooked_get(t, vt, name)
+    found = generic_get(t, vt, name)
+    return found if found is not MISSING else _fall_back(t, vt, name)
+
+
+@operation
+def _hooked_get(t: Tracing, vt: Any, name: str) -> Any:
+    raw, source = type_lookup(t, vt.cls, "__getattribute__")
+    assert source is not None
+    try:
+        return (yield from settle(_calls.call(t, wrap(t, raw, source), [vt, k.ConstantTracker(name)], {})))
+    except Raised as raised:
+        if not issubclass(raised.value.cls, AttributeError) or plain_lookup(vt.cls, "__getattr__") is MISSING:
+            raise
+    return (yield from settle(_fall_back(t, vt, name)))
+
+
+def _fall_back(t: Tracing, vt: Any, name: str) -> Any:
+    raw, source = type_lookup(t, vt.cls, "__getattr__")
+    if source is None:
+        throw(AttributeError, f"'{vt.cls.__name__}' object has no attribute '{name}'")
+    return _calls.call(t, wrap(t, raw, source), [vt, k.ConstantTracker(name)], {})
+
+
+def generic_get(t: Tracing, vt: Any, name: str) -> Any:
+    """A Result, or MISSING. No `__getattr__`."""
+    raw, source = type_lookup(t, vt.cls, name)
+    if source is not None and is_data_descriptor(raw):
+        return bind(t, raw, source, vt, name)
+    if vt.namespace is not None:
+        own = _dictionary.get_name(t, vt.namespace, name)
+        if own is not MISSING:
+            return own
+    return MISSING if source is None else bind(t, raw, source, vt, name)
+
+
+def is_data_descriptor(raw: Any) -> bool:
+    cls = type(raw)
+    return plain_lookup(cls, "__set__") is not MISSING or plain_lookup(cls, "__delete__") is not MISSING
+
+
+def class_of(t: Tracing, vt: Any) -> Any:
+    """`type(vt)` as a tracker."""
+    source = TypeSource(vt.source) if vt.source is not None else CapturedSource(vt.cls.__qualname__, vt.cls)
+    if vt.source is not None:
+        t.guard(vt.source, TypeIs(vt.cls))
+    tracker = k.ClassTracker(vt.cls)
+    tracker.source = source
+    return tracker
+
+
+def bind(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
+    """`raw.__get__(vt, type(vt))` for a raw class attribute."""
+    kind = type(raw)
+    if kind is types.FunctionType:
+        return k.MethodTracker(wrap(t, raw, source), vt)
+    if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
+        cls = types.BuiltinFunctionType if kind is types.MethodDescriptorType else types.MethodWrapperType
+        return k.MethodTracker(k.BuiltinTracker(raw), vt, cls)
+    if kind is property:
+        return _get_property(t, raw, source, vt, name)
+    if kind is staticmethod:
+        return wrap(t, raw.__func__, AttrSource(source, "__func__"))
+    if kind is classmethod:
+        return k.MethodTracker(wrap(t, raw.__func__, AttrSource(source, "__func__")), class_of(t, vt))
+    if kind is types.ClassMethodDescriptorType:
+        return k.MethodTracker(k.BuiltinTracker(raw), class_of(t, vt), types.BuiltinFunctionType)
+    if kind in (types.GetSetDescriptorType, types.MemberDescriptorType):
+        return _get_c_field(t, raw, vt, name)
+    return _bind_other(t, raw, source, vt)
+
+
+def _get_property(t: Tracing, raw: property, source: Source, vt: Any, name: str) -> Any:
+    if raw.fget is None:
+        throw(AttributeError, f"property '{name}' of '{vt.cls.__qualname__}' object has no getter")
+    return _calls.call(t, wrap(t, raw.fget, AttrSource(source, "fget")), [vt], {})
+
+
+def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
+    handler = t.handlers.get(raw)
+    if handler is not None:
+        return handler(t, [vt], {})
+    if name == "__class__":
+        return class_of(t, vt)
+    if name == "__dict__" and vt.namespace is not None:
+        return vt.namespace
+    members = getattr(vt, "members", None)
+    if members is not None and raw in members:
+        found = members[raw]
+        if found is k.DELETED:
+            throw(AttributeError, name)
+        return found
+    constant = vt.constant()
+    if constant is not MISSING:
+        return _calls.fresh(t, raw.__get__(constant))
+    if vt.real is MISSING:
+        if type(raw) is types.MemberDescriptorType:
+            throw(AttributeError, f"'{vt.cls.__name__}' object has no attribute '{name}'")
+        raise t.unsupported("c-attribute", f"attribute {name} of a new {vt.cls.__qualname__}")
+    return _read_existing_field(t, raw, vt, name)
+
+
+def _read_existing_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
+    """A field of an existing C object, or a slot: read it, and rely on it through its source."""
+    source = SlotSource(vt.source, raw.__objclass__, name)
+    try:
+        value = raw.__get__(vt.real)
+    except AttributeError as error:
+        t.guard(vt.source, _slot_absent(name))
+        throw(AttributeError, *error.args)
+    found = wrap(t, value, source)
+    if getattr(vt, "members", None) is not None:
+        vt.members[raw] = found
+    return found
+
+
+def _slot_absent(name: str) -> Any:
+    from stator_guards import AttrAbsent
+
+    return AttrAbsent(name)
+
+
+def _bind_other(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
+    getter = plain_lookup(type(raw), "__get__")
+    descriptor = wrap(t, raw, source)
+    if getter is MISSING:
+        return descriptor
+    return call_descriptor(t, descriptor, "__get__", [vt, class_of(t, vt)])
+
+
+def call_descriptor(t: Tracing, descriptor: Any, method: str, args: list[Any]) -> Any:
+    raw, source = type_lookup(t, descriptor.cls, method)
+    assert source is not None
+    return _calls.call(t, wrap(t, raw, source), [descriptor, *args], {})
+
+
+def _module_attribute(t: Tracing, vt: Any, name: str) -> Any:
+    namespace = instance_dict(vt.value)
+    assert namespace is not None
+    d = wrap(t, namespace, CapturedSource(f"{vt.value.__name__}.__dict__", namespace))
+    found = _dictionary.get_name(t, d, name)
+    if found is not MISSING:
+        return found
+    if name in ("__dict__",):
+        return d
+    raw, source = type_lookup(t, vt.cls, name)
+    if source is not None and name not in ("__getattr__",):
+        return bind(t, raw, source, vt, name)
+    if "__getattr__" in namespace:
+        return _calls.call(t, _dictionary.get_name(t, d, "__getattr__"), [k.ConstantTracker(name)], {})
+    throw(AttributeError, f"module '{vt.value.__name__}' has no attribute '{name}'")
+
+
+def _class_attribute(t: Tracing, vt: Any, name: str) -> Any:
+    """`type.__getattribute__`: the metaclass's data descriptors, the class's own MRO (bound to None), the metaclass."""
+    cls = vt.value
+    meta, meta_source = type_lookup(t, vt.cls, name)
+    if meta_source is not None and is_data_descriptor(meta):
+        return _get_meta(t, meta, meta_source, vt, name)
+    raw, source = type_lookup(t, cls, name)
+    if source is not None:
+        return bind_to_class(t, raw, source, vt)
+    if meta_source is not None:
+        return bind(t, meta, meta_source, vt, name)
+    hook, hook_source = type_lookup(t, vt.cls, "__getattr__")
+    if hook_source is not None:
+        return _calls.call(t, wrap(t, hook, hook_source), [vt, k.ConstantTracker(name)], {})
+    throw(AttributeError, f"type object '{cls.__name__}' has no attribute '{name}'")
+
+
+def _get_meta(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
+    """A field of the class object itself, such as `__name__`, `__mro__`, `__dict__`."""
+    if isinstance(raw, types.GetSetDescriptorType | types.MemberDescriptorType):
+        if name == "__class__":
+            return class_of(t, vt)
+        if name == "__dict__":
+            raise t.unsupported("class-dict", f"the __dict__ of class {vt.value.__qualname__}")
+        return wrap(t, raw.__get__(vt.value), AttrSource(CapturedSource(vt.value.__qualname__, vt.value), name))
+    return bind(t, raw, source, vt, name)
+
+
+def bind_to_class(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
+    """`raw.__get__(None, cls)`."""
+    kind = type(raw)
+    if kind is staticmethod:
+        return wrap(t, raw.__func__, AttrSource(source, "__func__"))
+    if kind is classmethod:
+        return k.MethodTracker(wrap(t, raw.__func__, AttrSource(source, "__func__")), vt)
+    if kind is types.ClassMethodDescriptorType:
+        return k.MethodTracker(k.BuiltinTracker(raw), vt, types.BuiltinFunctionType)
+    getter = plain_lookup(kind, "__get__")
+    if isinstance(getter, types.FunctionType):
+        return call_descriptor(t, wrap(t, raw, source), "__get__", [k.ConstantTracker(None), vt])
+    return wrap(t, raw, source)
+
+
+def super_attribute(t: Tracing, vt: Any, name: str) -> Any:
+    """`super(start, receiver).name`: the MRO of the receiver's class after `start` (super_getattro)."""
+    receiver = vt.receiver
+    is_class = isinstance(receiver, k.ClassTracker)
+    mro = (receiver.value if is_class else receiver.cls).__mro__
+    if is_class and vt.start.value not in mro:
+        is_class, mro = False, receiver.cls.__mro__
+    after = mro[mro.index(vt.start.value) + 1 :]
+    raw, source = mro_lookup(t, after, name)
+    if source is None:
+        throw(AttributeError, f"'super' object has no attribute '{name}'")
+    return bind_to_class(t, raw, source, receiver) if is_class else bind(t, raw, source, receiver, name)
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+def set_attribute(t: Tracing, vt: Any, name: str, value: Any) -> Any:
+    hook = plain_lookup(vt.cls, "__setattr__")
+    if isinstance(hook, types.FunctionType) and not isinstance(vt, k.TensorTracker):
+        raw, source = type_lookup(t, vt.cls, "__setattr__")
+        assert source is not None
+        return _calls.call(t, wrap(t, raw, source), [vt, k.ConstantTracker(name), value], {})
+    return generic_set(t, vt, name, value)
+
+
+def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
+    """`object.__setattr__`; `value` MISSING deletes."""
+    if isinstance(vt, k.TensorTracker):
+        return _tensor_attributes.write(t, vt, name, value)
+    if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
+        raise t.unsupported("global-attribute-write", f"setting {name} on {vt.describe()}", "set it outside the region")
+    raw, source = type_lookup(t, vt.cls, name)
+    if source is not None and is_data_descriptor(raw):
+        return _set_through(t, raw, source, vt, name, value)
+    if isinstance(vt, k.FunctionTracker) and name in FUNCTION_FIELDS:
+        raise t.unsupported("function-attribute-write", f"setting {name} of a function")
+    if vt.namespace is None:
+        verb = "object attribute" if source is not None else "object has no attribute"
+        suffix = f"{verb} '{name}' is read-only" if source is not None else f"{verb} '{name}'"
+        throw(AttributeError, f"'{vt.cls.__name__}' {suffix}")
+    if value is MISSING:
+        if _dictionary.remove(t, vt.namespace, name) is MISSING:
+            throw(AttributeError, f"'{vt.cls.__name__}' object has no attribute '{name}'")
+        return None
+    _dictionary.set_name(t, vt.namespace, name, value)
+    return None
+
+
+def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value: Any) -> Any:
+    kind = type(raw)
+    if kind is property:
+        field = "fdel" if value is MISSING else "fset"
+        function = getattr(raw, field)
+        if function is None:
+            verb = "deleter" if value is MISSING else "setter"
+            throw(AttributeError, f"property '{name}' of '{vt.cls.__qualname__}' object has no {verb}")
+        args = [vt] if value is MISSING else [vt, value]
+        return _calls.call(t, wrap(t, function, AttrSource(source, field)), args, {})
+    if kind is types.MemberDescriptorType and getattr(vt, "members", None) is not None:
+        return _set_member(t, raw, vt, name, value)
+    if kind is types.GetSetDescriptorType and name in ("__cause__", "__context__", "__traceback__"):
+        return _set_exception_field(t, vt, name, value)
+    if isinstance(plain_lookup(kind, "__set__"), types.FunctionType) and value is not MISSING:
+        return call_descriptor(t, wrap(t, raw, source), "__set__", [vt, value])
+    raise t.unsupported("c-attribute-write", f"setting {name} of {vt.cls.__qualname__}")
+
+
+def _set_member(t: Tracing, raw: Any, vt: Any, name: str, value: Any) -> None:
+    before = vt.members.get(raw, MISSING)
+    vt.members[raw] = k.DELETED if value is MISSING else value
+
+    def undo() -> None:
+        if before is MISSING:
+            del vt.members[raw]
+        else:
+            vt.members[raw] = before
+
+    t.journal.record(undo)
+    t.change(vt)
+
+
+def _set_exception_field(t: Tracing, vt: Any, name: str, value: Any) -> None:
+    if name == "__traceback__" or vt.source is not None:
+        raise t.unsupported("exception-attribute-write", f"setting {name} of an exception")
+    field = name.strip("_")
+    before = getattr(vt, field), vt.suppress_context
+    setattr(vt, field, None if k.is_none(value) else value)
+    if name == "__cause__":
+        vt.suppress_context = True
+
+    def undo() -> None:
+        setattr(vt, field, before[0])
+        vt.suppress_context = before[1]
+
+    t.journal.record(undo)
+
+
+
+
+def delete_attribute(t: Tracing, vt: Any, name: str) -> Any:
+    hook = plain_lookup(vt.cls, "__delattr__")
+    if isinstance(hook, types.FunctionType) and not isinstance(vt, k.TensorTracker):
+        raw, source = type_lookup(t, vt.cls, "__delattr__")
+        assert source is not None
+        return _calls.call(t, wrap(t, raw, source), [vt, k.ConstantTracker(name)], {})
+    return generic_set(t, vt, name, MISSING)
+
+
+def special(t: Tracing, vt: Any, name: str) -> Any:
+    """A special method looked up on the class, bound (`_PyObject_LookupSpecial`); MISSING when there is none."""
+    raw, source = type_lookup(t, vt.cls, name)
+    return MISSING if source is None else bind(t, raw, source, vt, name)

@@ -1,0 +1,303 @@
+"""From an existing object and its source to its tracker: one builder per kind of object.
+
+`wrap` is lazy: nothing is read and nothing guarded until somebody looks at the tracker.
+"""
+
+from __future__ import annotations
+
+import collections
+import enum
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from stator_guards import (
+    AttrSource,
+    ClosureSource,
+    CodeSource,
+    DictItemSource,
+    Equals,
+    InstanceDictSource,
+    Is,
+    ItemSource,
+    Length,
+    Source,
+    TensorMatch,
+    TypeIs,
+)
+
+from stator_variables import _kinds as k
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING, LazyTracker, VariableTracker
+
+ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
+VALUES = (
+    torch.dtype,
+    torch.device,
+    torch.layout,
+    torch.memory_format,
+    torch.Size,
+    range,
+    slice,
+)
+"""Immutable values compared by equality: not objects with an identity that matters."""
+
+BY_IDENTITY = (
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.MethodWrapperType,
+    types.ClassMethodDescriptorType,
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+    types.ModuleType,
+    torch._ops.OpOverload,
+    torch._ops.OpOverloadPacket,
+    torch._ops.HigherOrderOperator,
+    types.CodeType,
+)
+
+Builder = Callable[[Tracing, Any, Source], VariableTracker]
+
+
+def wrap(t: Tracing, real: Any, source: Source) -> Any:
+    """The tracker of an existing value. Atoms have no identity worth tracking; objects have one tracker each."""
+    kind = type(real)
+    if kind in ATOMS or kind in VALUES or isinstance(real, type | enum.Enum) or kind in BY_IDENTITY:
+        return LazyTracker(source, real, lambda: build(t, real, source))
+    return t.adopt(real, source, lambda: build(t, real, source))
+
+
+def build(t: Tracing, real: Any, source: Source) -> VariableTracker:
+    """The tracker of an existing value, its class guarded."""
+    tracker = _builder_for(type(real), real)(t, real, source)
+    tracker.source = source
+    if tracker.real is MISSING:
+        tracker.real = real
+    return tracker
+
+
+def _builder_for(cls: type, real: Any) -> Builder:
+    found = BUILDERS.get(cls)
+    if found is not None:
+        return found
+    if isinstance(real, type):
+        return build_class
+    for base, builder in BY_BASE:
+        if isinstance(real, base):
+            return builder
+    return build_object
+
+
+def build_atom(t: Tracing, real: Any, source: Source) -> VariableTracker:
+    if type(real) in (int, float) and t.policy.number_is_symbolic(source, real):
+        t.guard(source, TypeIs(type(real)))
+        return k.NumberTracker(t.graph.number_input(source, real, source.name), type(real))
+    t.guard(source, Is(real) if real is None or type(real) is bool else Equals(real))
+    return k.ConstantTracker(real)
+
+
+def build_value(t: Tracing, real: Any, source: Source) -> VariableTracker:
+    t.guard(source, Equals(real))
+    return k.ConstantTracker(real)
+
+
+def build_by_identity(t: Tracing, real: Any, source: Source) -> VariableTracker:
+    t.guard(source, Is(real))
+    return k.BuiltinTracker(real)
+
+
+def build_enum(t: Tracing, real: Any, source: Source) -> VariableTracker:
+    t.guard(source, Is(real))
+    return k.ConstantTracker(real)
+
+
+def build_class(t: Tracing, real: Any, source: Source) -> VariableTracker:
+    t.guard(source, Is(real))
+    return k.ClassTracker(real)
+
+
+def build_tensor(t: Tracing, real: Any, source: Source) -> VariableTracker:
+    if type(real) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
+        raise t.unsupported("tensor-subclass", f"an input of class {type(real).__qualname__}")
+    dims = t.policy.dims(source, real)
+    t.guard(source, TensorMatch(real, frozenset(i for i, dim in enumerate(dims) if dim.kind != "static")))
+    return k.TensorTracker(t.graph.tensor_input(source, real, dims, source.name), type(real))
+
+
+def build_sequence(t: Tracing, real: Any, source: Source) -> VariableTracker:
+    t.guard(source, TypeIs(type(real)))
+    t.guard(source, Length(len(real)))
+    reader = tuple.__getitem__ if isinstance(real, tuple) else list.__getitem__
+    items = [wrap(t, reader(real, i), ItemSource(source, i)) for i in range(len(real))]
+    kind = k.TupleTracker if isinstance(real, tuple) else k.ListTracker
+    return with_namespace(t, kind(items, type(real)), real, source)
+
+
+def build_deque(t: Tracing, real: Any, source: Source) -> VariableTracker:
+    t.guard(source, TypeIs(type(real)))
+    t.guard(source, Length(len(real)))
+    t.guard(AttrSource(source, "maxlen"), Equals(real.maxlen))
+    tracker = k.ListTracker([wrap(t, item, ItemSource(source, i)) for i, item in enumerate(real)], type(real))
+    tracker.maxlen = real.maxlen
+    return with_namespace(t, tracker, real, source)
+
+
+def build_dict(t: Tracing, real: Any, source: Source) -> VariableTracker:
+    t.guard(source, TypeIs(type(real)))
+    tracker = k.DictTracker(type(real), complete=False)
+    if isinstance(real, collections.defaultdict):
+        tracker.default_factory = wrap(t, real.default_factory, AttrSource(source, "default_factory"))
+    return with_namespace(t, tracker, real, source)
+
+
+def build_set(t: Tracing, real: Any, source: Source) -> VariableTracker:
+    if not all(type(item) in ATOMS or isinstance(item, type | enum.Enum) for item in real):
+        raise t.unsupported("set-of-objects", "an existing set with members that are not constants")
+    t.guard(source, Equals(type(real)(real)))
+    tracker = k.SetTracker(type(real))
+    from stator_variables._hashing import key_of
+
+    for item in real:
+        vt = k.ClassTracker(item) if isinstance(item, type) else k.ConstantTracker(item)
+        tracker.entries[key_of(t, vt)] = vt
+    return tracker
+
+
+def build_function(t: Tracing, real: Any, source: Source) -> VariableTracker:
+    t.guard(source, TypeIs(types.FunctionType))
+    t.guard(CodeSource(source), Is(real.__code__))
+    closure = tuple(wrap(t, cell, ClosureSource(source, i)) for i, cell in enumerate(real.__closure__ or ()))
+    globals_vt = globals_tracker(t, real.__globals__)
+    function = k.FunctionTracker(
+        real.__code__, globals_vt, name=real.__name__, qualname=real.__qualname__, closure=closure
+    )
+    return with_namespace(t, function, real, source)
+
+
+def build_method(t: Tracing, real: Any, source: Source) -> VariableTracker:
+    t.guard(source, TypeIs(types.MethodType))
+    function = wrap(t, real.__func__, AttrSource(source, "__func__"))
+    return k.MethodTracker(function, wrap(t, real.__self__, AttrSource(source, "__self__")))
+
+
+def build_builtin_function(t: Tracing, real: Any, source: Source) -> VariableTracker:
+    """A C function; one bound to an object (`some_list.append`) is a method of that object."""
+    owner = getattr(real, "__self__", None)
+    if owner is None or isinstance(owner, types.ModuleType | type) or type(owner).__name__ == "ScriptFunction":
+        return build_by_identity(t, real, source)
+    descriptor = getattr(type(owner), real.__name__, None)
+    if not isinstance(descriptor, types.MethodDescriptorType):
+        return build_by_identity(t, real, source)
+    t.guard(source, TypeIs(type(real)))
+    t.guard(AttrSource(source, "__name__"), Equals(real.__name__))
+    receiver = wrap(t, owner, AttrSource(source, "__self__"))
+    return k.MethodTracker(k.BuiltinTracker(descriptor), receiver, type(real))
+
+
+def build_cell(t: Tracing, real: Any, source: Source) -> VariableTracker:
+    from stator_guards import CellSource
+
+    try:
+        content = wrap(t, real.cell_contents, CellSource(source))
+    except ValueError:  # an empty cell
+        t.guard(source, _cell_is_empty())
+        content = k.NULL
+    return k.CellTracker(content)
+
+
+def _cell_is_empty() -> Any:
+    return Equals(types.CellType())
+
+
+def build_partial(t: Tracing, real: Any, source: Source) -> VariableTracker:
+    t.guard(source, TypeIs(type(real)))
+    function = wrap(t, real.func, AttrSource(source, "func"))
+    t.guard(AttrSource(source, "args"), Length(len(real.args)))
+    args = [wrap(t, arg, ItemSource(AttrSource(source, "args"), i)) for i, arg in enumerate(real.args)]
+    kwargs_source = AttrSource(source, "keywords")
+    from stator_guards import KeysAre
+
+    t.guard(kwargs_source, KeysAre(tuple(real.keywords)))
+    kwargs = {name: wrap(t, arg, DictItemSource(kwargs_source, name)) for name, arg in real.keywords.items()}
+    return with_namespace(t, k.PartialTracker(type(real), function, args, kwargs), real, source)
+
+
+def build_exception(t: Tracing, real: Any, source: Source) -> VariableTracker:
+    t.guard(source, TypeIs(type(real)))
+    args_source = AttrSource(source, "args")
+    t.guard(args_source, Length(len(real.args)))
+    args = [wrap(t, arg, ItemSource(args_source, i)) for i, arg in enumerate(real.args)]
+    return with_namespace(t, k.ExceptionTracker(type(real), args, real), real, source)
+
+
+def build_object(t: Tracing, real: Any, source: Source) -> VariableTracker:
+    t.guard(source, TypeIs(type(real)))
+    return with_namespace(t, k.ObjectTracker(type(real), real), real, source)
+
+
+def with_namespace(t: Tracing, tracker: Any, real: Any, source: Source) -> VariableTracker:
+    """Give the tracker the instance `__dict__` of its object, if it has one."""
+    namespace = instance_dict(real)
+    if namespace is not None:
+        d = k.DictTracker(dict, complete=False)
+        d.real, d.source, d.owner = namespace, InstanceDictSource(source), tracker
+        tracker.namespace = d
+    return tracker  # type: ignore[no-any-return]
+
+
+def instance_dict(real: Any) -> dict[str, Any] | None:
+    """The instance dictionary itself, whatever the class says about `__dict__`."""
+    try:
+        found = object.__getattribute__(real, "__dict__")
+    except AttributeError:
+        return None
+    return found if type(found) is dict else None
+
+
+def globals_tracker(t: Tracing, globals_: dict[str, Any]) -> Any:
+    """The tracker of a module's globals. The dict itself is captured, so it needs no guard."""
+    from stator_guards import CapturedSource
+
+    return wrap(t, globals_, CapturedSource(f"globals of {globals_.get('__name__', '?')}", globals_))
+
+
+def new_namespace(tracker: Any) -> None:
+    """An empty `__dict__` for a new object."""
+    d = k.DictTracker(dict, complete=True)
+    d.owner = tracker
+    tracker.namespace = d
+
+
+BUILDERS: dict[type, Builder] = {
+    **dict.fromkeys(ATOMS, build_atom),
+    **dict.fromkeys(VALUES, build_value),
+    **dict.fromkeys(BY_IDENTITY, build_by_identity),
+    types.BuiltinFunctionType: build_builtin_function,
+    tuple: build_sequence,
+    list: build_sequence,
+    dict: build_dict,
+    set: build_set,
+    frozenset: build_set,
+    types.FunctionType: build_function,
+    types.MethodType: build_method,
+    types.CellType: build_cell,
+    functools.partial: build_partial,
+}
+
+BY_BASE: tuple[tuple[Any, Builder], ...] = (
+    (torch.Tensor, build_tensor),
+    (types.ModuleType, build_by_identity),
+    (torch.Size, build_value),
+    (enum.Enum, build_enum),
+    (tuple, build_sequence),
+    (list, build_sequence),
+    (collections.deque, build_deque),
+    (dict, build_dict),
+    (set | frozenset, build_set),
+    (BaseException, build_exception),
+    (functools.partial, build_partial),
+    (torch._ops.OpOverload | torch._ops.OpOverloadPacket | torch._ops.HigherOrderOperator, build_by_identity),
+)

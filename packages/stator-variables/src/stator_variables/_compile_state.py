@@ -1,0 +1,54 @@
+"""Functions that ask whether code is being compiled, and the marks that people put on functions for compilers.
+
+While stator interprets a function, `torch.compiler.is_compiling()` and its kin are true, as under `torch.compile`.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+import torch
+import torch.compiler
+from stator_bytecode import HandlerTable
+from torch.fx._symbolic_trace import is_fx_symbolic_tracing, is_fx_tracing
+
+from stator_variables import _kinds as k
+from stator_variables._tracing import Tracing
+
+handlers: HandlerTable[Any, Any] = HandlerTable("compile state")
+
+
+def _constant(value: Any, *functions: Any) -> None:
+    @handlers.handles(*functions)
+    def answer(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        return k.ConstantTracker(value)
+
+
+_constant(True, torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling, torch._utils.is_compiling)
+_constant(
+    False,
+    torch.jit.is_scripting,
+    torch.jit.is_tracing,
+    torch.compiler.is_exporting,
+    is_fx_tracing,
+    is_fx_symbolic_tracing,
+    torch._C._is_tracing,
+    torch._jit_internal.is_scripting,
+    torch.onnx.is_in_onnx_export,
+)
+_constant(None, torch._C._get_tracing_state)
+
+
+@handlers.handles(torch._C._log_api_usage_once, torch._C._autograd._profiler_enabled)
+def no_effect(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    return k.ConstantTracker(False if not args else None)
+
+
+def is_graph_break(function: Any) -> bool:
+    """Whether `function` is a request to break here: ours, or the one torch users already call."""
+    if getattr(function, "_stator_graph_break", False):
+        return True
+    module = sys.modules.get("torch._dynamo")
+    return isinstance(module, types.ModuleType) and function is getattr(module, "graph_break", None)

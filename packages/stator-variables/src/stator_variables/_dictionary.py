@@ -1,0 +1,144 @@
+"""The storage of dicts: read, write, delete and complete a DictTracker. What Python methods do with it is elsewhere.
+
+An existing dict is read key by key, each read guarded on its own, until somebody asks for all of it (iteration, length);
+only then are its keys and their order relied on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stator_guards import DictItemSource, KeyAbsent, KeysAre, KeySource
+
+from stator_variables._build import wrap
+from stator_variables._hashing import key_of, real_key
+from stator_variables._kinds import ConstantTracker, DictTracker
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import DELETED, MISSING
+
+
+def lookup(t: Tracing, d: DictTracker, hashed: Any) -> Any:
+    """The value under a hashed key, or MISSING."""
+    found = d.entries.get(hashed)
+    if found is not None:
+        return MISSING if found[1] is DELETED else found[1]
+    if d.complete:
+        return MISSING
+    return _read_existing(t, d, hashed)
+
+
+def _read_existing(t: Tracing, d: DictTracker, hashed: Any) -> Any:
+    key = real_key(hashed)
+    if key is MISSING:
+        complete(t, d)
+        return lookup(t, d, hashed)
+    value = dict.get(d.real, key, MISSING)
+    assert d.source is not None
+    if value is MISSING:
+        t.guard(d.source, KeyAbsent(key))
+        d.entries[hashed] = (None, DELETED)
+        return MISSING
+    tracker = wrap(t, value, DictItemSource(d.source, key))
+    d.entries[hashed] = (ConstantTracker(key), tracker)
+    return tracker
+
+
+def store(t: Tracing, d: DictTracker, key: Any, value: Any) -> None:
+    store_hashed(t, d, key_of(t, key), key, value)
+
+
+def store_hashed(t: Tracing, d: DictTracker, hashed: Any, key: Any, value: Any) -> None:
+    """Set an item; an equal key that is there already keeps its place and its key object."""
+    before = d.entries.get(hashed, MISSING)
+    known = before is not MISSING and before[1] is not DELETED
+    d.entries[hashed] = (before[0] if known else key, value)
+    _log(t, d, ("set", hashed, key, value), hashed, before)
+
+
+def remove(t: Tracing, d: DictTracker, hashed: Any) -> Any:
+    """Delete an item and give its value, or MISSING when there was none."""
+    value = lookup(t, d, hashed)
+    if value is MISSING:
+        return MISSING
+    entry = d.entries[hashed]
+    order = list(d.entries)
+    if d.complete:
+        del d.entries[hashed]
+    else:
+        d.entries[hashed] = (entry[0], DELETED)
+    _log(t, d, ("delete", hashed, entry[0], None), hashed, entry, order)
+    return value
+
+
+def _log(t: Tracing, d: DictTracker, write: Any, hashed: Any, before: Any, order: list[Any] | None = None) -> None:
+    d.log.append(write)
+
+    def undo() -> None:
+        d.log.pop()
+        if before is MISSING:
+            d.entries.pop(hashed, None)
+        else:
+            d.entries[hashed] = before
+        if order is not None:
+            rest = dict(d.entries)
+            d.entries.clear()
+            d.entries.update((k, rest[k]) for k in order if k in rest)
+
+    t.journal.record(undo)
+    t.change(d)
+
+
+def complete(t: Tracing, d: DictTracker) -> None:
+    """Know all keys of an existing dict, in order."""
+    if d.complete:
+        return
+    assert d.source is not None
+    keys = tuple(dict.keys(d.real))
+    t.guard(d.source, KeysAre(keys))
+    entries: dict[Any, tuple[Any, Any]] = {}
+    for index, key in enumerate(keys):
+        key_vt = wrap(t, key, KeySource(d.source, index))
+        hashed = key_of(t, key_vt)
+        read = d.entries.get(hashed)
+        if read is None or read[1] is DELETED or _was_written(d, hashed):
+            source = DictItemSource(d.source, key) if real_key(hashed) is not MISSING else DictItemSource(d.source, key)
+            entries[hashed] = (key_vt, wrap(t, d.real[key], source))
+        else:
+            entries[hashed] = (key_vt, read[1])
+    for verb, hashed, key_vt, value in d.log:
+        if verb == "set":
+            entries[hashed] = (entries[hashed][0] if hashed in entries else key_vt, value)
+        else:
+            entries.pop(hashed, None)
+    partial = d.entries
+    d.entries, d.complete = entries, True
+
+    def undo() -> None:
+        d.entries, d.complete = partial, False
+
+    t.journal.record(undo)
+
+
+def _was_written(d: DictTracker, hashed: Any) -> bool:
+    return any(entry[1] == hashed for entry in d.log)
+
+
+def items(t: Tracing, d: DictTracker) -> list[tuple[Any, Any]]:
+    """(key, value) trackers in order."""
+    complete(t, d)
+    return [(key, value) for key, value in d.entries.values() if value is not DELETED]
+
+
+def clear(t: Tracing, d: DictTracker) -> None:
+    complete(t, d)
+    for hashed in list(d.entries):
+        remove(t, d, hashed)
+
+
+def get_name(t: Tracing, d: DictTracker, name: str) -> Any:
+    """Item under a string key, or MISSING."""
+    return lookup(t, d, name)
+
+
+def set_name(t: Tracing, d: DictTracker, name: str, value: Any) -> None:
+    store_hashed(t, d, name, ConstantTracker(name), value)

@@ -1,0 +1,407 @@
+"""SymbolicDomain: the Machine's questions, answered over trackers. Each answer is one call into the data model."""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import sys
+import types
+from collections.abc import Sequence
+from types import CodeType
+from typing import Any
+
+from stator_bytecode import NULL, Frame, GeneratorState, Instruction, Raised, Then, operation, settle
+
+from stator_variables import _attributes, _calls, _containers, _dictionary, _exceptions, _iteration, _matching, _operators
+from stator_variables import _kinds as k
+from stator_variables._build import wrap
+from stator_variables._raising import error, throw
+from stator_variables._strings import build_string, format_value
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+
+class SymbolicDomain:
+    """See `stator_bytecode.Domain`. Owns nothing: all state is in its `Tracing`."""
+
+    def __init__(self, tracing: Tracing) -> None:
+        self.t = tracing
+
+    # -- bookkeeping --------------------------------------------------------------------------------------------------
+    def mark(self) -> Any:
+        return len(self.t.journal.undo), self.t.graph.mark()
+
+    def rollback(self, mark: Any) -> None:
+        self.t.journal.rollback(mark[0])
+        self.t.graph.rollback(mark[1])
+
+    def as_raised(self, caught: BaseException) -> Raised | None:
+        return caught if isinstance(caught, Raised) else None
+
+    def at(self, frame: Frame, instruction: Instruction) -> None:
+        self.t.frame = frame
+        self.t.instruction = instruction
+
+    # -- constants, names, imports ------------------------------------------------------------------------------------
+    def constant(self, value: object) -> Any:
+        return _calls.fresh(self.t, value) if type(value) in (tuple, frozenset) else k.ConstantTracker(value)
+
+    def load_global(self, frame: Frame, name: str) -> Any:
+        if frame.hidden:
+            return self._load_trusted(frame, name)
+        found = _dictionary.get_name(self.t, frame.globals, name)
+        if found is MISSING:
+            found = _dictionary.get_name(self.t, frame.builtins, name)
+        if found is MISSING:
+            throw(NameError, f"name '{name}' is not defined")
+        return found
+
+    def _load_trusted(self, frame: Frame, name: str) -> Any:
+        """App-level code is ours: its globals do not change."""
+        from stator_guards import CapturedSource
+
+        namespace = frame.globals.real
+        value = namespace[name] if name in namespace else getattr(builtins, name)
+        return wrap(self.t, value, CapturedSource(name, value))
+
+    def store_global(self, frame: Frame, name: str, value: Any) -> None:
+        _dictionary.set_name(self.t, frame.globals, name, value)
+
+    def delete_global(self, frame: Frame, name: str) -> None:
+        if _dictionary.remove(self.t, frame.globals, name) is MISSING:
+            throw(NameError, f"name '{name}' is not defined")
+
+    def load_name(self, frame: Frame, name: str) -> Any:
+        found = self.load_from_mapping(frame.names, name)
+        return found if found is not NULL else self.load_global(frame, name)
+
+    def store_name(self, frame: Frame, name: str, value: Any) -> None:
+        _dictionary.set_name(self.t, frame.names, name, value)
+
+    def delete_name(self, frame: Frame, name: str) -> None:
+        if _dictionary.remove(self.t, frame.names, name) is MISSING:
+            throw(NameError, f"name '{name}' is not defined")
+
+    def load_locals(self, frame: Frame) -> Any:
+        return frame.names
+
+    def load_from_mapping(self, mapping: Any, name: str) -> Any:
+        if not isinstance(mapping, k.DictTracker):
+            raise self.t.unsupported("class-body", "a class body with a namespace that is no dict")
+        found = _dictionary.get_name(self.t, mapping, name)
+        return NULL if found is MISSING else found
+
+    def build_class(self, frame: Frame) -> Any:
+        return k.BuiltinTracker(builtins.__build_class__)
+
+    def import_name(self, frame: Frame, name: str, fromlist: Any, level: Any) -> Any:
+        """An import of a module that is loaded already; anything else runs natively."""
+        package = None
+        if level.value:
+            spec = _dictionary.get_name(self.t, frame.globals, "__package__")
+            package = spec.constant() if spec is not MISSING else None
+            name = importlib.util.resolve_name("." * level.value + name, package) if package else name
+        module = sys.modules.get(name)
+        if module is None or (level.value and package is None):
+            raise self.t.unsupported("import", f"the import of {name}, which is not loaded yet")
+        if k.is_none(fromlist) and not level.value:
+            module = sys.modules[name.partition(".")[0]]
+        return self._module(module)
+
+    def _module(self, module: types.ModuleType) -> Any:
+        from stator_guards import CapturedSource, DictItemSource
+
+        modules = CapturedSource("sys.modules", sys.modules)
+        return wrap(self.t, module, DictItemSource(modules, module.__name__))
+
+    def import_from(self, module: Any, name: str) -> Any:
+        try:
+            return _attributes.get_attribute(self.t, module, name)
+        except Raised as raised:
+            if raised.value.cls is not AttributeError:
+                raise
+        full = f"{module.value.__name__}.{name}"
+        if full in sys.modules:
+            return self._module(sys.modules[full])
+        raise self.t.unsupported("import", f"the import of {name} from {module.value.__name__}")
+
+    def import_star(self, frame: Frame, module: Any) -> Any:
+        raise self.t.unsupported("import", "import * inside a function")
+
+    # -- cells --------------------------------------------------------------------------------------------------------
+    def make_cell(self, content: Any) -> Any:
+        return k.CellTracker(content)
+
+    def cell_get(self, cell: Any) -> Any:
+        return cell.content
+
+    def cell_set(self, cell: Any, content: Any) -> None:
+        before = cell.content
+        cell.content = content
+
+        def undo() -> None:
+            cell.content = before
+
+        self.t.journal.record(undo)
+        self.t.change(cell)
+
+    # -- operators ----------------------------------------------------------------------------------------------------
+    def unary(self, operator: str, value: Any) -> Any:
+        if operator == "not":
+            return _operators._negated(self.t, value)
+        return _operators.unary(self.t, operator, value)
+
+    def binary(self, operator: str, left: Any, right: Any) -> Any:
+        return _operators.binary(self.t, operator, left, right)
+
+    def compare(self, operator: str, left: Any, right: Any) -> Any:
+        return _operators.compare(self.t, operator, left, right)
+
+    def contains(self, container: Any, item: Any, invert: bool) -> Any:
+        return _operators.contains(self.t, container, item, invert)
+
+    def identical(self, left: Any, right: Any, invert: bool) -> Any:
+        return _operators.identical(self.t, left, right, invert)
+
+    def truth(self, value: Any) -> Any:
+        return _operators.truth(self.t, value)
+
+    def from_bool(self, value: bool) -> Any:
+        return k.ConstantTracker(value)
+
+    def is_none(self, value: Any) -> bool:
+        return k.is_none(value)
+
+    # -- attributes and items -----------------------------------------------------------------------------------------
+    def get_attribute(self, value: Any, name: str) -> Any:
+        return _attributes.get_attribute(self.t, value, name)
+
+    def load_method(self, value: Any, name: str) -> Any:
+        """The attribute alone: a bound method calls the same function with the same receiver."""
+        found = _attributes.get_attribute(self.t, value, name)
+        if isinstance(found, k.VariableTracker):
+            return (found, NULL)
+        return self._loaded_method(found)
+
+    @operation
+    def _loaded_method(self, result: Any) -> Any:
+        return ((yield from settle(result)), NULL)
+
+    def load_super(self, frame: Frame, super_fn: Any, cls: Any, receiver: Any, name: str) -> Any:
+        if isinstance(super_fn, k.ClassTracker) and super_fn.value is super:
+            return _attributes.super_attribute(self.t, k.SuperTracker(cls, receiver), name)
+        return self._load_other_super(super_fn, cls, receiver, name)
+
+    @operation
+    def _load_other_super(self, super_fn: Any, cls: Any, receiver: Any, name: str) -> Any:
+        made = yield from settle(_calls.call(self.t, super_fn, [cls, receiver], {}))
+        return (yield from settle(_attributes.get_attribute(self.t, made, name)))
+
+    def set_attribute(self, value: Any, name: str, new: Any) -> Any:
+        return _attributes.set_attribute(self.t, value, name, new)
+
+    def delete_attribute(self, value: Any, name: str) -> Any:
+        return _attributes.delete_attribute(self.t, value, name)
+
+    def get_item(self, container: Any, key: Any) -> Any:
+        return _iteration.get_item(self.t, container, key)
+
+    def set_item(self, container: Any, key: Any, new: Any) -> Any:
+        return _containers.set_item(self.t, container, key, new)
+
+    def delete_item(self, container: Any, key: Any) -> Any:
+        return _containers.delete_item(self.t, container, key)
+
+    # -- calls and functions ------------------------------------------------------------------------------------------
+    def call(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        return _calls.call(self.t, function, args, kwargs)
+
+    def call_spread(self, function: Any, args: Any, kwargs: Any) -> Any:
+        if isinstance(args, k.TupleTracker | k.ListTracker) and (kwargs is None or isinstance(kwargs, k.DictTracker)):
+            return _calls.call(self.t, function, list(args.items), self._keywords(kwargs))
+        return self._call_spread(function, args, kwargs)
+
+    @operation
+    def _call_spread(self, function: Any, args: Any, kwargs: Any) -> Any:
+        items = yield from settle(_iteration.drain(self.t, args))
+        return (yield from settle(_calls.call(self.t, function, items, self._keywords(kwargs))))
+
+    def _keywords(self, kwargs: Any) -> dict[str, Any]:
+        if kwargs is None:
+            return {}
+        if not isinstance(kwargs, k.DictTracker):
+            raise self.t.unsupported("keyword-mapping", "** with a mapping that is no dict")
+        found = {}
+        for key, value in _dictionary.items(self.t, kwargs):
+            name = key.constant()
+            if not isinstance(name, str):
+                throw(TypeError, "keywords must be strings")
+            found[name] = value
+        return found
+
+    def make_function(self, frame: Frame, code: CodeType, parts: dict[str, Any]) -> Any:
+        return _calls.make_function(self.t, frame, code, parts)
+
+    def set_function_part(self, function: Any, part: str, value: Any) -> Any:
+        return _calls.set_function_part(function, part, value)
+
+    def complete(self, then: Then, value: Any) -> Any:
+        if then.kind == "instance":
+            if not k.is_none(value):
+                throw(TypeError, f"__init__() should return None, not '{value.cls.__name__}'")
+            return then.values[0]
+        if then.kind == "truth":
+            if value.cls is not bool:
+                throw(TypeError, f"__bool__ should return bool, returned {value.cls.__name__}")
+            return _operators.truth(self.t, value)
+        if then.kind == "length":
+            return _operators.truth(self.t, value)
+        raise AssertionError(f"no operation of this domain waits with {then.kind!r}")
+
+    # -- iteration and generators -------------------------------------------------------------------------------------
+    def get_iterator(self, value: Any) -> Any:
+        return _iteration.get_iterator(self.t, value)
+
+    def next_value(self, iterator: Any) -> Any:
+        return _iteration.next_value(self.t, iterator)
+
+    def make_generator(self, state: GeneratorState) -> Any:
+        return k.GeneratorTracker(state)
+
+    def generator_state(self, value: Any) -> GeneratorState | None:
+        return value.state if isinstance(value, k.GeneratorTracker) else None
+
+    def send(self, receiver: Any, value: Any) -> Any:
+        if k.is_none(value):
+            return self._send_next(receiver)
+        return self._send_call(receiver, value)
+
+    @operation
+    def _send_next(self, receiver: Any) -> Any:
+        found = yield from settle(_iteration.next_value(self.t, receiver))
+        return (NULL, k.NONE) if found is NULL else (found, NULL)
+
+    @operation
+    def _send_call(self, receiver: Any, value: Any) -> Any:
+        method = yield from settle(_attributes.get_attribute(self.t, receiver, "send"))
+        try:
+            found = yield from settle(_calls.call(self.t, method, [value], {}))
+        except Raised as raised:
+            if not issubclass(raised.value.cls, StopIteration):
+                raise
+            return (NULL, self.stop_iteration_value(raised.value))
+        return (found, NULL)
+
+    def yield_from_iterator(self, value: Any) -> Any:
+        return value if isinstance(value, k.GeneratorTracker) else _iteration.get_iterator(self.t, value)
+
+    # -- building -----------------------------------------------------------------------------------------------------
+    def build_tuple(self, items: list[Any]) -> Any:
+        return k.TupleTracker(items, tuple)
+
+    def build_list(self, items: list[Any]) -> Any:
+        return k.ListTracker(items, list)
+
+    def build_set(self, items: list[Any]) -> Any:
+        return _containers.new_set(self.t, items, set)
+
+    def build_map(self, keys: list[Any], values: list[Any]) -> Any:
+        return _containers.new_map(self.t, keys, values)
+
+    def build_const_key_map(self, keys: Any, values: list[Any]) -> Any:
+        return _containers.new_map(self.t, keys.items, values)
+
+    def build_string(self, parts: list[Any]) -> Any:
+        return build_string(self.t, parts)
+
+    def build_slice(self, parts: list[Any]) -> Any:
+        filled = [*parts, k.NONE][:3]
+        return k.SliceTracker((filled[0], filled[1], filled[2]))
+
+    def list_append(self, target: Any, item: Any) -> None:
+        _containers.append(self.t, target, item)
+
+    def list_extend(self, target: Any, iterable: Any) -> Any:
+        return _containers.extend(self.t, target, iterable)
+
+    def list_to_tuple(self, target: Any) -> Any:
+        return k.TupleTracker(target.items, tuple)
+
+    def set_add(self, target: Any, item: Any) -> Any:
+        return _containers.set_add(self.t, target, item)
+
+    def set_update(self, target: Any, iterable: Any) -> Any:
+        return _containers.set_update(self.t, target, iterable)
+
+    def map_add(self, target: Any, key: Any, value: Any) -> Any:
+        return _dictionary.store(self.t, target, key, value)
+
+    def dict_update(self, target: Any, mapping: Any) -> Any:
+        return _containers.dict_update(self.t, target, mapping)
+
+    def dict_merge(self, target: Any, mapping: Any, function: Any) -> Any:
+        return _containers.dict_merge(self.t, target, mapping, function)
+
+    def unpack(self, value: Any, count: int) -> Any:
+        return _iteration.unpack(self.t, value, count)
+
+    def unpack_ex(self, value: Any, before: int, after: int) -> Any:
+        return _iteration.unpack_ex(self.t, value, before, after)
+
+    def format_value(self, value: Any, conversion: str, spec: Any) -> Any:
+        return format_value(self.t, value, conversion, spec)
+
+    # -- exceptions ---------------------------------------------------------------------------------------------------
+    def exception_from(self, value: Any, cause: Any) -> Any:
+        return _exceptions.exception_from(self.t, value, cause)
+
+    def exception_matches(self, exception: Any, pattern: Any) -> Any:
+        return _exceptions.matches(self.t, exception, pattern)
+
+    def with_context(self, exception: Any, handled: Any) -> None:
+        _exceptions.with_context(self.t, exception, handled)
+
+    def python_error(self, kind: type[BaseException], *args: object) -> Any:
+        return error(kind, *args)
+
+    def stop_iteration_value(self, exception: Any) -> Any:
+        return exception.args[0] if exception.args else k.NONE
+
+    def exception_type(self, exception: Any) -> Any:
+        return _attributes.class_of(self.t, exception)
+
+    def exception_traceback(self, exception: Any) -> Any:
+        return _exceptions.traceback_of(self.t, exception)
+
+    # -- with, match, groups ------------------------------------------------------------------------------------------
+    @operation
+    def enter_context(self, manager: Any) -> Any:
+        enter = yield from settle(_attributes.special(self.t, manager, "__enter__"))
+        leave = yield from settle(_attributes.special(self.t, manager, "__exit__"))
+        if enter is MISSING or leave is MISSING:
+            throw(TypeError, f"'{manager.cls.__name__}' object does not support the context manager protocol")
+        return (leave, _calls.call(self.t, enter, [], {}))
+
+    def match_class(self, subject: Any, cls: Any, count: int, names: Any) -> Any:
+        return _matching.match_class(self.t, subject, cls, count, names)
+
+    def match_mapping(self, subject: Any) -> Any:
+        return _matching.match_mapping(subject)
+
+    def match_sequence(self, subject: Any) -> Any:
+        return _matching.match_sequence(subject)
+
+    def match_keys(self, subject: Any, keys: Any) -> Any:
+        return _matching.match_keys(self.t, subject, keys)
+
+    def length(self, value: Any) -> Any:
+        return _containers.length(self.t, value)
+
+    def match_group(self, exception: Any, pattern: Any) -> Any:
+        raise self.t.unsupported("exception-group", "except*")
+
+    def prepare_reraise(self, original: Any, remaining: Any) -> Any:
+        raise self.t.unsupported("exception-group", "except*")
+
+
+

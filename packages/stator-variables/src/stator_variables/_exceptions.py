@@ -1,0 +1,89 @@
+"""Raising and matching exceptions (`do_raise`, `PyErr_GivenExceptionMatches`, `_PyErr_SetObject` in CPython)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stator_bytecode import operation, settle
+
+from stator_variables import _calls
+from stator_variables import _kinds as k
+from stator_variables._raising import throw
+from stator_variables._tracing import Tracing
+
+
+@operation
+def exception_from(t: Tracing, value: Any, cause: Any) -> Any:
+    """The exception that `raise value from cause` raises."""
+    raised = yield from _instance(t, value, "exceptions must derive from BaseException")
+    if cause is None:
+        return raised
+    if raised.source is not None:
+        raise t.unsupported("exception-attribute-write", "raise ... from on an exception from outside")
+    if k.is_none(cause):
+        _chain(t, raised, None)
+    else:
+        _chain(t, raised, (yield from _instance(t, cause, "exception causes must derive from BaseException")))
+    return raised
+
+
+def _instance(t: Tracing, value: Any, complaint: str) -> Any:
+    if isinstance(value, k.ClassTracker) and issubclass(value.value, BaseException):
+        value = yield from settle(_calls.call(t, value, [], {}))
+    if not isinstance(value, k.ExceptionTracker):
+        throw(TypeError, complaint)
+    return value
+
+
+def _chain(t: Tracing, raised: Any, cause: Any) -> None:
+    before = raised.cause, raised.suppress_context
+    raised.cause, raised.suppress_context = cause, True
+
+    def undo() -> None:
+        raised.cause, raised.suppress_context = before
+
+    t.journal.record(undo)
+
+
+def with_context(t: Tracing, raised: Any, handled: Any) -> None:
+    """Set the implicit `__context__`; an exception is never its own context, and a cycle is cut."""
+    if raised is handled or raised.source is not None:
+        return
+    before = raised.context
+    raised.context = handled
+
+    def undo() -> None:
+        raised.context = before
+
+    t.journal.record(undo)
+    link = handled
+    while link is not None and getattr(link, "context", None) is not None:
+        if link.context is raised:
+            link.context = None
+            break
+        link = link.context
+
+
+def matches(t: Tracing, exception: Any, pattern: Any) -> bool:
+    """Whether `except pattern` catches `exception`."""
+    if isinstance(pattern, k.TupleTracker):
+        return any(matches(t, exception, item) for item in pattern.items)
+    if not isinstance(pattern, k.ClassTracker) or not issubclass(pattern.value, BaseException):
+        throw(TypeError, "catching classes that do not inherit from BaseException is not allowed")
+    return issubclass(exception.cls, pattern.value)
+
+
+def traceback_of(t: Tracing, exception: Any) -> Any:
+    """What `__exit__` gets as its third argument: a stand-in that may be handed on, not looked into."""
+    return k.ObjectTracker(type(None)) if exception is None else TracebackTracker(exception)
+
+
+class TracebackTracker(k.VariableTracker):
+    """The traceback of an exception that was raised while tracing; it exists only once the exception is real."""
+
+    import types as _types
+
+    cls = _types.TracebackType
+
+    def __init__(self, exception: Any) -> None:
+        self.exception = exception

@@ -1,0 +1,13 @@
+"""All handlers of real callables, merged in one place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stator_bytecode import HandlerTable
+
+from stator_variables import _builtins, _compile_state, _containers, _modes
+
+DEFAULT_HANDLERS: HandlerTable[Any, Any] = _builtins.handlers.merged_with(
+    _compile_state.handlers, _containers.methods, _modes.handlers
+)

@@ -1,0 +1,67 @@
+"""How trackers are hashed: the Python value itself for constants, the identity for the rest.
+
+Equal constants of different types (1, True, 1.0) are one key, as in Python; which key object stays is the dict's business.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stator_variables import _kinds as k
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+
+class Identity:
+    """A key that is equal only to itself: an existing object, or the tracker of a new one."""
+
+    __slots__ = ("thing",)
+
+    def __init__(self, thing: Any) -> None:
+        self.thing = thing
+
+    def __hash__(self) -> int:
+        return id(self.thing)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Identity and other.thing is self.thing
+
+    def __repr__(self) -> str:
+        return f"Identity({self.thing!r})"
+
+
+def key_of(t: Tracing, vt: Any) -> Any:
+    """A hashable stand-in for a tracker. Raises Unsupported for objects whose class defines its own hash in Python."""
+    if isinstance(vt, k.ConstantTracker):
+        return vt.value
+    if isinstance(vt, k.TupleTracker):
+        return tuple(key_of(t, item) for item in vt.items)
+    if isinstance(vt, k.SetTracker) and vt.cls is frozenset:
+        return frozenset(vt.entries)
+    if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
+        return Identity(vt.real)
+    if isinstance(vt, k.NumberTracker):
+        raise t.unsupported("symbolic-key", "a symbolic number as a dict key or set member")
+    if type_hashes_by_identity(vt.cls):
+        return Identity(vt.real if vt.real is not MISSING else vt)
+    raise t.unsupported("user-hash", f"a key of class {vt.cls.__name__}, which defines __hash__ or __eq__")
+
+
+def type_hashes_by_identity(cls: type) -> bool:
+    """Whether hash and equality of instances are those of `object` (or of a C class known to compare by identity)."""
+    import torch
+
+    if issubclass(cls, torch.Tensor):
+        return True
+    return getattr(cls, "__hash__", None) is object.__hash__ and cls.__eq__ is object.__eq__
+
+
+def real_key(hashed: Any) -> Any:
+    """The real dict key a hashed key stands for, or MISSING when it is a new object's or holds one."""
+    if type(hashed) is Identity:
+        thing = hashed.thing
+        return MISSING if isinstance(thing, k.VariableTracker) else thing
+    if type(hashed) is tuple:
+        parts = [real_key(part) for part in hashed]
+        return MISSING if any(part is MISSING for part in parts) else tuple(parts)
+    return hashed

@@ -1,0 +1,273 @@
+"""The kinds of trackers: what each sort of value stores while it is traced."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable
+from typing import Any
+
+from stator_bytecode import NULL, GeneratorState
+
+from stator_variables._graph import Traced
+from stator_variables._tracker import DELETED, MISSING, VariableTracker
+
+V = VariableTracker
+
+
+class ConstantTracker(VariableTracker):
+    """An immutable value known while tracing: numbers, strings, None, dtypes, devices, ranges, enum members…"""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.cls = type(value)
+
+    def describe(self) -> str:
+        return repr(self.value)
+
+    def constant(self) -> Any:
+        return self.value
+
+
+class TensorTracker(VariableTracker):
+    """A tensor: the node that computes it and the fake tensor that it evaluates to."""
+
+    def __init__(self, traced: Traced, cls: type) -> None:
+        self.traced = traced
+        self.cls = cls
+
+    @property
+    def example(self) -> Any:
+        return self.traced.example
+
+
+class NumberTracker(VariableTracker):
+    """A symbolic int, float or bool: a node with a SymInt, SymFloat or SymBool."""
+
+    def __init__(self, traced: Traced, cls: type) -> None:
+        self.traced = traced
+        self.cls = cls
+
+    @property
+    def example(self) -> Any:
+        return self.traced.example
+
+
+class SequenceTracker(VariableTracker):
+    """The items of a list or a tuple (or of an instance of a subclass of either)."""
+
+    def __init__(self, items: Iterable[Any], cls: type) -> None:
+        self.items = list(items)
+        self.cls = cls
+
+
+class ListTracker(SequenceTracker):
+    """A list, or a deque (`maxlen` set then)."""
+
+    maxlen: int | None = None
+
+
+class TupleTracker(SequenceTracker):
+    """A tuple, torch.Size, or named tuple."""
+
+    def constant(self) -> Any:
+        if self.cls is not tuple:
+            return MISSING
+        values = [item.constant() for item in self.items]
+        return MISSING if any(v is MISSING for v in values) else tuple(values)
+
+
+class DictTracker(VariableTracker):
+    """A dict. Keys are hashed by `key_of`; `entries` maps a hashed key to (key tracker, value tracker), in order.
+
+    `complete` is false for an existing dict of which only single keys have been read: `entries` then holds those (a
+    value DELETED: known to be absent), in no order, and the rest is still in `real`. `log` has the writes, for replay:
+    ("set" | "delete", hashed key, key tracker, value tracker). `owner` is the object whose `__dict__` this is.
+    """
+
+    default_factory: Any = MISSING
+
+    def __init__(self, cls: type, *, complete: bool) -> None:
+        self.cls = cls
+        self.complete = complete
+        self.entries: dict[Any, tuple[Any, Any]] = {}
+        self.log: list[tuple[str, Any, Any, Any]] = []
+        self.owner: Any = None
+
+
+class SetTracker(VariableTracker):
+    """A set or frozenset: hashed key to item tracker. The order is that of insertion; who asks for it gets a break."""
+
+    def __init__(self, cls: type) -> None:
+        self.cls = cls
+        self.entries: dict[Any, Any] = {}
+
+    def constant(self) -> Any:
+        if self.cls is not frozenset:
+            return MISSING
+        values = [item.constant() for item in self.entries.values()]
+        return MISSING if any(v is MISSING for v in values) else frozenset(values)
+
+
+class ViewTracker(VariableTracker):
+    """dict.keys(), .values() or .items() of a dict tracker; `part` is "keys", "values" or "items"."""
+
+    def __init__(self, cls: type, part: str, mapping: Any) -> None:
+        self.cls = cls
+        self.part = part
+        self.mapping = mapping
+
+
+class SliceTracker(VariableTracker):
+    """A slice with parts that need not be constants."""
+
+    cls = slice
+
+    def __init__(self, parts: tuple[Any, Any, Any]) -> None:
+        self.parts = parts
+
+    def constant(self) -> Any:
+        values = [part.constant() for part in self.parts]
+        return MISSING if any(v is MISSING for v in values) else slice(*values)
+
+
+class CellTracker(VariableTracker):
+    """One cell; `content` is NULL while it is empty."""
+
+    cls = types.CellType
+
+    def __init__(self, content: Any) -> None:
+        self.content = content
+
+
+class FunctionTracker(VariableTracker):
+    """A Python function, existing or made while tracing. `closure` has cell trackers; `defaults` is None or a list."""
+
+    cls = types.FunctionType
+
+    def __init__(
+        self,
+        code: types.CodeType,
+        globals_: Any,
+        *,
+        name: str,
+        qualname: str,
+        defaults: list[Any] | None = None,
+        kwdefaults: dict[str, Any] | None = None,
+        closure: tuple[Any, ...] = (),
+    ) -> None:
+        self.code = code
+        self.globals = globals_
+        self.name = name
+        self.qualname = qualname
+        self.defaults = defaults
+        self.kwdefaults = kwdefaults
+        self.closure = closure
+        self.annotations: Any = None
+
+    def describe(self) -> str:
+        return self.qualname
+
+
+class MethodTracker(VariableTracker):
+    """A bound method: of a Python function, or of a C function (then `cls` is that of the C method object)."""
+
+    def __init__(self, function: Any, receiver: Any, cls: type = types.MethodType) -> None:
+        self.function = function
+        self.receiver = receiver
+        self.cls = cls
+
+
+class ObjectTracker(VariableTracker):
+    """An object of any other class, existing or new; its state is `namespace`, and `members` for `__slots__`."""
+
+    def __init__(self, cls: type, real: Any = MISSING) -> None:
+        self.cls = cls
+        self.real = real
+        self.members: dict[Any, Any] = {}
+
+
+class ExceptionTracker(ObjectTracker):
+    """An exception: args and the chaining attributes; the rest is an object like any other."""
+
+    def __init__(self, cls: type, args: list[Any], real: Any = MISSING) -> None:
+        super().__init__(cls, real)
+        self.args = args
+        self.cause: Any = None
+        self.context: Any = None
+        self.suppress_context = False
+
+
+class ClassTracker(VariableTracker):
+    """An existing class. Its dictionary is read through `_lookup`, with guards."""
+
+    def __init__(self, value: type) -> None:
+        self.value = value
+        self.real = value
+        self.cls = type(value)
+
+    def describe(self) -> str:
+        return self.value.__qualname__
+
+
+class BuiltinTracker(VariableTracker):
+    """A function or descriptor written in C, a Python module, or anything else that is known by its identity alone."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.real = value
+        self.cls = type(value)
+
+    def describe(self) -> str:
+        return getattr(self.value, "__qualname__", None) or repr(self.value)
+
+
+class SuperTracker(VariableTracker):
+    """`super(cls, receiver)`."""
+
+    cls = super
+
+    def __init__(self, start: Any, receiver: Any) -> None:
+        self.start = start
+        self.receiver = receiver
+
+
+class GeneratorTracker(VariableTracker):
+    """A generator whose frame the Machine holds."""
+
+    cls = types.GeneratorType
+
+    def __init__(self, state: GeneratorState) -> None:
+        self.state = state
+
+
+class IteratorTracker(VariableTracker):
+    """A builtin iterator, named by `kind`; `parts` are its operands, `position` how far it is.
+
+    Kinds: "sequence" (list, tuple), "reversed", "keys"/"values"/"items", "constant" (str, range… : `parts[0]` a Python
+    list of trackers), "zip", "map", "filter", "enumerate", "chain", "islice", "repeat", "callable".
+    """
+
+    def __init__(self, cls: type, kind: str, parts: list[Any], position: int = 0) -> None:
+        self.cls = cls
+        self.kind = kind
+        self.parts = parts
+        self.position = position
+        self.exhausted = False
+
+
+class PartialTracker(VariableTracker):
+    """functools.partial."""
+
+    def __init__(self, cls: type, function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+        self.cls = cls
+        self.function = function
+        self.args = args
+        self.kwargs = kwargs
+
+
+def is_none(vt: Any) -> bool:
+    return isinstance(vt, ConstantTracker) and vt.value is None
+
+
+NONE = ConstantTracker(None)
+

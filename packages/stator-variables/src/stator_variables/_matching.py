@@ -1,0 +1,75 @@
+"""match statements (`match_class`, `match_keys` in Python/ceval.c)."""
+
+from __future__ import annotations
+
+import collections
+import collections.abc
+from typing import Any
+
+from stator_bytecode import Raised, operation, settle
+
+from stator_variables import _attributes, _builtins, _dictionary
+from stator_variables import _kinds as k
+from stator_variables._raising import throw
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+_SELF_MATCHING = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
+
+
+def match_sequence(subject: Any) -> bool:
+    return issubclass(subject.cls, collections.abc.Sequence) and not issubclass(subject.cls, str | bytes | bytearray)
+
+
+def match_mapping(subject: Any) -> bool:
+    return issubclass(subject.cls, collections.abc.Mapping)
+
+
+def match_keys(t: Tracing, subject: Any, keys: Any) -> Any:
+    if not isinstance(subject, k.DictTracker):
+        raise t.unsupported("match-mapping", f"a mapping pattern over a {subject.cls.__name__}")
+    from stator_variables._hashing import key_of
+
+    found = [_dictionary.lookup(t, subject, key_of(t, key)) for key in keys.items]
+    return k.NONE if any(value is MISSING for value in found) else k.TupleTracker(found, tuple)
+
+
+@operation
+def match_class(t: Tracing, subject: Any, cls: Any, count: int, names: Any) -> Any:
+    if not isinstance(cls, k.ClassTracker):
+        throw(TypeError, "called match pattern must be a class")
+    if not (yield from settle(_builtins.is_instance(t, subject, cls))):
+        return k.NONE
+    positional = yield from _positional_names(t, cls, count)
+    found: list[Any] = []
+    if positional is None:
+        found.append(subject)
+        positional = []
+    for name in [*positional, *(n.value for n in names.items)]:
+        try:
+            found.append((yield from settle(_attributes.get_attribute(t, subject, name))))
+        except Raised as raised:
+            if not issubclass(raised.value.cls, AttributeError):
+                raise
+            return k.NONE
+    return k.TupleTracker(found, tuple)
+
+
+def _positional_names(t: Tracing, cls: Any, count: int) -> Any:
+    """Names from `__match_args__`; None when the subject itself is the one positional match."""
+    if not count:
+        return []
+    try:
+        args = yield from settle(_attributes.get_attribute(t, cls, "__match_args__"))
+    except Raised as raised:
+        if not issubclass(raised.value.cls, AttributeError):
+            raise
+        if count == 1 and issubclass(cls.value, _SELF_MATCHING):
+            return None
+        args = k.TupleTracker([], tuple)
+    if len(args.items) < count:
+        s = "" if len(args.items) == 1 else "s"
+        throw(TypeError, f"{cls.value.__name__}() accepts {len(args.items)} positional sub-pattern{s} ({count} given)")
+    return [item.constant() for item in args.items[:count]]
+
+

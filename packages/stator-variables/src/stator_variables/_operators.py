@@ -1,0 +1,283 @@
+"""Unary, binary, in-place and comparison operators, truth and containment: CPython's dispatch, reflected forms included.
+
+`binary_op1` and `do_richcompare` (Objects/abstract.c, Objects/object.c) over trackers.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from stator_bytecode import Invoke, Then, operation, settle
+
+from stator_variables import _attributes, _calls, _dictionary, _iteration, _torch_calls
+from stator_variables import _kinds as k
+from stator_variables._lookup import plain_lookup, type_lookup
+from stator_variables._raising import as_program_error, throw
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+_ARITHMETIC = {
+    "+": ("add", operator.add, operator.iadd),
+    "-": ("sub", operator.sub, operator.isub),
+    "*": ("mul", operator.mul, operator.imul),
+    "/": ("truediv", operator.truediv, operator.itruediv),
+    "//": ("floordiv", operator.floordiv, operator.ifloordiv),
+    "%": ("mod", operator.mod, operator.imod),
+    "**": ("pow", operator.pow, operator.ipow),
+    "@": ("matmul", operator.matmul, operator.imatmul),
+    "<<": ("lshift", operator.lshift, operator.ilshift),
+    ">>": ("rshift", operator.rshift, operator.irshift),
+    "&": ("and", operator.and_, operator.iand),
+    "|": ("or", operator.or_, operator.ior),
+    "^": ("xor", operator.xor, operator.ixor),
+}
+_COMPARISONS = {
+    "<": ("__lt__", "__gt__", operator.lt),
+    "<=": ("__le__", "__ge__", operator.le),
+    "==": ("__eq__", "__eq__", operator.eq),
+    "!=": ("__ne__", "__ne__", operator.ne),
+    ">": ("__gt__", "__lt__", operator.gt),
+    ">=": ("__ge__", "__le__", operator.ge),
+}
+_UNARY = {
+    "-": ("__neg__", operator.neg),
+    "+": ("__pos__", operator.pos),
+    "~": ("__invert__", operator.invert),
+}
+IN_GRAPH = (k.TensorTracker, k.NumberTracker)
+
+
+def unary(t: Tracing, symbol: str, vt: Any) -> Any:
+    name, function = _UNARY[symbol]
+    if isinstance(vt, IN_GRAPH):
+        return _torch_calls.record(t, function, [vt], {})
+    if isinstance(vt, k.ConstantTracker):
+        return _fold(t, function, vt.value)
+    raw, source = type_lookup(t, vt.cls, name)
+    if source is None:
+        throw(TypeError, f"bad operand type for unary {symbol}: '{vt.cls.__name__}'")
+    return _calls.call(t, _attributes.bind(t, raw, source, vt, name), [], {})
+
+
+def _fold(t: Tracing, function: Any, *values: Any) -> Any:
+    try:
+        return _calls.fresh(t, function(*values))
+    except Exception as error:  # what the operator raises on constants is the program's
+        raise as_program_error(error) from None
+
+
+def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
+    """`left symbol right`; a symbol that ends in "=" is the in-place form."""
+    in_place = symbol.endswith("=")
+    name, plain, augmented = _ARITHMETIC[symbol.removesuffix("=")]
+    if isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker) and not _is_user_value(left, right):
+        return _fold(t, plain, left.value, right.value)
+    if isinstance(left, IN_GRAPH) or isinstance(right, IN_GRAPH):
+        found = _torch_calls.record_operator(t, augmented if in_place else plain, left, right)
+        if found is not MISSING:
+            return found
+    attempts = []
+    if in_place:
+        attempts.append((left, f"__i{name}__", right))
+    attempts += _ordered((left, f"__{name}__", right), (right, f"__r{name}__", left))
+    known = [attempt for attempt in attempts if plain_lookup(attempt[0].cls, attempt[1]) is not MISSING]
+    return _try_slots(t, known, lambda: _no_operator(symbol, left, right))
+
+
+def _is_user_value(*vts: Any) -> bool:
+    """Constants of user classes (enum members) whose operators may be Python code."""
+    import enum
+
+    return any(isinstance(vt.value, enum.Enum) for vt in vts)
+
+
+def _ordered(first: Any, second: Any) -> list[Any]:
+    """The right operand goes first when its class is a proper subclass that overrides the reflected method."""
+    left, right = first[0].cls, second[0].cls
+    if left is right:
+        return [first]
+    if issubclass(right, left) and plain_lookup(right, second[1]) is not plain_lookup(left, second[1]):
+        return [second, first]
+    return [first, second]
+
+
+def _try_slots(t: Tracing, attempts: list[Any], fail: Any) -> Any:
+    """Call slot methods in turn until one is not NotImplemented."""
+    if not attempts:
+        return fail()
+    results = _slot_call(t, *attempts[0])
+    if not _may_decline(results):
+        return results
+    return _next_slots(t, results, attempts[1:], fail)
+
+
+def _slot_call(t: Tracing, receiver: Any, name: str, argument: Any) -> Any:
+    raw, source = type_lookup(t, receiver.cls, name)
+    assert source is not None
+    if raw is None:
+        throw(TypeError, f"unsupported operand type for {name}: '{receiver.cls.__name__}'")
+    return _calls.call(t, _attributes.bind(t, raw, source, receiver, name), [argument], {})
+
+
+def _may_decline(result: Any) -> bool:
+    if isinstance(result, k.VariableTracker):
+        return isinstance(result, k.ConstantTracker) and result.value is NotImplemented
+    return True
+
+
+@operation
+def _next_slots(t: Tracing, result: Any, attempts: list[Any], fail: Any) -> Any:
+    value = yield from settle(result)
+    for attempt in attempts:
+        if not _may_decline(value):
+            return value
+        value = yield from settle(_slot_call(t, *attempt))
+    return value if not _may_decline(value) else fail()
+
+
+def _no_operator(symbol: str, left: Any, right: Any) -> Any:
+    names = f"'{left.cls.__name__}' and '{right.cls.__name__}'"
+    what = "** or pow()" if symbol == "**" else symbol
+    throw(TypeError, f"unsupported operand type(s) for {what}: {names}")
+
+
+# -- comparison -------------------------------------------------------------------------------------------------------
+def compare(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
+    name, reflected, function = _COMPARISONS[symbol]
+    if isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker) and not _is_user_value(left, right):
+        return _fold(t, function, left.value, right.value)
+    if isinstance(left, IN_GRAPH) or isinstance(right, IN_GRAPH):
+        found = _torch_calls.record_operator(t, function, left, right)
+        if found is not MISSING:
+            return found
+    attempts = _ordered_comparison((left, name, right), (right, reflected, left))
+    known = [a for a in attempts if _compares(a[0], a[1])]
+    return _try_slots(t, known, lambda: _no_comparison(t, symbol, left, right))
+
+
+def _compares(vt: Any, name: str) -> bool:
+    raw = plain_lookup(vt.cls, name)
+    return raw is not MISSING and raw is not getattr(object, name)
+
+
+def _ordered_comparison(first: Any, second: Any) -> list[Any]:
+    left, right = first[0].cls, second[0].cls
+    if left is not right and issubclass(right, left) and plain_lookup(right, second[1]) is not MISSING:
+        return [second, first]
+    return [first, second]
+
+
+def _no_comparison(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
+    if symbol == "==":
+        return identical(t, left, right, False)
+    if symbol == "!=":
+        if _compares(left, "__eq__") or _compares(right, "__eq__"):
+            return _negated(t, compare(t, "==", left, right))
+        return identical(t, left, right, True)
+    names = f"'{left.cls.__name__}' and '{right.cls.__name__}'"
+    throw(TypeError, f"'{symbol}' not supported between instances of {names}")
+
+
+@operation
+def _negated(t: Tracing, result: Any) -> Any:
+    value = yield from settle(result)
+    return k.ConstantTracker(not (yield from settle(truth(t, value))))
+
+
+def identical(t: Tracing, left: Any, right: Any, invert: bool) -> Any:
+    return k.ConstantTracker(same_object(t, left, right) is not invert)
+
+
+def same_object(t: Tracing, left: Any, right: Any) -> bool:
+    """`left is right`, guarded where two paths from outside are told apart."""
+    from stator_guards import DistinctObject
+
+    if left is right:
+        return True
+    if isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker):
+        return left.value is right.value or (type(left.value) is type(right.value) and _same_atom(left, right))
+    if left.real is not MISSING and right.real is not MISSING:
+        if left.real is right.real:
+            return True
+        if left.source is not None and right.source is not None and left.cls is right.cls:
+            t.guard(left.source, DistinctObject(right.source))
+    return False
+
+
+def _same_atom(left: Any, right: Any) -> bool:
+    """Identity of equal immutable values is up to the interpreter; small ints and interned strings are shared."""
+    return type(left.value) in (int, str) and left.value == right.value
+
+
+# -- truth and containment --------------------------------------------------------------------------------------------
+def truth(t: Tracing, vt: Any) -> Any:
+    """A Python bool, or a suspended Result that ends in one."""
+    if isinstance(vt, k.ConstantTracker):
+        return bool(vt.value)
+    if isinstance(vt, k.SequenceTracker | k.SetTracker) and plain_lookup(vt.cls, "__bool__") is MISSING:
+        return len(vt.items if isinstance(vt, k.SequenceTracker) else vt.entries) > 0
+    if isinstance(vt, k.DictTracker) and plain_lookup(vt.cls, "__bool__") is MISSING:
+        return len(_dictionary.items(t, vt)) > 0
+    if isinstance(vt, k.NumberTracker):
+        return _torch_calls.decide(t, vt)
+    if isinstance(vt, k.TensorTracker):
+        raise t.unsupported(
+            "data-dependent-branch",
+            "a branch on the value of a tensor",
+            "use torch.where or torch.cond, or accept the graph break",
+        )
+    for name, kind in (("__bool__", "truth"), ("__len__", "length")):
+        raw, source = type_lookup(t, vt.cls, name)
+        if source is not None:
+            return _truth_of_call(t, _calls.call(t, _attributes.bind(t, raw, source, vt, name), [], {}), kind)
+    return True
+
+
+def _truth_of_call(t: Tracing, result: Any, kind: str) -> Any:
+    if isinstance(result, Invoke):
+        return Invoke(result.frame, Then(kind))
+    if isinstance(result, k.VariableTracker):
+        return truth(t, result)
+    return _settled_truth(t, result)
+
+
+@operation
+def _settled_truth(t: Tracing, result: Any) -> Any:
+    value = yield from settle(result)
+    return (yield from settle(truth(t, value)))
+
+
+def contains(t: Tracing, container: Any, item: Any, invert: bool) -> Any:
+    """`item in container`."""
+    if isinstance(container, k.ConstantTracker) and isinstance(item, k.ConstantTracker):
+        return _fold(t, lambda c, i: (i in c) is not invert, container.value, item.value)
+    raw, source = type_lookup(t, container.cls, "__contains__")
+    if source is not None and raw is not None:
+        found = _calls.call(t, _attributes.bind(t, raw, source, container, "__contains__"), [item], {})
+    elif plain_lookup(container.cls, "__iter__") is MISSING and plain_lookup(container.cls, "__getitem__") is MISSING:
+        throw(TypeError, f"argument of type '{container.cls.__name__}' is not iterable")
+    else:
+        found = _iteration.any_equal(t, container, item)
+    if isinstance(found, k.ConstantTracker):
+        return k.ConstantTracker(bool(found.value) is not invert)
+    return _contained(t, found, invert)
+
+
+@operation
+def _contained(t: Tracing, result: Any, invert: bool) -> Any:
+    value = yield from settle(result)
+    if isinstance(value, k.TensorTracker) and not invert:
+        return value
+    return k.ConstantTracker((yield from settle(truth(t, value))) is not invert)
+
+
+@operation
+def equal(t: Tracing, left: Any, right: Any) -> Any:
+    """Identity, then `==`, as a Python bool: what containers use (PyObject_RichCompareBool)."""
+    if left is right or same_object(t, left, right):
+        return True
+    result = yield from settle(compare(t, "==", left, right))
+    return (yield from settle(truth(t, result)))
+
+

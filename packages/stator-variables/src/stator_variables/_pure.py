@@ -1,0 +1,64 @@
+"""Which C functions may be run while tracing: pure ones, on constants.
+
+A method of an immutable builtin type is pure. Functions that read the outside world (clock, environment, files, random
+streams) never are.
+"""
+
+from __future__ import annotations
+
+import builtins
+import cmath
+import itertools
+import math
+import operator
+import re
+import types
+from typing import Any
+
+import torch
+
+IMMUTABLE_TYPES = frozenset(
+    {
+        *(bool, int, float, complex, str, bytes, tuple, range, frozenset, slice, type(None), type(Ellipsis)),
+        *(torch.Size, torch.dtype, torch.device, torch.layout, torch.memory_format, type(torch.finfo(torch.float32))),
+        type(torch.iinfo(torch.int32)),
+        *(re.Pattern, re.Match),
+    }
+)
+
+_BUILTINS = frozenset(
+    getattr(builtins, name)
+    for name in (
+        "abs ascii bin chr divmod format hex len max min oct ord pow repr round sorted sum hash all any "
+        "bool int float complex str bytes range slice frozenset tuple"
+    ).split()
+)
+_MODULES = (math, cmath, operator)
+_FUNCTIONS = frozenset(
+    value
+    for module in _MODULES
+    for value in vars(module).values()
+    if isinstance(value, types.BuiltinFunctionType)
+)
+_MORE = frozenset(
+    {
+        *(torch.finfo, torch.iinfo, torch.promote_types, torch.can_cast, torch.result_type, torch.device, torch.Size),
+        *(re.compile, re.match, re.search, re.sub, re.fullmatch, re.split, re.findall),
+        *(str.maketrans, int.from_bytes, float.fromhex, dict.fromkeys, itertools.count),
+        torch._C._get_privateuse1_backend_name,
+        torch.typename,
+    }
+) - {dict.fromkeys, itertools.count}
+
+
+def is_pure(target: Any) -> bool:
+    """Whether calling `target` on constants has no effect and depends on nothing else."""
+    if isinstance(target, types.MethodDescriptorType | types.WrapperDescriptorType | types.ClassMethodDescriptorType):
+        return target.__objclass__ in IMMUTABLE_TYPES or target.__objclass__ is object and target.__name__ in _OBJECT
+    try:
+        return target in _BUILTINS or target in _FUNCTIONS or target in _MORE
+    except TypeError:
+        return False
+
+
+_OBJECT = frozenset({"__eq__", "__ne__", "__str__", "__repr__", "__format__", "__hash__"})

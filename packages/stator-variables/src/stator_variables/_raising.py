@@ -1,0 +1,37 @@
+"""Raising exceptions of the interpreted program from inside the data model."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from stator_bytecode import Raised
+
+from stator_variables import _kinds as k
+from stator_variables._build import new_namespace
+
+
+def error(kind: type[BaseException], *args: object) -> k.ExceptionTracker:
+    """A new exception with constant arguments."""
+    return new_exception(kind, [k.ConstantTracker(arg) for arg in args])
+
+
+def new_exception(kind: type[BaseException], args: list[Any]) -> k.ExceptionTracker:
+    tracker = k.ExceptionTracker(kind, args)
+    new_namespace(tracker)
+    return tracker
+
+
+def throw(kind: type[BaseException], *args: object) -> NoReturn:
+    """Raise an exception of the interpreted program."""
+    raise Raised(error(kind, *args))
+
+
+def as_program_error(caught: BaseException) -> Raised:
+    """What a pure function raised on constants, or an operator on fake tensors, as the program would see it."""
+    return Raised(error(type(caught), *[arg if _is_plain(arg) else str(arg) for arg in caught.args]))
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, int | float | str | bytes | type(None))
+
+

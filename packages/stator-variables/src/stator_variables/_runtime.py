@@ -1,0 +1,24 @@
+"""What generated entries call at run time."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from typing import Any
+
+
+def make_function(
+    code: types.CodeType, globals_: dict[str, Any], name: str, qualname: str, closure: tuple[types.CellType, ...]
+) -> types.FunctionType:
+    """A function object as MAKE_FUNCTION makes it."""
+    function = types.FunctionType(code, globals_, name, None, closure or None)
+    function.__qualname__ = qualname
+    function.__module__ = globals_.get("__name__", function.__module__)
+    return function
+
+
+def advanced(iterator: Iterator[Any], steps: int) -> Iterator[Any]:
+    """A fresh builtin iterator, moved on by `steps` items."""
+    for _ in range(steps):
+        next(iterator)
+    return iterator

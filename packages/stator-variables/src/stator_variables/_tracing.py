@@ -1,0 +1,139 @@
+"""Tracing: what one compilation knows while it traces: graph, guards, heap, journal, and where the program is.
+
+Every function of the data model takes it first, as `t`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+from stator_bytecode import Frame, Instruction
+from stator_bytecode.errors import NOWHERE, SourceSpan, Unsupported
+from stator_guards import AttrAbsent, CapturedSource, DistinctObject, Guard, KeyAbsent, KeyPresent, SameObject, Source
+
+from stator_variables._graph import Dim, GraphRecorder
+from stator_variables._tracker import LazyTracker, VariableTracker, is_pending
+
+MANY_PER_SOURCE = (KeyAbsent, KeyPresent, AttrAbsent, SameObject, DistinctObject)
+
+
+@attrs.define(eq=False)
+class Policy:
+    """What the facade decides per compilation: which inputs are symbolic, and what is captured at all."""
+
+    dims: Callable[[Source, Any], list[Dim]] = lambda source, tensor: [Dim()] * tensor.dim()
+    number_is_symbolic: Callable[[Source, Any], bool] = lambda source, value: False
+    capture_scalars: bool = False
+
+
+@attrs.define(eq=False)
+class Journal:
+    """Undo records of every change to tracked state, in order."""
+
+    undo: list[Callable[[], None]] = attrs.field(factory=list)
+
+    def record(self, undo: Callable[[], None]) -> None:
+        self.undo.append(undo)
+
+    def rollback(self, length: int) -> None:
+        while len(self.undo) > length:
+            self.undo.pop()()
+
+
+@attrs.define(eq=False)
+class Tracing:
+    """See the module. `call` and the like live in the data model, not here."""
+
+    graph: GraphRecorder
+    handlers: Mapping[Any, Any]
+    policy: Policy = attrs.field(factory=Policy)
+    journal: Journal = attrs.field(factory=Journal)
+    guards: dict[Any, Guard] = attrs.field(factory=dict)
+    heap: dict[int, Any] = attrs.field(factory=dict)
+    aliases: list[tuple[Any, Source, Source]] = attrs.field(factory=list)
+    alive: list[Any] = attrs.field(factory=list)  # keeps identities in `heap` valid
+    changed: dict[int, Any] = attrs.field(factory=dict)  # existing trackers with effects, by id, in order of first change
+    modes: dict[str, Any] = attrs.field(factory=dict)  # global modes changed while tracing: name -> value now
+    frame: Frame | None = None
+    instruction: Instruction | None = None
+    machine: Any = None
+    lookups: dict[Any, Any] = attrs.field(factory=dict)  # class attribute lookups already guarded
+    numbering: Any = attrs.field(factory=itertools.count)
+
+    # -- where the program is ---------------------------------------------------------------------------------------
+    def where(self) -> SourceSpan:
+        """The user's line that is being interpreted."""
+        if self.frame is None:
+            return NOWHERE
+        return span_of(self.frame, self.instruction)
+
+    def unsupported(self, reason: str, detail: str, hint: str = "") -> Unsupported:
+        return Unsupported(reason, detail, hint, self.where())
+
+    # -- guards -----------------------------------------------------------------------------------------------------
+    def guard(self, source: Source | None, kind: Any) -> None:
+        """Rely on a fact of an existing value. New values (no source) and captured constants need none."""
+        if source is None or type(source) is CapturedSource:
+            return
+        extra = kind if isinstance(kind, MANY_PER_SOURCE) else None
+        key = (source, type(kind), _guard_argument(extra))
+        if key not in self.guards:
+            self.guards[key] = Guard(source, kind, self.where())
+
+    # -- the heap ---------------------------------------------------------------------------------------------------
+    def adopt(self, real: Any, source: Source, build: Callable[[], VariableTracker]) -> Any:
+        """The one tracker of an existing object, made lazily; a second path to it is remembered for an aliasing guard."""
+        found = self.heap.get(id(real))
+        if found is not None:
+            known = source_of(found)
+            if known != source:
+                self.aliases.append((found, known, source))
+            return found
+        lazy = LazyTracker(source, real, build)
+        self.heap[id(real)] = lazy
+        self.alive.append(real)
+        return lazy
+
+    def change(self, tracker: Any) -> None:
+        """Note that an existing object has effects to be replayed."""
+        if tracker.source is None or id(tracker) in self.changed:
+            return
+        self.changed[id(tracker)] = tracker
+        self.journal.record(lambda: self.forget(tracker))
+
+    def forget(self, tracker: Any) -> None:
+        del self.changed[id(tracker)]
+
+    def finish_guards(self) -> list[Guard]:
+        """All guards, with aliasing between paths that were really used and distinctness of what was mutated."""
+        for tracker, known, other in self.aliases:
+            if not is_pending(tracker):
+                self.guard(other, SameObject(known))
+        return list(self.guards.values())
+
+
+def _guard_argument(kind: Any) -> Any:
+    if kind is None:
+        return None
+    value = next(iter(attrs.asdict(kind, recurse=False).values()))
+    return (type(value), value)
+
+
+def source_of(tracker: Any) -> Source:
+    """The source of an existing value, looked at or not."""
+    if is_pending(tracker):
+        source: Source = tracker.__dict__["_pending"][0]
+        return source
+    found: Source = tracker.source
+    return found
+
+
+def span_of(frame: Frame, instruction: Instruction | None) -> SourceSpan:
+    """The user's place of an instruction of a frame."""
+    raw = frame.code.raw
+    positions = instruction.positions if instruction is not None else (raw.co_firstlineno, None, None, None)
+    line, end_line, column, end_column = positions
+    return SourceSpan(raw.co_filename, raw.co_qualname, line, end_line, column, end_column)
