@@ -1,0 +1,311 @@
+"""A Point: a place in a running program, as data, and the flat state that belongs to it.
+
+`layout_of` takes a Snapshot apart into the Point (static, hashable: the key of a continuation) and the values (what differs
+each time); `frames_from` puts the frames together again, so that a Machine goes on with the whole stack. Values are opaque:
+the same code serves trackers and real objects.
+
+    frames  f(x) parked at `g(x) + 1`, g(y) before `y * 2`  =>  Point of two layouts, ("x", "f1_y", "f1_stack0", …)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import attrs
+
+from stator_bytecode._frame import (
+    NULL,
+    Frame,
+    FrameState,
+    GeneratorState,
+    GeneratorStatus,
+    LastInstruction,
+    Parked,
+    PreviousExc,
+    Snapshot,
+)
+from stator_bytecode._instruction import Code
+from stator_bytecode._layout import (
+    CARRYING,
+    CELL,
+    NO_PREVIOUS,
+    NULL_KIND,
+    PREVIOUS,
+    VALUE,
+    FrameLayout,
+    GeneratorAt,
+    Kind,
+    Places,
+    RaisedAt,
+    ThenLayout,
+    places_of,
+    split_then,
+)
+from stator_bytecode._saved import frame_state
+
+V = Any
+_PROLOGUE = frozenset({"COPY_FREE_VARS", "MAKE_CELL"})
+
+
+@attrs.frozen(cache_hash=True)
+class Point:
+    """The frame stack, outermost first, the innermost before its instruction `pc`; then generators carried as state."""
+
+    frames: tuple[FrameLayout, ...]
+    generators: tuple[FrameLayout, ...] = ()
+    _cache: dict[str, Any] = attrs.field(factory=dict, init=False, eq=False, repr=False)
+
+    @property
+    def places(self) -> tuple[Places, ...]:
+        """Where each frame's values are in the flat state; the generators' follow the frames'."""
+        if "places" not in self._cache:
+            self._cache["places"] = tuple(_all_places(self.frames + self.generators))
+        places: tuple[Places, ...] = self._cache["places"]
+        return places
+
+    @property
+    def count(self) -> int:
+        return self.places[-1].stop
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Readable names of the flat state, each once."""
+        if "parameters" not in self._cache:
+            self._cache["parameters"] = tuple(_unique(_names(self)))
+        parameters: tuple[str, ...] = self._cache["parameters"]
+        return parameters
+
+    def frames_from(
+        self,
+        values: Iterable[V],
+        make_generator: Callable[[GeneratorState], V],
+        wrap: Callable[[Any], V] = lambda static: static,
+    ) -> list[Frame]:
+        """The frames again, for `Machine.run`. `wrap` makes a value of a globals or builtins dictionary."""
+        return _Restoring(self, iter(values), make_generator, wrap).frames()
+
+
+def layout_of(
+    snapshot: Snapshot,
+    virtual: Callable[[V], GeneratorState | None],
+    globals_of: Callable[[FrameState], dict[str, Any]],
+) -> tuple[Point, list[V]]:
+    """Split `snapshot` into its Point and the flat list of values.
+
+    `virtual` tells which values are generators that nothing but these frames can see: they are carried as state. It is
+    asked for locals and for stack positions.
+    """
+    return _Splitting(snapshot, virtual, globals_of).split()
+
+
+# taking apart
+
+
+class _Splitting:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        virtual: Callable[[V], GeneratorState | None],
+        globals_of: Callable[[FrameState], dict[str, Any]],
+    ) -> None:
+        self.snapshot = snapshot
+        self.virtual = virtual
+        self.globals_of = globals_of
+        self.values: list[V] = []
+        self.suspended: list[GeneratorState] = []
+
+    def split(self) -> tuple[Point, list[V]]:
+        frames = tuple(self._frame(state, _status(state)) for state in self.snapshot.frames)
+        generators: list[FrameLayout] = []
+        while len(generators) < len(self.suspended):  # a generator may hold another one
+            generator = self.suspended[len(generators)]
+            generators.append(self._frame(_generator_state(generator), generator.status))
+        return Point(frames, tuple(generators)), self.values
+
+    def _frame(self, state: FrameState, status: GeneratorStatus | None) -> FrameLayout:
+        cells = cell_slots(state.code) if state.pc >= prologue_length(state.code) else frozenset()
+        slots = tuple(self._kind(value, CELL if slot in cells else VALUE) for slot, value in enumerate(state.slots))
+        stack = tuple(self._kind(value, VALUE) for value in state.stack)
+        if state.handled is not None:
+            self.values.append(state.handled)
+        if state.names is not None:
+            self.values.append(state.names)
+        return FrameLayout(
+            code=state.code,
+            pc=state.pc,
+            slots=slots,
+            stack=stack,
+            globals=self.globals_of(state),
+            handled=state.handled is not None,
+            then=None if state.then is None else split_then(state.then, self.values),
+            hidden=state.hidden,
+            generator=status,
+            has_names=state.names is not None,
+        )
+
+    def _kind(self, value: V, plain: Kind) -> Kind:
+        if value is NULL:
+            return NULL_KIND
+        if type(value) is PreviousExc:
+            if value.value is None:
+                return NO_PREVIOUS
+            self.values.append(value.value)
+            return PREVIOUS
+        if type(value) is LastInstruction:
+            return RaisedAt(value.index)
+        generator = self.virtual(value)
+        if generator is not None:
+            return self._generator(generator)
+        self.values.append(value)
+        return plain
+
+    def _generator(self, generator: GeneratorState) -> GeneratorAt:
+        for index, state in enumerate(self.snapshot.frames):
+            if state.generator is generator:
+                return GeneratorAt(index, True)
+        for index, known in enumerate(self.suspended):
+            if known is generator:
+                return GeneratorAt(index, False)
+        self.suspended.append(generator)
+        return GeneratorAt(len(self.suspended) - 1, False)
+
+
+def _status(state: FrameState) -> GeneratorStatus | None:
+    return None if state.generator is None else GeneratorStatus.RUNNING
+
+
+def _generator_state(generator: GeneratorState) -> FrameState:
+    state = frame_state(generator.frame)
+    if generator.status is GeneratorStatus.CLOSED:
+        # What a finished frame still held is gone.
+        return attrs.evolve(state, slots=(NULL,) * len(state.slots), stack=(), handled=None, names=None, then=None)
+    return state
+
+
+def cell_slots(code: Code) -> frozenset[int]:
+    """Slots that hold a cell, where they hold anything."""
+    cells = {slot for slot, name in enumerate(code.slots) if name in code.raw.co_cellvars}
+    return frozenset(cells | set(range(len(code.slots) - code.n_free, len(code.slots))))
+
+
+def prologue_length(code: Code) -> int:
+    length = 0
+    while code.instructions[length].op in _PROLOGUE:
+        length += 1
+    return length
+
+
+def _all_places(layouts: tuple[FrameLayout, ...]) -> Iterator[Places]:
+    start = 0
+    for layout in layouts:
+        places = places_of(layout, start)
+        start = places.stop
+        yield places
+
+
+# names
+
+
+def _names(point: Point) -> Iterator[str]:
+    for index, layout in enumerate(point.frames):
+        yield from _names_of(layout, f"f{index}_" if index else "")
+    for index, layout in enumerate(point.generators):
+        yield from _names_of(layout, f"g{index}_")
+
+
+def _names_of(layout: FrameLayout, prefix: str) -> Iterator[str]:
+    for slot, kind in zip(layout.code.slots, layout.slots, strict=True):
+        if kind in CARRYING:
+            yield prefix + ("argument" + slot[1:] if slot.startswith(".") else re.sub(r"\W", "_", slot))
+    for depth, kind in enumerate(layout.stack):
+        if kind in CARRYING:
+            yield f"{prefix}previous_exc{depth}" if kind is PREVIOUS else f"{prefix}stack{depth}"
+    if layout.handled:
+        yield prefix + "exc"
+    if layout.has_names:
+        yield prefix + "names"
+    if layout.then is not None:
+        yield from (f"{prefix}then{index}" for index in range(layout.then.count))
+
+
+def _unique(names: Iterable[str]) -> Iterator[str]:
+    taken: set[str] = set()
+    for name in names:
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        yield name
+
+
+# putting together
+
+
+class _Restoring:
+    def __init__(
+        self,
+        point: Point,
+        values: Iterator[V],
+        make_generator: Callable[[GeneratorState], V],
+        wrap: Callable[[Any], V],
+    ) -> None:
+        self.point = point
+        self.values = values
+        self.make_generator = make_generator
+        self.wrap = wrap
+        self.running: dict[int, GeneratorState] = {}
+        self.suspended: list[GeneratorState] = []
+
+    def frames(self) -> list[Frame]:
+        """Frames first without contents, so that generators can be linked whatever refers to them."""
+        frames = [self._empty(layout) for layout in self.point.frames]
+        for index, (layout, frame) in enumerate(zip(self.point.frames, frames, strict=True)):
+            if layout.generator is not None:
+                self.running[index] = self._link(frame, layout)
+        generators = [self._empty(layout) for layout in self.point.generators]
+        for layout, frame in zip(self.point.generators, generators, strict=True):
+            self.suspended.append(self._link(frame, layout))
+        for layout, frame in zip(self.point.frames + self.point.generators, frames + generators, strict=True):
+            self._fill(frame, layout)
+        return frames
+
+    def _empty(self, layout: FrameLayout) -> Frame:
+        frame_globals = layout.globals
+        builtins = frame_globals.get("__builtins__", __builtins__)
+        builtins = builtins if isinstance(builtins, dict) else vars(builtins)
+        return Frame(
+            code=layout.code,
+            globals=self.wrap(frame_globals),
+            builtins=self.wrap(builtins),
+            slots=[],
+            pc=layout.pc,
+            hidden=layout.hidden,
+        )
+
+    def _link(self, frame: Frame, layout: FrameLayout) -> GeneratorState:
+        assert layout.generator is not None
+        frame.generator = state = GeneratorState(frame, layout.generator)
+        state.value = self.make_generator(state)
+        return state
+
+    def _fill(self, frame: Frame, layout: FrameLayout) -> None:
+        frame.slots = [self._value(kind) for kind in layout.slots]
+        frame.stack = [self._value(kind) for kind in layout.stack]
+        frame.handled = next(self.values) if layout.handled else None
+        frame.names = next(self.values) if layout.has_names else None
+        if layout.then is not None:
+            frame.parked = self._parked(layout, layout.then)
+
+    def _parked(self, layout: FrameLayout, then: ThenLayout) -> Parked:
+        return Parked(layout.instruction, then.restore(self.values))
+
+    def _value(self, kind: Kind) -> Any:
+        if kind in CARRYING:
+            return PreviousExc(next(self.values)) if kind is PREVIOUS else next(self.values)
+        if isinstance(kind, GeneratorAt):
+            state = self.running[kind.index] if kind.running else self.suspended[kind.index]
+            return state.value
+        if isinstance(kind, RaisedAt):
+            return LastInstruction(kind.index)
+        return PreviousExc(None) if kind is NO_PREVIOUS else NULL

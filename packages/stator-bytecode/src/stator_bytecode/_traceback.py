@@ -1,0 +1,40 @@
+"""Keeping stator's own frames out of tracebacks.
+
+A frame gets its entry when an exception comes into it, so a frame that catches, takes its entry off and raises again with
+a bare `raise` (which adds none) is never seen:
+
+    except BaseException as error:
+        hide(error, own_codes)
+        raise
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from types import CodeType, TracebackType
+
+
+def hide(error: BaseException, own: Container[CodeType]) -> None:
+    """Drop the outermost entries of `error`'s traceback, as long as they are those of `own` codes."""
+    entry = error.__traceback__
+    while entry is not None and entry.tb_frame.f_code in own:
+        entry = entry.tb_next
+    error.__traceback__ = entry
+
+
+def drop_outer(error: BaseException, count: int) -> None:
+    """Drop the `count` outermost entries."""
+    error.__traceback__ = after(error.__traceback__, count)
+
+
+def after(entry: TracebackType | None, count: int) -> TracebackType | None:
+    for _ in range(count):
+        entry = None if entry is None else entry.tb_next
+    return entry
+
+
+def outermost(entry: TracebackType | None, count: int) -> TracebackType | None:
+    """A copy of the `count` outermost entries."""
+    if entry is None or not count:
+        return None
+    return TracebackType(outermost(entry.tb_next, count - 1), entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
