@@ -22,12 +22,15 @@ from stator_backends import (
     BackendSpec,
     MalformedGraph,
     Overlap,
+    SameInput,
     aot_eager,
     eager,
     lower,
 )
+from stator_backends._alias import from_torch
+from stator_backends._origin import GraphInput
 from stator_backends.conformance import GraphBuilder, HandBuilt, lower_built
-from torch._guards import CompileContext, CompileId, TracingContext
+from torch._guards import CompileContext, CompileId, DuplicateInputs, Source, TracingContext
 from torch._subclasses.fake_tensor import FakeTensor
 
 
@@ -95,7 +98,8 @@ def test_fake_inputs_for_a_backend_that_asks(with_contexts: bool) -> None:
     lower(built.gm, built.inputs, backend, fake_mode=built.fake_mode, contexts=contexts)
     assert isinstance(seen[1], FakeTensor)
     assert seen[1].fake_mode is not built.fake_mode
-    assert seen[1].shape[0].node.expr == seen[0].node.expr
+    size: Any = seen[1].shape[0]
+    assert size.node.expr == seen[0].node.expr
 
 
 @pytest.mark.parametrize("inputs", ["fake", "without contexts"])
@@ -131,7 +135,7 @@ def test_error_of_a_backend_names_it_and_is_chained() -> None:
 
 def test_backend_must_return_something_to_call() -> None:
     with pytest.raises(BackendFailed, match="it returned 3, which cannot be called"):
-        lower_built(sine(3), lambda gm, inputs: 3)  # type: ignore[arg-type,return-value]
+        lower_built(sine(3), lambda gm, inputs: 3)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -197,6 +201,17 @@ def test_overlap_guard_of_symbolic_inputs_speaks_of_positions() -> None:
     base = torch.arange(8.0)
     assert all(guard.holds(built.arguments(base[:4], base[2:6])) for guard in guards[1:])
     assert not all(guard.holds(built.arguments(base[:4], base[4:])) for guard in guards)
+
+
+def test_guard_of_torch_becomes_one_over_positions() -> None:
+    positions: dict[Source, int] = {GraphInput(at): at for at in (10, 20)}
+    same = from_torch("b", DuplicateInputs(GraphInput(10), GraphInput(20)), positions)
+    assert same == SameInput(10, 20)
+    tensor = torch.zeros(1)
+    assert SameInput(0, 1).holds([tensor, tensor])
+    assert not SameInput(0, 1).holds([tensor, tensor.clone()])
+    with pytest.raises(BackendFailed, match="relies on graph_input_30, which is no input"):
+        from_torch("b", DuplicateInputs(GraphInput(10), GraphInput(30)), positions)
 
 
 def test_malformed_graph_is_refused_with_all_faults() -> None:
@@ -280,7 +295,7 @@ def test_inputs_can_be_swapped_afterwards() -> None:
     lower_built(built, aot_eager)
     first, second = built.inputs[0], torch.ones(3)
     built.contexts.clear()
-    torch.utils.swap_tensors(first, second)
+    torch.utils.swap_tensors(first, second)  # type: ignore[no-untyped-call]  # torch leaves it bare
     assert first.tolist() == [1.0, 1.0, 1.0]
 
 

@@ -117,9 +117,13 @@ def _was_written(value: FakeTensor) -> bool:
 
 def from_torch(name: str, guard: GuardEnvExpr, positions: dict[Source, int]) -> InputGuard:
     """A guard of AOTAutograd, which speaks of sources, as one that speaks of positions."""
-    match guard:
-        case DuplicateInputs(input_source_a=first, input_source_b=second):
-            return SameInput(positions[first], positions[second])
-        case StorageOverlap(overlapping_sources=meeting, non_overlapping_sources=apart):
-            return Overlap(frozenset(map(positions.__getitem__, meeting)), frozenset(map(positions.__getitem__, apart)))
-    raise BackendFailed(name, f"added a guard of unknown kind {guard!r}")
+    try:
+        match guard:
+            case DuplicateInputs(input_source_a=first, input_source_b=second):
+                return SameInput(positions[first], positions[second])
+            case StorageOverlap(overlapping_sources=meeting, non_overlapping_sources=apart):
+                meet, part = (frozenset(positions[source] for source in group) for group in (meeting, apart))
+                return Overlap(meet, part)
+    except KeyError as error:  # a tensor that the graph module holds: nothing about it can be checked at a call
+        raise BackendFailed(name, f"it relies on {error.args[0].name}, which is no input of the graph") from error
+    raise BackendFailed(name, f"it added a guard of unknown kind {guard!r}")
