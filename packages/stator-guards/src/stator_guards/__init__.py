@@ -1,13 +1,15 @@
 """Sources, guards and the guarded cache: when may a specialised version of a function run again.
 
-A `Source` says where a value lives, a `Guard` what is relied on about it. `compile_guards` turns guards into a generated
-Python predicate. The kinds that need torch are imported when they are first asked for, so all else works without it.
+A `Source` says where a value lives, a `Guard` what is relied on about it. `compile_guards` turns guards into a
+generated Python predicate. The kinds that need torch are imported when they are first asked for, so all else works
+without it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stator_guards._cache import Cache, Checked, Entry, RecompileLimitWarning, RecompileReason
 from stator_guards._container import AttrAbsent, KeyAbsent, KeyPresent, KeysAre, Length
 from stator_guards._guard_set import GuardSet, compile_guards
 from stator_guards._kind import Failure, Guard, Kind
@@ -40,15 +42,18 @@ if TYPE_CHECKING:
 __all__ = [
     "AttrAbsent",
     "AttrSource",
+    "Cache",
     "CallSource",
     "CapturedSource",
     "CellSource",
+    "Checked",
     "ClosureSource",
     "CodeSource",
     "Custom",
     "DefaultsSource",
     "DictItemSource",
     "DistinctObject",
+    "Entry",
     "Equals",
     "Failure",
     "GlobalState",
@@ -71,6 +76,8 @@ __all__ = [
     "Overlap",
     "ParameterSource",
     "PartSource",
+    "RecompileLimitWarning",
+    "RecompileReason",
     "Renderer",
     "SameObject",
     "ShapeExpression",

@@ -1,7 +1,7 @@
 """The words of memory that a set of facts stands on, collected while the objects they belong to are at hand.
 
-Each method returns whether the fact can be watched; False leaves it to be read on every call. `Cells` holds every object it
-points into, so no word is read from freed memory.
+Each method returns whether the fact can be watched; False leaves it to be read on every call. `Cells` holds every
+object it points into, so no word is read from freed memory.
 """
 
 from __future__ import annotations

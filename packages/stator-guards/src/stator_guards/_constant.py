@@ -1,7 +1,7 @@
 """Constants compared the way a specialised program needs it: by exact type and value, at every depth.
 
-`==` calls 1, True and 1.0 one value, 0.0 and -0.0 too, and NaN none. `constant_key` maps a constant to something hashable
-whose plain equality tells all of these apart.
+`==` calls 1, True and 1.0 one value, 0.0 and -0.0 too, and NaN none. `constant_key` maps a constant to something
+hashable whose plain equality tells all of these apart.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def is_constant(value: object) -> bool:
 
 
 def key_of(value: object) -> Hashable:
-    """The constant key of a constant, the identity of anything else: how dict keys and captured objects are told apart."""
+    """The constant key of a constant, the identity of anything else: how keys of dicts are told apart."""
     return constant_key(value) if is_constant(value) else (object, id(value))
 
 
@@ -53,7 +53,7 @@ def same_constant(value: object, key: Hashable) -> bool:
 
 def same_keys(mapping: object, keys: Hashable) -> bool:
     """Whether the keys of `mapping`, in order, are exactly `keys` (a tuple of `key_of`)."""
-    return tuple(map(key_of, mapping)) == keys  # type: ignore[call-overload, no-any-return]
+    return tuple(map(key_of, mapping)) == keys  # type: ignore[call-overload]
 
 
 def is_literal(value: object) -> bool:

@@ -1,8 +1,8 @@
-"""The state of the thread and process that changes what tensor operations do, checked in one native call and a few cheap ones.
+"""The state of thread and process that changes what tensor operations do: one native check and a few cheap ones.
 
 The native check knows grad mode, autocast, determinism, default dtype, matmul precision and threads. It does not tell
-inference mode from no_grad, and knows nothing of mode stacks (the default device is one of those), functorch or hooks on
-saved tensors. `ambient` reads these; while they are all in their resting state, reading their depths is enough.
+inference mode from no_grad, and knows nothing of mode stacks (the default device is one of those), functorch or hooks
+on saved tensors. `ambient` reads these; while they are all in their resting state, reading their depths is enough.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ AT_REST: dict[str, object] = {
 
 @attrs.frozen(init=False)
 class GlobalState(Kind):
-    """Grad and inference mode, autocast, determinism, default dtype and device, mode stacks, functorch, as they are now."""
+    """Grad and inference mode, autocast, determinism, default dtype and device, mode stacks, functorch: as now."""
 
     native: Any = attrs.field(eq=False, repr=False)
     rest: dict[str, object] = attrs.field(hash=False)
@@ -69,7 +69,7 @@ class GlobalState(Kind):
 
     def __init__(self) -> None:
         native = torch._C._dynamo.guards.GlobalStateGuard()
-        self.__attrs_init__(native, ambient(), described())  # type: ignore[attr-defined]
+        self.__attrs_init__(native, ambient(), described())
 
     def test(self, value: str, render: Renderer) -> str:
         native = render.once(("GlobalState", self.native), lambda: self.native.check)

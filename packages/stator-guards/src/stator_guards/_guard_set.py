@@ -1,4 +1,4 @@
-"""The compiled form of a set of guards: a fast generated predicate, its text, and a slow mirror that can explain itself."""
+"""The compiled form of a set of guards: a generated predicate, its text, and a slow mirror that explains itself."""
 
 from __future__ import annotations
 

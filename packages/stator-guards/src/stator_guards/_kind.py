@@ -1,7 +1,8 @@
 """What a guard can rely on: the base of all guard kinds, the guard itself, and how a failed one reports.
 
-A kind is one small class with everything about one sort of fact: its Python text (`test`), its slow evaluation (`holds`), its
-place in the order (`rank`) and its explanation. The text and `holds` must agree on every value; the conformance kit checks it.
+A kind is one small class with everything about one sort of fact: its Python text (`test`), its slow evaluation
+(`holds`), its place in the order (`rank`) and its explanation. The text and `holds` must agree on every value; the
+conformance kit checks it.
 """
 
 from __future__ import annotations

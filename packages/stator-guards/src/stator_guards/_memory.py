@@ -1,8 +1,9 @@
 """Where CPython keeps what tells a container apart from its past: one machine word each, read in one pass.
 
-CPython 3.11 gives every dict a version that no other state of any dict ever has, and every class one that changes with the
-class and its bases. A word that still has its old value proves that what was read through it is unchanged. Versions with
-other layouts have no `Layout`, and there every check walks. Offsets are tried out before they are trusted.
+CPython 3.11 gives every dict a version that no other state of any dict ever has, and every class one that changes
+with the class and its bases. A word that still has its old value proves that what was read through it is unchanged.
+Versions with other layouts have no `Layout`, and there every check walks. Offsets are tried out before they are
+trusted.
 """
 
 from __future__ import annotations

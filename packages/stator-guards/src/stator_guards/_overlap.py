@@ -20,7 +20,7 @@ def extent(tensor: torch.Tensor) -> tuple[int, int, int]:
         return storage, 0, 0
     last = sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
     start = tensor.storage_offset() * size
-    return storage, start, start + (last + 1) * size
+    return storage, int(start), int(start + (last + 1) * size)
 
 
 def overlaps(a: torch.Tensor, b: torch.Tensor) -> bool:

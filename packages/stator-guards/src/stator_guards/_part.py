@@ -17,7 +17,7 @@ read_plainly = object.__getattribute__
 """Attribute lookup that no class can override: `__dict__` must not run user code."""
 
 
-@attrs.frozen(cache_hash=True)
+@attrs.frozen(eq=False)
 class PartSource(Source):
     """A part of `whole`; a subclass says how it is written (`write`), read (`read`) and named."""
 
@@ -40,7 +40,7 @@ class PartSource(Source):
         raise NotImplementedError
 
 
-@attrs.frozen(cache_hash=True)
+@attrs.frozen(eq=False)
 class AttrSource(PartSource):
     """`whole.attribute`, by plain attribute lookup: it may run a property or `__getattr__`."""
 
@@ -66,7 +66,7 @@ class AttrSource(PartSource):
         return cells.attribute(whole, self.attribute, value)
 
 
-@attrs.frozen(cache_hash=True)
+@attrs.frozen(eq=False)
 class InstanceDictSource(PartSource):
     """The `__dict__` of an object (for a class its mapping proxy), whatever its class overrides."""
 
@@ -88,11 +88,15 @@ class InstanceDictSource(PartSource):
         return cells.instance_dict(whole, value)
 
 
-@attrs.frozen(cache_hash=True)
+@attrs.frozen(eq=False)
 class DictItemSource(PartSource):
     """`whole[key]` of a mapping. Keys that equal each other but differ in type (1, True) make different sources."""
 
-    key: Hashable = attrs.field(eq=key_of)
+    key: Hashable
+
+    @property
+    def identity(self) -> tuple[Hashable, ...]:
+        return (self.whole, key_of(self.key))
 
     @property
     def name(self) -> str:
@@ -115,7 +119,7 @@ class DictItemSource(PartSource):
         return type(self.key) in SAFE_KEYS and cells.mapping(whole)
 
 
-@attrs.frozen(cache_hash=True)
+@attrs.frozen(eq=False)
 class ItemSource(PartSource):
     """`whole[index]` of a sequence."""
 
@@ -139,7 +143,7 @@ class ItemSource(PartSource):
         return type(whole) is tuple
 
 
-@attrs.frozen(cache_hash=True)
+@attrs.frozen(eq=False)
 class TypeSource(PartSource):
     """The exact type of an object; a `__class__` property is not asked."""
 
@@ -161,7 +165,7 @@ class TypeSource(PartSource):
         return cells.type_of(whole)
 
 
-@attrs.frozen(cache_hash=True)
+@attrs.frozen(eq=False)
 class CellSource(PartSource):
     """The contents of a closure cell."""
 
@@ -183,7 +187,7 @@ class CellSource(PartSource):
         return type(whole) is CellType and cells.pointer(whole, cells.layout.cell_contents, value)
 
 
-@attrs.frozen(cache_hash=True)
+@attrs.frozen(eq=False)
 class _FunctionPart(PartSource):
     """A part of a plain Python function, read from an attribute that no subclass can shadow (functions have none)."""
 
@@ -206,7 +210,7 @@ class _FunctionPart(PartSource):
         return getattr(whole, self.attribute)[self.index]
 
 
-@attrs.frozen(cache_hash=True)
+@attrs.frozen(eq=False)
 class ClosureSource(_FunctionPart):
     """The i-th closure cell of a function."""
 
@@ -216,7 +220,7 @@ class ClosureSource(_FunctionPart):
         return type(whole) is FunctionType
 
 
-@attrs.frozen(cache_hash=True)
+@attrs.frozen(eq=False)
 class DefaultsSource(_FunctionPart):
     """The i-th positional default of a function."""
 
@@ -226,7 +230,7 @@ class DefaultsSource(_FunctionPart):
         return cells.function_part(whole, cells.layout.function_defaults, whole.__defaults__)
 
 
-@attrs.frozen(cache_hash=True)
+@attrs.frozen(eq=False)
 class KwDefaultsSource(PartSource):
     """The default of a keyword-only parameter of a function."""
 
@@ -247,17 +251,16 @@ class KwDefaultsSource(PartSource):
         return whole.__kwdefaults__[self.parameter]
 
     def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
-        return (
-            cells.function_part(whole, cells.layout.function_kwdefaults, whole.__kwdefaults__)
-            and cells.mapping(whole.__kwdefaults__)
+        return cells.function_part(whole, cells.layout.function_kwdefaults, whole.__kwdefaults__) and cells.mapping(
+            whole.__kwdefaults__
         )
 
 
-@attrs.frozen(cache_hash=True)
+@attrs.frozen(eq=False)
 class SlotSource(PartSource):
     """A `__slots__` member, through the descriptor of the class that declares it."""
 
-    owner: type = attrs.field(eq=id)
+    owner: type
     slot: str
 
     @property
@@ -275,7 +278,7 @@ class SlotSource(PartSource):
         return self.owner.__dict__[self.slot].__get__(whole)
 
 
-@attrs.frozen(cache_hash=True)
+@attrs.frozen(eq=False)
 class CodeSource(PartSource):
     """The code object of a function."""
 
@@ -304,7 +307,7 @@ def nth(iterable: Iterable[object], index: int) -> object:
     raise IndexError(index)
 
 
-@attrs.frozen(cache_hash=True)
+@attrs.frozen(eq=False)
 class KeySource(PartSource):
     """The i-th key of a mapping, in its order."""
 
@@ -328,7 +331,7 @@ class KeySource(PartSource):
         return cells.order(whole)
 
 
-@attrs.frozen(cache_hash=True)
+@attrs.frozen(eq=False)
 class SizeSource(PartSource):
     """A size or stride of a tensor along `dim`, or its storage offset (then `dim` is 0)."""
 
@@ -354,7 +357,7 @@ class SizeSource(PartSource):
         return whole.storage_offset() if self.kind == "storage_offset" else getattr(whole, self.kind)(self.dim)
 
 
-@attrs.frozen(cache_hash=True)
+@attrs.frozen(eq=False)
 class GradSource(PartSource):
     """The accumulated gradient of a leaf tensor, None when there is none."""
 

@@ -1,9 +1,10 @@
 """Which guards of a set can be watched instead of read: decided once, on a state in which they all hold.
 
-A *root* is a value that is read on every call (a parameter, usually) and can be referred to weakly; or there is none, and
-chains start at objects the predicate captures. What hangs off a root is *pinned* when memory words prove it unchanged, or
-when one identity test per call does (`inline`: a step out of something that changes often). All guards on pinned values that
-the words prove too are *covered*: while the words are as they were, those guards hold. The rest stays to be tested.
+A *root* is a value that is read on every call (a parameter, usually) and can be referred to weakly; or there is none,
+and chains start at objects the predicate captures. What hangs off a root is *pinned* when memory words prove it
+unchanged, or when one identity test per call does (`inline`: a step out of something that changes often). All guards
+on pinned values that the words prove too are *covered*: while the words are as they were, those guards hold. The rest
+stays to be tested.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ def make_plan(guards: Sequence[Guard], state: State, layout: Layout, loose: froz
         if not small:
             return plan
         roots = {source for source in small if source is not None}
-        captured = {source for guard in guards for source in guard.sources if _start(source)} if None in small else set()
+        captured = (
+            {source for guard in guards for source in guard.sources if _start(source)} if None in small else set()
+        )
         loose |= roots | {start for source in captured if (start := _start(source)) is not None}
 
 
@@ -99,7 +102,11 @@ class _Planner:
     def _pin(self, source: Source) -> None:
         value = self._values[source]
         above = self._group_of.get(source.base) if isinstance(source, PartSource) else None
-        if isinstance(source, CapturedSource) and source not in self._loose and source.watch(None, value, Cells(self._layout)):
+        if (
+            isinstance(source, CapturedSource)
+            and source not in self._loose
+            and source.watch(None, value, Cells(self._layout))
+        ):
             self._join(self._group(None, None), source)
         elif above is not None and isinstance(source, PartSource) and self._watches(above, source):
             self._join(above, source)

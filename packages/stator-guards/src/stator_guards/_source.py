@@ -1,13 +1,13 @@
 """Where a value lives: the base of all sources, and the ones a chain starts from.
 
-A source is a small immutable tree. It renders to a Python expression over the parameters of an entry and captured objects,
-and can be evaluated directly, which is what the slow mirror of a predicate does. Start with `Source`.
+A source is a small immutable tree. It renders to a Python expression over the parameters of an entry and captured
+objects, and can be evaluated directly, which is what the slow mirror of a predicate does. Start with `Source`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import attrs
 
@@ -37,7 +37,30 @@ class Renderer(Protocol):
 class Source:
     """A place a value is read from. Two equal sources always give the same value; `name` is for people."""
 
-    __slots__ = ()
+    __slots__ = ("_hash",)
+    __match_args__: ClassVar[tuple[str, ...]] = ()
+
+    _hash: int
+
+    @property
+    def identity(self) -> tuple[Hashable, ...]:
+        """What makes two sources of one class the same place: the fields."""
+        return tuple(getattr(self, field) for field in self.__match_args__)
+
+    def __eq__(self, other: object) -> bool:
+        # chains are shared, so comparing identities first keeps this from walking down to the parameter
+        if self is other:
+            return True
+        if type(self) is not type(other) or not isinstance(other, Source) or hash(self) != hash(other):
+            return False
+        return self.identity == other.identity
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            object.__setattr__(self, "_hash", hash((type(self), *self.identity)))
+            return self._hash
 
     @property
     def base(self) -> Source | None:
@@ -72,7 +95,7 @@ class Source:
         return self.name
 
 
-@attrs.frozen(cache_hash=True)
+@attrs.frozen(eq=False)
 class ParameterSource(Source):
     """A parameter of the entry."""
 
@@ -89,7 +112,7 @@ class ParameterSource(Source):
         return state[self.parameter]
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class CapturedSource(Source):
     """An object the predicate itself refers to: a globals dict, a class, a function.
 
@@ -98,6 +121,10 @@ class CapturedSource(Source):
 
     text: str
     held: Held
+
+    @property
+    def identity(self) -> tuple[Hashable, ...]:
+        return (self.text, self.held)
 
     def __init__(self, label: str, obj: object, *, weak: bool = False) -> None:
         self.__attrs_init__(label, Held.of(obj, weak=weak))  # type: ignore[attr-defined]
@@ -118,16 +145,16 @@ class CapturedSource(Source):
         return not self.held.weak
 
 
-def _same_function(fn: Callable[..., object]) -> int:
-    return id(fn)
-
-
-@attrs.frozen
+@attrs.frozen(eq=False)
 class CallSource(Source):
     """The result of a pure captured function on other sources: an iterator's state, the length of a deque."""
 
-    fn: Callable[..., object] = attrs.field(eq=_same_function)
+    fn: Callable[..., object]
     arguments: tuple[Source, ...]
+
+    @property
+    def identity(self) -> tuple[Hashable, ...]:
+        return (id(self.fn), self.arguments)
 
     def __init__(self, fn: Callable[..., object], *arguments: Source) -> None:
         self.__attrs_init__(fn, arguments)  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
 """Facts about a tensor's metadata, all tensors of a set checked in one native call.
 
-The native check also refuses one tensor in two places, so tensors that were distinct when the guards were made must stay so;
-that is the implied guard `DistinctTensors`. Two sources of one tensor need a `SameObject` guard besides.
+The native check also refuses one tensor in two places, so tensors that were distinct when the guards were made must
+stay so; that is the implied guard `DistinctTensors`. Two sources of one tensor need a `SameObject` guard besides.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class TensorMatch(Kind):
     keys: int
     sizes: tuple[int | None, ...]
     strides: tuple[int | None, ...]
-    reference: weakref.ref[torch.Tensor] = attrs.field(eq=False, repr=False)
-    address: int
+    reference: weakref.ref[torch.Tensor] = attrs.field(eq=id, repr=False)
+    """One reference per tensor, so its identity tells apart tensors that died, too."""
 
     rank = 30
     batched = True
@@ -66,15 +66,13 @@ class TensorMatch(Kind):
         if dynamic_strides is not None and strides:
             strides = tuple(None if i in dynamic_strides else stride for i, stride in enumerate(tensor.stride()))
         facts = (type(tensor), tensor.dtype, tensor.device, tensor.layout, tensor.requires_grad)
-        self.__attrs_init__(  # type: ignore[attr-defined]
-            *facts, effective_keys(tensor), sizes, strides, weakref.ref(tensor), id(tensor)
-        )
+        self.__attrs_init__(*facts, effective_keys(tensor), sizes, strides, weakref.ref(tensor))
 
     def matches(self, value: Any) -> bool:
         """The same facts as the native check, one by one."""
         return type(value) is self.cls and not self._differences(value)
 
-    def _differences(self, value: torch.Tensor) -> list[str]:
+    def _differences(self, value: Any) -> list[str]:
         facts = {
             "dtype": (self.dtype, value.dtype),
             "device": (self.device, value.device),
@@ -89,7 +87,7 @@ class TensorMatch(Kind):
             found = ["other dispatch keys"]
         return found
 
-    def _stride_differences(self, value: torch.Tensor) -> list[str]:
+    def _stride_differences(self, value: Any) -> list[str]:
         return _unequal("stride", self.strides, value.stride()) if self.strides else []
 
     def test(self, value: str, render: Renderer) -> str:
@@ -135,7 +133,9 @@ def _unequal(what: str, old: Sequence[int | None], new: Sequence[int]) -> list[s
 
 def _firsts(guards: Sequence[Guard]) -> list[Guard]:
     """The guards whose tensor no earlier one is about."""
-    return list({guard.kind.address: guard for guard in reversed(guards)}.values())[::-1]  # type: ignore[attr-defined]
+    kinds: list[Any] = [guard.kind for guard in guards]
+    first = {id(kind.reference): i for i, kind in reversed([*enumerate(kinds)])}
+    return [guards[i] for i in sorted(first.values())]
 
 
 def _native(guards: Sequence[Guard]) -> Any:
@@ -147,8 +147,8 @@ def _native(guards: Sequence[Guard]) -> Any:
     # both keywords are needed: without them the native constructor reads past its arguments
     return torch._C._dynamo.guards.TensorGuards(
         *tensors,
-        dynamic_dims_sizes=[list(kind.sizes) for kind in kinds],
-        dynamic_dims_strides=[list(kind.strides) for kind in kinds],
+        dynamic_dims_sizes=[[*kind.sizes] for kind in kinds],  # type: ignore[misc]
+        dynamic_dims_strides=[[*kind.strides] for kind in kinds],  # type: ignore[misc]
     ).check
 
 

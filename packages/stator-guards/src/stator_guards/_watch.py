@@ -1,9 +1,9 @@
 """Watches: guards on what rarely changes are verified by memory words, and re-read only when one of these has changed.
 
-A predicate starts as a plain *walk* that reads everything. Once it has held twice, a plan is made and a second function
-is generated: it looks up the binding of each root object, reads all words of the binding in one pass, compares them with what
-they were, and tests what is left. On any difference it walks; if the walk holds, the words are read afresh. What changes
-again and again stops being watched.
+A predicate starts as a plain *walk* that reads everything. Once it has held twice, a plan is made and a second
+function is generated: it looks up the binding of each root object, reads all words of the binding in one pass,
+compares them with what they were, and tests what is left. On any difference it walks; if the walk holds, the words
+are read afresh. What changes again and again stops being watched.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Watch:
 
 @attrs.define(eq=False)
 class Watching:
-    """The state machine of one predicate: walk, count, plan, watch, and fall back to the walk for good when it churns."""
+    """The life of one predicate: walk, count, plan, watch, and walk for good when too much keeps changing."""
 
     walk: Predicate
     guards: Sequence[Guard]

@@ -1,4 +1,4 @@
-"""Writes the predicate of a plan: compare the words of each group, take pinned values from its binding, test the rest."""
+"""Writes the predicate of a plan: compare each group's words, take pinned values from its binding, test the rest."""
 
 from __future__ import annotations
 
@@ -118,4 +118,3 @@ def write_watched(plan: Plan, watching: Watching, names: Names, parameters: Sequ
     writer = WatchedWriter(names, uses(plan.residual), plan, watching, renew)
     writer.write_plan(plan)
     return writer.lines
-

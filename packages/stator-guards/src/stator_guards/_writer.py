@@ -1,7 +1,7 @@
 """Turns guards into the lines of a predicate: shared sources become locals, captured objects become globals.
 
-Every test is one `if not (...): return False`, in an order in which nothing is read before the guards on what it is read
-from have passed.
+Every test is one `if not (...): return False`, in an order in which nothing is read before the guards on what it is
+read from have passed.
 """
 
 from __future__ import annotations

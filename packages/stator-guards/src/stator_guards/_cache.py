@@ -1,0 +1,168 @@
+"""The entries of one compiled object: found by their guards, made once however many threads ask, and limited in number.
+
+A hit takes no lock: it walks an immutable tuple, most recently used first. Everything that changes the tuples holds
+the cache's own lock, so calls of different compiled objects never wait for each other.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Protocol
+
+import attrs
+
+from stator_guards._kind import Failure
+from stator_guards._source import State
+
+
+class Checked(Protocol):
+    """What a cache needs of a guard set; any guard compiler's result will do."""
+
+    @property
+    def check(self) -> Callable[..., bool]: ...
+
+    @property
+    def is_gone(self) -> bool: ...
+
+    def explain(self, *state: object) -> list[Failure]: ...
+
+    def state(self, values: Sequence[object]) -> State: ...
+
+
+@attrs.define(eq=False)
+class Entry:
+    """One specialised version: `run` may be called with a state for which `guards.check` holds."""
+
+    guards: Checked
+    run: Callable[..., Any]
+    source: str = ""
+    """The text that `run` was made from, for people."""
+    backend_key: Hashable = None
+    data: Any = None
+    """Whatever the upper layer wants to find again: graph, report, sites."""
+    hits: int = 0
+
+
+@attrs.frozen
+class RecompileReason:
+    """Why an entry could not be used for a state."""
+
+    entry: Entry
+    failures: tuple[Failure, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.failures))
+
+
+class RecompileLimitWarning(UserWarning):
+    """A function was specialised so often that it now runs without being specialised."""
+
+
+@attrs.define(eq=False)
+class Cache:
+    """Entries by backend key. `limit` bounds the live ones per key, `total_limit` all that were ever made."""
+
+    name: str = "the function"
+    limit: int = 8
+    total_limit: int = 64
+    history: list[tuple[RecompileReason, ...]] = attrs.field(factory=list)
+    """For each entry that was made: why those before it could not be used."""
+    _entries: dict[Hashable, tuple[Entry, ...]] = attrs.field(factory=dict)
+    _full: set[Hashable] = attrs.field(factory=set)
+    _lock: Any = attrs.field(factory=threading.RLock, repr=False)
+
+    def lookup(self, backend_key: Hashable, state: Sequence[object]) -> Entry | None:
+        """The first entry whose guards hold."""
+        entries = self._entries.get(backend_key, ())
+        for entry in entries:
+            if entry.guards.check(*state):
+                entry.hits += 1
+                if entry is not entries[0]:
+                    self._promote(entry)
+                return entry
+        return None
+
+    def get_or_make(
+        self, backend_key: Hashable, state: Sequence[object], make: Callable[[], Entry | None]
+    ) -> Entry | None:
+        """The entry for `state`, made if there is none; None past the limit, or when `make` gives None.
+
+        Threads that miss together make one entry. `make` may call back into this cache.
+        """
+        entry = self.lookup(backend_key, state)
+        if entry is not None or backend_key in self._full:
+            return entry
+        with self._lock:
+            entry = self.lookup(backend_key, state)
+            if entry is not None or self._is_past_limit(backend_key, state):
+                return entry
+            reasons = self.reasons(state, backend_key)
+            entry = make()
+            if entry is not None:
+                self.insert(entry, reasons)
+            return entry
+
+    def insert(self, entry: Entry, reasons: Sequence[RecompileReason] = ()) -> None:
+        """Put a new entry first; entries that can never hold again are dropped."""
+        with self._lock:
+            old = self._entries.get(entry.backend_key, ())
+            self._entries[entry.backend_key] = (entry, *(other for other in old if not other.guards.is_gone))
+            self.history.append(tuple(reasons))
+
+    def remove(self, entry: Entry) -> None:
+        """Forget an entry, one whose `run` failed for instance."""
+        with self._lock:
+            old = self._entries.get(entry.backend_key, ())
+            self._entries[entry.backend_key] = tuple(other for other in old if other is not entry)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._entries.clear()
+            self._full.clear()
+            self.history.clear()
+
+    def entries(self, backend_key: Hashable = None) -> tuple[Entry, ...]:
+        """The entries of one key, most recently used first."""
+        return self._entries.get(backend_key, ())
+
+    def all_entries(self) -> tuple[Entry, ...]:
+        return tuple(entry for entries in tuple(self._entries.values()) for entry in entries)
+
+    def is_full(self, backend_key: Hashable = None) -> bool:
+        """Whether the limit was passed: states that no entry accepts run plainly from now on."""
+        return backend_key in self._full
+
+    def reasons(self, state: Sequence[object], backend_key: Hashable = None) -> list[RecompileReason]:
+        """Why each entry cannot be used for `state`; entries that can be are left out."""
+        found = [(entry, tuple(entry.guards.explain(*state))) for entry in self.entries(backend_key)]
+        return [RecompileReason(entry, failures) for entry, failures in found if failures]
+
+    def _promote(self, entry: Entry) -> None:
+        if not self._lock.acquire(blocking=False):
+            return  # the order is only a matter of speed
+        try:
+            old = self._entries.get(entry.backend_key, ())
+            if entry in old:
+                self._entries[entry.backend_key] = (entry, *(other for other in old if other is not entry))
+        finally:
+            self._lock.release()
+
+    def _is_past_limit(self, backend_key: Hashable, state: Sequence[object]) -> bool:
+        live = [entry for entry in self.entries(backend_key) if not entry.guards.is_gone]
+        if backend_key not in self._full and len(live) < self.limit and len(self.history) < self.total_limit:
+            return False
+        if backend_key not in self._full:
+            self._full.add(backend_key)
+            self._warn(self.reasons(state, backend_key))
+        return True
+
+    def _warn(self, reasons: Sequence[RecompileReason]) -> None:
+        """Name the guard that most often was the first to fail."""
+        firsts = [reason.failures[0] for reasons in (*self.history, reasons) for reason in reasons]
+        blamed = Counter((failure.source, failure.where) for failure in firsts).most_common(1)
+        example = next((str(f) for f in reversed(firsts) if (f.source, f.where) == blamed[0][0]), "") if blamed else ""
+        text = f"{self.name} was compiled {len(self.history)} times and now runs plainly for further inputs"
+        warnings.warn(RecompileLimitWarning(f"{text}; the guard to blame: {example}"), stacklevel=4)
