@@ -9,6 +9,11 @@ from pathlib import Path
 from types import CodeType
 
 import pytest
+from hypothesis import settings
+
+# The same examples each time, and no deadline: machines that run tests are shared.
+settings.register_profile("deterministic", derandomize=True, deadline=None)
+settings.load_profile("deterministic")
 
 STDLIB = Path(sysconfig.get_path("stdlib"))
 SAMPLES = 24
