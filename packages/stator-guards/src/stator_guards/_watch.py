@@ -8,10 +8,12 @@ are read afresh. What changes again and again stops being watched.
 
 from __future__ import annotations
 
+import gc
 import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import attrs
@@ -95,7 +97,7 @@ class Watch:
         expected = self.reader.read(places)
         again = gather(self.group, self.layout, root)
         same = again is not None and list(again[0].origins) == list(cells.origins)
-        same = same and again is not None and all(again[1][source] is value for source, value in values.items())
+        same = same and again is not None and all(_is_same(again[1][source], old) for source, old in values.items())
         if not (same and still_holds() and self.reader.read(places) == expected):
             return False
         self._keep(root, self._binding(cells, values, places, expected))
@@ -122,6 +124,11 @@ class Watch:
         self.bound += 1
         while len(bindings) > KEPT_ROOTS:
             bindings.pop(next(iter(bindings)), None)
+
+
+def _is_same(new: object, old: object) -> bool:
+    """Whether a value is the one it was; the proxy of a class dict is made anew for each who asks."""
+    return new is old or (type(new) is MappingProxyType and gc.get_referents(new) == gc.get_referents(old))
 
 
 @attrs.define(eq=False)

@@ -1,0 +1,78 @@
+"""Our guard compiler is the first subclass of the kit; known-bad ones must fail it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from stator_guards import Guard, GuardSet, compile_guards
+from stator_guards.conformance import CompileGuards, GuardCompilerKit, cases
+
+
+class TestCompiler(GuardCompilerKit):
+    @pytest.fixture
+    def compile_guards(self) -> CompileGuards:
+        return compile_guards
+
+
+class TestCompilerWithoutWatches(GuardCompilerKit):
+    @pytest.fixture
+    def compile_guards(self) -> CompileGuards:
+        return lambda guards, parameters: compile_guards(guards, parameters, watch=False)
+
+
+def always_true(guards: Sequence[Guard], parameters: Sequence[str]) -> GuardSet:
+    guard_set = compile_guards(guards, parameters)
+    guard_set.check = lambda *state: True
+    return guard_set
+
+
+def forgets_the_last_guard(guards: Sequence[Guard], parameters: Sequence[str]) -> GuardSet:
+    return compile_guards(guards[:-1], parameters)
+
+
+def never_looks_again(guards: Sequence[Guard], parameters: Sequence[str]) -> GuardSet:
+    guard_set = compile_guards(guards, parameters)
+    check, seen = guard_set.check, [False]
+
+    def stale(*state: object) -> bool:
+        seen[0] = seen[0] or check(*state)
+        return seen[0]
+
+    guard_set.check = stale
+    return guard_set
+
+
+def failed_tests(compiler: Callable[..., Any]) -> set[str]:
+    """The names of the kit's tests that a compiler fails, over all cases."""
+    kit, failed = GuardCompilerKit(), set()
+    for name, test in inspect.getmembers(kit, inspect.ismethod):
+        if not name.startswith("test_") or name == "test_nothing_weakened":
+            continue
+        takes_case = "case" in inspect.signature(test).parameters
+        for case in [make() for make in cases().values()] if takes_case else [None]:
+            try:
+                test(compiler, case) if takes_case else test(compiler)
+            except (AssertionError, ValueError, pytest.fail.Exception):
+                failed.add(name)
+    return failed
+
+
+def test_the_kit_accepts_our_compiler() -> None:
+    assert failed_tests(compile_guards) == set()
+
+
+@pytest.mark.parametrize("bad", [always_true, forgets_the_last_guard, never_looks_again])
+def test_the_kit_refuses_known_bad_compilers(bad: Callable[..., Any]) -> None:
+    assert "test_a_broken_fact_misses_and_is_explained" in failed_tests(bad)
+
+
+def test_a_weakened_kit_is_noticed() -> None:
+    class Weakened(GuardCompilerKit):
+        def test_no_guards_always_hold(self, compile_guards: CompileGuards) -> None:
+            pass
+
+    with pytest.raises(AssertionError, match="replaces a test"):
+        Weakened().test_nothing_weakened()
