@@ -5,8 +5,9 @@ Nothing of the process changes by running an operator here: no kernel runs and n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import attrs
@@ -57,9 +58,21 @@ def fake_input(
 
     Static shapes take the path without `ShapeEnv`: twice as fast, and the *value* of a 0-d tensor becomes no symbol.
     """
-    if static:
-        return mode.from_tensor(tensor, static_shapes=True, source=source)
-    return mode.from_tensor(tensor, source=source, symbolic_context=context)
+    with _quiet(tensor):
+        if static:
+            return mode.from_tensor(tensor, static_shapes=True, source=source)
+        return mode.from_tensor(tensor, source=source, symbolic_context=context)
+
+
+@contextmanager
+def _quiet(tensor: torch.Tensor) -> Iterator[None]:
+    """torch reads `.grad` of every tensor, and hides the warning about a non-leaf only from people, not from `-W error`."""
+    if tensor.is_leaf or not tensor.requires_grad:
+        yield
+        return
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The .grad attribute of a Tensor that is not a leaf")
+        yield
 
 
 def refuse_subclass(tensor: torch.Tensor, name: str) -> None:

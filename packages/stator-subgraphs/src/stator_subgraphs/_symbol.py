@@ -22,6 +22,11 @@ def expression_of(value: Any) -> sympy.Expr | None:
     return expression if getattr(expression, "free_symbols", None) else None
 
 
+def is_symbol(expression: Any) -> bool:
+    """A symbol as such, and not something computed from symbols."""
+    return expression is not None and bool(expression.is_Symbol)
+
+
 def sizes_of(tensor: torch.Tensor) -> Iterator[tuple[Any, Any, int]]:
     """(value, kind, dimension) of each size, stride and the offset. Sizes first: they are what people recognise."""
     if tensor.layout is not torch.strided:
@@ -48,7 +53,7 @@ def readable_symbols(tensor: torch.Tensor, source: Source) -> dict[Symbol, Sourc
     found: dict[Symbol, Source] = {}
     for part, kind, dim in sizes_of(tensor):
         expression = expression_of(part)
-        if isinstance(expression, Symbol):
+        if is_symbol(expression):
             found.setdefault(expression, SizeSource(source, kind, dim))
     return found
 

@@ -25,7 +25,7 @@ from torch.fx.experimental.symbolic_shapes import (
 from torch.utils import _pytree as pytree
 
 from stator_subgraphs._journal import Journal
-from stator_subgraphs._symbol import Symbol, SymbolicTypes, expression_of, symbols_of
+from stator_subgraphs._symbol import Symbol, SymbolicTypes, expression_of, is_symbol, symbols_of
 
 KeyPath = tuple[Any, ...]
 
@@ -190,7 +190,7 @@ def _identifier(hint: str) -> str:
 def _plain_symbol(example: Any) -> Symbol | None:
     """The symbol that a number is, as such; None for a number computed from symbols, and for everything else."""
     expression = expression_of(example)
-    return expression if isinstance(expression, Symbol) else None
+    return expression if is_symbol(expression) else None
 
 
 def _read_by(key: Any) -> tuple[Any, tuple[Any, ...]]:

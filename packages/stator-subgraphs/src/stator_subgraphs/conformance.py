@@ -1,0 +1,260 @@
+"""What a `GraphRecorder` must do: derive from `GraphRecorderConformance`, override `make_recorder`, run pytest.
+
+    class TestMine(GraphRecorderConformance):
+        @pytest.fixture
+        def make_recorder(self):
+            return MyRecorder            # called with a `Places`
+
+A recorder also needs `finish(outputs)`, giving something with `module` and `inputs` like a `CapturedGraph`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+import pytest
+import torch
+from stator_bytecode.errors import SourceSpan, Unsupported
+from stator_guards import ParameterSource
+from stator_variables import Dim, Place, Places, Traced
+
+from stator_subgraphs._check import check_graph
+
+__all__ = ["Conformance", "Driver", "FixedPlaces", "GraphRecorderConformance"]
+
+
+@attrs.define
+class FixedPlaces:
+    """A program that stays on one line until a test moves it."""
+
+    place: Place = Place((SourceSpan("program.py", "f", 1),), ())
+
+    def current(self) -> Place:
+        return self.place
+
+    def at(self, line: int, function: str = "f") -> None:
+        self.place = Place((SourceSpan("program.py", function, line),), self.place.modules)
+
+
+@attrs.define(eq=False)
+class Driver:
+    """Traces by hand: stands in for the interpreter, and keeps the real values by name."""
+
+    recorder: Any
+    values: dict[str, Any] = attrs.field(factory=dict)
+
+    def input(self, name: str, value: Any, *kinds: str) -> Traced:
+        """A parameter of the program; `kinds` of its dimensions, static where not said."""
+        self.values[name] = value
+        if not isinstance(value, torch.Tensor):
+            return self.traced(self.recorder.number_input(ParameterSource(name), value, name))
+        dims = [Dim(kind) for kind in kinds] + [Dim()] * (value.dim() - len(kinds))
+        return self.traced(self.recorder.tensor_input(ParameterSource(name), value, dims, name))
+
+    def call(self, target: Any, *args: Any, **kwargs: Any) -> Traced:
+        return self.traced(self.recorder.call(target, args, kwargs))
+
+    def traced(self, value: Any) -> Traced:
+        assert isinstance(value, Traced)
+        return value
+
+    def finish(self, *outputs: Traced) -> Any:
+        """The finished graph, without faults."""
+        captured = self.recorder.finish(outputs)
+        assert check_graph(captured.module) == []
+        return captured
+
+    def arguments(self, captured: Any, **values: Any) -> list[Any]:
+        """What the graph is called with, read from the sources of its inputs."""
+        state = {**self.values, **values}
+        return [_loaded(item, item.source.evaluate(state)) for item in captured.inputs]
+
+    def run(self, captured: Any, **values: Any) -> Sequence[Any]:
+        """The graph on the values it was traced with, or on others."""
+        return captured.module(*self.arguments(captured, **values))  # type: ignore[no-any-return]
+
+
+def _loaded(item: Any, value: Any) -> Any:
+    return torch.tensor(value, dtype=torch.float64) if item.kind == "float" else value
+
+
+class Conformance:
+    """The base of a kit: a subclass may xfail a test with a reason, never replace it by a weaker one."""
+
+    def test_nothing_weakened(self) -> None:
+        for kit in (cls for cls in type(self).__mro__ if Conformance in cls.__bases__):
+            for name, original in vars(kit).items():
+                if name.startswith("test_") and getattr(type(self), name) is not original:
+                    self._require_reason(kit, name)
+
+    def _require_reason(self, kit: type, name: str) -> None:
+        marks = {mark.name: mark for mark in getattr(getattr(type(self), name), "pytestmark", ())}
+        assert "xfail" in marks, f"{name} replaces a test of {kit.__name__}"
+        assert marks["xfail"].kwargs.get("reason"), f"{name} is xfailed without a reason"
+
+
+class GraphRecorderConformance(Conformance):
+    """What trackers rely on. Every graph is run, and compared with the plain calls."""
+
+    @pytest.fixture
+    def make_recorder(self) -> Callable[[Places], Any]:
+        raise NotImplementedError("override the fixture `make_recorder`")
+
+    @pytest.fixture
+    def driver(self, make_recorder: Callable[[Places], Any]) -> Driver:
+        return Driver(make_recorder(FixedPlaces()))
+
+    # -- inputs -----------------------------------------------------------------------------------------------------
+    def test_one_tensor_is_one_input(self, driver: Driver) -> None:
+        x = torch.ones(3)
+        first, second = driver.input("x", x), driver.input("same", x)
+        captured = driver.finish(driver.call(torch.add, first, second))
+        assert first is second
+        assert len(captured.inputs) == 1
+
+    def test_a_parameter_stays_a_parameter(self, driver: Driver) -> None:
+        weight = driver.input("weight", torch.nn.Parameter(torch.ones(3)))
+        assert isinstance(weight.example, torch.nn.Parameter)
+        assert weight.example.requires_grad
+        assert weight.example.is_leaf
+
+    def test_what_is_not_a_leaf_does_not_become_one(self, driver: Driver) -> None:
+        x = driver.input("x", torch.ones(3, requires_grad=True) * 2)
+        assert x.example.requires_grad
+        assert not x.example.is_leaf
+
+    def test_a_view_keeps_its_strides_and_offset(self, driver: Driver) -> None:
+        x = driver.input("x", torch.arange(12.0).view(3, 4).t()[1:])
+        assert (x.example.shape, x.example.stride(), x.example.storage_offset()) == ((3, 3), (1, 4), 1)
+
+    def test_a_dynamic_size_is_an_input_before_its_tensor(self, driver: Driver) -> None:
+        x = driver.input("x", torch.ones(5, 3), "dynamic")
+        captured = driver.finish(driver.call("sum", x, 0))
+        assert [str(item.source) for item in captured.inputs] == ["x.size(0)", "x"]
+        assert driver.run(captured, x=torch.ones(9, 3))[0].tolist() == [9.0, 9.0, 9.0]
+
+    def test_a_symbolic_int_is_an_input(self, driver: Driver) -> None:
+        x, n = driver.input("x", torch.ones(3)), driver.input("n", 7)
+        captured = driver.finish(driver.call(torch.mul, x, n))
+        assert isinstance(n.example, torch.SymInt)
+        assert driver.run(captured, n=5)[0].tolist() == [5.0, 5.0, 5.0]
+
+    def test_unused_inputs_are_left_out(self, driver: Driver) -> None:
+        x = driver.input("x", torch.ones(3))
+        driver.input("unused", torch.ones(4), "dynamic")
+        assert [str(item.source) for item in driver.finish(driver.call(torch.neg, x)).inputs] == ["x"]
+
+    # -- calls ------------------------------------------------------------------------------------------------------
+    def test_functions_methods_and_operators_run(self, driver: Driver) -> None:
+        x = driver.input("x", torch.arange(6.0).view(2, 3))
+        y = driver.call("reshape", driver.call(torch.sin, x), (3, -1))
+        z = driver.call(torch.cat, [y, driver.call("t", x)], dim=1)
+        real = driver.values["x"]
+        wanted = torch.cat([real.sin().reshape(3, -1), real.t()], dim=1)
+        assert torch.equal(driver.run(driver.finish(z))[0], wanted)
+
+    def test_no_kernel_runs_while_tracing(self, driver: Driver) -> None:
+        real = torch.ones(3)
+        driver.call("add_", driver.input("x", real), 1)
+        assert real.tolist() == [1.0, 1.0, 1.0]
+
+    def test_the_structure_of_a_result_is_kept(self, driver: Driver) -> None:
+        result = driver.call(torch.max, driver.input("x", torch.eye(3)), 0)
+        assert isinstance(result.example, torch.return_types.max)
+
+    def test_an_operator_that_gives_its_argument_gives_its_example(self, driver: Driver) -> None:
+        x = driver.call(torch.neg, driver.input("x", torch.ones(3)))
+        assert driver.call("add_", x, 1).example is x.example
+
+    def test_slices_and_nested_arguments(self, driver: Driver) -> None:
+        x, i = driver.input("x", torch.arange(9).view(3, 3)), driver.input("i", torch.tensor([2, 0]))
+        y = driver.call(torch.Tensor.__getitem__, x, (slice(None, None, 2), i))
+        assert driver.run(driver.finish(y))[0].tolist() == [[2, 0], [8, 6]]
+
+    def test_attributes(self, driver: Driver) -> None:
+        turned = driver.traced(driver.recorder.attribute(driver.input("x", torch.ones(2, 3)), "mT"))
+        assert driver.run(driver.finish(turned))[0].shape == (3, 2)
+
+    def test_a_module_is_held(self, driver: Driver) -> None:
+        held = driver.traced(driver.recorder.install("scale", torch.tensor([2.0])))
+        y = driver.call(torch.mul, driver.input("x", torch.ones(3)), held)
+        assert driver.run(driver.finish(y))[0].tolist() == [2.0, 2.0, 2.0]
+
+    # -- errors -----------------------------------------------------------------------------------------------------
+    def test_the_error_of_an_operator_passes_through(self, driver: Driver) -> None:
+        x = driver.input("x", torch.ones(2, 3))
+        with pytest.raises(RuntimeError, match="cannot be multiplied|same reduction dim"):
+            driver.call(torch.mm, x, x)
+        assert len(driver.finish(driver.call(torch.neg, x)).module.graph.find_nodes(op="call_function")) == 1
+
+    def test_what_depends_on_data_is_a_break(self, driver: Driver) -> None:
+        with pytest.raises(Unsupported) as caught:
+            driver.call(bool, driver.input("x", torch.ones(1)))
+        assert caught.value.where.line == 1
+
+    # -- the process ------------------------------------------------------------------------------------------------
+    def test_random_streams_are_untouched(self, driver: Driver) -> None:
+        x = driver.input("x", torch.ones(3))
+        before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state()  # type: ignore[index]
+        driver.call(torch.nn.functional.dropout, x)
+        driver.call(torch.rand, 3)
+        assert random.getstate() == before[0]
+        assert np.random.get_state()[1].tolist() == before[1]  # type: ignore[index]
+        assert torch.equal(torch.get_rng_state(), before[2])
+
+    def test_modes_are_set_back_at_the_end(self, driver: Driver) -> None:
+        x = driver.input("x", torch.ones(3, requires_grad=True))
+        driver.call(torch._C._set_grad_enabled, False)
+        y = driver.call(torch.neg, x)
+        driver.finish(y)
+        assert not y.example.requires_grad
+        assert torch.is_grad_enabled()
+
+    # -- taking back ------------------------------------------------------------------------------------------------
+    def test_a_rollback_leaves_no_trace_in_the_graph(self, driver: Driver) -> None:
+        y = driver.call(torch.neg, driver.input("x", torch.ones(3)))
+        mark = driver.recorder.mark()
+        z = driver.call(torch.mul, y, driver.input("taken_back", torch.ones(3), "dynamic"))
+        driver.call(torch.max, z, 0)
+        driver.recorder.rollback(mark)
+        captured = driver.finish(y)
+        assert [str(item.source) for item in captured.inputs] == ["x"]
+        assert len(captured.module.graph.nodes) == 3
+
+    def test_an_input_that_was_taken_back_can_come_again(self, driver: Driver) -> None:
+        x, real = driver.input("x", torch.ones(4)), torch.ones(4)
+        mark = driver.recorder.mark()
+        driver.call(torch.mul, x, driver.input("y", real, "dynamic"))
+        driver.recorder.rollback(mark)
+        captured = driver.finish(driver.call(torch.add, x, driver.input("y", real, "dynamic")))
+        assert driver.run(captured)[0].tolist() == [2.0] * 4
+
+    def test_a_rollback_takes_back_writes_to_fakes(self, driver: Driver) -> None:
+        x = driver.input("x", torch.ones(2, 3))
+        y = driver.call(torch.neg, x)
+        view = driver.call("view", y, 6)
+        mark = driver.recorder.mark()
+        driver.call("mul_", view, driver.input("w", torch.nn.Parameter(torch.ones(6))))
+        driver.call("t_", x)
+        driver.recorder.rollback(mark)
+        assert (x.example.shape, x.example._version) == ((2, 3), 0)
+        assert not y.example.requires_grad
+        assert view.example._base is y.example
+
+    def test_a_rollback_takes_back_modes(self, driver: Driver) -> None:
+        mark = driver.recorder.mark()
+        driver.call(torch._C._set_grad_enabled, False)
+        driver.recorder.rollback(mark)
+        assert torch.is_grad_enabled()
+
+    # -- metadata ---------------------------------------------------------------------------------------------------
+    def test_a_node_says_where_it_is_from(self, make_recorder: Callable[[Places], Any]) -> None:
+        inner, outer = SourceSpan("program.py", "g", 7), SourceSpan("program.py", "f", 3)
+        driver = Driver(make_recorder(FixedPlaces(Place((outer, inner), (("key", "layers.0", torch.nn.Linear),)))))
+        node = driver.call(torch.neg, driver.input("x", torch.ones(1))).node
+        assert node.meta["nn_module_stack"] == {"key": ("layers.0", torch.nn.Linear)}
+        assert [line.strip() for line in node.meta["stack_trace"].splitlines()] == [str(outer), str(inner)]

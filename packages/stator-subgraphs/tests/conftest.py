@@ -1,0 +1,39 @@
+"""What every test here starts from: a program on a known line, and a graph under construction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from stator_subgraphs import OutputGraph, ShapeOptions
+from stator_subgraphs.conformance import Driver, FixedPlaces
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-cases", action="store_true", help="rewrite tests/cases/*.txt; read the diff")
+
+
+@pytest.fixture
+def places() -> FixedPlaces:
+    return FixedPlaces()
+
+
+@pytest.fixture
+def driver(places: FixedPlaces) -> Iterator[Driver]:
+    graph = OutputGraph(places)
+    with graph.tracing():
+        yield Driver(graph)
+
+
+@pytest.fixture
+def scalar_driver(places: FixedPlaces) -> Iterator[Driver]:
+    """One that captures results that depend on data."""
+    graph = OutputGraph(places, shapes=ShapeOptions(scalar_outputs=True, dynamic_output_shapes=True))
+    with graph.tracing():
+        yield Driver(graph)
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(0)
