@@ -1,0 +1,88 @@
+"""The documentation is true: links lead somewhere, examples run, generated pages are those the code would give now."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from reference import PAGES
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def documents() -> list[pathlib.Path]:
+    """Every page of ours; what git ignores lies in folders that start with a dot."""
+    found = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("integration_tests/**/*.md")]
+    return sorted([*found, *ROOT.glob("packages/*/*.md")])
+
+
+def named(path: pathlib.Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def blocks(path: pathlib.Path, language: str) -> Iterator[str]:
+    yield from (body for found, body in FENCE.findall(path.read_text()) if found == language)
+
+
+def anchors(path: pathlib.Path) -> set[str]:
+    titles = re.findall(r"^#+ (.*)$", FENCE.sub("", path.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("path", documents(), ids=named)
+def test_links_lead_somewhere(path: pathlib.Path) -> None:
+    broken = []
+    for link in LINK.findall(FENCE.sub("", path.read_text())):
+        target, _, anchor = link.partition("#")
+        if re.match(r"[a-z]+:", link):
+            continue
+        found = (path.parent / target).resolve() if target else path
+        if not found.exists() or (anchor and anchor not in anchors(found)):
+            broken.append(link)
+    assert not broken
+
+
+READMES = [path for path in documents() if path.parent.parent.name == "packages" and path.name == "README.md"]
+
+
+@pytest.mark.parametrize("path", READMES, ids=named)
+def test_readme_of_a_package_has_an_example_that_runs(path: pathlib.Path) -> None:
+    examples = list(blocks(path, "python"))
+    assert examples, "the second part of a package's README is a runnable example"
+    done = subprocess.run([sys.executable, "-"], input="\n".join(examples), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(path.read_text().splitlines()) <= 60
+
+
+def test_ci_runs_the_test_command_of_the_readme() -> None:
+    (commands,) = blocks(ROOT / "README.md", "sh")
+    lines = [line.partition("#")[0].strip() for line in commands.splitlines()]
+    assert len(lines) == 2
+    ran = [line for line in (ROOT / ".ci" / "run").read_text().splitlines() if "python3" in line and line[0] != "#"]
+    assert ran == [f"exec {lines[1]} </dev/null"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_generated_page_is_up_to_date(page: str) -> None:
+    """``python tools/reference.py`` rewrites them."""
+    assert (ROOT / "docs" / "reference" / page).read_text() == PAGES[page]()
+
+
+def test_reference_lists_every_page() -> None:
+    index = (ROOT / "docs" / "reference" / "README.md").read_text()
+    pages = {path.name for path in (ROOT / "docs" / "reference").glob("*.md")} - {"README.md"}
+    assert pages == set(re.findall(r"\]\((\w[\w-]*\.md)\)", index))
+
+
+def test_decisions_are_numbered_and_complete() -> None:
+    pages = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
+    assert [page.name[:4] for page in pages] == [f"{i + 1:04}" for i in range(len(pages))]
+    for page in pages:
+        parts = re.findall(r"^#* ?\**(Context|Decision|Cost)\b", page.read_text(), re.MULTILINE)
+        assert parts == ["Context", "Decision", "Cost"], page.name
