@@ -57,6 +57,10 @@ class RecompileReason:
         return "\n".join(map(str, self.failures))
 
 
+def _firsts(reasons: Sequence[RecompileReason]) -> tuple[Failure, ...]:
+    return tuple(reason.failures[0] for reason in reasons)
+
+
 class RecompileLimitWarning(UserWarning):
     """A function was specialised so often that it now runs without being specialised."""
 
@@ -68,8 +72,8 @@ class Cache:
     name: str = "the function"
     limit: int = 8
     total_limit: int = 64
-    history: list[tuple[RecompileReason, ...]] = attrs.field(factory=list)
-    """For each entry that was made: why those before it could not be used."""
+    history: list[tuple[Failure, ...]] = attrs.field(factory=list)
+    """For each entry that was made: the first guard that failed in each of those before it."""
     _entries: dict[Hashable, tuple[Entry, ...]] = attrs.field(factory=dict)
     _full: set[Hashable] = attrs.field(factory=set)
     _lock: Any = attrs.field(factory=threading.RLock, repr=False)
@@ -110,7 +114,7 @@ class Cache:
         with self._lock:
             old = self._entries.get(entry.backend_key, ())
             self._entries[entry.backend_key] = (entry, *(other for other in old if not other.guards.is_gone))
-            self.history.append(tuple(reasons))
+            self.history.append(_firsts(reasons))
 
     def remove(self, entry: Entry) -> None:
         """Forget an entry, one whose `run` failed for instance."""
@@ -161,7 +165,7 @@ class Cache:
 
     def _warn(self, reasons: Sequence[RecompileReason]) -> None:
         """Name the guard that most often was the first to fail."""
-        firsts = [reason.failures[0] for reasons in (*self.history, reasons) for reason in reasons]
+        firsts = [failure for failures in (*self.history, _firsts(reasons)) for failure in failures]
         blamed = Counter((failure.source, failure.where) for failure in firsts).most_common(1)
         example = next((str(f) for f in reversed(firsts) if (f.source, f.where) == blamed[0][0]), "") if blamed else ""
         text = f"{self.name} was compiled {len(self.history)} times and now runs plainly for further inputs"

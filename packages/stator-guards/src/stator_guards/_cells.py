@@ -48,6 +48,11 @@ class Cells:
         self.held.append(obj)
         return True
 
+    def let_go(self) -> None:
+        """Hold no objects any longer; the addresses are then only good for counting."""
+        self.root = None
+        self.held.clear()
+
     def pointer(self, obj: object, offset: int, target: object) -> bool:
         """Watch that a word inside `obj` keeps pointing at `target`."""
         self.held.append(target)

@@ -192,6 +192,7 @@ class Watching:
         self.watches = [] if plan is None else [self._watch(group) for group in plan.groups]
         self.install(self, plan if self.watches else None)
         for watch in self.watches:
+            watch.group.cells.let_go()
             watch.bind(state, lambda: self.walk(*values))
 
     def _watch(self, group: Group) -> Watch:

@@ -1,0 +1,194 @@
+"""The cache: most recently used first, one compilation for many threads, a limit with one warning that names the guard."""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections.abc import Callable
+
+import pytest
+from stator_guards import (
+    Cache,
+    Entry,
+    Equals,
+    Guard,
+    Is,
+    ParameterSource,
+    RecompileLimitWarning,
+    TypeIs,
+    compile_guards,
+)
+
+
+def entry_for(value: object, backend_key: str = "eager") -> Entry:
+    kind = Equals(value) if isinstance(value, int) else Is(value)
+    guards = compile_guards([Guard(ParameterSource("x"), kind)], ["x"])
+    text = value if isinstance(value, int) else None
+    return Entry(guards, lambda x: ("ran for", text), guards.source, backend_key)
+
+
+def make(value: object, made: list[object], backend_key: str = "eager") -> Callable[[], Entry]:
+    def make_entry() -> Entry:
+        made.append(value)
+        return entry_for(value, backend_key)
+
+    return make_entry
+
+
+def test_an_entry_is_made_once_and_found_afterwards() -> None:
+    cache, made = Cache(), []
+    first = cache.get_or_make("eager", (1,), make(1, made))
+    again = cache.get_or_make("eager", (1,), make(1, made))
+    assert first is again
+    assert made == [1]
+    assert first is not None
+    assert first.hits == 1
+    assert first.run(1) == ("ran for", 1)
+
+
+def test_the_most_recently_used_entry_comes_first() -> None:
+    cache = Cache()
+    for value in (1, 2, 3):
+        cache.insert(entry_for(value))
+    cache.lookup("eager", (1,))
+    found = cache.lookup("eager", (1,))
+    assert cache.entries("eager")[0] is found
+    assert [entry.run(0)[1] for entry in cache.entries("eager")] == [1, 3, 2]
+
+
+def test_backends_do_not_share_entries() -> None:
+    cache = Cache()
+    cache.insert(entry_for(1, "eager"))
+    assert cache.lookup("inductor", (1,)) is None
+    cache.insert(entry_for(1, "inductor"))
+    assert len(cache.all_entries()) == 2
+
+
+def test_past_the_limit_there_is_one_warning_that_names_the_guard() -> None:
+    cache, made = Cache(name="step", limit=3), []
+    for value in range(3):
+        cache.get_or_make("eager", (value,), make(value, made))
+    with pytest.warns(RecompileLimitWarning, match=r"step was compiled 3 times.*guard to blame: x was") as caught:
+        assert cache.get_or_make("eager", (10,), make(10, made)) is None
+    assert len(caught) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert cache.get_or_make("eager", (11,), make(11, made)) is None
+    assert cache.is_full("eager")
+    assert cache.get_or_make("eager", (2,), make(2, made)) is not None
+    assert made == [0, 1, 2]
+
+
+def test_the_limit_counts_each_backend_for_itself() -> None:
+    cache, made = Cache(limit=1), []
+    cache.get_or_make("eager", (1,), make(1, made))
+    assert cache.get_or_make("inductor", (1,), make(1, made, "inductor")) is not None
+
+
+def test_entries_about_dead_objects_are_dropped_and_count_only_in_total() -> None:
+    class Thing: ...
+
+    cache, made = Cache(limit=2, total_limit=5), []
+    for _ in range(5):
+        thing = Thing()
+        assert cache.get_or_make("eager", (thing,), make(thing, made)) is not None
+        made.clear()
+        del thing
+    assert len(cache.entries("eager")) <= 2
+    thing = Thing()
+    with pytest.warns(RecompileLimitWarning):
+        assert cache.get_or_make("eager", (thing,), make(thing, made)) is None
+
+
+def test_reasons_say_what_each_entry_needed() -> None:
+    cache = Cache()
+    cache.insert(entry_for(1))
+    cache.insert(entry_for(2))
+    reasons = cache.reasons((3,), "eager")
+    assert [reason.failures[0].needed for reason in reasons] == ["2", "1"]
+    assert {reason.failures[0].found for reason in reasons} == {"3"}
+    assert "x was 2, is now 3" in str(reasons[0])
+    assert [reason.failures[0].needed for reason in cache.reasons((2,), "eager")] == ["1"]
+
+
+def test_history_keeps_why_each_entry_was_made() -> None:
+    cache, made = Cache(), []
+    cache.get_or_make("eager", (1,), make(1, made))
+    cache.get_or_make("eager", (2,), make(2, made))
+    assert [len(reasons) for reasons in cache.history] == [0, 1]
+
+
+def test_many_threads_compile_once() -> None:
+    cache, made, found = Cache(), [], []
+    start = threading.Barrier(8)
+
+    def slow_make() -> Entry:
+        time.sleep(0.02)
+        return make(1, made)()
+
+    def call() -> None:
+        start.wait()
+        found.append(cache.get_or_make("eager", (1,), slow_make))
+
+    threads = [threading.Thread(target=call) for _ in range(8)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert made == [1]
+    assert len(set(map(id, found))) == 1
+
+
+def test_caches_never_wait_for_each_other() -> None:
+    """Each of two makers waits until the other one runs: with one lock for both this would never end."""
+    meeting = threading.Barrier(2, timeout=5)
+    made: list[object] = []
+
+    def meet_and_make() -> Entry:
+        meeting.wait()
+        return make(1, made)()
+
+    caches = [Cache(), Cache()]
+    threads = [threading.Thread(target=cache.get_or_make, args=("eager", (1,), meet_and_make)) for cache in caches]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert made == [1, 1]
+
+
+def test_a_maker_may_call_back_and_may_decline() -> None:
+    cache, made = Cache(), []
+
+    def recursive() -> Entry:
+        assert cache.get_or_make("eager", (2,), make(2, made)) is not None
+        return make(1, made)()
+
+    assert cache.get_or_make("eager", (1,), recursive) is not None
+    assert made == [2, 1]
+    assert cache.get_or_make("eager", (3,), lambda: None) is None
+
+
+def test_a_failing_maker_leaves_the_cache_usable() -> None:
+    cache, made = Cache(), []
+
+    def failing() -> Entry:
+        raise RuntimeError("backend")
+
+    with pytest.raises(RuntimeError, match="backend"):
+        cache.get_or_make("eager", (1,), failing)
+    assert cache.get_or_make("eager", (1,), make(1, made)) is not None
+
+
+def test_entries_can_be_removed_and_cleared() -> None:
+    cache = Cache()
+    cache.insert(entry_for(1))
+    cache.remove(cache.entries("eager")[0])
+    assert cache.all_entries() == ()
+    cache.insert(entry_for(1))
+    cache.clear()
+    assert cache.lookup("eager", (1,)) is None
+
+
+def test_guards_of_another_type_are_a_miss_not_an_error() -> None:
+    guards = compile_guards([Guard(ParameterSource("x"), TypeIs(int))], ["x"])
+    cache = Cache()
+    cache.insert(Entry(guards, print))
+    assert cache.lookup(None, ("text",)) is None
