@@ -26,6 +26,10 @@ from stator_bytecode._handlers_stack import Handler as OpcodeHandler
 from stator_bytecode._instruction import Code, Handler, Instruction, Positions
 from stator_bytecode._machine import Machine
 from stator_bytecode._outcome import Broke, Escaped, Outcome, Returned, Yielded
+from stator_bytecode._exit import State
+from stator_bytecode._plain import plain
+from stator_bytecode._point import Point, layout_of
+from stator_bytecode._site import Dispatch, Goto, Site, drive
 from stator_bytecode._raw import assemble, disassemble
 from stator_bytecode._raw_instruction import Raw, RawHandler
 from stator_bytecode._refused import REFUSED
@@ -33,6 +37,14 @@ from stator_bytecode._stack_effect import operands, results, stack_effect
 from stator_bytecode.errors import InternalError, InvalidUse, SourceSpan, StatorError, Unsupported
 
 __all__ = [
+    "plain",
+    "layout_of",
+    "drive",
+    "State",
+    "Site",
+    "Point",
+    "Goto",
+    "Dispatch",
     "DEFAULT",
     "DISCARD",
     "NULL",

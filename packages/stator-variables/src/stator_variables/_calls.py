@@ -51,6 +51,9 @@ def call(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any])
 # -- Python functions -------------------------------------------------------------------------------------------------
 def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if function.real is not MISSING:
+        original = getattr(function.real, "__stator_original__", None)
+        if original is not None:  # a function that stator compiled already: it is inlined
+            function = wrap(t, original, AttrSource(function.source, "__stator_original__"))
         handler = t.handlers.get(function.real)
         if handler is not None:
             return handler(t, list(args), kwargs)
@@ -88,6 +91,12 @@ def frame_for(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, 
     builtins_vt = builtins_of(t, globals_vt)
     hidden = is_app_level(globals_vt)
     return new_frame(function.code, slots, function.closure, globals_vt, builtins_vt, function, hidden=hidden)
+
+
+def function_frame(t: Tracing, function: Any, slots: list[Any]) -> Frame:
+    """A frame for parameters that are bound already."""
+    globals_vt = function.globals
+    return new_frame(function.code, slots, function.closure, globals_vt, builtins_of(t, globals_vt), function)
 
 
 def k_tuple(items: Sequence[Any]) -> k.TupleTracker:

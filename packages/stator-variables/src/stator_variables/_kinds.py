@@ -269,5 +269,10 @@ def is_none(vt: Any) -> bool:
     return isinstance(vt, ConstantTracker) and vt.value is None
 
 
+def generator_state(vt: Any) -> GeneratorState | None:
+    """The state of a generator that was made while tracing; asking makes nobody look at an unread value."""
+    return vt.state if type(vt) is GeneratorTracker else None
+
+
 NONE = ConstantTracker(None)
 

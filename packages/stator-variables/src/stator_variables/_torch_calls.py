@@ -24,7 +24,11 @@ NEVER_INLINED = (
     "torch.jit",
     "torch.onnx",
     "torch._logging",
-    "torch.autograd",
+    "torch.autograd.function",
+    "torch.autograd.graph",
+    "torch.autograd.gradcheck",
+    "torch.autograd.profiler",
+    "torch.utils.checkpoint",
     "torch.multiprocessing",
     "torch.distributed",
 )

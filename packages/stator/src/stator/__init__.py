@@ -1,1 +1,37 @@
 """Graph capture for PyTorch: the same answer as Python, breaks that cost one break, generated code you can read."""
+
+from stator_backends import list_backends, register_backend
+
+from stator._api import compile
+from stator._control import disable, graph_break, is_compiling, reset
+from stator._options import Options, Stack
+from stator._report import Report
+from stator.errors import (
+    BackendFailed,
+    InternalError,
+    InvalidUse,
+    SourceSpan,
+    StatorError,
+    UnknownBackend,
+    Unsupported,
+)
+
+__all__ = [
+    "BackendFailed",
+    "InternalError",
+    "InvalidUse",
+    "Options",
+    "Report",
+    "SourceSpan",
+    "Stack",
+    "StatorError",
+    "UnknownBackend",
+    "Unsupported",
+    "compile",
+    "disable",
+    "graph_break",
+    "is_compiling",
+    "list_backends",
+    "register_backend",
+    "reset",
+]

@@ -1,0 +1,142 @@
+"""Entries: from the parts of a trace to a guarded, runnable, readable Python function."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+from typing import Any
+
+import attrs
+from stator_backends import AmbientState, Lowered, lower
+from stator_bytecode import Goto, Site
+from stator_guards import Entry, GlobalState, Guard, Source
+from stator_subgraphs import CapturedGraph
+
+from stator._fallback import Recovery
+from stator._options import Options
+from stator._target import Target
+from stator._trace import Traced
+from stator.errors import SourceSpan, Unsupported
+
+_numbers = itertools.count()
+
+
+@attrs.define(eq=False)
+class EntryData:
+    """What the report and `dump` show of an entry."""
+
+    target: Target
+    graph: Any  # the GraphModule, None when the entry runs no operation
+    graph_text: str
+    op_count: int
+    reason: Unsupported | None
+    breaks: bool
+    trace_seconds: float
+    namespace: dict[str, Any]
+    source: str = ""
+    filename: str = ""
+
+
+def make_entry(target: Target, traced: Traced, options: Options, site: Site | None, ambient: AmbientState) -> Entry:
+    """Lower the graph, collect the guards, write the function."""
+    captured = traced.captured
+    runs = captured.op_count > 0 or bool(traced.emitter.outputs)
+    graph_text = captured.module.print_readable(print_output=False) if runs and options.keep_text else ""
+    module = captured.module if runs else None
+    lowered = _lowered(traced, options, ambient) if runs else None
+    guards = [*traced.guards, Guard(None, GlobalState(), _start(target))]
+    if lowered is not None:
+        guards += [Guard(None, fact.expression, fact.where) for fact in captured.shape_guards()]
+        guards += [_layout_guard(guard, captured, target) for guard in lowered.guards]
+    data = EntryData(
+        target, module, graph_text, captured.op_count, traced.reason, traced.point is not None, traced.seconds, {}
+    )
+    run = _function(target, traced, lowered, site, data)
+    return Entry(
+        options.stack.guards(guards, target.parameters), run, data.source, backend_key=options.backend, data=data
+    )
+
+
+def _start(target: Target) -> SourceSpan:
+    from stator._target import Root
+
+    code = target.fn.__code__ if isinstance(target, Root) else target.point.frames[-1].code.raw
+    return SourceSpan(code.co_filename, code.co_qualname, code.co_firstlineno)
+
+
+def _lowered(traced: Traced, options: Options, ambient: AmbientState) -> Lowered:
+    captured = traced.captured
+    return lower(
+        captured.module,
+        captured.example_inputs(),
+        options.backend,
+        fake_mode=traced.fake_mode,
+        contexts=captured.contexts,
+        ambient=ambient,
+    )
+
+
+def _layout_guard(guard: Any, captured: CapturedGraph, target: Target) -> Guard:
+    """A condition of the backend over the flat inputs of the graph."""
+    from stator_guards import CallSource, Truth
+
+    sources: list[Source] = [item.source for item in captured.inputs]
+    holds = CallSource(lambda *inputs: guard.holds(inputs), *sources)
+    return Guard(holds, Truth(True), _start(target))
+
+
+# -- the function -------------------------------------------------------------------------------------------------------
+def _function(target: Target, traced: Traced, lowered: Lowered | None, site: Site | None, data: EntryData) -> Any:
+    emitter = traced.emitter
+    number = next(_numbers)
+    name = f"entry_{number}"
+    call = _graph_call(traced, lowered, target, emitter) if lowered is not None else []
+    body = [*emitter.loads, *call, *emitter.lines, _ending(traced, site, emitter)]
+    text = "".join(f"    {line}\n" for line in body)
+    data.source = f"def {name}({', '.join(target.parameters)}):\n{text}"
+    data.filename = f"<stator entry {number}: {target.name}>"
+    data.namespace = dict(emitter.captured)
+    namespace = dict(emitter.captured)
+    linecache.cache[data.filename] = (len(data.source), None, data.source.splitlines(keepends=True), data.filename)
+    exec(compile(data.source, data.filename, "exec"), namespace)
+    return namespace[name]
+
+
+def _ending(traced: Traced, site: Site | None, emitter: Any) -> str:
+    if site is None:
+        return f"return {traced.result}"
+    values = "".join(f"{value}, " for value in traced.values)
+    return f"return {emitter.capture(Goto, 'Goto')}({emitter.capture(site, 'site')}, ({values}))"
+
+
+def _graph_call(traced: Traced, lowered: Lowered, target: Target, emitter: Any) -> list[str]:
+    """`g = graph(inputs)`; an operator that raises is raised again by the program itself, run plainly."""
+    inputs = [_input(emitter, item) for item in traced.captured.inputs]
+    graph = emitter.capture(lowered.callable, "graph")
+    arguments = ", ".join(inputs)
+    recovery = Recovery.of(traced.captured.module, target)
+    if recovery is None:
+        return [f"g = {graph}({arguments})"]
+    state = "".join(f"{name}, " for name in target.parameters)
+    again = emitter.capture(recovery, "recovery")
+    lines = [f"rng = {again}.before()"] if recovery.random else []
+    before = "rng" if recovery.random else "None"
+    return [
+        *lines,
+        "try:",
+        f"    g = {graph}({arguments})",
+        "except Exception as error:",
+        f"    return {again}.after(error, ({state}), {before})",
+    ]
+
+
+def _input(emitter: Any, item: Any) -> str:
+    text: str = emitter.load(item.source)
+    if item.kind == "float":
+        import torch
+
+        return f"{emitter.capture(torch.tensor, 'tensor')}({text}, dtype={emitter.capture(torch.float64, 'float64')})"
+    return text
+
+
+

@@ -1,0 +1,71 @@
+"""What a user may ask of a compilation, checked once, and the layers it is done with."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+from stator_backends import Backend, configure, lookup
+from stator_guards import Guard, GuardSet, compile_guards
+from stator_subgraphs import OutputGraph
+from stator_variables import DEFAULT_HANDLERS, SymbolicDomain, Tracing
+
+from stator.errors import InvalidUse
+
+
+@attrs.frozen
+class Stack:
+    """The layers a compilation runs through; a fork passes one with its own parts."""
+
+    guards: Callable[[list[Guard], tuple[str, ...]], GuardSet] = compile_guards
+    graph: Callable[..., Any] = OutputGraph
+    domain: Callable[[Tracing], Any] = SymbolicDomain
+    handlers: Mapping[Any, Any] = DEFAULT_HANDLERS
+
+
+OURS = ("recompile_limit", "fallback", "break_everywhere", "oracle", "keep_text")
+
+
+@attrs.frozen
+class Options:
+    """One compilation's settings. `backend` is configured already."""
+
+    backend: Backend
+    fullgraph: bool = False
+    dynamic: bool | None = None
+    stack: Stack = attrs.field(factory=Stack)
+    recompile_limit: int = 8
+    fallback: bool = False  # a backend that fails: run plainly instead of raising
+    break_everywhere: bool = False  # stress: no call is captured
+    oracle: bool = False
+    keep_text: bool = True  # keep each graph's text for the report, since a backend may take the graph apart
+
+
+def make_options(
+    backend: str | Callable[..., Any],
+    fullgraph: bool,
+    dynamic: bool | None,
+    mode: str | None,
+    options: Mapping[str, Any] | None,
+    stack: Stack | None,
+    recompile_limit: int | None,
+) -> Options:
+    """Sort ours from the backend's. Raises UnknownBackend, InvalidUse."""
+    given = dict(options or {})
+    ours = {name: given.pop(name) for name in OURS if name in given}
+    if recompile_limit is not None:
+        ours["recompile_limit"] = recompile_limit
+    found = lookup(backend)
+    _check_unknown(found, given)
+    configured = configure(found, mode, given or None, dynamic)
+    return Options(configured, fullgraph, dynamic, stack or Stack(), **ours)
+
+
+def _check_unknown(backend: Backend, given: Mapping[str, Any]) -> None:
+    """A misspelt option of ours would reach the backend as one of its own."""
+    for name in given:
+        close = difflib.get_close_matches(name, OURS, n=1, cutoff=0.8)
+        if close:
+            raise InvalidUse(f"unknown option {name!r}", f"did you mean {close[0]!r}?")

@@ -1,0 +1,65 @@
+"""Where the traced program is, for the metadata of nodes: the user's frames, and the module calls around them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import torch
+from stator_bytecode import Frame, Machine, SourceSpan
+from stator_guards import Source
+from stator_variables import Place, source_of
+
+
+@attrs.define(eq=False)
+class MachinePlaces:
+    """Reads the frame stack of the Machine that traces."""
+
+    machine: Machine | None = None
+    _known: dict[Any, Any] = attrs.field(factory=dict)
+
+    def current(self) -> Place:
+        frames = [] if self.machine is None else self.machine.frames
+        visible = [frame for frame in frames if not frame.hidden]
+        return Place(tuple(_span(frame) for frame in visible), self._modules(visible))
+
+    def _modules(self, frames: list[Frame]) -> tuple[tuple[str, str, type], ...]:
+        found: list[tuple[str, str, type]] = []
+        for frame in frames:
+            if frame.code.raw.co_name == "_call_impl" and frame.slots:
+                entry = self._module(frame.slots[0])
+                if entry is not None and entry not in found:
+                    found.append(entry)
+        return tuple(found)
+
+    def _module(self, tracker: Any) -> tuple[str, str, type] | None:
+        known = self._known.get(id(tracker))
+        if known is None:
+            cls = tracker.cls
+            if not issubclass(cls, torch.nn.Module) or tracker.source is None:
+                return None
+            path = module_path(source_of(tracker))
+            known = self._known[id(tracker)] = (tracker, (f"{path}#{len(self._known)}", path, cls))
+        entry: tuple[str, str, type] = known[1]
+        return entry
+
+
+def module_path(source: Source) -> str:
+    """`self.layers.0.fc` for `self._modules['layers']._modules['0']._modules['fc']`."""
+    parts: list[str] = []
+    step: Source | None = source
+    while step is not None:
+        key = getattr(step, "key", None)
+        if key is not None:
+            if key not in ("_modules", "__dict__"):
+                parts.append(str(key))
+        elif step.base is None:
+            parts.append(step.name.split(" ")[-1])
+        step = step.base
+    return ".".join(reversed(parts))
+
+
+def _span(frame: Frame) -> SourceSpan:
+    raw = frame.code.raw
+    line, end_line, column, end_column = frame.code.instructions[frame.pc].positions
+    return SourceSpan(raw.co_filename, raw.co_qualname, line, end_line, column, end_column)

@@ -1,0 +1,120 @@
+"""A Region: one compiled function with its entries, its sites and its continuations. Everything cached belongs to it."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import attrs
+from stator_backends import AmbientState, BackendFailed
+from stator_bytecode import Goto, Point, Site, drive
+from stator_guards import Cache, Entry
+
+from stator._dynamic import Shapes
+from stator._entry import make_entry
+from stator._fallback import Plainly
+from stator._options import Options
+from stator._target import Continuation, Root, Target
+from stator._trace import trace
+from stator.errors import Unsupported
+
+
+@attrs.define(eq=False)
+class Place:
+    """A target with its cache and what is known about its inputs' shapes."""
+
+    target: Target
+    cache: Cache
+    shapes: Shapes
+    refused: list[Unsupported] = attrs.field(factory=list)
+
+
+@attrs.define(eq=False)
+class Region:
+    """`run(state)` is the compiled function; the wrapper calls `lookup` first, which takes no lock."""
+
+    root: Place
+    options: Options
+    places: dict[Point, Place] = attrs.field(factory=dict)
+    sites: dict[Point, Site] = attrs.field(factory=dict)
+    warned: bool = False
+    _lock: Any = attrs.field(factory=threading.Lock)
+
+    @classmethod
+    def of(cls, target: Root, options: Options) -> Region:
+        return cls(_place(target, options), options)
+
+    # -- running ------------------------------------------------------------------------------------------------------
+    def run(self, state: tuple[Any, ...]) -> Any:
+        """Call the compiled function: no entry was found by the fast way."""
+        return self.finish(self.enter(self.root, state))
+
+    def finish(self, result: Any) -> Any:
+        """Drive what an entry gave to the end."""
+        if type(result) is Goto:
+            return drive(result.site, result.state, self.dispatch)
+        if type(result) is Plainly:
+            return result.target.plain()(*result.state)
+        return result
+
+    def dispatch(self, point: Point, state: tuple[Any, ...]) -> Any:
+        """The continuation at `point`: a value, or the next Goto."""
+        result = self.enter(self.place_of(point), state)
+        if type(result) is Plainly:
+            return result.target.plain()(*result.state)
+        return result
+
+    def enter(self, place: Place, state: tuple[Any, ...]) -> Any:
+        key = self.options.backend
+        entry = place.cache.lookup(key, state)
+        if entry is None and not place.refused:
+            entry = place.cache.get_or_make(key, state, lambda: self._make(place, state))
+        if entry is None:
+            return Plainly(place.target, state)
+        return entry.run(*state)
+
+    # -- making -------------------------------------------------------------------------------------------------------
+    def _make(self, place: Place, state: tuple[Any, ...]) -> Entry | None:
+        ambient = AmbientState.capture()
+        try:
+            traced = trace(place.target, state, self.options, place.shapes.policy(state))
+        except Unsupported as reason:
+            if self.options.fullgraph:
+                raise
+            place.refused.append(reason)
+            return None
+        if traced.reason is not None and self.options.fullgraph:
+            raise traced.reason
+        site = None if traced.point is None else self.site_of(traced.point)
+        try:
+            return make_entry(place.target, traced, self.options, site, ambient)
+        except BackendFailed:
+            if not self.options.fallback:
+                raise
+            return None
+
+    def place_of(self, point: Point) -> Place:
+        found = self.places.get(point)
+        if found is None:
+            with self._lock:
+                found = self.places.setdefault(point, _place(Continuation(point), self.options))
+        return found
+
+    def site_of(self, point: Point) -> Site:
+        found = self.sites.get(point)
+        if found is None:
+            found = self.sites.setdefault(point, Site(point))
+        return found
+
+    def all_places(self) -> list[Place]:
+        return [self.root, *self.places.values()]
+
+    def reset(self) -> None:
+        """Forget everything compiled."""
+        self.root = _place(self.root.target, self.options)
+        self.places.clear()
+        self.sites.clear()
+
+
+def _place(target: Target, options: Options) -> Place:
+    return Place(target, Cache(target.name, options.recompile_limit), Shapes(options.dynamic))

@@ -1,0 +1,95 @@
+"""What was compiled: graphs, breaks, guards, entries, times; as data, and as text with `str`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from stator._region import Region
+from stator.errors import Unsupported
+
+
+@attrs.frozen(eq=False)
+class EntryReport:
+    """One entry: where it starts, its graph, why it ends early (None: it runs to the end), its guards."""
+
+    target: str
+    graph: Any
+    graph_text: str
+    op_count: int
+    reason: Unsupported | None
+    guards: tuple[Any, ...]
+    hits: int
+    trace_seconds: float
+    source: str
+
+
+@attrs.frozen(eq=False)
+class Report:
+    """A look at a compiled function as it is now."""
+
+    entries: tuple[EntryReport, ...]
+    recompiles: tuple[Any, ...]
+    refused: tuple[Unsupported, ...]
+
+    @classmethod
+    def of(cls, region: Region) -> Report:
+        entries, recompiles, refused = [], [], []
+        for place in region.all_places():
+            refused += place.refused
+            recompiles += [reason for reasons in place.cache.history for reason in reasons]
+            entries += [_entry_report(entry) for entry in reversed(place.cache.all_entries())]
+        return cls(tuple(entries), tuple(recompiles), tuple(refused))
+
+    @property
+    def graphs(self) -> list[Any]:
+        return [entry.graph for entry in self.entries if entry.graph is not None]
+
+    @property
+    def breaks(self) -> list[Unsupported]:
+        return [entry.reason for entry in self.entries if entry.reason is not None] + list(self.refused)
+
+    @property
+    def graph_count(self) -> int:
+        return len(self.graphs)
+
+    @property
+    def entry_count(self) -> int:
+        return len(self.entries)
+
+    @property
+    def compile_count(self) -> int:
+        return self.entry_count + len(self.refused)
+
+    @property
+    def op_count(self) -> int:
+        return sum(entry.op_count for entry in self.entries)
+
+    @property
+    def trace_seconds(self) -> float:
+        return sum(entry.trace_seconds for entry in self.entries)
+
+    def __str__(self) -> str:
+        lines = [f"{self.graph_count} graphs, {self.op_count} operations, {len(self.breaks)} breaks, {self.entry_count} entries"]
+        for number, entry in enumerate(self.entries):
+            lines.append(f"entry {number}: {entry.target}: {entry.op_count} operations, {len(entry.guards)} guards")
+            if entry.reason is not None:
+                lines += [f"  {line}" for line in str(entry.reason).splitlines()]
+        lines += [f"runs plainly: {line}" for reason in self.refused for line in str(reason).splitlines()]
+        return "\n".join(lines)
+
+
+def _entry_report(entry: Any) -> EntryReport:
+    data = entry.data
+    return EntryReport(
+        data.target.name,
+        data.graph,
+        data.graph_text,
+        data.op_count,
+        data.reason,
+        tuple(getattr(entry.guards, "guards", ())),
+        entry.hits,
+        data.trace_seconds,
+        entry.source,
+    )

@@ -1,0 +1,84 @@
+"""What is compiled: a function from its start, or a continuation from the Point where a break left it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import attrs
+from stator_bytecode import Frame, Point, plain
+from stator_guards import CapturedSource, ParameterSource
+from stator_variables import SymbolicDomain, Tracing, function_frame, globals_tracker, wrap
+
+
+@attrs.frozen(eq=False)
+class Root:
+    """A function from its first instruction; its state are its parameters, `*args` and `**kwargs` as they are bound."""
+
+    fn: FunctionType
+    parameters: tuple[str, ...]
+
+    @classmethod
+    def of(cls, fn: FunctionType) -> Root:
+        code = fn.__code__
+        count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
+        return cls(fn, code.co_varnames[:count])
+
+    @property
+    def name(self) -> str:
+        return self.fn.__qualname__
+
+    def frames(self, tracing: Tracing, domain: SymbolicDomain, state: tuple[Any, ...]) -> list[Frame]:
+        function = wrap(tracing, self.fn, CapturedSource(self.fn.__name__, self.fn))
+        return [function_frame(tracing, function, wrap_state(tracing, self.parameters, state))]
+
+    def plain(self) -> Callable[..., Any]:
+        """The function itself, called with the flat state."""
+        code = self.fn.__code__
+        positional, keyword = code.co_argcount, code.co_kwonlyargcount
+        names = code.co_varnames[positional : positional + keyword]
+        has_args, has_kwargs = bool(code.co_flags & 4), bool(code.co_flags & 8)
+        fn = self.fn
+
+        def run(*state: Any) -> Any:
+            rest = state[positional + keyword :]
+            named = dict(zip(names, state[positional:], strict=False))
+            more = rest[0] if has_args else ()
+            extra = rest[-1] if has_kwargs else {}
+            return fn(*state[:positional], *more, **named, **extra)
+
+        return run
+
+
+@attrs.frozen(eq=False)
+class Continuation:
+    """The whole frame stack after a break."""
+
+    point: Point
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return self.point.parameters
+
+    @property
+    def name(self) -> str:
+        frame = self.point.frames[-1]
+        line = frame.instruction.positions[0]
+        return f"{frame.code.raw.co_qualname} from line {line}"
+
+    def frames(self, tracing: Tracing, domain: SymbolicDomain, state: tuple[Any, ...]) -> list[Frame]:
+        trackers = wrap_state(tracing, self.parameters, state)
+        return self.point.frames_from(
+            trackers, domain.make_generator, lambda namespace: globals_tracker(tracing, namespace)
+        )
+
+    def plain(self) -> Callable[..., Any]:
+        return plain(self.point)
+
+
+Target = Root | Continuation
+
+
+def wrap_state(tracing: Tracing, parameters: tuple[str, ...], state: tuple[Any, ...]) -> list[Any]:
+    return [wrap(tracing, value, ParameterSource(name)) for name, value in zip(parameters, state, strict=True)]

@@ -1,0 +1,80 @@
+"""One trace: run the Machine over trackers, then write down what it found as the parts of an entry."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import attrs
+from stator_bytecode import Broke, Escaped, FrameState, GeneratorState, Machine, Outcome, Point, Returned, Unsupported, layout_of
+from stator_guards import Guard
+from stator_subgraphs import CapturedGraph
+from stator_variables import Emitter, Journal, Policy, Tracing, emit_effects, initial_modes, restore_modes
+
+from stator._options import Options
+from stator._places import MachinePlaces
+from stator._stress import StressDomain
+from stator._target import Target
+
+
+@attrs.frozen(eq=False)
+class Traced:
+    """What one trace gives. `point` is None when the target ran to its end; `result` is then the value's expression."""
+
+    captured: CapturedGraph
+    fake_mode: Any
+    emitter: Emitter
+    guards: list[Guard]
+    result: str
+    point: Point | None
+    values: list[str]
+    reason: Unsupported | None
+    seconds: float
+
+
+def trace(target: Target, state: tuple[Any, ...], options: Options, policy: Policy) -> Traced:
+    """Trace `target` on `state`. Raises Unsupported when not even the start can be written down."""
+    started = time.perf_counter()
+    places = MachinePlaces()
+    graph = options.stack.graph(places)
+    tracing = Tracing(graph, options.stack.handlers, policy, Journal())
+    domain = options.stack.domain(tracing)
+    if options.break_everywhere:
+        domain = StressDomain(domain)
+    machine = Machine(domain)
+    places.machine = tracing.machine = machine
+    initial_modes(tracing)
+    try:
+        with graph.tracing():
+            outcome = machine.run(target.frames(tracing, domain, state))
+            return _written_down(outcome, tracing, graph, started)
+    finally:
+        restore_modes(tracing)
+
+
+def _written_down(outcome: Outcome, tracing: Tracing, graph: Any, started: float) -> Traced:
+    emitter = Emitter(tracing)
+    point, values, result, reason = None, [], "", None
+    if isinstance(outcome, Returned):
+        result = emitter.expr(outcome.value)
+    else:
+        assert isinstance(outcome, Broke | Escaped)
+        point, trackers = layout_of(outcome.snapshot, _virtual, _globals_of)
+        values = [emitter.expr(vt) for vt in trackers]
+        reason = outcome.reason if isinstance(outcome, Broke) else None
+    emit_effects(emitter)
+    captured = graph.finish(emitter.outputs)
+    guards = tracing.finish_guards()
+    spent = time.perf_counter() - started
+    return Traced(captured, graph.fake_mode, emitter, guards, result, point, values, reason, spent)
+
+
+def _virtual(value: Any) -> GeneratorState | None:
+    from stator_variables import generator_state
+
+    return generator_state(value)
+
+
+def _globals_of(frame: FrameState) -> dict[str, Any]:
+    namespace: dict[str, Any] = frame.globals.real
+    return namespace
