@@ -70,3 +70,8 @@ class Body:
     outputs: tuple[Any, ...]
     written: tuple[int, ...] = ()
     aliased: tuple[tuple[int, int], ...] = ()
+
+    def run(self, *arguments: Any, **options: Any) -> Any:
+        """What an operator that wraps this body gives: its inputs are the last of the arguments."""
+        inputs = len(self.arguments) + len(self.lifted)
+        return self.module(*arguments[len(arguments) - inputs :])

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch.fx.experimental.symbolic_shapes import resolve_unbacked_bindings
 
 from stator_subgraphs._symbol import SymbolicTypes, symbols_of
 
@@ -74,7 +73,7 @@ def _symbols(graph: fx.Graph) -> Iterator[str]:
 
 
 def _bound_by(node: fx.Node) -> set[Any]:
-    bindings = resolve_unbacked_bindings(None, node.meta.get("unbacked_bindings")) or {}
+    bindings = node.meta.get("unbacked_bindings") or {}
     example = node.meta.get("example_value")
     own = symbols_of(example) if node.op == "placeholder" and isinstance(example, SymbolicTypes) else []
     return {*bindings, *own}

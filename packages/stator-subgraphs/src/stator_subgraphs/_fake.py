@@ -66,7 +66,7 @@ def fake_input(
 
 @contextmanager
 def _quiet(tensor: torch.Tensor) -> Iterator[None]:
-    """torch reads `.grad` of every tensor, and hides the warning about a non-leaf only from people, not from `-W error`."""
+    """torch reads `.grad` of every tensor; it hides the warning about a non-leaf from people, not from `-W error`."""
     if tensor.is_leaf or not tensor.requires_grad:
         yield
         return

@@ -23,8 +23,8 @@ from torch._guards import CompileId, TracingContext, tracing
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from stator_subgraphs._call import MISSING, Known, project, record_call
-from stator_subgraphs._captured import CapturedGraph
+from stator_subgraphs._call import Known, project, record_call
+from stator_subgraphs._captured import Body, CapturedGraph
 from stator_subgraphs._fake import ShapeOptions, Target, new_fake_mode
 from stator_subgraphs._finish import captured_graph
 from stator_subgraphs._hold import hold
@@ -104,13 +104,13 @@ class OutputGraph:
         args: Sequence[Any],
         kwargs: dict[str, Any],
         *,
-        example: Any = MISSING,
-        run_as: Target | None = None,
+        body: Body | None = None,
     ) -> Traced:
         """Record `target(*args, **kwargs)`; a str names a tensor method. Raises what the operator raises on fakes, and
-        `Unsupported` where fakes cannot tell. `example`: what it gives is known already (a body that was just traced);
-        `run_as`: what to run on fakes in its place."""
-        return record_call(self._state, target, args, kwargs, Known(example, run_as))
+        `Unsupported` where fakes cannot tell. `body`: the target is an operator that gives what this body gives, which
+        is known already; its inputs must be the last of `args`."""
+        known = Known() if body is None else Known(body.outputs, body.run)
+        return record_call(self._state, target, args, kwargs, known)
 
     def attribute(self, owner: Traced, name: str) -> Traced:
         """Record `getattr(owner, name)`."""

@@ -23,6 +23,7 @@ from stator_subgraphs._finish import prune, unused
 from stator_subgraphs._mutation import storage_of
 from stator_subgraphs._state import GraphState
 from stator_subgraphs._structure import tensors_in
+from stator_subgraphs._symbol import symbols_of
 from stator_subgraphs._tracer import SubgraphTracer
 
 
@@ -64,14 +65,21 @@ class BodyScope:
     def close(self, outputs: Sequence[Any]) -> Body:
         """End the body with these flat outputs, traced or constant, and go on in the graph around."""
         local = [self.tracer.local(value) if isinstance(value, Traced) else value for value in outputs]
-        self._leave()
+        self._lift_symbols()
         graph = self.tracer.graph
         graph.output(tuple(value.node if isinstance(value, Traced) else value for value in local))
         self._drop_unused()
+        self._leave()
         module = fx.GraphModule(self._held(), graph)
         examples = tuple(value.example if isinstance(value, Traced) else value for value in local)
         written, aliased = self._memory(examples)
         return Body(module, tuple(self._arguments), tuple(self.tracer.outer), examples, written, aliased)
+
+    def _lift_symbols(self) -> None:
+        """The symbols of explicit arguments, unless one of the arguments is the symbol itself."""
+        for node in self.tracer.placeholders[: self.tracer.explicit]:
+            for symbol in symbols_of(node.meta["example_value"]):
+                self.tracer.symbol(symbol)
 
     def _leave(self) -> None:
         parent = self.tracer.parent
@@ -79,6 +87,7 @@ class BodyScope:
         self._closed = True
         self.state.current = parent
         self.state.journal.record(lambda: setattr(self.state, "current", self.tracer))
+        self.tracer.closed = True
         if self.tracer.unbacked:
             # What `x.item()` gave in here must not be remembered outside: nothing there binds it.
             self.state.mode.epoch += 1

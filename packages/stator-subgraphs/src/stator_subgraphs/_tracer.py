@@ -54,13 +54,16 @@ class SubgraphTracer:
     written: list[torch.Tensor] = attrs.field(factory=list)  # examples that were written to
     births: dict[fx.Node, tuple[Any, Any]] = attrs.field(factory=dict)  # shapes of what cannot be made again
     run_as: dict[fx.Node, Any] = attrs.field(factory=dict)  # what stands for an operator when it runs on fakes
+    closed: bool = False  # the graph belongs to a module now
     function_stack: tuple[tuple[str, Any], ...] = ()  # the operators this body is inside of
 
     # -- nodes ------------------------------------------------------------------------------------------------------
     def node(
-        self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None
+        self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> fx.Node:
-        node = self.graph.create_node(op, target, args, kwargs, name)
+        if self.closed:
+            raise InternalError(f"the body {self.hint} was left, and something goes on in it")
+        node = self.graph.create_node(op, target, args, kwargs)
         self.journal.record(lambda: self._erase(node))
         return node
 
@@ -69,14 +72,17 @@ class SubgraphTracer:
         return traced
 
     def _erase(self, node: fx.Node) -> None:
+        """A body that was left is taken back as a whole, by nothing referring to it any more."""
         self.values.pop(node, None)
         self.run_as.pop(node, None)
-        self.graph.erase_node(node)
+        if not self.closed:
+            self.graph.erase_node(node)
 
     def placeholder(self, hint: str, example: Any, *, explicit: bool = False) -> Traced:
         """A new placeholder, after those of its kind and before every other node."""
         position = self.explicit if explicit else len(self.placeholders)
         node = self.graph.create_node("placeholder", _identifier(hint), (), {}, type_expr=_annotation(example))
+        node.target = node.name  # the parameter of the generated function: hints may repeat, names do not
         self._move(node, position)
         node.meta["example_value"] = example
         self.placeholders.insert(position, node)
@@ -93,8 +99,9 @@ class SubgraphTracer:
             first.prepend(node)
 
     def _drop_placeholder(self, node: fx.Node, explicit: bool) -> None:
-        self.placeholders.remove(node)
-        self.explicit -= explicit
+        if not self.closed:
+            self.placeholders.remove(node)
+            self.explicit -= explicit
         self._erase(node)
 
     # -- symbols ----------------------------------------------------------------------------------------------------

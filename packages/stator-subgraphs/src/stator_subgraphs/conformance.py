@@ -31,7 +31,7 @@ __all__ = ["Conformance", "Driver", "FixedPlaces", "GraphRecorderConformance"]
 class FixedPlaces:
     """A program that stays on one line until a test moves it."""
 
-    place: Place = Place((SourceSpan("program.py", "f", 1),), ())
+    place: Place = attrs.field(factory=lambda: Place((SourceSpan("program.py", "f", 1),), ()))
 
     def current(self) -> Place:
         return self.place
@@ -65,7 +65,8 @@ class Driver:
     def finish(self, *outputs: Traced) -> Any:
         """The finished graph, without faults."""
         captured = self.recorder.finish(outputs)
-        assert check_graph(captured.module) == []
+        faults = check_graph(captured.module)
+        assert not faults, faults
         return captured
 
     def arguments(self, captured: Any, **values: Any) -> list[Any]:
@@ -187,9 +188,9 @@ class GraphRecorderConformance(Conformance):
     # -- errors -----------------------------------------------------------------------------------------------------
     def test_the_error_of_an_operator_passes_through(self, driver: Driver) -> None:
         x = driver.input("x", torch.ones(2, 3))
-        with pytest.raises(RuntimeError, match="cannot be multiplied|same reduction dim"):
+        with pytest.raises(RuntimeError, match=r"cannot be multiplied|same reduction dim"):
             driver.call(torch.mm, x, x)
-        assert len(driver.finish(driver.call(torch.neg, x)).module.graph.find_nodes(op="call_function")) == 1
+        assert len(driver.finish(driver.call(torch.neg, x)).module.graph.nodes) == 3
 
     def test_what_depends_on_data_is_a_break(self, driver: Driver) -> None:
         with pytest.raises(Unsupported) as caught:
