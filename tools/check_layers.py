@@ -93,13 +93,18 @@ def disk_matches_contracts(repo: Repository) -> Iterator[str]:
 def imported_equals_declared(repo: Repository) -> Iterator[str]:
     for package in repo.packages:
         used = {DISTRIBUTION_OF.get(top, top): where for top, where in package.imported().items()}
-        outside = {top: where for top, where in used.items() if top not in sys.stdlib_module_names}
+        outside = {top: where for top, where in used.items() if not _is_stdlib(top)}
         for top, where in sorted(outside.items()):
             allowed = package.declared if top in repo.names else package.declared | package.extras
             if top not in allowed:
                 yield f"{where}: imports {top}, which {package.name} does not declare"
         for name in sorted(package.declared - outside.keys()):
             yield f"packages/{package.name}: declares {name} but never imports it"
+
+
+def _is_stdlib(top: str) -> bool:
+    """Accelerators such as ``_suggestions`` exist in some versions only; no distribution installs such a name."""
+    return top in sys.stdlib_module_names or top.startswith("_")
 
 
 def nothing_private_is_borrowed(repo: Repository) -> Iterator[str]:
@@ -123,9 +128,9 @@ def torch_stays_above(repo: Repository) -> Iterator[str]:
         for module in package.modules if package else ():
             if not module.shipped or any(fnmatch.fnmatch(module.path.name, pattern) for pattern in patterns):
                 continue
-            for ref in module.found:
-                if ref.top == "torch":
-                    yield f"{module.path}:{ref.line}: refers to torch in a torch-free part of {name}"
+            lines = [ref.line for ref in module.found if ref.top == "torch"]
+            if lines:
+                yield f"{module.path}:{min(lines)}: refers to torch in a torch-free part of {name}"
 
 
 def dynamo_is_never_imported(repo: Repository) -> Iterator[str]:
@@ -150,12 +155,14 @@ def _is_public(path: pathlib.Path) -> bool:
 
 def _differences(path: pathlib.Path, shown: pathlib.Path) -> Iterator[str]:
     source = path.read_text()
-    spelled, bound = spelled_all(source), public_names(source, every_import=path.name == "__init__.py")
+    package = path.name == "__init__.py"
+    spelled, defined = spelled_all(source), public_names(source, every_import=package)
     if spelled is None:
-        if bound:
+        if defined:
             yield f"{shown}: has public names but no literal __all__"
         return
-    for name in sorted(spelled ^ bound):
+    bound = defined if package else public_names(source, every_import=True)
+    for name in sorted((spelled - bound) | (defined - spelled)):
         yield f"{shown}: {name} is in __all__ or a public name, not both"
 
 

@@ -1,0 +1,1 @@
+"""Figures as ratios: stator beside torch.compile and plain Python, in one interleaved run. ``nox -s bench``."""
