@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from stator_bytecode._layout import NO_PREVIOUS, PREVIOUS, FrameLayout, Places, RaisedAt
+from stator_bytecode._layout import NO_PREVIOUS, FrameLayout, Places, RaisedAt
 from stator_bytecode._native_frame import GeneratorPlace, NativeFrame
 from stator_bytecode._raw import disassemble
 from stator_bytecode._raw_instruction import Raw
@@ -30,22 +30,29 @@ class Body:
         self.blamed: list[tuple[int, Raw]] = []
 
     def restore_stack(self) -> None:
-        """The whole stack, with the exceptions being handled entered one by one where their markers lie."""
-        markers = [depth for depth, kind in enumerate(self.layout.stack) if kind in (PREVIOUS, NO_PREVIOUS)]
+        """The whole stack, and the exception being handled. Markers are plain objects to POP_EXCEPT."""
         for depth, kind in enumerate(self.layout.stack):
-            if kind in (PREVIOUS, NO_PREVIOUS):
-                self.frame.handle(self._handled_over(depth, markers))
+            if kind is NO_PREVIOUS:
+                self._push_previous(depth)
             elif isinstance(kind, RaisedAt):
-                self._push_offset_of(self.raws[self._raw_of(kind.index)])
+                self._push_offset_of(self.raw_at(kind.index))
             else:
                 self.frame.push(depth)
+        if self.frame.places.handled is not None:
+            self.frame.handle(self.frame.places.handled)
+            self.glue.emit("POP_TOP")
 
-    def _handled_over(self, depth: int, markers: list[int]) -> int:
-        """Where the exception is whose handling pushed the marker at `depth`: the next marker has it."""
-        later = [marker for marker in markers if marker > depth]
-        place = self.frame.places.stack[later[0]] if later else self.frame.places.handled
-        assert place is not None
-        return place
+    def _push_previous(self, depth: int) -> None:
+        """What was being handled when this frame was called: PUSH_EXC_INFO shows it, POP_EXCEPT puts it back."""
+        first = self.layout.stack.index(NO_PREVIOUS)
+        if depth > first:
+            self.glue.emit("COPY", depth - first)
+            return
+        self.glue.constant(None)
+        self.glue.emit("PUSH_EXC_INFO")
+        self.glue.emit("POP_TOP")
+        self.glue.emit("COPY", 1)
+        self.glue.emit("POP_EXCEPT")
 
     def _push_offset_of(self, raw: Raw) -> None:
         """Filled in once it is known: `function` does."""
@@ -55,6 +62,22 @@ class Body:
     def _raw_of(self, index: int) -> int:
         """The raw instruction that runs: the last of those that are one neutral one."""
         return self.layout.code.instructions[index].raw[1] - 1
+
+    def raw_at(self, index: int) -> Raw:
+        return self.raws[self._raw_of(index)]
+
+    def leave(self, jump: bool, popped: int = 0, made: int = 0, null: str | None = None) -> None:
+        """Go on in the original code after the instruction that waited: see `_complete.Leave`."""
+        glue, instr = self.glue, self.layout.instruction
+        for _ in range(popped):
+            if made:
+                glue.emit("SWAP", 2)
+            glue.emit("POP_TOP")
+        if null is not None:
+            glue.emit("PUSH_NULL")
+        if null == "before":
+            glue.emit("SWAP", 2)
+        self.go_on_at(instr.target if jump else instr.index + 1)
 
     def go_on_at(self, pc: int) -> None:
         """Jump to the neutral instruction `pc`, with what is on the stack."""

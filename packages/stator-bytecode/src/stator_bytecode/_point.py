@@ -254,8 +254,8 @@ class _Restoring:
         self.values = values
         self.make_generator = make_generator
         self.wrap = wrap
-        self.running: dict[int, GeneratorState] = {}
-        self.suspended: list[GeneratorState] = []
+        self.running: dict[int, V] = {}
+        self.suspended: list[V] = []
 
     def frames(self) -> list[Frame]:
         """Frames first without contents, so that generators can be linked whatever refers to them."""
@@ -283,11 +283,10 @@ class _Restoring:
             hidden=layout.hidden,
         )
 
-    def _link(self, frame: Frame, layout: FrameLayout) -> GeneratorState:
+    def _link(self, frame: Frame, layout: FrameLayout) -> V:
         assert layout.generator is not None
-        frame.generator = state = GeneratorState(frame, layout.generator)
-        state.value = self.make_generator(state)
-        return state
+        frame.generator = GeneratorState(frame, layout.generator)
+        return self.make_generator(frame.generator)
 
     def _fill(self, frame: Frame, layout: FrameLayout) -> None:
         frame.slots = [self._value(kind) for kind in layout.slots]
@@ -304,8 +303,7 @@ class _Restoring:
         if kind in CARRYING:
             return PreviousExc(next(self.values)) if kind is PREVIOUS else next(self.values)
         if isinstance(kind, GeneratorAt):
-            state = self.running[kind.index] if kind.running else self.suspended[kind.index]
-            return state.value
+            return self.running[kind.index] if kind.running else self.suspended[kind.index]
         if isinstance(kind, RaisedAt):
             return LastInstruction(kind.index)
         return PreviousExc(None) if kind is NO_PREVIOUS else NULL

@@ -1,0 +1,305 @@
+"""Programs broken at every instruction in turn, and at all of them in sequence: everything must be as without breaks.
+
+A break here is one instruction run natively by a Site. What follows runs in the Machine (`machine`), natively (`plain`), or
+is broken again at the very next instruction (`steps`).
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+import sys
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from types import BuiltinMethodType, CellType, FunctionType, GeneratorType, MethodWrapperType, SimpleNamespace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import pytest
+
+from stator_bytecode._concrete import ConcreteDomain
+from stator_bytecode._domain import Invoke, Raised
+from stator_bytecode._frame import Frame, GeneratorState, Then
+from stator_bytecode._handlers import DEFAULT
+from stator_bytecode._machine import Machine
+from stator_bytecode._outcome import Broke, Escaped, Returned
+from stator_bytecode._plain import plain
+from stator_bytecode._point import layout_of
+from stator_bytecode._shuffle import NO_STEP
+from stator_bytecode._site import Goto, Site, drive
+from stator_bytecode.errors import Unsupported
+
+PATH = Path(__file__).parent / "programs" / "breaking.py"
+
+
+def _load() -> Any:
+    spec = importlib.util.spec_from_file_location("breaking_programs", PATH)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["breaking_programs"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+programs = _load()
+
+
+class BreakingDomain(ConcreteDomain):
+    """Runs Python methods of operators as frames, so that breaks meet every kind of waiting frame."""
+
+    def __init__(self, make_machine: Any) -> None:
+        super().__init__(interprets=lambda fn: fn.__name__ not in programs.NATIVE, make_machine=make_machine)
+
+        self.generators: WeakKeyDictionary[Any, GeneratorState] = WeakKeyDictionary()
+
+    def make_generator(self, state: GeneratorState) -> Any:
+        generator = super().make_generator(state)
+        self.generators[generator] = state
+        return generator
+
+    def frame_of(self, function: FunctionType, args: Any, kwargs: Any) -> Frame:
+        frame = super().frame_of(function, args, kwargs)
+        frame.hidden = function.__name__.startswith("hidden_")
+        return frame
+
+    def method_frame(self, value: Any, name: str, *args: Any) -> Frame | None:
+        method = getattr(type(value), name, None)
+        if type(method) is FunctionType and method.__module__ == programs.__name__:
+            return self.frame_of(method, [value, *args], {})
+        return None
+
+    def truth(self, value: Any) -> Any:
+        for name, kind in (("__bool__", "truth"), ("__len__", "length")):
+            frame = self.method_frame(value, name)
+            if frame is not None:
+                return Invoke(frame, Then(kind))
+        return super().truth(value)
+
+    def get_iterator(self, value: Any) -> Any:
+        frame = self.method_frame(value, "__iter__")
+        return super().get_iterator(value) if frame is None else Invoke(frame, Then("iter"))
+
+    def next_value(self, iterator: Any) -> Any:
+        frame = self.method_frame(iterator, "__next__")
+        return super().next_value(iterator) if frame is None else Invoke(frame, Then("next"))
+
+    def contains(self, container: Any, item: Any, invert: bool) -> Any:
+        frame = self.method_frame(container, "__contains__", item)
+        return super().contains(container, item, invert) if frame is None else Invoke(frame, Then("contains", (invert,)))
+
+    def get_attribute(self, value: Any, name: str) -> Any:
+        found = getattr(type(value), name, None)
+        if type(found) is property and type(found.fget) is FunctionType and type(value).__module__ == programs.__name__:
+            return Invoke(self.frame_of(found.fget, [value], {}))
+        return super().get_attribute(value, name)
+
+    def set_attribute(self, value: Any, name: str, new: Any) -> Any:
+        found = getattr(type(value), name, None)
+        if type(found) is property and type(found.fset) is FunctionType and type(value).__module__ == programs.__name__:
+            return Invoke(self.frame_of(found.fset, [value, new], {}), Then("discard"))
+        return super().set_attribute(value, name, new)
+
+    def binary(self, operator: str, left: Any, right: Any) -> Any:
+        frame = self.method_frame(left, "__add__", right) if operator == "+" else None
+        return super().binary(operator, left, right) if frame is None else Invoke(frame, Then("value"))
+
+    def complete(self, then: Then, value: Any) -> Any:
+        if then.kind == "instance":
+            return super().complete(then, value)
+        if then.kind == "truth":
+            if type(value) is not bool:
+                raise Raised(TypeError(f"__bool__ should return bool, returned {type(value).__name__}"))
+            return value
+        if then.kind == "length":
+            return bool(range(value)) if value >= 0 else self._negative_length()
+        assert then.kind == "iter"
+        if not hasattr(type(value), "__next__"):
+            raise Raised(TypeError(f"iter() returned non-iterator of type '{type(value).__name__}'"))
+        return value
+
+    def _negative_length(self) -> bool:
+        raise Raised(ValueError("__len__() should return >= 0"))
+
+
+class Breaker:
+    """Raises Unsupported at the `at`-th instruction of the outermost Machine that can be stepped natively."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.count = 0
+        self.machine: Machine | None = None
+        self.handlers = {op: handler if op in NO_STEP else self._counted(handler) for op, handler in DEFAULT.items()}
+        self.domain = BreakingDomain(self._make_machine)
+
+    def _make_machine(self, domain: ConcreteDomain) -> Machine:
+        self.machine = Machine(domain, self.handlers)
+        return self.machine
+
+    def _counted(self, handler: Any) -> Any:
+        def counted(machine: Machine, frame: Frame, instr: Any) -> Any:
+            if machine is self.machine and not _is_inside_barrier(machine):
+                self.count += 1
+                if self.count == self.at and not self._runs_shared_generator():
+                    raise Unsupported("test", instr.op)
+            return handler(machine, frame, instr)
+
+        return counted
+
+    def virtual(self, value: Any) -> GeneratorState | None:
+        """Generators that only frames refer to: not a bound method, an instance or a cell."""
+        state = self.domain.generator_state(value)
+        return None if state is None or _is_shared(value) else state
+
+    def _runs_shared_generator(self) -> bool:
+        """Whether a frame is a generator's whose object something else refers to: then it cannot be carried as state."""
+        assert self.machine is not None
+        running = {id(frame.generator) for frame in self.machine.frames if frame.generator is not None}
+        return any(id(state) in running and _is_shared(found) for found, state in list(self.domain.generators.items()))
+
+    def make_generator(self, state: GeneratorState) -> Any:
+        raw = state.frame.code.raw
+        state.frame.function = SimpleNamespace(__name__=raw.co_name, __qualname__=raw.co_qualname)
+        return self.domain.make_generator(state)
+
+
+def _is_shared(generator: Any) -> bool:
+    holders = (BuiltinMethodType, CellType, dict, MethodWrapperType)
+    return any(type(referrer) in holders for referrer in gc.get_referrers(generator))
+
+
+def _is_inside_barrier(machine: Machine) -> bool:
+    """Nothing of the concrete domain can be rolled back, so nothing may break where that would be needed."""
+    if any(frame.names is not None for frame in machine.frames):
+        return True
+    return any(frame.parked is not None and frame.parked.coroutine is not None for frame in machine.frames)
+
+
+def _broken(outcome: Broke, breaker: Breaker) -> tuple[Site, tuple[Any, ...]]:
+    point, values = layout_of(outcome.snapshot, breaker.virtual, lambda state: state.globals)
+    assert len(point.parameters) == len(set(point.parameters)) == len(values) == point.count
+    assert breaker.machine is not None
+    # Objects are to die as soon as they do in plain Python; a Machine is in a cycle with its domain.
+    breaker.machine.frames, breaker.machine.before, breaker.machine.outcome = [], None, None
+    return Site(point), tuple(values)
+
+
+def _start(program: Any, breaker: Breaker) -> Any:
+    return breaker.machine.run([breaker.domain.call(program, [], {}).frame])
+
+
+def _value(outcome: Any) -> Any:
+    if isinstance(outcome, Escaped):
+        raise outcome.exception
+    assert isinstance(outcome, Returned), outcome
+    return outcome.value
+
+
+def _go_on_in_machine(point: Any, state: Any, at: int = 0) -> Any:
+    breaker = Breaker(at)
+    outcome = breaker.machine.run(point.frames_from(state, breaker.make_generator))
+    if isinstance(outcome, Broke):
+        return Goto(*_broken(outcome, breaker))
+    if isinstance(outcome, Escaped) and at:
+        # Only leaving a frame is left to the Machine: what that raises is raised natively.
+        return Goto(*_broken(Broke(outcome.snapshot, None), breaker))
+    return _value(outcome)
+
+
+class Reached(Exception):
+    """There is no such instruction."""
+
+
+def break_once(program: Any, at: int, mode: str) -> Any:
+    breaker = Breaker(at)
+    outcome = _start(program, breaker)
+    if breaker.count < at:
+        raise Reached
+    if not isinstance(outcome, Broke):
+        return _value(outcome)
+    site, state = _broken(outcome, breaker)
+    dispatch = _go_on_in_machine if mode == "machine" else lambda point, values: plain(point)(*values)
+    return drive(site, state, dispatch)
+
+
+def break_always(program: Any) -> Any:
+    breaker = Breaker(1)
+    outcome = _start(program, breaker)
+    assert isinstance(outcome, Broke)
+    return drive(*_broken(outcome, breaker), lambda point, state: _go_on_in_machine(point, state, 1))
+
+
+# observing
+
+
+def observe(run: Any, *args: Any) -> dict[str, Any]:
+    programs.LOG.clear()
+    programs.TRACES.clear()
+    seen: dict[str, Any] = {"error": None, "trace": None}
+    try:
+        seen["value"] = repr(run(*args))
+    except Reached:
+        raise
+    except Exception as error:
+        seen["error"] = _described(error)
+        seen["trace"] = _entries(error)
+    seen["log"] = repr(programs.LOG)
+    seen["traces"] = repr(programs.TRACES)
+    seen["handled"] = sys.exc_info()
+    return seen
+
+
+def _described(error: BaseException | None) -> Any:
+    if error is None:
+        return None
+    chain = _described(error.__cause__), _described(error.__context__), error.__suppress_context__
+    return type(error), repr(error.args), chain
+
+
+def _entries(error: BaseException) -> list[Any]:
+    """What comes after the frames of the test."""
+    found = traceback.extract_tb(error.__traceback__)
+    while found and found[0].filename == __file__:
+        del found[0]
+    return [(entry.filename, entry.name, entry.lineno, entry.end_lineno, entry.colno) for entry in found]
+
+
+def _differences(expected: dict[str, Any], found: dict[str, Any], keys: str) -> dict[str, Any]:
+    return {key: (expected.get(key), found.get(key)) for key in keys.split() if expected.get(key) != found.get(key)}
+
+
+@pytest.fixture(autouse=True)
+def _quick_referrers() -> Iterator[None]:
+    """What exists already refers to no generator of a program."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+NAMES = sorted(programs.PROGRAMS)
+LOOK_AT_FRAMES = {"hidden_frames", "introspection"}
+"""They ask for native frames, which the Machine has none of."""
+
+
+@pytest.mark.parametrize("mode", ["machine", "plain"])
+@pytest.mark.parametrize("name", sorted(set(NAMES) - LOOK_AT_FRAMES))
+def test_one_break_at_each_instruction_changes_nothing(name: str, mode: str) -> None:
+    program = programs.PROGRAMS[name]
+    expected = observe(program)
+    for at in range(1, 5000):
+        try:
+            found = observe(break_once, program, at, mode)
+        except Reached:
+            assert at > 5
+            return
+        assert not _differences(expected, found, "value log error handled"), at
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_break_at_every_instruction_changes_nothing(name: str) -> None:
+    program = programs.PROGRAMS[name]
+    expected = observe(program)
+    found = observe(break_always, program)
+    assert not _differences(expected, found, "value log error trace traces handled")
