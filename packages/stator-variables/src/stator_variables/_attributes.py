@@ -12,7 +12,7 @@ from typing import Any
 from stator_bytecode import Raised, operation, settle
 from stator_guards import AttrSource, CapturedSource, SlotSource, Source, TypeIs, TypeSource
 
-from stator_variables import _calls, _dictionary, _tensor_attributes
+from stator_variables import _calls, _dictionary, _functions, _tensor_attributes
 from stator_variables import _kinds as k
 from stator_variables._build import instance_dict, wrap
 from stator_variables._lookup import mro_lookup, plain_lookup, type_lookup
@@ -33,6 +33,10 @@ def get_attribute(t: Tracing, vt: Any, name: str) -> Any:
         return super_attribute(t, vt, name)
     if isinstance(vt, k.TensorTracker):
         found = _tensor_attributes.read(t, vt, name)
+        if found is not MISSING:
+            return found
+    if isinstance(vt, k.MethodTracker):
+        found = _functions.of_method(t, vt, name)
         if found is not MISSING:
             return found
     hook = plain_lookup(vt.cls, "__getattribute__")

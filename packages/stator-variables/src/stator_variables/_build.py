@@ -17,6 +17,7 @@ from stator_guards import (
     AttrSource,
     ClosureSource,
     CodeSource,
+    Custom,
     DictItemSource,
     Equals,
     InstanceDictSource,
@@ -33,15 +34,8 @@ from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker
 
 ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
-VALUES = (
-    torch.dtype,
-    torch.device,
-    torch.layout,
-    torch.memory_format,
-    torch.Size,
-    range,
-    slice,
-)
+SINGLETONS = (torch.dtype, torch.layout, torch.memory_format)
+VALUES = (torch.device, range, slice)
 """Immutable values compared by equality: not objects with an identity that matters."""
 
 BY_IDENTITY = (
@@ -65,7 +59,7 @@ Builder = Callable[[Tracing, Any, Source], VariableTracker]
 def wrap(t: Tracing, real: Any, source: Source) -> Any:
     """The tracker of an existing value. Atoms have no identity worth tracking; objects have one tracker each."""
     kind = type(real)
-    if kind in ATOMS or kind in VALUES or isinstance(real, type | enum.Enum) or kind in BY_IDENTITY:
+    if kind in ATOMS or kind in VALUES or kind in SINGLETONS or isinstance(real, type | enum.Enum) or kind in BY_IDENTITY:
         return LazyTracker(source, real, lambda: build(t, real, source))
     return t.adopt(real, source, lambda: build(t, real, source))
 
@@ -100,8 +94,19 @@ def build_atom(t: Tracing, real: Any, source: Source) -> VariableTracker:
 
 
 def build_value(t: Tracing, real: Any, source: Source) -> VariableTracker:
-    t.guard(source, Equals(real))
+    t.guard(source, Equals(real) if type(real) is not torch.device else _equal_to(real))
     return k.ConstantTracker(real)
+
+
+def build_singleton(t: Tracing, real: Any, source: Source) -> VariableTracker:
+    t.guard(source, Is(real))
+    return k.ConstantTracker(real)
+
+
+def _equal_to(expected: Any) -> Custom:
+    """Equality for values of a C class that compares by value; the exact class is part of it."""
+    cls = type(expected)
+    return Custom("{fn}({value})", lambda value: type(value) is cls and value == expected, f"equal to {expected!r}")
 
 
 def build_by_identity(t: Tracing, real: Any, source: Source) -> VariableTracker:
@@ -153,10 +158,19 @@ def build_dict(t: Tracing, real: Any, source: Source) -> VariableTracker:
     return with_namespace(t, tracker, real, source)
 
 
+def build_mappingproxy(t: Tracing, real: Any, source: Source) -> VariableTracker:
+    """Read-only, so its items are read through the view itself."""
+    t.guard(source, TypeIs(types.MappingProxyType))
+    tracker = k.DictTracker(types.MappingProxyType, complete=False)
+    tracker.real = dict(real)
+    return tracker
+
+
 def build_set(t: Tracing, real: Any, source: Source) -> VariableTracker:
     if not all(type(item) in ATOMS or isinstance(item, type | enum.Enum) for item in real):
         raise t.unsupported("set-of-objects", "an existing set with members that are not constants")
-    t.guard(source, Equals(type(real)(real)))
+    t.guard(source, TypeIs(type(real)))
+    t.guard(source, _same_members(real))
     tracker = k.SetTracker(type(real))
     from stator_variables._hashing import key_of
 
@@ -164,6 +178,15 @@ def build_set(t: Tracing, real: Any, source: Source) -> VariableTracker:
         vt = k.ClassTracker(item) if isinstance(item, type) else k.ConstantTracker(item)
         tracker.entries[key_of(t, vt)] = vt
     return tracker
+
+
+def _same_members(real: Any) -> Custom:
+    expected = {(type(item), item) for item in real}
+    return Custom(
+        "{fn}({value})",
+        lambda value: len(value) == len(expected) and all((type(item), item) in expected for item in value),
+        f"the same members, {real!r}",
+    )
 
 
 def build_function(t: Tracing, real: Any, source: Source) -> VariableTracker:
@@ -188,13 +211,22 @@ def build_builtin_function(t: Tracing, real: Any, source: Source) -> VariableTra
     owner = getattr(real, "__self__", None)
     if owner is None or isinstance(owner, types.ModuleType | type) or type(owner).__name__ == "ScriptFunction":
         return build_by_identity(t, real, source)
-    descriptor = getattr(type(owner), real.__name__, None)
-    if not isinstance(descriptor, types.MethodDescriptorType):
+    descriptor = _descriptor_of(type(owner), real)
+    if descriptor is None:
         return build_by_identity(t, real, source)
     t.guard(source, TypeIs(type(real)))
-    t.guard(AttrSource(source, "__name__"), Equals(real.__name__))
+    t.guard(AttrSource(source, "__qualname__"), Equals(real.__qualname__))
     receiver = wrap(t, owner, AttrSource(source, "__self__"))
     return k.MethodTracker(k.BuiltinTracker(descriptor), receiver, type(real))
+
+
+def _descriptor_of(cls: type, real: Any) -> Any:
+    """The method descriptor a bound C method was made from; a subclass may override its name."""
+    for base in cls.__mro__:
+        found = base.__dict__.get(real.__name__)
+        if isinstance(found, types.MethodDescriptorType) and found.__qualname__ == real.__qualname__:
+            return found
+    return None
 
 
 def build_cell(t: Tracing, real: Any, source: Source) -> VariableTracker:
@@ -274,6 +306,7 @@ def new_namespace(tracker: Any) -> None:
 BUILDERS: dict[type, Builder] = {
     **dict.fromkeys(ATOMS, build_atom),
     **dict.fromkeys(VALUES, build_value),
+    **dict.fromkeys(SINGLETONS, build_singleton),
     **dict.fromkeys(BY_IDENTITY, build_by_identity),
     types.BuiltinFunctionType: build_builtin_function,
     tuple: build_sequence,
@@ -284,13 +317,13 @@ BUILDERS: dict[type, Builder] = {
     types.FunctionType: build_function,
     types.MethodType: build_method,
     types.CellType: build_cell,
+    types.MappingProxyType: build_mappingproxy,
     functools.partial: build_partial,
 }
 
 BY_BASE: tuple[tuple[Any, Builder], ...] = (
     (torch.Tensor, build_tensor),
     (types.ModuleType, build_by_identity),
-    (torch.Size, build_value),
     (enum.Enum, build_enum),
     (tuple, build_sequence),
     (list, build_sequence),

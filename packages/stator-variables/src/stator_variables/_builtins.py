@@ -552,6 +552,8 @@ _ITERATOR_TYPES = (type(iter([])), type(iter(())), type(iter({})), zip, map, fil
 
 @handlers.handles(*[cls.__next__ for cls in _ITERATOR_TYPES], types.GeneratorType.__next__)
 def iterator_next(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    if not isinstance(args[0], k.IteratorTracker | k.GeneratorTracker):
+        raise t.unsupported("foreign-iterator", f"a step of an existing {args[0].cls.__name__}")
     return handle_next(t, args[:1], {})
 
 

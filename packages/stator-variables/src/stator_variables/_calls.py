@@ -251,11 +251,23 @@ def initialise(t: Tracing, obj: Any, args: list[Any], kwargs: dict[str, Any]) ->
     if raw is object.__init__:
         _check_no_arguments(obj, args, kwargs)
         return obj
+    if isinstance(obj, k.ExceptionTracker) and isinstance(raw, types.WrapperDescriptorType):
+        return _initialise_exception(t, obj, args, kwargs)
     result = call(t, _attributes.bind(t, raw, source, obj, "__init__"), args, kwargs)
     if isinstance(result, Invoke) and result.then.kind == "value":
         return Invoke(result.frame, Then("instance", (obj,)))
     if _is_suspended(result):
         return _then_object(result, obj)
+    return obj
+
+
+_KEEP_MORE_THAN_ARGS = (OSError, UnicodeError, SyntaxError, ImportError, BaseExceptionGroup)
+
+
+def _initialise_exception(t: Tracing, obj: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if kwargs or issubclass(obj.cls, _KEEP_MORE_THAN_ARGS):
+        raise t.unsupported("construction", f"making a {obj.cls.__name__}, which keeps more than its arguments")
+    obj.args = list(args)
     return obj
 
 

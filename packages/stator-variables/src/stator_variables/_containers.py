@@ -7,6 +7,7 @@ import operator
 import types
 from typing import Any
 
+import torch
 from stator_bytecode import HandlerTable, operation, settle
 
 from stator_variables import _attributes, _calls, _dictionary, _iteration, _operators, _torch_calls
@@ -168,7 +169,7 @@ def index_of(t: Tracing, key: Any, what: str) -> Any:
     return constant if isinstance(constant, slice) else operator.index(constant)
 
 
-@methods.handles(list.__getitem__, tuple.__getitem__, collections.deque.__getitem__)
+@methods.handles(list.__getitem__, tuple.__getitem__, torch.Size.__getitem__, collections.deque.__getitem__)
 def sequence_getitem(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     vt, key = args
     if not isinstance(vt, k.SequenceTracker):
@@ -255,7 +256,7 @@ def iterate(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return k.IteratorTracker(type(iter(cls())), "sequence", [vt])
 
 
-@methods.handles(list.__add__, tuple.__add__)
+@methods.handles(list.__add__, tuple.__add__, torch.Size.__add__)
 def sequence_add(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     left, right = args
     kind = k.TupleTracker if isinstance(left, k.TupleTracker) else k.ListTracker
@@ -276,7 +277,7 @@ def _extended(t: Tracing, vt: Any, iterable: Any) -> Any:
     return vt
 
 
-@methods.handles(list.__mul__, tuple.__mul__, list.__rmul__, tuple.__rmul__)
+@methods.handles(list.__mul__, tuple.__mul__, torch.Size.__mul__, torch.Size.__rmul__, list.__rmul__, tuple.__rmul__)
 def sequence_mul(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     vt, count = args
     times = count.constant()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from stator_bytecode import NULL, Raised, Resume, operation, settle
+from stator_bytecode import NULL, Raised, Resume, Then, operation, settle
 
 from stator_variables import _attributes, _calls, _dictionary, _operators, _torch_calls
 from stator_variables import _kinds as k
@@ -81,7 +81,7 @@ def _set_iterator(t: Tracing, vt: Any) -> Any:
 def next_value(t: Tracing, it: Any) -> Any:
     """The next item; NULL when exhausted; a Resume for a generator; a Pending where items need calls."""
     if isinstance(it, k.GeneratorTracker):
-        return Resume(it.state, k.NONE)
+        return Resume(it.state, then=Then("next"))
     if isinstance(it, k.IteratorTracker):
         return _STEPS[it.kind](t, it)
     raw, source = type_lookup(t, it.cls, "__next__")

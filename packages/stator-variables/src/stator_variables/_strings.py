@@ -42,6 +42,8 @@ def convert(t: Tracing, value: Any, conversion: str) -> Any:
     if constant is not MISSING:
         function = {"s": str, "r": repr, "a": ascii}[conversion]
         return _calls.fold(t, function, [value], {})
+    if isinstance(value, k.ClassTracker) and type(value.value).__repr__ is type.__repr__:
+        return k.ConstantTracker(repr(value.value))
     if conversion == "a":
         raise t.unsupported("string-of-unknown", "ascii() of a value that is not known while tracing")
     method = _attributes.special(t, value, _CONVERSIONS[conversion])
