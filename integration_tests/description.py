@@ -45,7 +45,7 @@ class Tolerance:
 
 
 EXACT = Tolerance(0.0, 0.0)
-INDUCTOR = Tolerance(2e-4, 2e-5, strides=False)
+INDUCTOR = Tolerance(1e-3, 5e-4, strides=False)
 
 
 @attrs.define

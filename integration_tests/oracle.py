@@ -144,7 +144,7 @@ def _exception(error: BaseException | None) -> Iterator[tuple[str, Any]]:
     if error is None:
         return
     yield "type", type(error)
-    yield "args", error.args
+    yield "args", list(error.args)  # a copy: CPython passes the very tuple on in KeyError(*other.args), by accident
     yield "attributes", dict(vars(error))
     yield (
         "traceback",

@@ -81,16 +81,19 @@ def test_training_loop_with_compiled_forward(backend: str, tolerance: Tolerance)
     assert_same(lambda: trained(plainly=True), lambda: trained(plainly=False), tuple, calls=1, tolerance=tolerance)
 
 
-@pytest.mark.parametrize(("backend", "tolerance"), [("eager", EXACT), ("aot_eager", AOT)])
-def test_compiled_training_loop(backend: str, tolerance: Tolerance) -> None:
-    """Forward, backward, clipping, optimiser and schedule are all inside; breaks are allowed, differences are not."""
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_compiled_training_loop(backend: str) -> None:
+    """Forward, backward, clipping, optimiser and schedule are all inside; breaks are allowed, differences are not.
+
+    Not bit by bit: torch's optimisers ask ``torch.compiler.is_compiling()`` and then compute in another order.
+    """
 
     def trained(loop: Any) -> dict[str, Any]:
         model, optimizer = make_training()
         return loop(model, optimizer, model)  # type: ignore[no-any-return]
 
     compiled = stator.compile(train, backend=backend)
-    assert_same(lambda: trained(train), lambda: trained(compiled), tuple, calls=1, tolerance=tolerance)
+    assert_same(lambda: trained(train), lambda: trained(compiled), tuple, calls=1, tolerance=AOT)
 
 
 def test_compiled_copy_is_a_model_of_its_own() -> None:

@@ -83,9 +83,10 @@ def cold_capture() -> Row:
         reset()
         compile_(model, backend=Counting())(*call.args, **call.kwargs)
 
+    reset_torch: Callable[[], Any] = torch.compiler.reset
     ways = {
         "stator": lambda: capture(stator.compile, stator.reset),
-        "torch": lambda: capture(torch.compile, torch.compiler.reset),
+        "torch": lambda: capture(torch.compile, reset_torch),
         "plain": lambda: model(*call.args, **call.kwargs),
     }
     for way in ways.values():  # the first of each imports half of torch

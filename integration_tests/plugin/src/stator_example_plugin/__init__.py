@@ -1,0 +1,31 @@
+"""What an outside distribution can add to stator: a backend by name, and a layer in place of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import torch
+from stator_guards import Guard, GuardSet, compile_guards
+
+__all__ = ["SEEN", "CountingGuards", "compile_graph"]
+
+SEEN: list[torch.fx.GraphModule] = []
+
+
+def compile_graph(graph: torch.fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
+    """The backend ``example_plugin``: remembers the graph and runs it as it is."""
+    SEEN.append(graph)
+    return graph.forward
+
+
+@attrs.define
+class CountingGuards:
+    """A guard compiler that counts guards and leaves the rest to the one it wraps."""
+
+    count: int = 0
+
+    def __call__(self, guards: list[Guard], parameters: tuple[str, ...]) -> GuardSet:
+        self.count += len(guards)
+        return compile_guards(guards, parameters)
