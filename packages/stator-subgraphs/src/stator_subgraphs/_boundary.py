@@ -7,6 +7,7 @@ passes through untouched. The table below names the others: limits of fake tenso
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import attrs
 from stator_bytecode.errors import Unsupported
@@ -40,6 +41,7 @@ LIMITS: dict[str, Limit] = {
 """By the name of the class, anywhere among its bases: half of these classes live where we may not import from."""
 
 TEXTS: tuple[tuple[re.Pattern[str], Limit], ...] = (
+    (re.compile(r"no fake impl registered"), LIMITS["UnsupportedOperatorException"]),
     (re.compile(r"Cannot access data pointer|data is not allocated yet|data_ptr\(\)"), Limit("data-pointer")),
     (
         re.compile(r"invoking .* with non-Fake Tensor inputs|Please convert all Tensors to FakeTensors"),
@@ -62,12 +64,29 @@ def limit_of(error: BaseException) -> Limit | None:
     return next((limit for pattern, limit in TEXTS if pattern.search(text)), None)
 
 
-def unsupported(error: BaseException, what: str) -> Unsupported | None:
-    """The break that a foreign error means, None when it is the program's own."""
-    if isinstance(error, Unsupported):
-        return error
-    limit = limit_of(error)
-    if limit is None:
-        return None
+@attrs.frozen
+class Foreign:
+    """Around foreign code: an error of a kind that the tables know leaves as a break, every other as it is.
+
+    `what` was being done: an operator or the name of an input. A class, since a generator costs more than the rest.
+    """
+
+    what: Any
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        limit = limit_of(error) if isinstance(error, Exception) else None
+        if limit is not None and isinstance(error, Exception):
+            raise broken(limit, error, name_of(self.what)) from error
+
+
+def name_of(what: Any) -> str:
+    """An operator, method or input, for people."""
+    return what if isinstance(what, str) else str(getattr(what, "__qualname__", what))
+
+
+def broken(limit: Limit, error: Exception, what: str) -> Unsupported:
     first = next(iter(str(error).strip().splitlines()), "")
     return Unsupported(limit.reason, f"{what}: {type(error).__name__}: {first}".rstrip(": "), limit.hint)

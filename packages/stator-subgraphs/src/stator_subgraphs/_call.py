@@ -12,6 +12,7 @@ from stator_variables import Traced
 from torch import fx
 from torch.fx.experimental.symbolic_shapes import compute_unbacked_bindings
 
+from stator_subgraphs._boundary import Foreign
 from stator_subgraphs._fake import Target, run
 from stator_subgraphs._mode import MODE_CALLS
 from stator_subgraphs._mutation import Watched, may_write
@@ -68,13 +69,11 @@ def _examples(structure: Any, tensors: list[torch.Tensor]) -> Any:
 def _propagate(state: GraphState, target: Target, named: Target, args: Any, kwargs: dict[str, Any]) -> Any:
     pending = len(state.env.pending_fresh_unbacked_symbols)
     try:
-        return run(state.mode, target, args, kwargs)
-    except Exception as error:
+        with Foreign(named):
+            return run(state.mode, target, args, kwargs)
+    except BaseException:
         del state.env.pending_fresh_unbacked_symbols[pending:]
-        refused = state.refused(error, _name(named))
-        if refused is None:
-            raise  # the operator's own error with these inputs: the program's to handle
-        raise refused from error
+        raise
 
 
 def _write_down(state: GraphState, target: Target, args: Sequence[Any], kwargs: dict[str, Any], example: Any) -> Traced:
@@ -102,13 +101,8 @@ def _bindings(state: GraphState, target: Target, example: Any) -> Any:
     """Where in the result the symbols are that this operator made up; asked later, nobody could tell whose they are."""
     if not state.env.pending_fresh_unbacked_symbols:
         return None
-    try:
+    with Foreign(target):
         return compute_unbacked_bindings(state.env, example)
-    except Exception as error:
-        refused = state.refused(error, _name(target))
-        if refused is None:
-            raise
-        raise refused from error
 
 
 def _forget_memos(state: GraphState) -> None:
@@ -133,10 +127,6 @@ def _note_mode(state: GraphState, node: fx.Node, undo: Any) -> None:
     state.current.effects.add(node)
     state.mode_undo.append(undo)
     state.journal.record(state.leave_last_mode)
-
-
-def _name(target: Target) -> str:
-    return f"Tensor.{target}" if isinstance(target, str) else str(getattr(target, "__qualname__", target))
 
 
 def project(state: GraphState, traced: Traced, index: Any) -> Traced:

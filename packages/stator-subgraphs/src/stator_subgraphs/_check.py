@@ -75,8 +75,8 @@ def _symbols(graph: fx.Graph) -> Iterator[str]:
 def _bound_by(node: fx.Node) -> set[Any]:
     bindings = node.meta.get("unbacked_bindings") or {}
     example = node.meta.get("example_value")
-    own = symbols_of(example) if node.op == "placeholder" and isinstance(example, SymbolicTypes) else []
-    return {*bindings, *own}
+    binds = node.op == "placeholder" or (node.op, node.target) == ("call_method", "item")
+    return {*bindings, *(symbols_of(example) if binds and isinstance(example, SymbolicTypes) else [])}
 
 
 def _mentioned(example: Any) -> set[Any]:

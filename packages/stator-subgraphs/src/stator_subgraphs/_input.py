@@ -15,12 +15,15 @@ from torch import fx
 from torch.fx.experimental.symbolic_shapes import DimDynamic, StatefulSymbolicContext
 from torch.utils.weak import WeakIdKeyDictionary
 
+from stator_subgraphs._boundary import Foreign
 from stator_subgraphs._captured import GraphInput
 from stator_subgraphs._dimension import is_static, symbolic_context
 from stator_subgraphs._fake import fake_input, refuse_subclass
 from stator_subgraphs._origin import TorchSource, WrappedFloatSource, ours
 from stator_subgraphs._state import GraphState
-from stator_subgraphs._symbol import Symbol, number_for, readable_symbols, symbols_of
+from stator_subgraphs._symbol import Symbol, number_for, readable_symbols, sizes_of, symbols_of
+
+Part = tuple[str, int]  # ("size", 0), ("storage_offset", 0)
 
 
 @attrs.define(eq=False)
@@ -33,6 +36,7 @@ class Record:
     static: bool
     traced: Traced
     live: bool = True
+    constant: frozenset[Part] = frozenset()  # sizes and the like that had no symbol from the start
 
 
 @attrs.define(eq=False)
@@ -65,17 +69,14 @@ class Inputs:
         if not static:
             self._bind_symbols(fake, origin.source)
         record = Record(origin, tensor, context, static, self._placeholder(hint, fake, origin))
+        if not static:
+            record.constant = frozenset((kind, dim) for part, kind, dim in sizes_of(fake) if type(part) is int)
         self._keep(record, id(tensor))
         return record
 
     def fake(self, origin: TorchSource, tensor: torch.Tensor, context: StatefulSymbolicContext, static: bool) -> Any:
-        try:
+        with Foreign(origin.source.name):
             return fake_input(self.state.mode, tensor, origin, context, static)
-        except Exception as error:
-            refused = self.state.refused(error, origin.source.name)
-            if refused is None:
-                raise
-            raise refused from error
 
     def _bind_symbols(self, fake: torch.Tensor, source: Source) -> None:
         """Every free symbol gets a placeholder before the tensor's own: compilers need to know where to read it."""
@@ -112,6 +113,7 @@ class Inputs:
         return record.traced
 
     def remember(self, source: Source, traced: Traced) -> Traced:
+        self.state.root.note_symbol(traced)
         self.numbers[source] = traced
         self.state.journal.record(lambda: self.numbers.pop(source))
         return traced

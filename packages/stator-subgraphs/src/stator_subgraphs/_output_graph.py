@@ -79,7 +79,8 @@ class OutputGraph:
     ) -> Traced:
         """The placeholder of a real tensor, one for each tensor whatever ways lead to it. Symbols in its shape are
         bound by placeholders before it. `static_address`: it is a buffer, and stays where it is."""
-        return self._inputs.tensor(source, tensor, dims, hint, static_address)
+        with self._state.placed():
+            return self._inputs.tensor(source, tensor, dims, hint, static_address)
 
     def number_input(self, source: Source, value: int | float, hint: str) -> Traced:
         """A symbolic int, or a symbolic float (then the graph takes a tensor and starts with its `item()`)."""
@@ -110,7 +111,8 @@ class OutputGraph:
         `Unsupported` where fakes cannot tell. `body`: the target is an operator that gives what this body gives, which
         is known already; its inputs must be the last of `args`."""
         known = Known() if body is None else Known(body.outputs, body.run)
-        return record_call(self._state, target, args, kwargs, known)
+        with self._state.placed():
+            return record_call(self._state, target, args, kwargs, known)
 
     def attribute(self, owner: Traced, name: str) -> Traced:
         """Record `getattr(owner, name)`."""

@@ -36,7 +36,7 @@ class ShapeGuards:
         if not records:
             return []
         fakes = [self._fake(record) for record in records]
-        known = self._static(records, fakes)
+        known = self._constant(records, fakes)
         plain, located = self._ask(records, fakes)
         facts = zip(plain, located, strict=True)
         return [self._fact(text, comment) for text, comment in facts if text not in known]
@@ -77,14 +77,14 @@ class ShapeGuards:
             raise InvalidUse(str(error), "mark the dimension with `maybe_mark_dynamic`, or do not mark it") from error
         return helpers[0].exprs, helpers[1].exprs
 
-    def _static(self, records: list[Record], fakes: list[Any]) -> set[str]:
+    def _constant(self, records: list[Record], fakes: list[Any]) -> set[str]:
         """The texts about sizes that were constant from the start."""
         return {
             f"{self._token_of(SizeSource(record.origin.source, kind, dim))} == {part}"
             for record, fake in zip(records, fakes, strict=True)
             if isinstance(fake, torch.Tensor)
             for part, kind, dim in sizes_of(fake)
-            if type(part) is int
+            if (kind, dim) in record.constant
         }
 
     def _token(self, torch_source: Any) -> str:

@@ -7,16 +7,29 @@ from typing import Any
 
 import attrs
 import torch
-from stator_bytecode.errors import Unsupported
+from stator_bytecode.errors import NOWHERE, Unsupported
 from stator_variables import Traced
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from stator_subgraphs._boundary import unsupported
 from stator_subgraphs._journal import Journal
 from stator_subgraphs._location import Location
 from stator_subgraphs._tracer import SubgraphTracer
+
+
+@attrs.frozen
+class Placed:
+    """Around an operation: a break in it is at the user's line. A class, since a generator costs more than the rest."""
+
+    location: Location
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if isinstance(error, Unsupported) and error.where == NOWHERE:
+            error.where = self.location.span()
 
 
 @attrs.define(eq=False)
@@ -44,12 +57,8 @@ class GraphState:
         node.meta["example_value"] = example
         self.location.annotate(node.meta)
 
-    def refused(self, error: Exception, what: str) -> Unsupported | None:
-        """The break that a foreign error means, at the user's line; None when the error is the program's own."""
-        found = unsupported(error, what)
-        if found is not None:
-            found.where = self.location.span()
-        return found
+    def placed(self) -> Placed:
+        return Placed(self.location)
 
     def leave_modes(self) -> None:
         while self.mode_undo:

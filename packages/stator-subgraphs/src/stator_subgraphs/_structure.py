@@ -13,6 +13,13 @@ from torch.fx.node import base_types
 from stator_subgraphs._symbol import SymbolicTypes, expression_of
 
 CONSTANTS = (*base_types, type(None), type(Ellipsis), range, bytes, torch.finfo, torch.iinfo)
+DTYPES: dict[Any, torch.dtype] = {
+    float: torch.float64,
+    int: torch.int64,
+    bool: torch.bool,
+    complex: torch.complex128,
+}
+"""Operators take these classes for dtypes; generated code cannot name a class."""
 LEAVES = frozenset({int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format})
 
 
@@ -60,6 +67,8 @@ def constant_argument(value: Any) -> Any:
         raise InternalError("a real tensor as an argument: install it, or make it an input")
     if isinstance(value, CONSTANTS):
         return value
+    if isinstance(value, type) and value in DTYPES:
+        return DTYPES[value]
     detail = f"an argument that is a {type(value).__module__}.{type(value).__qualname__}"
     raise Unsupported("unrepresentable-argument", detail)
 

@@ -58,9 +58,7 @@ class SubgraphTracer:
     function_stack: tuple[tuple[str, Any], ...] = ()  # the operators this body is inside of
 
     # -- nodes ------------------------------------------------------------------------------------------------------
-    def node(
-        self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> fx.Node:
+    def node(self, op: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> fx.Node:
         if self.closed:
             raise InternalError(f"the body {self.hint} was left, and something goes on in it")
         node = self.graph.create_node(op, target, args, kwargs)
@@ -89,7 +87,7 @@ class SubgraphTracer:
         self.explicit += explicit
         self.journal.record(lambda: self._drop_placeholder(node, explicit))
         traced = self.remember(Traced(node, example))
-        self._note_symbol(example, traced)
+        self.note_symbol(traced)
         return traced
 
     def _move(self, node: fx.Node, position: int) -> None:
@@ -105,8 +103,9 @@ class SubgraphTracer:
         self._erase(node)
 
     # -- symbols ----------------------------------------------------------------------------------------------------
-    def _note_symbol(self, example: Any, traced: Traced) -> None:
-        symbol = _plain_symbol(example)
+    def note_symbol(self, traced: Traced) -> None:
+        """If the value is a symbol as such, this is where it is read from here on."""
+        symbol = _plain_symbol(traced.example)
         if symbol is not None and symbol not in self.symbols:
             self.bind(symbol, traced)
 

@@ -1,0 +1,110 @@
+"""Errors while an operator runs on fakes: the program's own pass through, limits of ours become breaks."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from stator_bytecode.errors import InternalError, InvalidUse, Unsupported
+from stator_guards import ParameterSource
+from stator_subgraphs.conformance import Driver
+
+
+class Plain(torch.Tensor):
+    pass
+
+
+@pytest.mark.parametrize("error", [RuntimeError("mine"), ValueError("mine"), TypeError("mine"), KeyError("mine")])
+def test_errors_of_the_program_pass_through_untouched(driver: Driver, error: Exception) -> None:
+    def fail(value: torch.Tensor) -> None:
+        raise error
+
+    with pytest.raises(type(error)) as caught:
+        driver.call(fail, driver.input("x", torch.ones(2)))
+    assert caught.value is error
+
+
+def reason_of(driver: Driver, target: object, *args: object, **kwargs: object) -> Unsupported:
+    with pytest.raises(Unsupported) as caught:
+        driver.call(target, *args, **kwargs)
+    return caught.value
+
+
+def test_reading_data(driver: Driver) -> None:
+    x = driver.input("x", torch.ones(2))
+    assert reason_of(driver, "tolist", x).reason == "data-dependent-output"
+    assert reason_of(driver, "data_ptr", x).reason == "data-pointer"
+    assert reason_of(driver, "numpy", x).reason == "data-access"
+
+
+def test_a_real_tensor_in_an_operator(driver: Driver) -> None:
+    constant = torch.ones(2)
+    assert reason_of(driver, lambda x: x + constant, driver.input("x", torch.ones(2))).reason == "real-tensor"
+
+
+def test_an_operator_without_a_fake_kernel(driver: Driver) -> None:
+    @torch.library.custom_op("stator_test::no_fake", mutates_args=())
+    def no_fake(x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    found = reason_of(driver, torch.ops.stator_test.no_fake.default, driver.input("x", torch.ones(2)))
+    assert (found.reason, found.hint != "") == ("no-fake-kernel", True)
+
+
+def test_a_break_says_where_and_why(driver: Driver) -> None:
+    found = reason_of(driver, "item", driver.input("x", torch.ones(())))
+    assert found.where.filename == "program.py"
+    assert "item" in found.detail
+    assert isinstance(found.__cause__, RuntimeError)
+
+
+def test_a_subclass_is_refused(driver: Driver) -> None:
+    with pytest.raises(Unsupported) as caught:
+        driver.input("x", torch.ones(2).as_subclass(Plain))
+    assert (caught.value.reason, "Plain" in caught.value.detail) == ("tensor-subclass", True)
+
+
+def test_a_wrapper_subclass_is_refused(driver: Driver) -> None:
+    from torch.testing._internal.two_tensor import TwoTensor
+
+    with pytest.raises(Unsupported) as caught:
+        driver.input("x", TwoTensor(torch.ones(2), torch.ones(2)))
+    assert caught.value.reason == "wrapper-subclass"
+
+
+def test_a_lazy_parameter_is_refused(driver: Driver) -> None:
+    with pytest.raises(Unsupported) as caught:
+        driver.recorder.tensor_input(ParameterSource("x"), torch.nn.UninitializedParameter(), [], "x")
+    assert caught.value.reason == "uninitialized-parameter"
+
+
+def test_an_argument_that_cannot_be_written_down(driver: Driver) -> None:
+    x = driver.input("x", torch.ones(2))
+    found = reason_of(driver, torch.bernoulli, x, generator=torch.Generator())
+    assert (found.reason, found.where.line) == ("unrepresentable-argument", 1)
+    assert len(driver.finish(x).module.graph.nodes) == 2
+
+
+def test_a_real_tensor_as_an_argument_is_our_mistake(driver: Driver) -> None:
+    with pytest.raises(InternalError, match="install it"):
+        driver.call(torch.add, driver.input("x", torch.ones(2)), torch.ones(2))
+
+
+def test_only_modules_and_tensors_are_held(driver: Driver) -> None:
+    with pytest.raises(InvalidUse, match="holds modules and tensors"):
+        driver.recorder.install("held", object())
+
+
+def test_numbers_that_can_be_symbolic(driver: Driver) -> None:
+    with pytest.raises(InvalidUse, match="only int and float"):
+        driver.recorder.number_input(ParameterSource("flag"), True, "flag")
+
+
+def test_an_operator_runs_once(driver: Driver) -> None:
+    calls = []
+
+    def counted(value: torch.Tensor) -> torch.Tensor:
+        calls.append(value)
+        return value.neg()
+
+    driver.finish(driver.call(counted, driver.input("x", torch.ones(2))))
+    assert len(calls) == 1
