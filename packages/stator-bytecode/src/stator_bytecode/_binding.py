@@ -61,7 +61,7 @@ def _bind_keywords(code: CodeType, name: str, slots: list[V], kwargs: Mapping[st
     extra = {}
     for key, value in kwargs.items():
         if not isinstance(key, str):
-            raise BindingError(f"{name}() keywords must be strings")
+            raise BindingError("keywords must be strings")
         if key not in names:
             if not code.co_flags & VARKEYWORDS:
                 raise BindingError(_unexpected(code, name, names, key, kwargs))

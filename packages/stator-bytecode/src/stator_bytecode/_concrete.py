@@ -16,6 +16,7 @@ from stator_bytecode._concrete_exceptions import Exceptions
 from stator_bytecode._concrete_generators import Generators, raise_kept
 from stator_bytecode._concrete_matching import Matching
 from stator_bytecode._concrete_names import Names
+from stator_bytecode._concrete_tracebacks import traceback_at
 from stator_bytecode._concrete_values import Values
 from stator_bytecode._domain import Invoke, Raised, Resume
 from stator_bytecode._frame import Frame
@@ -57,10 +58,11 @@ class ConcreteDomain(Names, Values, Calls, Generators, Exceptions, Matching):
         return None
 
     def as_raised(self, error: BaseException) -> Raised | None:
-        """An exception out of an operation is the program's; one that never was in one is ours."""
-        if isinstance(error, StatorError) or not _came_from_operation(error.__traceback__):
+        """What an operation, or code that it called, raised is the program's; what the Machine raised is a fault of ours."""
+        if isinstance(error, StatorError) or _is_ours(error.__traceback__):
             return None
-        error.__traceback__ = _beyond_us(error.__traceback__)
+        rest = _beyond_us(error.__traceback__)
+        error.__traceback__ = traceback_at(self.active.frames[-1], rest) if self.active.frames else rest
         if isinstance(error.__context__, Raised):
             error.__context__ = None
         return Raised(error)
@@ -88,12 +90,13 @@ _OPERATIONS = frozenset(
 )
 
 
-def _came_from_operation(traceback: TracebackType | None) -> bool:
+def _is_ours(traceback: TracebackType | None) -> bool:
+    """Whether it was raised in this package itself, outside the operations."""
+    last = None
     while traceback is not None:
-        if traceback.tb_frame.f_globals.get("__name__") in _OPERATIONS:
-            return True
-        traceback = traceback.tb_next
-    return False
+        last, traceback = traceback, traceback.tb_next
+    names = last.tb_frame.f_globals if last is not None else {}
+    return names.get("__package__") == __package__ and names.get("__name__") not in _OPERATIONS
 
 
 def _beyond_us(traceback: TracebackType | None) -> TracebackType | None:

@@ -169,8 +169,8 @@ def _dir(domain: ConcreteDomain, function: Any, args: list[Any], kwargs: dict[st
 @_aware(builtins.eval, builtins.exec)
 def _evaluate(domain: ConcreteDomain, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Result:
     frame = _caller(domain)
-    if len(args) == 1 and not kwargs.keys() & {"globals", "locals"}:
-        args = [*args, frame.globals, local_variables(frame)]
+    if len(args) >= 1 and all(part is None for part in args[1:]) and not kwargs.keys() & {"globals", "locals"}:
+        args = [args[0], frame.globals, local_variables(frame)]
     return function(*args, **kwargs)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stator_bytecode._frame import Then
+from stator_bytecode._concrete_tracebacks import traceback_at
 from stator_bytecode._domain import Result
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ class Exceptions:
             exception.__cause__ = _instantiated(cause, "exception causes must derive from BaseException")
         elif instr.op == "RAISE_VARARGS" and instr.arg == 2:
             exception.__cause__ = None
+        exception.__traceback__ = traceback_at(frame, exception.__traceback__)
         return exception
 
     def exception_matches(self, exception: BaseException, pattern: Any) -> bool:
@@ -46,7 +47,10 @@ class Exceptions:
         exception.__context__ = handled
 
     def python_error(self, kind: type[BaseException], *args: object) -> BaseException:
-        return kind(*args)
+        error = kind(*args)
+        if self.active.frames:
+            error.__traceback__ = traceback_at(self.active.frames[-1], None)
+        return error
 
     def stop_iteration_value(self, exception: StopIteration) -> Any:
         return exception.value

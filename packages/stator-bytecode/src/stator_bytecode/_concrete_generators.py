@@ -6,12 +6,13 @@ Native code that iterates one runs `_drive`, which runs the frame in a nested Ma
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+import inspect
+from collections.abc import Callable, Generator, Sequence
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from stator_bytecode._domain import Result, Resume, operation
-from stator_bytecode._frame import NULL, GeneratorState, Then
+from stator_bytecode._frame import NULL, GeneratorState, GeneratorStatus, Then
 from stator_bytecode._outcome import Broke, Escaped, Returned, Yielded
 
 if TYPE_CHECKING:
@@ -21,9 +22,10 @@ _NEXT, _CLOSE = Then("next"), Then("close")
 
 
 class Generators:
-    def make_generator(self, state: GeneratorState) -> Generator[Any, Any, Any]:
-        generator = _drive(cast("ConcreteDomain", self), state)
-        next(generator)
+    priming = False
+
+    def make_generator(self, state: GeneratorState) -> GeneratorType[Any, Any, Any]:
+        generator: GeneratorType[Any, Any, Any] = _drive(cast("ConcreteDomain", self), state)
         function = state.frame.function
         generator.__name__, generator.__qualname__ = function.__name__, function.__qualname__
         return generator
@@ -33,13 +35,21 @@ class Generators:
             return None
         return cast(GeneratorState, value.gi_frame.f_locals["state"])
 
+    def _resumable(self, value: GeneratorType[Any, Any, Any]) -> GeneratorState | None:
+        """The state of a generator that the Machine is about to resume behind the back of its driver."""
+        state = self.generator_state(value)
+        if state is not None and inspect.getgeneratorstate(value) == inspect.GEN_CREATED:
+            self.priming = True
+            next(value)
+        return state
+
     def next_value(self, iterator: Any) -> Result:
-        state = self.generator_state(iterator) if type(iterator) is GeneratorType else None
+        state = self._resumable(iterator) if type(iterator) is GeneratorType else None
         return next(iterator, NULL) if state is None else Resume(state, then=_NEXT)
 
     def call_generator_method(self, method: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
         """`send`, `throw`, `close` and `__next__` of a generator; what else it has, and odd arguments, natively."""
-        state = self.generator_state(method.__self__)
+        state = self._resumable(method.__self__)
         if state is not None and not kwargs:
             name, count = method.__name__, len(args)
             if name == "__next__" and not count:
@@ -54,10 +64,33 @@ class Generators:
 
     def call_next(self, args: list[Any]) -> Result:
         """`next(iterator)`, `next(iterator, default)`."""
-        state = self.generator_state(args[0]) if 1 <= len(args) <= 2 else None
+        known = 1 <= len(args) <= 2 and type(args[0]) is GeneratorType
+        state = self._resumable(args[0]) if known else None
         if state is None:
             return next(*args)
         return Resume(state) if len(args) == 1 else _next_or(state, args[1])
+
+
+    def generator_attribute(self, generator: GeneratorType[Any, Any, Any], name: str) -> Any:
+        """The `gi_*` attributes of the frame instead of its driver's, but for `gi_frame`."""
+        state = self.generator_state(generator)
+        if state is None or name not in _ATTRIBUTES:
+            return getattr(generator, name)
+        return _ATTRIBUTES[name](state)
+
+
+def _delegate(state: GeneratorState) -> Any:
+    frame = state.frame
+    before = frame.code.instructions[max(frame.pc - 2, 0)]
+    return frame.stack[-1] if state.status is GeneratorStatus.SUSPENDED and before.op == "SEND" else None
+
+
+_ATTRIBUTES: dict[str, Callable[[GeneratorState], Any]] = {
+    "gi_code": lambda state: state.frame.code.raw,
+    "gi_running": lambda state: state.status is GeneratorStatus.RUNNING,
+    "gi_suspended": lambda state: state.status is GeneratorStatus.SUSPENDED,
+    "gi_yieldfrom": _delegate,
+}
 
 
 @operation
@@ -76,15 +109,17 @@ def _exception(value: Any) -> BaseException | None:
 
 
 def _drive(domain: ConcreteDomain, state: GeneratorState) -> Generator[Any, Any, Any]:
-    """Suspended at its first yield from the start, so that it never refuses a value for being new: the frame does."""
-    request = yield from _received(state, None)
+    """When the Machine resumes the frame first, this is primed: brought to a yield, so that it refuses no value as new."""
+    request: Resume | None = Resume(state)
+    if domain.priming:
+        domain.priming = False
+        request = yield from _received(state, None)
     while True:
-        outcome = domain.run(request)
-        request = None
+        outcome = domain.run(cast(Resume, request))
+        request = None  # or it would keep alive what was thrown in
         if type(outcome) is not Yielded:
             break
         request = yield from _received(state, outcome.value)
-        outcome = None
     if type(outcome) is Escaped:
         raise_kept(outcome.exception)
     if type(outcome) is Broke:
@@ -96,7 +131,7 @@ def _drive(domain: ConcreteDomain, state: GeneratorState) -> Generator[Any, Any,
 def _received(state: GeneratorState, value: Any) -> Generator[Any, Any, Resume]:
     try:
         return Resume(state, sent=(yield value))
-    except BaseException as thrown:
+    except BaseException as thrown:  # whatever it is, the frame gets it
         return Resume(state, thrown=thrown)
 
 

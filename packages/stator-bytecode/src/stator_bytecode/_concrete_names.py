@@ -1,12 +1,15 @@
-"""Names, imports and cells of the concrete domain."""
+"""Names, imports, cells and attributes of the concrete domain."""
 
 from __future__ import annotations
 
 from collections.abc import MutableMapping
-from types import CellType, CodeType
-from typing import Any
+from types import CellType, CodeType, GeneratorType
+from typing import TYPE_CHECKING, Any, cast
 
 from stator_bytecode._frame import NULL, Frame
+
+if TYPE_CHECKING:
+    from stator_bytecode._concrete import ConcreteDomain
 
 
 class Names:
@@ -64,6 +67,20 @@ class Names:
 
     def import_star(self, frame: Frame, module: Any) -> None:
         exec(_STAR, _handing_out(module), namespace(frame))
+
+    def get_attribute(self, value: Any, name: str) -> Any:
+        if type(value) is GeneratorType and name.startswith("gi_"):
+            return cast("ConcreteDomain", self).generator_attribute(value, name)
+        return getattr(value, name)
+
+    def load_method(self, value: Any, name: str) -> Any:
+        return getattr(value, name), NULL
+
+    def set_attribute(self, value: Any, name: str, new: Any) -> None:
+        setattr(value, name, new)
+
+    def delete_attribute(self, value: Any, name: str) -> None:
+        delattr(value, name)
 
     def make_cell(self, content: Any) -> CellType:
         return CellType() if content is NULL else CellType(content)

@@ -1,9 +1,9 @@
-"""Operators, attributes, items, iteration and building of the concrete domain."""
+"""Operators, items, iteration and building of the concrete domain."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import CoroutineType, GeneratorType
 from typing import Any
 
@@ -64,18 +64,6 @@ class Values:
 
     def is_none(self, value: Any) -> bool:
         return value is None
-
-    def get_attribute(self, value: Any, name: str) -> Any:
-        return getattr(value, name)
-
-    def load_method(self, value: Any, name: str) -> Any:
-        return getattr(value, name), NULL
-
-    def set_attribute(self, value: Any, name: str, new: Any) -> None:
-        setattr(value, name, new)
-
-    def delete_attribute(self, value: Any, name: str) -> None:
-        delattr(value, name)
 
     def get_item(self, container: Any, key: Any) -> Any:
         return container[key]
@@ -206,7 +194,7 @@ def _unpacking(value: Any) -> Any:
     return iter(value)
 
 
-def _take(iterator: Any, count: int) -> Sequence[Any]:
+def _take(iterator: Any, count: int) -> list[Any]:
     items: list[Any] = []
     while len(items) < count and (item := next(iterator, NULL)) is not NULL:
         items.append(item)

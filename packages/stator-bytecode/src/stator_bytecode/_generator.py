@@ -160,13 +160,6 @@ def _throw(machine: Machine, state: GeneratorState, thrown: V) -> None:
         state.status = GeneratorStatus.CLOSED
         raise Reraised(thrown)
     _start(machine, state).pc -= 1
-    _raise_suspended(machine, frame, thrown)
-
-
-def _raise_suspended(machine: Machine, frame: Frame, thrown: V) -> None:
-    """As CPython does for an exception thrown in: only a handler that is active in the generator becomes its context."""
-    if frame.handled is not None:
-        machine.domain.with_context(thrown, frame.handled)
     raise Reraised(thrown)
 
 
@@ -222,7 +215,10 @@ def _throw_foreign(machine: Machine, inner: V, thrown: V) -> Generator[Any, Any,
 
 @operation
 def _close_foreign(machine: Machine, inner: V, thrown: V) -> Generator[Any, Any, Any]:
-    method = yield from _method(machine, inner, "close")
+    try:
+        method = yield from _method(machine, inner, "close")
+    except Raised:
+        method = NULL  # CPython reports this one as unraisable, and goes on
     if method is not NULL:
         yield from settle(machine.domain.call(method, [], {}))
     raise Reraised(thrown)

@@ -74,6 +74,7 @@ class Machine:
         return machine
 
     def _run(self) -> Outcome | Yielded:
+        raised: Raised | None
         while self.outcome is None:
             try:
                 self._step_until_switch(self.frames[-1])
@@ -91,6 +92,7 @@ class Machine:
                 unwind(self, raised)
             except Unsupported as reason:
                 return self._broke(reason)
+            raised = mapped = None  # or the exception, and all that its traceback holds, would live on
         return self.outcome
 
     def _step_until_switch(self, frame: Frame) -> None:

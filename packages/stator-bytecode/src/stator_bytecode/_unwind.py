@@ -48,6 +48,9 @@ def _propagate(machine: Machine, raised: Raised) -> Raised | None:
                 return _answer(machine, frame, parked, lambda: catch(machine, parked, value))  # noqa: B023
             if parked.coroutine is not None:
                 return _answer(machine, frame, parked, lambda: parked.coroutine.throw(Reraised(value)))  # noqa: B023
+        if frame.handled is not None and frame.code.instructions[frame.pc].op == "YIELD_VALUE":
+            # Thrown in: of what is being handled, only what this generator handles becomes the context.
+            machine.domain.with_context(value, frame.handled)
         if _enter_handler(frame, value, lasti):
             return None
         lasti = None
