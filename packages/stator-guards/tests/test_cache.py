@@ -1,4 +1,4 @@
-"""The cache: most recently used first, one compilation for many threads, a limit with one warning that names the guard."""
+"""The cache: most recently used first, one compilation for many threads, one warning that names the guard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changes the meaning of tensor operations from outside is guarded, and back in the old state the guard holds again."""
+"""What changes the meaning of tensor operations from outside is guarded; back in the old state the guard holds."""
 
 from __future__ import annotations
 

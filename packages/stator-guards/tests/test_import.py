@@ -11,8 +11,8 @@ WITHOUT_TORCH = """
 import sys
 sys.modules["torch"] = None
 import stator_guards as g
-guards = [g.Guard(g.ParameterSource("x"), g.Equals(1)), g.Guard(None, g.ShapeExpression("n > 0", {"n": g.ParameterSource("x")}))]
-guard_set = g.compile_guards(guards, ["x"])
+x = g.ParameterSource("x")
+guard_set = g.compile_guards([g.Guard(x, g.Equals(1)), g.Guard(None, g.ShapeExpression("n > 0", {"n": x}))], ["x"])
 assert guard_set.check(1) and not guard_set.check(True) and guard_set.explain(2)
 cache = g.Cache()
 cache.insert(g.Entry(guard_set, print))

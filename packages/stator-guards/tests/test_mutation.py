@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from stator_guards import (
     AttrAbsent,
@@ -168,6 +168,7 @@ def restore(saved: list[tuple[Any, type, dict[str, object], list[tuple[Any, Any]
             container.extend(content) if isinstance(container, list) else container.update(content)
 
 
+@settings(max_examples=40, deadline=None)
 @given(steps)
 def test_predicate_and_mirror_agree_after_any_changes(changes: list[tuple[Any, int, str, object]]) -> None:
     root, captured = make_node(2), make_node(1)

@@ -11,11 +11,13 @@ README = pathlib.Path(__file__).parent.parent / "README.md"
 
 
 def test_the_example_prints_what_it_says() -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    text = README.read_text()
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (expected,) = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(example, str(README), "exec"), {"__name__": "readme"})
-    assert printed.getvalue().splitlines() == re.findall(r"#> (.*)", example)
+    assert printed.getvalue() == expected
 
 
 def test_the_readme_is_short() -> None:

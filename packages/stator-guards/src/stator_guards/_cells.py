@@ -102,7 +102,7 @@ class Cells:
         if isinstance(obj, type):
             return self._class_attribute(obj, name, value)
         found = _lookup(type(obj), name)
-        if _is_data(found) or not self._plain(obj):
+        if _is_data(found) or not self._plain(obj) or not self._stays_what_it_is(found):
             return False
         attributes = _attributes(obj)
         if attributes is not None and name in attributes:
@@ -126,6 +126,10 @@ class Cells:
             and (attributes is None or (self.instance_dict(obj, attributes) and self.mapping(attributes)))
         )
 
+    def _stays_what_it_is(self, found: object) -> bool:
+        """Watch that a class attribute does not become a descriptor because its own class gains `__get__`."""
+        return self.type_of(found) and self.type_version(type(found))
+
     def _class_attribute(self, cls: type, name: str, value: object) -> bool:
         meta = type(cls)
         found = _lookup(cls, name)
@@ -135,6 +139,7 @@ class Cells:
             and not _is_data(_lookup(meta, name))
             and static
             and found is value
+            and self._stays_what_it_is(found)
             and self.type_of(cls)
             and self.type_version(meta)
             and self.type_version(cls)

@@ -150,13 +150,20 @@ def _watched(cells: Cells, origin: Source, watch: Any) -> bool:
 
 def _below(guards: Iterable[Guard]) -> Counter[Source]:
     """How many guards depend on each source."""
-    count: Counter[Source] = Counter()
-    for guard in guards:
-        pending = list(guard.sources)
-        while pending:
-            source = pending.pop()
-            count[source] += 1
-            pending += source.children
+    count = Counter(source for guard in guards for source in guard.sources)
+    parents_first: dict[Source, None] = {}
+
+    def visit(source: Source) -> None:
+        if source not in parents_first:
+            for child in source.children:
+                visit(child)
+            parents_first[source] = None
+
+    for source in list(count):
+        visit(source)
+    for source in reversed(parents_first):
+        for child in source.children:
+            count[child] += count[source]
     return count
 
 

@@ -99,10 +99,11 @@ class ShapeExpression(Kind):
         return tuple(self.sources.values())
 
     def test(self, value: str, render: Renderer) -> str:
-        names = {name: render.value(source) for name, source in self.sources.items()}
-        names |= {name: render.capture(obj, name) for name, obj in self.scope.items() if name not in names}
-        tree = _Renamer(names).visit(ast.parse(self.text.strip(), mode="eval"))
-        return f"({ast.unparse(tree)})"
+        tree = ast.parse(self.text.strip(), mode="eval")
+        used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        names = {name: render.capture(obj, name) for name, obj in self.scope.items() if name in used}
+        names |= {name: render.value(source) for name, source in self.sources.items() if name in used}
+        return f"({ast.unparse(_Renamer(names).visit(tree))})"
 
     def holds(self, value: Any, state: State) -> bool:
         return bool(eval(self.text.strip(), dict(self.scope), self._sizes(state)))

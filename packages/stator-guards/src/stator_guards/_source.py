@@ -112,7 +112,7 @@ class ParameterSource(Source):
         return state[self.parameter]
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, init=False)
 class CapturedSource(Source):
     """An object the predicate itself refers to: a globals dict, a class, a function.
 
@@ -127,7 +127,7 @@ class CapturedSource(Source):
         return (self.text, self.held)
 
     def __init__(self, label: str, obj: object, *, weak: bool = False) -> None:
-        self.__attrs_init__(label, Held.of(obj, weak=weak))  # type: ignore[attr-defined]
+        self.__attrs_init__(label, Held.of(obj, weak=weak))
 
     @property
     def name(self) -> str:
@@ -145,7 +145,7 @@ class CapturedSource(Source):
         return not self.held.weak
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, init=False)
 class CallSource(Source):
     """The result of a pure captured function on other sources: an iterator's state, the length of a deque."""
 
@@ -157,7 +157,7 @@ class CallSource(Source):
         return (id(self.fn), self.arguments)
 
     def __init__(self, fn: Callable[..., object], *arguments: Source) -> None:
-        self.__attrs_init__(fn, arguments)  # type: ignore[attr-defined]
+        self.__attrs_init__(fn, arguments)
 
     @property
     def base(self) -> Source | None:

@@ -98,7 +98,8 @@ class TensorMatch(Kind):
         first = _firsts(guards)
         sources = [guard.source for guard in first if guard.source is not None]
         check = render.once(("TensorMatch", *first), lambda: _native(first))
-        again = [guard for guard in guards if guard not in first]
+        chosen = set(map(id, first))
+        again = [guard for guard in guards if id(guard) not in chosen]
         texts = [guard.kind.test(render.value(guard.source), render) for guard in again if guard.source is not None]
         return " and ".join([f"{render.capture(check, 'tensors_match')}({render.arguments(sources)})", *texts])
 

@@ -44,7 +44,7 @@ class TypeIs(Kind):
         return "pass values of one type, or expect one compiled version per type"
 
 
-@attrs.frozen
+@attrs.frozen(init=False)
 class Is(Kind):
     """`value is obj`. Held weakly where possible: a new object at a dead one's address never matches."""
 
@@ -54,7 +54,7 @@ class Is(Kind):
     reads = 2
 
     def __init__(self, obj: object, *, weak: bool = True) -> None:
-        self.__attrs_init__(Held.of(obj, weak=weak))  # type: ignore[attr-defined]
+        self.__attrs_init__(Held.of(obj, weak=weak))
 
     @property
     def is_gone(self) -> bool:

@@ -189,6 +189,8 @@ class Watching:
         self.plans += 1
         state = self.state(values)
         plan = make_plan(self.guards, state, self.layout, self.loose) if self.plans <= MOST_PLANS else None
+        for watch in self.watches:
+            watch.bindings.clear()  # code that still refers to them finds nothing, and nothing is kept alive
         self.watches = [] if plan is None else [self._watch(group) for group in plan.groups]
         self.install(self, plan if self.watches else None)
         for watch in self.watches:

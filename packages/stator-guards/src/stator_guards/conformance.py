@@ -254,7 +254,7 @@ def _relation_cases() -> dict[str, Callable[[], Case]]:
     sizes = {"n": CallSource(len, A), "m": CallSource(len, B)}
     shape = ShapeExpression("n + m == total", sizes, {"total": 3})
     return {
-        "same object": lambda: Case([Guard(A, SameObject(B))], [thing, thing], _set(1, Thing()), _on(0, id)),
+        "same object": lambda: Case([Guard(A, SameObject(B))], [thing, thing], _set(1, Thing()), _on(0, repr)),
         "two objects": lambda: Case([Guard(A, DistinctObject(B))], [thing, 1], _set(1, thing), _set(1, 2)),
         "shape": lambda: Case([Guard(None, shape)], [[1], [1, 2]], _set(1, [1]), _set(1, [3, 4])),
         "custom": lambda: _case(A, Custom("{fn}({value})", callable), len, 1, print),
@@ -381,7 +381,7 @@ def _structure_changes(root: Any) -> list[tuple[Callable[[], object], Callable[[
     part, parts, flags = root.parts["3"], root.parts, root.parts["3"].__dict__
     return [
         (lambda: setattr(part, "flag", 1), lambda: setattr(part, "flag", True)),
-        (lambda: part.hooks.update(a=1), lambda: part.hooks.clear()),
+        (lambda: part.hooks.update(a=1), part.hooks.clear),
         (lambda: setattr(part, "__class__", OtherThing), lambda: setattr(part, "__class__", Thing)),
         (lambda: setattr(part, "__dict__", {**flags, "flag": 0}), lambda: setattr(part, "__dict__", flags)),
         (lambda: parts.update({"3": Thing(flag=0, hooks={})}), lambda: parts.update({"3": part})),
