@@ -320,6 +320,11 @@ def super_(e: Emitter, vt: Any) -> str:
     return f"super({e.expr(vt.start)}, {e.expr(vt.receiver)})"
 
 
+@rebuilders.handles(k.IdTracker)
+def id_(e: Emitter, vt: Any) -> str:
+    return f"id({e.expr(vt.thing)})"
+
+
 @rebuilders.handles(k.PartialTracker)
 def partial(e: Emitter, vt: Any) -> str:
     parts = [e.expr(vt.function), *(e.expr(arg) for arg in vt.args)]

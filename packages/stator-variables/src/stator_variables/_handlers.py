@@ -6,8 +6,25 @@ from typing import Any
 
 from stator_bytecode import HandlerTable
 
-from stator_variables import _builtins, _compile_state, _containers, _functions, _inspection, _mappingproxy, _modes
+from stator_variables import (
+    _builtins,
+    _caching,
+    _compile_state,
+    _containers,
+    _functions,
+    _identity,
+    _inspection,
+    _mappingproxy,
+    _modes,
+)
 
 DEFAULT_HANDLERS: HandlerTable[Any, Any] = _builtins.handlers.merged_with(
-    _compile_state.handlers, _containers.methods, _functions.handlers, _inspection.handlers, _mappingproxy.handlers, _modes.handlers
+    _caching.handlers,
+    _compile_state.handlers,
+    _containers.methods,
+    _functions.handlers,
+    _identity.handlers,
+    _inspection.handlers,
+    _mappingproxy.handlers,
+    _modes.handlers,
 )

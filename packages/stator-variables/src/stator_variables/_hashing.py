@@ -40,11 +40,34 @@ def key_of(t: Tracing, vt: Any) -> Any:
         return frozenset(vt.entries)
     if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
         return Identity(vt.real)
+    if isinstance(vt, k.IdTracker):
+        return IdOf(_identity_of(vt.thing))
     if isinstance(vt, k.NumberTracker):
         raise t.unsupported("symbolic-key", "a symbolic number as a dict key or set member")
     if type_hashes_by_identity(vt.cls):
         return Identity(vt.real if vt.real is not MISSING else vt)
     raise t.unsupported("user-hash", f"a key of class {vt.cls.__name__}, which defines __hash__ or __eq__")
+
+
+class IdOf:
+    """The key `id(thing)`: equal for the same thing, and to no number that the program knows."""
+
+    __slots__ = ("identity",)
+
+    def __init__(self, identity: Identity) -> None:
+        self.identity = identity
+
+    def __hash__(self) -> int:
+        return hash(self.identity) ^ 1
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is IdOf and other.identity == self.identity
+
+
+def _identity_of(vt: Any) -> Identity:
+    if isinstance(vt, k.ConstantTracker):
+        return Identity(vt.value)
+    return Identity(vt.real if vt.real is not MISSING else vt)
 
 
 def type_hashes_by_identity(cls: type) -> bool:
@@ -61,6 +84,8 @@ def real_key(hashed: Any) -> Any:
     if type(hashed) is Identity:
         thing = hashed.thing
         return MISSING if isinstance(thing, k.VariableTracker) else thing
+    if type(hashed) is IdOf:
+        return MISSING
     if type(hashed) is tuple:
         parts = [real_key(part) for part in hashed]
         return MISSING if any(part is MISSING for part in parts) else tuple(parts)

@@ -255,6 +255,15 @@ class IteratorTracker(VariableTracker):
         self.exhausted = False
 
 
+class IdTracker(VariableTracker):
+    """`id(thing)`: known to be the same for the same thing, and not otherwise known while tracing."""
+
+    cls = int
+
+    def __init__(self, thing: Any) -> None:
+        self.thing = thing
+
+
 class PartialTracker(VariableTracker):
     """functools.partial."""
 

@@ -74,7 +74,8 @@ def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     if isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker) and not _is_user_value(left, right):
         return _fold(t, plain, left.value, right.value)
     if isinstance(left, IN_GRAPH) or isinstance(right, IN_GRAPH):
-        found = _torch_calls.record_operator(t, augmented if in_place else plain, left, right)
+        writes = in_place and isinstance(left, k.TensorTracker)
+        found = _torch_calls.record_operator(t, augmented if writes else plain, left, right)
         if found is not MISSING:
             return found
     attempts = []
