@@ -20,13 +20,11 @@ class GraphInput:
 
     kind "tensor": the value at `source` as it is. "number": the int at `source`, often a size of a tensor.
     "float": the float at `source`, as a tensor of no dimensions and dtype float64.
-    `real` is the tensor to show the backend, None where the example will do.
     """
 
     source: Source
     example: Any
     kind: Literal["tensor", "number", "float"]
-    real: torch.Tensor | None = attrs.field(default=None, repr=False)
 
 
 @attrs.frozen
@@ -39,20 +37,19 @@ class ShapeFact:
 
 @attrs.frozen(eq=False)
 class CapturedGraph:
-    """A finished graph; belongs to one compilation, which drops it when the entry is built.
+    """A finished graph, with what only its compilation needs: real tensors are kept until `release` is called.
 
-    `shape_guards` is to be called after the backend ran, since backends add relations of their own.
+    `example_inputs` is what the backend is shown: real tensors, symbols for numbers. `shape_guards` is to be called
+    after the backend ran, since backends add relations of their own.
     """
 
     module: GraphModule
     inputs: tuple[GraphInput, ...]
     op_count: int
+    example_inputs: Callable[[], list[Any]]
     shape_guards: Callable[[], list[ShapeFact]]
     contexts: Mapping[torch.Tensor, StatefulSymbolicContext]  # how each real input was made fake, for doing it again
-
-    def example_inputs(self) -> list[Any]:
-        """What the backend is shown: real tensors, symbols for numbers."""
-        return [item.example if item.real is None else item.real for item in self.inputs]
+    release: Callable[[], None]
 
 
 @attrs.frozen(eq=False)

@@ -44,6 +44,7 @@ def captured_graph(
 ) -> CapturedGraph:
     """The graph as a module; `state` must not be traced into any more."""
     state.leave_modes()
+    state.journal.records.clear()  # nothing is taken back any more, and its records are what makes cycles
     root = state.root
     root.graph.output(tuple(root.local(traced).node for traced in outputs))
     if has_deferred_asserts(state):
@@ -57,8 +58,10 @@ def captured_graph(
         module=_module(state, compile_id),
         inputs=tuple(inputs.ordered()),
         op_count=sum(node.op.startswith("call_") for node in root.graph.nodes),
+        example_inputs=inputs.examples,
         shape_guards=ShapeGuards(state, inputs).produce,
-        contexts=inputs.contexts(),
+        contexts=inputs.contexts,
+        release=inputs.release,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import attrs
@@ -48,6 +48,7 @@ class Inputs:
     numbers: dict[Source, Traced] = attrs.field(factory=dict)
     records: list[Record] = attrs.field(factory=list)  # in order of appearance
     described: dict[fx.Node, GraphInput] = attrs.field(factory=dict)
+    contexts: WeakIdKeyDictionary = attrs.field(factory=WeakIdKeyDictionary)
 
     # -- tensors ----------------------------------------------------------------------------------------------------
     def tensor(
@@ -59,7 +60,7 @@ class Inputs:
         refuse_subclass(tensor, source.name)
         record = self._tensor(TorchSource(source), tensor, dims, hint)
         _mark_static_address(record.traced.node, tensor, static_address)
-        self.described[record.traced.node] = GraphInput(source, record.traced.example, "tensor", tensor)
+        self.described[record.traced.node] = GraphInput(source, record.traced.example, "tensor")
         return record.traced
 
     def _tensor(self, origin: TorchSource, tensor: torch.Tensor, dims: Sequence[Dim], hint: str) -> Record:
@@ -109,7 +110,7 @@ class Inputs:
             raise Unsupported("float-not-finite", f"{source.name} is {value}: it can only be a constant of the graph")
         real = torch.tensor(value, dtype=torch.float64)
         record = self._tensor(WrappedFloatSource(source), real, (), hint)
-        self.described[record.traced.node] = GraphInput(source, record.traced.example, "float", real)
+        self.described[record.traced.node] = GraphInput(source, record.traced.example, "float")
         return record.traced
 
     def remember(self, source: Source, traced: Traced) -> Traced:
@@ -129,6 +130,7 @@ class Inputs:
         self.records.append(record)
         if key is not None:
             self.tensors[key] = record
+            self.contexts[record.real] = record.context
         self.state.journal.record(lambda: self._retire(record))
 
     def _retire(self, record: Record) -> None:
@@ -141,13 +143,20 @@ class Inputs:
         """One per placeholder that is left in the root graph, in its order."""
         return [self.described[node] for node in self.state.root.placeholders]
 
-    def contexts(self) -> Mapping[torch.Tensor, StatefulSymbolicContext]:
-        """How each real input was made fake, by identity."""
-        found: WeakIdKeyDictionary = WeakIdKeyDictionary()
-        for record in self.records:
-            if record.context is not None:
-                found[record.real] = record.context
-        return found
+    def examples(self) -> list[Any]:
+        """What to show a backend: the real tensor, or the symbol."""
+        real = {record.traced.node: record.real for record in self.records if record.context is not None}
+        return [real.get(node, self.described[node].example) for node in self.state.root.placeholders]
+
+    def release(self) -> None:
+        """Let go of every real tensor, and of weak references, which would block `swap_tensors`."""
+        self.tensors.clear()
+        self.records.clear()
+        self.contexts.clear()
+        self.state.journal.records.clear()
+        describer = self.state.mode.fake_tensor_converter.meta_converter.describer
+        describer.lookup_tensor.clear()
+        describer.lookup_storage.clear()
 
     def record_of(self, node: fx.Node) -> Record:
         for record in self.records:

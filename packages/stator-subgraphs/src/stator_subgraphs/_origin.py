@@ -51,7 +51,7 @@ def ours(torch_source: Any) -> Source:
         return _size(ours(torch_source.base), torch_source)
     if kind == "CallMethodItemSource":
         base = torch_source.base
-        return base.source if isinstance(base, WrappedFloatSource) else CallSource(torch.Tensor.item, ours(base))  # type: ignore[arg-type]  # a hand-written __init__
+        return base.source if isinstance(base, WrappedFloatSource) else CallSource(torch.Tensor.item, ours(base))
     if kind == "AttrSource":
         return AttrSource(ours(torch_source.base), torch_source.member)
     raise InternalError(f"torch derived a source of an unknown kind, {kind}: {torch_source.name}")

@@ -133,11 +133,16 @@ class OutputGraph:
         return self._state.journal.mark()
 
     def rollback(self, mark: int) -> None:
-        """Take back all since `mark`: nodes, inputs, bindings, modes, writes to fakes. What was learned about sizes
-        stays: it was asked, so it is guarded."""
+        """Take back all since `mark`: nodes, inputs, bindings, modes, writes to fakes. What was learned about sizes of
+        inputs that stay stays true of the graph, so it stays guarded."""
         self._state.journal.rollback(mark)
         if self._state.stale:
             refresh(self._state, self._inputs)
+
+    def release(self) -> None:
+        """Let go of real tensors, when the trace is given up; after `finish`, `CapturedGraph.release` does the same."""
+        self._state.leave_modes()
+        self._inputs.release()
 
     def finish(self, outputs: Sequence[Traced]) -> CapturedGraph:
         """End the graph with these outputs, and set back modes that it changed."""

@@ -32,23 +32,26 @@ class ShapeGuards:
 
     def produce(self) -> list[ShapeFact]:
         """Facts that are not implied by the static sizes of tensors, which tensor guards check anyway."""
-        records = self._wanted([record for record in self.inputs.records if not record.static])
+        records = [record for record in self.inputs.records if not record.static]
+        needed = self._needed({symbol for record in records if record.live for symbol in self._born_with(record)})
+        records = [record for record in records if record.live or needed & self._born_with(record)]
         if not records:
             return []
         fakes = [self._fake(record) for record in records]
         known = self._constant(records, fakes)
-        plain, located = self._ask(records, fakes)
+        plain, located = self._ask(records, fakes, needed)
         facts = zip(plain, located, strict=True)
         return [self._fact(text, comment) for text, comment in facts if text not in known]
 
-    def _wanted(self, records: list[Record]) -> list[Record]:
-        live = [record for record in records if record.live]
-        have = {symbol for record in live for symbol in symbols_of(record.traced.example)}
-        about = {symbol for guard in self.state.env.guards for symbol in guard.expr.free_symbols} | set(
-            self.state.env.replacements
-        )
-        missing = about - have
-        return live + [record for record in records if not record.live and missing & self._born_with(record)]
+    def _needed(self, symbols: set[Any]) -> set[Any]:
+        """These symbols and all that facts relate them to; a fact about dropped inputs alone binds nobody."""
+        related = [set(guard.expr.free_symbols) for guard in self.state.env.guards]
+        related += [{symbol, *expression.free_symbols} for symbol, expression in self.state.env.replacements.items()]
+        before = 0
+        while len(symbols) > before:
+            before = len(symbols)
+            symbols = symbols.union(*(some for some in related if some & symbols))
+        return symbols
 
     def _born_with(self, record: Record) -> set[Any]:
         if record.context is None:
@@ -62,13 +65,14 @@ class ShapeGuards:
             return record.traced.example
         return fake_input(new_fake_mode(self.state.env), record.real, record.origin, record.context, False)
 
-    def _ask(self, records: list[Record], fakes: list[Any]) -> tuple[list[str], list[str]]:
+    def _ask(self, records: list[Record], fakes: list[Any], needed: set[Any]) -> tuple[list[str], list[str]]:
         contexts: list[Any] = [record.context for record in records]
         try:
             helpers = self.state.env.produce_guards_verbose(
                 fakes,
                 [record.origin for record in records],
                 self._token,
+                guards=[guard for guard in self.state.env.guards if guard.expr.free_symbols & needed],
                 input_contexts=contexts,
                 ignore_static=False,
                 langs=("python", "verbose_python"),
