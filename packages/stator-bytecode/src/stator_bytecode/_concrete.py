@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from stator_bytecode._concrete_calls import Calls
 from stator_bytecode._concrete_exceptions import Exceptions
-from stator_bytecode._concrete_generators import Generators, raise_kept
+from stator_bytecode._concrete_generators import Generators, raise_kept, value_of
 from stator_bytecode._concrete_matching import Matching
 from stator_bytecode._concrete_names import Names
 from stator_bytecode._concrete_tracebacks import traceback_at
@@ -22,7 +22,7 @@ from stator_bytecode._domain import Invoke, Raised, Resume
 from stator_bytecode._frame import Frame
 from stator_bytecode._instruction import Instruction
 from stator_bytecode._machine import Machine
-from stator_bytecode._outcome import Broke, Escaped, Outcome, Returned, Yielded
+from stator_bytecode._outcome import Outcome, Yielded
 from stator_bytecode.errors import InvalidUse, StatorError
 
 P = ParamSpec("P")
@@ -124,15 +124,6 @@ def interpret_in(domain: ConcreteDomain, fn: Callable[..., Any], args: tuple[Any
     if not isinstance(result, Invoke) or result.then.kind != "value":
         raise InvalidUse(f"{fn!r} is no Python function", "interpret a function, or call it directly")
     return value_of(domain.run([result.frame]))
-
-
-def value_of(outcome: Outcome | Yielded) -> Any:
-    if isinstance(outcome, Escaped):
-        raise_kept(outcome.exception)
-    if isinstance(outcome, Broke):
-        raise outcome.reason
-    assert isinstance(outcome, Returned)
-    return outcome.value
 
 
 def runs_interpreted(fn: Callable[P, R]) -> Callable[P, R]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from stator_bytecode._domain import Result, Resume, operation
 from stator_bytecode._frame import NULL, GeneratorState, GeneratorStatus, Then
-from stator_bytecode._outcome import Broke, Escaped, Returned, Yielded
+from stator_bytecode._outcome import Broke, Escaped, Outcome, Returned, Yielded
 
 if TYPE_CHECKING:
     from stator_bytecode._concrete import ConcreteDomain
@@ -109,30 +109,37 @@ def _exception(value: Any) -> BaseException | None:
 
 
 def _drive(domain: ConcreteDomain, state: GeneratorState) -> Generator[Any, Any, Any]:
-    """When the Machine resumes the frame first, this is primed: brought to a yield, so that it refuses no value as new."""
+    """When the Machine resumes the frame first, this is primed: brought to a yield, so that it refuses no value as new.
+
+    Each yield has its `try` here: a helper behind `yield from` would keep to itself what `close` throws.
+    """
     request: Resume | None = Resume(state)
     if domain.priming:
         domain.priming = False
-        request = yield from _received(state, None)
+        try:
+            request = Resume(state, sent=(yield))
+        except BaseException as thrown:  # whatever it is, the frame gets it
+            request = Resume(state, thrown=thrown)
     while True:
-        outcome = domain.run(cast(Resume, request))
+        assert request is not None
+        outcome = domain.run(request)
         request = None  # or it would keep alive what was thrown in
         if type(outcome) is not Yielded:
-            break
-        request = yield from _received(state, outcome.value)
-    if type(outcome) is Escaped:
+            return value_of(outcome)
+        try:
+            request = Resume(state, sent=(yield outcome.value))
+        except BaseException as thrown:
+            request = Resume(state, thrown=thrown)
+
+
+def value_of(outcome: Outcome | Yielded) -> Any:
+    """What a run gave, natively: its value, or the exception."""
+    if isinstance(outcome, Escaped):
         raise_kept(outcome.exception)
-    if type(outcome) is Broke:
+    if isinstance(outcome, Broke):
         raise outcome.reason
-    assert type(outcome) is Returned
+    assert isinstance(outcome, Returned)
     return outcome.value
-
-
-def _received(state: GeneratorState, value: Any) -> Generator[Any, Any, Resume]:
-    try:
-        return Resume(state, sent=(yield value))
-    except BaseException as thrown:  # whatever it is, the frame gets it
-        return Resume(state, thrown=thrown)
 
 
 def raise_kept(exception: BaseException) -> NoReturn:

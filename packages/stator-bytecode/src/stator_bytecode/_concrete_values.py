@@ -165,10 +165,10 @@ class Values:
     def dict_merge(self, target: dict[Any, Any], mapping: Any, function: Any) -> None:
         if not isinstance(mapping, dict) and not hasattr(mapping, "keys"):
             raise TypeError(f"{shown(function)} argument after ** must be a mapping, not {type(mapping).__name__}")
-        for key, value in {**mapping}.items():
+        for key in mapping if isinstance(mapping, dict) else mapping.keys():
             if key in target:
                 raise TypeError(f"{shown(function)} got multiple values for keyword argument '{key}'")
-            target[key] = value
+            target[key] = mapping[key]
 
     def format_value(self, value: Any, conversion: str, spec: str | None) -> str:
         converted = _CONVERT[conversion](value) if conversion else value

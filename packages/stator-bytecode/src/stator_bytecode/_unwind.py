@@ -48,9 +48,8 @@ def _propagate(machine: Machine, raised: Raised) -> Raised | None:
                 return _answer(machine, frame, parked, lambda: catch(machine, parked, value))  # noqa: B023
             if parked.coroutine is not None:
                 return _answer(machine, frame, parked, lambda: parked.coroutine.throw(Reraised(value)))  # noqa: B023
-        if frame.handled is not None and frame.code.instructions[frame.pc].op == "YIELD_VALUE":
-            # Thrown in: of what is being handled, only what this generator handles becomes the context.
-            machine.domain.with_context(value, frame.handled)
+        if frame.code.instructions[frame.pc].op == "YIELD_VALUE":
+            _arrive_at_yield(machine, frame, value)
         if _enter_handler(frame, value, lasti):
             return None
         lasti = None
@@ -62,6 +61,13 @@ def _propagate(machine: Machine, raised: Raised) -> Raised | None:
     machine.domain.rollback(snapshot.mark)
     machine.outcome = Escaped(value, snapshot)
     return None
+
+
+def _arrive_at_yield(machine: Machine, frame: Frame, value: V) -> None:
+    """Thrown in: a None was sent with it, and of what is being handled only this generator's own becomes its context."""
+    frame.stack.append(machine.domain.constant(None))
+    if frame.handled is not None:
+        machine.domain.with_context(value, frame.handled)
 
 
 def _enter_handler(frame: Frame, value: V, lasti: int | None) -> bool:
@@ -82,6 +88,7 @@ def _left(machine: Machine, frame: Frame, value: V) -> V:
         return value
     frame.generator.status = GeneratorStatus.CLOSED
     frame.handled = None
+    frame.slots = [NULL] * len(frame.slots)
     if _matches(machine, value, (StopIteration,)):
         return stop_iteration_error(machine, value)
     return value
