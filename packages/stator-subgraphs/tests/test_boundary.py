@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 import torch
 from stator_bytecode.errors import InternalError, InvalidUse, Unsupported
@@ -97,6 +99,27 @@ def test_only_modules_and_tensors_are_held(driver: Driver) -> None:
 def test_numbers_that_can_be_symbolic(driver: Driver) -> None:
     with pytest.raises(InvalidUse, match="only int and float"):
         driver.recorder.number_input(ParameterSource("flag"), True, "flag")
+
+
+def test_seeding_is_no_node(driver: Driver) -> None:
+    before = torch.get_rng_state()
+    assert reason_of(driver, torch.manual_seed, 3).reason == "random-seeding"
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_fake_kernel_that_draws_leaves_the_streams_alone(driver: Driver) -> None:
+    @torch.library.custom_op("stator_test::draws", mutates_args=())
+    def draws(x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    @draws.register_fake
+    def fake_draws(x: torch.Tensor) -> torch.Tensor:
+        random.random()
+        return torch.empty_like(x)
+
+    before = random.getstate()
+    driver.call(torch.ops.stator_test.draws.default, driver.input("x", torch.ones(2)))
+    assert random.getstate() == before
 
 
 def test_an_operator_runs_once(driver: Driver) -> None:

@@ -16,6 +16,7 @@ from stator_subgraphs._boundary import Foreign
 from stator_subgraphs._fake import Target, run
 from stator_subgraphs._mode import MODE_CALLS
 from stator_subgraphs._mutation import Watched, may_write
+from stator_subgraphs._random import refuse_seeding, undisturbed
 from stator_subgraphs._state import GraphState
 from stator_subgraphs._structure import constant_argument, rebuild, tensors_in
 
@@ -32,6 +33,7 @@ class Known:
 
 def record_call(state: GraphState, target: Target, args: Sequence[Any], kwargs: dict[str, Any], known: Known) -> Traced:
     """See `OutputGraph.call`. Nothing is recorded when this raises."""
+    refuse_seeding(target)
     tensors: list[torch.Tensor] = []
     examples, example_kwargs = _examples(args, tensors), _examples(kwargs, tensors)
     watched = Watched.of(tensors, may_write(target, kwargs))
@@ -69,7 +71,7 @@ def _examples(structure: Any, tensors: list[torch.Tensor]) -> Any:
 def _propagate(state: GraphState, target: Target, named: Target, args: Any, kwargs: dict[str, Any]) -> Any:
     pending = len(state.env.pending_fresh_unbacked_symbols)
     try:
-        with Foreign(named):
+        with Foreign(named), undisturbed(target):
             return run(state.mode, target, args, kwargs)
     except BaseException:
         del state.env.pending_fresh_unbacked_symbols[pending:]
