@@ -19,19 +19,62 @@ read_plainly = object.__getattribute__
 
 @attrs.frozen(eq=False)
 class PartSource(Source):
-    """A part of `whole`; a subclass says how it is written (`write`), read (`read`) and named."""
+    """A part of `whole`; a subclass says how it is written (`write`), read (`read`) and named (`named`).
+
+    Chains may be thousands of parts long (a linked list is), so nothing here recurses along them.
+    """
 
     whole: Source
+
+    def __attrs_post_init__(self) -> None:
+        hash(self)
 
     @property
     def base(self) -> Source:
         return self.whole
 
+    def _chain(self) -> tuple[Source, list[PartSource]]:
+        """The start of the chain, and its parts from there to this one."""
+        parts: list[PartSource] = []
+        source: Source = self
+        while isinstance(source, PartSource):
+            parts.append(source)
+            source = source.whole
+        return source, parts[::-1]
+
+    @property
+    def name(self) -> str:
+        start, parts = self._chain()
+        text = start.name
+        for part in parts:
+            text = part.named(text)
+        return text
+
     def expression(self, render: Renderer) -> str:
         return self.write(render.value(self.whole), render)
 
     def evaluate(self, state: State) -> Any:
-        return self.read(self.whole.evaluate(state))
+        start, parts = self._chain()
+        value = start.evaluate(state)
+        for part in parts:
+            value = part.read(value)
+        return value
+
+    def __eq__(self, other: object) -> bool:
+        one: object = self
+        while isinstance(one, PartSource) and isinstance(other, PartSource):
+            if one is other:
+                return True
+            if type(one) is not type(other) or hash(one) != hash(other) or one.identity[1:] != other.identity[1:]:
+                return False
+            one, other = one.whole, other.whole
+        return one == other
+
+    def __hash__(self) -> int:
+        return Source.__hash__(self)
+
+    def named(self, whole: str) -> str:
+        raise NotImplementedError
 
     def write(self, whole: str, render: Renderer) -> str:
         raise NotImplementedError
@@ -46,9 +89,8 @@ class AttrSource(PartSource):
 
     attribute: str
 
-    @property
-    def name(self) -> str:
-        return f"{self.whole.name}.{self.attribute}"
+    def named(self, whole: str) -> str:
+        return f"{whole}.{self.attribute}"
 
     @property
     def label(self) -> str:
@@ -70,9 +112,8 @@ class AttrSource(PartSource):
 class InstanceDictSource(PartSource):
     """The `__dict__` of an object (for a class its mapping proxy), whatever its class overrides."""
 
-    @property
-    def name(self) -> str:
-        return f"{self.whole.name}.__dict__"
+    def named(self, whole: str) -> str:
+        return f"{whole}.__dict__"
 
     @property
     def label(self) -> str:
@@ -98,11 +139,10 @@ class DictItemSource(PartSource):
     def identity(self) -> tuple[Hashable, ...]:
         return (self.whole, key_of(self.key))
 
-    @property
-    def name(self) -> str:
+    def named(self, whole: str) -> str:
         if isinstance(self.whole, InstanceDictSource) and isinstance(self.key, str):
-            return f"{self.whole.whole.name}.{self.key}"
-        return f"{self.whole.name}[{self.key!r}]"
+            return f"{whole.removesuffix('.__dict__')}.{self.key}"
+        return f"{whole}[{self.key!r}]"
 
     @property
     def label(self) -> str:
@@ -125,9 +165,8 @@ class ItemSource(PartSource):
 
     index: int
 
-    @property
-    def name(self) -> str:
-        return f"{self.whole.name}[{self.index}]"
+    def named(self, whole: str) -> str:
+        return f"{whole}[{self.index}]"
 
     @property
     def label(self) -> str:
@@ -147,9 +186,8 @@ class ItemSource(PartSource):
 class TypeSource(PartSource):
     """The exact type of an object; a `__class__` property is not asked."""
 
-    @property
-    def name(self) -> str:
-        return f"type({self.whole.name})"
+    def named(self, whole: str) -> str:
+        return f"type({whole})"
 
     @property
     def label(self) -> str:
@@ -169,9 +207,8 @@ class TypeSource(PartSource):
 class CellSource(PartSource):
     """The contents of a closure cell."""
 
-    @property
-    def name(self) -> str:
-        return f"{self.whole.name}.cell_contents"
+    def named(self, whole: str) -> str:
+        return f"{whole}.cell_contents"
 
     @property
     def label(self) -> str:
@@ -195,9 +232,8 @@ class _FunctionPart(PartSource):
 
     attribute = ""
 
-    @property
-    def name(self) -> str:
-        return f"{self.whole.name}.{self.attribute}[{self.index}]"
+    def named(self, whole: str) -> str:
+        return f"{whole}.{self.attribute}[{self.index}]"
 
     @property
     def label(self) -> str:
@@ -236,9 +272,8 @@ class KwDefaultsSource(PartSource):
 
     parameter: str
 
-    @property
-    def name(self) -> str:
-        return f"{self.whole.name}.__kwdefaults__[{self.parameter!r}]"
+    def named(self, whole: str) -> str:
+        return f"{whole}.__kwdefaults__[{self.parameter!r}]"
 
     @property
     def label(self) -> str:
@@ -263,9 +298,8 @@ class SlotSource(PartSource):
     owner: type
     slot: str
 
-    @property
-    def name(self) -> str:
-        return f"{self.whole.name}.{self.slot}"
+    def named(self, whole: str) -> str:
+        return f"{whole}.{self.slot}"
 
     @property
     def label(self) -> str:
@@ -282,9 +316,8 @@ class SlotSource(PartSource):
 class CodeSource(PartSource):
     """The code object of a function."""
 
-    @property
-    def name(self) -> str:
-        return f"{self.whole.name}.__code__"
+    def named(self, whole: str) -> str:
+        return f"{whole}.__code__"
 
     @property
     def label(self) -> str:
@@ -313,9 +346,8 @@ class KeySource(PartSource):
 
     index: int
 
-    @property
-    def name(self) -> str:
-        return f"list({self.whole.name})[{self.index}]"
+    def named(self, whole: str) -> str:
+        return f"list({whole})[{self.index}]"
 
     @property
     def label(self) -> str:
@@ -342,9 +374,8 @@ class SizeSource(PartSource):
     def argument(self) -> str:
         return "" if self.kind == "storage_offset" else str(self.dim)
 
-    @property
-    def name(self) -> str:
-        return f"{self.whole.name}.{self.kind}({self.argument})"
+    def named(self, whole: str) -> str:
+        return f"{whole}.{self.kind}({self.argument})"
 
     @property
     def label(self) -> str:
@@ -361,9 +392,8 @@ class SizeSource(PartSource):
 class GradSource(PartSource):
     """The accumulated gradient of a leaf tensor, None when there is none."""
 
-    @property
-    def name(self) -> str:
-        return f"{self.whole.name}.grad"
+    def named(self, whole: str) -> str:
+        return f"{whole}.grad"
 
     @property
     def label(self) -> str:

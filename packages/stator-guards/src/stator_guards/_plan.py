@@ -20,7 +20,7 @@ from stator_guards._cells import Cells
 from stator_guards._kind import CANNOT_READ, Guard
 from stator_guards._memory import Layout
 from stator_guards._part import PartSource
-from stator_guards._source import CapturedSource, Source, State
+from stator_guards._source import CapturedSource, Source, State, parents_first
 
 WORTH_A_GROUP = 6
 WORTH_AN_INLINE_TEST = 3
@@ -76,12 +76,13 @@ class _Planner:
         self._below = _below(guards)
 
     def plan(self) -> Plan:
+        for source in parents_first(source for guard in self._guards for source in guard.sources):
+            self._values[source] = read(source, self._values, self._state)
+            self._pin(source)
         residual = [guard for guard in self._guards if not self._covers(guard)]
         return Plan(list(self._groups.values()), self._group_of, residual)
 
     def _covers(self, guard: Guard) -> bool:
-        for source in guard.sources:
-            self._visit(source)
         groups = {id(self._group_of.get(source)) for source in guard.sources}
         group = self._group_of.get(guard.source) if guard.source is not None else None
         if group is None or len(groups) > 1 or guard.source in self._loose or guard.source is None:
@@ -90,14 +91,6 @@ class _Planner:
         if covered:
             group.covered.append(guard)
         return covered
-
-    def _visit(self, source: Source) -> None:
-        if source in self._values:
-            return
-        for child in source.children:
-            self._visit(child)
-        self._values[source] = read(source, self._values, self._state)
-        self._pin(source)
 
     def _pin(self, source: Source) -> None:
         value = self._values[source]
@@ -151,17 +144,7 @@ def _watched(cells: Cells, origin: Source, watch: Any) -> bool:
 def _below(guards: Iterable[Guard]) -> Counter[Source]:
     """How many guards depend on each source."""
     count = Counter(source for guard in guards for source in guard.sources)
-    parents_first: dict[Source, None] = {}
-
-    def visit(source: Source) -> None:
-        if source not in parents_first:
-            for child in source.children:
-                visit(child)
-            parents_first[source] = None
-
-    for source in list(count):
-        visit(source)
-    for source in reversed(parents_first):
+    for source in reversed(parents_first(list(count))):
         for child in source.children:
             count[child] += count[source]
     return count

@@ -6,7 +6,7 @@ objects, and can be evaluated directly, which is what the slow mirror of a predi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 import attrs
@@ -16,6 +16,20 @@ from stator_guards._held import Held
 
 State = Mapping[str, object]
 """The values of an entry's parameters, by name."""
+
+
+def parents_first(sources: Iterable[Source]) -> dict[Source, None]:
+    """The sources and all they read from, each after what it reads from."""
+    found: dict[Source, None] = {}
+    pending = [*sources][::-1]
+    while pending:
+        source = pending[-1]
+        missing = [child for child in source.children if child not in found]
+        if missing and source not in found:
+            pending += missing
+        else:
+            found[pending.pop()] = None
+    return found
 
 
 class Renderer(Protocol):

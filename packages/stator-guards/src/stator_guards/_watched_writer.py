@@ -29,14 +29,27 @@ class WatchedWriter(Writer):
         self._exports: dict[int, list[str]] = {}
 
     def value(self, source: Source) -> str:
-        group = self._group_of.get(source)
-        if group is None or source in self._bound or source is group.root:
-            return super().value(source)
+        self._export(source)
+        return super().value(source)
+
+    def _reads(self, source: Source) -> tuple[Source, ...]:
+        return () if self._is_pinned(source) else super()._reads(source)
+
+    def _bind(self, source: Source) -> None:
+        self._export(source)
+        super()._bind(source)
+
+    def _export(self, source: Source) -> None:
+        """Take a pinned source from its binding instead of reading it."""
+        if source in self._bound or not self._is_pinned(source):
+            return
+        group = self._group_of[source]
         self.open(group)
+        if source in self._bound:  # the tests that open a group took it already
+            return
         name = self._bound[source] = self._names.fresh(source.label)
         self._watches[id(group)].exports.append(source)
         self._exports[id(group)].append(name)
-        return name
 
     def arguments(self, sources: Sequence[Source]) -> str:
         runs = groupby(sources, lambda source: id(self._group_of.get(source)) if self._is_pinned(source) else 0)

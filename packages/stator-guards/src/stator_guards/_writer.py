@@ -13,7 +13,10 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from stator_guards._kind import Guard, Kind
-from stator_guards._source import ParameterSource, Source
+from stator_guards._source import ParameterSource, Source, parents_first
+
+LONGEST_EXPRESSION = 200
+LONGEST_NAME = 100
 
 
 def ordered(guards: Iterable[Guard]) -> list[Guard]:
@@ -24,45 +27,29 @@ def ordered(guards: Iterable[Guard]) -> list[Guard]:
         if guard.source is not None:
             own[guard.source] = max(own.get(guard.source, 0), guard.kind.rank)
     places: dict[Source, tuple[int, int]] = {}
-    keys = {guard: _key(guard, own, places) for guard in unique}
-    return sorted(unique, key=keys.__getitem__)
+    for source in parents_first(source for guard in unique for source in guard.sources):
+        above = [(max(places[child][0], own.get(child, 0)), places[child][1] + 1) for child in source.children]
+        places[source] = (max((rank for rank, _ in above), default=0), max((depth for _, depth in above), default=0))
+    keys = [_key(guard, places) for guard in unique]
+    return [unique[i] for i in sorted(range(len(unique)), key=keys.__getitem__)]
 
 
-def _key(guard: Guard, own: dict[Source, int], places: dict[Source, tuple[int, int]]) -> tuple[int, int]:
-    """The rank at which a guard may run, and how deep its sources lie."""
-    rank, depth = guard.kind.rank, 0
-    for source in guard.sources:
-        above, deep = _place(source, own, places)
-        rank, depth = max(rank, above), max(depth, deep)
-    return rank, depth
-
-
-def _place(source: Source, own: dict[Source, int], places: dict[Source, tuple[int, int]]) -> tuple[int, int]:
-    """The highest rank of a guard above `source`, and the length of the chain to it."""
-    if source not in places:
-        rank, depth = 0, 0
-        for child in source.children:
-            above, deep = _place(child, own, places)
-            rank, depth = max(rank, above, own.get(child, 0)), max(depth, deep + 1)
-        places[source] = (rank, depth)
-    return places[source]
+def _key(guard: Guard, places: dict[Source, tuple[int, int]]) -> tuple[int, int]:
+    """The rank at which a guard may run (no lower than that of any guard above it), and how deep its sources lie."""
+    at = [places[source] for source in guard.sources]
+    rank = max([guard.kind.rank, *(rank for rank, _ in at)])
+    return rank, max((depth for _, depth in at), default=0)
 
 
 def uses(guards: Iterable[Guard]) -> Counter[Source]:
     """How often each source would be written out; what is written more than once becomes a local."""
     count: Counter[Source] = Counter()
-
-    def visit(source: Source, times: int) -> None:
-        if source not in count:
-            for child in source.children:
-                visit(child, 1)
-        count[source] += times
-
     for guard in guards:
         if guard.source is not None:
-            visit(guard.source, guard.kind.reads)
-        for other in guard.kind.others:
-            visit(other, 1)
+            count[guard.source] += guard.kind.reads
+        count.update(guard.kind.others)
+    for source in parents_first(list(count)):
+        count.update(source.children)
     return count
 
 
@@ -79,15 +66,30 @@ class Writer:
         return self._names.capture(obj, hint)
 
     def value(self, source: Source) -> str:
+        """The local or expression for a source; what it is read from is written first, without recursion."""
+        pending = [source]
+        while pending:
+            missing = [child for child in self._reads(pending[-1]) if child not in self._bound]
+            if missing and pending[-1] not in self._bound:
+                pending += missing
+            else:
+                self._bind(pending.pop())
+        return self._bound[source]
+
+    def _reads(self, source: Source) -> tuple[Source, ...]:
+        """What the text of a source is made from."""
+        return source.children
+
+    def _bind(self, source: Source) -> None:
         if source in self._bound:
-            return self._bound[source]
+            return
         text = source.expression(self)
-        if self._count[source] > 1 and not isinstance(source, ParameterSource) and not text.isidentifier():
+        shared = self._count[source] > 1 or len(text) > LONGEST_EXPRESSION
+        if shared and not isinstance(source, ParameterSource) and not text.isidentifier():
             name = self._names.fresh(source.label)
             self.lines.append(f"{name} = {text}")
             text = name
         self._bound[source] = text
-        return text
 
     def arguments(self, sources: Sequence[Source]) -> str:
         return ", ".join(map(self.value, sources))
@@ -117,7 +119,9 @@ class Writer:
     def _write_one(self, guard: Guard) -> None:
         value = "" if guard.source is None else self.value(guard.source)
         line = "" if guard.where.line is None else f", {guard.where.filename}:{guard.where.line}"
-        self.require(guard.kind.test(value, self), f"{guard.name}{line}".replace("\n", " "))
+        name = guard.name.replace("\n", " ")
+        name = name if len(name) <= LONGEST_NAME else f"...{name[-LONGEST_NAME:]}"
+        self.require(guard.kind.test(value, self), f"{name}{line}")
 
 
 class Names:
