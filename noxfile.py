@@ -65,6 +65,9 @@ def tests(session: nox.Session, package: str) -> None:
         run_tests(session, "tests", *session.posargs)
         if not needs_torch(package):
             test_elsewhere(session, wheels, wanted_by_tests(package))
+        if knows_torch(package):  # parts of it do: the same tests once more, with torch at hand
+            share_torch(session)
+            run_tests(session, "tests", *session.posargs)
 
 
 @nox.session(tags=["test"])
@@ -107,6 +110,12 @@ def needs_torch(package: str) -> bool:
     return any(Requirement(r).name == "torch" for r in [*declared, *wanted_by_tests(package)])
 
 
+def knows_torch(package: str) -> bool:
+    """Torch-free as a whole, with a few modules above that need torch."""
+    layers = nox.project.load_toml(ROOT / "pyproject.toml")["tool"]["stator"]["layers"]
+    return bool(layers["torch_only_in"].get(package.replace("-", "_")))
+
+
 def wanted_by_tests(package: str) -> list[str]:
     return list(nox.project.dependency_groups(PACKAGES[package], "test"))
 
@@ -118,7 +127,7 @@ def build(session: nox.Session, names: list[str]) -> list[str]:
 
 def build_folders(session: nox.Session, *folders: pathlib.Path) -> list[str]:
     session.install("hatchling", silent=True)
-    out = pathlib.Path(session.create_tmp()) / "wheels"
+    out = pathlib.Path(session.create_tmp()).resolve() / "wheels"
     shutil.rmtree(out, ignore_errors=True)
     command = ("python", "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(out))
     session.run_install(*command, *map(str, folders))
@@ -127,8 +136,8 @@ def build_folders(session: nox.Session, *folders: pathlib.Path) -> list[str]:
 
 def share_torch(session: nox.Session) -> None:
     """Put the one torch of ``.nox/shared`` on the path of this session's environment."""
-    tag = sys.implementation.cache_tag
-    shared = ROOT / ".nox" / "shared" / f"{tag}-{'-'.join(TORCH)}"
+    # The folder's name is part of compiler command lines: letters only, no "==".
+    shared = ROOT / ".nox" / "shared" / f"{sys.implementation.cache_tag}-{TORCH[0].replace('==', '-')}"
     if not (shared / "complete").exists():
         session.run_install("python", "-m", "pip", "install", "-q", "--target", str(shared), "--upgrade", *TORCH)
         (shared / "complete").touch()
@@ -155,7 +164,7 @@ def test_elsewhere(session: nox.Session, wheels: list[str], wanted: list[str]) -
         if python is None:
             session.warn(f"NOT TESTED on CPython {version}: no such interpreter on this machine")
             continue
-        place = pathlib.Path(session.create_tmp()) / version
+        place = pathlib.Path(session.create_tmp()).resolve() / version
         session.run_install(python, "-m", "venv", "--clear", str(place), external=True)
         inside = str(place / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python"))
         session.run_install(inside, "-m", "pip", "install", "-q", *wheels, *wanted, *RUNNER, external=True)

@@ -27,9 +27,8 @@ def main() -> None:
     print(
         f"GPT-2, {DEPTH} layers, random weights, {sum(p.numel() for p in model.parameters()):,} parameters; {backend}\n"
     )
-    rows = _side_by_side(
-        inputs, {"plain": model, "torch.compile": torch.compile(_make()[0], backend=backend), "stator": compiled}
-    )
+    ways = {"plain": _make()[0], "torch.compile": torch.compile(_make()[0], backend=backend), "stator": compiled}
+    rows = _side_by_side(inputs, ways)
     _show_report(compiled.report)
     titles = ("first call", "next calls", "loss", "largest difference", "same gradients")
     print("\n{:14} {:>12} {:>12} {:>10} {:>20} {:>15}".format("", *titles))

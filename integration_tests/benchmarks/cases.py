@@ -84,7 +84,7 @@ def cold_capture() -> Row:
         compile_(model, backend=Counting())(*call.args, **call.kwargs)
 
     reset_torch: Callable[[], Any] = torch.compiler.reset
-    ways = {
+    ways: dict[str, Callable[[], Any]] = {
         "stator": lambda: capture(stator.compile, stator.reset),
         "torch": lambda: capture(torch.compile, reset_torch),
         "plain": lambda: model(*call.args, **call.kwargs),
