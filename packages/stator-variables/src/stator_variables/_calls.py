@@ -17,7 +17,7 @@ from stator_bytecode import (
     operation,
     settle,
 )
-from stator_guards import AttrSource, DefaultsSource, IsNone, KeysAre, KwDefaultsSource, Length
+from stator_guards import AttrSource, DefaultsSource, DictItemSource, IsNone, KeysAre, KwDefaultsSource, Length
 
 from stator_variables import _attributes, _compile_state, _pure, _torch_calls
 from stator_variables import _kinds as k
@@ -51,9 +51,11 @@ def call(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any])
 # -- Python functions -------------------------------------------------------------------------------------------------
 def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if function.real is not MISSING:
-        original = getattr(function.real, "__stator_original__", None)
-        if original is not None:  # a function that stator compiled already: it is inlined
-            function = wrap(t, original, AttrSource(function.source, "__stator_original__"))
+        # A function that stator compiled already is inlined. The mark is in its globals, which no decorator copies.
+        original = function.real.__globals__.get("__stator_original__")
+        if original is not None:
+            globals_src = AttrSource(function.source, "__globals__")
+            function = wrap(t, original, DictItemSource(globals_src, "__stator_original__"))
         handler = t.handlers.get(function.real)
         if handler is not None:
             return handler(t, list(args), kwargs)
@@ -213,6 +215,9 @@ def construct(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) 
         return handler(t, args, kwargs)
     if _torch_calls.is_recorded(cls):
         return _torch_calls.call_recorded(t, cls, args, kwargs)
+    folded = fold(t, cls, args, kwargs)
+    if folded is not MISSING:
+        return folded
     meta_call = plain_lookup(type(cls), "__call__")
     if isinstance(meta_call, types.FunctionType):
         raw, source = type_lookup(t, type(cls), "__call__")

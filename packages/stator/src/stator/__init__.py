@@ -2,14 +2,16 @@
 
 from stator_backends import list_backends, register_backend
 
-from stator._api import compile
+from stator._api import compile, compile_in_place
 from stator._control import disable, graph_break, is_compiling, reset
 from stator._options import Options, Stack
 from stator._report import Report
 from stator.errors import (
     BackendFailed,
     InternalError,
+    InvalidOption,
     InvalidUse,
+    OracleMismatch,
     SourceSpan,
     StatorError,
     UnknownBackend,
@@ -19,7 +21,9 @@ from stator.errors import (
 __all__ = [
     "BackendFailed",
     "InternalError",
+    "InvalidOption",
     "InvalidUse",
+    "OracleMismatch",
     "Options",
     "Report",
     "SourceSpan",
@@ -28,6 +32,7 @@ __all__ = [
     "UnknownBackend",
     "Unsupported",
     "compile",
+    "compile_in_place",
     "disable",
     "graph_break",
     "is_compiling",

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import functools
+import types
 import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import torch
 
-F = TypeVar("F", bound=Callable[..., Any])
+from stator._in_place import put_in_place
+from stator.errors import InvalidUse
+
+T = TypeVar("T")
+DISABLED = "_stator_disable"
 
 
 def graph_break() -> None:
@@ -19,15 +24,48 @@ def graph_break() -> None:
 graph_break._stator_graph_break = True  # type: ignore[attr-defined]
 
 
-def disable(fn: F) -> F:
-    """Mark a function to run without being compiled; compiled code that calls it breaks there."""
+def disable(subject: Any = None) -> Any:
+    """Let a function run without being compiled; compiled code that calls it breaks there. Usable as a decorator.
 
-    @functools.wraps(fn)
+    A class: the calls of its instances. A module: its own calls; it stays the object it is.
+    """
+    if subject is None:
+        return disable
+    if isinstance(subject, staticmethod | classmethod):
+        return type(subject)(disable(subject.__func__))
+    if isinstance(subject, type):
+        return _disabled_class(subject)
+    if isinstance(subject, torch.nn.Module):
+        put_in_place(subject, _plainly(type(subject)._call_impl))
+        return subject
+    if isinstance(subject, types.MethodType):
+        return types.MethodType(_plainly(subject.__func__), subject.__self__)
+    if not callable(subject):
+        raise InvalidUse(f"cannot disable {subject!r}: it is not callable", "pass a function, a class or a module")
+    return _plainly(subject)
+
+
+def _plainly(fn: Callable[..., Any]) -> Any:
+    @functools.wraps(fn, updated=())
     def plainly(*args: Any, **kwargs: Any) -> Any:
         return fn(*args, **kwargs)
 
-    plainly._stator_disable = True  # type: ignore[attr-defined]
-    return plainly  # type: ignore[return-value]
+    plainly.__dict__.update(getattr(fn, "__dict__", {}))
+    setattr(plainly, DISABLED, True)
+    return plainly
+
+
+def _disabled_class(cls: type) -> type:
+    name = "_call_impl" if getattr(cls, "__call__", None) is torch.nn.Module.__call__ else "__call__"
+    if not isinstance(getattr(cls, name, None), types.FunctionType):
+        raise InvalidUse(f"cannot disable {cls.__qualname__}: its instances cannot be called", "disable its methods")
+    setattr(cls, name, _plainly(getattr(cls, name)))
+    return cls
+
+
+def is_disabled(fn: Any) -> bool:
+    """Whether a mark says that `fn` must not be compiled: ours, or one that users of torch put."""
+    return bool(getattr(fn, DISABLED, False) or getattr(fn, "_torchdynamo_disable", False))
 
 
 def is_compiling() -> bool:

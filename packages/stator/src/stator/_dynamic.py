@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 import torch
-from stator_guards import Source
+from stator_guards import DictItemSource, ItemSource, ParameterSource, Source
 from stator_variables import Dim, Policy
 
 
@@ -41,7 +41,7 @@ class Shapes:
         return Dim("dynamic") if (changed or self.dynamic is True) and size not in (0, 1) else Dim()
 
     def number_is_symbolic(self, source: Source, value: Any) -> bool:
-        if self.dynamic is False:
+        if self.dynamic is False or not _is_argument(source):
             return False
         before = self.numbers.setdefault(source, value)
         if before is not CHANGED and (type(before) is not type(value) or before != value):
@@ -50,6 +50,14 @@ class Shapes:
 
 
 CHANGED = object()
+
+
+def _is_argument(source: Source) -> bool:
+    """A number that was passed in, bare or in tuples, lists and dicts; attributes of objects stay constants."""
+    step: Source | None = source
+    while isinstance(step, ItemSource | DictItemSource):
+        step = step.base
+    return isinstance(step, ParameterSource)
 
 
 def _marks(tensor: torch.Tensor) -> dict[int, Dim]:

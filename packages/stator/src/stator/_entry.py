@@ -16,7 +16,7 @@ from stator._fallback import Recovery
 from stator._options import Options
 from stator._target import Target
 from stator._trace import Traced
-from stator.errors import SourceSpan, Unsupported
+from stator.errors import SourceSpan, Unsupported, backend_boundary
 
 _numbers = itertools.count()
 
@@ -66,14 +66,15 @@ def _start(target: Target) -> SourceSpan:
 
 def _lowered(traced: Traced, options: Options, ambient: AmbientState) -> Lowered:
     captured = traced.captured
-    return lower(
-        captured.module,
-        captured.example_inputs(),
-        options.backend,
-        fake_mode=traced.fake_mode,
-        contexts=captured.contexts,
-        ambient=ambient,
-    )
+    with backend_boundary():
+        return lower(
+            captured.module,
+            captured.example_inputs(),
+            options.backend,
+            fake_mode=traced.fake_mode,
+            contexts=captured.contexts,
+            ambient=ambient,
+        )
 
 
 def _layout_guard(guard: Any, captured: CapturedGraph, target: Target) -> Guard:

@@ -1,54 +1,95 @@
-"""A compiled module is the same module to its owner: it shares the attributes of the original, only its call differs."""
+"""A compiled module is the same module to its owner: it shares the attributes of the original, only its call differs.
+
+    compiled = compiled_module(model, call)
+    compiled.__dict__ is model.__dict__      # parameters, buffers, submodules, hooks, training: one set of them
+    type(compiled).__mro__[2] is type(model) # so isinstance holds
+    compiled(x)                              # call(model, x): compiled code sees the original
+
+The class is made once for each class of modules. What the object has of its own are two slots, no entry in `__dict__`,
+so that the state of the module stays what it was.
+"""
 
 from __future__ import annotations
 
 import copy
-import types
+from abc import ABCMeta
+from types import MemberDescriptorType
 from typing import Any
 
 import torch
 
-_CLASSES: dict[type, type] = {}
+
+class CompiledModule:
+    """What compiled modules have in common. Stands before the user's class in the bases."""
+
+    __slots__ = ()
+    _stator_model: torch.nn.Module
+    _stator_call: Any
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Not passed on: the user's class, which may register its subclasses, is to see no new one."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._stator_call(self._stator_model, *args, **kwargs)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickled as the module it was made from: compiled code does not travel."""
+        return self._stator_model.__reduce_ex__(protocol)
+
+    def __copy__(self) -> Any:
+        return compiled_module(copy.copy(self._stator_model), self._stator_call)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return compiled_module(copy.deepcopy(self._stator_model, memo), self._stator_call)
 
 
-def compiled_module(model: torch.nn.Module, call: Any) -> torch.nn.Module:
-    """An object of a subclass of the module's own class, with the very `__dict__` of `model`."""
-    cls = _CLASSES.get(type(model))
-    if cls is None:
-        cls = _CLASSES[type(model)] = _subclass(type(model))
-    made: Any = object.__new__(cls)
+class _LiveReport:
+    """The attribute `report`. No data descriptor: an attribute that the module itself has goes first."""
+
+    def __get__(self, module: Any, cls: type | None = None) -> Any:
+        return self if module is None else module._stator_call.report
+
+
+def compiled_module(model: torch.nn.Module, call: Any) -> Any:
+    """An object that shares everything with `model`, and whose call is `call(model, ...)`."""
+    cls = _subclass(type(model))
+    made = object.__new__(cls)
     object.__setattr__(made, "__dict__", model.__dict__)
-    _STATE[id(made)] = (made, model, call)
-    return made  # type: ignore[no-any-return]
-
-
-_STATE: dict[int, Any] = {}
+    object.__setattr__(made, "_stator_model", model)
+    object.__setattr__(made, "_stator_call", call)
+    return made
 
 
 def _subclass(base: type) -> type:
-    body = {
-        "__call__": _call,
-        "__reduce_ex__": _reduce,
-        "__deepcopy__": _deepcopy,
+    """Found again among the subclasses of `base`, which does not keep it alive."""
+    for known in type.__subclasses__(base):
+        if CompiledModule in known.__bases__:
+            return known
+    body: dict[str, Any] = {
+        "__slots__": ("_stator_call", "_stator_model"),
         "__module__": base.__module__,
         "__qualname__": base.__qualname__,
         "__doc__": base.__doc__,
-        "report": property(lambda self: _STATE[id(self)][2].report),
-        "__stator_region__": property(lambda self: _STATE[id(self)][2].__stator_region__),
+        **{name: _shared_slot(member) for name, member in _slots(base).items()},
     }
-    return types.new_class(base.__name__, (base,), {}, lambda namespace: namespace.update(body))
+    if not hasattr(base, "report"):
+        body["report"] = _LiveReport()
+    meta = type(base)
+    make = ABCMeta if issubclass(meta, ABCMeta) else type  # a metaclass of the user's is to see no new class either
+    return make.__new__(meta, base.__name__, (CompiledModule, base), body)
 
 
-def _call(self: Any, *args: Any, **kwargs: Any) -> Any:
-    _, model, call = _STATE[id(self)]
-    return call(model, *args, **kwargs)
+def _slots(base: type) -> dict[str, MemberDescriptorType]:
+    """What instances of `base` store outside of `__dict__`."""
+    found = {}
+    for cls in reversed(base.__mro__):
+        found.update({name: v for name, v in vars(cls).items() if isinstance(v, MemberDescriptorType)})
+    return found
 
 
-def _reduce(self: Any, protocol: int) -> Any:
-    """Pickled as the module it was made from: compiled code does not travel."""
-    return _STATE[id(self)][1].__reduce_ex__(protocol)
-
-
-def _deepcopy(self: Any, memo: dict[int, Any]) -> Any:
-    _, model, call = _STATE[id(self)]
-    return compiled_module(copy.deepcopy(model, memo), call)
+def _shared_slot(member: MemberDescriptorType) -> property:
+    return property(
+        lambda self: member.__get__(self._stator_model, type(self._stator_model)),
+        lambda self, value: member.__set__(self._stator_model, value),
+        lambda self: member.__delete__(self._stator_model),
+    )

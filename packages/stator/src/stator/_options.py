@@ -12,7 +12,8 @@ from stator_guards import Guard, GuardSet, compile_guards
 from stator_subgraphs import OutputGraph
 from stator_variables import DEFAULT_HANDLERS, SymbolicDomain, Tracing
 
-from stator.errors import InvalidUse
+from stator import _in_place
+from stator.errors import InvalidOption, InvalidUse, backend_boundary
 
 
 @attrs.frozen
@@ -22,7 +23,7 @@ class Stack:
     guards: Callable[[list[Guard], tuple[str, ...]], GuardSet] = compile_guards
     graph: Callable[..., Any] = OutputGraph
     domain: Callable[[Tracing], Any] = SymbolicDomain
-    handlers: Mapping[Any, Any] = DEFAULT_HANDLERS
+    handlers: Mapping[Any, Any] = DEFAULT_HANDLERS.merged_with(_in_place.handlers)
 
 
 OURS = ("recompile_limit", "fallback", "break_everywhere", "oracle", "keep_text")
@@ -57,9 +58,13 @@ def make_options(
     ours = {name: given.pop(name) for name in OURS if name in given}
     if recompile_limit is not None:
         ours["recompile_limit"] = recompile_limit
-    found = lookup(backend)
-    _check_unknown(found, given)
-    configured = configure(found, mode, given or None, dynamic)
+    _check_types(fullgraph, dynamic, ours)
+    if not isinstance(backend, str) and not callable(backend):
+        raise InvalidUse(f"{backend!r} is not a backend", "pass a name (see list_backends) or a callable")
+    with backend_boundary():
+        found = lookup(backend)
+        _check_unknown(found, given)
+        configured = configure(found, mode, given or None, dynamic)
     return Options(configured, fullgraph, dynamic, stack or Stack(), **ours)
 
 
@@ -68,4 +73,15 @@ def _check_unknown(backend: Backend, given: Mapping[str, Any]) -> None:
     for name in given:
         close = difflib.get_close_matches(name, OURS, n=1, cutoff=0.8)
         if close:
-            raise InvalidUse(f"unknown option {name!r}", f"did you mean {close[0]!r}?")
+            raise InvalidOption(f"unknown option {name!r}", f"did you mean {close[0]!r}?", name)
+
+
+def _check_types(fullgraph: Any, dynamic: Any, ours: Mapping[str, Any]) -> None:
+    """A wrong type must not wait until something reads it."""
+    flags = {name: value for name, value in ours.items() if name != "recompile_limit"}
+    limit = ours.get("recompile_limit", 1)
+    for name, value in {"fullgraph": fullgraph, "dynamic": bool(dynamic) if dynamic is None else dynamic, **flags}.items():
+        if not isinstance(value, bool):
+            raise InvalidOption(f"{name}={value!r} is not valid", "expected True or False", name)
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+        raise InvalidOption(f"recompile_limit={limit!r} is not valid", "expected a positive int", "recompile_limit")

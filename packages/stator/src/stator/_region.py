@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
-from stator_backends import AmbientState, BackendFailed
+from stator_backends import AmbientState
 from stator_bytecode import Goto, Point, Site, drive
-from stator_guards import Cache, Entry
+from stator_guards import Cache, Entry, Failure
 
 from stator._dynamic import Shapes
 from stator._entry import make_entry
@@ -16,7 +17,8 @@ from stator._fallback import Plainly
 from stator._options import Options
 from stator._target import Continuation, Root, Target
 from stator._trace import trace
-from stator.errors import Unsupported
+from stator._traceback import OWN_CODES
+from stator.errors import BackendFailed, Unsupported
 
 
 @attrs.define(eq=False)
@@ -29,12 +31,31 @@ class Place:
     refused: list[Unsupported] = attrs.field(factory=list)
 
 
+class _Never:
+    """The guards of an entry that does not exist."""
+
+    is_gone = True
+
+    def check(self, *state: object) -> bool:
+        return False
+
+    def explain(self, *state: object) -> list[Failure]:
+        return []
+
+    def state(self, values: Sequence[object]) -> dict[str, object]:
+        return {}
+
+
+NOTHING = Entry(_Never(), run=lambda *state: None)
+
+
 @attrs.define(eq=False)
 class Region:
-    """`run(state)` is the compiled function; the wrapper calls `lookup` first, which takes no lock."""
+    """`run(state)` is the compiled function; the wrapper tries the entry in `newest` before, without a call of ours."""
 
     root: Place
     options: Options
+    newest: list[Entry] = attrs.field(factory=lambda: [NOTHING])  # one item: the entry of `root` used last
     places: dict[Point, Place] = attrs.field(factory=dict)
     sites: dict[Point, Site] = attrs.field(factory=dict)
     warned: bool = False
@@ -71,6 +92,8 @@ class Region:
             entry = place.cache.get_or_make(key, state, lambda: self._make(place, state))
         if entry is None:
             return Plainly(place.target, state)
+        if place is self.root:
+            self.newest[0] = entry
         return entry.run(*state)
 
     # -- making -------------------------------------------------------------------------------------------------------
@@ -112,9 +135,13 @@ class Region:
     def reset(self) -> None:
         """Forget everything compiled."""
         self.root = _place(self.root.target, self.options)
+        self.newest[0] = NOTHING
         self.places.clear()
         self.sites.clear()
 
 
 def _place(target: Target, options: Options) -> Place:
     return Place(target, Cache(target.name, options.recompile_limit), Shapes(options.dynamic))
+
+
+OWN_CODES.update(method.__code__ for method in (Region.run, Region.finish, Region.dispatch))

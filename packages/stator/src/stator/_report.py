@@ -93,3 +93,18 @@ def _entry_report(entry: Any) -> EntryReport:
         data.trace_seconds,
         entry.source,
     )
+
+
+class LiveReport:
+    """The report of a region at the moment an attribute of it is read."""
+
+    def __init__(self, region: Region) -> None:
+        self._region = region
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(Report.of(self._region), name)
+
+    def __str__(self) -> str:
+        return str(Report.of(self._region))
+
+    __repr__ = __str__

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import builtins
+import keyword
+import re
+from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any
 
@@ -23,7 +26,7 @@ class Root:
     def of(cls, fn: FunctionType) -> Root:
         code = fn.__code__
         count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
-        return cls(fn, code.co_varnames[:count])
+        return cls(fn, entry_names(code.co_varnames[:count]))
 
     @property
     def name(self) -> str:
@@ -59,7 +62,7 @@ class Continuation:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        return self.point.parameters
+        return entry_names(self.point.parameters)
 
     @property
     def name(self) -> str:
@@ -78,6 +81,20 @@ class Continuation:
 
 
 Target = Root | Continuation
+
+# What the source of an entry uses for itself: its locals, what it captures, and every builtin.
+_OWN_NAMES = re.compile(r"g|rng|error|torch|v\d+|r\d+_\d+|\w*_\d+")
+
+
+def entry_names(names: Iterable[str]) -> tuple[str, ...]:
+    """Parameters of an entry named after those of the program, none of them a name that the entry's text uses itself."""
+    found: list[str] = []
+    for index, name in enumerate(names):
+        free = name if name.isidentifier() else f"argument{index}"
+        while free in found or hasattr(builtins, free) or keyword.iskeyword(free) or _OWN_NAMES.fullmatch(free):
+            free += "_"
+        found.append(free)
+    return tuple(found)
 
 
 def wrap_state(tracing: Tracing, parameters: tuple[str, ...], state: tuple[Any, ...]) -> list[Any]:

@@ -1,10 +1,33 @@
-"""The function a user gets back: the signature of the original, the guards of the entries, nothing else on the hot path."""
+"""The function a user gets back: the signature of the original, the guards of the newest entry, then that entry.
+
+For `def f(x, y=1)` the text is
+
+    def f(x, y=Unset):
+        try:
+            if y is Unset: y = default(original, 'y')
+            entry = newest[0]
+            if not entry.guards.check(x, y):
+                return run((x, y,))
+            result = entry.run(x, y)
+            if type(result) is Goto or type(result) is Plainly:
+                return finish(result)
+            return result
+        except BaseException as error:
+            hide(error)
+            raise
+
+A hit costs two calls: the guards and the entry. Defaults are looked up on the original, so that changing them there
+works. Names that a parameter has already get underscores.
+"""
 
 from __future__ import annotations
 
 import functools
 import inspect
+import keyword
 import linecache
+import weakref
+from collections.abc import Iterable
 from types import FunctionType
 from typing import Any
 
@@ -12,64 +35,148 @@ from stator_bytecode import Goto
 
 from stator._fallback import Plainly
 from stator._region import Region
+from stator._traceback import WRAPPERS, hide
+
+ORIGINAL = "__stator_original__"
+"""In the globals of a wrapper, the function it was made for. `functools.wraps` copies attributes, but no globals."""
+
+_NAMES = ("Unset", "default", "original", "entry", "newest", "run", "result", "Goto", "Plainly", "finish", "error", "hide")
+_BUILTINS = {"type": type, "BaseException": BaseException}
 
 TEMPLATE = """\
-def {name}({signature}):
-    entry = lookup(backend, ({state}))
-    if entry is None:
-        return run(({state}))
-    result = entry.run({arguments})
-    return result if type(result) not in unfinished else finish(result)
+def {function}({signature}):
+    try:
+{defaults}\
+        {entry} = {newest}[0]
+        if not {entry}.guards.check({arguments}):
+            return {run}(({state}))
+        {result} = {entry}.run({arguments})
+        if {type}({result}) is {Goto} or {type}({result}) is {Plainly}:
+            return {finish}({result})
+        return {result}
+    except {BaseException} as {error}:
+        {hide}({error})
+        raise
 """
 
 
-def make_wrapper(fn: FunctionType, region: Region) -> Any:
+class _Unset:
+    """What a parameter of a wrapper holds when its default is meant."""
+
+    def __repr__(self) -> str:
+        return "<the default of the original>"
+
+
+Unset = _Unset()
+
+
+def make_wrapper(fn: FunctionType, region: Region) -> FunctionType:
     """A function with the signature, name and documentation of `fn` that runs `region`."""
-    parameters = region.root.target.parameters
-    name = fn.__name__ if fn.__name__.isidentifier() else "compiled"
-    namespace: dict[str, Any] = {
-        "lookup": lambda key, state: region.root.cache.lookup(key, state),
-        "backend": region.options.backend,
-        "run": region.run,
-        "finish": region.finish,
-        "unfinished": frozenset({Goto, Plainly}),
-    }
-    clash = {key: f"stator_{key}" for key in namespace if key in parameters or key == name}
-    state = "".join(f"{p}, " for p in parameters)
-    text = TEMPLATE.format(
-        name=name, signature=_signature(fn), state=state, arguments=", ".join(parameters)
-    )
-    for key, other in clash.items():
-        text = text.replace(f"{key}(", f"{other}(").replace(f" {key}", f" {other}")
-        namespace[other] = namespace[key]
-    filename = f"<stator wrapper of {fn.__qualname__}>"
-    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-    exec(compile(text, filename, "exec"), namespace)
-    wrapper = functools.wraps(fn)(namespace[name])
-    wrapper.__defaults__ = fn.__defaults__
-    wrapper.__kwdefaults__ = fn.__kwdefaults__
-    wrapper.__stator_original__ = fn
-    wrapper.__stator_region__ = region
+    made = _load(fn, region)
+    made.__defaults__ = (Unset,) * len(fn.__defaults__ or ())
+    made.__kwdefaults__ = dict.fromkeys(fn.__kwdefaults__ or (), Unset)
+    wrapper = functools.update_wrapper(made, fn)
+    wrapper.__type_params__ = getattr(fn, "__type_params__", ())  # type: ignore[attr-defined]
     return wrapper
+
+
+def original_of(fn: Any) -> Any:
+    """The function that a wrapper was made for; None for anything that is not a wrapper."""
+    return fn.__globals__.get(ORIGINAL) if isinstance(fn, FunctionType) else None
+
+
+def region_of(fn: Any) -> Region | None:
+    """The region that a wrapper runs."""
+    return fn.__globals__["run"].__self__ if original_of(fn) is not None else None
+
+
+def _load(fn: FunctionType, region: Region) -> FunctionType:
+    values = (Unset, default_of, fn, None, region.newest, region.run, None, Goto, Plainly, region.finish, None, hide)
+    parameters = _parameters(fn)
+    names = _unlike(parameters, (*_NAMES, *_BUILTINS))
+    name = fn.__name__ if fn.__name__.isidentifier() and not keyword.iskeyword(fn.__name__) else "compiled"
+    text = _text(fn, name, parameters, names)
+    filename = f"{WRAPPERS}{fn.__qualname__} {id(region):#x}>"
+    namespace: dict[str, Any] = {names[key]: value for key, value in zip(_NAMES, values, strict=True)}
+    namespace |= {names[key]: value for key, value in _BUILTINS.items()}
+    namespace |= {"run": region.run, ORIGINAL: fn, "__name__": fn.__module__}
+    locals_: dict[str, Any] = {}
+    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+    weakref.finalize(region, linecache.cache.pop, filename, None).atexit = False
+    exec(compile(text, filename, "exec"), namespace, locals_)  # apart from the globals: no cycle through its own name
+    made: FunctionType = locals_[name]
+    return made
+
+
+def _text(fn: FunctionType, name: str, parameters: list[str], names: dict[str, str]) -> str:
+    return TEMPLATE.format(
+        function=name,
+        signature=_signature(fn),
+        defaults="".join(_default_lines(fn, names)),
+        arguments=", ".join(parameters),
+        state="".join(f"{parameter}, " for parameter in parameters),
+        **names,
+    )
+
+
+def _unlike(taken: Iterable[str], wanted: Iterable[str]) -> dict[str, str]:
+    """Each wanted name, longer by underscores where it is taken."""
+    seen = set(taken)
+    names = {}
+    for name in wanted:
+        free = name
+        while free in seen:
+            free += "_"
+        names[name] = free
+    return names
+
+
+def _parameters(fn: FunctionType) -> list[str]:
+    code = fn.__code__
+    more = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    return list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + more])
+
+
+def _with_default(fn: FunctionType) -> list[str]:
+    code = fn.__code__
+    positional = code.co_varnames[: code.co_argcount]
+    return [*positional[len(positional) - len(fn.__defaults__ or ()) :], *(fn.__kwdefaults__ or ())]
+
+
+def _default_lines(fn: FunctionType, names: dict[str, str]) -> list[str]:
+    unset, default, original = names["Unset"], names["default"], names["original"]
+    return [
+        f"        if {name} is {unset}: {name} = {default}({original}, {name!r})\n" for name in _with_default(fn)
+    ]
+
+
+def default_of(fn: FunctionType, name: str) -> Any:
+    """The default that `fn` has for a parameter now. Raises TypeError, as a call would, when it has none any more."""
+    code = fn.__code__
+    if name in code.co_varnames[: code.co_argcount]:
+        defaults = fn.__defaults__ or ()
+        index = code.co_varnames.index(name) - (code.co_argcount - len(defaults))
+        if 0 <= index < len(defaults):
+            return defaults[index]
+    elif name in (fn.__kwdefaults__ or {}):
+        return (fn.__kwdefaults__ or {})[name]
+    raise TypeError(f"{fn.__qualname__}() missing a required argument: {name!r}")
 
 
 def _signature(fn: FunctionType) -> str:
     """The parameter list, each default a placeholder: the real ones are set on the function object."""
-    parts: list[str] = []
     code = fn.__code__
-    positional = code.co_varnames[: code.co_argcount]
-    first_default = code.co_argcount - len(fn.__defaults__ or ())
-    for index, name in enumerate(positional):
-        parts.append(name if index < first_default else f"{name}=None")
-        if index + 1 == code.co_posonlyargcount:
-            parts.append("/")
-    rest = list(code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount])
-    extra = list(code.co_varnames[code.co_argcount + code.co_kwonlyargcount :])
+    parts: list[str] = []
+    with_default = set(_with_default(fn))
+    written = [f"{name}=None" if name in with_default else name for name in _parameters(fn)]
+    positional, named = written[: code.co_argcount], written[code.co_argcount :][: code.co_kwonlyargcount]
+    extra = written[code.co_argcount + code.co_kwonlyargcount :]
+    parts += positional[: code.co_posonlyargcount]
+    parts += ["/"] if parts else []
+    parts += positional[code.co_posonlyargcount :]
     if code.co_flags & inspect.CO_VARARGS:
         parts.append(f"*{extra.pop(0)}")
-    elif rest:
+    elif named:
         parts.append("*")
-    parts += [f"{name}=None" if name in (fn.__kwdefaults__ or {}) else name for name in rest]
-    if code.co_flags & inspect.CO_VARKEYWORDS:
-        parts.append(f"**{extra.pop(0)}")
-    return ", ".join(parts)
+    parts += named
+    return ", ".join([*parts, *(f"**{name}" for name in extra)])

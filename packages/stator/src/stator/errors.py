@@ -1,8 +1,98 @@
-"""Every error stator raises, under one roof."""
+"""Every error stator raises, under one roof, and the table that maps those of the backend layer onto it."""
 
 from __future__ import annotations
 
-from stator_backends import BackendFailed, UnknownBackend
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import attrs
+import stator_backends
 from stator_bytecode.errors import InternalError, InvalidUse, SourceSpan, StatorError, Unsupported
 
-__all__ = ["BackendFailed", "InternalError", "InvalidUse", "SourceSpan", "StatorError", "UnknownBackend", "Unsupported"]
+__all__ = [
+    "BackendFailed",
+    "InternalError",
+    "InvalidOption",
+    "InvalidUse",
+    "OracleMismatch",
+    "SourceSpan",
+    "StatorError",
+    "UnknownBackend",
+    "Unsupported",
+    "backend_boundary",
+]
+
+
+@attrs.define(eq=False)
+class BackendFailed(StatorError):
+    """A backend raised, or gave back something that cannot be called. What it raised is the `__cause__`."""
+
+    name: str
+    reason: str
+    stage: str = "compiling the graph"
+
+    def __str__(self) -> str:
+        return (
+            f"backend {self.name!r} failed while {self.stage}: {self.reason}\n"
+            "  try: backend='eager', which tells whether the graph itself is sound; or options={'fallback': True}"
+        )
+
+
+@attrs.define(eq=False)
+class UnknownBackend(InvalidUse):
+    """No backend of that name is registered, or announced by an installed distribution."""
+
+    name: str = ""
+    known: tuple[str, ...] = ()
+
+
+@attrs.define(eq=False)
+class InvalidOption(InvalidUse):
+    """A mode or an option that does not exist, or has a value of the wrong type."""
+
+    option: str = ""
+
+
+@attrs.define(eq=False)
+class OracleMismatch(StatorError):
+    """Oracle mode: the compiled function did not do what the plain one does. This is our bug."""
+
+    what: str
+    expected: str
+    found: str
+    where: SourceSpan
+
+    def __str__(self) -> str:
+        return (
+            f"the compiled function differs from the plain one in {self.what}\n  at {self.where}\n"
+            f"  plain: {self.expected}\n  compiled: {self.found}\n"
+            "  this is our bug: please report it with the function and its inputs"
+        )
+
+
+def _unknown_backend(error: stator_backends.UnknownBackend) -> StatorError:
+    close = f"did you mean {' or '.join(map(repr, error.close))}? " if error.close else ""
+    hint = f"{close}there are: {', '.join(error.known)}"
+    return UnknownBackend(f"no backend is called {error.name!r}", hint, error.name, error.known)
+
+
+def _invalid_option(error: stator_backends.InvalidOption) -> StatorError:
+    problem = f"backend {error.backend!r}: {error.option}={error.value!r} is not valid"
+    return InvalidOption(problem, f"expected {error.expected}", error.option)
+
+
+_BOUNDARY: dict[type[Exception], Callable[..., StatorError]] = {
+    stator_backends.UnknownBackend: _unknown_backend,
+    stator_backends.InvalidOption: _invalid_option,
+    stator_backends.BackendFailed: lambda error: BackendFailed(error.name, error.reason, error.stage),
+    stator_backends.MalformedGraph: lambda error: InternalError(str(error)),
+}
+
+
+@contextmanager
+def backend_boundary() -> Iterator[None]:
+    """Around every call into the backend layer: its errors leave as ours, with the original cause."""
+    try:
+        yield
+    except tuple(_BOUNDARY) as error:
+        raise _BOUNDARY[type(error)](error) from (error.__cause__ or error)

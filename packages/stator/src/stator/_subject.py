@@ -1,0 +1,175 @@
+"""What can be compiled, each kind in its way: functions, methods, modules, classes, partials and other callables."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from stator._control import REGIONS, is_disabled
+from stator._in_place import InPlace, put_in_place
+from stator._module import CompiledModule, compiled_module
+from stator._options import Options
+from stator._region import Region
+from stator._report import LiveReport
+from stator._target import Root
+from stator._wrapper import make_wrapper, original_of, region_of
+from stator.errors import InvalidUse
+
+
+def compiled(subject: Any, options: Options) -> Any:
+    """The compiled form of `subject`, of the same kind."""
+    refuse(subject)
+    for kind, make in _KINDS:
+        if isinstance(subject, kind):
+            return make(subject, options)
+    call = _python_call(type(subject))
+    if call is not None:
+        return types.MethodType(compiled_function(call, options), subject)
+    return compiled_function(_caller(subject), options)
+
+
+def refuse(subject: Any) -> None:
+    """Raise InvalidUse for what is no callable, or compiled by someone else."""
+    if not callable(subject) and not isinstance(subject, staticmethod | classmethod):
+        raise InvalidUse(f"cannot compile {subject!r}: it is not callable", "pass a function or a torch.nn.Module")
+    if isinstance(subject, torch.jit.ScriptModule | torch.jit.ScriptFunction):
+        raise InvalidUse("cannot compile what torch.jit compiled", "pass the module or function it was made from")
+    if _is_of_torch_compile(subject):
+        raise InvalidUse("this is compiled by torch.compile", "pass the module or function it was made from")
+
+
+def _is_of_torch_compile(subject: Any) -> bool:
+    if isinstance(subject, torch.nn.Module):
+        return type(subject).__module__.startswith("torch._dynamo")
+    made_in = getattr(subject, "__globals__", {}).get("__name__") or ""
+    return made_in.startswith("torch._dynamo") and not is_disabled(subject)
+
+
+def compiled_function(fn: types.FunctionType, options: Options) -> Any:
+    """A wrapper of a Python function. Generator and coroutine functions run plainly, said once."""
+    fn = original_of(fn) or fn
+    if is_disabled(fn):
+        return fn
+    if kind := _suspends(fn):
+        text = f"{fn.__qualname__} is a {kind} function: it runs without being compiled"
+        warnings.warn(text, stacklevel=_depth_of_the_user())
+        return fn
+    region = Region.of(Root.of(fn), options)
+    REGIONS.add(region)
+    wrapper = make_wrapper(fn, region)
+    wrapper.report = LiveReport(region)  # type: ignore[attr-defined]
+    return wrapper
+
+
+def _suspends(fn: types.FunctionType) -> str:
+    if inspect.isgeneratorfunction(fn):
+        return "generator"
+    return "coroutine" if inspect.iscoroutinefunction(fn) or inspect.isasyncgenfunction(fn) else ""
+
+
+def _depth_of_the_user() -> int:
+    """The stacklevel of the first frame outside of this package, seen from where it is called."""
+    depth, frame = 1, inspect.currentframe()
+    frame = None if frame is None else frame.f_back
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("stator."):
+        depth, frame = depth + 1, frame.f_back
+    return depth
+
+
+def _module(module: torch.nn.Module, options: Options) -> Any:
+    if isinstance(module, CompiledModule):
+        module = module._stator_model
+    return compiled_module(module, compiled_function(_call_of(type(module)), options))
+
+
+def in_place(module: torch.nn.Module, options: Options) -> None:
+    """Compile a module without making another one."""
+    if type(module).__call__ is not torch.nn.Module.__call__:
+        problem = f"{type(module).__qualname__} has a __call__ of its own, which would not look for compiled code"
+        raise InvalidUse(f"cannot compile in place: {problem}", "use stator.compile, and call what it gives")
+    put_in_place(module, compiled_function(_call_of(type(module)), options))
+
+
+def _call_of(cls: type[torch.nn.Module]) -> types.FunctionType:
+    """`_call_impl`, which runs hooks and `forward`; the class's own `__call__` where it has one."""
+    call = _python_call(cls)
+    return cls._call_impl if call is None or call is torch.nn.Module.__call__ else call
+
+
+def _class(cls: type, options: Options) -> type:
+    """The class itself: from now on calls of its instances are compiled, subclasses included."""
+    call = _python_call(cls)
+    if call is None:
+        raise InvalidUse(
+            f"cannot compile {cls.__qualname__}: its instances cannot be called",
+            "compile one of its methods, or a function that uses it",
+        )
+    name = "_call_impl" if call is torch.nn.Module.__call__ else "__call__"
+    setattr(cls, name, compiled_function(getattr(cls, name), options))
+    return cls
+
+
+def _python_call(cls: type) -> Any:
+    call = getattr(cls, "__call__", None)
+    return call if isinstance(call, types.FunctionType) else None
+
+
+def _method(method: types.MethodType, options: Options) -> Any:
+    return types.MethodType(compiled(method.__func__, options), method.__self__)
+
+
+def _partial(partial: functools.partial[Any], options: Options) -> Any:
+    made = functools.partial(compiled(partial.func, options), *partial.args, **partial.keywords)
+    made.__dict__.update(partial.__dict__)
+    made.report = getattr(made.func, "report", None)  # type: ignore[attr-defined]
+    return made
+
+
+def _caller(function: Any) -> Any:
+    """A function written in C: what is compiled is a function that calls it."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return call
+
+
+_KINDS: tuple[tuple[type, Callable[[Any, Options], Any]], ...] = (
+    (torch.nn.Module, _module),
+    (types.FunctionType, compiled_function),
+    (types.MethodType, _method),
+    (staticmethod, lambda subject, options: staticmethod(compiled(subject.__func__, options))),
+    (classmethod, lambda subject, options: classmethod(compiled(subject.__func__, options))),
+    (functools.partial, _partial),
+    (type, _class),
+)
+
+
+def region_in(subject: Any) -> Region:
+    """The region of anything that `compiled` or `in_place` gave. Raises InvalidUse for anything else."""
+    seen = subject
+    while seen is not None:
+        region = region_of(seen)
+        if region is not None:
+            return region
+        seen = _next_inside(seen)
+    raise InvalidUse(f"{subject!r} was not compiled by stator", "pass what stator.compile gave back")
+
+
+def _next_inside(subject: Any) -> Any:
+    """What `subject` runs: one step towards the wrapper."""
+    if isinstance(subject, CompiledModule):
+        return subject._stator_call
+    if isinstance(subject, torch.nn.Module):
+        return subject._compiled_call_impl or type(subject)._call_impl
+    if isinstance(subject, InPlace):
+        return subject.call
+    if isinstance(subject, functools.partial):
+        return subject.func
+    return getattr(subject, "__func__", None)

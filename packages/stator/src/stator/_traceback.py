@@ -1,0 +1,26 @@
+"""Our own frames are no part of the user's traceback.
+
+A frame that catches, takes its entry off and raises again with a bare `raise` is never seen.
+"""
+
+from __future__ import annotations
+
+from types import CodeType
+
+OWN_CODES: set[CodeType] = set()
+"""Codes that may stand between the user's call and the user's code. Each module adds its own when it is imported."""
+
+WRAPPERS = "<stator wrapper of "
+"""How the file names of wrappers start: those are made per function."""
+
+
+def hide(error: BaseException) -> None:
+    """Drop the outermost entries of `error`'s traceback, as long as they are ours."""
+    entry = error.__traceback__
+    while entry is not None and _is_ours(entry.tb_frame.f_code):
+        entry = entry.tb_next
+    error.__traceback__ = entry
+
+
+def _is_ours(code: CodeType) -> bool:
+    return code in OWN_CODES or code.co_filename.startswith(WRAPPERS)
