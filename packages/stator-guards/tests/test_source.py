@@ -96,8 +96,7 @@ def test_a_long_chain_that_is_read_once_is_not_one_long_expression() -> None:
     value: Any = 7
     source: Source = A
     for _ in range(500):
-        value, source = Node(value), CallSource(vars, source)
-        source = DictItemSource(source, "following")
+        value, source = Node(value), field(source, "following")
     guard_set = compile_guards([Guard(source, Equals(7))], ["a"])
     assert guard_set.check(value)
 

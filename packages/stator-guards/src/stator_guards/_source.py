@@ -172,6 +172,7 @@ class CallSource(Source):
 
     def __init__(self, fn: Callable[..., object], *arguments: Source) -> None:
         self.__attrs_init__(fn, arguments)
+        hash(self)  # now, while those of the arguments are known: later it would recurse along the chain
 
     @property
     def base(self) -> Source | None:
