@@ -50,18 +50,12 @@ class OutputGraph:
         env, journal = shapes.shape_env(), Journal()
         root = SubgraphTracer(fx.Graph(), journal, "graph")
         self._state = GraphState(new_fake_mode(env), env, Location(places), journal, root, root)
+        self.fake_mode: FakeTensorMode = self._state.mode
+        self.shape_env: ShapeEnv = env
         self._inputs = Inputs(self._state)
         self._compile_id = compile_id or CompileId(frame_id=0, frame_compile_id=0)
         self._context = TracingContext(self._state.mode)
         self._context.frame_summary_stack = self._state.location.stack  # type: ignore[assignment]  # read lazily
-
-    @property
-    def fake_mode(self) -> FakeTensorMode:
-        return self._state.mode
-
-    @property
-    def shape_env(self) -> ShapeEnv:
-        return self._state.env
 
     @contextmanager
     def tracing(self) -> Iterator[None]:
