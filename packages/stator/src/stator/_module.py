@@ -12,6 +12,7 @@ so that the state of the module stays what it was.
 from __future__ import annotations
 
 import copy
+import operator
 from abc import ABCMeta
 from types import MemberDescriptorType
 from typing import Any
@@ -33,8 +34,8 @@ class CompiledModule:
         return self._stator_call(self._stator_model, *args, **kwargs)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Pickled as the module it was made from: compiled code does not travel."""
-        return self._stator_model.__reduce_ex__(protocol)
+        """Pickled as the module it was made from: compiled code does not travel, and stator is not needed to load it."""
+        return operator.itemgetter(0), ((self._stator_model,),)
 
     def __copy__(self) -> Any:
         return compiled_module(copy.copy(self._stator_model), self._stator_call)

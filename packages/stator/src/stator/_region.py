@@ -111,9 +111,10 @@ class Region:
         site = None if traced.point is None else self.site_of(traced.point)
         try:
             return make_entry(place.target, traced, self.options, site, ambient)
-        except BackendFailed:
+        except BackendFailed as failure:
             if not self.options.fallback:
                 raise
+            place.refused.append(Unsupported("backend-failed", str(failure)))
             return None
 
     def place_of(self, point: Point) -> Place:
