@@ -16,6 +16,7 @@ from stator_variables import (
     _inspection,
     _mappingproxy,
     _modes,
+    _values,
 )
 
 DEFAULT_HANDLERS: HandlerTable[Any, Any] = _builtins.handlers.merged_with(
@@ -27,4 +28,5 @@ DEFAULT_HANDLERS: HandlerTable[Any, Any] = _builtins.handlers.merged_with(
     _inspection.handlers,
     _mappingproxy.handlers,
     _modes.handlers,
+    _values.handlers,
 )

@@ -5,9 +5,14 @@ Equal constants of different types (1, True, 1.0) are one key, as in Python; whi
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
+from stator_guards import CapturedSource
+
 from stator_variables import _kinds as k
+from stator_variables._raising import throw
+from stator_variables import _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -34,7 +39,7 @@ def key_of(t: Tracing, vt: Any) -> Any:
     """A hashable stand-in for a tracker. Raises Unsupported for objects whose class defines its own hash in Python."""
     if isinstance(vt, k.ConstantTracker):
         return vt.value
-    if isinstance(vt, k.TupleTracker):
+    if isinstance(vt, k.TupleTracker) and isinstance(vt.cls.__hash__, types.WrapperDescriptorType):
         return tuple(key_of(t, item) for item in vt.items)
     if isinstance(vt, k.SetTracker) and vt.cls is frozenset:
         return frozenset(vt.entries)
@@ -43,7 +48,9 @@ def key_of(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.IdTracker):
         return IdOf(_identity_of(vt.thing))
     if isinstance(vt, k.NumberTracker):
-        raise t.unsupported("symbolic-key", "a symbolic number as a dict key or set member")
+        return _torch_calls.specialised(t, vt)
+    if getattr(vt.cls, "__hash__", None) is None:
+        throw(TypeError, f"unhashable type: '{vt.cls.__name__}'")
     if type_hashes_by_identity(vt.cls):
         return Identity(vt.real if vt.real is not MISSING else vt)
     raise t.unsupported("user-hash", f"a key of class {vt.cls.__name__}, which defines __hash__ or __eq__")
@@ -68,6 +75,12 @@ def _identity_of(vt: Any) -> Identity:
     if isinstance(vt, k.ConstantTracker):
         return Identity(vt.value)
     return Identity(vt.real if vt.real is not MISSING else vt)
+
+
+def tell_apart(t: Tracing, vt: Any, hashed: Any) -> None:
+    """Two objects from outside that are keys of one container must not turn out to be one object on a later call."""
+    if type(hashed) is Identity and vt.source is not None and type(vt.source) is not CapturedSource:
+        t.told_apart.setdefault(id(vt.real), vt)
 
 
 def type_hashes_by_identity(cls: type) -> bool:

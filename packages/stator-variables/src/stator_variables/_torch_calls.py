@@ -227,6 +227,16 @@ def _enum() -> type:
     return enum.Enum
 
 
+def specialised(t: Tracing, vt: Any) -> Any:
+    """The value of a symbolic number as a constant: ShapeEnv guards that it stays so."""
+    try:
+        return vt.cls(vt.example)
+    except Exception as error:
+        if type(error).__name__ == "GuardOnDataDependentSymNode":
+            raise t.unsupported("data-dependent-number", "a number that depends on data, needed as a constant") from error
+        raise
+
+
 def decide(t: Tracing, vt: Any) -> bool:
     """The truth of a symbolic number: ShapeEnv keeps the guard."""
     try:

@@ -5,14 +5,24 @@ Every function of the data model takes it first, as `t`.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
 from stator_bytecode import Frame, Instruction
 from stator_bytecode.errors import NOWHERE, SourceSpan, Unsupported
-from stator_guards import AttrAbsent, CapturedSource, DistinctObject, Guard, KeyAbsent, KeyPresent, SameObject, Source
+from stator_guards import (
+    AttrAbsent,
+    CallSource,
+    CapturedSource,
+    DistinctObject,
+    Guard,
+    KeyAbsent,
+    KeyPresent,
+    SameObject,
+    Source,
+    Truth,
+)
 
 from stator_variables._graph import Dim, GraphRecorder
 from stator_variables._tracker import LazyTracker, VariableTracker, is_pending
@@ -56,12 +66,14 @@ class Tracing:
     aliases: list[tuple[Any, Source, Source]] = attrs.field(factory=list)
     alive: list[Any] = attrs.field(factory=list)  # keeps identities in `heap` valid
     changed: dict[int, Any] = attrs.field(factory=dict)  # existing trackers with effects, by id, in order of first change
+    told_apart: dict[int, Any] = attrs.field(factory=dict)  # existing objects taken for distinct ones, by identity
+    representing: list[Any] = attrs.field(factory=list)  # containers whose repr is under way
     modes: dict[str, Any] = attrs.field(factory=dict)  # global modes changed while tracing: name -> value now
     frame: Frame | None = None
     instruction: Instruction | None = None
     machine: Any = None
     lookups: dict[Any, Any] = attrs.field(factory=dict)  # class attribute lookups already guarded
-    numbering: Any = attrs.field(factory=itertools.count)
+    shared: dict[Any, Any] = attrs.field(factory=dict)  # objects that equal requests are to share
 
     # -- where the program is ---------------------------------------------------------------------------------------
     def where(self) -> SourceSpan:
@@ -112,7 +124,34 @@ class Tracing:
         for tracker, known, other in self.aliases:
             if not is_pending(tracker):
                 self.guard(other, SameObject(known))
+        self._guard_distinctness()
         return list(self.guards.values())
+
+
+    def _guard_distinctness(self) -> None:
+        """What was changed, and what was a key, is no other object of its class that this trace looked at."""
+        owners = [_owner(tracker) for tracker in self.changed.values()]
+        classes = {owner.cls for owner in owners}
+        looked_at = [_owner(found) for found in self.heap.values() if not is_pending(found)]
+        found = {id(vt.real): vt for vt in (*self.told_apart.values(), *looked_at) if vt.cls in classes}
+        found |= self.told_apart
+        groups: dict[type, list[Source]] = {}
+        for vt in found.values():
+            if vt.source is not None and type(vt.source) is not CapturedSource:
+                groups.setdefault(vt.cls, []).append(vt.source)
+        for sources in groups.values():
+            if len(sources) > 1:
+                self.guard(CallSource(all_distinct, *sources), Truth(True))
+
+
+def _owner(tracker: Any) -> Any:
+    """The object itself, for an instance dictionary."""
+    owner = getattr(tracker, "owner", None)
+    return tracker if owner is None else owner
+
+
+def all_distinct(*objects: object) -> bool:
+    return len(set(map(id, objects))) == len(objects)
 
 
 def _guard_argument(kind: Any) -> Any:
