@@ -70,7 +70,12 @@ def test_inference_mode(driver: Driver) -> None:
 
 def test_a_trace_that_fails_leaves_no_mode_behind() -> None:
     graph = OutputGraph(FixedPlaces())
-    with pytest.raises(ZeroDivisionError), graph.tracing():
-        Driver(graph).call(torch._C._set_grad_enabled, False)
-        raise ZeroDivisionError
+
+    def trace() -> None:
+        with graph.tracing():
+            Driver(graph).call(torch._C._set_grad_enabled, False)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        trace()
     assert torch.is_grad_enabled()
