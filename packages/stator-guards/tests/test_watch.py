@@ -136,6 +136,36 @@ def test_roots_that_are_new_on_every_call_are_walked_in_the_end() -> None:
     assert guard_set.check.__name__ == "check"
 
 
+@needs_words
+def test_what_changes_now_and_then_stays_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Whole()
+    guard_set = warmed(guards_on(A), ["a"], whole)
+    text, now = guard_set.source, [0.0]
+    monkeypatch.setattr("stator_guards._watch.time.monotonic", lambda: now[0])
+    for _ in range(50):
+        now[0] += 60.0
+        for part in whole.parts.values():
+            part.flag = False
+        assert not guard_set.check(whole)
+        for part in whole.parts.values():
+            part.flag = True
+        assert guard_set.check(whole)
+    assert guard_set.source == text
+
+
+def test_a_root_whose_facts_no_word_proves_is_planned_anew() -> None:
+    class Unusual(dict[str, Part]): ...
+
+    whole: Any = Whole()
+    guard_set = warmed(guards_on(A), ["a"], whole)
+    whole.parts = Unusual(whole.parts)
+    assert all(guard_set.check(whole) for _ in range(20))
+    whole.parts["3"] = Part(flag=False)
+    assert not guard_set.check(whole)
+    whole.parts["3"] = Part()
+    assert guard_set.check(whole)
+
+
 def test_globals_that_change_on_every_call_do_not_matter() -> None:
     module: dict[str, object] = {"whole": Whole(), "i": 0}
     root = DictItemSource(CapturedSource("module", module), "whole")

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 import weakref
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from types import MappingProxyType
 from typing import Any
 
 import attrs
 
-from stator_guards._kind import Guard
+from stator_guards._kind import CANNOT_READ, Guard
 from stator_guards._memory import JOIN, Layout, Reader, reader
 from stator_guards._part import AttrSource, DictItemSource, InstanceDictSource
 from stator_guards._plan import WORTH_A_GROUP, Group, Plan, can_be_root, gather, make_plan
@@ -26,7 +26,8 @@ from stator_guards._source import Source, State
 
 KEPT_ROOTS = 8
 CHANGES_TO_BE_LOOSE = 3
-BINDINGS_TO_BE_LOOSE = 32
+ROOTS_TO_BE_LOOSE = 32
+SOON = 1.0
 HITS_BEFORE_PLANNING = 2
 MOST_PLANS = 12
 
@@ -64,7 +65,6 @@ class Watch:
     bindings: dict[int, Binding] = attrs.field(factory=dict)
     exports: list[Source] = attrs.field(factory=list)
     batches: list[tuple[Source, ...]] = attrs.field(factory=list)
-    bound: int = 0
 
     def root_of(self, state: State) -> Any:
         return None if self.group.root is None else self.group.root.evaluate(state)
@@ -121,7 +121,6 @@ class Watch:
             binding.root = weakref.ref(root, lambda _: bindings.pop(key, None) and None)
         bindings.pop(key, None)
         bindings[key] = binding
-        self.bound += 1
         while len(bindings) > KEPT_ROOTS:
             bindings.pop(next(iter(bindings)), None)
 
@@ -144,54 +143,68 @@ class Watching:
     hits: int = 0
     plans: int = 0
     loose: frozenset[Source] = frozenset()
-    changes: Counter[object] = attrs.field(factory=Counter)
+    changes: dict[object, tuple[int, float]] = attrs.field(factory=dict)
     lock: Any = attrs.field(factory=threading.Lock)
 
     def first(self, *state: object) -> bool:
         """The predicate until a plan is made."""
         holds = self.walk(*state)
-        if holds:
+        if holds and self.plans == 0:
             self.hits += 1
-            if self.hits > HITS_BEFORE_PLANNING and self.lock.acquire(blocking=False):
-                try:
-                    self._plan(state)
-                finally:
-                    self.lock.release()
+            if self.hits > HITS_BEFORE_PLANNING:
+                self._alone(self._plan, state)
         return holds
 
     def renew(self, *state: object) -> bool:
         """What a watched predicate does when a word differs: walk, and bind afresh if that holds."""
         holds = self.walk(*state)
-        if holds and self.lock.acquire(blocking=False):
-            try:
-                self._renew(state)
-            finally:
-                self.lock.release()
+        if holds:
+            self._alone(self._renew, state)
         return holds
+
+    def _alone(self, step: Callable[[Sequence[object]], None], values: Sequence[object]) -> None:
+        """Do `step` unless a thread does one already: it is only a matter of speed."""
+        if not self.lock.acquire(blocking=False):
+            return
+        try:
+            step(values)
+        except CANNOT_READ:
+            pass  # another thread changed the state since it was walked; a later call tries again
+        finally:
+            self.lock.release()
 
     def _renew(self, values: Sequence[object]) -> None:
         state = self.state(values)
         loose: set[Any] = set()
+        failing = False
         for watch in self.watches:
-            binding = watch.current(state)
+            root, binding = watch.group.root, watch.current(state)
             changed = [] if binding is None else watch.changed(binding, watch.root_of(state))
-            self.changes.update(changed)
-            loose |= {source for source in changed if self.changes[source] >= CHANGES_TO_BE_LOOSE}
+            loose |= {source for source in changed if self._is_churning(source, CHANGES_TO_BE_LOOSE)}
+            if binding is None and root is not None and self._is_churning(("root", root), ROOTS_TO_BE_LOOSE):
+                loose.add(root)
             if (binding is None or changed) and not watch.bind(state, lambda: self.walk(*values)):
-                watch.bound += 1
-            if watch.bound > BINDINGS_TO_BE_LOOSE and watch.group.root is not None:
-                loose.add(watch.group.root)
-        if loose:
+                failing = failing or self._is_churning(watch, CHANGES_TO_BE_LOOSE)
+        if loose or failing:
             self.loose |= loose
             self._plan(values)
 
+    def _is_churning(self, what: object, limit: int) -> bool:
+        """Count a change; whether there were `limit` of them, each soon after the one before."""
+        count, last = self.changes.get(what, (0, 0.0))
+        now = time.monotonic()
+        count = count + 1 if now - last < SOON else 1
+        self.changes[what] = (count, now)
+        return count >= limit
+
     def _plan(self, values: Sequence[object]) -> None:
-        self.plans += 1
         state = self.state(values)
-        plan = make_plan(self.guards, state, self.layout, self.loose) if self.plans <= MOST_PLANS else None
+        plan = make_plan(self.guards, state, self.layout, self.loose) if self.plans < MOST_PLANS else None
+        self.plans += 1
         for watch in self.watches:
             watch.bindings.clear()  # code that still refers to them finds nothing, and nothing is kept alive
         self.watches = [] if plan is None else [self._watch(group) for group in plan.groups]
+        self.changes.clear()
         self.install(self, plan if self.watches else None)
         for watch in self.watches:
             watch.group.cells.let_go()
