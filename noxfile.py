@@ -31,7 +31,7 @@ MODELS = ("transformers>=5,<6",)
 RUNNER = ("pytest>=8", "pytest-timeout>=2.3", "pytest-xdist>=3.6", "hypothesis>=6.100")
 LINTERS = ("ruff>=0.9", "mypy>=1.14", "nox>=2025.2.9", "packaging>=24", "sympy>=1.13", "attrs>=23.2")
 # One thread for each of two workers: torch's own pool beside pytest-xdist runs three times slower.
-QUIET = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+QUIET = {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1", "HF_HUB_OFFLINE": "1"}
 
 
 @nox.session(tags=["lint"])
@@ -75,7 +75,7 @@ def integration(session: nox.Session) -> None:
     """The whole stack on real models, and the outside plugin."""
     install_everything(session)
     session.install("--no-deps", *build_folders(session, ROOT / "integration_tests" / "plugin"))
-    run_tests(session, "integration_tests", "--timeout=600", *session.posargs)
+    run_tests(session, "integration_tests", "--timeout=600", "-n2", *session.posargs)
 
 
 @nox.session(tags=["test"])

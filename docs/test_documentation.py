@@ -77,7 +77,7 @@ def test_generated_page_is_up_to_date(page: str) -> None:
 def test_reference_lists_every_page() -> None:
     index = (ROOT / "docs" / "reference" / "README.md").read_text()
     pages = {path.name for path in (ROOT / "docs" / "reference").glob("*.md")} - {"README.md"}
-    assert pages == set(re.findall(r"\]\((\w[\w-]*\.md)\)", index))
+    assert pages == set(re.findall(r"\]\(([\w.-]+\.md)\)", index))
 
 
 def test_decisions_are_numbered_and_complete() -> None:
