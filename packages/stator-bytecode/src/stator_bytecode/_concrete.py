@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import FunctionType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
-from stator_bytecode._concrete_calls import Calls
+from stator_bytecode._concrete_calls import Calls, is_internal
 from stator_bytecode._concrete_exceptions import Exceptions
 from stator_bytecode._concrete_generators import Generators, raise_kept, value_of
 from stator_bytecode._concrete_matching import Matching
@@ -96,7 +96,7 @@ def _is_ours(traceback: TracebackType | None) -> bool:
     while traceback is not None:
         last, traceback = traceback, traceback.tb_next
     names = last.tb_frame.f_globals if last is not None else {}
-    return names.get("__package__") == __package__ and names.get("__name__") not in _OPERATIONS
+    return is_internal(names) and names["__name__"] not in _OPERATIONS
 
 
 def _beyond_us(traceback: TracebackType | None) -> TracebackType | None:
@@ -104,7 +104,7 @@ def _beyond_us(traceback: TracebackType | None) -> TracebackType | None:
     rest = current = traceback
     while current is not None:
         current = current.tb_next
-        if rest is not None and rest.tb_frame.f_globals.get("__package__") == __package__:
+        if rest is not None and is_internal(rest.tb_frame.f_globals):
             rest = current
     return rest
 

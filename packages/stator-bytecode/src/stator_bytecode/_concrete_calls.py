@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 _ASYNCHRONOUS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
 
 
+def is_internal(names: dict[str, Any]) -> bool:
+    """Whether these globals are those of a module of the interpreter itself, which is never interpreted."""
+    return str(names.get("__name__")).startswith(f"{__package__}._")
+
+
 class Calls:
     active: Machine
     interprets: Callable[[FunctionType], bool]
@@ -61,7 +66,7 @@ class Calls:
     def runs_as_frame(self, function: FunctionType) -> bool:
         if function.__code__.co_flags & _ASYNCHRONOUS:
             return False
-        return function.__globals__.get("__package__") != __package__ and self.interprets(function)
+        return not is_internal(function.__globals__) and self.interprets(function)
 
     def frame_of(self, function: FunctionType, args: Sequence[Any], kwargs: dict[str, Any]) -> Frame:
         code = function.__code__
