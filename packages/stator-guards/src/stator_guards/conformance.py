@@ -52,6 +52,8 @@ from stator_guards import (
 )
 from stator_guards.errors import InvalidUse
 
+__all__ = ["Case", "CompileGuards", "Conformance", "GuardCompilerKit", "cases"]
+
 CompileGuards = Callable[[Sequence[Guard], Sequence[str]], GuardSet]
 
 
@@ -69,7 +71,7 @@ class Conformance:
             assert marks["xfail"].kwargs.get("reason"), f"{name} is xfailed without a reason"
 
 
-class Thing:
+class _Thing:
     """An ordinary object with a class attribute; cases hang whatever they need on it."""
 
     kind = "thing"
@@ -78,17 +80,17 @@ class Thing:
         self.__dict__.update(attributes)
 
 
-class OtherThing(Thing):
+class _OtherThing(_Thing):
     """Another class with the same layout, so that `__class__` can be assigned."""
 
 
-class Slotted:
+class _Slotted:
     """An object whose attribute lives in a slot."""
 
     __slots__ = ("value",)
 
 
-def make_function(default: int = 1, *, keyword: int = 2) -> Any:
+def _make_function(default: int = 1, *, keyword: int = 2) -> Any:
     captured = [default]
 
     def fn(a: object, b: object = default, *, c: object = keyword) -> object:
@@ -107,10 +109,10 @@ class Case:
     change_else: Callable[[list[Any]], object]
 
 
-A, B = ParameterSource("a"), ParameterSource("b")
+_A, _B = ParameterSource("a"), ParameterSource("b")
 
 
-def attribute(source: Source, name: str) -> Source:
+def _attribute(source: Source, name: str) -> Source:
     """Where an instance attribute lives."""
     return DictItemSource(InstanceDictSource(source), name)
 
@@ -136,33 +138,33 @@ def cases() -> dict[str, Callable[[], Case]]:
 
 
 def _value_cases() -> dict[str, Callable[[], Case]]:
-    thing = Thing()
+    thing = _Thing()
     return {
-        "type": lambda: _case(A, TypeIs(Thing), Thing(), OtherThing(), Thing()),
+        "type": lambda: _case(_A, TypeIs(_Thing), _Thing(), _OtherThing(), _Thing()),
         "class assigned": lambda: _case(
-            A, TypeIs(Thing), Thing(), lambda a: setattr(a, "__class__", OtherThing), lambda a: setattr(a, "x", 1)
+            _A, TypeIs(_Thing), _Thing(), lambda a: setattr(a, "__class__", _OtherThing), lambda a: setattr(a, "x", 1)
         ),
-        "bool is no int": lambda: _case(A, TypeIs(int), 1, True, 2),
-        "identity": lambda: _case(A, Is(thing), thing, Thing(), lambda a: setattr(a, "x", 1)),
-        "none": lambda: _case(A, IsNone(), None, 0),
-        "not none": lambda: _case(A, IsNotNone(), 0, None, False),
-        "int": lambda: _case(A, Equals(1), 1, 2),
-        "one and True": lambda: _case(A, Equals(1), 1, True),
-        "one and 1.0": lambda: _case(A, Equals(1), 1, 1.0),
-        "zero": lambda: _case(A, Equals(0.0), 0.0, -0.0),
-        "nan": lambda: _case(A, Equals(float("nan")), float("nan"), 1.0),
-        "negative nan": lambda: _case(A, Equals(float("nan")), float("nan"), -float("nan")),
-        "complex zero": lambda: _case(A, Equals(complex(0.0, -0.0)), complex(0.0, -0.0), 0j),
-        "text": lambda: _case(A, Equals("a"), "a", "b", "".join(["a"])),
-        "bytes": lambda: _case(A, Equals(b"a"), b"a", "a"),
-        "ellipsis": lambda: _case(A, Equals(...), ..., None),
-        "slice": lambda: _case(A, Equals(slice(1, None)), slice(1, None), slice(True, None)),
-        "range": lambda: _case(A, Equals(range(0, 3, 2)), range(0, 3, 2), range(0, 4, 2)),
-        "nested tuple": lambda: _case(A, Equals((1, (0.0, "x"))), (1, (0.0, "x")), (1, (-0.0, "x"))),
-        "long tuple": lambda: _case(A, Equals((1,) * 20), (1,) * 20, (True,) + (1,) * 19),
-        "frozenset": lambda: _case(A, Equals(frozenset({1, "x"})), frozenset({1, "x"}), frozenset({True, "x"})),
-        "true": lambda: _case(A, Truth(True), [1], [], [2]),
-        "false": lambda: _case(A, Truth(False), {}, lambda a: a.update(x=1)),
+        "bool is no int": lambda: _case(_A, TypeIs(int), 1, True, 2),
+        "identity": lambda: _case(_A, Is(thing), thing, _Thing(), lambda a: setattr(a, "x", 1)),
+        "none": lambda: _case(_A, IsNone(), None, 0),
+        "not none": lambda: _case(_A, IsNotNone(), 0, None, False),
+        "int": lambda: _case(_A, Equals(1), 1, 2),
+        "one and True": lambda: _case(_A, Equals(1), 1, True),
+        "one and 1.0": lambda: _case(_A, Equals(1), 1, 1.0),
+        "zero": lambda: _case(_A, Equals(0.0), 0.0, -0.0),
+        "nan": lambda: _case(_A, Equals(float("nan")), float("nan"), 1.0),
+        "negative nan": lambda: _case(_A, Equals(float("nan")), float("nan"), -float("nan")),
+        "complex zero": lambda: _case(_A, Equals(complex(0.0, -0.0)), complex(0.0, -0.0), 0j),
+        "text": lambda: _case(_A, Equals("a"), "a", "b", "".join(["a"])),
+        "bytes": lambda: _case(_A, Equals(b"a"), b"a", "a"),
+        "ellipsis": lambda: _case(_A, Equals(...), ..., None),
+        "slice": lambda: _case(_A, Equals(slice(1, None)), slice(1, None), slice(True, None)),
+        "range": lambda: _case(_A, Equals(range(0, 3, 2)), range(0, 3, 2), range(0, 4, 2)),
+        "nested tuple": lambda: _case(_A, Equals((1, (0.0, "x"))), (1, (0.0, "x")), (1, (-0.0, "x"))),
+        "long tuple": lambda: _case(_A, Equals((1,) * 20), (1,) * 20, (True,) + (1,) * 19),
+        "frozenset": lambda: _case(_A, Equals(frozenset({1, "x"})), frozenset({1, "x"}), frozenset({True, "x"})),
+        "true": lambda: _case(_A, Truth(True), [1], [], [2]),
+        "false": lambda: _case(_A, Truth(False), {}, lambda a: a.update(x=1)),
     }
 
 
@@ -171,20 +173,20 @@ def _container_cases() -> dict[str, Callable[[], Case]]:
         return OrderedDict(x=1, y=2)
 
     return {
-        "list length": lambda: _case(A, Length(2), [1, 2], lambda a: a.append(3), lambda a: a.reverse()),
-        "dict length": lambda: _case(A, Length(1), {"x": 1}, lambda a: a.clear(), lambda a: a.update(x=2)),
-        "keys": lambda: _case(A, KeysAre(("x", "y")), {"x": 1, "y": 2}, {"y": 2, "x": 1}, {"x": 3, "y": 4}),
-        "key types": lambda: _case(A, KeysAre((1,)), {1: "x"}, {True: "x"}, {1: "y"}),
-        "float keys": lambda: _case(A, KeysAre((0.0,)), {0.0: "x"}, {-0.0: "x"}, {0.0: "y"}),
-        "class keys": lambda: _case(A, KeysAre((Thing,)), {Thing: 1}, {OtherThing: 1}, {Thing: 2}),
-        "no keys": lambda: _case(A, KeysAre(()), {}, {"x": 1}),
+        "list length": lambda: _case(_A, Length(2), [1, 2], lambda a: a.append(3), lambda a: a.reverse()),
+        "dict length": lambda: _case(_A, Length(1), {"x": 1}, lambda a: a.clear(), lambda a: a.update(x=2)),
+        "keys": lambda: _case(_A, KeysAre(("x", "y")), {"x": 1, "y": 2}, {"y": 2, "x": 1}, {"x": 3, "y": 4}),
+        "key types": lambda: _case(_A, KeysAre((1,)), {1: "x"}, {True: "x"}, {1: "y"}),
+        "float keys": lambda: _case(_A, KeysAre((0.0,)), {0.0: "x"}, {-0.0: "x"}, {0.0: "y"}),
+        "class keys": lambda: _case(_A, KeysAre((_Thing,)), {_Thing: 1}, {_OtherThing: 1}, {_Thing: 2}),
+        "no keys": lambda: _case(_A, KeysAre(()), {}, {"x": 1}),
         "moved key": lambda: _case(
-            A, KeysAre(("x", "y")), ordered(), lambda a: a.move_to_end("x"), lambda a: a.update(x=5)
+            _A, KeysAre(("x", "y")), ordered(), lambda a: a.move_to_end("x"), lambda a: a.update(x=5)
         ),
-        "key absent": lambda: _case(A, KeyAbsent("x"), {}, lambda a: a.update(x=1), lambda a: a.update(y=1)),
-        "key present": lambda: _case(A, KeyPresent("x"), {"x": 1}, lambda a: a.pop("x"), lambda a: a.update(x=2)),
+        "key absent": lambda: _case(_A, KeyAbsent("x"), {}, lambda a: a.update(x=1), lambda a: a.update(y=1)),
+        "key present": lambda: _case(_A, KeyPresent("x"), {"x": 1}, lambda a: a.pop("x"), lambda a: a.update(x=2)),
         "attribute absent": lambda: _case(
-            A, AttrAbsent("x"), Thing(), lambda a: setattr(a, "x", 1), lambda a: setattr(a, "y", 1)
+            _A, AttrAbsent("x"), _Thing(), lambda a: setattr(a, "x", 1), lambda a: setattr(a, "y", 1)
         ),
     }
 
@@ -192,55 +194,59 @@ def _container_cases() -> dict[str, Callable[[], Case]]:
 def _source_cases() -> dict[str, Callable[[], Case]]:
     return {
         "attribute": lambda: _case(
-            AttrSource(A, "x"), Equals(1), Thing(x=1), lambda a: setattr(a, "x", 2), lambda a: setattr(a, "y", 2)
+            AttrSource(_A, "x"), Equals(1), _Thing(x=1), lambda a: setattr(a, "x", 2), lambda a: setattr(a, "y", 2)
         ),
         "attribute deleted": lambda: _case(
-            AttrSource(A, "x"), Equals(1), Thing(x=1), lambda a: delattr(a, "x"), lambda a: setattr(a, "y", 2)
+            AttrSource(_A, "x"), Equals(1), _Thing(x=1), lambda a: delattr(a, "x"), lambda a: setattr(a, "y", 2)
         ),
         "class attribute shadowed": lambda: _case(
-            AttrSource(A, "kind"), Equals("thing"), Thing(), lambda a: setattr(a, "kind", "mine")
+            AttrSource(_A, "kind"), Equals("thing"), _Thing(), lambda a: setattr(a, "kind", "mine")
         ),
         "instance dict": lambda: _case(
-            attribute(A, "x"), Equals(1), Thing(x=1), lambda a: a.__dict__.update(x=2), lambda a: a.__dict__.update(y=2)
+            _attribute(_A, "x"),
+            Equals(1),
+            _Thing(x=1),
+            lambda a: a.__dict__.update(x=2),
+            lambda a: a.__dict__.update(y=2),
         ),
         "instance dict replaced": lambda: _case(
-            attribute(A, "x"), Equals(1), Thing(x=1), lambda a: setattr(a, "__dict__", {"x": 3})
+            _attribute(_A, "x"), Equals(1), _Thing(x=1), lambda a: setattr(a, "__dict__", {"x": 3})
         ),
-        "item": lambda: _case(ItemSource(A, 1), Equals(5), [4, 5], lambda a: a.pop(0), lambda a: a.append(1)),
-        "item gone": lambda: _case(ItemSource(A, 1), Equals(5), [4, 5], lambda a: a.pop()),
-        "dict item": lambda: _case(DictItemSource(A, (1, "x")), Equals(5), {(1, "x"): 5}, {(1, "x"): 6}),
-        "type": lambda: _case(TypeSource(A), Is(Thing), Thing(), OtherThing(), Thing()),
+        "item": lambda: _case(ItemSource(_A, 1), Equals(5), [4, 5], lambda a: a.pop(0), lambda a: a.append(1)),
+        "item gone": lambda: _case(ItemSource(_A, 1), Equals(5), [4, 5], lambda a: a.pop()),
+        "dict item": lambda: _case(DictItemSource(_A, (1, "x")), Equals(5), {(1, "x"): 5}, {(1, "x"): 6}),
+        "type": lambda: _case(TypeSource(_A), Is(_Thing), _Thing(), _OtherThing(), _Thing()),
         "cell": lambda: _case(
-            ItemSource(CellSource(ClosureSource(A, 0)), 0),
+            ItemSource(CellSource(ClosureSource(_A, 0)), 0),
             Equals(1),
-            make_function(),
+            _make_function(),
             lambda fn: fn.__closure__[0].cell_contents.insert(0, 7),
             lambda fn: fn.__closure__[0].cell_contents.append(7),
         ),
         "default": lambda: _case(
-            DefaultsSource(A, 0), Equals(1), make_function(), lambda fn: setattr(fn, "__defaults__", (9,))
+            DefaultsSource(_A, 0), Equals(1), _make_function(), lambda fn: setattr(fn, "__defaults__", (9,))
         ),
         "keyword default": lambda: _case(
-            KwDefaultsSource(A, "c"), Equals(2), make_function(), lambda fn: fn.__kwdefaults__.update(c=9)
+            KwDefaultsSource(_A, "c"), Equals(2), _make_function(), lambda fn: fn.__kwdefaults__.update(c=9)
         ),
         "code": _code_case,
         "slot": _slot_case,
-        "key": lambda: _case(KeySource(A, 1), Equals("y"), {"x": 1, "y": 2}, {"y": 2, "x": 1}, {"z": 0, "y": 2}),
-        "call": lambda: _case(CallSource(len, A), Equals(2), [1, 2], lambda a: a.pop(), lambda a: a.reverse()),
+        "key": lambda: _case(KeySource(_A, 1), Equals("y"), {"x": 1, "y": 2}, {"y": 2, "x": 1}, {"z": 0, "y": 2}),
+        "call": lambda: _case(CallSource(len, _A), Equals(2), [1, 2], lambda a: a.pop(), lambda a: a.reverse()),
         "captured": _captured_case,
     }
 
 
 def _code_case() -> Case:
-    fn, other = make_function(), make_function()
+    fn, other = _make_function(), _make_function()
     changed = fn.__code__.replace(co_name="changed")
-    return _case(CodeSource(A), Is(fn.__code__), fn, lambda a: setattr(a, "__code__", changed), other)
+    return _case(CodeSource(_A), Is(fn.__code__), fn, lambda a: setattr(a, "__code__", changed), other)
 
 
 def _slot_case() -> Case:
-    slotted = Slotted()
+    slotted = _Slotted()
     slotted.value = 1  # type: ignore[attr-defined]
-    return _case(SlotSource(A, Slotted, "value"), Equals(1), slotted, lambda a: setattr(a, "value", 2))
+    return _case(SlotSource(_A, _Slotted, "value"), Equals(1), slotted, lambda a: setattr(a, "value", 2))
 
 
 def _captured_case() -> Case:
@@ -250,14 +256,14 @@ def _captured_case() -> Case:
 
 
 def _relation_cases() -> dict[str, Callable[[], Case]]:
-    thing = Thing()
-    sizes = {"n": CallSource(len, A), "m": CallSource(len, B)}
+    thing = _Thing()
+    sizes = {"n": CallSource(len, _A), "m": CallSource(len, _B)}
     shape = ShapeExpression("n + m == total", sizes, {"total": 3})
     return {
-        "same object": lambda: Case([Guard(A, SameObject(B))], [thing, thing], _set(1, Thing()), _on(0, repr)),
-        "two objects": lambda: Case([Guard(A, DistinctObject(B))], [thing, 1], _set(1, thing), _set(1, 2)),
+        "same object": lambda: Case([Guard(_A, SameObject(_B))], [thing, thing], _set(1, _Thing()), _on(0, repr)),
+        "two objects": lambda: Case([Guard(_A, DistinctObject(_B))], [thing, 1], _set(1, thing), _set(1, 2)),
         "shape": lambda: Case([Guard(None, shape)], [[1], [1, 2]], _set(1, [1]), _set(1, [3, 4])),
-        "custom": lambda: _case(A, Custom("{fn}({value})", callable), len, 1, print),
+        "custom": lambda: _case(_A, Custom("{fn}({value})", callable), len, 1, print),
     }
 
 
@@ -308,21 +314,21 @@ class GuardCompilerKit(Conformance):
         assert not guard_set.check(*case.state)
 
     def test_an_unreadable_state_is_a_miss(self, compile_guards: CompileGuards) -> None:
-        guards = [Guard(DictItemSource(AttrSource(A, "x"), "y"), Equals(1)), Guard(ItemSource(B, 3), IsNone())]
+        guards = [Guard(DictItemSource(AttrSource(_A, "x"), "y"), Equals(1)), Guard(ItemSource(_B, 3), IsNone())]
         guard_set = compile_guards(guards, ["a", "b"])
-        for state in [(1, 2), (Thing(x={}), []), (Thing(x=3), None), (Thing(x={"y": 1}), {})]:
+        for state in [(1, 2), (_Thing(x={}), []), (_Thing(x=3), None), (_Thing(x={"y": 1}), {})]:
             assert not guard_set.check(*state)
             assert not guard_set.mirror(*state)
             assert guard_set.explain(*state)
 
     def test_a_dead_object_matches_nothing(self, compile_guards: CompileGuards) -> None:
-        thing: Thing | None = Thing()
-        guard_set = compile_guards([Guard(A, Is(thing))], ["a"])
+        thing: _Thing | None = _Thing()
+        guard_set = compile_guards([Guard(_A, Is(thing))], ["a"])
         assert guard_set.check(thing)
         assert not guard_set.is_gone
         thing = None
         gc.collect()
-        others = [Thing() for _ in range(100)]
+        others = [_Thing() for _ in range(100)]
         assert not any(guard_set.check(other) for other in [*others, None])
         assert not any(guard_set.mirror(other) for other in [*others, None])
         assert guard_set.is_gone
@@ -334,7 +340,7 @@ class GuardCompilerKit(Conformance):
             def x(self) -> int:
                 raise AssertionError("read although the type guard failed")
 
-        guards = [Guard(AttrSource(A, "x"), Equals(1)), Guard(A, TypeIs(Thing))]
+        guards = [Guard(AttrSource(_A, "x"), Equals(1)), Guard(_A, TypeIs(_Thing))]
         assert not compile_guards(guards, ["a"]).check(Exploding())
 
     def test_no_guards_always_hold(self, compile_guards: CompileGuards) -> None:
@@ -342,15 +348,15 @@ class GuardCompilerKit(Conformance):
         assert compile_guards([], ["a"]).check(1)
 
     def test_the_source_is_what_debuggers_show(self, compile_guards: CompileGuards) -> None:
-        guard_set = compile_guards([Guard(A, Equals(1))], ["a"])
+        guard_set = compile_guards([Guard(_A, Equals(1))], ["a"])
         compile(guard_set.source, "source", "exec")
         assert "".join(linecache.getlines(guard_set.filename)) == guard_set.source
 
     def test_names_never_clash(self, compile_guards: CompileGuards) -> None:
         names = ["type", "len", "check", "id", "Thing", "class_"]
-        guards = [Guard(ParameterSource(name), TypeIs(Thing)) for name in names]
-        guards += [Guard(attribute(ParameterSource(name), "class"), Equals((1, 2))) for name in names]
-        things = [Thing(**{"class": (1, 2)}) for _ in names]
+        guards = [Guard(ParameterSource(name), TypeIs(_Thing)) for name in names]
+        guards += [Guard(_attribute(ParameterSource(name), "class"), Equals((1, 2))) for name in names]
+        things = [_Thing(**{"class": (1, 2)}) for _ in names]
         guard_set = compile_guards(guards, names)
         assert guard_set.check(*things)
         things[2].__dict__["class"] = (1, 3)
@@ -361,12 +367,12 @@ class GuardCompilerKit(Conformance):
             compile_guards([], ["not a name"])
 
     def test_watched_structure_is_seen_to_change(self, compile_guards: CompileGuards) -> None:
-        root = Thing(parts={str(i): Thing(flag=True, hooks={}) for i in range(10)})
+        root = _Thing(parts={str(i): _Thing(flag=True, hooks={}) for i in range(10)})
         guards = []
         for key in root.__dict__["parts"]:
-            part = DictItemSource(attribute(A, "parts"), key)
-            guards += [Guard(part, TypeIs(Thing)), Guard(attribute(part, "flag"), Equals(True))]
-            guards.append(Guard(attribute(part, "hooks"), Truth(False)))
+            part = DictItemSource(_attribute(_A, "parts"), key)
+            guards += [Guard(part, TypeIs(_Thing)), Guard(_attribute(part, "flag"), Equals(True))]
+            guards.append(Guard(_attribute(part, "hooks"), Truth(False)))
         guard_set = compile_guards(guards, ["a"])
         assert all(guard_set.check(root) for _ in range(6))
         for change, undo in _structure_changes(root):
@@ -382,9 +388,9 @@ def _structure_changes(root: Any) -> list[tuple[Callable[[], object], Callable[[
     return [
         (lambda: setattr(part, "flag", 1), lambda: setattr(part, "flag", True)),
         (lambda: part.hooks.update(a=1), part.hooks.clear),
-        (lambda: setattr(part, "__class__", OtherThing), lambda: setattr(part, "__class__", Thing)),
+        (lambda: setattr(part, "__class__", _OtherThing), lambda: setattr(part, "__class__", _Thing)),
         (lambda: setattr(part, "__dict__", {**flags, "flag": 0}), lambda: setattr(part, "__dict__", flags)),
-        (lambda: parts.update({"3": Thing(flag=0, hooks={})}), lambda: parts.update({"3": part})),
+        (lambda: parts.update({"3": _Thing(flag=0, hooks={})}), lambda: parts.update({"3": part})),
         (lambda: setattr(root, "parts", {}), lambda: setattr(root, "parts", parts)),
         (lambda: part.__dict__.pop("flag"), lambda: part.__dict__.update(flag=True)),
     ]
