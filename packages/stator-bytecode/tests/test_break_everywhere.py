@@ -12,18 +12,18 @@ import sys
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
-from types import BuiltinMethodType, CellType, FunctionType, GeneratorType, MethodWrapperType, SimpleNamespace
+from types import FrameType, FunctionType, GeneratorType, SimpleNamespace
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import pytest
 
 from stator_bytecode._concrete import ConcreteDomain
-from stator_bytecode._domain import Invoke, Raised
+from stator_bytecode._domain import Invoke, Raised, Resume
 from stator_bytecode._frame import Frame, GeneratorState, Then
 from stator_bytecode._handlers import DEFAULT
 from stator_bytecode._machine import Machine
-from stator_bytecode._outcome import Broke, Escaped, Returned
+from stator_bytecode._outcome import Broke, Escaped, Returned, Yielded
 from stator_bytecode._plain import plain
 from stator_bytecode._point import layout_of
 from stator_bytecode._shuffle import NO_STEP
@@ -53,11 +53,16 @@ class BreakingDomain(ConcreteDomain):
         super().__init__(interprets=lambda fn: fn.__name__ not in programs.NATIVE, make_machine=make_machine)
 
         self.generators: WeakKeyDictionary[Any, GeneratorState] = WeakKeyDictionary()
+        self.moved: list[GeneratorState] = []  # what a Point took over; the old objects are to die in silence
 
     def make_generator(self, state: GeneratorState) -> Any:
-        generator = super().make_generator(state)
+        generator = _drive(self, state)
+        generator.__name__, generator.__qualname__ = state.frame.function.__name__, state.frame.function.__qualname__
         self.generators[generator] = state
         return generator
+
+    def generator_state(self, value: Any) -> GeneratorState | None:
+        return self.generators.get(value) if type(value) is GeneratorType else None
 
     def frame_of(self, function: FunctionType, args: Any, kwargs: Any) -> Frame:
         frame = super().frame_of(function, args, kwargs)
@@ -123,6 +128,24 @@ class BreakingDomain(ConcreteDomain):
         raise Raised(ValueError("__len__() should return >= 0"))
 
 
+def _drive(domain: BreakingDomain, state: GeneratorState) -> Iterator[Any]:
+    """What native code runs of an interpreted generator; it also finds one that is closed or dies."""
+    value, request = None, None if domain.priming else Resume(state)
+    domain.priming = False
+    while True:
+        if request is not None:
+            outcome = domain.run(request)
+            if not isinstance(outcome, Yielded):
+                return _value(outcome)
+            value, outcome = outcome.value, None
+        try:
+            request = Resume(state, sent=(yield value))
+        except BaseException as thrown:
+            if state in domain.moved:
+                return None
+            request = Resume(state, thrown=thrown)
+
+
 class Breaker:
     """Raises Unsupported at the `at`-th instruction of the outermost Machine that can be stepped natively."""
 
@@ -148,9 +171,12 @@ class Breaker:
         return counted
 
     def virtual(self, value: Any) -> GeneratorState | None:
-        """Generators that only frames refer to: not a bound method, an instance or a cell."""
+        """Generators that only frames refer to: no bound method, instance or cell."""
         state = self.domain.generator_state(value)
-        return None if state is None or _is_shared(value) else state
+        if state is None or _is_shared(value):
+            return None
+        self.domain.moved.append(state)
+        return state
 
     def _runs_shared_generator(self) -> bool:
         """Whether a frame is a generator's whose object something else refers to: then it cannot be carried as state."""
@@ -165,8 +191,7 @@ class Breaker:
 
 
 def _is_shared(generator: Any) -> bool:
-    holders = (BuiltinMethodType, CellType, dict, MethodWrapperType)
-    return any(type(referrer) in holders for referrer in gc.get_referrers(generator))
+    return any(type(referrer) not in (list, tuple, FrameType) for referrer in gc.get_referrers(generator))
 
 
 def _is_inside_barrier(machine: Machine) -> bool:
@@ -176,17 +201,27 @@ def _is_inside_barrier(machine: Machine) -> bool:
     return any(frame.parked is not None and frame.parked.coroutine is not None for frame in machine.frames)
 
 
-def _broken(outcome: Broke, breaker: Breaker) -> tuple[Site, tuple[Any, ...]]:
+def _place(outcome: Any, breaker: Breaker) -> tuple[Site, list[Any]]:
     point, values = layout_of(outcome.snapshot, breaker.virtual, lambda state: state.globals)
     assert len(point.parameters) == len(set(point.parameters)) == len(values) == point.count
-    assert breaker.machine is not None
-    # Objects are to die as soon as they do in plain Python; a Machine is in a cycle with its domain.
-    breaker.machine.frames, breaker.machine.before, breaker.machine.outcome = [], None, None
-    return Site(point), tuple(values)
+    return Site(point), values
+
+
+def _run(frames: list[Frame], breaker: Breaker) -> Any:
+    """The outcome, or where it broke. A Machine is in a cycle with its domain, but objects are to die at once."""
+    machine = breaker.machine
+    assert machine is not None
+    outcome = machine.run(frames)
+    if isinstance(outcome, Broke):
+        outcome.reason.__traceback__ = None
+    native = isinstance(outcome, Broke) or (isinstance(outcome, Escaped) and breaker.at == 1)
+    result = Goto(*_place(outcome, breaker)) if native else outcome
+    machine.frames, machine.before, machine.outcome = [], None, None
+    return result
 
 
 def _start(program: Any, breaker: Breaker) -> Any:
-    return breaker.machine.run([breaker.domain.call(program, [], {}).frame])
+    return _run([breaker.domain.call(program, [], {}).frame], breaker)
 
 
 def _value(outcome: Any) -> Any:
@@ -197,14 +232,12 @@ def _value(outcome: Any) -> Any:
 
 
 def _go_on_in_machine(point: Any, state: Any, at: int = 0) -> Any:
+    """With `at` of 1 only leaving a frame is left to the Machine, and what that raises is raised natively."""
     breaker = Breaker(at)
-    outcome = breaker.machine.run(point.frames_from(state, breaker.make_generator))
-    if isinstance(outcome, Broke):
-        return Goto(*_broken(outcome, breaker))
-    if isinstance(outcome, Escaped) and at:
-        # Only leaving a frame is left to the Machine: what that raises is raised natively.
-        return Goto(*_broken(Broke(outcome.snapshot, None), breaker))
-    return _value(outcome)
+    frames = point.frames_from(state, breaker.make_generator)
+    state.clear()
+    result = _run(frames, breaker)
+    return result if isinstance(result, Goto) else _value(result)
 
 
 class Reached(Exception):
@@ -213,21 +246,18 @@ class Reached(Exception):
 
 def break_once(program: Any, at: int, mode: str) -> Any:
     breaker = Breaker(at)
-    outcome = _start(program, breaker)
+    found = _start(program, breaker)
     if breaker.count < at:
         raise Reached
-    if not isinstance(outcome, Broke):
-        return _value(outcome)
-    site, state = _broken(outcome, breaker)
-    dispatch = _go_on_in_machine if mode == "machine" else lambda point, values: plain(point)(*values)
-    return drive(site, state, dispatch)
+    if not isinstance(found, Goto):
+        return _value(found)
+    dispatch = _go_on_in_machine if mode == "machine" else lambda point, values: plain(point).consume(values)
+    return drive(found.site, found.state, dispatch)
 
 
 def break_always(program: Any) -> Any:
-    breaker = Breaker(1)
-    outcome = _start(program, breaker)
-    assert isinstance(outcome, Broke)
-    return drive(*_broken(outcome, breaker), lambda point, state: _go_on_in_machine(point, state, 1))
+    found = _start(program, Breaker(1))
+    return drive(found.site, found.state, lambda point, state: _go_on_in_machine(point, state, 1))
 
 
 # observing
@@ -244,6 +274,7 @@ def observe(run: Any, *args: Any) -> dict[str, Any]:
     except Exception as error:
         seen["error"] = _described(error)
         seen["trace"] = _entries(error)
+    gc.collect()  # what the Machine's own cycles kept alive
     seen["log"] = repr(programs.LOG)
     seen["traces"] = repr(programs.TRACES)
     seen["handled"] = sys.exc_info()

@@ -23,9 +23,9 @@ from stator_bytecode._traceback import hide
 from stator_bytecode.errors import Unsupported
 
 
-def plain(point: Point) -> Callable[..., Any]:
+def plain(point: Point) -> Plain:
     """A function of the flat state that runs the rest of the program natively, and returns what its first frame returns."""
-    return Plain(point).run
+    return Plain(point)
 
 
 class Plain:
@@ -44,10 +44,20 @@ class Plain:
             inner = self._function(index, inner)
             self.functions.insert(0, inner)
 
-    def run(self, *state: Any) -> Any:
-        """The flat state in, the outermost frame's value out."""
+    def __call__(self, *state: Any) -> Any:
+        """The flat state in, the outermost frame's value out. The caller keeps alive what it passes; see `consume`."""
         try:
-            return self.functions[0](self._extended(state))
+            return self.consume(list(state))
+        except BaseException as error:
+            hide(error, OWN_CODES)
+            raise
+
+    def consume(self, state: list[Any]) -> Any:
+        """The same, and the state is taken out of the list: objects die when the program lets go of them."""
+        try:
+            full = [self._extended(state)]
+            state.clear()
+            return self.functions[0](full.pop())
         except BaseException as error:
             hide(error, OWN_CODES)
             raise
@@ -119,5 +129,5 @@ def _prime(body: Body) -> None:
         raw.handler = RawHandler(drop, 0, False)
 
 
-OWN_CODES = frozenset({Plain.run.__code__})
+OWN_CODES = frozenset({Plain.__call__.__code__, Plain.consume.__code__, Plain._extended.__code__})
 

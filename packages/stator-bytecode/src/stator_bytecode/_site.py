@@ -10,13 +10,12 @@ have got it; without one it leaves, with the user's traceback entries only. `dri
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
 
 from stator_bytecode import _step
-from stator_bytecode._exit import State
 from stator_bytecode._instruction import Instruction
 from stator_bytecode._layout import FrameLayout
 from stator_bytecode._point import Point
@@ -83,18 +82,26 @@ class Goto:
     """Go on at `site` with `state`."""
 
     site: Site
-    state: State
+    state: Sequence[Any]
 
 
-Dispatch = Callable[[Point, State], Any]
-"""Runs the continuation of a Point: gives a `Goto`, when it broke again, or the final value."""
+Dispatch = Callable[[Point, list[Any]], Any]
+"""Runs the continuation of a Point: gives a `Goto`, when it broke again, or the final value. The list is its own: what it
+takes out of it dies when the program lets go of it."""
 
 
-def drive(site: Site, state: State, dispatch: Dispatch) -> Any:
-    """Step, continuation, step … until a continuation gives a value. One Python frame, however many breaks there are."""
+def drive(site: Site, state: Sequence[Any], dispatch: Dispatch) -> Any:
+    """Step, continuation, step … until a continuation gives a value. One Python frame, however many breaks there are.
+
+    A state that is a list is emptied, so that nothing of it is kept alive here or by the caller.
+    """
     try:
         while True:
-            point, state = site.step(*state)
+            point, after = site.step(*state)
+            if type(state) is list:
+                state.clear()
+            state = list(after)
+            del after
             result = dispatch(point, state)
             if type(result) is not Goto:
                 return result

@@ -111,18 +111,20 @@ def write_step(frame: NativeFrame, layout: FrameLayout, raws: list[Raw]) -> None
     if layout.handled:
         assert frame.places.handled is not None
         frame.handle(frame.places.handled)
+    # Guarded from here: for an exception out of a called frame, 3.13 asks for the handler of the instruction before.
+    begin = len(glue.raws)
     for depth in shapes.used:
         _push_operand(frame, len(layout.stack) - depth)
     frame.restore_first_slot()
     _adapt(raws, layout.instruction)
-    begin = len(glue.raws)
     for raw in raws:
         raw.target = None
         glue.add(raw)
+    end = len(glue.raws)
     if layout.instruction.op not in ENDING:
         _write_exits(frame, shapes, next((raw for raw in raws if raw.opcode in _JUMPING), None))
     if layout.handled:
-        frame.clean_up(glue.raws[begin : begin + len(raws)])
+        frame.clean_up(glue.raws[begin:end])
 
 
 _JUMPING = frozenset(dis.hasjrel)
