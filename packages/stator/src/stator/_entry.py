@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import linecache
+import weakref
 from typing import Any
 
 import attrs
@@ -99,8 +100,10 @@ def _function(target: Target, traced: Traced, lowered: Lowered | None, site: Sit
     data.namespace = dict(emitter.captured)
     namespace = dict(emitter.captured)
     linecache.cache[data.filename] = (len(data.source), None, data.source.splitlines(keepends=True), data.filename)
-    exec(compile(data.source, data.filename, "exec"), namespace)
-    return namespace[name]
+    weakref.finalize(data, linecache.cache.pop, data.filename, None).atexit = False
+    made: dict[str, Any] = {}
+    exec(compile(data.source, data.filename, "exec"), namespace, made)  # apart: no cycle through its own name
+    return made[name]
 
 
 def _ending(traced: Traced, site: Site | None, emitter: Any) -> str:

@@ -23,6 +23,10 @@ class MachinePlaces:
         visible = [frame for frame in frames if not frame.hidden]
         return Place(tuple(_span(frame) for frame in visible), self._modules(visible))
 
+    def forget(self) -> None:
+        self.machine = None
+        self._known.clear()
+
     def _modules(self, frames: list[Frame]) -> tuple[tuple[str, str, type], ...]:
         found: list[tuple[str, str, type]] = []
         for frame in frames:

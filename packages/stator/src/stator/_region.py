@@ -15,6 +15,7 @@ from stator._dynamic import Shapes
 from stator._entry import make_entry
 from stator._fallback import Plainly
 from stator._options import Options
+from stator._release import without_frames
 from stator._target import Continuation, Root, Target
 from stator._trace import trace
 from stator._traceback import OWN_CODES
@@ -104,7 +105,7 @@ class Region:
         except Unsupported as reason:
             if self.options.fullgraph:
                 raise
-            place.refused.append(reason)
+            place.refused.append(without_frames(reason))
             return None
         if traced.reason is not None and self.options.fullgraph:
             raise traced.reason

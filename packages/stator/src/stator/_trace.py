@@ -12,6 +12,7 @@ from stator_subgraphs import CapturedGraph
 from stator_variables import Emitter, Journal, Policy, Tracing, emit_effects, initial_modes, restore_modes
 
 from stator._options import Options
+from stator._release import release, without_frames
 from stator._places import MachinePlaces
 from stator._stress import StressDomain
 from stator._target import Target
@@ -50,6 +51,7 @@ def trace(target: Target, state: tuple[Any, ...], options: Options, policy: Poli
             return _written_down(outcome, tracing, graph, started)
     finally:
         restore_modes(tracing)
+        release(tracing, machine, places)
 
 
 def _written_down(outcome: Outcome, tracing: Tracing, graph: Any, started: float) -> Traced:
@@ -61,7 +63,7 @@ def _written_down(outcome: Outcome, tracing: Tracing, graph: Any, started: float
         assert isinstance(outcome, Broke | Escaped)
         point, trackers = layout_of(outcome.snapshot, _virtual, _globals_of)
         values = [emitter.expr(vt) for vt in trackers]
-        reason = outcome.reason if isinstance(outcome, Broke) else None
+        reason = without_frames(outcome.reason) if isinstance(outcome, Broke) else None
     emit_effects(emitter)
     captured = graph.finish(emitter.outputs)
     guards = tracing.finish_guards()

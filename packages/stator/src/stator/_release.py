@@ -1,0 +1,29 @@
+"""Taking a finished trace apart, so that what it saw dies when its owner lets go of it, not when the collector comes by.
+
+Trackers, the graph and the interpreter refer to one another while they work. Inputs hang off trackers, and can be large.
+"""
+
+from __future__ import annotations
+
+from stator_bytecode import Machine, Unsupported
+from stator_variables import Tracing
+
+from stator._places import MachinePlaces
+
+
+def release(tracing: Tracing, machine: Machine, places: MachinePlaces) -> None:
+    """Forget what was traced. Its guards, graph and emitted lines are finished by now and need none of it."""
+    for tracker in tracing.heap.values():
+        tracker.__dict__.clear()  # a tracker and that of its `__dict__` refer to each other
+    for record in (tracing.heap, tracing.alive, tracing.changed, tracing.aliases, tracing.journal.undo, tracing.lookups):
+        record.clear()
+    tracing.machine = tracing.frame = tracing.instruction = None
+    places.forget()
+    machine.frames = []
+    machine.before = machine.handing = machine.outcome = None
+
+
+def without_frames(reason: Unsupported) -> Unsupported:
+    """A reason is kept for the report; the frames it was raised through, with all their locals, are not."""
+    reason.__traceback__ = reason.__context__ = reason.__cause__ = None
+    return reason
