@@ -6,6 +6,7 @@ from stator_bytecode._completion import SWITCHED
 from stator_bytecode._concrete import ConcreteDomain, interpret, runs_interpreted
 from stator_bytecode._decode import decode
 from stator_bytecode._domain import Domain, Invoke, Pending, Raised, Result, Resume, operation, settle
+from stator_bytecode._exit import State
 from stator_bytecode._frame import (
     DISCARD,
     NULL,
@@ -26,25 +27,17 @@ from stator_bytecode._handlers_stack import Handler as OpcodeHandler
 from stator_bytecode._instruction import Code, Handler, Instruction, Positions
 from stator_bytecode._machine import Machine
 from stator_bytecode._outcome import Broke, Escaped, Outcome, Returned, Yielded
-from stator_bytecode._exit import State
 from stator_bytecode._plain import plain
 from stator_bytecode._point import Point, layout_of
-from stator_bytecode._site import Dispatch, Goto, Site, drive
 from stator_bytecode._raw import assemble, disassemble
 from stator_bytecode._raw_instruction import Raw, RawHandler
 from stator_bytecode._refused import REFUSED
+from stator_bytecode._saved import restore_frames
+from stator_bytecode._site import Dispatch, Goto, Site, drive
 from stator_bytecode._stack_effect import operands, results, stack_effect
 from stator_bytecode.errors import InternalError, InvalidUse, SourceSpan, StatorError, Unsupported
 
 __all__ = [
-    "plain",
-    "layout_of",
-    "drive",
-    "State",
-    "Site",
-    "Point",
-    "Goto",
-    "Dispatch",
     "DEFAULT",
     "DISCARD",
     "NULL",
@@ -56,12 +49,14 @@ __all__ = [
     "Broke",
     "Code",
     "ConcreteDomain",
+    "Dispatch",
     "Domain",
     "Escaped",
     "Frame",
     "FrameState",
     "GeneratorState",
     "GeneratorStatus",
+    "Goto",
     "Handler",
     "HandlerConflict",
     "HandlerTable",
@@ -75,6 +70,7 @@ __all__ = [
     "Outcome",
     "Parked",
     "Pending",
+    "Point",
     "Positions",
     "PreviousExc",
     "Raised",
@@ -83,8 +79,10 @@ __all__ = [
     "Result",
     "Resume",
     "Returned",
+    "Site",
     "Snapshot",
     "SourceSpan",
+    "State",
     "StatorError",
     "Then",
     "Unsupported",
@@ -94,10 +92,14 @@ __all__ = [
     "check_frame",
     "decode",
     "disassemble",
+    "drive",
     "interpret",
+    "layout_of",
     "new_frame",
     "operands",
     "operation",
+    "plain",
+    "restore_frames",
     "results",
     "runs_interpreted",
     "settle",

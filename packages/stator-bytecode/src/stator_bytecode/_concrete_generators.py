@@ -18,12 +18,11 @@ from stator_bytecode._outcome import Broke, Escaped, Outcome, Returned, Yielded
 if TYPE_CHECKING:
     from stator_bytecode._concrete import ConcreteDomain
 
+_PRIMING = object()  # the `value` of a state whose driver is being primed; it has no other here, which would be a cycle
 _NEXT, _CLOSE = Then("next"), Then("close")
 
 
 class Generators:
-    priming = False
-
     def make_generator(self, state: GeneratorState) -> GeneratorType[Any, Any, Any]:
         generator: GeneratorType[Any, Any, Any] = _drive(cast("ConcreteDomain", self), state)
         function = state.frame.function
@@ -39,7 +38,7 @@ class Generators:
         """The state of a generator that the Machine is about to resume behind the back of its driver."""
         state = self.generator_state(value)
         if state is not None and inspect.getgeneratorstate(value) == inspect.GEN_CREATED:
-            self.priming = True
+            state.value = _PRIMING
             next(value)
         return state
 
@@ -114,8 +113,8 @@ def _drive(domain: ConcreteDomain, state: GeneratorState) -> Generator[Any, Any,
     Each yield has its `try` here: a helper behind `yield from` would keep to itself what `close` throws.
     """
     request: Resume | None = Resume(state)
-    if domain.priming:
-        domain.priming = False
+    if state.value is _PRIMING:
+        state.value = None
         try:
             request = Resume(state, sent=(yield))
         except BaseException as thrown:  # whatever it is, the frame gets it

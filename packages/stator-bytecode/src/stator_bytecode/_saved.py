@@ -30,11 +30,12 @@ class GeneratorJournal:
 
     def release(self) -> None:
         self.holders -= 1
-        if not self.holders:
-            self.entries.clear()
 
     def record(self, state: GeneratorState) -> None:
-        if self.holders:
+        if not self.holders:
+            # Not in `release`: a waiting frame is taken off and parked again for each frame that its coroutine asks for.
+            self.entries.clear()
+        else:
             frame = state.frame
             self.entries.append((state, state.status, frame.pc, frame.slots[:], frame.stack[:], frame.handled))
 
@@ -109,3 +110,29 @@ def _span(state: FrameState) -> SourceSpan:
     line, end_line, column, end_column = state.code.instructions[state.pc].positions
     raw = state.code.raw
     return SourceSpan(raw.co_filename, raw.co_qualname, line or raw.co_firstlineno, end_line, column, end_column)
+
+
+def restore_frames(snapshot: Snapshot) -> list[Frame]:
+    """Live frames that go on from `snapshot`; its values are shared. Generators that run in it run in these frames now."""
+    return [_restore(state) for state in snapshot.frames]
+
+
+def _restore(state: FrameState) -> Frame:
+    frame = Frame(
+        code=state.code,
+        globals=state.globals,
+        builtins=state.builtins,
+        slots=list(state.slots),
+        stack=list(state.stack),
+        pc=state.pc,
+        names=state.names,
+        function=state.function,
+        hidden=state.hidden,
+        generator=state.generator,
+        handled=state.handled,
+    )
+    if state.then is not None:
+        frame.parked = Parked(state.code.instructions[state.pc], state.then)
+    if state.generator is not None:
+        state.generator.frame, state.generator.status = frame, GeneratorStatus.RUNNING
+    return frame
