@@ -28,9 +28,10 @@ from stator_bytecode._instruction import Code, Handler, Instruction, Positions
 from stator_bytecode._machine import Machine
 from stator_bytecode._outcome import Broke, Escaped, Outcome, Returned, Yielded
 from stator_bytecode._plain import plain
-from stator_bytecode._point import Point, layout_of
+from stator_bytecode._point import Point, layout_of, layout_of_generator
 from stator_bytecode._raw import assemble, disassemble
 from stator_bytecode._raw_instruction import Raw, RawHandler
+from stator_bytecode._rebuild import rebuild_generator
 from stator_bytecode._refused import REFUSED
 from stator_bytecode._saved import restore_frames
 from stator_bytecode._site import Dispatch, Goto, Site, drive
@@ -38,6 +39,7 @@ from stator_bytecode._stack_effect import operands, results, stack_effect
 from stator_bytecode.errors import InternalError, InvalidUse, SourceSpan, StatorError, Unsupported
 
 __all__ = [
+    "rebuild_generator",
     "DEFAULT",
     "DISCARD",
     "NULL",
@@ -95,6 +97,7 @@ __all__ = [
     "drive",
     "interpret",
     "layout_of",
+    "layout_of_generator",
     "new_frame",
     "operands",
     "operation",

@@ -100,6 +100,14 @@ def layout_of(
     return _Splitting(snapshot, virtual, globals_of).split()
 
 
+def layout_of_generator(
+    generator: GeneratorState, globals_of: Callable[[FrameState], dict[str, Any]]
+) -> tuple[FrameLayout, list[V]]:
+    """The frame of one suspended generator, for `rebuild_generator`; other generators that it holds are plain values."""
+    splitting = _Splitting(Snapshot((), None), lambda value: None, globals_of)
+    return splitting.frame(_generator_state(generator), generator.status), splitting.values
+
+
 # taking apart
 
 
@@ -117,14 +125,14 @@ class _Splitting:
         self.suspended: list[GeneratorState] = []
 
     def split(self) -> tuple[Point, list[V]]:
-        frames = tuple(self._frame(state, _status(state)) for state in self.snapshot.frames)
+        frames = tuple(self.frame(state, _status(state)) for state in self.snapshot.frames)
         generators: list[FrameLayout] = []
         while len(generators) < len(self.suspended):  # a generator may hold another one
             generator = self.suspended[len(generators)]
-            generators.append(self._frame(_generator_state(generator), generator.status))
+            generators.append(self.frame(_generator_state(generator), generator.status))
         return Point(frames, tuple(generators)), self.values
 
-    def _frame(self, state: FrameState, status: GeneratorStatus | None) -> FrameLayout:
+    def frame(self, state: FrameState, status: GeneratorStatus | None) -> FrameLayout:
         cells = cell_slots(state.code) if state.pc >= prologue_length(state.code) else frozenset()
         slots = tuple(self._kind(value, CELL if slot in cells else VALUE) for slot, value in enumerate(state.slots))
         stack = tuple(self._kind(value, VALUE) for value in state.stack)

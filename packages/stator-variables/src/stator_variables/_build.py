@@ -240,8 +240,11 @@ def build_cell(t: Tracing, real: Any, source: Source) -> VariableTracker:
     return k.CellTracker(content)
 
 
-def _cell_is_empty() -> Any:
-    return Equals(types.CellType())
+_EMPTY_CELL = types.CellType()
+
+
+def _cell_is_empty() -> Custom:
+    return Custom("{fn}({value})", lambda cell: cell == _EMPTY_CELL, "an empty cell")
 
 
 def build_partial(t: Tracing, real: Any, source: Source) -> VariableTracker:

@@ -18,7 +18,7 @@ from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import NULL, HandlerTable
+from stator_bytecode import NULL, GeneratorStatus, HandlerTable, layout_of_generator, rebuild_generator
 from stator_bytecode.errors import Unsupported
 from stator_guards import CapturedSource, ParameterSource, Source
 
@@ -43,6 +43,7 @@ class Emitter:
     lines: list[str] = attrs.field(factory=list)
     captured: dict[str, Any] = attrs.field(factory=dict)
     outputs: list[Any] = attrs.field(factory=list)  # Traced values the graph has to give
+    generators: list[Any] = attrs.field(factory=list)  # states of the generators that were rebuilt as objects
     _loaded: dict[Source, str] = attrs.field(factory=dict)
     _made: dict[int, str] = attrs.field(factory=dict)
     _kept: list[Any] = attrs.field(factory=list)
@@ -367,7 +368,19 @@ def _reversed_constant(e: Emitter, vt: Any) -> str:
     return f"reversed({e.expr(vt.parts[1])})"
 
 
-@rebuilders.handles(TracebackTracker, k.GeneratorTracker)
+@rebuilders.handles(k.GeneratorTracker)
+def generator(e: Emitter, vt: Any) -> str:
+    """A generator object that stands where the traced one stood."""
+    if vt.state.status is GeneratorStatus.RUNNING:
+        raise e.refuse(vt)
+    e.generators.append(vt.state)
+    layout, values = layout_of_generator(vt.state, lambda frame: frame.globals.real)
+    rebuild = e.capture(rebuild_generator, "rebuild_generator")
+    parts = "".join(f"{e.expr(value)}, " for value in values)
+    return e.bind(vt, f"{rebuild}({e.capture(layout, 'layout')}, ({parts}))")
+
+
+@rebuilders.handles(TracebackTracker)
 def refused(e: Emitter, vt: Any) -> str:
     raise e.refuse(vt)
 

@@ -29,6 +29,8 @@ NEVER_INLINED = (
     "torch.autograd.gradcheck",
     "torch.autograd.profiler",
     "torch.utils.checkpoint",
+    "torch.optim",
+    "torch.random",
     "torch.multiprocessing",
     "torch.distributed",
 )

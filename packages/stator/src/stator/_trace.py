@@ -9,7 +9,7 @@ import attrs
 from stator_bytecode import Broke, Escaped, FrameState, GeneratorState, Machine, Outcome, Point, Returned, Unsupported, layout_of
 from stator_guards import Guard
 from stator_subgraphs import CapturedGraph
-from stator_variables import Emitter, Journal, Policy, Tracing, emit_effects, initial_modes, restore_modes
+from stator_variables import generator_state, Emitter, Journal, Policy, Tracing, emit_effects, initial_modes, restore_modes
 
 from stator._options import Options
 from stator._release import release, without_frames
@@ -55,26 +55,48 @@ def trace(target: Target, state: tuple[Any, ...], options: Options, policy: Poli
 
 
 def _written_down(outcome: Outcome, tracing: Tracing, graph: Any, started: float) -> Traced:
-    emitter = Emitter(tracing)
-    point, values, result, reason = None, [], "", None
-    if isinstance(outcome, Returned):
-        result = emitter.expr(outcome.value)
-    else:
-        assert isinstance(outcome, Broke | Escaped)
-        point, trackers = layout_of(outcome.snapshot, _virtual, _globals_of)
-        values = [emitter.expr(vt) for vt in trackers]
-        reason = without_frames(outcome.reason) if isinstance(outcome, Broke) else None
-    emit_effects(emitter)
+    emitter, point, values, result = _emitted(outcome, tracing)
+    reason = without_frames(outcome.reason) if isinstance(outcome, Broke) else None
     captured = graph.finish(emitter.outputs)
     guards = tracing.finish_guards()
     spent = time.perf_counter() - started
     return Traced(captured, graph.fake_mode, emitter, guards, result, point, values, reason, spent)
 
 
-def _virtual(value: Any) -> GeneratorState | None:
-    from stator_variables import generator_state
+def _emitted(outcome: Outcome, tracing: Tracing) -> tuple[Emitter, Point | None, list[str], str]:
+    """The text of the entry. A generator that only the frames see is carried as state; one that something else can reach
+    has to be an object, which shows when that something is written: then it is written again."""
+    objects: list[GeneratorState] = []
+    while True:
+        emitter = Emitter(tracing)
+        point, values, result = None, [], ""
+        carried = _Carried(objects)
+        if isinstance(outcome, Returned):
+            result = emitter.expr(outcome.value)
+        else:
+            assert isinstance(outcome, Broke | Escaped)
+            point, trackers = layout_of(outcome.snapshot, carried, _globals_of)
+            values = [emitter.expr(vt) for vt in trackers]
+        emit_effects(emitter)
+        reached = [state for state in emitter.generators if state in carried.states]
+        if not reached:
+            return emitter, point, values, result
+        objects += reached
 
-    return generator_state(value)
+
+@attrs.define(eq=False)
+class _Carried:
+    """Which values are generators that go on as frame state."""
+
+    objects: list[GeneratorState]
+    states: list[GeneratorState] = attrs.field(factory=list)
+
+    def __call__(self, value: Any) -> GeneratorState | None:
+        state = generator_state(value)
+        if state is None or state in self.objects:
+            return None
+        self.states.append(state)
+        return state
 
 
 def _globals_of(frame: FrameState) -> dict[str, Any]:
