@@ -242,7 +242,7 @@ def check() -> Callable[..., Compiled]:
                 ours, theirs = (make(), make()) if callable(make) else (copy.deepcopy(make), copy.deepcopy(make))
                 expected, actual = outcome_of(fn, ours), outcome_of(compiled, theirs)
                 assert actual == expected, f"call {number}\n{expected}\n{actual}\n{_texts(compiled)}"
-        reasons = [f"{reason.reason}: {reason.detail}" for reason in compiled.breaks]
+        reasons = [f"{r.reason}: {r.detail}" for r in compiled.breaks if r.reason != "bad-arguments"]
         assert breaks is None or len(reasons) <= breaks, reasons
         assert traces is None or compiled.traces == traces, compiled.traces
         return compiled

@@ -53,8 +53,8 @@ def _propagate(machine: Machine, raised: Raised) -> Raised | None:
         if _enter_handler(frame, value, lasti):
             return None
         lasti = None
-        frames.pop()
         value = _left(machine, frame, value)
+        frames.pop()
     assert saved is not None
     snapshot, journal = saved
     machine.journal.rollback(journal)

@@ -132,6 +132,7 @@ def _function(name: str, parameters: Sequence[str], lines: Sequence[str], cannot
 def load(source: str, filename: str, objects: dict[str, object]) -> dict[str, Predicate]:
     """Run generated source whose lines debuggers and tracebacks can show."""
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    namespace: dict[str, Predicate] = {**objects}  # type: ignore[dict-item]
-    exec(compile(source, filename, "exec"), namespace)
-    return namespace
+    made: dict[str, Predicate] = {}
+    # Apart from their globals: a function that can be found in its own globals dies only when the collector comes by.
+    exec(compile(source, filename, "exec"), {**objects}, made)
+    return made

@@ -12,12 +12,13 @@ from typing import Any
 import torch
 from stator_bytecode import NULL, HandlerTable, Raised, Resume, Then, operation, settle
 
-from stator_variables import _attributes, _calls, _containers, _dictionary, _iteration, _operators, _torch_calls
+from stator_variables import _attributes, _calls, _containers, _dictionary, _dicts, _iteration, _operators, _torch_calls
 from stator_variables import _kinds as k
 from stator_variables._applevel import _reductions
-from stator_variables._build import wrap
+from stator_variables._build import new_namespace, wrap
 from stator_variables._lookup import plain_lookup, type_lookup
 from stator_variables._raising import new_exception, throw
+from stator_variables._sorting import sorted_list
 from stator_variables._strings import convert
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -41,7 +42,7 @@ def _replace(real: Any, function: Any) -> None:
         return app_level(t, function, args, kwargs) if folded is MISSING else folded
 
 
-for _name in ("all", "any", "sum", "min", "max", "sorted"):
+for _name in ("all", "any", "sum", "min", "max"):
     _replace(getattr(builtins, _name), getattr(_reductions, _name))
 _replace(functools.reduce, _reductions.reduce)
 
@@ -408,9 +409,22 @@ def make_list(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return _collected(t, lambda items: k.ListTracker(items, list), args)
 
 
-@handlers.handles(set, frozenset)
+@handlers.handles(set)
 def make_set(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _collected(t, lambda items: _containers.new_set(t, items, set), args)
+    return _set_of(t, set, args)
+
+
+@handlers.handles(frozenset)
+def make_frozenset(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return args[0] if args and args[0].cls is frozenset else _set_of(t, frozenset, args)
+
+
+@operation
+def _set_of(t: Tracing, cls: type, args: Args) -> Any:
+    made = k.SetTracker(cls)
+    if args:
+        yield from settle(_containers.set_update(t, made, args[0]))
+    return made
 
 
 @operation
@@ -420,32 +434,25 @@ def _collected(t: Tracing, make: Any, args: Args) -> Any:
 
 @handlers.handles(frozenset.__new__)
 def _frozenset_new(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _collected(t, lambda items: _containers.new_set(t, items, frozenset), args[1:])
+    return _set_of(t, args[0].value, args[1:])
 
 
-def _dict_maker(cls: type) -> Any:
-    def make(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-        made = k.DictTracker(cls, complete=True)
-        if cls is collections.defaultdict:
-            made.default_factory = args[0] if args else k.NONE
-            args = args[1:]
-        if cls is not dict:
-            from stator_variables._build import new_namespace
+@handlers.handles(dict)
+def make_dict(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return _filled(t, k.DictTracker(dict, complete=True), args, kwargs)
 
-            new_namespace(made) if cls is collections.OrderedDict else None
-        return _filled(t, made, args, kwargs)
 
-    return make
+@handlers.handles(collections.OrderedDict)
+def make_ordered_dict(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    made = k.DictTracker(collections.OrderedDict, complete=True)
+    new_namespace(made)
+    return _filled(t, made, args, kwargs)
 
 
 @operation
 def _filled(t: Tracing, made: Any, args: Args, kwargs: Kwargs) -> Any:
-    yield from settle(_containers._update(t, [made, *args], kwargs))
+    yield from settle(_dicts.update_all(t, [made, *args], kwargs, "__init__"))
     return made
-
-
-for _cls in (dict, collections.OrderedDict, collections.defaultdict):
-    handlers.handles(_cls)(_dict_maker(_cls))
 
 
 @handlers.handles(tuple.__new__)
@@ -457,22 +464,7 @@ def tuple_new(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 def _named_tuple(cls: type, items: list[Any]) -> Any:
     made = k.TupleTracker(items, cls)
     if cls.__dictoffset__:
-        from stator_variables._build import new_namespace
-
         new_namespace(made)
-    return made
-
-
-@handlers.handles(dict.fromkeys)
-def dict_fromkeys(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _fromkeys(t, args)
-
-
-@operation
-def _fromkeys(t: Tracing, args: Args) -> Any:
-    made = k.DictTracker(dict, complete=True)
-    for key in (yield from settle(_iteration.drain(t, args[0]))):
-        _dictionary.store(t, made, key, args[1] if len(args) > 1 else k.NONE)
     return made
 
 
@@ -531,20 +523,52 @@ def make_reversed(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     bound = _attributes.special(t, vt, "__reversed__")
     if isinstance(bound, k.MethodTracker) and isinstance(bound.function, k.FunctionTracker):
         return _calls.call(t, bound, [], {})
-    if isinstance(vt, k.SequenceTracker):
-        return k.IteratorTracker(type(reversed([])), "reversed", [vt, len(vt.items)])
-    if isinstance(vt, k.ConstantTracker):
+    if isinstance(vt, k.TupleTracker):
+        return k.IteratorTracker(reversed, "reversed", [vt, len(vt.items)])
+    if isinstance(vt, k.ConstantTracker) and hasattr(type(vt.value), "__reversed__" if bound is not MISSING else "__len__"):
         items = [_calls.fresh(t, item) for item in reversed(vt.value)]
         return k.IteratorTracker(type(reversed(vt.value)), "constant", [items, vt])
-    if isinstance(vt, k.DictTracker | k.ViewTracker):
-        return _reversed_dict(t, vt)
-    raise t.unsupported("builtin", f"reversed() of a {vt.cls.__name__}")
+    if bound is not MISSING:
+        return _calls.call(t, bound, [], {})
+    if plain_lookup(vt.cls, "__getitem__") is MISSING or plain_lookup(vt.cls, "__len__") is MISSING:
+        throw(TypeError, f"'{vt.cls.__name__}' object is not reversible")
+    return _reversed_protocol(t, vt)
 
 
 @operation
-def _reversed_dict(t: Tracing, vt: Any) -> Any:
-    items = yield from settle(_iteration.drain(t, vt))
-    return k.IteratorTracker(type(reversed({})), "constant", [items[::-1], vt])
+def _reversed_protocol(t: Tracing, vt: Any) -> Any:
+    """`reversed` of an object with `__len__` and `__getitem__`."""
+    size = (yield from settle(_containers.length(t, vt))).constant()
+    if not isinstance(size, int):
+        raise t.unsupported("builtin", f"reversed() of a {vt.cls.__name__} of unknown length")
+    return k.IteratorTracker(reversed, "reversed getitem", [vt, size])
+
+
+@handlers.handles(sorted)
+def handle_sorted(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    if len(args) != 1 or not kwargs.keys() <= {"key", "reverse"}:
+        raise t.unsupported("bad-arguments", "a call of sorted() that it does not accept")
+    return _sorted(t, args[0], kwargs)
+
+
+@operation
+def _sorted(t: Tracing, iterable: Any, kwargs: Kwargs) -> Any:
+    if isinstance(iterable, k.SetTracker) and not k.is_none(kwargs.get("key", k.NONE)):
+        raise t.unsupported("set-order", "sorted() of a set with a key, which leaves equal keys in the order of hashes")
+    items = yield from settle(_unordered_items(t, iterable))
+    return (yield from settle(sorted_list(t, items, kwargs.get("key"), kwargs.get("reverse"))))
+
+
+def _unordered_items(t: Tracing, iterable: Any) -> Any:
+    """All items, for who puts them in order: those of a set too, when they are strings or ints."""
+    if isinstance(iterable, k.SetTracker) and has_total_order(iterable):
+        return list(iterable.entries.values())
+    return _iteration.drain(t, iterable)
+
+
+def has_total_order(vt: Any) -> bool:
+    kinds = {type(item.constant()) for item in vt.entries.values()}
+    return kinds in ({str}, {int}, {bytes}, {float}) and not any(item.value != item.value for item in vt.entries.values())
 
 
 _ITERATOR_TYPES = (type(iter([])), type(iter(())), type(iter({})), zip, map, filter, enumerate, type(reversed([])))

@@ -313,7 +313,7 @@ def _storage(t: Tracing, cls: type, new: Any, args: list[Any]) -> Any:
         return k.ObjectTracker(cls)
     if new in (dict.__new__, collections.OrderedDict.__new__) or new is collections.defaultdict.__new__:
         return k.DictTracker(cls, complete=True)
-    if new is list.__new__:
+    if new is list.__new__ or new is collections.deque.__new__:
         return k.ListTracker([], cls)
     if new is set.__new__:
         return k.SetTracker(cls)

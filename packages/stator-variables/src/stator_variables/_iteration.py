@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import functools
 import types
 from typing import Any
 
@@ -17,7 +19,6 @@ from stator_variables._tracker import MISSING
 _LIST_ITERATOR = type(iter([]))
 _TUPLE_ITERATOR = type(iter(()))
 _SET_ITERATOR = type(iter(set()))
-_DICT_ITERATORS = {"keys": type(iter({})), "values": type(iter({}.values())), "items": type(iter({}.items()))}
 
 
 def get_iterator(t: Tracing, vt: Any) -> Any:
@@ -51,28 +52,49 @@ def _native_iterator(t: Tracing, vt: Any) -> Any:
         return k.IteratorTracker(_TUPLE_ITERATOR, "sequence", [parts])
     if isinstance(plain_lookup(vt.cls, "__iter__"), types.FunctionType):
         return MISSING
-    if isinstance(vt, k.ListTracker):
-        return k.IteratorTracker(_LIST_ITERATOR, "sequence", [vt])
-    if isinstance(vt, k.TupleTracker):
-        return k.IteratorTracker(_TUPLE_ITERATOR, "sequence", [vt])
+    if isinstance(vt, k.SequenceTracker):
+        return sequence_iterator(vt)
     if isinstance(vt, k.DictTracker):
         return dict_iterator(t, vt, "keys")
     if isinstance(vt, k.ViewTracker):
         return dict_iterator(t, vt.mapping, vt.part)
     if isinstance(vt, k.SetTracker):
-        return _set_iterator(t, vt)
+        return set_iterator(t, vt)
     if isinstance(vt, k.ConstantTracker) and hasattr(vt.value, "__iter__"):
         items = [_calls.fresh(t, item) for item in vt.value]
         return k.IteratorTracker(type(iter(vt.value)), "constant", [items, vt])
     return MISSING
 
 
-def dict_iterator(t: Tracing, d: Any, part: str) -> Any:
-    pairs = _dictionary.items(t, d)
-    return k.IteratorTracker(_DICT_ITERATORS[part], part, [d, len(pairs)])
+def is_plain_sequence(vt: Any) -> bool:
+    """A list or tuple that C goes through by its items, whatever is done meanwhile."""
+    if not isinstance(vt, k.SequenceTracker) or issubclass(vt.cls, collections.deque):
+        return False
+    return not isinstance(plain_lookup(vt.cls, "__iter__"), types.FunctionType)
 
 
-def _set_iterator(t: Tracing, vt: Any) -> Any:
+def sequence_iterator(vt: Any) -> k.IteratorTracker:
+    if isinstance(vt, k.TupleTracker):
+        return k.IteratorTracker(_TUPLE_ITERATOR, "sequence", [vt])
+    if issubclass(vt.cls, collections.deque):
+        return k.IteratorTracker(type(iter(collections.deque())), "deque", [vt, list(vt.items)])
+    return k.IteratorTracker(_LIST_ITERATOR, "sequence", [vt])
+
+
+def dict_iterator(t: Tracing, d: Any, part: str, backwards: bool = False) -> Any:
+    """The third part are the keys there were: what C does when they change is not for us to guess."""
+    keys = [key for key, _ in _dictionary.items(t, d)]
+    ordered = issubclass(d.cls, collections.OrderedDict)
+    return k.IteratorTracker(_dict_iterator_class(part, ordered, backwards), part, [d, len(keys), keys, backwards])
+
+
+@functools.cache
+def _dict_iterator_class(part: str, ordered: bool, backwards: bool) -> type:
+    view = getattr(collections.OrderedDict() if ordered else {}, part)()
+    return type(reversed(view) if backwards else iter(view))
+
+
+def set_iterator(t: Tracing, vt: Any) -> Any:
     if len(vt.entries) > 1:
         raise t.unsupported("set-order", "iteration over a set, whose order depends on hashing")
     return k.IteratorTracker(_SET_ITERATOR, "constant", [list(vt.entries.values()), vt])
@@ -149,17 +171,33 @@ def _next_constant(t: Tracing, it: Any) -> Any:
 
 
 def _next_in_dict(t: Tracing, it: Any) -> Any:
-    d, size = it.parts
+    d, size, before, backwards = it.parts
     if it.exhausted:
         return NULL
     pairs = _dictionary.items(t, d)
     if len(pairs) != size:
-        throw(RuntimeError, "dictionary changed size during iteration")
+        ordered = issubclass(d.cls, collections.OrderedDict)
+        throw(RuntimeError, f"{'OrderedDict' if ordered else 'dictionary'} changed size during iteration")
+    if any(pair[0] is not key for pair, key in zip(pairs, before, strict=True)):
+        raise t.unsupported("dict-changed-during-iteration", "a dict whose keys change while it is iterated")
     if it.position >= size:
         return _finish(t, it)
-    key, value = pairs[it.position]
+    key, value = pairs[-1 - it.position if backwards else it.position]
     advance(t, it)
-    return {"keys": key, "values": value}.get(it.kind) or k.TupleTracker([key, value], tuple)
+    return key if it.kind == "keys" else value if it.kind == "values" else k.TupleTracker([key, value], tuple)
+
+
+def _next_in_deque(t: Tracing, it: Any) -> Any:
+    vt, before = it.parts
+    if it.exhausted or it.position >= len(before):
+        return _finish(t, it)
+    if len(vt.items) != len(before):
+        throw(RuntimeError, "deque mutated during iteration")
+    if any(a is not b for a, b in zip(vt.items, before, strict=True)):
+        raise t.unsupported("deque-changed-during-iteration", "a deque that changes while it is iterated")
+    item = vt.items[-1 - it.position if it.kind == "deque reversed" else it.position]
+    advance(t, it)
+    return item
 
 
 @operation
@@ -227,7 +265,10 @@ def _next_getitem(t: Tracing, it: Any) -> Any:
     if it.exhausted:
         return NULL
     try:
-        found = yield from settle(get_item(t, it.parts[0], k.ConstantTracker(it.position)))
+        index = it.position if it.kind == "getitem" else it.parts[1] - 1 - it.position
+        if index < 0:
+            return _finish(t, it)
+        found = yield from settle(get_item(t, it.parts[0], k.ConstantTracker(index)))
     except Raised as raised:
         if not issubclass(raised.value.cls, IndexError | StopIteration):
             raise
@@ -258,7 +299,10 @@ _STEPS = {
     "map": _next_map,
     "filter": _next_filter,
     "enumerate": _next_enumerate,
+    "deque": _next_in_deque,
+    "deque reversed": _next_in_deque,
     "getitem": _next_getitem,
+    "reversed getitem": _next_getitem,
     "callable": _next_callable,
 }
 
@@ -288,10 +332,8 @@ def _class_item(t: Tracing, cls_vt: Any, key: Any) -> Any:
 @operation
 def drain(t: Tracing, vt: Any) -> Any:
     """All items of an iterable, as a Python list of trackers."""
-    if isinstance(vt, k.SequenceTracker) and not isinstance(plain_lookup(vt.cls, "__iter__"), types.FunctionType):
+    if is_plain_sequence(vt):
         return list(vt.items)
-    if isinstance(vt, k.SetTracker):
-        return list(vt.entries.values())
     iterator = yield from settle(get_iterator(t, vt))
     found: list[Any] = []
     while True:
@@ -317,7 +359,7 @@ def unpack(t: Tracing, vt: Any, count: int) -> Any:
     """Exactly `count` items."""
     if plain_lookup(vt.cls, "__iter__") is MISSING and plain_lookup(vt.cls, "__getitem__") is MISSING:
         throw(TypeError, f"cannot unpack non-iterable {vt.cls.__name__} object")
-    if isinstance(vt, k.SequenceTracker) and not isinstance(plain_lookup(vt.cls, "__iter__"), types.FunctionType):
+    if is_plain_sequence(vt):
         found = list(vt.items)
     else:
         found = yield from _take(t, vt, count + 1)

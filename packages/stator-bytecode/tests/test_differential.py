@@ -1,0 +1,231 @@
+"""Programs that run the same plainly and through the Machine: what CPython's own tests do not reach."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from stator_bytecode import interpret
+
+
+def context_is_the_nearest_handled_exception() -> Any:
+    def fails() -> None:
+        raise LookupError("inner")
+
+    try:
+        try:
+            raise ValueError("outer")
+        except ValueError:
+            fails()
+    except LookupError as error:
+        return repr(error.__context__)
+
+
+def generator_sees_its_callers_exception() -> Any:
+    def shows() -> Any:
+        yield sys.exc_info()[1]
+        try:
+            raise KeyError("own")
+        except KeyError:
+            yield sys.exc_info()[1]
+        yield sys.exc_info()[1]
+
+    shown = shows()
+    try:
+        raise ValueError("callers")
+    except ValueError:
+        seen = [repr(next(shown)), repr(next(shown))]
+    return [*seen, repr(next(shown))]
+
+
+def stop_iteration_in_a_generator_is_a_runtime_error() -> Any:
+    def stops() -> Any:
+        yield next(iter(()))
+
+    try:
+        return list(stops())
+    except RuntimeError as error:
+        return str(error), type(error.__cause__).__name__, error.__suppress_context__
+
+
+def generator_that_ignores_its_end() -> Any:
+    def ignores() -> Any:
+        try:
+            yield 1
+        except GeneratorExit:
+            yield 2
+
+    running = ignores()
+    next(running)
+    try:
+        running.close()
+    except RuntimeError as error:
+        return str(error)
+
+
+def generator_values() -> Any:
+    def returns() -> Any:
+        yield 1
+        return "value"
+
+    running = returns()
+    seen: list[Any] = [next(running)]
+    for ask in (lambda: next(running), lambda: running.send(None), lambda: running.throw(KeyError("late"))):
+        try:
+            ask()
+        except (StopIteration, KeyError) as error:
+            seen.append((type(error).__name__, error.args))
+    try:
+        returns().send(1)
+    except TypeError as error:
+        seen.append(str(error))
+    return [*seen, running.close(), next(running, "default")]
+
+
+def class_bodies() -> Any:
+    class Meta(type):
+        @classmethod
+        def __prepare__(mcs, name: str, bases: Any, **kwargs: Any) -> Any:
+            return {"prepared": (name, kwargs)}
+
+        def __new__(mcs, name: str, bases: Any, namespace: Any, **kwargs: Any) -> Any:
+            return super().__new__(mcs, name, bases, dict(namespace))
+
+        def __init__(cls, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args)
+
+    outside = 5
+
+    class Base(metaclass=Meta, flag=1):
+        x: int = outside
+        y = [i * outside for i in range(3)]
+
+        def __init__(self, value: int) -> None:
+            self.value = value
+
+        def me(self) -> Any:
+            return __class__  # type: ignore[name-defined]
+
+    class Derived(Base):
+        def __init__(self) -> None:
+            super().__init__(7)
+
+    made = Derived()
+    return Base.prepared, Base.x, Base.y, made.value, made.me() is Base, Base.__annotations__, Derived.__qualname__  # type: ignore[attr-defined]
+
+
+def imports() -> Any:
+    import collections.abc
+    import os.path as path
+    from math import floor as down
+    from math import pi
+
+    try:
+        from math import nothing_like_it  # type: ignore[attr-defined]
+    except ImportError as error:
+        return path.join("a", "b"), down(pi), collections.abc.Sized.__name__, error.name, nothing(error), str(error)
+    return nothing_like_it
+
+
+def nothing(error: ImportError) -> Any:
+    return error.path is not None or error.__context__
+
+
+def init_must_return_none() -> Any:
+    class Odd:
+        def __init__(self) -> None:
+            return 1  # type: ignore[return-value]
+
+    try:
+        return Odd()
+    except TypeError as error:
+        return str(error)
+
+
+def spread_calls() -> Any:
+    def shows(*args: Any, **kwargs: Any) -> Any:
+        return args, kwargs
+
+    texts = []
+    bad: Any = 3
+    for attempt in (lambda: shows(*bad), lambda: shows(**bad), lambda: shows(**{"a": 1}, a=2), lambda: shows(1, *bad)):
+        try:
+            attempt()
+        except TypeError as error:
+            texts.append(str(error))
+    return shows(*[1, 2], 3, *(4,), k=1, **{"z": 2}), texts
+
+
+def names_deleted_and_unbound() -> Any:
+    texts = []
+
+    def reads_late() -> Any:
+        return later
+
+    def deletes() -> Any:
+        value = 1
+        del value
+        return value
+
+    for attempt in (reads_late, deletes, lambda: not_defined_anywhere):  # type: ignore[name-defined]  # noqa: F821
+        try:
+            attempt()
+        except NameError as error:
+            texts.append((type(error).__name__, str(error)))
+    later = 1
+    return texts, later
+
+
+def except_star() -> Any:
+    seen: list[Any] = []
+    try:
+        try:
+            raise ExceptionGroup("all", [ValueError(1), TypeError(2), ExceptionGroup("in", [ValueError(3), KeyError(4)])])
+        except* ValueError as group:
+            seen.append(repr(group))
+        except* TypeError:
+            raise OSError(5)  # noqa: B904
+    except ExceptionGroup as rest:
+        seen.append(repr(rest))
+    return seen
+
+
+def introspection() -> Any:
+    local = 1
+
+    def inner() -> Any:
+        return sorted(locals()), local, "interpret" in globals(), eval("1 + 1"), [*vars()]
+
+    return inner(), sorted(dir()), callable(eval)
+
+
+def scopes_of_comprehensions() -> Any:
+    x = "outer"
+    made = [lambda: x for x in range(3)]
+    nested = [[y for y in range(x)] for x in range(3)]
+    return x, [f() for f in made], nested, {k: v for k, v in zip("ab", (1, 2), strict=True)}, {i % 2 for i in range(5)}
+
+
+PROGRAMS: tuple[Callable[[], Any], ...] = (
+    context_is_the_nearest_handled_exception,
+    generator_sees_its_callers_exception,
+    stop_iteration_in_a_generator_is_a_runtime_error,
+    generator_that_ignores_its_end,
+    generator_values,
+    class_bodies,
+    imports,
+    init_must_return_none,
+    spread_calls,
+    names_deleted_and_unbound,
+    except_star,
+    introspection,
+    scopes_of_comprehensions,
+)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_program_ends_as_natively(program: Callable[[], Any]) -> None:
+    assert repr(interpret(program)) == repr(program())
