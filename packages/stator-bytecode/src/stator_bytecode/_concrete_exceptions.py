@@ -25,6 +25,9 @@ class Exceptions:
         exception.__traceback__ = traceback_at(frame, exception.__traceback__)
         return exception
 
+    def is_made_here(self, exception: V) -> bool:
+        return False
+
     def exception_matches(self, exception: BaseException, pattern: Any) -> bool:
         """By the real inheritance: `except` does not ask `__subclasscheck__`."""
         if type(pattern) is type or isinstance(pattern, type):

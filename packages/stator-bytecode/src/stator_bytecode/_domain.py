@@ -222,6 +222,9 @@ class Domain(Protocol):
     def exception_from(self, value: V, cause: V | None) -> Result:
         """RAISE_VARARGS: the exception instance (class instantiated, cause set), not yet raised."""
 
+    def is_made_here(self, exception: V) -> bool:
+        """Whether the exception is known to the domain alone, so that it has no traceback yet."""
+
     def exception_matches(self, exception: V, pattern: V) -> Result:
         """A Python bool."""
 

@@ -45,6 +45,7 @@ class Machine:
         self.handing: Handing | None = None  # the callee whose value a waiting frame is taking
         self.outcome: Outcome | Yielded | None = None
         self.journal = GeneratorJournal()
+        self.origins: dict[int, tuple[V, tuple[Snapshot, int]]] = {}  # where exceptions made here were first raised
         self.outer: Machine | None = None
         self._steps: dict[Code, list[Step]] = {}
 
@@ -206,10 +207,15 @@ class Machine:
         assert self.before is not None
         return save_frames(self.frames, self.before)
 
-    def _broke(self, reason: Unsupported) -> Broke:
-        snapshot, journal = self.save()
+    def go_back(self, saved: tuple[Snapshot, int]) -> Snapshot:
+        """Undo all that was done since `saved`."""
+        snapshot, journal = saved
         self.journal.rollback(journal)
         self.domain.rollback(snapshot.mark)
+        return snapshot
+
+    def _broke(self, reason: Unsupported) -> Broke:
+        snapshot = self.go_back(self.save())
         if reason.where.line is None:
             reason.where = span_of(snapshot)
         return Broke(snapshot, reason)

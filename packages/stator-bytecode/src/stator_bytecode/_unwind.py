@@ -1,6 +1,8 @@
 """Where an exception goes: the handler of the instruction, else out through the frames that wait.
 
 A snapshot for `Escaped` is taken only when nothing can catch the exception any more, before the first frame is dropped.
+An exception that exists only in the interpreter (`Domain.is_made_here`) escapes from where it was first raised: raised there
+natively, it gets the traceback that it would have.
 """
 
 from __future__ import annotations
@@ -39,6 +41,8 @@ def _propagate(machine: Machine, raised: Raised) -> Raised | None:
     frames, value = machine.frames, raised.value
     lasti = raised.lasti if isinstance(raised, Reraised) else None
     saved = None if _is_caught(machine, value) else machine.save()
+    if type(raised) is Raised and machine.domain.is_made_here(value):
+        machine.origins.setdefault(id(value), (value, saved or machine.save()))
     while frames:
         frame = frames[-1]
         if frame.parked is not None:
@@ -56,10 +60,8 @@ def _propagate(machine: Machine, raised: Raised) -> Raised | None:
         value = _left(machine, frame, value)
         frames.pop()
     assert saved is not None
-    snapshot, journal = saved
-    machine.journal.rollback(journal)
-    machine.domain.rollback(snapshot.mark)
-    machine.outcome = Escaped(value, snapshot)
+    origin = machine.origins.get(id(value))
+    machine.outcome = Escaped(value, machine.go_back(saved if origin is None else origin[1]))
     return None
 
 

@@ -355,6 +355,9 @@ class SymbolicDomain:
     def exception_from(self, value: Any, cause: Any) -> Any:
         return _exceptions.exception_from(self.t, value, cause)
 
+    def is_made_here(self, exception: Any) -> bool:
+        return exception.source is None
+
     def exception_matches(self, exception: Any, pattern: Any) -> Any:
         return _exceptions.matches(self.t, exception, pattern)
 

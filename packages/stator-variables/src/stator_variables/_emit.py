@@ -278,8 +278,18 @@ def method(e: Emitter, vt: Any) -> str:
     return e.bind(vt, f"{e.capture(types.MethodType, 'Method')}({e.expr(vt.function)}, {e.expr(vt.receiver)})")
 
 
+class RaisedBefore(Exception):
+    """An exception that was raised while tracing has to become an object: it must be raised natively, to have a traceback."""
+
+    def __init__(self, tracker: Any) -> None:
+        super().__init__(tracker)
+        self.tracker = tracker
+
+
 @rebuilders.handles(k.ExceptionTracker)
 def exception(e: Emitter, vt: Any) -> str:
+    if id(vt) in e.t.machine.origins:
+        raise RaisedBefore(vt)
     cls = e.capture(vt.cls, vt.cls.__name__)
     args = "".join(f", {e.expr(arg)}" for arg in vt.args)
     name = e.bind(vt, f"{cls}.__new__({cls}{args})")
@@ -381,8 +391,8 @@ def generator(e: Emitter, vt: Any) -> str:
 
 
 @rebuilders.handles(TracebackTracker)
-def refused(e: Emitter, vt: Any) -> str:
-    raise e.refuse(vt)
+def traceback(e: Emitter, vt: Any) -> str:
+    raise RaisedBefore(vt.exception)
 
 
 # -- effects ----------------------------------------------------------------------------------------------------------

@@ -6,10 +6,32 @@ import time
 from typing import Any
 
 import attrs
-from stator_bytecode import Broke, Escaped, FrameState, GeneratorState, Machine, Outcome, Point, Returned, Unsupported, layout_of
+from stator_bytecode import (
+    Broke,
+    Escaped,
+    FrameState,
+    GeneratorState,
+    Machine,
+    Outcome,
+    Point,
+    Returned,
+    Unsupported,
+    layout_of,
+)
+from stator_bytecode.errors import NOWHERE
 from stator_guards import Guard
 from stator_subgraphs import CapturedGraph
-from stator_variables import generator_state, Emitter, Journal, Policy, Tracing, emit_effects, initial_modes, restore_modes
+from stator_variables import (
+    Emitter,
+    Journal,
+    Policy,
+    RaisedBefore,
+    Tracing,
+    emit_effects,
+    generator_state,
+    initial_modes,
+    restore_modes,
+)
 
 from stator._options import Options
 from stator._release import release, without_frames
@@ -48,19 +70,33 @@ def trace(target: Target, state: tuple[Any, ...], options: Options, policy: Poli
     try:
         with graph.tracing():
             outcome = machine.run(target.frames(tracing, domain, state))
-            return _written_down(outcome, tracing, graph, started)
+            return _written_down(outcome, machine, tracing, graph, started)
     finally:
         restore_modes(tracing)
         release(tracing, machine, places)
 
 
-def _written_down(outcome: Outcome, tracing: Tracing, graph: Any, started: float) -> Traced:
-    emitter, point, values, result = _emitted(outcome, tracing)
+def _written_down(outcome: Outcome, machine: Machine, tracing: Tracing, graph: Any, started: float) -> Traced:
+    while True:
+        try:
+            emitter, point, values, result = _emitted(outcome, tracing)
+            break
+        except RaisedBefore as needed:
+            outcome = _broken_at_raise(needed, outcome, machine)
     reason = without_frames(outcome.reason) if isinstance(outcome, Broke) else None
     captured = graph.finish(emitter.outputs)
     guards = tracing.finish_guards()
     spent = time.perf_counter() - started
     return Traced(captured, graph.fake_mode, emitter, guards, result, point, values, reason, spent)
+
+
+def _broken_at_raise(needed: RaisedBefore, outcome: Outcome, machine: Machine) -> Broke:
+    """Go back to where an exception was first raised, and break there: raised natively, it has its traceback."""
+    _, saved = machine.origins.pop(id(needed.tracker))
+    snapshot = machine.go_back(saved)
+    where = outcome.reason.where if isinstance(outcome, Broke) else NOWHERE
+    reason = Unsupported("exception-object", "an exception that outlives the graph", "", where)
+    return Broke(snapshot, reason)
 
 
 def _emitted(outcome: Outcome, tracing: Tracing) -> tuple[Emitter, Point | None, list[str], str]:
