@@ -66,7 +66,8 @@ def _propagate(machine: Machine, raised: Raised) -> Raised | None:
 
 
 def _arrive_at_yield(machine: Machine, frame: Frame, value: V) -> None:
-    """Thrown in: a None was sent with it, and of what is being handled only this generator's own becomes its context."""
+    """Thrown in: a None was sent with it, and of what is being handled only this generator's own becomes its
+    context."""
     frame.stack.append(machine.domain.constant(None))
     if frame.handled is not None:
         machine.domain.with_context(value, frame.handled)
