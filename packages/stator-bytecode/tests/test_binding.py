@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from stator_bytecode import BindingError, bind_arguments, interpret
 
 SIGNATURES = (
@@ -50,7 +49,9 @@ def _ending(call: Callable[[], Any]) -> Any:
 @given(
     signature=st.sampled_from(SIGNATURES),
     args=st.lists(st.integers(), max_size=6),
-    kwargs=st.dictionaries(st.sampled_from(["a", "b", "c", "k", "j", "first", "secnd", "other"]), st.integers(), max_size=4),
+    kwargs=st.dictionaries(
+        st.sampled_from(["a", "b", "c", "k", "j", "first", "secnd", "other"]), st.integers(), max_size=4
+    ),
 )
 def test_any_call_binds_as_natively(signature: str, args: list[int], kwargs: dict[str, int]) -> None:
     fn = FUNCTIONS[signature]

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
 from stator_bytecode import DEFAULT, ConcreteDomain, Machine, interpret
 from stator_bytecode._concrete import interpret_in
 from stator_bytecode.conformance import PROGRAMS, Call, DomainConformance, handles, loops

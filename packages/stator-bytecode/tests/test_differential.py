@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
 from stator_bytecode import interpret
 
 
@@ -114,14 +113,14 @@ def class_bodies() -> Any:
             super().__init__(7)
 
     made = Derived()
-    return Base.prepared, Base.x, Base.y, made.value, made.me() is Base, Base.__annotations__, Derived.__qualname__  # type: ignore[attr-defined]
+    return Base.prepared, Base.x, Base.y, made.value, made.me() is Base, Base.__annotations__, Derived.__qualname__
 
 
 def imports() -> Any:
     import collections.abc
-    import os.path as path
     from math import floor as down
     from math import pi
+    from os import path
 
     try:
         from math import nothing_like_it  # type: ignore[attr-defined]
@@ -137,7 +136,7 @@ def nothing(error: ImportError) -> Any:
 def init_must_return_none() -> Any:
     class Odd:
         def __init__(self) -> None:
-            return 1  # type: ignore[return-value]
+            return 1  # type: ignore[return-value]  # noqa: PLE0101
 
     try:
         return Odd()
@@ -151,7 +150,8 @@ def spread_calls() -> Any:
 
     texts = []
     bad: Any = 3
-    for attempt in (lambda: shows(*bad), lambda: shows(**bad), lambda: shows(**{"a": 1}, a=2), lambda: shows(1, *bad)):
+    one, two = {"a": 1}, {"a": 2}
+    for attempt in (lambda: shows(*bad), lambda: shows(**bad), lambda: shows(**one, **two), lambda: shows(1, *bad)):
         try:
             attempt()
         except TypeError as error:
@@ -168,7 +168,7 @@ def names_deleted_and_unbound() -> Any:
     def deletes() -> Any:
         value = 1
         del value
-        return value
+        return value  # type: ignore[name-defined]  # noqa: F821
 
     for attempt in (reads_late, deletes, lambda: not_defined_anywhere):  # type: ignore[name-defined]  # noqa: F821
         try:
@@ -183,7 +183,9 @@ def except_star() -> Any:
     seen: list[Any] = []
     try:
         try:
-            raise ExceptionGroup("all", [ValueError(1), TypeError(2), ExceptionGroup("in", [ValueError(3), KeyError(4)])])
+            raise ExceptionGroup(
+                "all", [ValueError(1), TypeError(2), ExceptionGroup("in", [ValueError(3), KeyError(4)])]
+            )
         except* ValueError as group:
             seen.append(repr(group))
         except* TypeError:
@@ -204,9 +206,10 @@ def introspection() -> Any:
 
 def scopes_of_comprehensions() -> Any:
     x = "outer"
-    made = [lambda: x for x in range(3)]
-    nested = [[y for y in range(x)] for x in range(3)]
-    return x, [f() for f in made], nested, {k: v for k, v in zip("ab", (1, 2), strict=True)}, {i % 2 for i in range(5)}
+    made = [lambda: x for x in range(3)]  # noqa: B023
+    nested = [[x + y for y in range(x)] for x in range(3)]
+    called = [f() for f in made]
+    return x, called, nested, {k: v + 1 for k, v in zip("ab", (1, 2), strict=True)}, {i % 2 for i in range(5)}
 
 
 PROGRAMS: tuple[Callable[[], Any], ...] = (

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
 from stator_bytecode import (
     DEFAULT,
     Broke,
@@ -87,7 +86,9 @@ def resumes(n: int) -> Any:
     seen = [next(outer), outer.send("sent"), next(inner), inner.throw(ValueError)]
     for value in outer:
         seen += [value]
-    return seen, [i for i in inner], next(inner, "done")
+    for value in inner:
+        seen += [value]
+    return seen, next(inner, "done")
 
 
 @pytest.mark.parametrize("program", [loops, closures, unpacks, handles, contexts, withs, resumes, matches])
@@ -107,7 +108,7 @@ def test_break_names_the_users_line_and_keeps_the_operands() -> None:
         return [x, stop()]
 
     def outer(x: int) -> Any:
-        return inner(x) + [1]
+        return [inner(x)]
 
     outcome = run(Stopping(), outer, 5)
     assert isinstance(outcome, Broke)
@@ -271,7 +272,11 @@ def test_completion_of_a_continued_frame_lets_its_callee_return_again() -> None:
     def until_inside(count: int) -> Any:
         return run(Inlining(make_machine=stopping_after(count)), asks, 3)
 
-    inside = next(o for o in map(until_inside, range(1, 200)) if len(o.snapshot.frames) == 2 and o.snapshot.frames[0].then.kind == "truth")
+    inside = next(
+        o
+        for o in map(until_inside, range(1, 200))
+        if len(o.snapshot.frames) == 2 and o.snapshot.frames[0].then.kind == "truth"
+    )
     outcome = StopsAtSecondTruth().run(restore_frames(inside.snapshot))
     assert isinstance(outcome, Broke)
     outer, callee = outcome.snapshot.frames
@@ -321,7 +326,7 @@ def test_generator_made_by_the_machine_runs_natively_too() -> None:
         def count(n: int) -> Any:
             try:
                 for i in range(n):
-                    yield i
+                    yield i * 1
             finally:
                 log.append("closed")
 
@@ -376,4 +381,3 @@ def test_fault_of_the_machine_is_not_an_exception_of_the_program() -> None:
 def test_wrapped_function_keeps_its_name() -> None:
     wrapped = runs_interpreted(loops)
     assert (wrapped.__name__, wrapped(9)) == ("loops", loops(9))
-

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
 from typing import Any
@@ -13,10 +15,11 @@ from typing import Any
 from stator_bytecode._decode import decode
 from stator_bytecode._frame import NULL, Frame
 
-try:  # since CPython 3.13 an unexpected keyword argument is answered with a suggestion
-    from _suggestions import _generate_suggestions as _suggest
-except ImportError:
-    _suggest = None
+_suggest: Callable[[list[str], str], str | None] | None = None
+with contextlib.suppress(
+    ImportError
+):  # since CPython 3.13 an unexpected keyword argument is answered with a suggestion
+    _suggest = importlib.import_module("_suggestions")._generate_suggestions
 
 V = Any
 VARARGS, VARKEYWORDS = 0x04, 0x08
@@ -26,7 +29,7 @@ class BindingError(Exception):
     """The arguments do not fit; the text is that of the TypeError to raise."""
 
 
-def bind_arguments(
+def bind_arguments(  # noqa: PLR0917  # the parts of a call, in its own order
     code: CodeType,
     name: str,
     defaults: Sequence[V],
@@ -126,7 +129,7 @@ def _s(count: int) -> str:
     return "" if count == 1 else "s"
 
 
-def new_frame(
+def new_frame(  # noqa: PLR0917  # the parts of a function, then of a frame
     code: CodeType,
     arguments: Sequence[V],
     closure: Sequence[V],

@@ -1,7 +1,7 @@
 """`check_frame`: the faults of a frame's state. Tests run it before each instruction.
 
-The depth of the stack is known statically, from `stack_effect` along every way through the code; a marker that a handler
-pushed must be where that handler expects it.
+The depth of the stack is known statically, from `stack_effect` along every way through the code; a marker that a
+handler pushed must be where that handler expects it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a result does: per instruction (`COMPLETIONS`), and per `Then` kind of a callee's return value (`THENS`).
 
-An operation's result and a callee's return value complete an instruction through the same functions, so that a frame that
-was saved while it waited goes on as if it had never stopped. An instruction without an entry pushes its result.
+An operation's result and a callee's return value complete an instruction through the same functions, so that a frame
+that was saved while it waited goes on as if it had never stopped. An instruction without an entry pushes its result.
 
 A `Then` may be met by a result that needs further frames ("binary": the other operand's method): it gives any `Result`.
 """

@@ -1,7 +1,7 @@
 """The concrete domain: values are the objects themselves, so the Machine is a plain Python interpreter.
 
-Python functions called from interpreted frames become frames; whatever C code calls (`sorted(key=f)`, an operator's method)
-runs natively. Start with `interpret`; the operations are in the `_concrete_*.py` files, one per family.
+Python functions called from interpreted frames become frames; whatever C code calls (`sorted(key=f)`, an operator's
+method) runs natively. Start with `interpret`; the operations are in the `_concrete_*.py` files, one per family.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ class ConcreteDomain(Names, Values, Calls, Generators, Exceptions, Matching):
         return None
 
     def as_raised(self, error: BaseException) -> Raised | None:
-        """What an operation, or code that it called, raised is the program's; what the Machine raised is a fault of ours."""
+        """What an operation, or code that it called, raised is the program's; what the Machine raised is a fault of
+        ours."""
         if isinstance(error, StatorError) or _is_ours(error.__traceback__):
             return None
         rest = _beyond_us(error.__traceback__)

@@ -1,7 +1,7 @@
 """Calls and functions of the concrete domain.
 
-A Python function becomes a frame. Builtins that look at the frame that calls them (`locals`, `super`, `sys.exc_info`) are in
-`FRAME_AWARE`: natively they would see the Machine's own frames.
+A Python function becomes a frame. Builtins that look at the frame that calls them (`locals`, `super`, `sys.exc_info`)
+are in `FRAME_AWARE`: natively they would see the Machine's own frames.
 """
 
 from __future__ import annotations
@@ -84,11 +84,11 @@ class Calls:
 
     def _instance(self, cls: type, args: Sequence[Any], kwargs: dict[str, Any]) -> Invoke | None:
         """What `type.__call__` does when `__init__` is a Python function and the object a plain one."""
-        initializer = cls.__init__
-        plain = cls.__new__ is object.__new__ and type(cls).__call__ is type.__call__
+        initializer: Any = getattr(cls, "__init__")
+        plain = getattr(cls, "__new__") is object.__new__ and type(cls).__call__ is type.__call__
         if not plain or type(initializer) is not FunctionType or not self.runs_as_frame(initializer):
             return None
-        instance = object.__new__(cls)
+        instance: Any = object.__new__(cls)
         return Invoke(self.frame_of(initializer, [instance, *args], kwargs), Then("instance", (instance,)))
 
     def complete(self, then: Then, value: Any) -> Result:

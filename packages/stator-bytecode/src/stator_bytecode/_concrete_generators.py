@@ -24,7 +24,7 @@ _NEXT, _CLOSE = Then("next"), Then("close")
 
 class Generators:
     def make_generator(self, state: GeneratorState) -> GeneratorType[Any, Any, Any]:
-        generator: GeneratorType[Any, Any, Any] = _drive(cast("ConcreteDomain", self), state)
+        generator = cast("GeneratorType[Any, Any, Any]", _drive(cast("ConcreteDomain", self), state))
         function = state.frame.function
         generator.__name__, generator.__qualname__ = function.__name__, function.__qualname__
         return generator
@@ -68,7 +68,6 @@ class Generators:
         if state is None:
             return next(*args)
         return Resume(state) if len(args) == 1 else _next_or(state, args[1])
-
 
     def generator_attribute(self, generator: GeneratorType[Any, Any, Any], name: str) -> Any:
         """The `gi_*` attributes of the frame instead of its driver's, but for `gi_frame`."""

@@ -1,7 +1,7 @@
 """A traceback entry that shows where an interpreted frame stands.
 
-An entry needs a native frame object; the one made here is that of a tiny function with the name, file and line of the user's.
-Only the frame that raises gets one: the frames that the exception passes through on its way out are not shown.
+An entry needs a native frame object; the one made here is that of a tiny function with the name, file and line of the
+user's. Only the frame that raises gets one: the frames that the exception passes through on its way out are not shown.
 """
 
 from __future__ import annotations

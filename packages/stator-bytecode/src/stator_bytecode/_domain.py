@@ -1,8 +1,8 @@
 """The Domain protocol: everything the Machine asks about the values it cannot see into.
 
 An operation gives back a value, an `Invoke` (a tail call: run this frame, its result completes the instruction), or a
-`Pending` coroutine (see `operation`). It raises `Raised` for an exception of the interpreted program, `Unsupported` for what it
-cannot capture.
+`Pending` coroutine (see `operation`). It raises `Raised` for an exception of the interpreted program, `Unsupported` for
+what it cannot capture.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class Raised(BaseException):
 
 
 class Reraised(Raised):
-    """An exception on its way out again: it gets no new context. `lasti`: the instruction that it counts as raised by."""
+    """An exception on its way out again: it gets no new context. `lasti`: the instruction that it counts as raised
+    by."""
 
     def __init__(self, value: V, lasti: int | None = None) -> None:
         super().__init__(value)
@@ -143,11 +144,11 @@ class Domain(Protocol):
 
     # results of called frames
     def complete(self, then: Then, value: V) -> Result:
-        """What `value`, returned by an Invoke's frame, makes of the operation. Asked for every kind of Then but "value",
-        "discard", "next", "send", "bool" and "contains", which the Machine knows itself.
+        """What `value`, returned by an Invoke's frame, makes of the operation. Asked for every kind of Then but
+        "value", "discard", "next", "send", "bool" and "contains", which the Machine knows itself.
 
-        "instance": `then.values[0]`, or TypeError; "truth", "length": a Python bool; "binary", "compare": the other operand's
-        turn when `value` is NotImplemented; "iter": `value`, if it is an iterator.
+        "instance": `then.values[0]`, or TypeError; "truth", "length": a Python bool; "binary", "compare": the other
+        operand's turn when `value` is NotImplemented; "iter": `value`, if it is an iterator.
         """
 
     # operators
@@ -157,7 +158,8 @@ class Domain(Protocol):
     def contains(self, container: V, item: V, invert: bool) -> Result: ...
     def identical(self, left: V, right: V, invert: bool) -> Result: ...
     def truth(self, value: V) -> Result:
-        """A Python bool (not a V), an Invoke with a "truth" or "length" Then, or a Pending that ends in a Python bool."""
+        """A Python bool (not a V), an Invoke with a "truth" or "length" Then, or a Pending that ends in a Python
+        bool."""
 
     def from_bool(self, value: bool) -> V: ...
     def is_none(self, value: V) -> bool: ...
@@ -165,7 +167,8 @@ class Domain(Protocol):
     # attributes and items
     def get_attribute(self, value: V, name: str) -> Result: ...
     def load_method(self, value: V, name: str) -> Result:
-        """`(function, receiver)` when an unbound function can be called with the receiver first, else `(attribute, NULL)`."""
+        """`(function, receiver)` when an unbound function can be called with the receiver first, else `(attribute,
+        NULL)`."""
 
     def load_super(self, frame: Frame, super_fn: V, cls: V, receiver: V, name: str) -> Result: ...
     def set_attribute(self, value: V, name: str, new: V) -> Result: ...
@@ -202,7 +205,7 @@ class Domain(Protocol):
     def build_const_key_map(self, keys: V, values: list[V]) -> Result: ...
     def build_string(self, parts: list[V]) -> Result: ...
     def build_slice(self, parts: list[V]) -> Result: ...
-    def list_append(self, target: V, item: V) -> None: ...
+    def list_append(self, target: V, item: V) -> Result: ...
     def list_extend(self, target: V, iterable: V) -> Result: ...
     def list_to_tuple(self, target: V) -> V: ...
     def set_add(self, target: V, item: V) -> Result: ...

@@ -1,8 +1,8 @@
 """Generators: one frame each, put on the Machine's stack while it runs and taken off while it is suspended.
 
 A frame waits for a generator as it waits for a call, parked with a `Then`; only the kinds that suspend again are here.
-Throwing into a generator that delegates (`yield from`) goes to the inner one first; the caller is a barrier then, because
-no state of the outer generator says "an exception is on its way in".
+Throwing into a generator that delegates (`yield from`) goes to the inner one first; the caller is a barrier then,
+because no state of the outer generator says "an exception is on its way in".
 
     YIELD_VALUE of `yield from` is the instruction after SEND; the receiver lies on top of the stack while suspended.
 """

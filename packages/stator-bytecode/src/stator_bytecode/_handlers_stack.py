@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from stator_bytecode._machine import Machine
 
 Handler: TypeAlias = "Callable[[Machine, Frame, Instruction], int | None]"
-"""Run one instruction: the neutral index to go on at, None for the next one, or SWITCHED when the innermost frame changed.
+"""Run one instruction: the neutral index to go on at, None for the next one, or SWITCHED when the innermost frame
+changed.
 
 One that fails may leave the stack in any state, unless it is listed in SAFE (`_handlers.py`).
 """

@@ -1,8 +1,9 @@
 """The Machine: runs neutral instructions over values that only its Domain understands.
 
-Frames are explicit, so a Python-to-Python call pushes a `Frame` and never recurses, and the whole state can be saved as data
-(`snapshot`) and given to another Machine. Start with `_step_until_switch`; what the result of an operation does is in
-`_completion.py`, where an exception goes in `_unwind.py`, and the handlers of opcodes, by family, in `_handlers_*.py`.
+Frames are explicit, so a Python-to-Python call pushes a `Frame` and never recurses, and the whole state can be saved as
+data (`snapshot`) and given to another Machine. Start with `_step_until_switch`; what the result of an operation does is
+in `_completion.py`, where an exception goes in `_unwind.py`, and the handlers of opcodes, by family, in
+`_handlers_*.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from stator_bytecode._frame import VALUE, Frame, Parked, Snapshot, Then
 from stator_bytecode._generator import ALL_COMPLETIONS, ALL_THENS, resume
 from stator_bytecode._handlers import DEFAULT, SAFE, Handler
 from stator_bytecode._instruction import Code, Instruction
-from stator_bytecode._outcome import Broke, Escaped, Outcome, Returned, Yielded
+from stator_bytecode._outcome import Broke, Escaped, Outcome, Yielded
 from stator_bytecode._refused import REFUSED
 from stator_bytecode._saved import GeneratorJournal, Saved, handing_state, save_frames, span_of
 from stator_bytecode._unwind import unwind
@@ -30,8 +31,8 @@ _SUSPENDING = frozenset({Invoke, Resume, Pending})
 class Machine:
     """One run of interpreted code at a time. Handlers reach everything through it; a Domain may ask for `snapshot()`.
 
-    `frames` is the live stack, outermost first. `before` is the state at the start of the innermost instruction when that
-    is one that can fail: (stack, domain mark, length of the generator journal).
+    `frames` is the live stack, outermost first. `before` is the state at the start of the innermost instruction when
+    that is one that can fail: (stack, domain mark, length of the generator journal).
     """
 
     def __init__(
@@ -202,7 +203,8 @@ class Machine:
         if frame.code.instructions[frame.pc].op in SAFE:
             return save_frames(self.frames, (frame.stack[:], self.domain.mark(), len(self.journal.entries)))
         if self.before is None and self.handing is not None:
-            # Continued from a saved stack: what the waiting instruction began with is not known, so its callee returns again.
+            # Continued from a saved stack: what the waiting instruction began with is not known, so its callee returns
+            # again.
             return save_frames(self.frames, (frame.stack[:], self.domain.mark(), 0), handing_state(self.handing))
         assert self.before is not None
         return save_frames(self.frames, self.before)

@@ -1,8 +1,8 @@
 """Saving the state of a Machine: what a break is emitted from.
 
 A frame that waits for a coroutine (a barrier) cannot be saved in its middle, so the state saved is that before the
-instruction of the outermost barrier. Generators that ran since then are put back by the `GeneratorJournal`; what the Domain
-changed, by its own `rollback(mark)`.
+instruction of the outermost barrier. Generators that ran since then are put back by the `GeneratorJournal`; what the
+Domain changed, by its own `rollback(mark)`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class GeneratorJournal:
 
     def record(self, state: GeneratorState) -> None:
         if not self.holders:
-            # Not in `release`: a waiting frame is taken off and parked again for each frame that its coroutine asks for.
+            # Not in `release`: a waiting frame is taken off and parked again for each frame that its coroutine asks
+            # for.
             self.entries.clear()
         else:
             frame = state.frame
@@ -41,9 +42,9 @@ class GeneratorJournal:
 
     def rollback(self, length: int) -> None:
         while len(self.entries) > length:
-            state, state.status, frame_pc, slots, stack, handled = self.entries.pop()
-            frame = state.frame
-            frame.pc, frame.slots, frame.stack, frame.handled, frame.parked = frame_pc, slots, stack, handled, None
+            state, status, pc, slots, stack, handled = self.entries.pop()
+            state.status, frame = status, state.frame
+            frame.pc, frame.slots, frame.stack, frame.handled, frame.parked = pc, slots, stack, handled, None
 
 
 def save_frames(
@@ -113,7 +114,8 @@ def _span(state: FrameState) -> SourceSpan:
 
 
 def restore_frames(snapshot: Snapshot) -> list[Frame]:
-    """Live frames that go on from `snapshot`; its values are shared. Generators that run in it run in these frames now."""
+    """Live frames that go on from `snapshot`; its values are shared. Generators that run in it run in these frames
+    now."""
     return [_restore(state) for state in snapshot.frames]
 
 

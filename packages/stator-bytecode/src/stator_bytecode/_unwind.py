@@ -1,8 +1,8 @@
 """Where an exception goes: the handler of the instruction, else out through the frames that wait.
 
 A snapshot for `Escaped` is taken only when nothing can catch the exception any more, before the first frame is dropped.
-An exception that exists only in the interpreter (`Domain.is_made_here`) escapes from where it was first raised: raised there
-natively, it gets the traceback that it would have.
+An exception that exists only in the interpreter (`Domain.is_made_here`) escapes from where it was first raised: raised
+there natively, it gets the traceback that it would have.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def _propagate(machine: Machine, raised: Raised) -> Raised | None:
 
 
 def _arrive_at_yield(machine: Machine, frame: Frame, value: V) -> None:
-    """Thrown in: a None was sent with it, and of what is being handled only this generator's own becomes its context."""
+    """Thrown in: a None was sent with it, and of what is being handled only this generator's own becomes its
+    context."""
     frame.stack.append(machine.domain.constant(None))
     if frame.handled is not None:
         machine.domain.with_context(value, frame.handled)

@@ -12,7 +12,7 @@ Derive from `DomainConformance`, and give the two fixtures:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
@@ -51,7 +51,7 @@ def loops(n: int) -> Any:
         total += i
     else:
         total = -total
-    while total > 10 and not total == 17:
+    while total > 10 and total != 17:
         total -= 3
     return total
 
@@ -64,7 +64,10 @@ def closures(n: int) -> Any:
         count += (step + sum(more) + sum(named.values())) * scale
         return count
 
-    return [add(), add(n), add(1, 2, scale=n), add(x=n, y=1), (lambda: count)()]
+    def read() -> int:
+        return count
+
+    return [read(), add(), add(n), add(1, 2, scale=n), add(x=n, y=1)]
 
 
 def unpacks(n: int) -> Any:
@@ -75,7 +78,7 @@ def unpacks(n: int) -> Any:
 
 
 def handles(n: int) -> Any:
-    log = []
+    log: list[Any] = []
     for i in range(3):
         try:
             try:
@@ -120,8 +123,8 @@ def withs(n: int) -> Any:
     return log
 
 
-def _counts(n: int) -> Iterator[Any]:
-    received = []
+def _counts(n: int) -> Generator[Any, Any, Any]:
+    received: list[Any] = []
     for i in range(n):
         try:
             received.append((yield i))
@@ -130,21 +133,21 @@ def _counts(n: int) -> Iterator[Any]:
     return received
 
 
-def _delegates(n: int) -> Iterator[Any]:
+def _delegates(n: int) -> Generator[Any, Any, Any]:
     yield (yield from _counts(n))
 
 
 def generators(n: int) -> Any:
     running = _delegates(n)
     seen = [next(running)]
-    seen.append(running.send("sent"))  # type: ignore[attr-defined]
-    seen.append(running.throw(ValueError("x")))  # type: ignore[attr-defined]
+    seen.append(running.send("sent"))
+    seen.append(running.throw(ValueError("x")))
     seen.extend(running)
     return seen, [*_counts(2)], sum(i for i in range(n))
 
 
 def matches(n: int) -> Any:
-    found = []
+    found: list[Any] = []
     for subject in (n, [n, 2, 3], {"k": n, "other": 1}, "text", None):
         match subject:
             case int():
@@ -159,7 +162,7 @@ def matches(n: int) -> Any:
 
 
 def formats(n: int) -> Any:
-    return f"{n}|{n!r:>5}|{n:03d}|{'a' + 'b'}", "%s" % n, "b" in "abc", n if n else "none"
+    return f"{n}|{n!r:>5}|{n:03d}|{'a' + 'b'}", str(n) * 2, n in (1, 4), n if n else "none"
 
 
 def recurses(n: int) -> Any:

@@ -1,8 +1,9 @@
-"""CPython's own test modules, method by method: run natively, and through a Machine that checks every frame it steps in.
+"""CPython's own test modules, method by method: run natively, and through a Machine that checks every frame it steps
+in.
 
-`methods(module)` lists what the module's loader finds, doctests included; `natively` and `interpreted` run one and say how it
-ended ("passed", "skipped", or the exception); two equal endings are a pass. What is left out, and why, is data in
-`selection.py`.
+`methods(module)` lists what the module's loader finds, doctests included; `natively` and `interpreted` run one and say
+how it ended ("passed", "skipped", or the exception); two equal endings are a pass. What is left out, and why, is data
+in `selection.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which of CPython's test modules run through the Machine, and what of them does not: data, with reasons.
 
-Patterns are those of `fnmatch`, over names like `test_dict.DictTest.test_copy`. What is EXCLUDED is not run at all; what is
-SLOW runs in the slow tier.
+Patterns are those of `fnmatch`, over names like `test_dict.DictTest.test_copy`. What is EXCLUDED is not run at all;
+what is SLOW runs in the slow tier.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ EXCLUDED: dict[str, str] = {
     "test_exceptions.ExceptionTests.test_memory_error_cleanup": _DEPTH,
     "test_exceptions.ExceptionTests.testSettingException": _IN_C,
     "test_exceptions.ExceptionTests.testExceptionCleanupState": _LIFETIME,
+    "test_exceptions.ExceptionTests.test_generator_close_cleanup_exc_state": _LIFETIME,
     "test_exceptions.PEP626Tests.*": _TRACEBACK,
     "test_exceptions.NameErrorTests.test_name_error_suggestions*": _TRACEBACK,
     "test_funcattrs.FunctionPropertiesTest.test___type_params__": _REFUSED,

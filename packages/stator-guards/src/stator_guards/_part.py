@@ -68,7 +68,7 @@ class PartSource(Source):
             if type(one) is not type(other) or hash(one) != hash(other) or one.identity[1:] != other.identity[1:]:
                 return False
             one, other = one.whole, other.whole
-        return one == other
+        return not isinstance(one, PartSource) and one == other
 
     def __hash__(self) -> int:
         return Source.__hash__(self)

@@ -137,6 +137,13 @@ def _next_slots(t: Tracing, result: Any, attempts: list[Any], fail: Any) -> Any:
     return value if not _may_decline(value) else fail()
 
 
+def slots(t: Tracing, name: str, symbol: str, left: Any, right: Any) -> Any:
+    """The dispatch of a binary operator that has no sign of its own (`divmod`)."""
+    attempts = _ordered((left, f"__{name}__", right), (right, f"__r{name}__", left))
+    known = [attempt for attempt in attempts if plain_lookup(attempt[0].cls, attempt[1]) is not MISSING]
+    return _try_slots(t, known, lambda: _no_operator(symbol, left, right))
+
+
 def _no_operator(symbol: str, left: Any, right: Any) -> Any:
     names = f"'{left.cls.__name__}' and '{right.cls.__name__}'"
     what = "** or pow()" if symbol == "**" else symbol

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -40,7 +41,7 @@ class Options:
     recompile_limit: int = 8
     fallback: bool = False  # a backend that fails: run plainly instead of raising
     break_everywhere: bool = False  # stress: no call is captured
-    oracle: bool = False
+    oracle: bool = False  # run the plain function too, and compare; also STATOR_ORACLE=1 in the environment
     keep_text: bool = True  # keep each graph's text for the report, since a backend may take the graph apart
 
 
@@ -56,6 +57,7 @@ def make_options(
     """Sort ours from the backend's. Raises UnknownBackend, InvalidUse."""
     given = dict(options or {})
     ours = {name: given.pop(name) for name in OURS if name in given}
+    ours.setdefault("oracle", os.environ.get("STATOR_ORACLE") == "1")
     if recompile_limit is not None:
         ours["recompile_limit"] = recompile_limit
     _check_types(fullgraph, dynamic, ours)

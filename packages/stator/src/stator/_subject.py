@@ -15,6 +15,7 @@ from stator._control import REGIONS, is_disabled
 from stator._in_place import InPlace, put_in_place
 from stator._module import CompiledModule, compiled_module
 from stator._options import Options
+from stator._oracle import Oracle
 from stator._region import Region
 from stator._report import LiveReport
 from stator._target import Root
@@ -62,7 +63,7 @@ def compiled_function(fn: types.FunctionType, options: Options) -> Any:
         return fn
     region = Region.of(Root.of(fn), options)
     REGIONS.add(region)
-    wrapper = make_wrapper(fn, region)
+    wrapper = make_wrapper(fn, region, Oracle(region, fn) if options.oracle else None)
     wrapper.report = LiveReport(region)  # type: ignore[attr-defined]
     return wrapper
 

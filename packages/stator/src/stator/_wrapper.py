@@ -27,11 +27,12 @@ import inspect
 import keyword
 import linecache
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import FunctionType
-from typing import Any
+from typing import Any, Protocol
 
 from stator_bytecode import Goto
+from stator_guards import Entry
 
 from stator._fallback import Plainly
 from stator._region import Region
@@ -39,6 +40,8 @@ from stator._traceback import WRAPPERS, hide
 
 ORIGINAL = "__stator_original__"
 """In the globals of a wrapper, the function it was made for. `functools.wraps` copies attributes, but no globals."""
+
+REGION = "__stator_region__"
 
 _NAMES = ("Unset", "default", "original", "entry", "newest", "run", "result", "Goto", "Plainly", "finish", "error", "hide")
 _BUILTINS = {"type": type, "BaseException": BaseException}
@@ -70,9 +73,21 @@ class _Unset:
 Unset = _Unset()
 
 
-def make_wrapper(fn: FunctionType, region: Region) -> FunctionType:
-    """A function with the signature, name and documentation of `fn` that runs `region`."""
-    made = _load(fn, region)
+class Runner(Protocol):
+    """What a wrapper calls: a region, or something around one."""
+
+    @property
+    def newest(self) -> list[Entry]: ...
+
+    @property
+    def finish(self) -> Callable[[Any], Any]: ...
+
+    def run(self, state: tuple[Any, ...]) -> Any: ...
+
+
+def make_wrapper(fn: FunctionType, region: Region, runner: Runner | None = None) -> FunctionType:
+    """A function with the signature, name and documentation of `fn` that runs `region`, by way of `runner`."""
+    made = _load(fn, region, runner or region)
     made.__defaults__ = (Unset,) * len(fn.__defaults__ or ())
     made.__kwdefaults__ = dict.fromkeys(fn.__kwdefaults__ or (), Unset)
     wrapper = functools.update_wrapper(made, fn)
@@ -87,11 +102,11 @@ def original_of(fn: Any) -> Any:
 
 def region_of(fn: Any) -> Region | None:
     """The region that a wrapper runs."""
-    return fn.__globals__["run"].__self__ if original_of(fn) is not None else None
+    return fn.__globals__[REGION] if original_of(fn) is not None else None
 
 
-def _load(fn: FunctionType, region: Region) -> FunctionType:
-    values = (Unset, default_of, fn, None, region.newest, region.run, None, Goto, Plainly, region.finish, None, hide)
+def _load(fn: FunctionType, region: Region, runner: Runner) -> FunctionType:
+    values = (Unset, default_of, fn, None, runner.newest, runner.run, None, Goto, Plainly, runner.finish, None, hide)
     parameters = _parameters(fn)
     names = _unlike(parameters, (*_NAMES, *_BUILTINS))
     name = fn.__name__ if fn.__name__.isidentifier() and not keyword.iskeyword(fn.__name__) else "compiled"
@@ -99,7 +114,7 @@ def _load(fn: FunctionType, region: Region) -> FunctionType:
     filename = f"{WRAPPERS}{fn.__qualname__} {id(region):#x}>"
     namespace: dict[str, Any] = {names[key]: value for key, value in zip(_NAMES, values, strict=True)}
     namespace |= {names[key]: value for key, value in _BUILTINS.items()}
-    namespace |= {"run": region.run, ORIGINAL: fn, "__name__": fn.__module__}
+    namespace |= {REGION: region, ORIGINAL: fn, "__name__": fn.__module__}
     locals_: dict[str, Any] = {}
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
     weakref.finalize(region, linecache.cache.pop, filename, None).atexit = False
