@@ -63,7 +63,7 @@ def compiled_function(fn: types.FunctionType, options: Options) -> Any:
         return fn
     region = Region.of(Root.of(fn), options)
     REGIONS.add(region)
-    wrapper = make_wrapper(fn, region, Oracle(region, fn) if options.oracle else None)
+    wrapper = make_wrapper(fn, Oracle(region, fn) if options.oracle else region, region)
     wrapper.report = LiveReport(region)  # type: ignore[attr-defined]
     return wrapper
 
