@@ -1,4 +1,4 @@
-"""`python -m stator`: versions and backends. `python -m stator report script.py`: run it, then say what was compiled."""
+"""`python -m stator`: versions and backends. `python -m stator report script.py`: run it, say what was compiled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ import torch
 from stator._control import REGIONS
 from stator._report import Report
 
-DISTRIBUTIONS = ("stator", "stator-backends", "stator-subgraphs", "stator-variables", "stator-guards", "stator-bytecode")
+DISTRIBUTIONS = (
+    "stator",
+    "stator-backends",
+    "stator-subgraphs",
+    "stator-variables",
+    "stator-guards",
+    "stator-bytecode",
+)
 
 
 def main(arguments: list[str] | None = None) -> int:

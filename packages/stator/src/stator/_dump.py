@@ -38,7 +38,8 @@ import stator
 
 compiled = stator.load(pathlib.Path(__file__).parent)
 '''
-_BY_REFERENCE = (types.ModuleType, type, types.FunctionType, types.BuiltinFunctionType, types.CodeType, type(None), bool)
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.CodeType)
+_BY_REFERENCE = (types.ModuleType, type, type(None), bool, *_FUNCTIONS)
 
 
 @attrs.frozen(eq=False)
@@ -111,10 +112,8 @@ def _portable(entry: Any) -> Portable:
     guards = [guard for guard in getattr(entry.guards, "guards", ()) if _means_anything_elsewhere(guard)]
     if not graph_name:
         return Portable(data.target, tuple(guards), _grad(entry), constants, "", {}, {})
-    attributes = {node.target: _attribute(data.graph, node.target) for node in _attribute_nodes(data.graph)}
-    return Portable(
-        data.target, tuple(guards), _grad(entry), constants, graph_name, _graph_globals(data), attributes
-    )
+    attributes = {str(node.target): _attribute(data.graph, str(node.target)) for node in _attribute_nodes(data.graph)}
+    return Portable(data.target, tuple(guards), _grad(entry), constants, graph_name, _graph_globals(data), attributes)
 
 
 def _grad(entry: Any) -> bool | None:
@@ -143,7 +142,7 @@ def _attribute_nodes(graph: torch.fx.GraphModule) -> list[torch.fx.Node]:
     return [node for node in graph.graph.nodes if node.op in ("get_attr", "call_module")]
 
 
-def _attribute(graph: torch.fx.GraphModule, path: Any) -> Any:
+def _attribute(graph: torch.fx.GraphModule, path: str) -> Any:
     value: Any = graph
     for part in path.split("."):
         value = getattr(value, part)

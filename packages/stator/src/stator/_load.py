@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +39,8 @@ class Loaded:
             return drive(result.site, result.state, self._dispatch)
         return result.target.plain()(*result.state) if type(result) is Plainly else result
 
-    def _dispatch(self, point: Point, state: tuple[Any, ...]) -> Any:
-        result = self._enter(point, Continuation(point), state)
+    def _dispatch(self, point: Point, state: Sequence[Any]) -> Any:
+        result = self._enter(point, Continuation(point), tuple(state))
         return result.target.plain()(*result.state) if type(result) is Plainly else result
 
     def _enter(self, point: Point | None, target: Root | Continuation, state: tuple[Any, ...]) -> Any:
@@ -76,7 +76,8 @@ def _entry(path: Path, number: int, portable: Portable) -> Callable[..., Any]:
     if portable.graph_name:
         namespace[portable.graph_name] = _graph(path / f"graph_{number}.py", portable)
     made = _executed(path / f"entry_{number}.py", namespace)
-    return next(value for name, value in made.items() if name.startswith("entry_"))
+    run: Callable[..., Any] = next(value for name, value in made.items() if name.startswith("entry_"))
+    return run
 
 
 def _graph(path: Path, portable: Portable) -> Any:

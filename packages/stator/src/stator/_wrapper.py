@@ -43,7 +43,8 @@ ORIGINAL = "__stator_original__"
 
 REGION = "__stator_region__"
 
-_NAMES = ("Unset", "default", "original", "entry", "newest", "run", "result", "Goto", "Plainly", "finish", "error", "hide")
+_GLOBALS = ("Unset", "default", "original", "newest", "run", "Goto", "Plainly", "finish", "hide")
+_LOCALS = ("entry", "result", "error")
 _BUILTINS = {"type": type, "BaseException": BaseException}
 
 TEMPLATE = """\
@@ -90,9 +91,8 @@ def make_wrapper(fn: FunctionType, runner: Runner, region: Region | None = None)
     made = _load(fn, runner, region)
     made.__defaults__ = (Unset,) * len(fn.__defaults__ or ())
     made.__kwdefaults__ = dict.fromkeys(fn.__kwdefaults__ or (), Unset)
-    wrapper = functools.update_wrapper(made, fn)
-    wrapper.__type_params__ = getattr(fn, "__type_params__", ())  # type: ignore[attr-defined]
-    return wrapper
+    functools.update_wrapper(made, fn)
+    return made
 
 
 def original_of(fn: Any) -> Any:
@@ -107,13 +107,13 @@ def region_of(fn: Any) -> Region | None:
 
 
 def _load(fn: FunctionType, runner: Runner, region: Region | None) -> FunctionType:
-    values = (Unset, default_of, fn, None, runner.newest, runner.run, None, Goto, Plainly, runner.finish, None, hide)
+    values = (Unset, default_of, fn, runner.newest, runner.run, Goto, Plainly, runner.finish, hide)
     parameters = _parameters(fn)
-    names = _unlike(parameters, (*_NAMES, *_BUILTINS))
+    names = _unlike(parameters, (*_GLOBALS, *_LOCALS, *_BUILTINS))
     name = fn.__name__ if fn.__name__.isidentifier() and not keyword.iskeyword(fn.__name__) else "compiled"
     text = _text(fn, name, parameters, names)
     filename = f"{WRAPPERS}{fn.__qualname__} {id(runner):#x}>"
-    namespace: dict[str, Any] = {names[key]: value for key, value in zip(_NAMES, values, strict=True)}
+    namespace: dict[str, Any] = {names[key]: value for key, value in zip(_GLOBALS, values, strict=True)}
     namespace |= {names[key]: value for key, value in _BUILTINS.items()}
     namespace |= {REGION: region, ORIGINAL: fn, "__name__": fn.__module__}
     locals_: dict[str, Any] = {}
@@ -161,9 +161,7 @@ def _with_default(fn: FunctionType) -> list[str]:
 
 def _default_lines(fn: FunctionType, names: dict[str, str]) -> list[str]:
     unset, default, original = names["Unset"], names["default"], names["original"]
-    return [
-        f"        if {name} is {unset}: {name} = {default}({original}, {name!r})\n" for name in _with_default(fn)
-    ]
+    return [f"        if {name} is {unset}: {name} = {default}({original}, {name!r})\n" for name in _with_default(fn)]
 
 
 def default_of(fn: FunctionType, name: str) -> Any:
