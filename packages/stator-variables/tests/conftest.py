@@ -1,4 +1,5 @@
-"""The oracle: `check(fn, args, ...)` runs a function plainly and traced, each on its own copy, and compares all it can see.
+"""The oracle: `check(fn, args, ...)` runs a function plainly and traced, each on its own copy, and compares all it
+can see.
 
 A traced call is what the facade does, in small: the Machine over trackers, an entry from the Emitter, guards over its
 parameters, the Site's native step at a break and a new trace of the continuation. `TinyGraph` records tensor operations

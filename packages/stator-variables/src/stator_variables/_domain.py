@@ -18,7 +18,7 @@ from stator_variables._build import wrap
 from stator_variables._raising import error, throw
 from stator_variables._strings import build_string, format_value
 from stator_variables._tracing import Tracing
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, VariableTracker
 
 
 class SymbolicDomain:
@@ -179,7 +179,7 @@ class SymbolicDomain:
     def load_method(self, value: Any, name: str) -> Any:
         """The attribute alone: a bound method calls the same function with the same receiver."""
         found = _attributes.get_attribute(self.t, value, name)
-        if isinstance(found, k.VariableTracker):
+        if isinstance(found, VariableTracker):
             return (found, NULL)
         return self._loaded_method(found)
 

@@ -10,6 +10,7 @@ from stator_variables import _calls
 from stator_variables import _kinds as k
 from stator_variables._raising import throw
 from stator_variables._tracing import Tracing
+from stator_variables._tracker import VariableTracker
 
 
 @operation
@@ -78,7 +79,7 @@ def traceback_of(t: Tracing, exception: Any) -> Any:
     return k.ObjectTracker(type(None)) if exception is None else TracebackTracker(exception)
 
 
-class TracebackTracker(k.VariableTracker):
+class TracebackTracker(VariableTracker):
     """The traceback of an exception that was raised while tracing; it exists only once the exception is real."""
 
     import types as _types

@@ -1,4 +1,4 @@
-"""Attributes of functions and bound methods: of those made while tracing from the tracker, of existing ones by reading."""
+"""Attributes of functions and bound methods: those made while tracing answer from the tracker."""
 
 from __future__ import annotations
 

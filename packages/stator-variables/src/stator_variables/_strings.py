@@ -1,8 +1,8 @@
-"""f-strings, `format`, `%` and `join`: on constants at once, on other values through `__format__`, `__str__`, `__repr__`."""
+"""f-strings, `format`, `%` and `join`: constants at once, other values by `__format__`, `__str__`, `__repr__`."""
 
 from __future__ import annotations
 
-import _string
+import _string  # type: ignore[import-not-found]  # CPython's own parser; typeshed has no stub of it
 import re
 from typing import Any
 
@@ -14,7 +14,7 @@ from stator_variables._lookup import plain_lookup
 from stator_variables._method_table import ANY_COUNT, Args, Kwargs, MethodTable
 from stator_variables._raising import throw
 from stator_variables._tracing import Tracing
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, VariableTracker
 
 methods = MethodTable("string method")
 _CONVERSIONS = {"s": "__str__", "r": "__repr__"}
@@ -110,7 +110,9 @@ def _join(t: Tracing, separator: Any, iterable: Any) -> Any:
 
 
 # -- % ----------------------------------------------------------------------------------------------------------------
-_PERCENT = re.compile(r"%(?:\((?P<key>[^()]*)\))?(?P<flags>[#0\- +]*)(?P<width>\*|\d*)(?:\.(?P<digits>\*|\d*))?[hlL]?(?P<verb>.)", re.S)
+_PERCENT = re.compile(
+    r"%(?:\((?P<key>[^()]*)\))?(?P<flags>[#0\- +]*)(?P<width>\*|\d*)(?:\.(?P<digits>\*|\d*))?[hlL]?(?P<verb>.)", re.S
+)
 
 
 @methods.handles(str.__mod__)
@@ -199,7 +201,7 @@ def _field(t: Tracing, name: str, args: Args, named: Any, counter: list[int]) ->
     first, rest = _string.formatter_field_name_split(name)
     if first == "":
         first, counter[0] = counter[0], counter[0] + 1
-    elif isinstance(first, int) and counter[0] or (isinstance(first, int) and isinstance(named, k.VariableTracker)):
+    elif isinstance(first, int) and (counter[0] or isinstance(named, VariableTracker)):
         raise t.unsupported("bad-arguments", "a format that switches between numbered and automatic fields")
     value = yield from _first(t, first, args, named)
     for is_attribute, part in rest:
@@ -215,7 +217,7 @@ def _first(t: Tracing, first: Any, args: Args, named: Any) -> Any:
         if first >= len(args):
             throw(IndexError, f"Replacement index {first} out of range for positional args tuple")
         return args[first]
-    if isinstance(named, k.VariableTracker):
+    if isinstance(named, VariableTracker):
         return (yield from settle(_iteration.get_item(t, named, k.ConstantTracker(first))))
     if first not in named:
         throw(KeyError, first)

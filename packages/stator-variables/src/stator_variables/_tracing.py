@@ -93,7 +93,7 @@ class Tracing:
 
     # -- guards -----------------------------------------------------------------------------------------------------
     def guard(self, source: Source | None, kind: Any) -> None:
-        """Rely on a fact of an existing value. New values (no source) need none, nor what is true of one object for ever."""
+        """Rely on a fact of an existing value. New values (no source) need none, nor what holds of one object for ever."""
         if source is None or (type(source) is CapturedSource and not isinstance(kind, CONTENTS)):
             return
         extra = kind if isinstance(kind, MANY_PER_SOURCE) else None
@@ -103,7 +103,7 @@ class Tracing:
 
     # -- the heap ---------------------------------------------------------------------------------------------------
     def adopt(self, real: Any, source: Source, build: Callable[[], VariableTracker]) -> Any:
-        """The one tracker of an existing object, made lazily; a second path to it is remembered for an aliasing guard."""
+        """The one tracker of an existing object, made lazily; a second path to it is kept for an aliasing guard."""
         found = self.heap.get(id(real))
         if found is not None:
             known = source_of(found)

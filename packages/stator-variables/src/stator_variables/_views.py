@@ -15,7 +15,8 @@ from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 methods = MethodTable("view method")
-KEYS, VALUES, ITEMS = type({}.keys()), type({}.values()), type({}.items())
+_EMPTY: dict[Any, Any] = {}
+KEYS, VALUES, ITEMS = type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items())
 _ORDERED = tuple(type(getattr(OrderedDict(), part)()) for part in ("keys", "values", "items"))
 SET_LIKE = (KEYS, ITEMS)
 
