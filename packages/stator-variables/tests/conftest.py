@@ -114,7 +114,7 @@ class Bug(BaseException):
 
 @attrs.define
 class Compiled:
-    """A function with its entries; `breaks` are the reasons of all breaks met, `misses` how often guards did not hold."""
+    """A function with its entries; `breaks`: the reasons of all breaks met; `misses`: how often guards did not hold."""
 
     fn: types.FunctionType
     entries: dict[Any, list[tuple[GuardSet, Any, str]]] = attrs.field(factory=dict)
@@ -163,7 +163,9 @@ class Compiled:
         return point.frames_from(trackers, domain.make_generator, lambda namespace: globals_tracker(t, namespace))
 
 
-def _written(t: Tracing, graph: TinyGraph, outcome: Any, machine: Machine, names: Sequence[str]) -> tuple[Any, Any, str]:
+def _written(
+    t: Tracing, graph: TinyGraph, outcome: Any, machine: Machine, names: Sequence[str]
+) -> tuple[Any, Any, str]:
     while True:
         try:
             return outcome, *_entry(t, graph, outcome, names)
@@ -192,17 +194,23 @@ def _entry(t: Tracing, graph: TinyGraph, outcome: Any, names: Sequence[str]) -> 
     return namespace["entry"], text
 
 
-# -- comparing ----------------------------------------------------------------------------------------------------------
+# -- comparing --------------------------------------------------------------------------------------------------------
 def describe(value: Any, seen: dict[int, int] | None = None) -> Any:
     """A value as nested tuples in which identity, order and class count."""
     seen = {} if seen is None else seen
-    if isinstance(value, int | float | complex | str | bytes | type | types.ModuleType | None | types.BuiltinFunctionType):
+    if isinstance(
+        value, int | float | complex | str | bytes | type | types.ModuleType | None | types.BuiltinFunctionType
+    ):
         return type(value), repr(value)
     if id(value) in seen:
         return "again", seen[id(value)]
     seen[id(value)] = len(seen)
     kind = type(value)
-    return (kind, *_contents(value, seen), describe(dict(getattr(value, "__dict__", None) or {}), seen) if _owns(value) else ())
+    return (
+        kind,
+        *_contents(value, seen),
+        describe(dict(getattr(value, "__dict__", None) or {}), seen) if _owns(value) else (),
+    )
 
 
 def _owns(value: Any) -> bool:

@@ -196,7 +196,9 @@ def test_iterator_from_outside(check: Any, fn: Any, make: Callable[[], Any]) -> 
     check(target, lambda: (make(),), lambda: (advanced(),), lambda: (exhausted(),))
 
 
-@pytest.mark.parametrize("make", [lambda: deque([1, 2, 3]), lambda: {1: 2}, lambda: OrderedDict(a=1, b=2), lambda: [1, 2]])
+@pytest.mark.parametrize(
+    "make", [lambda: deque([1, 2, 3]), lambda: {1: 2}, lambda: OrderedDict(a=1, b=2), lambda: [1, 2]]
+)
 def test_other_iterators_from_outside_break(check: Any, make: Callable[[], Any]) -> None:
     check(lambda it: [v for v in it], lambda: (iter(make()),), breaks=None)
 

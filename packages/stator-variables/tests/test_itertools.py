@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from stator_variables._applevel import _itertools as app
 
 CALLS: list[Callable[[Any, list[Any], list[Any]], Any]] = [

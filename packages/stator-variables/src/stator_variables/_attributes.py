@@ -333,8 +333,6 @@ def _set_exception_field(t: Tracing, vt: Any, name: str, value: Any) -> None:
     t.journal.record(undo)
 
 
-
-
 def delete_attribute(t: Tracing, vt: Any, name: str) -> Any:
     hook = plain_lookup(vt.cls, "__delattr__")
     if isinstance(hook, types.FunctionType) and not isinstance(vt, k.TensorTracker):

@@ -322,8 +322,6 @@ def _storage(t: Tracing, cls: type, new: Any, args: list[Any]) -> Any:
     return MISSING
 
 
-
-
 # -- functions made while tracing -------------------------------------------------------------------------------------
 def make_function(t: Tracing, frame: Frame, code: types.CodeType, parts: dict[str, Any]) -> k.FunctionTracker:
     """MAKE_FUNCTION: a new function; `parts`: trackers of its defaults, keyword defaults, annotations and closure."""

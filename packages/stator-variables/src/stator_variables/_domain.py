@@ -12,7 +12,16 @@ from typing import Any
 
 from stator_bytecode import NULL, Frame, GeneratorState, Instruction, Raised, Then, operation, settle
 
-from stator_variables import _attributes, _calls, _containers, _dictionary, _exceptions, _iteration, _matching, _operators
+from stator_variables import (
+    _attributes,
+    _calls,
+    _containers,
+    _dictionary,
+    _exceptions,
+    _iteration,
+    _matching,
+    _operators,
+)
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
 from stator_variables._raising import error, throw
@@ -405,6 +414,3 @@ class SymbolicDomain:
 
     def prepare_reraise(self, original: Any, remaining: Any) -> Any:
         raise self.t.unsupported("exception-group", "except*")
-
-
-

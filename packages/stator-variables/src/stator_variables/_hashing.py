@@ -12,8 +12,8 @@ from typing import Any
 from stator_guards import CapturedSource
 
 from stator_variables import _kinds as k
-from stator_variables._raising import throw, type_name
 from stator_variables import _torch_calls
+from stator_variables._raising import throw, type_name
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, VariableTracker
 

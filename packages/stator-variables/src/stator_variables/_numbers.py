@@ -106,4 +106,3 @@ def handle_pow(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if len(args) == 2 and not kwargs:
         return _operators.binary(t, "**", args[0], args[1])
     raise t.unsupported("number-object", "pow() with three arguments that are not constants")
-

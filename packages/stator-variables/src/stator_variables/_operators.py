@@ -287,5 +287,3 @@ def equal(t: Tracing, left: Any, right: Any) -> Any:
         return True
     result = yield from settle(compare(t, "==", left, right))
     return (yield from settle(truth(t, result)))
-
-

@@ -35,10 +35,7 @@ _BUILTINS = frozenset(
 )
 _MODULES = (math, cmath, operator)
 _FUNCTIONS = frozenset(
-    value
-    for module in _MODULES
-    for value in vars(module).values()
-    if isinstance(value, types.BuiltinFunctionType)
+    value for module in _MODULES for value in vars(module).values() if isinstance(value, types.BuiltinFunctionType)
 )
 _MORE = frozenset(
     {

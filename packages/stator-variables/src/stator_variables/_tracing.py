@@ -70,9 +70,13 @@ class Tracing:
     heap: dict[int, Any] = attrs.field(factory=dict)
     aliases: list[tuple[Any, Source, Source]] = attrs.field(factory=list)
     alive: list[Any] = attrs.field(factory=list)  # keeps identities in `heap` valid
-    changed: dict[int, Any] = attrs.field(factory=dict)  # existing trackers with effects, by id, in order of first change
+    changed: dict[int, Any] = attrs.field(
+        factory=dict
+    )  # existing trackers with effects, by id, in order of first change
     told_apart: dict[int, Any] = attrs.field(factory=dict)  # existing objects taken for distinct ones, by identity
-    present: list[tuple[Source, Any, Any]] = attrs.field(factory=list)  # items found in existing dicts: dict, key, value
+    present: list[tuple[Source, Any, Any]] = attrs.field(
+        factory=list
+    )  # items found in existing dicts: dict, key, value
     representing: list[Any] = attrs.field(factory=list)  # containers whose repr is under way
     modes: dict[str, Any] = attrs.field(factory=dict)  # global modes changed while tracing: name -> value now
     frame: Frame | None = None
@@ -93,7 +97,7 @@ class Tracing:
 
     # -- guards -----------------------------------------------------------------------------------------------------
     def guard(self, source: Source | None, kind: Any) -> None:
-        """Rely on a fact of an existing value. New values (no source) need none, nor what holds of one object for ever."""
+        """Rely on a fact of an existing value; new values (no source) need none, nor what holds of one object."""
         if source is None or (type(source) is CapturedSource and not isinstance(kind, CONTENTS)):
             return
         extra = kind if isinstance(kind, MANY_PER_SOURCE) else None
@@ -135,7 +139,6 @@ class Tracing:
                 self.guard(source, KeyPresent(key))
         self._guard_distinctness()
         return list(self.guards.values())
-
 
     def _guard_distinctness(self) -> None:
         """What was changed, and what was a key, is no other object of its class that this trace looked at."""
