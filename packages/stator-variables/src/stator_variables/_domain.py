@@ -44,7 +44,11 @@ class SymbolicDomain:
 
     # -- constants, names, imports ------------------------------------------------------------------------------------
     def constant(self, value: object) -> Any:
-        return _calls.fresh(self.t, value) if type(value) in (tuple, frozenset) else k.ConstantTracker(value)
+        if type(value) in (tuple, frozenset):
+            return _calls.fresh(self.t, value)
+        if isinstance(value, type):
+            return k.ClassTracker(value)
+        return k.BuiltinTracker(value) if callable(value) else k.ConstantTracker(value)
 
     def load_global(self, frame: Frame, name: str) -> Any:
         if frame.hidden:

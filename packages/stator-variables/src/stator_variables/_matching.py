@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import collections
-import collections.abc
 from typing import Any
 
 from stator_bytecode import Raised, operation, settle
@@ -15,14 +13,15 @@ from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 _SELF_MATCHING = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
+_IS_SEQUENCE, _IS_MAPPING = 1 << 5, 1 << 6  # Py_TPFLAGS_SEQUENCE, Py_TPFLAGS_MAPPING: what the interpreter looks at
 
 
-def match_sequence(subject: Any) -> bool:
-    return issubclass(subject.cls, collections.abc.Sequence) and not issubclass(subject.cls, str | bytes | bytearray)
+def match_sequence(subject: Any) -> Any:
+    return k.ConstantTracker(bool(subject.cls.__flags__ & _IS_SEQUENCE))
 
 
-def match_mapping(subject: Any) -> bool:
-    return issubclass(subject.cls, collections.abc.Mapping)
+def match_mapping(subject: Any) -> Any:
+    return k.ConstantTracker(bool(subject.cls.__flags__ & _IS_MAPPING))
 
 
 def match_keys(t: Tracing, subject: Any, keys: Any) -> Any:

@@ -14,6 +14,7 @@ from stator_subgraphs import OutputGraph
 from stator_variables import DEFAULT_HANDLERS, SymbolicDomain, Tracing
 
 from stator import _in_place
+from stator._stress import MODES, is_mode
 from stator.errors import InvalidOption, InvalidUse, backend_boundary
 
 
@@ -40,7 +41,7 @@ class Options:
     stack: Stack = attrs.field(factory=Stack)
     recompile_limit: int = 8
     fallback: bool = False  # a backend that fails: run plainly instead of raising
-    break_everywhere: bool = False  # stress: no call is captured
+    break_everywhere: bool | str | int = False  # stress: see `_stress.py`
     oracle: bool = False  # run the plain function too, and compare; also STATOR_ORACLE=1 in the environment
     keep_text: bool = True  # keep each graph's text for the report, since a backend may take the graph apart
 
@@ -80,7 +81,11 @@ def _check_unknown(backend: Backend, given: Mapping[str, Any]) -> None:
 
 def _check_types(fullgraph: Any, dynamic: Any, ours: Mapping[str, Any]) -> None:
     """A wrong type must not wait until something reads it."""
-    flags = {name: value for name, value in ours.items() if name != "recompile_limit"}
+    flags = {name: value for name, value in ours.items() if name not in ("recompile_limit", "break_everywhere")}
+    if not is_mode(ours.get("break_everywhere", False)):
+        expected = f"expected True, False, a number or one of {', '.join(map(repr, MODES))}"
+        given = ours["break_everywhere"]
+        raise InvalidOption(f"break_everywhere={given!r} is not valid", expected, "break_everywhere")
     limit = ours.get("recompile_limit", 1)
     for name, value in {"fullgraph": fullgraph, "dynamic": bool(dynamic) if dynamic is None else dynamic, **flags}.items():
         if not isinstance(value, bool):

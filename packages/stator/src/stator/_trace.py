@@ -36,7 +36,7 @@ from stator_variables import (
 from stator._options import Options
 from stator._release import release, without_frames
 from stator._places import MachinePlaces
-from stator._stress import StressDomain
+from stator._stress import stressed
 from stator._target import Target
 
 
@@ -62,9 +62,7 @@ def trace(target: Target, state: tuple[Any, ...], options: Options, policy: Poli
     graph = options.stack.graph(places)
     tracing = Tracing(graph, options.stack.handlers, policy, Journal())
     domain = options.stack.domain(tracing)
-    if options.break_everywhere:
-        domain = StressDomain(domain)
-    machine = Machine(domain)
+    machine = Machine(domain, stressed(options.break_everywhere)) if options.break_everywhere else Machine(domain)
     places.machine = tracing.machine = machine
     initial_modes(tracing)
     try:
