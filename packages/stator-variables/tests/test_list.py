@@ -68,7 +68,6 @@ LIST_METHODS: list[Callable[[list[Any]], Any]] = [
     lambda x: hash(x),
     lambda x: x.__contains__(1),
     lambda x: x.__reversed__().__next__(),
-    lambda x: iter(x).__length_hint__(),
     lambda x: x.sort(5),
     lambda x: x.append(),
     lambda x: x.append(1, 2),

@@ -40,7 +40,6 @@ from stator_bytecode._stack_effect import operands, results, stack_effect
 from stator_bytecode.errors import InternalError, InvalidUse, SourceSpan, StatorError, Unsupported
 
 __all__ = [
-    "rebuild_generator",
     "DEFAULT",
     "DISCARD",
     "NO_STEP",
@@ -104,6 +103,7 @@ __all__ = [
     "operands",
     "operation",
     "plain",
+    "rebuild_generator",
     "restore_frames",
     "results",
     "runs_interpreted",

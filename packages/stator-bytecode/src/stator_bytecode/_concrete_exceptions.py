@@ -25,7 +25,7 @@ class Exceptions:
         exception.__traceback__ = traceback_at(frame, exception.__traceback__)
         return exception
 
-    def is_made_here(self, exception: V) -> bool:
+    def is_made_here(self, exception: BaseException) -> bool:
         return False
 
     def exception_matches(self, exception: BaseException, pattern: Any) -> bool:

@@ -1,8 +1,8 @@
 """Where an exception goes: the handler of the instruction, else out through the frames that wait.
 
 A snapshot for `Escaped` is taken only when nothing can catch the exception any more, before the first frame is dropped.
-An exception that exists only in the interpreter (`Domain.is_made_here`) escapes from where it was first raised: raised there
-natively, it gets the traceback that it would have.
+An exception that exists only in the interpreter (`Domain.is_made_here`) escapes from where it was first raised: raised
+there natively, it gets the traceback that it would have.
 """
 
 from __future__ import annotations

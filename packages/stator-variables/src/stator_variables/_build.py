@@ -161,9 +161,9 @@ def build_dict(t: Tracing, real: Any, source: Source) -> VariableTracker:
 def build_mappingproxy(t: Tracing, real: Any, source: Source) -> VariableTracker:
     """Read-only, so its items are read through the view itself."""
     t.guard(source, TypeIs(types.MappingProxyType))
-    tracker = k.DictTracker(types.MappingProxyType, complete=False)
-    tracker.real = dict(real)
-    return tracker
+    mapping = k.DictTracker(dict, complete=False)
+    mapping.real, mapping.source = dict(real), source
+    return k.ProxyTracker(mapping)
 
 
 def build_set(t: Tracing, real: Any, source: Source) -> VariableTracker:
@@ -215,7 +215,8 @@ def build_builtin_function(t: Tracing, real: Any, source: Source) -> VariableTra
     if descriptor is None:
         return build_by_identity(t, real, source)
     t.guard(source, TypeIs(type(real)))
-    t.guard(AttrSource(source, "__qualname__"), Equals(real.__qualname__))
+    t.guard(AttrSource(source, "__name__"), Equals(real.__name__))
+    t.guard(AttrSource(source, "__self__"), TypeIs(type(owner)))
     receiver = wrap(t, owner, AttrSource(source, "__self__"))
     return k.MethodTracker(k.BuiltinTracker(descriptor), receiver, type(real))
 
@@ -224,7 +225,7 @@ def _descriptor_of(cls: type, real: Any) -> Any:
     """The method descriptor a bound C method was made from; a subclass may override its name."""
     for base in cls.__mro__:
         found = base.__dict__.get(real.__name__)
-        if isinstance(found, types.MethodDescriptorType) and found.__qualname__ == real.__qualname__:
+        if isinstance(found, types.MethodDescriptorType) and found.__get__(real.__self__) == real:
             return found
     return None
 

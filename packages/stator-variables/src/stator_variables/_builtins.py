@@ -388,11 +388,6 @@ def _by_dunder(t: Tracing, function: Any, name: str, args: Args) -> Any:
     return _calls.call(t, bound, args[1:], {})
 
 
-@handlers.handles(hash)
-def handle_hash(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    raise t.unsupported("identity-number", "hash() of an object")
-
-
 # -- containers -------------------------------------------------------------------------------------------------------
 @handlers.handles(tuple)
 def make_tuple(t: Tracing, args: Args, kwargs: Kwargs) -> Any:

@@ -238,6 +238,11 @@ def view(e: Emitter, vt: Any) -> str:
     return e.bind(vt, f"{e.expr(vt.mapping)}.{vt.part}()")
 
 
+@rebuilders.handles(k.ProxyTracker)
+def proxy(e: Emitter, vt: Any) -> str:
+    return e.bind(vt, f"{e.capture(types.MappingProxyType, 'MappingProxy')}({e.expr(vt.mapping)})")
+
+
 @rebuilders.handles(k.SliceTracker)
 def slice_(e: Emitter, vt: Any) -> str:
     return f"slice({', '.join(e.expr(part) for part in vt.parts)})"

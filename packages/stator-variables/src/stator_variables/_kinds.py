@@ -117,6 +117,15 @@ class ViewTracker(VariableTracker):
         self.mapping = mapping
 
 
+class ProxyTracker(VariableTracker):
+    """A mappingproxy of a dict tracker."""
+
+    cls = types.MappingProxyType
+
+    def __init__(self, mapping: Any) -> None:
+        self.mapping = mapping
+
+
 class SliceTracker(VariableTracker):
     """A slice with parts that need not be constants."""
 

@@ -18,7 +18,7 @@ _SHARED = ("__getitem__", "__len__", "__contains__", "__iter__", "get", "keys", 
 def _as_dict_method(name: str) -> None:
     @handlers.handles(getattr(types.MappingProxyType, name))
     def run(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        return _calls.call(t, k.BuiltinTracker(getattr(dict, name)), args, kwargs)
+        return _calls.call(t, k.BuiltinTracker(getattr(dict, name)), [args[0].mapping, *args[1:]], kwargs)
 
 
 for _name in _SHARED:
@@ -27,4 +27,6 @@ for _name in _SHARED:
 
 @handlers.handles(types.MappingProxyType)
 def make(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    raise t.unsupported("construction", "making a mappingproxy")
+    if not isinstance(args[0], k.DictTracker):
+        raise t.unsupported("construction", f"a mappingproxy of a {args[0].cls.__name__}")
+    return k.ProxyTracker(args[0])

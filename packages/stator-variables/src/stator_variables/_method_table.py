@@ -50,7 +50,7 @@ class MethodTable:
         self.handlers = HandlerTable(self.what)
 
     def handles(
-        self, *targets: Any, takes: int | tuple[int, int] | None = None, named: Collection[str] = ()
+        self, *targets: Any, takes: int | tuple[int, int] | None = None, named: Collection[str] | None = ()
     ) -> Callable[[Method], Method]:
         def register(handler: Method) -> Method:
             for target in targets:
@@ -72,10 +72,10 @@ def signature_arity(target: Any) -> Arity:
     return Arity(least, ANY_COUNT if any_count else len(positional), None if any_name else names)
 
 
-def _stated(target: Any, takes: int | tuple[int, int], named: Collection[str]) -> Arity:
+def _stated(target: Any, takes: int | tuple[int, int], named: Collection[str] | None) -> Arity:
     least, most = (takes, takes) if isinstance(takes, int) else takes
     receiver = int(hasattr(target, "__objclass__"))
-    return Arity(least + receiver, most + receiver, frozenset(named))
+    return Arity(least + receiver, most + receiver, None if named is None else frozenset(named))
 
 
 def _checked(target: Any, arity: Arity, handler: Method) -> Method:

@@ -13,7 +13,7 @@ from stator_bytecode import Invoke, Then, operation, settle
 from stator_variables import _attributes, _calls, _dictionary, _iteration, _torch_calls
 from stator_variables import _kinds as k
 from stator_variables._lookup import plain_lookup, type_lookup
-from stator_variables._raising import as_program_error, throw
+from stator_variables._raising import as_program_error, throw, type_name
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -137,8 +137,15 @@ def _next_slots(t: Tracing, result: Any, attempts: list[Any], fail: Any) -> Any:
     return value if not _may_decline(value) else fail()
 
 
+def slots(t: Tracing, name: str, symbol: str, left: Any, right: Any) -> Any:
+    """The dispatch of a binary operator that has no sign of its own (`divmod`)."""
+    attempts = _ordered((left, f"__{name}__", right), (right, f"__r{name}__", left))
+    known = [attempt for attempt in attempts if plain_lookup(attempt[0].cls, attempt[1]) is not MISSING]
+    return _try_slots(t, known, lambda: _no_operator(symbol, left, right))
+
+
 def _no_operator(symbol: str, left: Any, right: Any) -> Any:
-    names = f"'{left.cls.__name__}' and '{right.cls.__name__}'"
+    names = f"'{type_name(left.cls)}' and '{type_name(right.cls)}'"
     what = "** or pow()" if symbol == "**" else symbol
     throw(TypeError, f"unsupported operand type(s) for {what}: {names}")
 
@@ -176,7 +183,7 @@ def _no_comparison(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
         if _compares(left, "__eq__") or _compares(right, "__eq__"):
             return _negated(t, compare(t, "==", left, right))
         return identical(t, left, right, True)
-    names = f"'{left.cls.__name__}' and '{right.cls.__name__}'"
+    names = f"'{type_name(left.cls)}' and '{type_name(right.cls)}'"
     throw(TypeError, f"'{symbol}' not supported between instances of {names}")
 
 

@@ -24,6 +24,18 @@ def make_slice(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return k.SliceTracker((start, stop, step))
 
 
+def _size_as_tuple(name: str) -> None:
+    """`torch.Size` has methods of its own that do what tuple's do, and give sizes where tuple's give tuples."""
+
+    @handlers.handles(getattr(torch.Size, name))
+    def run(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        return _calls.call(t, k.BuiltinTracker(getattr(tuple, name)), args, kwargs)
+
+
+for _name in ("__getitem__", "__add__", "__mul__", "__rmul__"):
+    _size_as_tuple(_name)
+
+
 @handlers.handles(torch.Size.__radd__)
 def size_radd(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     size, left = args

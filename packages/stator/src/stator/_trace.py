@@ -34,8 +34,8 @@ from stator_variables import (
 )
 
 from stator._options import Options
-from stator._release import release, without_frames
 from stator._places import MachinePlaces
+from stator._release import release, without_frames
 from stator._stress import stressed
 from stator._target import Target
 
@@ -98,8 +98,8 @@ def _broken_at_raise(needed: RaisedBefore, outcome: Outcome, machine: Machine) -
 
 
 def _emitted(outcome: Outcome, tracing: Tracing) -> tuple[Emitter, Point | None, list[str], str]:
-    """The text of the entry. A generator that only the frames see is carried as state; one that something else can reach
-    has to be an object, which shows when that something is written: then it is written again."""
+    """The text of the entry. A generator that only the frames see is carried as state; one that something else can
+    reach has to be an object, which shows when that something is written: then it is written again."""
     objects: list[GeneratorState] = []
     while True:
         emitter = Emitter(tracing)
