@@ -582,13 +582,21 @@ def iterator_iter(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 # -- generators -------------------------------------------------------------------------------------------------------
+def _state_of(t: Tracing, vt: Any) -> Any:
+    """The state of a generator that was made while tracing; one that existed before has a native frame."""
+    if not isinstance(vt, k.GeneratorTracker):
+        raise t.unsupported("foreign-iterator", f"a step of an existing {vt.cls.__name__}")
+    return vt.state
+
+
 @handlers.handles(types.GeneratorType.send)
 def generator_send(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return Resume(args[0].state, args[1])
+    return Resume(_state_of(t, args[0]), args[1])
 
 
 @handlers.handles(types.GeneratorType.throw)
 def generator_throw(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    _state_of(t, args[0])
     return _throw_into(t, args[0], args[1] if len(args) == 2 else args[2])
 
 
@@ -602,6 +610,7 @@ def _throw_into(t: Tracing, generator: Any, value: Any) -> Any:
 
 @handlers.handles(types.GeneratorType.close)
 def generator_close(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    _state_of(t, args[0])
     return _close(t, args[0])
 
 

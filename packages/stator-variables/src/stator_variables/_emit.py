@@ -98,6 +98,8 @@ class Emitter:
         """An expression for a value, made at most once however often it is used."""
         if vt is NULL:
             raise AssertionError("NULL has no expression")
+        if is_pending(vt):
+            self.t.handed_on.add(id(vt))
         if is_pending(vt) or vt.source is not None:
             return self.load(source_of(vt))
         known = self._made.get(id(vt))
@@ -156,6 +158,8 @@ def number(e: Emitter, vt: Any) -> str:
 def tuple_(e: Emitter, vt: Any) -> str:
     items = ", ".join(e.expr(item) for item in vt.items)
     text = f"({items},)" if vt.items else "()"
+    if vt.items and all(isinstance(item, k.ConstantTracker) for item in vt.items):
+        text = f"tuple([{items}])"  # the compiler would make one object of all that are equal
     if vt.cls is not tuple:
         text = f"{e.capture(tuple.__new__, 'tuple_new')}({e.capture(vt.cls, vt.cls.__name__)}, {text})"
         if vt.cls is torch.Size:

@@ -69,6 +69,7 @@ class Tracing:
     guards: dict[Any, Guard] = attrs.field(factory=dict)
     heap: dict[int, Any] = attrs.field(factory=dict)
     aliases: list[tuple[Any, Source, Source]] = attrs.field(factory=list)
+    handed_on: set[int] = attrs.field(factory=set)  # ids of trackers that nobody looked at, but the entry gives on
     alive: list[Any] = attrs.field(factory=list)  # keeps identities in `heap` valid
     changed: dict[int, Any] = attrs.field(factory=dict)  # existing trackers with effects, by id, in order of first change
     told_apart: dict[int, Any] = attrs.field(factory=dict)  # existing objects taken for distinct ones, by identity
@@ -128,7 +129,7 @@ class Tracing:
     def finish_guards(self) -> list[Guard]:
         """All guards, with aliasing between paths that were really used and distinctness of what was mutated."""
         for tracker, known, other in self.aliases:
-            if not is_pending(tracker):
+            if not is_pending(tracker) or id(tracker) in self.handed_on:
                 self.guard(other, SameObject(known))
         for source, key, tracker in self.present:
             if is_pending(tracker):  # else what was read of the value is guarded through the dict

@@ -46,8 +46,8 @@ def make_entry(target: Target, traced: Traced, options: Options, site: Site | No
     module = captured.module if runs else None
     lowered = _lowered(traced, options, ambient) if runs else None
     guards = [*traced.guards, Guard(None, GlobalState(), _start(target))]
+    guards += [Guard(None, fact.expression, fact.where) for fact in captured.shape_guards()]  # after the lowering
     if lowered is not None:
-        guards += [Guard(None, fact.expression, fact.where) for fact in captured.shape_guards()]
         guards += [_layout_guard(guard, captured, target) for guard in lowered.guards]
     data = EntryData(
         target, module, graph_text, captured.op_count, traced.reason, traced.point is not None, traced.seconds, {}
