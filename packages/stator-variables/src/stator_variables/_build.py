@@ -128,7 +128,8 @@ def build_tensor(t: Tracing, real: Any, source: Source) -> VariableTracker:
     if type(real) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
         raise t.unsupported("tensor-subclass", f"an input of class {type(real).__qualname__}")
     dims = t.policy.dims(source, real)
-    t.guard(source, TensorMatch(real, frozenset(i for i, dim in enumerate(dims) if dim.kind != "static")))
+    with t.caller_modes():
+        t.guard(source, TensorMatch(real, frozenset(i for i, dim in enumerate(dims) if dim.kind != "static")))
     return k.TensorTracker(t.graph.tensor_input(source, real, dims, source.name), type(real))
 
 

@@ -19,7 +19,7 @@ from stator_bytecode import (
 )
 from stator_guards import AttrSource, DefaultsSource, DictItemSource, IsNone, KeysAre, KwDefaultsSource, Length
 
-from stator_variables import _attributes, _compile_state, _pure, _torch_calls
+from stator_variables import _attributes, _inlining, _pure, _torch_calls
 from stator_variables import _kinds as k
 from stator_variables._build import globals_tracker, new_namespace, wrap
 from stator_variables._lookup import plain_lookup, type_lookup
@@ -61,22 +61,11 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
             return handler(t, list(args), kwargs)
         if _torch_calls.is_recorded(function.real):
             return _torch_calls.call_recorded(t, function.real, list(args), kwargs)
-        _refuse_marked(t, function)
+        _inlining.refuse_native(t, function)
     for flag, what in REFUSED_FLAGS.items():
         if function.code.co_flags & flag:
             raise t.unsupported("async", f"a call of {what}, {function.qualname}")
     return Invoke(frame_for(t, function, args, kwargs))
-
-
-def _refuse_marked(t: Tracing, function: Any) -> None:
-    real = function.real
-    if _compile_state.is_graph_break(real):
-        raise t.unsupported("graph-break", "a call of graph_break()", "remove the call to keep one graph")
-    module = real.__globals__.get("__name__", "")
-    if getattr(real, "_torchdynamo_disable", False) or getattr(real, "_stator_disable", False):
-        raise t.unsupported("disabled", f"{function.qualname} is marked to run without being compiled")
-    if module.startswith(_torch_calls.NEVER_INLINED):
-        raise t.unsupported("not-inlined", f"{module}.{function.qualname} is a part of torch that is not traced into")
 
 
 def frame_for(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Frame:

@@ -416,9 +416,7 @@ def emit_effects(e: Emitter) -> None:
             _member_effect(e, vt)
         else:
             raise e.refuse(vt)
-    for name, value in _modes.changed(e.t).items():
-        e.captured.setdefault("torch", torch)
-        e.lines.append(_modes.MODES[name].setter.format(repr(value)))
+    e.lines += _modes.effects(e.t, e.capture)
 
 
 def _list_effect(e: Emitter, vt: Any) -> None:
