@@ -285,6 +285,51 @@ def test_completion_of_a_continued_frame_lets_its_callee_return_again() -> None:
     assert value_of(Inlining().run(restore_frames(outcome.snapshot))) == asks(3)
 
 
+class AsksAgain(Inlining):
+    """What `__bool__` gave is asked for its truth by an operation that runs a frame."""
+
+    def __init__(self, asked: Callable[[], Any]) -> None:
+        super().__init__()
+        self.asked = asked
+
+    def call(self, function: Any, args: Any, kwargs: Any) -> Any:
+        if function is stop:
+            raise Unsupported("stopped")
+        return super().call(function, args, kwargs)
+
+    def complete(self, then: Then, value: Any) -> Any:
+        return self.ask(value) if then.kind == "truth" else super().complete(then, value)
+
+    @operation
+    def ask(self, value: bool) -> Any:
+        yield self.call(self.asked, [], {})
+        yield self.call(self.asked, [], {})
+        return value
+
+
+def test_barrier_in_the_completion_of_a_continued_frame_lets_its_callee_return_again() -> None:
+    def until_inside(count: int) -> Any:
+        return run(Inlining(make_machine=stopping_after(count)), asks, 3)
+
+    inside = next(
+        o
+        for o in map(until_inside, range(1, 200))
+        if len(o.snapshot.frames) == 2 and o.snapshot.frames[0].then.kind == "truth"
+    )
+    calls: list[int] = []
+
+    def stops_at_the_second_call() -> None:
+        calls.append(1)
+        if len(calls) == 2:
+            stop()
+
+    outcome = AsksAgain(stops_at_the_second_call).run(restore_frames(inside.snapshot))
+    assert isinstance(outcome, Broke)
+    _, callee = outcome.snapshot.frames
+    assert callee.code.instructions[callee.pc].op == "RETURN_VALUE"
+    assert value_of(Inlining().run(restore_frames(outcome.snapshot))) == asks(3)
+
+
 def test_refused_instruction_breaks_only_where_it_is_reached() -> None:
     namespace: dict[str, Any] = {}
     exec("async def outer(flag):\n    if flag:\n        return 1\n    async with flag: pass", namespace)

@@ -19,12 +19,11 @@ from stator_bytecode._handlers import DEFAULT, SAFE, Handler
 from stator_bytecode._instruction import Code, Instruction
 from stator_bytecode._outcome import Broke, Escaped, Outcome, Yielded
 from stator_bytecode._refused import REFUSED
-from stator_bytecode._saved import GeneratorJournal, Saved, handing_state, save_frames, span_of
+from stator_bytecode._saved import GeneratorJournal, Handing, Saved, handing_state, save_frames, span_of
 from stator_bytecode._unwind import unwind
 from stator_bytecode.errors import InternalError, Unsupported
 
 Step = tuple[Handler, Instruction, bool]
-Handing = tuple[Frame, V, Parked]
 _SUSPENDING = frozenset({Invoke, Resume, Pending})
 
 
@@ -32,7 +31,7 @@ class Machine:
     """One run of interpreted code at a time. Handlers reach everything through it; a Domain may ask for `snapshot()`.
 
     `frames` is the live stack, outermost first. `before` is the state at the start of the innermost instruction when
-    that is one that can fail: (stack, domain mark, length of the generator journal).
+    that is one that can fail.
     """
 
     def __init__(
@@ -104,7 +103,7 @@ class Machine:
             handler, instr, can_fail = steps[frame.pc]
             if can_fail:
                 at(frame, instr)
-                self.before = (frame.stack[:], mark(), len(journal))
+                self.before = (frame.stack[:], mark(), len(journal), None)
             target = handler(self, frame, instr)
             if target is None:
                 frame.pc += 1
@@ -140,7 +139,7 @@ class Machine:
         return complete(self, frame, instr, result)
 
     def park(self, frame: Frame, instr: Instruction, then: Then = VALUE, coroutine: Any = None) -> None:
-        frame.parked = Parked(instr, then, coroutine, self.before)
+        frame.parked = Parked(instr, then, coroutine, None if self.before is None else self._begun())
         frame.pc = instr.index
         if coroutine is not None or then.kind not in AT_ONCE:
             self.journal.hold()
@@ -169,10 +168,15 @@ class Machine:
         frame = self.frames[-1]
         parked = frame.parked
         assert parked is not None
-        self.before, self.handing = parked.before, (callee, value, parked)
+        self.before = parked.before
+        if parked.before is None:
+            # Continued from a saved stack: how the instruction began is not known, so its callee will return once more.
+            self.before, self.handing = self._now(frame), (callee, value, parked)
         # While this can raise the frame still waits: an exception goes through its coroutine first.
         result = thens.get(parked.then.kind, ask_domain)(self, parked, value)
+        begun = self.before
         self.unpark(frame)
+        self.before = begun
         self.proceed(frame, self.finish(frame, parked.instruction, result, parked.coroutine))
         self.handing = None
         return SWITCHED
@@ -201,13 +205,16 @@ class Machine:
         """The snapshot, and the length of the generator journal that belongs to it."""
         frame = self.frames[-1]
         if frame.code.instructions[frame.pc].op in SAFE:
-            return save_frames(self.frames, (frame.stack[:], self.domain.mark(), len(self.journal.entries)))
-        if self.before is None and self.handing is not None:
-            # Continued from a saved stack: what the waiting instruction began with is not known, so its callee returns
-            # again.
-            return save_frames(self.frames, (frame.stack[:], self.domain.mark(), 0), handing_state(self.handing))
+            return save_frames(self.frames, self._now(frame))
+        return save_frames(self.frames, self._begun())
+
+    def _now(self, frame: Frame) -> Saved:
+        return frame.stack[:], self.domain.mark(), len(self.journal.entries), None
+
+    def _begun(self) -> Saved:
+        """Where the instruction under way began."""
         assert self.before is not None
-        return save_frames(self.frames, self.before)
+        return self.before if self.handing is None else (*self.before[:3], handing_state(self.handing))
 
     def go_back(self, saved: tuple[Snapshot, int]) -> Snapshot:
         """Undo all that was done since `saved`."""

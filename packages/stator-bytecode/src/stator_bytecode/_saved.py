@@ -14,8 +14,12 @@ import attrs
 from stator_bytecode._frame import Frame, FrameState, GeneratorState, GeneratorStatus, Parked, Snapshot, Then
 from stator_bytecode.errors import NOWHERE, SourceSpan
 
-Saved = tuple[list[Any], Any, int]
-"""The stack at the start of an instruction, the domain's mark, and the length of the generator journal."""
+Handing = tuple[Frame, Any, Parked]
+"""A callee that gave a value, the value, and what the frame under it waits for."""
+Saved = tuple[list[Any], Any, int, tuple[Then, FrameState] | None]
+"""How an instruction began: the stack, the domain's mark, the length of the generator journal. If that is not known
+(the frame was continued from a saved stack while it waited): the callee to put back on top, and what the frame waited
+for."""
 
 
 @attrs.define(eq=False)
@@ -47,33 +51,25 @@ class GeneratorJournal:
             frame.pc, frame.slots, frame.stack, frame.handled, frame.parked = pc, slots, stack, handled, None
 
 
-def save_frames(
-    frames: list[Frame], before: Saved, handing: tuple[Then, FrameState] | None = None
-) -> tuple[Snapshot, int]:
-    """The snapshot of the innermost place that can be run again; `before` is that of the innermost instruction.
-
-    `handing`: a callee to put back on top, and what the frame under it waits for.
-    """
+def save_frames(frames: list[Frame], begun: Saved) -> tuple[Snapshot, int]:
+    """The snapshot of the innermost place that can be run again, and the journal's length there; `begun` is how the
+    innermost instruction began."""
     for depth, frame in enumerate(frames):
         parked = frame.parked
         if parked is not None and parked.coroutine is not None:
             return _save(frames[: depth + 1], parked.before)
-    if handing is None:
-        return _save(frames, before)
-    then, callee = handing
+    return _save(frames, begun)
+
+
+def _save(frames: list[Frame], begun: Saved) -> tuple[Snapshot, int]:
+    stack, mark, journal, handing = begun
     states = [frame_state(frame) for frame in frames]
-    states[-1] = attrs.evolve(states[-1], then=then)
-    return Snapshot((*states, callee), before[1]), before[2]
+    then, callee = (None, ()) if handing is None else (handing[0], (handing[1],))
+    states[-1] = attrs.evolve(states[-1], stack=tuple(stack), then=then)
+    return Snapshot((*states, *callee), mark), journal
 
 
-def _save(frames: list[Frame], before: Saved) -> tuple[Snapshot, int]:
-    stack, mark, journal = before
-    states = [frame_state(frame) for frame in frames]
-    states[-1] = attrs.evolve(states[-1], stack=tuple(stack), then=None)
-    return Snapshot(tuple(states), mark), journal
-
-
-def handing_state(handing: tuple[Frame, Any, Parked]) -> tuple[Then, FrameState]:
+def handing_state(handing: Handing) -> tuple[Then, FrameState]:
     """The callee before the instruction that gave its value: a return left it there, a yield moved on."""
     callee, value, parked = handing
     state = frame_state(callee)

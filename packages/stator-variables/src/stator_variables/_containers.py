@@ -5,6 +5,7 @@ The methods that C defines on each builtin container are in `_sequences`, `_dequ
 
 from __future__ import annotations
 
+import collections
 import operator
 import types
 from typing import Any
@@ -126,7 +127,7 @@ def dict_update(t: Tracing, vt: Any, mapping: Any) -> Any:
     iterator = yield from settle(_iteration.get_iterator(t, mapping))
     index = 0
     while (pair := (yield from settle(_iteration.next_value(t, iterator)))) is not NULL:
-        key, value = yield from _pair(t, pair, index)
+        key, value = yield from _pair(t, vt, pair, index)
         _dictionary.store(t, vt, key, value)
         index += 1
     return k.NONE
@@ -139,12 +140,24 @@ def _update_from_keys(t: Tracing, vt: Any, mapping: Any) -> Any:
         _dictionary.store(t, vt, key, (yield from settle(_iteration.get_item(t, mapping, key))))
 
 
-def _pair(t: Tracing, pair: Any, index: int) -> Any:
+def _pair(t: Tracing, vt: Any, pair: Any, index: int) -> Any:
+    if issubclass(vt.cls, collections.OrderedDict):
+        return (yield from _ordered_pair(t, pair))
     if plain_lookup(pair.cls, "__iter__") is MISSING and plain_lookup(pair.cls, "__getitem__") is MISSING:
         throw(TypeError, f"cannot convert dictionary update sequence element #{index} to a sequence")
     parts = yield from settle(_iteration.drain(t, pair))
     if len(parts) != 2:
         throw(ValueError, f"dictionary update sequence element #{index} has length {len(parts)}; 2 is required")
+    return parts
+
+
+def _ordered_pair(t: Tracing, pair: Any) -> Any:
+    """As `mutablemapping_add_pairs` in Objects/odictobject.c unpacks it."""
+    parts = yield from settle(_iteration.drain(t, pair))
+    if len(parts) > 2:
+        throw(ValueError, "too many values to unpack (expected 2)")
+    if len(parts) < 2:
+        throw(ValueError, f"need more than {len(parts)} value{'' if len(parts) == 1 else 's'} to unpack")
     return parts
 
 

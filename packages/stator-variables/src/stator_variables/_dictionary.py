@@ -6,6 +6,8 @@ only then are its keys and their order relied on.
 
 from __future__ import annotations
 
+import collections
+import types
 from typing import Any
 
 from stator_guards import DictItemSource, KeyAbsent, KeysAre, KeySource
@@ -13,6 +15,7 @@ from stator_guards import DictItemSource, KeyAbsent, KeysAre, KeySource
 from stator_variables._build import wrap
 from stator_variables._hashing import key_of, real_key
 from stator_variables._kinds import ConstantTracker, DictTracker
+from stator_variables._lookup import plain_lookup
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import DELETED, MISSING
 
@@ -39,6 +42,7 @@ def _read_existing(t: Tracing, d: DictTracker, hashed: Any) -> Any:
         d.entries[hashed] = (None, DELETED)
         return MISSING
     tracker = wrap(t, value, DictItemSource(d.source, key))
+    t.present.append((d.source, key, tracker))
     d.entries[hashed] = (ConstantTracker(key), tracker)
     return tracker
 
@@ -93,7 +97,9 @@ def complete(t: Tracing, d: DictTracker) -> None:
     if d.complete:
         return
     assert d.source is not None
-    keys = tuple(dict.keys(d.real))
+    if isinstance(plain_lookup(d.cls, "__iter__"), types.FunctionType):
+        raise t.unsupported("container-subclass", f"all keys of a {d.cls.__name__}, which iterates in its own way")
+    keys = tuple(_iterate(d.real))
     t.guard(d.source, KeysAre(keys))
     entries: dict[Any, tuple[Any, Any]] = {}
     for index, key in enumerate(keys):
@@ -101,8 +107,7 @@ def complete(t: Tracing, d: DictTracker) -> None:
         hashed = key_of(t, key_vt)
         read = d.entries.get(hashed)
         if read is None or read[1] is DELETED or _was_written(d, hashed):
-            source = DictItemSource(d.source, key) if real_key(hashed) is not MISSING else DictItemSource(d.source, key)
-            entries[hashed] = (key_vt, wrap(t, d.real[key], source))
+            entries[hashed] = (key_vt, wrap(t, dict.__getitem__(d.real, key), DictItemSource(d.source, key)))
         else:
             entries[hashed] = (key_vt, read[1])
     for verb, hashed, key_vt, value in d.log:
@@ -117,6 +122,12 @@ def complete(t: Tracing, d: DictTracker) -> None:
         d.entries, d.complete = partial, False
 
     t.journal.record(undo)
+
+
+def _iterate(real: Any) -> Any:
+    """The keys in their order, which for an OrderedDict is not that of the dict it is."""
+    kind = collections.OrderedDict if isinstance(real, collections.OrderedDict) else dict
+    return kind.__iter__(real)
 
 
 def _was_written(d: DictTracker, hashed: Any) -> bool:

@@ -379,3 +379,11 @@ def _count_elements(t: Tracing, mapping: Any, iterable: Any) -> Any:
         after = yield from settle(_operators.binary(t, "+", before, k.ConstantTracker(1)))
         _dictionary.store_hashed(t, mapping, hashed, item, after)
     return k.NONE
+
+
+_UNORDERED = [f"__{name}__" for name in ("lt", "le", "gt", "ge")]
+
+
+@methods.handles(*(getattr(cls, name) for cls in (dict, OrderedDict) for name in _UNORDERED))
+def no_order(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return NOT_IMPLEMENTED

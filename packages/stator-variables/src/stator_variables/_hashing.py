@@ -11,7 +11,7 @@ from typing import Any
 from stator_guards import CapturedSource
 
 from stator_variables import _kinds as k
-from stator_variables._raising import throw
+from stator_variables._raising import throw, type_name
 from stator_variables import _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -50,7 +50,7 @@ def key_of(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.NumberTracker):
         return _torch_calls.specialised(t, vt)
     if getattr(vt.cls, "__hash__", None) is None:
-        throw(TypeError, f"unhashable type: '{vt.cls.__name__}'")
+        throw(TypeError, f"unhashable type: '{type_name(vt.cls)}'")
     if type_hashes_by_identity(vt.cls):
         return Identity(vt.real if vt.real is not MISSING else vt)
     raise t.unsupported("user-hash", f"a key of class {vt.cls.__name__}, which defines __hash__ or __eq__")

@@ -85,7 +85,12 @@ def dict_iterator(t: Tracing, d: Any, part: str, backwards: bool = False) -> Any
     """The third part are the keys there were: what C does when they change is not for us to guess."""
     keys = [key for key, _ in _dictionary.items(t, d)]
     ordered = issubclass(d.cls, collections.OrderedDict)
-    return k.IteratorTracker(_dict_iterator_class(part, ordered, backwards), part, [d, len(keys), keys, backwards])
+    parts = [d, len(keys), keys, backwards, _deletions(d)]
+    return k.IteratorTracker(_dict_iterator_class(part, ordered, backwards), part, parts)
+
+
+def _deletions(d: Any) -> int:
+    return sum(write[0] == "delete" for write in d.log)
 
 
 @functools.cache
@@ -171,13 +176,14 @@ def _next_constant(t: Tracing, it: Any) -> Any:
 
 
 def _next_in_dict(t: Tracing, it: Any) -> Any:
-    d, size, before, backwards = it.parts
+    d, size, before, backwards, deletions = it.parts
     if it.exhausted:
         return NULL
     pairs = _dictionary.items(t, d)
+    if issubclass(d.cls, collections.OrderedDict) and (len(pairs) != size or _deletions(d) != deletions):
+        throw(RuntimeError, "OrderedDict mutated during iteration")
     if len(pairs) != size:
-        ordered = issubclass(d.cls, collections.OrderedDict)
-        throw(RuntimeError, f"{'OrderedDict' if ordered else 'dictionary'} changed size during iteration")
+        throw(RuntimeError, "dictionary changed size during iteration")
     if any(pair[0] is not key for pair, key in zip(pairs, before, strict=True)):
         raise t.unsupported("dict-changed-during-iteration", "a dict whose keys change while it is iterated")
     if it.position >= size:

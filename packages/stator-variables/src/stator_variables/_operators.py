@@ -13,7 +13,7 @@ from stator_bytecode import Invoke, Then, operation, settle
 from stator_variables import _attributes, _calls, _dictionary, _iteration, _torch_calls
 from stator_variables import _kinds as k
 from stator_variables._lookup import plain_lookup, type_lookup
-from stator_variables._raising import as_program_error, throw
+from stator_variables._raising import as_program_error, throw, type_name
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -145,7 +145,7 @@ def slots(t: Tracing, name: str, symbol: str, left: Any, right: Any) -> Any:
 
 
 def _no_operator(symbol: str, left: Any, right: Any) -> Any:
-    names = f"'{left.cls.__name__}' and '{right.cls.__name__}'"
+    names = f"'{type_name(left.cls)}' and '{type_name(right.cls)}'"
     what = "** or pow()" if symbol == "**" else symbol
     throw(TypeError, f"unsupported operand type(s) for {what}: {names}")
 
@@ -183,7 +183,7 @@ def _no_comparison(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
         if _compares(left, "__eq__") or _compares(right, "__eq__"):
             return _negated(t, compare(t, "==", left, right))
         return identical(t, left, right, True)
-    names = f"'{left.cls.__name__}' and '{right.cls.__name__}'"
+    names = f"'{type_name(left.cls)}' and '{type_name(right.cls)}'"
     throw(TypeError, f"'{symbol}' not supported between instances of {names}")
 
 

@@ -26,6 +26,15 @@ def throw(kind: type[BaseException], *args: object) -> NoReturn:
     raise Raised(error(kind, *args))
 
 
+def type_name(cls: type) -> str:
+    """The name that C's error texts give (`tp_name`): classes written in C carry their module."""
+    in_c = not cls.__flags__ & _HEAP or cls.__flags__ & _IMMUTABLE
+    return f"{cls.__module__}.{cls.__name__}" if in_c and cls.__module__ != "builtins" else cls.__name__
+
+
+_HEAP, _IMMUTABLE = 1 << 9, 1 << 8  # Py_TPFLAGS_HEAPTYPE, Py_TPFLAGS_IMMUTABLETYPE
+
+
 def as_program_error(caught: BaseException) -> Raised:
     """What a pure function raised on constants, or an operator on fake tensors, as the program would see it."""
     return Raised(error(type(caught), *[arg if _is_plain(arg) else str(arg) for arg in caught.args]))

@@ -20,6 +20,8 @@ from stator_guards import (
     Guard,
     KeyAbsent,
     KeyPresent,
+    KeysAre,
+    Length,
     SameObject,
     Source,
     Truth,
@@ -27,6 +29,9 @@ from stator_guards import (
 
 from stator_variables._graph import Dim, GraphRecorder
 from stator_variables._tracker import LazyTracker, VariableTracker, is_pending
+
+CONTENTS = (AttrAbsent, KeyAbsent, KeyPresent, KeysAre, Length)
+"""What may change of an object that itself stays the same."""
 
 MANY_PER_SOURCE = (KeyAbsent, KeyPresent, AttrAbsent, SameObject, DistinctObject)
 
@@ -68,6 +73,7 @@ class Tracing:
     alive: list[Any] = attrs.field(factory=list)  # keeps identities in `heap` valid
     changed: dict[int, Any] = attrs.field(factory=dict)  # existing trackers with effects, by id, in order of first change
     told_apart: dict[int, Any] = attrs.field(factory=dict)  # existing objects taken for distinct ones, by identity
+    present: list[tuple[Source, Any, Any]] = attrs.field(factory=list)  # items found in existing dicts: dict, key, value
     representing: list[Any] = attrs.field(factory=list)  # containers whose repr is under way
     modes: dict[Any, Any] = attrs.field(factory=dict)  # settings written while tracing -> their value at the start
     frame: Frame | None = None
@@ -88,8 +94,8 @@ class Tracing:
 
     # -- guards -----------------------------------------------------------------------------------------------------
     def guard(self, source: Source | None, kind: Any) -> None:
-        """Rely on a fact of an existing value. New values (no source) and captured constants need none."""
-        if source is None or type(source) is CapturedSource:
+        """Rely on a fact of an existing value. New values (no source) need none, nor what is true of one object for ever."""
+        if source is None or (type(source) is CapturedSource and not isinstance(kind, CONTENTS)):
             return
         extra = kind if isinstance(kind, MANY_PER_SOURCE) else None
         key = (source, type(kind), _guard_argument(extra))
@@ -137,6 +143,9 @@ class Tracing:
         for tracker, known, other in self.aliases:
             if not is_pending(tracker):
                 self.guard(other, SameObject(known))
+        for source, key, tracker in self.present:
+            if is_pending(tracker):  # else what was read of the value is guarded through the dict
+                self.guard(source, KeyPresent(key))
         self._guard_distinctness()
         return list(self.guards.values())
 

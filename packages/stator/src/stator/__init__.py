@@ -4,6 +4,8 @@ from stator_backends import list_backends, register_backend
 
 from stator._api import compile, compile_in_place
 from stator._control import disable, graph_break, is_compiling, reset
+from stator._dump import dump
+from stator._load import load
 from stator._options import Options, Stack
 from stator._report import Report
 from stator.errors import (
@@ -23,8 +25,8 @@ __all__ = [
     "InternalError",
     "InvalidOption",
     "InvalidUse",
-    "OracleMismatch",
     "Options",
+    "OracleMismatch",
     "Report",
     "SourceSpan",
     "Stack",
@@ -34,9 +36,11 @@ __all__ = [
     "compile",
     "compile_in_place",
     "disable",
+    "dump",
     "graph_break",
     "is_compiling",
     "list_backends",
+    "load",
     "register_backend",
     "reset",
 ]

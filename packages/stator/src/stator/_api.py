@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 
 from stator._control import is_disabled
-from stator._options import Stack, make_options
+from stator._options import Options, Stack, make_options
 from stator._subject import compiled, in_place, refuse
 from stator.errors import InvalidUse
 
@@ -28,19 +27,21 @@ def compile(
 ) -> Any:
     """Compile a function, a method, a module or another callable; without one, a decorator.
 
-    The parameters mean what they mean to `torch.compile`. `options` may hold `recompile_limit`, `fallback`, `oracle` and
-    `break_everywhere` of ours; the rest is the backend's. `stack` replaces layers. A class is changed in place: calls of
-    its instances are compiled. Generator and coroutine functions, and what is marked to be left alone, run plainly.
+    The parameters mean what they mean to `torch.compile`. `options` may hold `recompile_limit`, `fallback`, `oracle`
+    and `break_everywhere` of ours; the rest is the backend's. `stack` replaces layers. A class is changed in place:
+    calls of its instances are compiled. Generator and coroutine functions, and what is disabled, run plainly.
     Raises InvalidUse, UnknownBackend, InvalidOption; Unsupported on a call under `fullgraph`; BackendFailed when the
     backend raises.
     """
     made = make_options(backend, fullgraph, dynamic, mode, options, stack, recompile_limit)
     if model is None:
-        keywords = {"backend": backend, "fullgraph": fullgraph, "dynamic": dynamic, "mode": mode, "options": options}
-        more = {"disable": disable, "recompile_limit": recompile_limit, "stack": stack}
-        return functools.partial(compile, **keywords, **more)
-    refuse(model)
-    return model if disable or is_disabled(model) else compiled(model, made)
+        return lambda subject: _compiled(subject, made, disable)
+    return _compiled(model, made, disable)
+
+
+def _compiled(subject: Any, options: Options, disable: bool) -> Any:
+    refuse(subject)
+    return subject if disable or is_disabled(subject) else compiled(subject, options)
 
 
 def compile_in_place(

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import types
 import weakref
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
 from stator._in_place import put_in_place
 from stator.errors import InvalidUse
 
-T = TypeVar("T")
 DISABLED = "_stator_disable"
 
 
@@ -56,11 +56,18 @@ def _plainly(fn: Callable[..., Any]) -> Any:
 
 
 def _disabled_class(cls: type) -> type:
-    name = "_call_impl" if getattr(cls, "__call__", None) is torch.nn.Module.__call__ else "__call__"
-    if not isinstance(getattr(cls, name, None), types.FunctionType):
+    call = python_call(cls)
+    name = "_call_impl" if call is torch.nn.Module.__call__ else "__call__"
+    if call is None:
         raise InvalidUse(f"cannot disable {cls.__qualname__}: its instances cannot be called", "disable its methods")
     setattr(cls, name, _plainly(getattr(cls, name)))
     return cls
+
+
+def python_call(cls: type) -> Any:
+    """The `__call__` of instances, when it is written in Python."""
+    call = inspect.getattr_static(cls, "__call__", None)
+    return call if isinstance(call, types.FunctionType) else None
 
 
 def is_disabled(fn: Any) -> bool:

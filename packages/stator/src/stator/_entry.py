@@ -53,9 +53,7 @@ def make_entry(target: Target, traced: Traced, options: Options, site: Site | No
         target, module, graph_text, captured.op_count, traced.reason, traced.point is not None, traced.seconds, {}
     )
     run = _function(target, traced, lowered, site, data)
-    return Entry(
-        options.stack.guards(guards, target.parameters), run, data.source, backend_key=options.backend, data=data
-    )
+    return Entry(options.stack.guards(guards, target.parameters), run, data.source, backend_key=options.key, data=data)
 
 
 def _start(target: Target) -> SourceSpan:
@@ -87,7 +85,7 @@ def _layout_guard(guard: Any, captured: CapturedGraph, target: Target) -> Guard:
     return Guard(holds, Truth(True), _start(target))
 
 
-# -- the function -------------------------------------------------------------------------------------------------------
+# -- the function ----------------------------------------------------------------------------------------------------
 def _function(target: Target, traced: Traced, lowered: Lowered | None, site: Site | None, data: EntryData) -> Any:
     emitter = traced.emitter
     number = next(_numbers)
@@ -141,6 +139,3 @@ def _input(emitter: Any, item: Any) -> str:
 
         return f"{emitter.capture(torch.tensor, 'tensor')}({text}, dtype={emitter.capture(torch.float64, 'float64')})"
     return text
-
-
-

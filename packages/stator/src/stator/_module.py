@@ -34,7 +34,7 @@ class CompiledModule:
         return self._stator_call(self._stator_model, *args, **kwargs)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Pickled as the module it was made from: compiled code does not travel, and stator is not needed to load it."""
+        """Pickled as the module it was made from: compiled code does not travel, loading does not need stator."""
         return operator.itemgetter(0), ((self._stator_model,),)
 
     def __copy__(self) -> Any:
@@ -54,7 +54,7 @@ class _LiveReport:
 def compiled_module(model: torch.nn.Module, call: Any) -> Any:
     """An object that shares everything with `model`, and whose call is `call(model, ...)`."""
     cls = _subclass(type(model))
-    made = object.__new__(cls)
+    made: Any = object.__new__(cls)
     object.__setattr__(made, "__dict__", model.__dict__)
     object.__setattr__(made, "_stator_model", model)
     object.__setattr__(made, "_stator_call", call)
@@ -63,7 +63,8 @@ def compiled_module(model: torch.nn.Module, call: Any) -> Any:
 
 def _subclass(base: type) -> type:
     """Found again among the subclasses of `base`, which does not keep it alive."""
-    for known in type.__subclasses__(base):
+    subclasses: list[type] = type.__subclasses__(base)
+    for known in subclasses:
         if CompiledModule in known.__bases__:
             return known
     body: dict[str, Any] = {

@@ -44,8 +44,13 @@ class Options:
     oracle: bool = False  # run the plain function too, and compare; also STATOR_ORACLE=1 in the environment
     keep_text: bool = True  # keep each graph's text for the report, since a backend may take the graph apart
 
+    @property
+    def key(self) -> int:
+        """Tells the backend from others, also one that cannot be hashed; the options keep it alive."""
+        return id(self.backend)
 
-def make_options(
+
+def make_options(  # noqa: PLR0917  # `compile` hands on what it was given, in its own order
     backend: str | Callable[..., Any],
     fullgraph: bool,
     dynamic: bool | None,
@@ -82,7 +87,8 @@ def _check_types(fullgraph: Any, dynamic: Any, ours: Mapping[str, Any]) -> None:
     """A wrong type must not wait until something reads it."""
     flags = {name: value for name, value in ours.items() if name != "recompile_limit"}
     limit = ours.get("recompile_limit", 1)
-    for name, value in {"fullgraph": fullgraph, "dynamic": bool(dynamic) if dynamic is None else dynamic, **flags}.items():
+    flags |= {"fullgraph": fullgraph, "dynamic": dynamic is not None and dynamic}
+    for name, value in flags.items():
         if not isinstance(value, bool):
             raise InvalidOption(f"{name}={value!r} is not valid", "expected True or False", name)
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:

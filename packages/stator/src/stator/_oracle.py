@@ -104,7 +104,7 @@ def _described(error: BaseException | None) -> Any:
 
 
 def copies_of(state: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A deep copy that keeps what is shared. Tensors that are results of others, which deepcopy refuses, become leaves."""
+    """A deep copy that keeps what is shared. Tensors with a history, which deepcopy refuses, become leaves."""
     memo: dict[int, Any] = {}
     for tensor in _tensors(state, set()):
         if not tensor.is_leaf:
@@ -134,7 +134,7 @@ def _parts(value: Any) -> dict[str, Any]:
 
 
 def differences(a: Any, b: Any, where: str, pairs: dict[int, Any]) -> Iterator[tuple[str, str, str]]:
-    """Where `b` is not what `a` is. `pairs` remembers which object stands for which, so that sharing is compared too."""
+    """Where `b` is not what `a` is. `pairs` remembers which object stands for which: sharing is compared too."""
     if a is b:
         return
     if type(a) is not type(b):

@@ -1,4 +1,4 @@
-"""A Region: one compiled function with its entries, its sites and its continuations. Everything cached belongs to it."""
+"""A Region: one compiled function with its entries, sites and continuations. Everything cached belongs to it."""
 
 from __future__ import annotations
 
@@ -79,15 +79,15 @@ class Region:
             return result.target.plain()(*result.state)
         return result
 
-    def dispatch(self, point: Point, state: tuple[Any, ...]) -> Any:
+    def dispatch(self, point: Point, state: Sequence[Any]) -> Any:
         """The continuation at `point`: a value, or the next Goto."""
-        result = self.enter(self.place_of(point), state)
+        result = self.enter(self.place_of(point), tuple(state))
         if type(result) is Plainly:
             return result.target.plain()(*result.state)
         return result
 
     def enter(self, place: Place, state: tuple[Any, ...]) -> Any:
-        key = self.options.backend
+        key = self.options.key
         entry = place.cache.lookup(key, state)
         if entry is None and not place.refused:
             entry = place.cache.get_or_make(key, state, lambda: self._make(place, state))

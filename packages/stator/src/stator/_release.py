@@ -1,6 +1,6 @@
-"""Taking a finished trace apart, so that what it saw dies when its owner lets go of it, not when the collector comes by.
+"""Taking a finished trace apart, so that what it saw dies with its owner, not when the collector comes by.
 
-Trackers, the graph and the interpreter refer to one another while they work. Inputs hang off trackers, and can be large.
+Trackers, the graph and the interpreter refer to one another while they work. Inputs hang off trackers, and are large.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ def release(tracing: Tracing, machine: Machine, places: MachinePlaces) -> None:
     """Forget what was traced. Its guards, graph and emitted lines are finished by now and need none of it."""
     for tracker in tracing.heap.values():
         tracker.__dict__.clear()  # a tracker and that of its `__dict__` refer to each other
-    for record in (tracing.heap, tracing.alive, tracing.changed, tracing.aliases, tracing.journal.undo, tracing.lookups):
+    for table in (tracing.heap, tracing.changed, tracing.lookups):
+        table.clear()
+    for record in (tracing.alive, tracing.aliases, tracing.journal.undo):
         record.clear()
     tracing.machine = tracing.frame = tracing.instruction = None
     places.forget()

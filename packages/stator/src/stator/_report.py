@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import attrs
+from stator_guards import Failure, Guard
 
 from stator._region import Region
 from stator.errors import Unsupported
@@ -19,10 +20,19 @@ class EntryReport:
     graph_text: str
     op_count: int
     reason: Unsupported | None
-    guards: tuple[Any, ...]
-    hits: int
+    guards: tuple[Guard, ...]
+    guard_source: str
     trace_seconds: float
     source: str
+
+    def lines(self, number: int, guards: bool) -> list[str]:
+        spent = f"{self.trace_seconds * 1000:.1f} ms to trace"
+        found = [f"entry {number}: {self.target}: {self.op_count} operations, {len(self.guards)} guards, {spent}"]
+        if self.reason is not None:
+            found += [f"  {line}" for line in str(self.reason).splitlines()]
+        if guards:
+            found += [f"  guard: {guard.name} is {guard.kind.needed}, needed at {guard.where}" for guard in self.guards]
+        return found
 
 
 @attrs.frozen(eq=False)
@@ -30,7 +40,7 @@ class Report:
     """A look at a compiled function as it is now."""
 
     entries: tuple[EntryReport, ...]
-    recompiles: tuple[Any, ...]
+    recompiles: tuple[Failure, ...]
     refused: tuple[Unsupported, ...]
 
     @classmethod
@@ -48,6 +58,7 @@ class Report:
 
     @property
     def breaks(self) -> list[Unsupported]:
+        """Where, why, and what to try: the `where`, `reason` and `detail`, `hint` of each."""
         return [entry.reason for entry in self.entries if entry.reason is not None] + list(self.refused)
 
     @property
@@ -67,17 +78,31 @@ class Report:
         return sum(entry.op_count for entry in self.entries)
 
     @property
+    def guards(self) -> list[Guard]:
+        """Of all entries; each has its source, what it needs, and the user's line that needs it (`where`)."""
+        return [guard for entry in self.entries for guard in entry.guards]
+
+    @property
     def trace_seconds(self) -> float:
         return sum(entry.trace_seconds for entry in self.entries)
 
-    def __str__(self) -> str:
-        lines = [f"{self.graph_count} graphs, {self.op_count} operations, {len(self.breaks)} breaks, {self.entry_count} entries"]
+    def text(self, guards: bool = False) -> str:
+        """The report for people, with every guard if asked."""
+        counts = f"{self.graph_count} graphs, {self.op_count} operations, {len(self.breaks)} breaks"
+        lines = [f"{counts}, {self.entry_count} entries"]
         for number, entry in enumerate(self.entries):
-            lines.append(f"entry {number}: {entry.target}: {entry.op_count} operations, {len(entry.guards)} guards")
-            if entry.reason is not None:
-                lines += [f"  {line}" for line in str(entry.reason).splitlines()]
-        lines += [f"runs plainly: {line}" for reason in self.refused for line in str(reason).splitlines()]
+            lines += entry.lines(number, guards)
+        lines += [line for reason in self.refused for line in _indented("runs plainly: ", reason)]
+        lines += [line for reason in self.recompiles for line in _indented("compiled again: ", reason)]
         return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+def _indented(head: str, reason: object) -> list[str]:
+    first, *rest = str(reason).splitlines()
+    return [head + first, *(f"  {line.strip()}" for line in rest)]
 
 
 def _entry_report(entry: Any) -> EntryReport:
@@ -89,7 +114,7 @@ def _entry_report(entry: Any) -> EntryReport:
         data.op_count,
         data.reason,
         tuple(getattr(entry.guards, "guards", ())),
-        entry.hits,
+        getattr(entry.guards, "source", ""),
         data.trace_seconds,
         entry.source,
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from stator._control import REGIONS, is_disabled
+from stator._control import REGIONS, is_disabled, python_call
 from stator._in_place import InPlace, put_in_place
 from stator._module import CompiledModule, compiled_module
 from stator._options import Options
@@ -29,7 +29,7 @@ def compiled(subject: Any, options: Options) -> Any:
     for kind, make in _KINDS:
         if isinstance(subject, kind):
             return make(subject, options)
-    call = _python_call(type(subject))
+    call = python_call(type(subject))
     if call is not None:
         return types.MethodType(compiled_function(call, options), subject)
     return compiled_function(_caller(subject), options)
@@ -63,7 +63,7 @@ def compiled_function(fn: types.FunctionType, options: Options) -> Any:
         return fn
     region = Region.of(Root.of(fn), options)
     REGIONS.add(region)
-    wrapper = make_wrapper(fn, region, Oracle(region, fn) if options.oracle else None)
+    wrapper = make_wrapper(fn, Oracle(region, fn) if options.oracle else region, region)
     wrapper.report = LiveReport(region)  # type: ignore[attr-defined]
     return wrapper
 
@@ -99,13 +99,15 @@ def in_place(module: torch.nn.Module, options: Options) -> None:
 
 def _call_of(cls: type[torch.nn.Module]) -> types.FunctionType:
     """`_call_impl`, which runs hooks and `forward`; the class's own `__call__` where it has one."""
-    call = _python_call(cls)
-    return cls._call_impl if call is None or call is torch.nn.Module.__call__ else call
+    call = python_call(cls)
+    impl: Any = cls._call_impl
+    made: types.FunctionType = impl if call is None or call is torch.nn.Module.__call__ else call
+    return made
 
 
 def _class(cls: type, options: Options) -> type:
     """The class itself: from now on calls of its instances are compiled, subclasses included."""
-    call = _python_call(cls)
+    call = python_call(cls)
     if call is None:
         raise InvalidUse(
             f"cannot compile {cls.__qualname__}: its instances cannot be called",
@@ -114,11 +116,6 @@ def _class(cls: type, options: Options) -> type:
     name = "_call_impl" if call is torch.nn.Module.__call__ else "__call__"
     setattr(cls, name, compiled_function(getattr(cls, name), options))
     return cls
-
-
-def _python_call(cls: type) -> Any:
-    call = getattr(cls, "__call__", None)
-    return call if isinstance(call, types.FunctionType) else None
 
 
 def _method(method: types.MethodType, options: Options) -> Any:

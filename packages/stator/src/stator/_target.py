@@ -87,7 +87,7 @@ _OWN_NAMES = re.compile(r"g|rng|error|torch|v\d+|r\d+_\d+|\w*_\d+")
 
 
 def entry_names(names: Iterable[str]) -> tuple[str, ...]:
-    """Parameters of an entry named after those of the program, none of them a name that the entry's text uses itself."""
+    """Parameters of an entry, named after the program's, none of them a name that the entry's text uses itself."""
     found: list[str] = []
     for index, name in enumerate(names):
         free = name if name.isidentifier() else f"argument{index}"

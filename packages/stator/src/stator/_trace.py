@@ -34,8 +34,8 @@ from stator_variables import (
 )
 
 from stator._options import Options
-from stator._release import release, without_frames
 from stator._places import MachinePlaces
+from stator._release import release, without_frames
 from stator._stress import StressDomain
 from stator._target import Target
 

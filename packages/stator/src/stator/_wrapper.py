@@ -43,7 +43,8 @@ ORIGINAL = "__stator_original__"
 
 REGION = "__stator_region__"
 
-_NAMES = ("Unset", "default", "original", "entry", "newest", "run", "result", "Goto", "Plainly", "finish", "error", "hide")
+_GLOBALS = ("Unset", "default", "original", "newest", "run", "Goto", "Plainly", "finish", "hide")
+_LOCALS = ("entry", "result", "error")
 _BUILTINS = {"type": type, "BaseException": BaseException}
 
 TEMPLATE = """\
@@ -85,14 +86,13 @@ class Runner(Protocol):
     def run(self, state: tuple[Any, ...]) -> Any: ...
 
 
-def make_wrapper(fn: FunctionType, region: Region, runner: Runner | None = None) -> FunctionType:
-    """A function with the signature, name and documentation of `fn` that runs `region`, by way of `runner`."""
-    made = _load(fn, region, runner or region)
+def make_wrapper(fn: FunctionType, runner: Runner, region: Region | None = None) -> FunctionType:
+    """A function with the signature, name and documentation of `fn` that runs `runner`."""
+    made = _load(fn, runner, region)
     made.__defaults__ = (Unset,) * len(fn.__defaults__ or ())
     made.__kwdefaults__ = dict.fromkeys(fn.__kwdefaults__ or (), Unset)
-    wrapper = functools.update_wrapper(made, fn)
-    wrapper.__type_params__ = getattr(fn, "__type_params__", ())  # type: ignore[attr-defined]
-    return wrapper
+    functools.update_wrapper(made, fn)
+    return made
 
 
 def original_of(fn: Any) -> Any:
@@ -102,22 +102,23 @@ def original_of(fn: Any) -> Any:
 
 def region_of(fn: Any) -> Region | None:
     """The region that a wrapper runs."""
-    return fn.__globals__[REGION] if original_of(fn) is not None else None
+    found: Region | None = fn.__globals__[REGION] if original_of(fn) is not None else None
+    return found
 
 
-def _load(fn: FunctionType, region: Region, runner: Runner) -> FunctionType:
-    values = (Unset, default_of, fn, None, runner.newest, runner.run, None, Goto, Plainly, runner.finish, None, hide)
+def _load(fn: FunctionType, runner: Runner, region: Region | None) -> FunctionType:
+    values = (Unset, default_of, fn, runner.newest, runner.run, Goto, Plainly, runner.finish, hide)
     parameters = _parameters(fn)
-    names = _unlike(parameters, (*_NAMES, *_BUILTINS))
+    names = _unlike(parameters, (*_GLOBALS, *_LOCALS, *_BUILTINS))
     name = fn.__name__ if fn.__name__.isidentifier() and not keyword.iskeyword(fn.__name__) else "compiled"
     text = _text(fn, name, parameters, names)
-    filename = f"{WRAPPERS}{fn.__qualname__} {id(region):#x}>"
-    namespace: dict[str, Any] = {names[key]: value for key, value in zip(_NAMES, values, strict=True)}
+    filename = f"{WRAPPERS}{fn.__qualname__} {id(runner):#x}>"
+    namespace: dict[str, Any] = {names[key]: value for key, value in zip(_GLOBALS, values, strict=True)}
     namespace |= {names[key]: value for key, value in _BUILTINS.items()}
     namespace |= {REGION: region, ORIGINAL: fn, "__name__": fn.__module__}
     locals_: dict[str, Any] = {}
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-    weakref.finalize(region, linecache.cache.pop, filename, None).atexit = False
+    weakref.finalize(runner, linecache.cache.pop, filename, None).atexit = False
     exec(compile(text, filename, "exec"), namespace, locals_)  # apart from the globals: no cycle through its own name
     made: FunctionType = locals_[name]
     return made
@@ -160,9 +161,7 @@ def _with_default(fn: FunctionType) -> list[str]:
 
 def _default_lines(fn: FunctionType, names: dict[str, str]) -> list[str]:
     unset, default, original = names["Unset"], names["default"], names["original"]
-    return [
-        f"        if {name} is {unset}: {name} = {default}({original}, {name!r})\n" for name in _with_default(fn)
-    ]
+    return [f"        if {name} is {unset}: {name} = {default}({original}, {name!r})\n" for name in _with_default(fn)]
 
 
 def default_of(fn: FunctionType, name: str) -> Any:
