@@ -17,7 +17,7 @@ from stator_bytecode import (
     operation,
     settle,
 )
-from stator_guards import AttrSource, DefaultsSource, DictItemSource, IsNone, KeysAre, KwDefaultsSource, Length
+from stator_guards import AttrSource, CapturedSource, DefaultsSource, DictItemSource, IsNone, KeysAre, KwDefaultsSource, Length
 
 from stator_variables import _attributes, _inlining, _pure, _torch_calls
 from stator_variables import _kinds as k
@@ -61,11 +61,30 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
             return handler(t, list(args), kwargs)
         if _torch_calls.is_recorded(function.real):
             return _torch_calls.call_recorded(t, function.real, list(args), kwargs)
+        if _inlining.is_allowed_in_graph(function.real):
+            return _torch_calls.record(t, function.real, list(args), kwargs)
+        if _inlining.is_assumed_constant(function.real):
+            return _assumed_constant(t, function.real, args, kwargs)
         _inlining.refuse_native(t, function)
     for flag, what in REFUSED_FLAGS.items():
         if function.code.co_flags & flag:
             raise t.unsupported("async", f"a call of {what}, {function.qualname}")
     return Invoke(frame_for(t, function, args, kwargs))
+
+
+def _assumed_constant(t: Tracing, real: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """The user vouches for it: call it now, with what is known of the arguments, and keep the result."""
+    values = [_known(t, arg) for arg in args]
+    named = {name: _known(t, arg) for name, arg in kwargs.items()}
+    result = real(*values, **named)
+    return wrap(t, result, CapturedSource(f"result of {real.__name__}", result))
+
+
+def _known(t: Tracing, vt: Any) -> Any:
+    constant = vt.constant()
+    if constant is MISSING and vt.real is MISSING:
+        raise t.unsupported("assumed-constant", "an argument of a function marked constant that is not known yet")
+    return vt.real if constant is MISSING else constant
 
 
 def frame_for(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Frame:

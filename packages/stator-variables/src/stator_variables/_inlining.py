@@ -56,3 +56,14 @@ def is_graph_break(function: Any) -> bool:
         return True
     module = sys.modules.get("torch._dynamo")
     return isinstance(module, types.ModuleType) and function is getattr(module, "graph_break", None)
+
+
+def is_allowed_in_graph(function: Any) -> bool:
+    """Whether torch's `allow_in_graph` was applied: the call is one node, never looked into."""
+    registry = getattr(sys.modules.get("torch._dynamo.trace_rules"), "_allowed_callable_ids", None)
+    return registry is not None and id(function) in registry
+
+
+def is_assumed_constant(function: Any) -> bool:
+    """Whether torch's `assume_constant_result` was applied: the result of one call holds for all."""
+    return bool(getattr(function, "_dynamo_marked_constant", False))
