@@ -1,8 +1,9 @@
 """Native code for what a callee's result does to the instruction that waits for it: the twin of `_completion.py`.
 
-`write_completion` emits the call of the inner function, then the completion by `Then` kind and by instruction, and says at
-each way out how to go on (`Leave`). Where CPython checks a result in C (`__bool__`, `__len__`, `__iter__`, `__next__`), so does
-this code: the state is made an object whose method is the inner function, and the checking instruction runs on that.
+`write_completion` emits the call of the inner function, then the completion by `Then` kind and by instruction, and says
+at each way out how to go on (`Leave`). Where CPython checks a result in C (`__bool__`, `__len__`, `__iter__`,
+`__next__`), so does this code: the state is made an object whose method is the inner function, and the checking
+instruction runs on that.
 
     parked at POP_JUMP_IF_TRUE, then "truth":   Answer(state); UNARY_NOT; UNARY_NOT; POP_JUMP_IF_TRUE
 """
@@ -20,7 +21,7 @@ from stator_bytecode._handler_table import HandlerTable
 from stator_bytecode._instruction import Instruction
 from stator_bytecode._layout import FrameLayout, Static, ThenLayout
 from stator_bytecode._native_frame import NativeFrame
-from stator_bytecode._stub import null_of, pushes_null
+from stator_bytecode._shape import null_of, pushes_null
 from stator_bytecode.errors import Unsupported
 
 Inner = Callable[[Any], Any]
@@ -59,17 +60,12 @@ class Completion:
         before = sum(part is None for part in then.parts[:index])
         self.frame.load(self.frame.places.then[before])
 
-    def hand_on(self) -> None:
-        """The state, on the stack; in its slot is the user's value from now on."""
-        self.frame.load_state()
-        self.frame.restore_first_slot()
-
     def call(self) -> None:
-        self.glue.call(self.inner, self.hand_on)
+        self.glue.call(self.inner, self.frame.hand_on)
 
     def answer(self, method: str) -> None:
         """An object that is the state, and whose `method` is the inner function."""
-        self.glue.call(type("Answer", (list,), {method: self.inner, "__hash__": None}), self.hand_on)
+        self.glue.call(type("Answer", (list,), {method: self.inner, "__hash__": None}), self.frame.hand_on)
 
 
 def write_completion(completion: Completion) -> None:
@@ -86,7 +82,7 @@ def write_completion(completion: Completion) -> None:
 
 
 ThenWriter = Callable[[Completion, ThenLayout], bool]
-"""Emits the call and what the Then does to its result. True when it leaves a truth (a bool for the instruction to test)."""
+"""Emits the call and what the Then does to its result. True when it leaves a bool for the instruction to test."""
 
 then_writers: HandlerTable[str, ThenWriter] = HandlerTable("then")
 

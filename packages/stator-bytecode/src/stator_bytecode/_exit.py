@@ -74,7 +74,7 @@ def materialized(point: Point, generators: tuple[int, ...]) -> Exit:
 
 @attrs.define(eq=False)
 class _Part:
-    """A frame or generator that stays: its layout, and the places of its values, in flat order but for slots and stack."""
+    """A frame or generator that stays: its layout, and the places of its values (`rest`: after slots and stack)."""
 
     layout: FrameLayout
     slots: Sequence[Cell]

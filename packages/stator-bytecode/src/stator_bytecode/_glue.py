@@ -1,7 +1,7 @@
 """Writing new raw instructions around copied ones: the few that stubs and continuations are joined with.
 
-`Glue` collects raw instructions at one source position, and the constants they need. It is the only place that knows how
-a version spells a call, a truth test, or what follows a loop.
+`Glue` collects raw instructions at one source position, and the constants they need. It is the only place that knows
+how a version spells a call, a truth test, or what follows a loop.
 """
 
 from __future__ import annotations

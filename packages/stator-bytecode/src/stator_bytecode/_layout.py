@@ -1,8 +1,8 @@
 """The layout of a frame stack: what a `Point` knows of it without its values.
 
-Every slot and stack position has a kind. Most carry one value of the flat state (`VALUE`, `CELL`, `PREVIOUS`); the others
-carry none, and are made again from their kind alone. Equal layouts share compiled continuations, so layouts are compared by
-value, with codes and globals dictionaries by identity.
+Every slot and stack position has a kind. Most carry one value of the flat state (`VALUE`, `CELL`, `PREVIOUS`); the
+others carry none, and are made again from their kind alone. Equal layouts share compiled continuations, so layouts are
+compared by value, with codes and globals dictionaries by identity.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ import attrs
 
 from stator_bytecode._glue import Glue
 from stator_bytecode._layout import NULL_KIND, FrameLayout, GeneratorAt, Kind, Places
-from stator_bytecode._raw import assemble, disassemble
+from stator_bytecode._raw import assemble
 from stator_bytecode._raw_instruction import Raw, RawHandler
 
 GeneratorPlace = Callable[[GeneratorAt], "int | None"]
@@ -161,6 +161,11 @@ class NativeFrame:
         else:
             self.glue.constant(None)
 
+    def hand_on(self) -> None:
+        """The state, on the stack; in its slot is the user's value from now on."""
+        self.load_state()
+        self.restore_first_slot()
+
     # epilogue
 
     def clean_up(self, guarded: Sequence[Raw]) -> None:
@@ -193,12 +198,3 @@ class NativeFrame:
     def flags(self, generator: bool = False) -> int:
         flags: int = self.shape.replacements.get("co_flags", self.layout.raw.co_flags)
         return flags if generator else flags & ~SUSPENDING
-
-
-def raws_of(layout: FrameLayout) -> list[Raw]:
-    """The raw instructions of `layout.pc`, copied, without handlers."""
-    start, stop = layout.instruction.raw
-    copies = [raw.copy() for raw in disassemble(layout.raw)[start:stop]]
-    for raw in copies:
-        raw.handler = None
-    return copies

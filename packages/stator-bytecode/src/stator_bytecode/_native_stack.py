@@ -14,7 +14,8 @@ from stator_bytecode._exit import Draft, Exit, exit_to
 from stator_bytecode._layout import NULL_KIND, VALUE, FrameLayout
 from stator_bytecode._native_frame import NativeFrame
 from stator_bytecode._point import Point
-from stator_bytecode._stub import Stub, call_stub, null_of, return_stub, shapes_of, step_stub
+from stator_bytecode._shape import null_of, shapes_of
+from stator_bytecode._stub import FRAME_BOUND, Stub, call_stub, leave, merged_step_stub, return_stub, step_stub
 
 
 class NativeStack:
@@ -26,12 +27,12 @@ class NativeStack:
         self.visible = [index for index, layout in enumerate(point.frames) if not layout.hidden]
         last = len(point.frames) - 1
         if point.frames[last].instruction.op in ("RETURN_VALUE", "YIELD_VALUE"):
-            self.innermost = last - 1
+            self.innermost = self.outside = last - 1
             stub = self._leaving()
         else:
-            self.innermost = last
+            self.innermost = self.outside = last
             stub = self._stepping()
-        for index in reversed(range(self.innermost)):
+        for index in reversed(range(self.outside)):
             if not point.frames[index].hidden:
                 stub = call_stub(point.frames[index], point.places[index], stub)
         self.run: Stub = stub
@@ -49,7 +50,20 @@ class NativeStack:
             self._add_exit(False, shapes.used, 0, 2, None, handled=1)
         elif shapes.jumps:
             self._add_exit(True, shapes.used, shapes.kept[1], shapes.made[1], None)
-        return step_stub(layout, places)
+        host = self._host()
+        if host is None:
+            return step_stub(layout, places, places.handled)
+        self.outside = host
+        handled = [found.handled for found in self.point.places[host : self.innermost + 1] if found.handled is not None]
+        host_layout, host_places = self.point.frames[host], self.point.places[host]
+        return merged_step_stub(host_layout, host_places, layout, places, handled[-1] if handled else None)
+
+    def _host(self) -> int | None:
+        """The frame in which a hidden frame's instruction runs; None: in its own."""
+        layout = self.point.frames[-1]
+        if not layout.hidden or layout.instruction.op in FRAME_BOUND or not self.visible:
+            return None
+        return self.visible[-1]
 
     def _add_exit(
         self, jump: bool, used: tuple[int, ...], kept: int, made: int, null: str | None, handled: int | None = None
@@ -93,19 +107,16 @@ class NativeStack:
         return frame.function(co_flags=frame.flags())
 
     def _leave(self, frame: NativeFrame) -> Callable[..., None]:
-        def leave(jump: bool, popped: int = 0, made: int = 0, null: str | None = None) -> None:
+        def go_on(jump: bool, popped: int = 0, made: int = 0, null: str | None = None) -> None:
             draft = Draft.of(frame.layout, frame.places)
             del draft.stack[len(draft.stack) - popped :]
             _push_made(draft, self.point.count, made, null)
             number = self._finish_exit(draft, jump, made)
             frame.glue.constant(number)
             frame.glue.emit("BUILD_TUPLE", made + 1)
-            if frame.layout.handled:
-                frame.glue.emit("SWAP", 2)
-                frame.glue.emit("POP_EXCEPT")
-            frame.glue.emit("RETURN_VALUE")
+            leave(frame, frame.places.handled)
 
-        return leave
+        return go_on
 
 
 def _push_made(draft: Draft, place: int, made: int, null: str | None) -> None:
@@ -119,12 +130,7 @@ def _push_made(draft: Draft, place: int, made: int, null: str | None) -> None:
 def _raise_end(frame: NativeFrame, callee: FrameLayout, inner: Stub) -> None:
     """What a generator's end is to a call of `next` or `send`, and what its yield is to one of `close`."""
     glue = frame.glue
-
-    def state_then_slot() -> None:
-        frame.load_state()
-        frame.restore_first_slot()
-
-    glue.call(inner, state_then_slot)
+    glue.call(inner, frame.hand_on)
     glue.call_on_top(_stop if callee.instruction.op == "RETURN_VALUE" else _ignored_exit)
     glue.emit("RAISE_VARARGS", 1)
 

@@ -130,4 +130,3 @@ def _prime(body: Body) -> None:
 
 
 OWN_CODES = frozenset({Plain.__call__.__code__, Plain.consume.__code__, Plain._extended.__code__})
-

@@ -16,198 +16,187 @@ from __future__ import annotations
 import dis
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import attrs
 
-from stator_bytecode._instruction import Instruction
+from stator_bytecode._instruction import Code
 from stator_bytecode._layout import NULL_KIND, FrameLayout, Places, RaisedAt
-from stator_bytecode._native_frame import NativeFrame, raws_of
+from stator_bytecode._native_frame import NativeFrame
+from stator_bytecode._raw import disassemble
 from stator_bytecode._raw_instruction import Raw
-from stator_bytecode._stack_effect import operands, results
+from stator_bytecode._shape import UNCHANGED, Shapes, pushes_null, shapes_of
 
-State = tuple[Any, ...]
 Stub = Callable[[Any], Any]
 
-UNCHANGED = frozenset({"LIST_APPEND", "SET_ADD", "MAP_ADD", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE"})
-"""They change the container they look at, which lies anywhere below. The stub has it next to what is added."""
+FRAME_BOUND = frozenset(
+    {
+        *("LOAD_FAST", "DELETE_FAST", "LOAD_CLOSURE", "LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF"),
+        *("LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_FROM_DICT_OR_DEREF", "LOAD_FROM_DICT_OR_GLOBALS"),
+        *("MAKE_FUNCTION", "IMPORT_NAME", "LOAD_BUILD_CLASS", "RAISE_VARARGS", "RERAISE"),
+    }
+)
+"""Instructions of a hidden frame that need its locals, cells or globals, so that they run in a native frame of its own."""
 
-_KEPT: dict[str, tuple[int, int]] = {
-    "FOR_ITER": (1, 0),
-    "GET_LEN": (1, 0),
-    "MATCH_MAPPING": (1, 0),
-    "MATCH_SEQUENCE": (1, 0),
-    "MATCH_KEYS": (2, 0),
-    "IMPORT_FROM": (1, 0),
-    "CHECK_EXC_MATCH": (1, 0),
-    "WITH_EXCEPT_START": (4, 0),
-    "JUMP_IF_TRUE_OR_POP": (0, 1),
-    "JUMP_IF_FALSE_OR_POP": (0, 1),
-}
-"""How many of the lowest operands stay as they were, when the instruction goes on and when it jumps."""
-
-ENDING = frozenset({"RAISE_VARARGS", "RERAISE"})
-
-
-@attrs.frozen
-class Shapes:
-    """What a native step takes and leaves: top operands used, how many of them are kept, and values made, per exit."""
-
-    used: tuple[int, ...]
-    """Depths from the top (1 is the top) of the operands pushed, lowest first."""
-    kept: tuple[int, int]
-    made: tuple[int, int]
-    jumps: bool
-
-
-def shapes_of(instr: Instruction) -> Shapes:
-    op, arg = instr.op, instr.arg
-    count = operands(instr)
-    if op in UNCHANGED:
-        added = 2 if op == "MAP_ADD" else 1
-        return Shapes((arg + added, *range(added, 0, -1)), (1, 0), (0, 0), False)
-    used = tuple(range(count, 0, -1))
-    if op == "DICT_MERGE":
-        return Shapes(used, (count - 1, 0), (0, 0), False)
-    if op == "SEND":
-        return Shapes(used, (1, int(instr.arg)), (1, 1), True)
-    if op == "RERAISE":
-        return Shapes((1,), (0, 0), (0, 0), False)
-    kept = _KEPT.get(op, (0, 0))
-    made = (values_made(instr) - kept[0], results(instr, True) - kept[1])
-    return Shapes(used, kept, made, instr.target >= 0)
-
-
-def values_made(instr: Instruction) -> int:
-    """Without the NULL that the instruction pushes besides: the stub leaves it away, since it cannot be returned."""
-    return results(instr, False) - pushes_null(instr)
-
-
-def pushes_null(instr: Instruction) -> bool:
-    if instr.op == "LOAD_GLOBAL":
-        return instr.arg[1] is not None
-    return instr.op == "LOAD_METHOD" or (instr.op == "LOAD_SUPER_ATTR" and bool(instr.arg[1]))
-
-
-def null_of(layout: FrameLayout) -> str | None:
-    """On which side of the value the instruction pushes a NULL."""
-    instr = layout.instruction
-    if not pushes_null(instr):
-        return None
-    if instr.op == "LOAD_GLOBAL":
-        return str(instr.arg[1])
-    return "before" if layout.code.null_first else "after"
-
-
-def step_stub(layout: FrameLayout, places: Places) -> Stub:
-    frame = NativeFrame(layout, places)
-    frame.start()
-    frame.restore_slots()
-    write_step(frame, layout, raws_of(layout))
-    return frame.function(co_flags=frame.flags())
-
-
-def write_step(frame: NativeFrame, layout: FrameLayout, raws: list[Raw]) -> None:
-    glue, shapes = frame.glue, shapes_of(layout.instruction)
-    if layout.handled:
-        assert frame.places.handled is not None
-        frame.handle(frame.places.handled)
-    # Guarded from here: for an exception out of a called frame, 3.13 asks for the handler of the instruction before.
-    begin = len(glue.raws)
-    for depth in shapes.used:
-        _push_operand(frame, len(layout.stack) - depth)
-    frame.restore_first_slot()
-    _adapt(raws, layout.instruction)
-    for raw in raws:
-        raw.target = None
-        glue.add(raw)
-    end = len(glue.raws)
-    if layout.instruction.op not in ENDING:
-        _write_exits(frame, shapes, next((raw for raw in raws if raw.opcode in _JUMPING), None))
-    if layout.handled:
-        frame.clean_up(glue.raws[begin:end])
-
-
+_ENDING = frozenset({"RAISE_VARARGS", "RERAISE"})
 _JUMPING = frozenset(dis.hasjrel)
+_NAMED = frozenset(dis.hasname)
+_CONSTANT = frozenset(dis.hasconst)
+_NAME_SHIFTS = {"LOAD_SUPER_ATTR": 2, **({"LOAD_ATTR": 1} if "LOAD_METHOD" not in dis.opmap else {})}
+"""Flags below the index of the name, since 3.12."""
 
 
-def _push_operand(frame: NativeFrame, depth: int) -> None:
-    if isinstance(frame.layout.stack[depth], RaisedAt):
-        frame.glue.constant(0)  # WITH_EXCEPT_START wants a number there
-    else:
-        frame.push(depth)
+def step_stub(layout: FrameLayout, places: Places, handled: int | None) -> Stub:
+    """`handled` is where the exception being handled is, if one is to be re-entered."""
+    frame = NativeFrame(layout, places)
+    return _StepWriter(frame, frame, handled, raws_of(layout)).write()
 
 
-def _adapt(raws: list[Raw], instr: Instruction) -> None:
-    """Let the instruction find its operands where the stub has them, and push no NULL."""
-    last = raws[-1]
-    if instr.op in UNCHANGED:
-        last.arg = 1
-    elif instr.op == "RERAISE":
-        # The instruction to blame is that of the traceback's entry, which is there already.
-        last.arg = 0
-    elif pushes_null(instr):
-        if last.name == "LOAD_METHOD":
-            last.opcode = dis.opmap["LOAD_ATTR"]
-        else:
-            last.arg &= ~1
+def merged_step_stub(
+    visible: FrameLayout, visible_places: Places, hidden: FrameLayout, hidden_places: Places, handled: int | None
+) -> Stub:
+    """The instruction of a hidden frame, run in the frame of the user's code that it works for."""
+    frame, operands = NativeFrame(visible, visible_places), NativeFrame(hidden, hidden_places)
+    operands.glue = frame.glue
+    operands.load_state = frame.load_state  # type: ignore[method-assign]  # there is one native frame
+    raws = raws_of(hidden)
+    for raw in raws:
+        _adopt(raw, frame, hidden)
+    return _StepWriter(frame, operands, handled, raws).write()
 
 
-def _write_exits(frame: NativeFrame, shapes: Shapes, jump: Raw | None) -> None:
+def _adopt(raw: Raw, frame: NativeFrame, hidden: FrameLayout) -> None:
+    """Names and constants of the hidden frame's code, in the visible one's."""
     glue = frame.glue
-    lowest = len(frame.layout.stack) - shapes.used[0] if shapes.used else 0
-    if frame.layout.instruction.op == "CHECK_EG_MATCH":
-        # A match becomes the exception being handled, so there are two ways on.
-        glue.emit("COPY", 1)
-        jump = glue.jump_if("NONE")
-        _write_exit(frame, 1, lowest, 0, shapes.made[0])
-        glue.land(jump)
-        _write_exit(frame, 0, lowest, 0, shapes.made[0])
-        return
-    _write_exit(frame, 0, lowest, shapes.kept[0], shapes.made[0])
-    if jump is None:
-        return
-    if frame.layout.instruction.op == "FOR_ITER":
-        glue.end_loop(jump)
-    else:
-        glue.land(jump)
-    _write_exit(frame, 1, lowest, shapes.kept[1], shapes.made[1])
+    raw.positions = glue.positions
+    if raw.opcode in _NAMED:
+        shift = _NAME_SHIFTS.get(raw.name, 0)
+        glue.names.append(hidden.raw.co_names[raw.arg >> shift])
+        raw.arg = (len(glue.names) - 1) << shift | raw.arg & ((1 << shift) - 1)
+    elif raw.opcode in _CONSTANT:
+        glue.consts.append(hidden.raw.co_consts[raw.arg])
+        raw.arg = len(glue.consts) - 1
 
 
-def _write_exit(frame: NativeFrame, number: int, lowest: int, kept: int, made: int) -> None:
-    glue, stack = frame.glue, frame.layout.stack
-    glue.constant(number)
-    glue.emit("BUILD_TUPLE", made + 1)
-    for depth in reversed(range(lowest, lowest + kept)):
-        glue.emit("SWAP", 2)
-        # POP_TOP would read a NULL; STORE_FAST may have one, and the locals are done with.
-        glue.emit(*(("STORE_FAST", 0) if stack[depth] is NULL_KIND else ("POP_TOP",)))
-    if frame.layout.handled:
-        glue.emit("SWAP", 2)
-        glue.emit("POP_EXCEPT")
-    glue.emit("RETURN_VALUE")
+_raws: WeakKeyDictionary[Code, list[Raw]] = WeakKeyDictionary()
+
+
+def raws_of(layout: FrameLayout) -> list[Raw]:
+    """The raw instructions of the layout's neutral one, copied, without handlers."""
+    raws = _raws.get(layout.code)
+    if raws is None:
+        raws = _raws[layout.code] = disassemble(layout.raw)
+    start, stop = layout.instruction.raw
+    copies = [raw.copy() for raw in raws[start:stop]]
+    for raw in copies:
+        raw.handler = raw.target = None
+    return copies
+
+
+@attrs.define(eq=False)
+class _StepWriter:
+    """`frame` is the native frame, `operands` the one whose instruction and stack it is."""
+
+    frame: NativeFrame
+    operands: NativeFrame
+    handled: int | None
+    raws: list[Raw]
+
+    def write(self) -> Stub:
+        frame, glue, instr = self.frame, self.frame.glue, self.operands.layout.instruction
+        shapes = shapes_of(instr)
+        frame.start()
+        frame.restore_slots()
+        if self.handled is not None:
+            frame.handle(self.handled)
+        # Guarded from here: for an exception out of a called frame, 3.13 asks for the handler of the instruction before.
+        begin = len(glue.raws)
+        for depth in shapes.used:
+            self._push(len(self.operands.layout.stack) - depth)
+        frame.restore_first_slot()
+        self._adapt()
+        for raw in self.raws:
+            glue.add(raw)
+        end = len(glue.raws)
+        if instr.op not in _ENDING:
+            self._write_exits(shapes)
+        if self.handled is not None:
+            frame.clean_up(glue.raws[begin:end])
+        return frame.function(co_flags=frame.flags())
+
+    def _push(self, depth: int) -> None:
+        if isinstance(self.operands.layout.stack[depth], RaisedAt):
+            self.frame.glue.constant(0)  # WITH_EXCEPT_START wants a number there
+        else:
+            self.operands.push(depth)
+
+    def _adapt(self) -> None:
+        """Let the instruction find its operands where the stub has them, and push no NULL."""
+        instr, last = self.operands.layout.instruction, self.raws[-1]
+        if instr.op in UNCHANGED:
+            last.arg = 1
+        elif instr.op == "RERAISE":
+            # The instruction to blame is that of the traceback's entry, which is there already.
+            last.arg = 0
+        elif pushes_null(instr):
+            if last.name == "LOAD_METHOD":
+                last.opcode = dis.opmap["LOAD_ATTR"]
+            else:
+                last.arg &= ~1
+
+    def _write_exits(self, shapes: Shapes) -> None:
+        glue, op = self.frame.glue, self.operands.layout.instruction.op
+        lowest = len(self.operands.layout.stack) - shapes.used[0] if shapes.used else 0
+        if op == "CHECK_EG_MATCH":
+            # A match becomes the exception being handled, so there are two ways on.
+            glue.emit("COPY", 1)
+            unmatched = glue.jump_if("NONE")
+            self._write_exit(1, lowest, 0, shapes.made[0])
+            glue.land(unmatched)
+            self._write_exit(0, lowest, 0, shapes.made[0])
+            return
+        self._write_exit(0, lowest, shapes.kept[0], shapes.made[0])
+        jump = next((raw for raw in self.raws if raw.opcode in _JUMPING), None)
+        if jump is None:
+            return
+        if op == "FOR_ITER":
+            glue.end_loop(jump)
+        else:
+            glue.land(jump)
+        self._write_exit(1, lowest, shapes.kept[1], shapes.made[1])
+
+    def _write_exit(self, number: int, lowest: int, kept: int, made: int) -> None:
+        glue, stack = self.frame.glue, self.operands.layout.stack
+        glue.constant(number)
+        glue.emit("BUILD_TUPLE", made + 1)
+        for depth in reversed(range(lowest, lowest + kept)):
+            glue.emit("SWAP", 2)
+            # POP_TOP would read a NULL; STORE_FAST may have one, and the locals are done with.
+            glue.emit(*(("STORE_FAST", 0) if stack[depth] is NULL_KIND else ("POP_TOP",)))
+        leave(self.frame, self.handled)
+
+
+def leave(frame: NativeFrame, handled: int | None) -> None:
+    """Return the top of the stack, under which the exception before `handled` lies."""
+    if handled is not None:
+        frame.glue.emit("SWAP", 2)
+        frame.glue.emit("POP_EXCEPT")
+    frame.glue.emit("RETURN_VALUE")
 
 
 def call_stub(layout: FrameLayout, places: Places, inner: Stub) -> Stub:
+    """An outer frame: it calls the next stub where it called the user's function."""
     frame = NativeFrame(layout, places)
     glue = frame.glue
     frame.start()
     frame.restore_slots()
-    if layout.handled:
-        assert places.handled is not None
+    if places.handled is not None:
         frame.handle(places.handled)
     begin = len(glue.raws)
-
-    def state_then_slot() -> None:
-        frame.load_state()
-        frame.restore_first_slot()
-
-    glue.call(inner, state_then_slot)
+    glue.call(inner, frame.hand_on)
     end = len(glue.raws)
-    if layout.handled:
-        glue.emit("SWAP", 2)
-        glue.emit("POP_EXCEPT")
-    glue.emit("RETURN_VALUE")
-    if layout.handled:
+    leave(frame, places.handled)
+    if places.handled is not None:
         frame.clean_up(glue.raws[begin:end])
     return frame.function(co_flags=frame.flags())
 

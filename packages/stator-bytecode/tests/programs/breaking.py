@@ -593,7 +593,7 @@ def strings_and_slices():
     name = "x"
     width = 6
     text = f"{name!r:>{width}}|{values[1:3]}|{3.14159:.2f}|{name!s}"
-    return text, values[::2], values[-1], "a" "b" + text[:2]
+    return text, values[::2], values[-1], "ab" + text[:2]
 
 
 @program
@@ -899,7 +899,4 @@ def uncaught_stop_iteration():
 @program
 def uncaught_type_error():
     x = [1]
-    return x + (
-        1 +
-        "a"
-    )
+    return x + (1 + "a")

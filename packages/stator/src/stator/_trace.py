@@ -100,8 +100,8 @@ def _broken_at_raise(needed: RaisedBefore, outcome: Outcome, machine: Machine) -
 
 
 def _emitted(outcome: Outcome, tracing: Tracing) -> tuple[Emitter, Point | None, list[str], str]:
-    """The text of the entry. A generator that only the frames see is carried as state; one that something else can reach
-    has to be an object, which shows when that something is written: then it is written again."""
+    """The text of the entry. A generator that only the frames see is carried as state; one that something else can
+    reach has to be an object, which shows when that something is written: then it is written again."""
     objects: list[GeneratorState] = []
     while True:
         emitter = Emitter(tracing)
