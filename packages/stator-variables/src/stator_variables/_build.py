@@ -116,7 +116,7 @@ def build_by_identity(t: Tracing, real: Any, source: Source) -> VariableTracker:
 
 def build_enum(t: Tracing, real: Any, source: Source) -> VariableTracker:
     t.guard(source, Is(real))
-    return k.ConstantTracker(real)
+    return with_namespace(t, k.ConstantTracker(real), real, source)
 
 
 def build_class(t: Tracing, real: Any, source: Source) -> VariableTracker:
@@ -276,12 +276,18 @@ def build_object(t: Tracing, real: Any, source: Source) -> VariableTracker:
 
 
 def with_namespace(t: Tracing, tracker: Any, real: Any, source: Source) -> VariableTracker:
-    """Give the tracker the instance `__dict__` of its object, if it has one."""
+    """Give the tracker the instance `__dict__` of its object, if it has one. The dict may have been met by another way."""
     namespace = instance_dict(real)
-    if namespace is not None:
-        d = k.DictTracker(dict, complete=False)
-        d.real, d.source, d.owner = namespace, InstanceDictSource(source), tracker
-        tracker.namespace = d
+    if namespace is None:
+        return tracker  # type: ignore[no-any-return]
+    known = t.heap.get(id(namespace))
+    if known is None:
+        known = k.DictTracker(dict, complete=False)
+        known.real, known.source = namespace, InstanceDictSource(source)
+        t.heap[id(namespace)] = known
+        t.alive.append(namespace)
+    known.owner = tracker
+    tracker.namespace = known
     return tracker  # type: ignore[no-any-return]
 
 
