@@ -314,12 +314,28 @@ def new_namespace(tracker: Any) -> None:
     tracker.namespace = d
 
 
+def build_iterator(t: Tracing, real: Any, source: Source) -> VariableTracker:
+    from stator_variables import _iterators
+
+    found: VariableTracker = _iterators.build(t, real, source)
+    return found
+
+
+def _iterator_classes() -> list[type]:
+    """Builtin iterators and dict views, whose state can be read."""
+    made: list[Any] = [[], (), "", "é", b"", range(0), range(1 << 70), set(), {}, {}.values(), {}.items()]
+    backwards = [reversed(x) for x in ([], {}, {}.values(), {}.items())]
+    classes = [*map(type, map(iter, made)), *map(type, backwards), reversed, zip, map, filter, enumerate]
+    return [*classes, type({}.keys()), type({}.values()), type({}.items())]
+
+
 BUILDERS: dict[type, Builder] = {
     **dict.fromkeys(ATOMS, build_atom),
     **dict.fromkeys(VALUES, build_value),
     **dict.fromkeys(SINGLETONS, build_singleton),
     **dict.fromkeys(BY_IDENTITY, build_by_identity),
     types.BuiltinFunctionType: build_builtin_function,
+    **dict.fromkeys(_iterator_classes(), build_iterator),
     tuple: build_sequence,
     list: build_sequence,
     dict: build_dict,

@@ -38,8 +38,18 @@ def app_level(t: Tracing, function: Any, args: Args, kwargs: Kwargs) -> Any:
 def _replace(real: Any, function: Any) -> None:
     @handlers.handles(real)
     def run(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+        args = [_in_any_order(real, args[0], kwargs), *args[1:]] if len(args) == 1 else args
         folded = _calls.fold(t, real, args, kwargs)
         return app_level(t, function, args, kwargs) if folded is MISSING else folded
+
+
+def _in_any_order(real: Any, iterable: Any, kwargs: Kwargs) -> Any:
+    """A set of strings or ints as a tuple, for functions that give the same whatever the order is."""
+    if isinstance(iterable, k.SetTracker) and not kwargs and has_total_order(iterable):
+        values = list(iterable.entries.values())
+        if real is not sum or all(item.cls is int for item in values):
+            return k.TupleTracker(values, tuple)
+    return iterable
 
 
 for _name in ("all", "any", "sum", "min", "max"):

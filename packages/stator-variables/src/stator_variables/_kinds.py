@@ -64,6 +64,7 @@ class ListTracker(SequenceTracker):
     """A list, or a deque (`maxlen` set then)."""
 
     maxlen: int | None = None
+    structure = 0  # counts what an iterator over a deque objects to
 
 
 class TupleTracker(SequenceTracker):
@@ -261,6 +262,7 @@ class IteratorTracker(VariableTracker):
         self.kind = kind
         self.parts = parts
         self.position = position
+        self.start = position  # where an existing one stood
         self.exhausted = False
 
 
