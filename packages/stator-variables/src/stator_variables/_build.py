@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import operator
 import types
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import torch
 from stator_guards import (
     AttrSource,
+    CallSource,
     ClosureSource,
     CodeSource,
     Custom,
@@ -314,6 +316,30 @@ def new_namespace(tracker: Any) -> None:
     tracker.namespace = d
 
 
+def recipe_of(real: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments an object was made with, by its `__reduce__`."""
+    made, args = real.__reduce__()
+    if isinstance(made, functools.partial):  # a methodcaller with keywords
+        return (*made.args, *args), made.keywords
+    return args, {}
+
+
+def recipe_fact(real: Any) -> tuple[Any, ...]:
+    args, kwargs = recipe_of(real)
+    return args, tuple(kwargs.items())
+
+
+def build_recipe(t: Tracing, real: Any, source: Source) -> VariableTracker:
+    """An `operator.itemgetter` and its kin, by the constants it was made with."""
+    t.guard(source, TypeIs(type(real)))
+    args, kwargs = recipe_of(real)
+    if not all(type(value) in ATOMS for value in (*args, *kwargs.values())):
+        return with_namespace(t, k.ObjectTracker(type(real), real), real, source)
+    t.guard(CallSource(recipe_fact, source), Equals((args, tuple(kwargs.items()))))
+    named = {name: k.ConstantTracker(value) for name, value in kwargs.items()}
+    return k.RecipeTracker(type(real), [k.ConstantTracker(value) for value in args], named)
+
+
 def build_iterator(t: Tracing, real: Any, source: Source) -> VariableTracker:
     from stator_variables import _iterators
 
@@ -336,6 +362,7 @@ BUILDERS: dict[type, Builder] = {
     **dict.fromkeys(BY_IDENTITY, build_by_identity),
     types.BuiltinFunctionType: build_builtin_function,
     **dict.fromkeys(_iterator_classes(), build_iterator),
+    **dict.fromkeys((operator.itemgetter, operator.attrgetter, operator.methodcaller), build_recipe),
     tuple: build_sequence,
     list: build_sequence,
     dict: build_dict,

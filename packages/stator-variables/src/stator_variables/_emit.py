@@ -350,6 +350,13 @@ def partial(e: Emitter, vt: Any) -> str:
     return e.bind(vt, f"{e.capture(functools.partial, 'partial')}({', '.join(parts)})")
 
 
+@rebuilders.handles(k.RecipeTracker)
+def recipe(e: Emitter, vt: Any) -> str:
+    parts = [e.expr(arg) for arg in vt.args]
+    parts += [f"{name}={e.expr(value)}" for name, value in vt.kwargs.items()]
+    return e.bind(vt, f"{e.capture(vt.cls, vt.cls.__name__)}({', '.join(parts)})")
+
+
 @rebuilders.handles(k.IteratorTracker)
 def iterator(e: Emitter, vt: Any) -> str:
     text = _iterators.rebuild(e, vt)

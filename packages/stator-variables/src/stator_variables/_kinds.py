@@ -285,6 +285,15 @@ class PartialTracker(VariableTracker):
         self.kwargs = kwargs
 
 
+class RecipeTracker(VariableTracker):
+    """An immutable object of a C class that says all by the arguments it was made with: `operator.itemgetter("x")`."""
+
+    def __init__(self, cls: type, args: list[Any], kwargs: dict[str, Any]) -> None:
+        self.cls = cls
+        self.args = args
+        self.kwargs = kwargs
+
+
 def is_none(vt: Any) -> bool:
     return isinstance(vt, ConstantTracker) and vt.value is None
 
