@@ -56,6 +56,9 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
         if original is not None:
             globals_src = AttrSource(function.source, "__globals__")
             function = wrap(t, original, DictItemSource(globals_src, "__stator_original__"))
+        wrapped = _inlining.behind_bookkeeping(function.real)
+        if wrapped is not None:
+            function = wrap(t, wrapped, CapturedSource(wrapped.__qualname__, wrapped))
         handler = t.handlers.get(function.real)
         if handler is not None:
             return handler(t, list(args), kwargs)

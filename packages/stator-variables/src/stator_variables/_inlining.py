@@ -67,3 +67,11 @@ def is_allowed_in_graph(function: Any) -> bool:
 def is_assumed_constant(function: Any) -> bool:
     """Whether torch's `assume_constant_result` was applied: the result of one call holds for all."""
     return bool(getattr(function, "_dynamo_marked_constant", False))
+
+
+def behind_bookkeeping(function: Any) -> Any:
+    """The function that torch.compile wrapped for its own bookkeeping (it patches `Module.__init__`), else None."""
+    if getattr(function, "__module__", None) != "torch._dynamo.mutation_guard":
+        return None
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))
+    return cells["init"].cell_contents if "init" in cells else None
