@@ -1,7 +1,7 @@
 """Programs broken at every instruction in turn, and at all of them in sequence: everything must be as without breaks.
 
-A break here is one instruction run natively by a Site. What follows runs in the Machine (`machine`), natively (`plain`), or
-is broken again at the very next instruction (`steps`).
+A break here is one instruction run natively by a Site. What follows runs in the Machine (`machine`), natively
+(`plain`), or is broken again at the very next instruction (`steps`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import pytest
-
 from stator_bytecode._concrete import ConcreteDomain
 from stator_bytecode._domain import Invoke, Raised
 from stator_bytecode._frame import Frame, GeneratorState, GeneratorStatus, Then
@@ -163,7 +162,7 @@ class Breaker:
         return state
 
     def _runs_shared_generator(self) -> bool:
-        """Whether a frame is a generator's whose object something else refers to: then it cannot be carried as state."""
+        """Whether a frame is a generator's whose object something else refers to, so that it cannot be state."""
         assert self.machine is not None
         running = {id(frame.generator) for frame in self.machine.frames if frame.generator is not None}
         return any(id(state) in running and _is_shared(found) for found, state in list(GENERATORS.items()))

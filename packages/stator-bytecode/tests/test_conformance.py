@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from stator_bytecode import DEFAULT, ConcreteDomain, Machine, interpret
 from stator_bytecode._concrete import interpret_in
-from stator_bytecode.conformance import PROGRAMS, Call, DomainConformance, handles, loops
+from stator_bytecode.conformance import Call, DomainConformance
+from stator_bytecode.conformance_program import PROGRAMS, handles, loops
 
 
 class TestConcreteDomain(DomainConformance):

@@ -25,7 +25,7 @@ from stator_bytecode import (
     runs_interpreted,
 )
 from stator_bytecode._concrete_generators import value_of
-from stator_bytecode.conformance import closures, contexts, handles, loops, matches, unpacks, withs
+from stator_bytecode.conformance_program import closures, contexts, handles, loops, matches, unpacks, withs
 
 
 def stop() -> str:

@@ -1,17 +1,19 @@
 """The errors of every layer, data first.
 
-`Unsupported` is a fine program that cannot be captured (it becomes a graph break); `InvalidUse` a mistake of the caller;
-`InternalError` a fault of ours. Layers that call foreign code add their own under `StatorError`.
+`Unsupported` is a fine program that cannot be captured (it becomes a graph break); `InvalidUse` a mistake of the
+caller; `InternalError` a fault of ours. Layers that call foreign code add their own under `StatorError`.
 """
 
 from __future__ import annotations
 
 import attrs
 
+__all__ = ["NOWHERE", "InternalError", "InvalidUse", "SourceSpan", "StatorError", "Unsupported"]
+
 
 @attrs.frozen
 class SourceSpan:
-    """A place in the user's program: file name, function name, first line (1-based), and line end and columns if known."""
+    """A place in the user's program: file name, function name, line (from 1), its end and columns if known."""
 
     filename: str
     function: str

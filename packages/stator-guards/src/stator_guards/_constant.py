@@ -43,6 +43,8 @@ def is_constant(value: object) -> bool:
 
 def key_of(value: object) -> Hashable:
     """The constant key of a constant, the identity of anything else: how keys of dicts are told apart."""
+    if type(value) is str:  # nearly all keys
+        return (str, value)
     return constant_key(value) if is_constant(value) else (object, id(value))
 
 

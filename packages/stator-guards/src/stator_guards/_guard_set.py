@@ -97,16 +97,23 @@ def _watch(guard_set: GuardSet, guards: list[Guard], names: Names, known: Layout
     walk, walk_source = guard_set.check, guard_set.source
     cannot_read = names.capture(CANNOT_READ, "CANNOT_READ")
 
-    def install(watching: Watching, plan: Plan | None) -> None:
-        if plan is None:
-            guard_set.check, guard_set.source = walk, walk_source
-            return
-        lines = write_watched(plan, watching, names, guard_set.parameters)
-        text = _function("watched_check", guard_set.parameters, lines, cannot_read)
-        guard_set.source = f"{walk_source}\n\n{text}"
-        guard_set.check = load(guard_set.source, guard_set.filename, names.objects)["watched_check"]
+    parameters, filename, owner = guard_set.parameters, guard_set.filename, weakref.ref(guard_set)
 
-    guard_set.check = Watching(walk, guards, guard_set.state, known, install).first
+    def state(values: Sequence[object]) -> State:
+        return dict(zip(parameters, values, strict=True))
+
+    def install(watching: Watching, plan: Plan | None) -> None:
+        target = owner()  # weakly: the watching belongs to the set, and what guards refer to is to die with it
+        if target is None:
+            return
+        if plan is None:
+            target.check, target.source = walk, walk_source
+            return
+        lines = write_watched(plan, watching, names, parameters)
+        target.source = f"{walk_source}\n\n{_function('watched_check', parameters, lines, cannot_read)}"
+        target.check = load(target.source, filename, names.objects)["watched_check"]
+
+    guard_set.check = Watching(walk, guards, state, known, install).first
 
 
 def _check_parameters(parameters: Sequence[str]) -> None:

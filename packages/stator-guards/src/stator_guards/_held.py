@@ -7,6 +7,7 @@ comparing ids.
 from __future__ import annotations
 
 import weakref
+from types import FunctionType
 from typing import Any
 
 import attrs
@@ -33,7 +34,8 @@ class Held:
     reference: Any
     weak: bool
     address: int
-    text: str
+    name: str
+    """What to call the object once it is gone."""
 
     @classmethod
     def of(cls, obj: object, *, weak: bool) -> Held:
@@ -42,7 +44,13 @@ class Held:
             ref = weakref.ref(obj) if weak else _strong(obj)
         except TypeError:
             ref, weak = _strong(obj), False
-        return cls(ref, weak, id(obj), short(obj))
+        return cls(ref, weak, id(obj), _name(obj))
+
+    @property
+    def text(self) -> str:
+        """One line for messages. Made when it is asked for: a `repr` can be long, slow, and the user's code."""
+        obj = self.get()
+        return f"{self.name} (gone)" if obj is GONE else short(obj)
 
     def get(self) -> Any:
         obj = self.reference()
@@ -62,6 +70,12 @@ class Held:
 
     def __hash__(self) -> int:
         return hash(self.address)
+
+
+def _name(obj: object) -> str:
+    """A class or function by its name, another object by its class alone."""
+    name = getattr(obj, "__qualname__", None) if isinstance(obj, type | FunctionType) else None
+    return name if isinstance(name, str) else f"of class {type(obj).__name__}"
 
 
 def short(obj: object, limit: int = 80) -> str:

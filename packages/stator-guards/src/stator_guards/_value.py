@@ -74,7 +74,7 @@ class Is(Kind):
 
     @property
     def needed(self) -> str:
-        return f"the object {self.held.text}" + (" (gone)" if self.is_gone else "")
+        return f"the object {self.held.text}"
 
     def found(self, value: Any, state: State) -> str:
         return f"another one, {short(value)}"

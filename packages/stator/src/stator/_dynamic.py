@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 import torch
-from stator_guards import DictItemSource, ItemSource, ParameterSource, Source
+from stator_guards import CallSource, DictItemSource, ItemSource, ParameterSource, Source
 from stator_variables import Dim, Policy
 
 
@@ -53,9 +53,10 @@ CHANGED = object()
 
 
 def _is_argument(source: Source) -> bool:
-    """A number that was passed in, bare or in tuples, lists and dicts; attributes of objects stay constants."""
+    """A number that was passed in, bare, in tuples, lists and dicts, or as the position of an iterator; attributes of
+    objects stay constants."""
     step: Source | None = source
-    while isinstance(step, ItemSource | DictItemSource):
+    while isinstance(step, ItemSource | DictItemSource | CallSource):
         step = step.base
     return isinstance(step, ParameterSource)
 
