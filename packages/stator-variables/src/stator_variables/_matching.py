@@ -13,15 +13,17 @@ from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 _SELF_MATCHING = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
-_IS_SEQUENCE, _IS_MAPPING = 1 << 5, 1 << 6  # Py_TPFLAGS_SEQUENCE, Py_TPFLAGS_MAPPING: what the interpreter looks at
+
+
+_SEQUENCE, _MAPPING = 1 << 5, 1 << 6  # Py_TPFLAGS_SEQUENCE, Py_TPFLAGS_MAPPING: what the interpreter looks at
 
 
 def match_sequence(subject: Any) -> Any:
-    return k.ConstantTracker(bool(subject.cls.__flags__ & _IS_SEQUENCE))
+    return k.ConstantTracker(bool(subject.cls.__flags__ & _SEQUENCE))
 
 
 def match_mapping(subject: Any) -> Any:
-    return k.ConstantTracker(bool(subject.cls.__flags__ & _IS_MAPPING))
+    return k.ConstantTracker(bool(subject.cls.__flags__ & _MAPPING))
 
 
 def match_keys(t: Tracing, subject: Any, keys: Any) -> Any:
