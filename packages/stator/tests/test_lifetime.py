@@ -37,7 +37,7 @@ def function(held: Any) -> Any:
 def test_inputs_die(compile_: Compile) -> None:
     compiled, held = compile_(function), Holder()
     compiled(held)
-    dead = [weakref.ref(held), weakref.ref(held.tensor)]
+    dead: list[weakref.ref[Any]] = [weakref.ref(held), weakref.ref(held.tensor)]
     del held
     assert [each() for each in dead] == [None, None]
 

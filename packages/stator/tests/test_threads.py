@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -58,7 +57,7 @@ def _spec() -> Any:
 
 
 def test_calls_from_threads_with_different_entries() -> None:
-    compiled: Callable[..., Any] = stator.compile(lambda x, name: x + ord(name), backend="eager")
+    compiled: Any = stator.compile(lambda x, name: x + ord(name), backend="eager")
     names = "abcd" * 8
     with ThreadPoolExecutor(4) as threads:
         results = list(threads.map(lambda name: compiled(X, name), names))

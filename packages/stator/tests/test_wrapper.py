@@ -51,8 +51,9 @@ def test_parameters_named_like_what_generated_code_uses(compile_: Compile) -> No
         return g, v0, y, r1_1, torch, list, x_1, entry, newest, run, type, result, Goto, original
 
     args = (X, X + 1, 1, 2, 3, 4, 5, 6, 7)
-    compiled = compile_(clash)
-    assert str(compiled(*args, error=9)) == str(clash(*args, error=9))
+    original: Any = clash
+    compiled = compile_(original)
+    assert str(compiled(*args, error=9)) == str(original(*args, error=9))
     assert compiled(*args)[0] is X
     assert inspect.signature(compiled) == inspect.signature(clash)
 
@@ -80,7 +81,7 @@ def test_changed_defaults_of_the_original_are_used(compile_: Compile) -> None:
     compiled = compile_(scaled)
     assert torch.equal(compiled(X), X * 2)
     scaled.__defaults__ = (5,)
-    scaled.__kwdefaults__["plus"] = 1
+    scaled.__kwdefaults__ = {"plus": 1}
     assert torch.equal(compiled(X), X * 5 + 1)
     scaled.__defaults__ = None
     with pytest.raises(TypeError, match="'by'"):

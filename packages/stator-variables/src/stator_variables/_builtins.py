@@ -269,29 +269,14 @@ def object_new(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return _calls.allocate(t, args[0], object.__new__, [], {})
 
 
-@handlers.handles(object.__init__, BaseException.__init__)
+@handlers.handles(object.__init__)
 def object_init(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    if isinstance(args[0], k.ExceptionTracker):
-        args[0].args = list(args[1:])
     return k.NONE
 
 
 @handlers.handles(object.__init_subclass__)
 def init_subclass(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return k.NONE
-
-
-@handlers.handles(BaseException.args)
-def exception_args(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return k.TupleTracker(args[0].args, tuple)
-
-
-@handlers.handles(BaseException.__str__)
-def exception_str(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    parts = args[0].args
-    if not parts:
-        return k.ConstantTracker("")
-    return convert(t, parts[0] if len(parts) == 1 else k.TupleTracker(parts, tuple), "s")
 
 
 # -- objects ----------------------------------------------------------------------------------------------------------
@@ -652,6 +637,7 @@ def _operator_handlers() -> None:
         _register_operator(getattr(operator, name), lambda t, a, s=symbol: _operators.unary(t, s, a[0]))
     _register_operator(operator.getitem, lambda t, a: _iteration.get_item(t, a[0], a[1]))
     _register_operator(operator.setitem, lambda t, a: _then_none(t, _containers.set_item(t, *a)))
+    _register_operator(operator.delitem, lambda t, a: _then_none(t, _containers.delete_item(t, *a)))
     _register_operator(operator.is_, lambda t, a: _operators.identical(t, a[0], a[1], False))
     _register_operator(operator.is_not, lambda t, a: _operators.identical(t, a[0], a[1], True))
     _register_operator(operator.not_, lambda t, a: _operators._negated(t, a[0]))

@@ -68,6 +68,11 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
             return _torch_calls.record(t, function.real, list(args), kwargs)
         if _inlining.is_assumed_constant(function.real):
             return _assumed_constant(t, function.real, args, kwargs)
+        if function.code.co_name == "dispatch":
+            from stator_variables import _functools
+
+            if function.code is _functools.DISPATCH_CODE:
+                return _functools.dispatch(t, function, list(args))
         _inlining.refuse_native(t, function)
     for flag, what in REFUSED_FLAGS.items():
         if function.code.co_flags & flag:

@@ -44,7 +44,8 @@ class SymbolicDomain:
 
     # -- constants, names, imports ------------------------------------------------------------------------------------
     def constant(self, value: object) -> Any:
-        return _calls.fresh(self.t, value) if type(value) in (tuple, frozenset) else k.ConstantTracker(value)
+        is_plain = type(value) not in (tuple, frozenset) and not isinstance(value, type)
+        return k.ConstantTracker(value) if is_plain else _calls.fresh(self.t, value)
 
     def load_global(self, frame: Frame, name: str) -> Any:
         if frame.hidden:

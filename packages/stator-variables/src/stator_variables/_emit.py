@@ -273,6 +273,8 @@ def function(e: Emitter, vt: Any) -> str:
         items = [e.expr(item) for item in vt.annotations.items]
         pairs = ", ".join(f"{a}: {b}" for a, b in zip(items[::2], items[1::2], strict=True))
         e.lines.append(f"{name}.__annotations__ = {{{pairs}}}")
+    for field, value in vt.fields.items():
+        e.lines.append(f"{name}.{field} = {e.expr(value)}")
     fill_namespace(e, vt, name)
     return name
 

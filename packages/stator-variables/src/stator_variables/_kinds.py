@@ -173,9 +173,14 @@ class FunctionTracker(VariableTracker):
         self.kwdefaults = kwdefaults
         self.closure = closure
         self.annotations: Any = None
+        self.fields: dict[str, Any] = {}  # WRITTEN_FIELDS that were set
 
     def describe(self) -> str:
         return self.qualname
+
+
+WRITTEN_FIELDS = ("__name__", "__qualname__", "__doc__", "__module__", "__annotations__")
+"""Attributes of a new function that may be set while tracing (`functools.wraps` does)."""
 
 
 class MethodTracker(VariableTracker):

@@ -83,3 +83,27 @@ def cmp_to_key(mycmp: Any) -> Any:
         return Key(mycmp, obj)
 
     return key
+
+
+_ABSENT: Any = object()
+
+
+def cached_property_get(self: Any, instance: Any, owner: Any = None) -> Any:
+    """`functools.cached_property.__get__` as it is since 3.12, without a lock."""
+    if instance is None:
+        return self
+    if self.attrname is None:
+        raise TypeError("Cannot use cached_property instance without calling __set_name__ on it.")
+    cache = instance.__dict__
+    value = cache.get(self.attrname, _ABSENT)
+    if value is _ABSENT:
+        value = self.func(instance)
+        cache[self.attrname] = value
+    return value
+
+
+def prod(iterable: Any, start: Any) -> Any:
+    """`math.prod`."""
+    for item in iterable:
+        start = start * item
+    return start
