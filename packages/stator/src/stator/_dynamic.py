@@ -41,8 +41,8 @@ class Shapes:
         return Dim("dynamic") if (changed or self.dynamic is True) and size not in (0, 1) else Dim()
 
     def number_is_symbolic(self, source: Source, value: Any) -> bool:
-        if self.dynamic is False or not _is_argument(source):
-            return False
+        if self.dynamic is False or type(value) is not int or not _is_argument(source):
+            return False  # floats stay constants: compilers specialise on them behind our back
         before = self.numbers.setdefault(source, value)
         if before is not CHANGED and (type(before) is not type(value) or before != value):
             self.numbers[source] = before = CHANGED
