@@ -57,8 +57,9 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
             globals_src = AttrSource(function.source, "__globals__")
             function = wrap(t, original, DictItemSource(globals_src, "__stator_original__"))
         handler = t.handlers.get(function.real)
-        if handler is not None:
-            return handler(t, list(args), kwargs)
+        handled = MISSING if handler is None else handler(t, list(args), kwargs)
+        if handled is not MISSING:  # MISSING: to be interpreted after all
+            return handled
         if _torch_calls.is_recorded(function.real):
             return _torch_calls.call_recorded(t, function.real, list(args), kwargs)
         _refuse_marked(t, function)
