@@ -94,7 +94,7 @@ def test_set_method(check: Any, method: int, kind: Any) -> None:
 )
 def test_order_of_hashes_breaks(check: Any, method: Any) -> None:
     compiled = check(lambda s: method(s), ({"a", "b"},), breaks=None)
-    assert {reason.reason for reason in compiled.breaks} == {"set-order"}
+    assert {reason.reason for reason in compiled.breaks} <= {"set-order"}
 
 
 def test_sets_of_objects(check: Any) -> None:

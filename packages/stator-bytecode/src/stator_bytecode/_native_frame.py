@@ -1,7 +1,8 @@
 """Native frames that stand for frames of the Machine: the code shape and the prologue of every stub and continuation.
 
-The code has the user's name, file, lines, globals and *the same local slots*, so `locals()`, zero-argument `super()` and
-tracebacks see what they would have seen. Its one argument is the flat state, in slot 0, which the prologue unpacks:
+The code has the user's name, file, lines, globals and *the same local slots*, so `locals()`, zero-argument `super()`
+and tracebacks see what they would have seen. Its one argument is the flat state, in slot 0, which the prologue
+unpacks:
 
     slot 0  state           =>  every slot as it was; cells are the very cells
     stack                   =>  [operands, or the whole stack], with `sys.exc_info()` as it was

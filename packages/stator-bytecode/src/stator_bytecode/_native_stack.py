@@ -14,7 +14,7 @@ from stator_bytecode._exit import Draft, Exit, exit_to
 from stator_bytecode._layout import NULL_KIND, VALUE, FrameLayout
 from stator_bytecode._native_frame import NativeFrame
 from stator_bytecode._point import Point
-from stator_bytecode._shape import null_of, shapes_of
+from stator_bytecode._shape import Shapes, null_of, shapes_of
 from stator_bytecode._stub import FRAME_BOUND, Stub, call_stub, leave, merged_step_stub, return_stub, step_stub
 
 
@@ -45,11 +45,11 @@ class NativeStack:
         layout, places = self.point.frames[-1], self.point.places[self.innermost]
         shapes = shapes_of(layout.instruction)
         null = null_of(layout)
-        self._add_exit(False, shapes.used, shapes.kept[0], shapes.made[0], null)
+        self._add_exit(shapes, False, null)
         if layout.instruction.op == "CHECK_EG_MATCH":
-            self._add_exit(False, shapes.used, 0, 2, None, handled=1)
+            self._add_exit(shapes, False, None, handled=1)
         elif shapes.jumps:
-            self._add_exit(True, shapes.used, shapes.kept[1], shapes.made[1], None)
+            self._add_exit(shapes, True, None)
         host = self._host()
         if host is None:
             return step_stub(layout, places, places.handled)
@@ -65,9 +65,9 @@ class NativeStack:
             return None
         return self.visible[-1]
 
-    def _add_exit(
-        self, jump: bool, used: tuple[int, ...], kept: int, made: int, null: str | None, handled: int | None = None
-    ) -> None:
+    def _add_exit(self, shapes: Shapes, jump: bool, null: str | None, handled: int | None = None) -> None:
+        """`handled`: which of the values made is the exception being handled from then on."""
+        used, kept, made = shapes.used, shapes.kept[jump], shapes.made[jump]
         draft = Draft.of(self.point.frames[self.innermost], self.point.places[self.innermost])
         lowest = used[0] if used else 0
         if len(used) == lowest:

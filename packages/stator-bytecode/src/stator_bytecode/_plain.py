@@ -24,7 +24,7 @@ from stator_bytecode.errors import Unsupported
 
 
 def plain(point: Point) -> Plain:
-    """A function of the flat state that runs the rest of the program natively, and returns what its first frame returns."""
+    """A function of the flat state that runs the rest of the program natively: it returns the first frame's value."""
     return Plain(point)
 
 
@@ -63,7 +63,7 @@ class Plain:
             raise
 
     def _extended(self, state: Sequence[Any]) -> list[Any]:
-        """The state with objects for the generators, the running ones first: they take what they hold when they go on."""
+        """The state with objects for the generators, running ones first: those take what they hold when they go on."""
         full = [*self.generators.extended(state), *[None] * len(self.running)]
         for order, index in enumerate(self.running):
             full[self.first_running + order] = generator = self.functions[index](full)

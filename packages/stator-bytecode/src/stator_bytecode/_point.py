@@ -1,8 +1,8 @@
 """A Point: a place in a running program, as data, and the flat state that belongs to it.
 
-`layout_of` takes a Snapshot apart into the Point (static, hashable: the key of a continuation) and the values (what differs
-each time); `frames_from` puts the frames together again, so that a Machine goes on with the whole stack. Values are opaque:
-the same code serves trackers and real objects.
+`layout_of` takes a Snapshot apart into the Point (static, hashable: the key of a continuation) and the values (what
+differs each time); `frames_from` puts the frames together again, so that a Machine goes on with the whole stack.
+Values are opaque: the same code serves trackers and real objects.
 
     frames  f(x) parked at `g(x) + 1`, g(y) before `y * 2`  =>  Point of two layouts, ("x", "f1_y", "f1_stack0", …)
 """
@@ -103,7 +103,7 @@ def layout_of(
 def layout_of_generator(
     generator: GeneratorState, globals_of: Callable[[FrameState], dict[str, Any]]
 ) -> tuple[FrameLayout, list[V]]:
-    """The frame of one suspended generator, for `rebuild_generator`; other generators that it holds are plain values."""
+    """The frame of one suspended generator, for `rebuild_generator`; other generators it holds are plain values."""
     splitting = _Splitting(Snapshot((), None), lambda value: None, globals_of)
     return splitting.frame(_generator_state(generator), generator.status), splitting.values
 

@@ -1,8 +1,9 @@
 """Generators carried as frame state, made into generator objects again.
 
-A suspended one runs up to its own YIELD_VALUE, entered with the stack it had, so that the object stands exactly where the
-frame stood: `send`, `throw`, `close`, `gi_frame.f_lineno` and `gi_yieldfrom` find what they would have found. The value of
-that extra yield is dropped. One that has not started gets its arguments before it becomes a generator, and is not run.
+A suspended one runs up to its own YIELD_VALUE, entered with the stack it had, so that the object stands exactly where
+the frame stood: `send`, `throw`, `close`, `gi_frame.f_lineno` and `gi_yieldfrom` find what they would have found. The
+value of that extra yield is dropped. One that has not started gets its arguments before it becomes a generator, and
+is not run.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Sites: the places of breaks, where one instruction runs natively.
 
-`Site(point).step(*state)` runs the instruction that the innermost frame stands before, in stubs that look like the user's
-frames (`_stub.py`), and gives the Point after it with its flat state. An exception is taken to the handler that would
-have got it; without one it leaves, with the user's traceback entries only. `drive` is the loop that goes on from there.
+`Site(point).step(*state)` runs the instruction that the innermost frame stands before, in stubs that look like the
+user's frames (`_stub.py`), and gives the Point after it with its flat state. An exception is taken to the handler
+that would have got it; without one it leaves, with the user's traceback entries only. `drive` is the loop that goes
+on from there.
 
     point: f parked at g(), g before LOAD_ATTR      state: (x, f1_y, f1_stack0)
     => (point: …, g after LOAD_ATTR, (x, f1_y, attribute)), or f's `except` clause, with g gone
@@ -86,8 +87,8 @@ class Goto:
 
 
 Dispatch = Callable[[Point, list[Any]], Any]
-"""Runs the continuation of a Point: gives a `Goto`, when it broke again, or the final value. The list is its own: what it
-takes out of it dies when the program lets go of it."""
+"""Runs the continuation of a Point: gives a `Goto`, when it broke again, or the final value. The list is its own: what
+it takes out of it dies when the program lets go of it."""
 
 
 def drive(site: Site, state: Sequence[Any], dispatch: Dispatch) -> Any:

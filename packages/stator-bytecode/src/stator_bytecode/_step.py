@@ -15,8 +15,8 @@ from stator_bytecode._layout import VALUE, FrameLayout, GeneratorAt, RaisedAt
 from stator_bytecode._native_stack import NativeStack
 from stator_bytecode._point import Point
 from stator_bytecode._rebuild import closed_generator, rebuild
-from stator_bytecode._shuffle import raises, shuffles
 from stator_bytecode._shape import shapes_of
+from stator_bytecode._shuffle import raises, shuffles
 from stator_bytecode._traceback import after, drop_outer, hide, outermost
 from stator_bytecode._unwind import CAUGHT
 from stator_bytecode.errors import Unsupported

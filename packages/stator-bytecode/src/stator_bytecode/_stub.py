@@ -1,7 +1,7 @@
 """Stubs: native functions that run one instruction in frames that look like the user's.
 
-A *step stub* restores locals and cells, re-enters the handled exception, pushes the operands of its instruction, runs it
-(the raw instruction itself, at its own position) and returns what it gave, with the number of the exit taken last.
+A *step stub* restores locals and cells, re-enters the handled exception, pushes the operands of its instruction, runs
+it (the raw instruction itself, at its own position) and returns what it gave, with the number of the exit taken last.
 A *call stub* stands for an outer frame: it calls the next stub at the position of the call that frame is parked at.
 
     def f(state):                       # name, file, line, globals, slots of the user's f
@@ -36,7 +36,7 @@ FRAME_BOUND = frozenset(
         *("MAKE_FUNCTION", "IMPORT_NAME", "LOAD_BUILD_CLASS", "RAISE_VARARGS", "RERAISE"),
     }
 )
-"""Instructions of a hidden frame that need its locals, cells or globals, so that they run in a native frame of its own."""
+"""Instructions of a hidden frame that need its locals, cells or globals: they run in a native frame of its own."""
 
 _ENDING = frozenset({"RAISE_VARARGS", "RERAISE"})
 _JUMPING = frozenset(dis.hasjrel)
@@ -109,7 +109,7 @@ class _StepWriter:
         frame.restore_slots()
         if self.handled is not None:
             frame.handle(self.handled)
-        # Guarded from here: for an exception out of a called frame, 3.13 asks for the handler of the instruction before.
+        # Guarded from here: for an exception out of a called frame 3.13 looks up the instruction before.
         begin = len(glue.raws)
         for depth in shapes.used:
             self._push(len(self.operands.layout.stack) - depth)

@@ -1,7 +1,7 @@
 """Keeping stator's own frames out of tracebacks.
 
-A frame gets its entry when an exception comes into it, so a frame that catches, takes its entry off and raises again with
-a bare `raise` (which adds none) is never seen:
+A frame gets its entry when an exception comes into it, so a frame that catches, takes its entry off and raises again
+with a bare `raise` (which adds none) is never seen:
 
     except BaseException as error:
         hide(error, own_codes)

@@ -3,6 +3,8 @@
 `note` writes to the log; with an exception it also keeps how its traceback looks at that moment, in `TRACES`.
 """
 
+# ruff: noqa  (what a linter would have rewritten is the point here)
+
 import contextlib
 import sys
 from collections import namedtuple

@@ -111,16 +111,24 @@ def _watched_file(filename: str) -> str:
 
 def _watch(guard_set: GuardSet, guards: list[Guard], names: Names, known: Layout) -> None:
     walk, filename, parameters = guard_set.check, _watched_file(guard_set.filename), guard_set.parameters
+    owner = weakref.ref(guard_set)
+
+    def state(values: Sequence[object]) -> State:
+        return dict(zip(parameters, values, strict=True))
 
     def install(watching: Watching, plan: Plan | None) -> None:
-        if plan is None:
-            guard_set.check, guard_set.watched = walk, ""
+        target = owner()  # weakly: the watching belongs to the set, and what guards refer to is to die with it
+        if target is None:
             return
-        lines = write_watched(plan, watching, names, parameters)
-        guard_set.watched = function("watched_check", parameters, lines, names)
-        guard_set.check = load(guard_set.watched, filename, names.objects)["watched_check"]
+        if plan is None:
+            target.check, target.watched = walk, ""
+            return
+        own = names.copy()  # they will know `watching`, which knows the walk, which knows `names`
+        lines = write_watched(plan, watching, own, parameters)
+        target.watched = function("watched_check", parameters, lines, own)
+        target.check = load(target.watched, filename, own.objects)["watched_check"]
 
-    guard_set.check = Watching(walk, guards, guard_set.state, known, install).first
+    guard_set.check = Watching(walk, guards, state, known, install).first
 
 
 def _check_parameters(parameters: Sequence[str]) -> None:

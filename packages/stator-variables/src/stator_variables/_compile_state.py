@@ -1,12 +1,10 @@
-"""Functions that ask whether code is being compiled, and the marks that people put on functions for compilers.
+"""Functions that ask whether code is being compiled.
 
 While stator interprets a function, `torch.compiler.is_compiling()` and its kin are true, as under `torch.compile`.
 """
 
 from __future__ import annotations
 
-import sys
-import types
 from typing import Any
 
 import torch
@@ -44,11 +42,3 @@ _constant(None, torch._C._get_tracing_state)
 @handlers.handles(torch._C._log_api_usage_once, torch._C._autograd._profiler_enabled)
 def no_effect(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return k.ConstantTracker(False if not args else None)
-
-
-def is_graph_break(function: Any) -> bool:
-    """Whether `function` is a request to break here: ours, or the one torch users already call."""
-    if getattr(function, "_stator_graph_break", False):
-        return True
-    module = sys.modules.get("torch._dynamo")
-    return isinstance(module, types.ModuleType) and function is getattr(module, "graph_break", None)

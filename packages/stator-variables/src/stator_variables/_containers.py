@@ -22,13 +22,14 @@ from stator_variables._tracker import MISSING
 
 
 # -- lists ------------------------------------------------------------------------------------------------------------
-def replace_items(t: Tracing, vt: Any, items: list[Any]) -> None:
+def replace_items(t: Tracing, vt: Any, items: list[Any], *, structural: bool = True) -> None:
     """Every list mutation: the new items, undone together."""
-    before = vt.items
+    before = vt.items, vt.structure
     vt.items = items
+    vt.structure += structural
 
     def undo() -> None:
-        vt.items = before
+        vt.items, vt.structure = before
 
     t.journal.record(undo)
     t.change(vt)

@@ -138,7 +138,7 @@ def rotate(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @methods.handles(deque.remove, takes=1)
 def remove(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _sequences.remove_from(t, args[0], args[1], "deque.remove(x): x not in deque")
+    return _sequences.remove_from(t, args[0], args[1], "{} is not in deque")
 
 
 @methods.handles(deque.index, takes=(1, 3))
@@ -182,7 +182,7 @@ def setitem(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     at = _at(t, args[0], args[1])
     items = list(args[0].items)
     items[at] = args[2]
-    replace_items(t, args[0], items)
+    replace_items(t, args[0], items, structural=False)
     return k.NONE
 
 
@@ -202,7 +202,7 @@ def iterate(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @methods.handles(deque.__reversed__, takes=0)
 def reversed_(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return k.IteratorTracker(type(reversed(deque())), "deque reversed", [args[0], list(args[0].items)])
+    return k.IteratorTracker(type(reversed(deque())), "deque reversed", [args[0], len(args[0].items), args[0].structure])
 
 
 @methods.handles(deque.__add__)

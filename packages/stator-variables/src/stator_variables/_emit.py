@@ -23,9 +23,9 @@ from stator_bytecode.errors import Unsupported
 from stator_guards import CapturedSource, ParameterSource, Source
 
 from stator_variables import _kinds as k
-from stator_variables import _modes
+from stator_variables import _iterators, _modes
 from stator_variables._exceptions import TracebackTracker
-from stator_variables._runtime import advanced, make_function
+from stator_variables._runtime import make_function
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import DELETED, MISSING, is_pending
 
@@ -41,6 +41,7 @@ class Emitter:
     t: Tracing
     loads: list[str] = attrs.field(factory=list)
     lines: list[str] = attrs.field(factory=list)
+    last: list[str] = attrs.field(factory=list)  # what has to wait for the effects
     captured: dict[str, Any] = attrs.field(factory=dict)
     outputs: list[Any] = attrs.field(factory=list)  # Traced values the graph has to give
     generators: list[Any] = attrs.field(factory=list)  # states of the generators that were rebuilt as objects
@@ -98,6 +99,8 @@ class Emitter:
         """An expression for a value, made at most once however often it is used."""
         if vt is NULL:
             raise AssertionError("NULL has no expression")
+        if is_pending(vt):
+            self.t.handed_on.add(id(vt))
         if is_pending(vt) or vt.source is not None:
             return self.load(source_of(vt))
         known = self._made.get(id(vt))
@@ -156,6 +159,8 @@ def number(e: Emitter, vt: Any) -> str:
 def tuple_(e: Emitter, vt: Any) -> str:
     items = ", ".join(e.expr(item) for item in vt.items)
     text = f"({items},)" if vt.items else "()"
+    if vt.items and all(isinstance(item, k.ConstantTracker) for item in vt.items):
+        text = f"tuple([{items}])"  # the compiler would make one object of all that are equal
     if vt.cls is not tuple:
         text = f"{e.capture(tuple.__new__, 'tuple_new')}({e.capture(vt.cls, vt.cls.__name__)}, {text})"
         if vt.cls is torch.Size:
@@ -272,6 +277,8 @@ def function(e: Emitter, vt: Any) -> str:
         items = [e.expr(item) for item in vt.annotations.items]
         pairs = ", ".join(f"{a}: {b}" for a, b in zip(items[::2], items[1::2], strict=True))
         e.lines.append(f"{name}.__annotations__ = {{{pairs}}}")
+    for field, value in vt.fields.items():
+        e.lines.append(f"{name}.{field} = {e.expr(value)}")
     fill_namespace(e, vt, name)
     return name
 
@@ -279,7 +286,8 @@ def function(e: Emitter, vt: Any) -> str:
 @rebuilders.handles(k.MethodTracker)
 def method(e: Emitter, vt: Any) -> str:
     if isinstance(vt.function, k.BuiltinTracker):
-        return e.bind(vt, f"{e.expr(vt.function)}.__get__({e.expr(vt.receiver)})")
+        is_of_class = isinstance(vt.function.value, types.ClassMethodDescriptorType)
+        return e.bind(vt, f"{e.expr(vt.function)}.__get__({'None, ' if is_of_class else ''}{e.expr(vt.receiver)})")
     return e.bind(vt, f"{e.capture(types.MethodType, 'Method')}({e.expr(vt.function)}, {e.expr(vt.receiver)})")
 
 
@@ -348,39 +356,17 @@ def partial(e: Emitter, vt: Any) -> str:
     return e.bind(vt, f"{e.capture(functools.partial, 'partial')}({', '.join(parts)})")
 
 
+@rebuilders.handles(k.RecipeTracker)
+def recipe(e: Emitter, vt: Any) -> str:
+    parts = [e.expr(arg) for arg in vt.args]
+    parts += [f"{name}={e.expr(value)}" for name, value in vt.kwargs.items()]
+    return e.bind(vt, f"{e.capture(vt.cls, vt.cls.__name__)}({', '.join(parts)})")
+
+
 @rebuilders.handles(k.IteratorTracker)
 def iterator(e: Emitter, vt: Any) -> str:
-    if vt.exhausted:
-        return e.bind(vt, "iter(())")
-    text = _ITERATORS[vt.kind](e, vt)
-    needs_advance = vt.position and vt.kind not in ("enumerate", "zip", "map", "filter", "callable")
-    if needs_advance:
-        text = f"{e.capture(advanced, 'advanced')}({text}, {vt.position})"
-    return e.bind(vt, text)
-
-
-def _parts(e: Emitter, vts: list[Any]) -> str:
-    return "".join(f", {e.expr(vt)}" for vt in vts)
-
-
-_ITERATORS: dict[str, Callable[[Emitter, Any], str]] = {
-    "sequence": lambda e, vt: f"iter({e.expr(vt.parts[0])})",
-    "reversed": lambda e, vt: f"reversed({e.expr(vt.parts[0])})",
-    "constant": lambda e, vt: f"iter({e.expr(vt.parts[1])})" if vt.cls is not reversed else _reversed_constant(e, vt),
-    "keys": lambda e, vt: f"iter({e.expr(vt.parts[0])})",
-    "values": lambda e, vt: f"iter({e.expr(vt.parts[0])}.values())",
-    "items": lambda e, vt: f"iter({e.expr(vt.parts[0])}.items())",
-    "getitem": lambda e, vt: f"iter({e.expr(vt.parts[0])})",
-    "zip": lambda e, vt: f"zip({_parts(e, vt.parts[0])[2:]}{', ' if vt.parts[0] else ''}strict={vt.parts[1]})",
-    "map": lambda e, vt: f"map({e.expr(vt.parts[0])}{_parts(e, vt.parts[1])})",
-    "filter": lambda e, vt: f"filter({e.expr(vt.parts[0])}, {e.expr(vt.parts[1])})",
-    "enumerate": lambda e, vt: f"enumerate({e.expr(vt.parts[0])}, {e.expr(vt.parts[1])} + {vt.position})",
-    "callable": lambda e, vt: f"iter({e.expr(vt.parts[0])}, {e.expr(vt.parts[1])})",
-}
-
-
-def _reversed_constant(e: Emitter, vt: Any) -> str:
-    return f"reversed({e.expr(vt.parts[1])})"
+    text = _iterators.rebuild(e, vt)
+    return e._made.get(id(vt)) or e.bind(vt, text)
 
 
 @rebuilders.handles(k.GeneratorTracker)
@@ -414,11 +400,11 @@ def emit_effects(e: Emitter) -> None:
             _cell_effect(e, vt)
         elif isinstance(vt, k.ObjectTracker):
             _member_effect(e, vt)
-        else:
+        elif not isinstance(vt, k.IteratorTracker):
             raise e.refuse(vt)
-    for name, value in _modes.changed(e.t).items():
-        e.captured.setdefault("torch", torch)
-        e.lines.append(_modes.MODES[name].setter.format(repr(value)))
+    _iterators.effects(e, [vt for vt in e.t.changed.values() if isinstance(vt, k.IteratorTracker)])
+    e.lines += e.last
+    e.lines += _modes.effects(e.t, e.capture)
 
 
 def _list_effect(e: Emitter, vt: Any) -> None:

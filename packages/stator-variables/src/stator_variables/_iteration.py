@@ -77,7 +77,7 @@ def sequence_iterator(vt: Any) -> k.IteratorTracker:
     if isinstance(vt, k.TupleTracker):
         return k.IteratorTracker(_TUPLE_ITERATOR, "sequence", [vt])
     if issubclass(vt.cls, collections.deque):
-        return k.IteratorTracker(type(iter(collections.deque())), "deque", [vt, list(vt.items)])
+        return k.IteratorTracker(type(iter(collections.deque())), "deque", [vt, len(vt.items), vt.structure])
     return k.IteratorTracker(_LIST_ITERATOR, "sequence", [vt])
 
 
@@ -194,16 +194,29 @@ def _next_in_dict(t: Tracing, it: Any) -> Any:
 
 
 def _next_in_deque(t: Tracing, it: Any) -> Any:
-    vt, before = it.parts
-    if it.exhausted or it.position >= len(before):
+    vt, size, structure = it.parts
+    if it.exhausted or it.position >= size:
         return _finish(t, it)
-    if len(vt.items) != len(before):
+    if len(vt.items) != size or vt.structure != structure:
         throw(RuntimeError, "deque mutated during iteration")
-    if any(a is not b for a, b in zip(vt.items, before, strict=True)):
-        raise t.unsupported("deque-changed-during-iteration", "a deque that changes while it is iterated")
     item = vt.items[-1 - it.position if it.kind == "deque reversed" else it.position]
     advance(t, it)
     return item
+
+
+@operation
+def _next_of_application(t: Tracing, it: Any) -> Any:
+    """One step of the generator that does the work."""
+    try:
+        value = yield from settle(next_value(t, it.parts[0]))
+    except Raised as raised:
+        if not issubclass(raised.value.cls, StopIteration):
+            raise
+        return _finish(t, it)
+    if value is NULL:
+        return _finish(t, it)
+    advance(t, it)
+    return value
 
 
 @operation
@@ -305,6 +318,9 @@ _STEPS = {
     "map": _next_map,
     "filter": _next_filter,
     "enumerate": _next_enumerate,
+    "application": _next_of_application,
+    "shared": _next_of_application,
+    "made": _next_constant,
     "deque": _next_in_deque,
     "deque reversed": _next_in_deque,
     "getitem": _next_getitem,

@@ -86,6 +86,8 @@ def _checked(target: Any, arity: Arity, handler: Method) -> Method:
     def run(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         if not arity.accepts(args, kwargs) or not issubclass(args[0].cls, owner):
             raise t.unsupported("bad-arguments", f"a call of {target.__qualname__} that it does not accept")
+        if type(args[0]) is k.ObjectTracker and owner is not object:
+            raise t.unsupported("foreign-object", f"{target.__qualname__} of an existing {args[0].cls.__name__}")
         if isinstance(args[0], k.ConstantTracker) and owner is not object:
             folded = _calls.fold(t, target, args, kwargs)
             if folded is not MISSING:

@@ -168,6 +168,8 @@ def handle_hash(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         folded = _calls.fold(t, hash, args, kwargs)
         if folded is not MISSING:
             return folded
+        if isinstance(vt, k.TupleTracker) and not any(item.constant() is MISSING for item in vt.items):
+            return k.ConstantTracker(hash(tuple(item.constant() for item in vt.items)))  # a named tuple
     raise t.unsupported("identity-number", f"hash() of a {vt.cls.__name__}")
 
 

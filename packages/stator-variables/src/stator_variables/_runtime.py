@@ -22,3 +22,10 @@ def advanced(iterator: Iterator[Any], steps: int) -> Iterator[Any]:
     for _ in range(steps):
         next(iterator)
     return iterator
+
+
+def finished(iterator: Iterator[Any]) -> Iterator[Any]:
+    """A builtin iterator at its end."""
+    for _ in iterator:
+        pass
+    return iterator

@@ -342,7 +342,8 @@ def remove(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 def remove_from(t: Tracing, vt: Any, item: Any, complaint: str) -> Any:
     at = yield from find(t, vt, item, 0, None)
     if at is None:
-        throw(ValueError, complaint)
+        text = (yield from settle(convert(t, item, "r"))).constant() if "{}" in complaint else ""
+        throw(ValueError, complaint.format(text))
     items = list(vt.items)
     del items[at]
     replace_items(t, vt, items)

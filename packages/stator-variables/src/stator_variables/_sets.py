@@ -155,7 +155,7 @@ def _fold(t: Tracing, vt: Any, others: Args, verb: str, in_place: bool) -> Any:
     for other in others:
         entries = combine(verb, entries, (yield from settle(entries_of(t, other))))
     if not in_place:
-        return vt if vt.cls is frozenset and not others else new(vt.cls, dict(entries))
+        return new(vt.cls, dict(entries))
     if entries is not vt.entries:
         replace_set(t, vt, entries)
     return k.NONE

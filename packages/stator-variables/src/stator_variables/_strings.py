@@ -90,6 +90,14 @@ def _checked_string(t: Tracing, result: Any, name: str) -> Any:
     return found
 
 
+@methods.handles(format)
+def handle_format(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    spec = args[1] if len(args) > 1 else None
+    if spec is not None and not isinstance(spec.constant(), str):
+        raise t.unsupported("bad-arguments", "a call of format() that it does not accept")
+    return format_value(t, args[0], "", spec)
+
+
 # -- join -------------------------------------------------------------------------------------------------------------
 @methods.handles(str.join, bytes.join)
 def join(t: Tracing, args: Args, kwargs: Kwargs) -> Any:

@@ -15,27 +15,6 @@ from stator_variables._raising import as_program_error
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
-NEVER_INLINED = (
-    "torch._dynamo",
-    "torch._inductor",
-    "torch._functorch",
-    "torch.fx",
-    "torch._subclasses",
-    "torch.jit",
-    "torch.onnx",
-    "torch._logging",
-    "torch.autograd.function",
-    "torch.autograd.graph",
-    "torch.autograd.gradcheck",
-    "torch.autograd.profiler",
-    "torch.utils.checkpoint",
-    "torch.optim",
-    "torch.random",
-    "torch.multiprocessing",
-    "torch.distributed",
-)
-"""Parts of torch that are machinery, not model code: a call of them breaks instead of being traced into."""
-
 METADATA = frozenset(
     "size dim ndimension numel nelement stride is_contiguous is_floating_point is_complex element_size storage_offset "
     "get_device is_signed is_conj is_neg is_inference is_sparse_csr __len__ is_same_size has_names is_pinned".split()

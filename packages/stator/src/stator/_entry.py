@@ -5,19 +5,21 @@ from __future__ import annotations
 import itertools
 import linecache
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 from stator_backends import AmbientState, Lowered, lower
 from stator_bytecode import Goto, Site
 from stator_guards import Entry, GlobalState, Guard, Source
-from stator_subgraphs import CapturedGraph
 
 from stator._fallback import Recovery
 from stator._options import Options
 from stator._target import Target
 from stator._trace import Traced
 from stator.errors import SourceSpan, Unsupported, backend_boundary
+
+if TYPE_CHECKING:
+    from stator_subgraphs import CapturedGraph
 
 _numbers = itertools.count()
 
@@ -46,8 +48,8 @@ def make_entry(target: Target, traced: Traced, options: Options, site: Site | No
     module = captured.module if runs else None
     lowered = _lowered(traced, options, ambient) if runs else None
     guards = [*traced.guards, Guard(None, GlobalState(), _start(target))]
+    guards += [Guard(None, fact.expression, fact.where) for fact in captured.shape_guards()]  # after the lowering
     if lowered is not None:
-        guards += [Guard(None, fact.expression, fact.where) for fact in captured.shape_guards()]
         guards += [_layout_guard(guard, captured, target) for guard in lowered.guards]
     data = EntryData(
         target, module, graph_text, captured.op_count, traced.reason, traced.point is not None, traced.seconds, {}

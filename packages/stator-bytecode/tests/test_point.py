@@ -1,0 +1,181 @@
+"""Snapshots taken apart into a Point and values, and put together again."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import attrs
+import pytest
+from stator_bytecode._concrete import ConcreteDomain
+from stator_bytecode._frame import (
+    NULL,
+    Frame,
+    GeneratorState,
+    GeneratorStatus,
+    LastInstruction,
+    PreviousExc,
+    Snapshot,
+    Then,
+)
+from stator_bytecode._handlers import DEFAULT
+from stator_bytecode._machine import Machine
+from stator_bytecode._outcome import Broke
+from stator_bytecode._point import layout_of
+from stator_bytecode._saved import frame_state
+from stator_bytecode.errors import Unsupported
+
+
+class Domain(ConcreteDomain):
+    """Knows the generators that it made, so that a test that stops in one can let it die in silence."""
+
+    made: ClassVar[list[GeneratorState]] = []
+
+    def make_generator(self, state: GeneratorState) -> Any:
+        self.made.append(state)
+        return super().make_generator(state)
+
+
+@pytest.fixture(autouse=True)
+def _ended_generators() -> Iterator[None]:
+    yield
+    for state in Domain.made:
+        state.status = GeneratorStatus.CLOSED
+    Domain.made.clear()
+    gc.collect()
+
+
+def stop_at(op: str, fn: Any, *args: Any) -> tuple[Snapshot, ConcreteDomain]:
+    """The state of `fn` before its first `op`, which may be in a function that it calls."""
+
+    def refuse(machine: Machine, frame: Frame, instr: Any) -> None:
+        raise Unsupported("test")
+
+    domain = Domain(make_machine=lambda domain: Machine(domain, {**DEFAULT, op: refuse}))
+    outcome = domain.active.run([domain.call(fn, args, {}).frame])
+    assert isinstance(outcome, Broke)
+    return outcome.snapshot, domain
+
+
+def split(op: str, fn: Any, *args: Any) -> Any:
+    snapshot, domain = stop_at(op, fn, *args)
+    return *layout_of(snapshot, domain.generator_state, lambda state: state.globals), domain
+
+
+class Keeper:
+    def outer(self, x: Any) -> Any:
+        return [x, self.inner(x + 1)]
+
+    def inner(self, y: Any) -> Any:
+        def cell() -> Any:
+            return y
+
+        unbound: Any
+        try:
+            raise ValueError(y)
+        except ValueError as error:
+            return cell, error, y @ 1
+
+        unbound = 1
+        return unbound
+
+
+def consumer(n: int) -> Any:
+    total = 0
+    for value in producer(n):
+        total += value
+        total @= 1
+    return total
+
+
+def producer(n: int) -> Iterator[int]:
+    yield from range(n)
+
+
+def test_the_names_of_the_state_are_readable_and_each_is_there_once() -> None:
+    point, values, _ = split("RAISE_VARARGS", Keeper().outer, 1)
+    assert point.parameters[:3] == ("self", "x", "stack0")
+    assert {"f1_self", "f1_y", "f1_cell"} <= set(point.parameters)
+    assert len(set(point.parameters)) == len(values) == point.count
+
+
+def test_points_of_the_same_place_are_equal_keys_whatever_the_values() -> None:
+    keeper = Keeper()
+    one, first, _ = split("RAISE_VARARGS", keeper.outer, 1)
+    two, second, _ = split("RAISE_VARARGS", keeper.outer, 2)
+    assert one == two
+    assert hash(one) == hash(two)
+    assert first != second
+
+
+def test_the_exception_being_handled_and_the_markers_belong_to_the_state() -> None:
+    point, values, _ = split("LOAD_CLOSURE", handling)
+    assert point.frames[0].handled
+    (frame,) = point.frames_from(values, lambda state: None)
+    assert isinstance(frame.handled, ValueError)
+    assert any(isinstance(item, PreviousExc) and item.value is None for item in frame.stack)
+
+
+def handling() -> Any:
+    try:
+        raise ValueError
+    except ValueError:
+        x = 1
+        return lambda: x
+
+
+def test_frames_come_back_as_they_were() -> None:
+    snapshot, domain = stop_at("RAISE_VARARGS", Keeper().outer, 1)
+    point, values = layout_of(snapshot, domain.generator_state, lambda state: state.globals)
+    frames = point.frames_from(values, domain.make_generator)
+    assert [type(frame) for frame in frames] == [Frame, Frame]
+    for state, frame in zip(snapshot.frames, frames, strict=True):
+        again = attrs.evolve(frame_state(frame), function=state.function)
+        assert attrs.astuple(again, recurse=False)[:9] == attrs.astuple(state, recurse=False)[:9]
+    assert frames[0].parked is not None
+    assert frames[0].parked.then.kind == "value"
+
+
+def test_a_generator_that_only_the_stack_sees_is_carried_as_state() -> None:
+    snapshot, domain = stop_at("BINARY_SUBSCR", subscript_in_loop, 3)
+    point, values = layout_of(snapshot, domain.generator_state, lambda state: state.globals)
+    assert [layout.raw.co_name for layout in point.generators] == ["producer"]
+    made = []
+    (frame,) = point.frames_from(values, lambda state: made.append(state) or ("generator", state))  # type: ignore[func-returns-value]
+    assert ("generator", made[0]) in frame.stack
+    assert made[0].frame.code.raw.co_name == "producer"
+    assert made[0].frame.slots[0] == 3
+
+
+def subscript_in_loop(n: int) -> Any:
+    for value in producer(n):
+        return [value][0]
+    return None
+
+
+def test_a_running_generator_is_linked_to_its_frame() -> None:
+    point, values, _ = split("GET_YIELD_FROM_ITER", consumer, 2)
+    frames = point.frames_from(values, lambda state: state)
+    assert frames[1].generator is not None
+    assert frames[1].generator.frame is frames[1]
+    assert frames[0].stack[-1] is frames[1].generator
+
+
+def test_values_of_a_then_are_part_of_the_state_and_its_operator_of_the_point() -> None:
+    snapshot, domain = stop_at("RAISE_VARARGS", Keeper().outer, 1)
+    nested = Then("bool", (Then("instance", ("value",)), True))
+    outer = attrs.evolve(snapshot.frames[0], then=nested)
+    changed = Snapshot((outer, snapshot.frames[1]), None)
+    point, values = layout_of(changed, domain.generator_state, lambda state: state.globals)
+    assert "then0" in point.parameters
+    then = point.frames_from(values, domain.make_generator)[0].parked.then  # type: ignore[union-attr]
+    assert (then.kind, then.values[0].values, then.values[1]) == ("bool", ("value",), True)
+
+
+def test_markers_of_instructions_carry_no_value() -> None:
+    snapshot, domain = stop_at("RAISE_VARARGS", Keeper().outer, 1)
+    marked = attrs.evolve(snapshot.frames[1], stack=(LastInstruction(3), NULL))
+    point, values = layout_of(Snapshot((marked,), None), domain.generator_state, lambda state: state.globals)
+    (frame,) = point.frames_from(values, domain.make_generator)
+    assert frame.stack == [LastInstruction(3), NULL]

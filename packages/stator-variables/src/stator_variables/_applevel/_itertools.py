@@ -1,0 +1,279 @@
+"""itertools as plain Python: each function checks its arguments at once, as C does, and gives a generator.
+
+A StopIteration from a callback ends the iterator, as in C; in a generator of Python's it would be a RuntimeError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+_NOTHING: Any = object()
+
+
+def count(start: Any = 0, step: Any = 1) -> Iterator[Any]:
+    return _count(start, step)
+
+
+def _count(value: Any, step: Any) -> Iterator[Any]:
+    while True:
+        yield value
+        value = value + step
+
+
+def cycle(iterable: Any, /) -> Iterator[Any]:
+    return _cycle(iter(iterable))
+
+
+def _cycle(it: Any) -> Iterator[Any]:
+    saved = []
+    for item in it:
+        saved.append(item)
+        yield item
+    while saved:
+        for item in saved:
+            yield item
+
+
+def repeat(object: Any, times: Any = _NOTHING) -> Iterator[Any]:
+    return _repeat(object, times)
+
+
+def _repeat(value: Any, times: Any) -> Iterator[Any]:
+    if times is _NOTHING:
+        while True:
+            yield value
+    while times > 0:
+        times -= 1
+        yield value
+
+
+def chain(*iterables: Any) -> Iterator[Any]:
+    return _chain(iter(iterables))
+
+
+def chain_from_iterable(cls: Any, iterable: Any, /) -> Iterator[Any]:
+    return _chain(iter(iterable))
+
+
+def _chain(iterables: Any) -> Iterator[Any]:
+    for iterable in iterables:
+        for item in iterable:
+            yield item
+
+
+def islice(iterable: Any, *bounds: Any) -> Iterator[Any]:
+    start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    start = 0 if start is None else start
+    step = 1 if step is None else step
+    return _islice(iter(iterable), start, stop, step)
+
+
+def _islice(it: Any, start: Any, stop: Any, step: Any) -> Iterator[Any]:
+    at = 0
+    wanted = start
+    while stop is None or at < stop:
+        try:
+            item = next(it)
+        except StopIteration:
+            return
+        if at == wanted:
+            wanted += step
+            at += 1
+            yield item
+        else:
+            at += 1
+
+
+def takewhile(predicate: Any, iterable: Any, /) -> Iterator[Any]:
+    return _takewhile(predicate, iter(iterable))
+
+
+def _takewhile(predicate: Callable[[Any], Any], it: Any) -> Iterator[Any]:
+    for item in it:
+        try:
+            good = predicate(item)
+        except StopIteration:
+            return
+        if not good:
+            return
+        yield item
+
+
+def dropwhile(predicate: Any, iterable: Any, /) -> Iterator[Any]:
+    return _dropwhile(predicate, iter(iterable))
+
+
+def _dropwhile(predicate: Callable[[Any], Any], it: Any) -> Iterator[Any]:
+    for item in it:
+        try:
+            drops = predicate(item)
+        except StopIteration:
+            return
+        if not drops:
+            yield item
+            break
+    for item in it:
+        yield item
+
+
+def filterfalse(predicate: Any, iterable: Any, /) -> Iterator[Any]:
+    return _filterfalse(predicate, iter(iterable))
+
+
+def _filterfalse(predicate: Any, it: Any) -> Iterator[Any]:
+    for item in it:
+        try:
+            good = item if predicate is None or predicate is bool else predicate(item)
+        except StopIteration:
+            return
+        if not good:
+            yield item
+
+
+def starmap(function: Any, iterable: Any, /) -> Iterator[Any]:
+    return _starmap(function, iter(iterable))
+
+
+def _starmap(function: Callable[..., Any], it: Any) -> Iterator[Any]:
+    for args in it:
+        try:
+            value = function(*args)
+        except StopIteration:
+            return
+        yield value
+
+
+def compress(data: Any, selectors: Any) -> Iterator[Any]:
+    return _compress(iter(data), iter(selectors))
+
+
+def _compress(data: Any, selectors: Any) -> Iterator[Any]:
+    for item, chosen in zip(data, selectors):
+        if chosen:
+            yield item
+
+
+def pairwise(iterable: Any, /) -> Iterator[Any]:
+    return _pairwise(iter(iterable))
+
+
+def _pairwise(it: Any) -> Iterator[Any]:
+    for before in it:
+        for item in it:
+            yield before, item
+            before = item
+
+
+def accumulate(iterable: Any, func: Any = None, *, initial: Any = None) -> Iterator[Any]:
+    return _accumulate(iter(iterable), func, initial)
+
+
+def _accumulate(it: Any, func: Any, total: Any) -> Iterator[Any]:
+    if total is None:
+        try:
+            total = next(it)
+        except StopIteration:
+            return
+    yield total
+    for item in it:
+        try:
+            total = total + item if func is None else func(total, item)
+        except StopIteration:
+            return
+        yield total
+
+
+def zip_longest(*iterables: Any, fillvalue: Any = None) -> Iterator[Any]:
+    return _zip_longest([iter(iterable) for iterable in iterables], fillvalue)
+
+
+def _zip_longest(iterators: list[Any], fillvalue: Any) -> Iterator[Any]:
+    active = len(iterators)
+    running = [True] * active
+    while active:
+        row = []
+        for i, it in enumerate(iterators):
+            value = next(it, _NOTHING) if running[i] else _NOTHING
+            if value is _NOTHING:
+                if running[i]:
+                    running[i] = False
+                    active -= 1
+                    if not active:
+                        return
+                value = fillvalue
+            row.append(value)
+        yield tuple(row)
+
+
+def batched(iterable: Any, n: Any, *, strict: Any = False) -> Iterator[Any]:
+    if n < 1:
+        raise ValueError("n must be at least one")
+    return _batched(iter(iterable), n, strict)
+
+
+def _batched(it: Any, n: int, strict: Any) -> Iterator[Any]:
+    while True:
+        batch = []
+        for item in it:
+            batch.append(item)
+            if len(batch) == n:
+                break
+        if not batch:
+            return
+        if strict and len(batch) != n:
+            raise ValueError("batched(): incomplete batch")
+        yield tuple(batch)
+
+
+def groupby(iterable: Any, key: Any = None) -> Iterator[Any]:
+    return _groupby(iter(iterable), key)
+
+
+def _groupby(it: Any, key: Any) -> Iterator[Any]:
+    state = [_NOTHING, _NOTHING, None]  # the item that was read ahead, its key, the group it belongs to
+
+    def read() -> bool:
+        item = next(it, _NOTHING)
+        if item is _NOTHING:
+            state[0] = _NOTHING
+            return False
+        item_key = item if key is None else key(item)
+        state[0], state[1] = item, item_key
+        return True
+
+    def group(mark: Any, wanted: Any) -> Iterator[Any]:
+        while state[2] is mark and state[0] is not _NOTHING and state[1] == wanted:
+            item = state[0]
+            state[0] = _NOTHING
+            yield item
+            if state[2] is not mark or not read():
+                return
+
+    current = _NOTHING
+    while True:
+        while state[0] is _NOTHING or (current is not _NOTHING and state[1] == current):
+            if not read():
+                return
+        current = state[1]
+        mark = [None]
+        state[2] = mark
+        yield current, group(mark, current)
+
+
+def tee(iterable: Any, n: Any = 2, /) -> tuple[Any, ...]:
+    it = iter(iterable)
+    shared: list[Any] = []
+    return tuple([_teed(it, shared) for _ in range(n)])
+
+
+def _teed(it: Any, shared: list[Any]) -> Iterator[Any]:
+    at = 0
+    while True:
+        if at == len(shared):
+            item = next(it, _NOTHING)
+            if item is _NOTHING:
+                return
+            shared.append(item)
+        at += 1
+        yield shared[at - 1]
