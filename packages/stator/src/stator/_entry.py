@@ -5,19 +5,21 @@ from __future__ import annotations
 import itertools
 import linecache
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 from stator_backends import AmbientState, Lowered, lower
 from stator_bytecode import Goto, Site
 from stator_guards import Entry, GlobalState, Guard, Source
-from stator_subgraphs import CapturedGraph
 
 from stator._fallback import Recovery
 from stator._options import Options
 from stator._target import Target
 from stator._trace import Traced
 from stator.errors import SourceSpan, Unsupported, backend_boundary
+
+if TYPE_CHECKING:
+    from stator_subgraphs import CapturedGraph
 
 _numbers = itertools.count()
 

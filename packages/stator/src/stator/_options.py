@@ -10,7 +10,6 @@ from typing import Any
 import attrs
 from stator_backends import Backend, configure, lookup
 from stator_guards import Guard, GuardSet, compile_guards
-from stator_subgraphs import OutputGraph
 from stator_variables import DEFAULT_HANDLERS, SymbolicDomain, Tracing
 
 from stator import _in_place
@@ -18,12 +17,19 @@ from stator._stress import MODES, is_mode
 from stator.errors import InvalidOption, InvalidUse, backend_boundary
 
 
+def output_graph(*args: Any, **keywords: Any) -> Any:
+    """The default graph layer, imported by the first trace: it brings sympy, half the time of importing everything."""
+    from stator_subgraphs import OutputGraph
+
+    return OutputGraph(*args, **keywords)
+
+
 @attrs.frozen
 class Stack:
     """The layers a compilation runs through; a fork passes one with its own parts."""
 
     guards: Callable[[list[Guard], tuple[str, ...]], GuardSet] = compile_guards
-    graph: Callable[..., Any] = OutputGraph
+    graph: Callable[..., Any] = output_graph
     domain: Callable[[Tracing], Any] = SymbolicDomain
     handlers: Mapping[Any, Any] = DEFAULT_HANDLERS.merged_with(_in_place.handlers)
 

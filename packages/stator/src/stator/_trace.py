@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 from stator_bytecode import (
@@ -20,7 +20,6 @@ from stator_bytecode import (
 )
 from stator_bytecode.errors import NOWHERE
 from stator_guards import Guard
-from stator_subgraphs import CapturedGraph
 from stator_variables import (
     Emitter,
     Journal,
@@ -38,6 +37,9 @@ from stator._places import MachinePlaces
 from stator._release import release, without_frames
 from stator._stress import stressed
 from stator._target import Target
+
+if TYPE_CHECKING:
+    from stator_subgraphs import CapturedGraph
 
 
 @attrs.frozen(eq=False)
