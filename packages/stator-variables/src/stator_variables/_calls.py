@@ -60,8 +60,9 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
         if wrapped is not None:
             function = wrap(t, wrapped, CapturedSource(wrapped.__qualname__, wrapped))
         handler = t.handlers.get(function.real)
-        if handler is not None:
-            return handler(t, list(args), kwargs)
+        handled = MISSING if handler is None else handler(t, list(args), kwargs)
+        if handled is not MISSING:  # MISSING: to be interpreted after all
+            return handled
         if _torch_calls.is_recorded(function.real):
             return _torch_calls.call_recorded(t, function.real, list(args), kwargs)
         if _inlining.is_allowed_in_graph(function.real):

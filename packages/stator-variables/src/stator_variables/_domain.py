@@ -377,6 +377,9 @@ class SymbolicDomain:
     def is_made_here(self, exception: Any) -> bool:
         return exception.source is None
 
+    def is_object(self, exception: Any) -> bool:
+        return exception.source is not None
+
     def exception_matches(self, exception: Any, pattern: Any) -> Any:
         return _exceptions.matches(self.t, exception, pattern)
 
