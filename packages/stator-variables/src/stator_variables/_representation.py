@@ -20,7 +20,9 @@ from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 methods = MethodTable("representation")
-_VIEWS = [type(getattr(made, part)()) for made in ({}, collections.OrderedDict()) for part in ("keys", "values", "items")]
+_VIEWS = [
+    type(getattr(made, part)()) for made in ({}, collections.OrderedDict()) for part in ("keys", "values", "items")
+]
 
 
 @methods.handles(object.__repr__)
