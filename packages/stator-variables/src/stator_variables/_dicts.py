@@ -60,7 +60,7 @@ def _make_default(t: Tracing, vt: Any, key: Any) -> Any:
     return value
 
 
-@methods.handles(defaultdict.default_factory, takes=0)
+@methods.handles(vars(defaultdict)["default_factory"], takes=0)
 def default_factory(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return k.NONE if args[0].default_factory is MISSING else args[0].default_factory
 

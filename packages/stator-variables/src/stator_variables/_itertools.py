@@ -47,7 +47,7 @@ def _lazy(real: Any, function: Any, cls: type) -> None:
 
 
 def _check(t: Tracing, real: Any, arity: Arity, args: Args, kwargs: Kwargs) -> None:
-    bad = not arity.accepts(args, kwargs)
+    bad: Any = not arity.accepts(args, kwargs)
     if real is itertools.islice:
         bad = not 2 <= len(args) <= 4 or kwargs or any(_is_no_bound(bound) for bound in args[1:])
     if real in (itertools.repeat, itertools.count):

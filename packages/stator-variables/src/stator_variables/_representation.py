@@ -20,8 +20,9 @@ from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 methods = MethodTable("representation")
+_MADE: tuple[dict[Any, Any], ...] = ({}, collections.OrderedDict())
 _VIEWS = [
-    type(getattr(made, part)()) for made in ({}, collections.OrderedDict()) for part in ("keys", "values", "items")
+    type(getattr(made, part)()) for made in _MADE for part in ("keys", "values", "items")
 ]
 
 

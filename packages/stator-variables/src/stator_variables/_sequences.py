@@ -391,6 +391,6 @@ def hash_(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return _calls.call_builtin(t, k.BuiltinTracker(hash), args, {})
 
 
-@methods.handles(tuple.__getnewargs__)
+@methods.handles(vars(tuple)["__getnewargs__"])
 def getnewargs(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return k.TupleTracker([k.TupleTracker(args[0].items, tuple)], tuple)
