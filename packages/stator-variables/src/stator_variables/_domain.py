@@ -341,7 +341,7 @@ class SymbolicDomain:
         _containers.append(self.t, target, item)
 
     def list_extend(self, target: Any, iterable: Any) -> Any:
-        return _containers.extend(self.t, target, iterable)
+        return _containers.extend_display(self.t, target, iterable)
 
     def list_to_tuple(self, target: Any) -> Any:
         return k.TupleTracker(target.items, tuple)
