@@ -145,7 +145,7 @@ def _check_parameters(parameters: Sequence[str]) -> None:
 
 
 def _implied(guards: list[Guard], names: Names) -> list[Guard]:
-    """What the native checks of batched kinds say beyond the guards; they are made now, while what they are about lives."""
+    """What the native checks of batched kinds say beyond the guards; made now, while what they are about lives."""
     found: list[Guard] = []
     for kind in dict.fromkeys(type(guard.kind) for guard in guards):
         if kind.batched:

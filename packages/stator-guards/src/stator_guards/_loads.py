@@ -25,7 +25,7 @@ _numbers = itertools.count()
 
 @attrs.define(eq=False)
 class Loads:
-    """`loads(*state)` gives the values of `sources`. `served`, set by a guard set, gives them or None when it cannot."""
+    """`loads(*state)` gives the values of `sources`. `served`, set by a guard set, gives them, or None if it cannot."""
 
     sources: tuple[Source, ...]
     parameters: tuple[str, ...]

@@ -180,7 +180,7 @@ class Watching:
         return holds
 
     def _let_go_of_stale(self, values: Sequence[object]) -> None:
-        """Hand nothing over that this walk did not see: where nothing was bound afresh, what is bound is of the past."""
+        """Hand nothing over that this walk did not see: what was not bound afresh is of the past."""
         state = self.state(values)
         for watch in self.watches:
             binding = watch.current(state) if watch.loads else None
@@ -194,9 +194,10 @@ class Watching:
             groups = [plan.group_of.get(source) for source in loads.sources]
             first = groups[0]
             root = None if first is None else first.root
-            if first is not None and isinstance(root, ParameterSource) and all(group is first for group in groups):
-                if root not in loads.sources:
-                    loads.served = places[id(first)].server(loads, root)
+            if first is None or not isinstance(root, ParameterSource) or root in loads.sources:
+                continue
+            if all(group is first for group in groups):
+                loads.served = places[id(first)].server(loads, root)
 
     def _alone(self, step: Callable[[Sequence[object]], None], values: Sequence[object]) -> None:
         """Do `step` unless a thread does one already: it is only a matter of speed."""

@@ -57,8 +57,9 @@ def make_entry(target: Target, traced: Traced, options: Options, site: Site | No
     run = _function(target, traced, lowered, site, data)
     checked = options.stack.guards(guards, target.parameters)
     serve = getattr(checked, "serve", None)  # a guard compiler need not be able to
-    for loads in (value for value in data.namespace.values() if serve is not None and type(value) is Loads):
-        serve(loads)
+    if serve is not None:
+        for loads in (value for value in data.namespace.values() if type(value) is Loads):
+            serve(loads)
     return Entry(checked, run, data.source, backend_key=options.key, data=data)
 
 
