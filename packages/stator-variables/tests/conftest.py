@@ -163,7 +163,9 @@ class Compiled:
         return point.frames_from(trackers, domain.make_generator, lambda namespace: globals_tracker(t, namespace))
 
 
-def _written(t: Tracing, graph: TinyGraph, outcome: Any, machine: Machine, names: Sequence[str]) -> tuple[Any, Any, str]:
+def _written(
+    t: Tracing, graph: TinyGraph, outcome: Any, machine: Machine, names: Sequence[str]
+) -> tuple[Any, Any, str]:
     while True:
         try:
             return outcome, *_entry(t, graph, outcome, names)
@@ -200,7 +202,9 @@ _alive: list[Any] = []
 def describe(value: Any, seen: dict[int, int] | None = None) -> Any:
     """A value as nested tuples in which identity, order and class count."""
     seen = {} if seen is None else seen
-    if isinstance(value, int | float | complex | str | bytes | type | types.ModuleType | None | types.BuiltinFunctionType):
+    if isinstance(
+        value, int | float | complex | str | bytes | type | types.ModuleType | None | types.BuiltinFunctionType
+    ):
         return type(value), repr(value)
     if isinstance(value, enum.Enum):
         return type(value), repr(value)
@@ -211,7 +215,11 @@ def describe(value: Any, seen: dict[int, int] | None = None) -> Any:
     seen[id(value)] = len(seen)
     _alive.append(value)  # no identity is used twice
     kind = type(value)
-    return (kind, *_contents(value, seen), describe(dict(getattr(value, "__dict__", None) or {}), seen) if _owns(value) else ())
+    return (
+        kind,
+        *_contents(value, seen),
+        describe(dict(getattr(value, "__dict__", None) or {}), seen) if _owns(value) else (),
+    )
 
 
 def _owns(value: Any) -> bool:

@@ -1,5 +1,6 @@
 """Exceptions: attributes, chaining, notes, texts, classes of the user, groups."""
 
+# ruff: noqa
 from __future__ import annotations
 
 from typing import Any
@@ -23,7 +24,18 @@ class Quiet(ValueError):
 def attributes() -> Any:
     e = Custom(3, "more")
     e.extra = [1]  # type: ignore[attr-defined]
-    return e.args, e.code, str(e), repr(e), e.__cause__, e.__context__, e.__suppress_context__, e.__traceback__, e.extra, vars(e)  # type: ignore[attr-defined]
+    return (
+        e.args,
+        e.code,
+        str(e),
+        repr(e),
+        e.__cause__,
+        e.__context__,
+        e.__suppress_context__,
+        e.__traceback__,
+        e.extra,
+        vars(e),
+    )  # type: ignore[attr-defined]
 
 
 def chained() -> Any:
@@ -68,7 +80,15 @@ def notes() -> Any:
 
 
 def texts() -> Any:
-    made = [ValueError(), ValueError("a"), ValueError("a", 1), KeyError("k"), KeyError(), KeyError(1, 2), StopIteration(5)]
+    made = [
+        ValueError(),
+        ValueError("a"),
+        ValueError("a", 1),
+        KeyError("k"),
+        KeyError(),
+        KeyError(1, 2),
+        StopIteration(5),
+    ]
     made += [AttributeError("x"), NameError("n"), Quiet(["q"]), RuntimeError(None)]
     return [(str(e), repr(e), e.args) for e in made], made[6].value, SystemExit(3).code  # type: ignore[attr-defined]
 

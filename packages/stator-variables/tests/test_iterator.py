@@ -1,5 +1,6 @@
 """Iterators: lazy, shared, half consumed, exhausted, from outside, growing containers under them."""
 
+# ruff: noqa
 from __future__ import annotations
 
 from collections import OrderedDict, deque
@@ -196,7 +197,9 @@ def test_iterator_from_outside(check: Any, fn: Any, make: Callable[[], Any]) -> 
     check(target, lambda: (make(),), lambda: (advanced(),), lambda: (exhausted(),))
 
 
-@pytest.mark.parametrize("make", [lambda: deque([1, 2, 3]), lambda: {1: 2}, lambda: OrderedDict(a=1, b=2), lambda: [1, 2]])
+@pytest.mark.parametrize(
+    "make", [lambda: deque([1, 2, 3]), lambda: {1: 2}, lambda: OrderedDict(a=1, b=2), lambda: [1, 2]]
+)
 def test_other_iterators_from_outside_break(check: Any, make: Callable[[], Any]) -> None:
     check(lambda it: [v for v in it], lambda: (iter(make()),), breaks=None)
 

@@ -1,5 +1,6 @@
 """match statements."""
 
+# ruff: noqa
 from __future__ import annotations
 
 import dataclasses

@@ -52,8 +52,8 @@ def _in_any_order(real: Any, iterable: Any, kwargs: Kwargs) -> Any:
     return iterable
 
 
-for _name in ("all", "any", "sum", "min", "max"):
-    _replace(getattr(builtins, _name), getattr(_reductions, _name))
+for _reduction in ("all", "any", "sum", "min", "max"):
+    _replace(getattr(builtins, _reduction), getattr(_reductions, _reduction))
 _replace(functools.reduce, _reductions.reduce)
 
 

@@ -19,7 +19,7 @@ from stator_bytecode import (
 )
 from stator_guards import AttrSource, CapturedSource, DefaultsSource, DictItemSource, IsNone, KeysAre, KwDefaultsSource, Length
 
-from stator_variables import _attributes, _inlining, _pure, _torch_calls
+from stator_variables import _attributes, _compile_state, _inlining, _pure, _torch_calls
 from stator_variables import _kinds as k
 from stator_variables._build import globals_tracker, new_namespace, wrap
 from stator_variables._lookup import plain_lookup, type_lookup
@@ -74,6 +74,9 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
 
             if function.code is _functools.DISPATCH_CODE:
                 return _functools.dispatch(t, function, list(args))
+        answer = _compile_state.answer_by_name(function.real)
+        if answer is not None:
+            return answer
         _inlining.refuse_native(t, function)
     for flag, what in REFUSED_FLAGS.items():
         if function.code.co_flags & flag:

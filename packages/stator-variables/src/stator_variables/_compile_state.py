@@ -34,7 +34,6 @@ _constant(
     is_fx_symbolic_tracing,
     torch._C._is_tracing,
     torch._jit_internal.is_scripting,
-    torch.onnx.is_in_onnx_export,
 )
 _constant(None, torch._C._get_tracing_state)
 
@@ -42,3 +41,9 @@ _constant(None, torch._C._get_tracing_state)
 @handlers.handles(torch._C._log_api_usage_once, torch._C._autograd._profiler_enabled)
 def no_effect(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return k.ConstantTracker(False if not args else None)
+
+
+def answer_by_name(function: Any) -> Any:
+    """`torch.onnx.is_in_onnx_export`, known by name so that torch.onnx need not be imported; None for all others."""
+    is_export_query = function.__name__ == "is_in_onnx_export" and function.__module__.startswith("torch.onnx")
+    return k.ConstantTracker(False) if is_export_query else None

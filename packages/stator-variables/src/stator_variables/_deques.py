@@ -202,7 +202,9 @@ def iterate(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @methods.handles(deque.__reversed__, takes=0)
 def reversed_(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return k.IteratorTracker(type(reversed(deque())), "deque reversed", [args[0], len(args[0].items), args[0].structure])
+    return k.IteratorTracker(
+        type(reversed(deque())), "deque reversed", [args[0], len(args[0].items), args[0].structure]
+    )
 
 
 @methods.handles(deque.__add__)

@@ -12,6 +12,7 @@ from stator_variables import _attributes, _calls, _containers, _dictionary, _ite
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
 from stator_variables._hashing import key_of, tell_apart
+from stator_variables._lookup import plain_lookup
 from stator_variables._method_table import ANY_COUNT, Args, Kwargs, MethodTable
 from stator_variables._raising import new_exception, throw
 from stator_variables._tracing import Tracing
@@ -59,7 +60,7 @@ def _make_default(t: Tracing, vt: Any, key: Any) -> Any:
     return value
 
 
-@methods.handles(defaultdict.default_factory, takes=0)
+@methods.handles(vars(defaultdict)["default_factory"], takes=0)
 def default_factory(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return k.NONE if args[0].default_factory is MISSING else args[0].default_factory
 
@@ -217,9 +218,7 @@ def defaultdict_init(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 def is_callable(vt: Any) -> bool:
-    return isinstance(vt, k.FunctionTracker | k.ClassTracker | k.MethodTracker | k.PartialTracker) or hasattr(
-        vt.cls, "__call__"
-    )
+    return plain_lookup(vt.cls, "__call__") is not MISSING
 
 
 @methods.handles(dict.update, OrderedDict.update, takes=(0, ANY_COUNT))
@@ -331,7 +330,9 @@ def _dicts_equal(t: Tracing, left: Any, right: Any, ordered: bool, invert: bool)
     return k.ConstantTracker(not invert)
 
 
-@methods.handles(dict.fromkeys, dict.__dict__["fromkeys"], OrderedDict.__dict__["fromkeys"], takes=(1, 2), named=("value",))
+@methods.handles(
+    dict.fromkeys, dict.__dict__["fromkeys"], OrderedDict.__dict__["fromkeys"], takes=(1, 2), named=("value",)
+)
 def fromkeys(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     """The class, if it was bound, comes first."""
     if not isinstance(args[0], k.ClassTracker):

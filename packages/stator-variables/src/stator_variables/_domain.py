@@ -341,7 +341,7 @@ class SymbolicDomain:
         _containers.append(self.t, target, item)
 
     def list_extend(self, target: Any, iterable: Any) -> Any:
-        return _containers.extend(self.t, target, iterable)
+        return _containers.extend_display(self.t, target, iterable)
 
     def list_to_tuple(self, target: Any) -> Any:
         return k.TupleTracker(target.items, tuple)
@@ -376,6 +376,9 @@ class SymbolicDomain:
 
     def is_made_here(self, exception: Any) -> bool:
         return exception.source is None
+
+    def is_object(self, exception: Any) -> bool:
+        return exception.source is not None
 
     def exception_matches(self, exception: Any, pattern: Any) -> Any:
         return _exceptions.matches(self.t, exception, pattern)

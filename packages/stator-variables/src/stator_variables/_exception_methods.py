@@ -1,4 +1,4 @@
-"""Fields and methods of exceptions (Objects/exceptions.c): of new ones from the tracker, of existing ones by reading."""
+"""Fields and methods of exceptions (Objects/exceptions.c): new ones from the tracker, existing ones read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _CLASSES = tuple(
     dict.fromkeys(c for c in vars(builtins).values() if isinstance(c, type) and issubclass(c, BaseException))
 )
 _PLAIN = tuple(
-    cls for cls in _CLASSES if "__init__" in vars(cls) and not any(name in vars(cls) for name in ("name", "errno", "encoding", "msg"))
+    cls
+    for cls in _CLASSES
+    if "__init__" in vars(cls) and not any(name in vars(cls) for name in ("name", "errno", "encoding", "msg"))
 )
 """Classes whose `__init__` takes any positional arguments and only keeps them."""
 
@@ -170,4 +172,3 @@ def make_os_error(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if len(args) > 1 or kwargs:
         raise t.unsupported("construction", "an OSError with an errno")
     return _calls.instantiate(t, k.ClassTracker(OSError), args, kwargs)
-

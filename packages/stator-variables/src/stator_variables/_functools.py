@@ -76,7 +76,7 @@ def dispatched(dispatch: Any, cls: type) -> Any:
 
 
 def dispatch(t: Tracing, function: Any, args: Args) -> Any:
-    """`dispatch(cls)` of an existing single-dispatch function: asked for again on every call, for it may get new ones."""
+    """`dispatch(cls)` of an existing single-dispatch function: asked again on every call."""
     cls = args[0]
     if not isinstance(cls, k.ClassTracker):
         raise t.unsupported("bad-arguments", "a dispatch on something that is no class")
@@ -146,11 +146,19 @@ for _method in (int.__dict__["from_bytes"], float.__dict__["fromhex"], bytes.__d
             raise t.unsupported("construction", f"making an instance of {cls.__qualname__}")
         folded = _calls.fold(t, getattr(cls, method.__name__), args[1:], kwargs)
         if folded is MISSING:
-            raise t.unsupported("builtin", f"{cls.__name__}.{method.__name__} of a value that is not known while tracing")
+            raise t.unsupported(
+                "builtin", f"{cls.__name__}.{method.__name__} of a value that is not known while tracing"
+            )
         return folded
 
 
-@handlers.handles(*(vars(cls)["__class_getitem__"] for cls in (list, dict, tuple, set, frozenset, type) if "__class_getitem__" in vars(cls)))
+@handlers.handles(
+    *(
+        vars(cls)["__class_getitem__"]
+        for cls in (list, dict, tuple, set, frozenset, type)
+        if "__class_getitem__" in vars(cls)
+    )
+)
 def generic_alias(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     """`list[int]`: an alias of constants and classes."""
     parts = args[1].items if isinstance(args[1], k.TupleTracker) else [args[1]]

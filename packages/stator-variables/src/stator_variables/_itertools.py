@@ -1,4 +1,4 @@
-"""itertools: lazy ones run `_applevel._itertools` behind an iterator of the right class; combinations are made at once."""
+"""itertools: lazy ones run `_applevel._itertools` behind an iterator of the class; combinations are made at once."""
 
 from __future__ import annotations
 
@@ -19,8 +19,21 @@ handlers: HandlerTable[Any, Any] = HandlerTable("itertools function")
 Args = list[Any]
 Kwargs = dict[str, Any]
 _LAZY = (
-    *"count cycle repeat chain islice takewhile dropwhile filterfalse starmap compress pairwise accumulate".split(),
-    *"zip_longest batched groupby".split(),
+    *[
+        "count",
+        "cycle",
+        "repeat",
+        "chain",
+        "islice",
+        "takewhile",
+        "dropwhile",
+        "filterfalse",
+        "starmap",
+        "compress",
+        "pairwise",
+        "accumulate",
+    ],
+    *["zip_longest", "batched", "groupby"],
 )
 
 
@@ -34,12 +47,16 @@ def _lazy(real: Any, function: Any, cls: type) -> None:
 
 
 def _check(t: Tracing, real: Any, arity: Arity, args: Args, kwargs: Kwargs) -> None:
-    bad = not arity.accepts(args, kwargs)
+    bad: Any = not arity.accepts(args, kwargs)
     if real is itertools.islice:
         bad = not 2 <= len(args) <= 4 or kwargs or any(_is_no_bound(bound) for bound in args[1:])
     if real in (itertools.repeat, itertools.count):
         numbers = args[1:] if real is itertools.repeat else [*args, *kwargs.values()]
-        bad = bad or not (args or kwargs or real is itertools.count) or any(not issubclass(vt.cls, int | float) for vt in numbers)
+        bad = (
+            bad
+            or not (args or kwargs or real is itertools.count)
+            or any(not issubclass(vt.cls, int | float) for vt in numbers)
+        )
     if bad:
         raise t.unsupported("bad-arguments", f"a call of itertools.{real.__name__} that it does not accept")
 

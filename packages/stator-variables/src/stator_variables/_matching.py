@@ -72,5 +72,3 @@ def _positional_names(t: Tracing, cls: Any, count: int) -> Any:
         s = "" if len(args.items) == 1 else "s"
         throw(TypeError, f"{cls.value.__name__}() accepts {len(args.items)} positional sub-pattern{s} ({count} given)")
     return [item.constant() for item in args.items[:count]]
-
-

@@ -1,7 +1,7 @@
 """Handlers of C methods, with the check of their arguments that C does first.
 
-A call that C would refuse (too many arguments, an unknown keyword, a receiver of another class) runs natively, so that the
-error is CPython's own.
+A call that C would refuse (too many arguments, an unknown keyword, a receiver of another class) runs natively, so that
+the error is CPython's own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ANY_COUNT = 1 << 30
 
 @attrs.frozen
 class Arity:
-    """How many positional arguments (the receiver included) and which keywords a C function takes; None: any keyword."""
+    """How many positional arguments (the receiver included) and which keywords C takes; None: any keyword."""
 
     least: int
     most: int

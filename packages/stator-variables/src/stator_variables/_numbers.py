@@ -1,4 +1,4 @@
-"""Operators of numbers and strings as methods, `divmod`, `round`, `pow`: folded on constants, declined for other classes."""
+"""Operators of numbers and strings as methods, `divmod`, `round`, `pow`: folded on constants, else declined."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Args = list[Any]
 Kwargs = dict[str, Any]
 NOT_IMPLEMENTED = k.ConstantTracker(NotImplemented)
 _NUMBERS = (int, float, complex)
-_SLOTS = "add sub mul truediv floordiv mod pow and or xor lshift rshift divmod".split()
+_SLOTS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift", "divmod"]
 _BINARY = (*_SLOTS, *(f"r{name}" for name in _SLOTS), "eq", "ne", "lt", "le", "gt", "ge")
 
 
@@ -106,4 +106,3 @@ def handle_pow(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if len(args) == 2 and not kwargs:
         return _operators.binary(t, "**", args[0], args[1])
     raise t.unsupported("number-object", "pow() with three arguments that are not constants")
-

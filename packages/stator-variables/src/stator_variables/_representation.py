@@ -20,7 +20,10 @@ from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 methods = MethodTable("representation")
-_VIEWS = [type(getattr(made, part)()) for made in ({}, collections.OrderedDict()) for part in ("keys", "values", "items")]
+_MADE: tuple[dict[Any, Any], ...] = ({}, collections.OrderedDict())
+_VIEWS = [
+    type(getattr(made, part)()) for made in _MADE for part in ("keys", "values", "items")
+]
 
 
 @methods.handles(object.__repr__)

@@ -74,7 +74,10 @@ def setitem(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 @operation
 def _set_slice(t: Tracing, vt: Any, part: slice, value: Any) -> Any:
     if plain_lookup(value.cls, "__iter__") is plain_lookup(value.cls, "__getitem__"):
-        throw(TypeError, "can only assign an iterable" if part.step in (None, 1) else "must assign iterable to extended slice")
+        throw(
+            TypeError,
+            "can only assign an iterable" if part.step in (None, 1) else "must assign iterable to extended slice",
+        )
     found = yield from settle(_iteration.drain(t, value))
     items = list(vt.items)
     try:
@@ -388,6 +391,6 @@ def hash_(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return _calls.call_builtin(t, k.BuiltinTracker(hash), args, {})
 
 
-@methods.handles(tuple.__getnewargs__)
+@methods.handles(vars(tuple)["__getnewargs__"])
 def getnewargs(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return k.TupleTracker([k.TupleTracker(args[0].items, tuple)], tuple)

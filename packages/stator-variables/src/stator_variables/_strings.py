@@ -1,4 +1,4 @@
-"""f-strings, `format`, `%` and `join`: on constants at once, on other values through `__format__`, `__str__`, `__repr__`."""
+"""f-strings, `format`, `%` and `join`: on constants at once, else through `__format__`, `__str__`, `__repr__`."""
 
 from __future__ import annotations
 
@@ -118,7 +118,9 @@ def _join(t: Tracing, separator: Any, iterable: Any) -> Any:
 
 
 # -- % ----------------------------------------------------------------------------------------------------------------
-_PERCENT = re.compile(r"%(?:\((?P<key>[^()]*)\))?(?P<flags>[#0\- +]*)(?P<width>\*|\d*)(?:\.(?P<digits>\*|\d*))?[hlL]?(?P<verb>.)", re.S)
+_PERCENT = re.compile(
+    r"%(?:\((?P<key>[^()]*)\))?(?P<flags>[#0\- +]*)(?P<width>\*|\d*)(?:\.(?P<digits>\*|\d*))?[hlL]?(?P<verb>.)", re.S
+)
 
 
 @methods.handles(str.__mod__)
@@ -207,7 +209,7 @@ def _field(t: Tracing, name: str, args: Args, named: Any, counter: list[int]) ->
     first, rest = _string.formatter_field_name_split(name)
     if first == "":
         first, counter[0] = counter[0], counter[0] + 1
-    elif isinstance(first, int) and counter[0] or (isinstance(first, int) and isinstance(named, k.VariableTracker)):
+    elif (isinstance(first, int) and counter[0]) or (isinstance(first, int) and isinstance(named, k.VariableTracker)):
         raise t.unsupported("bad-arguments", "a format that switches between numbered and automatic fields")
     value = yield from _first(t, first, args, named)
     for is_attribute, part in rest:

@@ -10,7 +10,6 @@ from stator_guards import AttrSource, GradSource
 from stator_variables import _dictionary, _torch_calls
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
-from stator_variables._raising import as_program_error
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -29,7 +28,7 @@ def read(t: Tracing, vt: Any, name: str) -> Any:
         try:
             return _torch_calls.from_traced(t, t.graph.attribute(vt.traced, name), [vt])
         except RuntimeError as error:
-            raise as_program_error(error) from error
+            raise _torch_calls.operator_error(t, error) from error
     if name in ("grad", "grad_fn"):
         return _autograd(t, vt, name)
     if name in ("data", "_backward_hooks", "_base", "_version"):

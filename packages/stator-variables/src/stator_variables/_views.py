@@ -15,7 +15,10 @@ from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 methods = MethodTable("view method")
-KEYS, VALUES, ITEMS = type({}.keys()), type({}.values()), type({}.items())
+_EMPTY: dict[Any, Any] = {}
+KEYS: Any = type(_EMPTY.keys())
+VALUES: Any = type(_EMPTY.values())
+ITEMS: Any = type(_EMPTY.items())
 _ORDERED = tuple(type(getattr(OrderedDict(), part)()) for part in ("keys", "values", "items"))
 SET_LIKE = (KEYS, ITEMS)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -68,12 +71,23 @@ def trace(target: Target, state: tuple[Any, ...], options: Options, policy: Poli
     places.machine = tracing.machine = machine
     initial_modes(tracing)
     try:
-        with graph.tracing():
+        with graph.tracing(), _quiet():
             outcome = machine.run(target.frames(tracing, domain, state))
             return _written_down(outcome, machine, tracing, graph, started)
     finally:
         restore_modes(tracing)
         release(tracing, machine, places)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """torch logs an operator that fails on fake tensors; the program may expect it to, and handles the error itself."""
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
 
 def _written_down(outcome: Outcome, machine: Machine, tracing: Tracing, graph: Any, started: float) -> Traced:
