@@ -32,7 +32,7 @@ from stator_guards import (
 )
 
 from stator_variables import _kinds as k
-from stator_variables._tracing import Tracing
+from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker
 
 ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
@@ -306,6 +306,9 @@ def globals_tracker(t: Tracing, globals_: dict[str, Any]) -> Any:
     """The tracker of a module's globals. The dict itself is captured, so it needs no guard."""
     from stator_guards import CapturedSource
 
+    found = t.heap.get(id(globals_))
+    if found is not None and type(source_of(found)) is CapturedSource:  # so there is nothing to be told apart
+        return found
     return wrap(t, globals_, CapturedSource(f"globals of {globals_.get('__name__', '?')}", globals_))
 
 
