@@ -80,7 +80,8 @@ def _show_report(report: Any) -> None:
     for number, entry in enumerate(report.entries):
         print(f"entry {number}: {entry.target}, {len(entry.guards)} guards, for example")
         for guard in entry.guards[:: max(1, len(entry.guards) // 5)][:5]:
-            print(f"  {guard}")
+            what = guard.source.name if guard.source is not None else "global state"
+            print(f"  {what} must be {guard.kind.needed}, needed by line {guard.where.line} of {guard.where.function}")
 
 
 if __name__ == "__main__":

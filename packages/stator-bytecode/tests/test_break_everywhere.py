@@ -51,12 +51,15 @@ GENERATORS: WeakKeyDictionary[Any, GeneratorState] = WeakKeyDictionary()
 class BreakingDomain(ConcreteDomain):
     """Runs Python methods of operators as frames, so that breaks meet every kind of waiting frame."""
 
+    made_generators = False
+
     def __init__(self, make_machine: Any) -> None:
         super().__init__(interprets=lambda fn: fn.__name__ not in programs.NATIVE, make_machine=make_machine)
 
     def make_generator(self, state: GeneratorState) -> Any:
         generator = super().make_generator(state)
         GENERATORS[generator] = state
+        self.made_generators = True
         return generator
 
     def frame_of(self, function: FunctionType, args: Any, kwargs: Any) -> Frame:
@@ -251,7 +254,7 @@ def break_once(program: Any, at: int, mode: str) -> Any:
         raise Reached
     if not isinstance(found, Goto):
         return _value(found)
-    programs.TRACES.append(BROKEN if _is_clean(found.state) else "broken while an exception was alive")
+    programs.TRACES.append(BROKEN if _is_clean(found.state, breaker.domain) else "broken while an exception was alive")
     dispatch = _go_on_in_machine if mode == "machine" else lambda point, values: plain(point).consume(values)
     return drive(found.site, found.state, dispatch)
 
@@ -259,9 +262,9 @@ def break_once(program: Any, at: int, mode: str) -> Any:
 BROKEN = "broken"
 
 
-def _is_clean(state: list[Any]) -> bool:
+def _is_clean(state: list[Any], domain: BreakingDomain) -> bool:
     """Whether nothing is alive whose traceback has the Machine's frames, or lacks its own."""
-    return not GENERATORS and not any(isinstance(value, BaseException) for value in state)
+    return not domain.made_generators and not any(isinstance(value, BaseException) for value in state)
 
 
 def break_always(program: Any, spared: frozenset[str] = frozenset()) -> Any:

@@ -230,7 +230,7 @@ def test_a_site_is_cheap_to_make() -> None:
         fresh.step(*state)
         best = min(best, time.perf_counter() - start)
     ACTION.pop()
-    assert best < 0.005  # about 0.5 ms here, two stubs and the step included
+    assert best < 0.005  # the aim is 1 ms, with two stubs and the step; the margin is for a busy machine
 
 
 def counted() -> Iterator[int]:

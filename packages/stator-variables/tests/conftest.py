@@ -9,6 +9,7 @@ and replays them on real tensors.
 from __future__ import annotations
 
 import copy
+import enum
 import types
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -194,7 +195,11 @@ def _entry(t: Tracing, graph: TinyGraph, outcome: Any, names: Sequence[str]) -> 
     return namespace["entry"], text
 
 
-# -- comparing --------------------------------------------------------------------------------------------------------
+# -- comparing ----------------------------------------------------------------------------------------------------------
+ATOMS = (int, float, complex, str, bytes, bool, type(None))
+_alive: list[Any] = []
+
+
 def describe(value: Any, seen: dict[int, int] | None = None) -> Any:
     """A value as nested tuples in which identity, order and class count."""
     seen = {} if seen is None else seen
@@ -202,9 +207,14 @@ def describe(value: Any, seen: dict[int, int] | None = None) -> Any:
         value, int | float | complex | str | bytes | type | types.ModuleType | None | types.BuiltinFunctionType
     ):
         return type(value), repr(value)
+    if isinstance(value, enum.Enum):
+        return type(value), repr(value)
+    if type(value) is tuple and all(type(item) in ATOMS for item in value):
+        return tuple, repr(value)  # the compiler shares equal constants
     if id(value) in seen:
         return "again", seen[id(value)]
     seen[id(value)] = len(seen)
+    _alive.append(value)  # no identity is used twice
     kind = type(value)
     return (
         kind,
@@ -233,7 +243,7 @@ def _contents(value: Any, seen: dict[int, int]) -> list[Any]:
         return [value.__code__, describe(value.__defaults__, seen), *cells]
     if isinstance(value, types.MethodType):
         return [describe(value.__func__, seen), describe(value.__self__, seen)]
-    if hasattr(type(value), "__iter__") and not isinstance(value, range):
+    if any("__iter__" in vars(cls) for cls in type(value).__mro__) and not isinstance(value, range):
         parts = [describe(item, seen) for item in value]
         return [*parts, getattr(value, "maxlen", None)]
     return [describe(getattr(value, name), seen) for name in _slots(type(value)) if hasattr(value, name)]
@@ -245,6 +255,7 @@ def _slots(kind: type) -> list[str]:
 
 def outcome_of(fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     seen: dict[int, int] = {}
+    _alive.clear()
     try:
         result = fn(*args)
     except Exception as error:  # what the function raises is its outcome

@@ -1,5 +1,6 @@
 """dict, OrderedDict, defaultdict, Counter, ChainMap and their views."""
 
+# ruff: noqa
 from __future__ import annotations
 
 import collections

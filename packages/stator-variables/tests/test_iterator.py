@@ -1,5 +1,6 @@
 """Iterators: lazy, shared, half consumed, exhausted, from outside, growing containers under them."""
 
+# ruff: noqa
 from __future__ import annotations
 
 from collections import OrderedDict, deque

@@ -1,5 +1,6 @@
 """Lists and tuples: every method, on new ones and on arguments."""
 
+# ruff: noqa
 from __future__ import annotations
 
 from collections.abc import Callable

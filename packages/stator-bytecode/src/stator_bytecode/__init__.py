@@ -34,6 +34,7 @@ from stator_bytecode._raw_instruction import Raw, RawHandler
 from stator_bytecode._rebuild import rebuild_generator
 from stator_bytecode._refused import REFUSED
 from stator_bytecode._saved import restore_frames
+from stator_bytecode._shuffle import NO_STEP
 from stator_bytecode._site import Dispatch, Goto, Site, drive
 from stator_bytecode._stack_effect import operands, results, stack_effect
 from stator_bytecode.errors import InternalError, InvalidUse, SourceSpan, StatorError, Unsupported
@@ -41,6 +42,7 @@ from stator_bytecode.errors import InternalError, InvalidUse, SourceSpan, Stator
 __all__ = [
     "DEFAULT",
     "DISCARD",
+    "NO_STEP",
     "NULL",
     "REFUSED",
     "SAFE",

@@ -25,6 +25,9 @@ class Exceptions:
         exception.__traceback__ = traceback_at(frame, exception.__traceback__)
         return exception
 
+    def is_object(self, exception: BaseException) -> bool:
+        return False
+
     def is_made_here(self, exception: BaseException) -> bool:
         return False
 

@@ -228,6 +228,10 @@ class Domain(Protocol):
     def is_made_here(self, exception: V) -> bool:
         """Whether the exception is known to the domain alone, so that it has no traceback yet."""
 
+    def is_object(self, exception: V) -> bool:
+        """Whether the exception is an object of the native program, whose traceback the Machine cannot extend: it is
+        raised natively where something here catches it."""
+
     def exception_matches(self, exception: V, pattern: V) -> Result:
         """A Python bool."""
 

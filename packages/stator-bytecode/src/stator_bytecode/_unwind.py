@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from stator_bytecode._domain import Raised, Reraised, Result, V
 from stator_bytecode._frame import NULL, Frame, GeneratorStatus, LastInstruction, Parked
 from stator_bytecode._outcome import Escaped
+from stator_bytecode.errors import Unsupported
 
 if TYPE_CHECKING:
     from stator_bytecode._machine import Machine
@@ -41,6 +42,8 @@ def _propagate(machine: Machine, raised: Raised) -> Raised | None:
     frames, value = machine.frames, raised.value
     lasti = raised.lasti if isinstance(raised, Reraised) else None
     saved = None if _is_caught(machine, value) else machine.save()
+    if saved is None and _grows_visibly(machine, raised):
+        raise Unsupported("exception-object", "an exception of the program's own on its way to its handler")
     if type(raised) is Raised and machine.domain.is_made_here(value):
         machine.origins.setdefault(id(value), (value, saved or machine.save()))
     while frames:
@@ -63,6 +66,15 @@ def _propagate(machine: Machine, raised: Raised) -> Raised | None:
     origin = machine.origins.get(id(value))
     machine.outcome = Escaped(value, machine.go_back(saved if origin is None else origin[1]))
     return None
+
+
+def _grows_visibly(machine: Machine, raised: Raised) -> bool:
+    """Whether the raised exception is a real object that gets an entry of its traceback on the way: raising it natively
+    adds one, and so does each frame that it leaves."""
+    if not machine.domain.is_object(raised.value):
+        return False
+    frame = machine.frames[-1]
+    return type(raised) is Raised or frame.code.instructions[frame.pc].handler is None
 
 
 def _arrive_at_yield(machine: Machine, frame: Frame, value: V) -> None:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import itertools
 import linecache
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import attrs
 
-from stator_guards._kind import CANNOT_READ, Failure, Guard, Kind
+from stator_guards._kind import Failure, Guard, Kind
+from stator_guards._loads import Loads
 from stator_guards._memory import Layout, layout
 from stator_guards._plan import Plan
 from stator_guards._source import State
+from stator_guards._walk import WRITTEN_AT_ONCE, Predicate, Walk, function, load
 from stator_guards._watch import Watching, is_worth_watching
 from stator_guards._watched_writer import write_watched
-from stator_guards._writer import Names, Writer, ordered, uses
+from stator_guards._writer import Names, ordered
 from stator_guards.errors import InvalidUse
-
-Predicate = Callable[..., bool]
 
 _numbers = itertools.count()
 
@@ -31,11 +31,27 @@ class GuardSet:
     """The guards in the order they are tested, implied ones included."""
     parameters: tuple[str, ...]
     check: Predicate
-    source: str
-    filename: str
+    walk: Walk
+    watched: str = ""
+    """The text of the predicate that reads memory words, once there is one."""
+    watching: Watching | None = None
+
+    @property
+    def filename(self) -> str:
+        return self.walk.filename
+
+    @property
+    def source(self) -> str:
+        """The text of what may run as `check`; that of a large set is written when somebody asks."""
+        return "\n\n".join(filter(None, (self.walk.source(), self.watched)))
 
     def state(self, values: Sequence[object]) -> State:
         return dict(zip(self.parameters, values, strict=True))
+
+    def serve(self, loads: Loads) -> None:
+        """Hand values over that the watched predicate knows, to whoever asks right after a check."""
+        if self.watching is not None:
+            self.watching.loads.append(loads)
 
     def mirror(self, *state: object) -> bool:
         """What `check` gives, evaluated one by one without generated code."""
@@ -80,33 +96,47 @@ def compile_guards(guards: Iterable[Guard], parameters: Sequence[str], *, watch:
     _check_parameters(parameters)
     given = ordered(guards)
     names = Names([*parameters, "check", "watched_check"])
-    writer = Writer(names, uses(given))
-    writer.write(given)
-    source = _function("check", parameters, writer.lines, names.capture(CANNOT_READ, "CANNOT_READ"))
-    filename = f"<stator guards {next(_numbers)}>"
-    walk = load(source, filename, names.objects)["check"]
-    guard_set = GuardSet(tuple(_with_implied(given)), tuple(parameters), walk, source, filename)
-    weakref.finalize(guard_set, linecache.cache.pop, filename, None).atexit = False
+    implied = _implied(given, names)
+    walk = Walk(given, implied, tuple(parameters), names, f"<stator guards {next(_numbers)}>")
+    check = walk if len(given) > WRITTEN_AT_ONCE else walk.written()
+    guard_set = GuardSet((*given, *implied), tuple(parameters), check, walk)
+    weakref.finalize(guard_set, _forget_text, walk.filename).atexit = False
     known = layout()
     if watch and known is not None and is_worth_watching(given):
         _watch(guard_set, given, names, known)
     return guard_set
 
 
+def _forget_text(filename: str) -> None:
+    linecache.cache.pop(filename, None)
+    linecache.cache.pop(_watched_file(filename), None)
+
+
+def _watched_file(filename: str) -> str:
+    return f"{filename[:-1]}, watched>"
+
+
 def _watch(guard_set: GuardSet, guards: list[Guard], names: Names, known: Layout) -> None:
-    walk, walk_source = guard_set.check, guard_set.source
-    cannot_read = names.capture(CANNOT_READ, "CANNOT_READ")
+    walk, filename, parameters = guard_set.check, _watched_file(guard_set.filename), guard_set.parameters
+    owner = weakref.ref(guard_set)
+
+    def state(values: Sequence[object]) -> State:
+        return dict(zip(parameters, values, strict=True))
 
     def install(watching: Watching, plan: Plan | None) -> None:
-        if plan is None:
-            guard_set.check, guard_set.source = walk, walk_source
+        target = owner()  # weakly: the watching belongs to the set, and what guards refer to is to die with it
+        if target is None:
             return
-        lines = write_watched(plan, watching, names, guard_set.parameters)
-        text = _function("watched_check", guard_set.parameters, lines, cannot_read)
-        guard_set.source = f"{walk_source}\n\n{text}"
-        guard_set.check = load(guard_set.source, guard_set.filename, names.objects)["watched_check"]
+        if plan is None:
+            target.check, target.watched = walk, ""
+            return
+        own = names.copy()  # they will know `watching`, which knows the walk, which knows `names`
+        lines = write_watched(plan, watching, own, parameters)
+        target.watched = function("watched_check", parameters, lines, own)
+        target.check = load(target.watched, filename, own.objects)["watched_check"]
 
-    guard_set.check = Watching(walk, guards, guard_set.state, known, install).first
+    guard_set.watching = Watching(walk, guards, state, known, install)
+    guard_set.check = guard_set.watching.first
 
 
 def _check_parameters(parameters: Sequence[str]) -> None:
@@ -114,25 +144,12 @@ def _check_parameters(parameters: Sequence[str]) -> None:
         raise InvalidUse(f"parameters of a predicate must be identifiers, not {bad}", "rename them")
 
 
-def _with_implied(guards: list[Guard]) -> list[Guard]:
-    kinds = dict.fromkeys(type(guard.kind) for guard in guards)
-    implied = [extra for kind in kinds for extra in kind.implied([g for g in guards if type(g.kind) is kind])]
-    return [*guards, *implied]
-
-
-def _function(name: str, parameters: Sequence[str], lines: Sequence[str], cannot_read: str) -> str:
-    body = "".join(f"        {line}\n" for line in lines)
-    return (
-        f"def {name}({', '.join(parameters)}):\n"
-        f"    try:\n{body}        return True\n"
-        f"    except {cannot_read}:\n        return False\n"
-    )
-
-
-def load(source: str, filename: str, objects: dict[str, object]) -> dict[str, Predicate]:
-    """Run generated source whose lines debuggers and tracebacks can show."""
-    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    made: dict[str, Predicate] = {}
-    # Apart from their globals: a function that can be found in its own globals dies only when the collector comes by.
-    exec(compile(source, filename, "exec"), {**objects}, made)
-    return made
+def _implied(guards: list[Guard], names: Names) -> list[Guard]:
+    """What the native checks of batched kinds say beyond the guards; made now, while what they are about lives."""
+    found: list[Guard] = []
+    for kind in dict.fromkeys(type(guard.kind) for guard in guards):
+        if kind.batched:
+            batch = [guard for guard in guards if type(guard.kind) is kind]
+            kind.prepare(batch, names.once)
+            found += kind.implied(batch)
+    return found

@@ -7,7 +7,7 @@ conformance kit checks it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar
 
 import attrs
@@ -48,6 +48,10 @@ class Kind:
     def test_all(cls, guards: Sequence[Guard], render: Renderer) -> str | None:
         """One expression that checks all guards of a batched kind at once; None to test each by itself."""
         return None
+
+    @classmethod
+    def prepare(cls, guards: Sequence[Guard], once: Callable[[Hashable, Callable[[], Any]], Any]) -> None:
+        """Make, through `Renderer.once`, what `test_all` will need of objects that may be gone by then."""
 
     @classmethod
     def implied(cls, guards: Sequence[Guard]) -> tuple[Guard, ...]:

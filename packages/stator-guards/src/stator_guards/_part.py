@@ -70,8 +70,7 @@ class PartSource(Source):
             one, other = one.whole, other.whole
         return not isinstance(one, PartSource) and one == other
 
-    def __hash__(self) -> int:
-        return Source.__hash__(self)
+    __hash__ = Source.__hash__
 
     def named(self, whole: str) -> str:
         raise NotImplementedError

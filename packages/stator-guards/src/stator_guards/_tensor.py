@@ -7,7 +7,7 @@ stay so; that is the implied guard `DistinctTensors`. Two sources of one tensor 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import attrs
@@ -97,11 +97,15 @@ class TensorMatch(Kind):
     def test_all(cls, guards: Sequence[Guard], render: Renderer) -> str | None:
         first = _firsts(guards)
         sources = [guard.source for guard in first if guard.source is not None]
-        check = render.once(("TensorMatch", *first), lambda: _native(first))
+        check = _native_once(first, render.once)
         chosen = set(map(id, first))
         again = [guard for guard in guards if id(guard) not in chosen]
         texts = [guard.kind.test(render.value(guard.source), render) for guard in again if guard.source is not None]
         return " and ".join([f"{render.capture(check, 'tensors_match')}({render.arguments(sources)})", *texts])
+
+    @classmethod
+    def prepare(cls, guards: Sequence[Guard], once: Callable[[Hashable, Callable[[], Any]], Any]) -> None:
+        _native_once(_firsts(guards), once)
 
     @classmethod
     def implied(cls, guards: Sequence[Guard]) -> tuple[Guard, ...]:
@@ -137,6 +141,10 @@ def _firsts(guards: Sequence[Guard]) -> list[Guard]:
     kinds: list[Any] = [guard.kind for guard in guards]
     first = {id(kind.reference): i for i, kind in reversed([*enumerate(kinds)])}
     return [guards[i] for i in sorted(first.values())]
+
+
+def _native_once(first: list[Guard], once: Callable[[Hashable, Callable[[], Any]], Any]) -> Any:
+    return once(("TensorMatch", *map(id, first)), lambda: _native(first))
 
 
 def _native(guards: Sequence[Guard]) -> Any:

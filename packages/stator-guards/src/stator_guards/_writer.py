@@ -134,6 +134,13 @@ class Names:
         self._made: dict[Hashable, Any] = {}
         self._numbers: Counter[str] = Counter()
 
+    def copy(self) -> Names:
+        """The same names so far; what is named from now on is named there only."""
+        made = Names(self._taken)
+        made.objects, made._by_id = dict(self.objects), dict(self._by_id)
+        made._made, made._numbers = self._made, Counter(self._numbers)
+        return made
+
     def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
         if key not in self._made:
             self._made[key] = make()

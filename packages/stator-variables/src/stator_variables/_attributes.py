@@ -267,6 +267,8 @@ def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
         return _tensor_attributes.write(t, vt, name, value)
     if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
         raise t.unsupported("global-attribute-write", f"setting {name} on {vt.describe()}", "set it outside the region")
+    if isinstance(vt, k.FunctionTracker) and vt.source is None and value is not MISSING and name in k.WRITTEN_FIELDS:
+        return _set_function_field(t, vt, name, value)
     raw, source = type_lookup(t, vt.cls, name)
     if source is not None and is_data_descriptor(raw):
         return _set_through(t, raw, source, vt, name, value)
@@ -282,6 +284,16 @@ def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
         return None
     _dictionary.set_name(t, vt.namespace, name, value)
     return None
+
+
+def _set_function_field(t: Tracing, vt: Any, name: str, value: Any) -> None:
+    before = dict(vt.fields)
+    vt.fields[name] = value
+
+    def undo() -> None:
+        vt.fields = before
+
+    t.journal.record(undo)
 
 
 def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import operator
 import types
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,7 @@ import torch
 from stator_bytecode import NULL
 from stator_guards import (
     AttrSource,
+    CallSource,
     ClosureSource,
     CodeSource,
     Custom,
@@ -31,7 +33,7 @@ from stator_guards import (
 )
 
 from stator_variables import _kinds as k
-from stator_variables._tracing import Tracing
+from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker
 
 ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
@@ -118,7 +120,7 @@ def build_by_identity(t: Tracing, real: Any, source: Source) -> VariableTracker:
 
 def build_enum(t: Tracing, real: Any, source: Source) -> VariableTracker:
     t.guard(source, Is(real))
-    return k.ConstantTracker(real)
+    return with_namespace(t, k.ConstantTracker(real), real, source)
 
 
 def build_class(t: Tracing, real: Any, source: Source) -> VariableTracker:
@@ -130,7 +132,8 @@ def build_tensor(t: Tracing, real: Any, source: Source) -> VariableTracker:
     if type(real) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
         raise t.unsupported("tensor-subclass", f"an input of class {type(real).__qualname__}")
     dims = t.policy.dims(source, real)
-    t.guard(source, TensorMatch(real, frozenset(i for i, dim in enumerate(dims) if dim.kind != "static")))
+    with t.caller_modes():
+        t.guard(source, TensorMatch(real, frozenset(i for i, dim in enumerate(dims) if dim.kind != "static")))
     return k.TensorTracker(t.graph.tensor_input(source, real, dims, source.name), type(real))
 
 
@@ -277,12 +280,18 @@ def build_object(t: Tracing, real: Any, source: Source) -> VariableTracker:
 
 
 def with_namespace(t: Tracing, tracker: Any, real: Any, source: Source) -> VariableTracker:
-    """Give the tracker the instance `__dict__` of its object, if it has one."""
+    """Give the tracker the instance `__dict__` of its object, if it has one. The dict may have been met by another way."""
     namespace = instance_dict(real)
-    if namespace is not None:
-        d = k.DictTracker(dict, complete=False)
-        d.real, d.source, d.owner = namespace, InstanceDictSource(source), tracker
-        tracker.namespace = d
+    if namespace is None:
+        return tracker  # type: ignore[no-any-return]
+    known = t.heap.get(id(namespace))
+    if known is None:
+        known = k.DictTracker(dict, complete=False)
+        known.real, known.source = namespace, InstanceDictSource(source)
+        t.heap[id(namespace)] = known
+        t.alive.append(namespace)
+    known.owner = tracker
+    tracker.namespace = known
     return tracker  # type: ignore[no-any-return]
 
 
@@ -299,6 +308,9 @@ def globals_tracker(t: Tracing, globals_: dict[str, Any]) -> Any:
     """The tracker of a module's globals. The dict itself is captured, so it needs no guard."""
     from stator_guards import CapturedSource
 
+    found = t.heap.get(id(globals_))
+    if found is not None and type(source_of(found)) is CapturedSource:  # so there is nothing to be told apart
+        return found
     return wrap(t, globals_, CapturedSource(f"globals of {globals_.get('__name__', '?')}", globals_))
 
 
@@ -307,6 +319,30 @@ def new_namespace(tracker: Any) -> None:
     d = k.DictTracker(dict, complete=True)
     d.owner = tracker
     tracker.namespace = d
+
+
+def recipe_of(real: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments an object was made with, by its `__reduce__`."""
+    made, args = real.__reduce__()
+    if isinstance(made, functools.partial):  # a methodcaller with keywords
+        return (*made.args, *args), made.keywords
+    return args, {}
+
+
+def recipe_fact(real: Any) -> tuple[Any, ...]:
+    args, kwargs = recipe_of(real)
+    return args, tuple(kwargs.items())
+
+
+def build_recipe(t: Tracing, real: Any, source: Source) -> VariableTracker:
+    """An `operator.itemgetter` and its kin, by the constants it was made with."""
+    t.guard(source, TypeIs(type(real)))
+    args, kwargs = recipe_of(real)
+    if not all(type(value) in ATOMS for value in (*args, *kwargs.values())):
+        return with_namespace(t, k.ObjectTracker(type(real), real), real, source)
+    t.guard(CallSource(recipe_fact, source), Equals((args, tuple(kwargs.items()))))
+    named = {name: k.ConstantTracker(value) for name, value in kwargs.items()}
+    return k.RecipeTracker(type(real), [k.ConstantTracker(value) for value in args], named)
 
 
 def build_iterator(t: Tracing, real: Any, source: Source) -> VariableTracker:
@@ -332,6 +368,7 @@ BUILDERS: dict[type, Builder] = {
     **dict.fromkeys(BY_IDENTITY, build_by_identity),
     types.BuiltinFunctionType: build_builtin_function,
     **dict.fromkeys(_iterator_classes(), build_iterator),
+    **dict.fromkeys((operator.itemgetter, operator.attrgetter, operator.methodcaller), build_recipe),
     tuple: build_sequence,
     list: build_sequence,
     dict: build_dict,

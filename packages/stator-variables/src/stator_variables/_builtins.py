@@ -271,29 +271,14 @@ def object_new(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return _calls.allocate(t, args[0], object.__new__, [], {})
 
 
-@handlers.handles(object.__init__, BaseException.__init__)
+@handlers.handles(object.__init__)
 def object_init(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    if isinstance(args[0], k.ExceptionTracker):
-        args[0].args = list(args[1:])
     return k.NONE
 
 
 @handlers.handles(object.__init_subclass__)
 def init_subclass(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return k.NONE
-
-
-@handlers.handles(BaseException.args)
-def exception_args(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return k.TupleTracker(args[0].args, tuple)
-
-
-@handlers.handles(BaseException.__str__)
-def exception_str(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    parts = args[0].args
-    if not parts:
-        return k.ConstantTracker("")
-    return convert(t, parts[0] if len(parts) == 1 else k.TupleTracker(parts, tuple), "s")
 
 
 # -- objects ----------------------------------------------------------------------------------------------------------
@@ -599,13 +584,21 @@ def iterator_iter(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 # -- generators -------------------------------------------------------------------------------------------------------
+def _state_of(t: Tracing, vt: Any) -> Any:
+    """The state of a generator that was made while tracing; one that existed before has a native frame."""
+    if not isinstance(vt, k.GeneratorTracker):
+        raise t.unsupported("foreign-iterator", f"a step of an existing {vt.cls.__name__}")
+    return vt.state
+
+
 @handlers.handles(types.GeneratorType.send)
 def generator_send(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return Resume(args[0].state, args[1])
+    return Resume(_state_of(t, args[0]), args[1])
 
 
 @handlers.handles(types.GeneratorType.throw)
 def generator_throw(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    _state_of(t, args[0])
     return _throw_into(t, args[0], args[1] if len(args) == 2 else args[2])
 
 
@@ -619,6 +612,7 @@ def _throw_into(t: Tracing, generator: Any, value: Any) -> Any:
 
 @handlers.handles(types.GeneratorType.close)
 def generator_close(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    _state_of(t, args[0])
     return _close(t, args[0])
 
 
@@ -661,6 +655,7 @@ def _operator_handlers() -> None:
         _register_operator(getattr(operator, name), lambda t, a, s=symbol: _operators.unary(t, s, a[0]))
     _register_operator(operator.getitem, lambda t, a: _iteration.get_item(t, a[0], a[1]))
     _register_operator(operator.setitem, lambda t, a: _then_none(t, _containers.set_item(t, *a)))
+    _register_operator(operator.delitem, lambda t, a: _then_none(t, _containers.delete_item(t, *a)))
     _register_operator(operator.is_, lambda t, a: _operators.identical(t, a[0], a[1], False))
     _register_operator(operator.is_not, lambda t, a: _operators.identical(t, a[0], a[1], True))
     _register_operator(operator.not_, lambda t, a: _operators._negated(t, a[0]))

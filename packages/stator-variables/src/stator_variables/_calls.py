@@ -17,9 +17,9 @@ from stator_bytecode import (
     operation,
     settle,
 )
-from stator_guards import AttrSource, DefaultsSource, DictItemSource, IsNone, KeysAre, KwDefaultsSource, Length
+from stator_guards import AttrSource, CapturedSource, DefaultsSource, DictItemSource, IsNone, KeysAre, KwDefaultsSource, Length
 
-from stator_variables import _attributes, _compile_state, _pure, _torch_calls
+from stator_variables import _attributes, _compile_state, _inlining, _pure, _torch_calls
 from stator_variables import _kinds as k
 from stator_variables._build import globals_tracker, new_namespace, wrap
 from stator_variables._lookup import plain_lookup, type_lookup
@@ -56,27 +56,47 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
         if original is not None:
             globals_src = AttrSource(function.source, "__globals__")
             function = wrap(t, original, DictItemSource(globals_src, "__stator_original__"))
+        wrapped = _inlining.behind_bookkeeping(function.real)
+        if wrapped is not None:
+            function = wrap(t, wrapped, CapturedSource(wrapped.__qualname__, wrapped))
         handler = t.handlers.get(function.real)
-        if handler is not None:
-            return handler(t, list(args), kwargs)
+        handled = MISSING if handler is None else handler(t, list(args), kwargs)
+        if handled is not MISSING:  # MISSING: to be interpreted after all
+            return handled
         if _torch_calls.is_recorded(function.real):
             return _torch_calls.call_recorded(t, function.real, list(args), kwargs)
-        _refuse_marked(t, function)
+        if _inlining.is_allowed_in_graph(function.real):
+            return _torch_calls.record(t, function.real, list(args), kwargs)
+        if _inlining.is_assumed_constant(function.real):
+            return _assumed_constant(t, function.real, args, kwargs)
+        if function.code.co_name == "dispatch":
+            from stator_variables import _functools
+
+            if function.code is _functools.DISPATCH_CODE:
+                return _functools.dispatch(t, function, list(args))
+        answer = _compile_state.answer_by_name(function.real)
+        if answer is not None:
+            return answer
+        _inlining.refuse_native(t, function)
     for flag, what in REFUSED_FLAGS.items():
         if function.code.co_flags & flag:
             raise t.unsupported("async", f"a call of {what}, {function.qualname}")
     return Invoke(frame_for(t, function, args, kwargs))
 
 
-def _refuse_marked(t: Tracing, function: Any) -> None:
-    real = function.real
-    if _compile_state.is_graph_break(real):
-        raise t.unsupported("graph-break", "a call of graph_break()", "remove the call to keep one graph")
-    module = real.__globals__.get("__name__", "")
-    if getattr(real, "_torchdynamo_disable", False) or getattr(real, "_stator_disable", False):
-        raise t.unsupported("disabled", f"{function.qualname} is marked to run without being compiled")
-    if module.startswith(_torch_calls.NEVER_INLINED):
-        raise t.unsupported("not-inlined", f"{module}.{function.qualname} is a part of torch that is not traced into")
+def _assumed_constant(t: Tracing, real: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """The user vouches for it: call it now, with what is known of the arguments, and keep the result."""
+    values = [_known(t, arg) for arg in args]
+    named = {name: _known(t, arg) for name, arg in kwargs.items()}
+    result = real(*values, **named)
+    return wrap(t, result, CapturedSource(f"result of {real.__name__}", result))
+
+
+def _known(t: Tracing, vt: Any) -> Any:
+    constant = vt.constant()
+    if constant is MISSING and vt.real is MISSING:
+        raise t.unsupported("assumed-constant", "an argument of a function marked constant that is not known yet")
+    return vt.real if constant is MISSING else constant
 
 
 def frame_for(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Frame:

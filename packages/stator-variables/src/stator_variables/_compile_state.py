@@ -1,12 +1,10 @@
-"""Functions that ask whether code is being compiled, and the marks that people put on functions for compilers.
+"""Functions that ask whether code is being compiled.
 
 While stator interprets a function, `torch.compiler.is_compiling()` and its kin are true, as under `torch.compile`.
 """
 
 from __future__ import annotations
 
-import sys
-import types
 from typing import Any
 
 import torch
@@ -36,7 +34,6 @@ _constant(
     is_fx_symbolic_tracing,
     torch._C._is_tracing,
     torch._jit_internal.is_scripting,
-    torch.onnx.is_in_onnx_export,
 )
 _constant(None, torch._C._get_tracing_state)
 
@@ -46,9 +43,7 @@ def no_effect(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return k.ConstantTracker(False if not args else None)
 
 
-def is_graph_break(function: Any) -> bool:
-    """Whether `function` is a request to break here: ours, or the one torch users already call."""
-    if getattr(function, "_stator_graph_break", False):
-        return True
-    module = sys.modules.get("torch._dynamo")
-    return isinstance(module, types.ModuleType) and function is getattr(module, "graph_break", None)
+def answer_by_name(function: Any) -> Any:
+    """`torch.onnx.is_in_onnx_export`, known by name so that torch.onnx need not be imported; None for all others."""
+    is_export_query = function.__name__ == "is_in_onnx_export" and function.__module__.startswith("torch.onnx")
+    return k.ConstantTracker(False) if is_export_query else None

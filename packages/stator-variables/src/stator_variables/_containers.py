@@ -59,6 +59,13 @@ def extend(t: Tracing, vt: Any, iterable: Any) -> Any:
     return k.NONE
 
 
+def extend_display(t: Tracing, vt: Any, iterable: Any) -> Any:
+    """`[*iterable]`, which has an error text of its own."""
+    if plain_lookup(iterable.cls, "__iter__") is MISSING and plain_lookup(iterable.cls, "__getitem__") is MISSING:
+        throw(TypeError, f"Value after * must be an iterable, not {iterable.cls.__name__}")
+    return extend(t, vt, iterable)
+
+
 # -- sets -------------------------------------------------------------------------------------------------------------
 def new_set(t: Tracing, items: list[Any], cls: type) -> k.SetTracker:
     made = k.SetTracker(cls)

@@ -218,8 +218,7 @@ def defaultdict_init(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 def is_callable(vt: Any) -> bool:
-    known = isinstance(vt, k.FunctionTracker | k.ClassTracker | k.MethodTracker | k.PartialTracker)
-    return known or plain_lookup(vt.cls, "__call__") is not MISSING
+    return plain_lookup(vt.cls, "__call__") is not MISSING
 
 
 @methods.handles(dict.update, OrderedDict.update, takes=(0, ANY_COUNT))
@@ -331,10 +330,9 @@ def _dicts_equal(t: Tracing, left: Any, right: Any, ordered: bool, invert: bool)
     return k.ConstantTracker(not invert)
 
 
-_FROM_KEYS = (dict.fromkeys, vars(dict)["fromkeys"], vars(OrderedDict)["fromkeys"])
-
-
-@methods.handles(*_FROM_KEYS, takes=(1, 2), named=("value",))
+@methods.handles(
+    dict.fromkeys, dict.__dict__["fromkeys"], OrderedDict.__dict__["fromkeys"], takes=(1, 2), named=("value",)
+)
 def fromkeys(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     """The class, if it was bound, comes first."""
     if not isinstance(args[0], k.ClassTracker):

@@ -53,7 +53,26 @@ class SymbolicDomain:
 
     # -- constants, names, imports ------------------------------------------------------------------------------------
     def constant(self, value: object) -> Any:
-        return _calls.fresh(self.t, value) if type(value) in (tuple, frozenset) else k.ConstantTracker(value)
+        if type(value) in (tuple, frozenset):
+            return self._constant_object(value)
+        if isinstance(value, type):
+            return k.ClassTracker(value)
+        return k.BuiltinTracker(value) if callable(value) else k.ConstantTracker(value)
+
+    def _constant_object(self, value: Any) -> Any:
+        """A tuple in the code is one object, however often it is loaded; an empty one is the same everywhere."""
+        from stator_guards import CapturedSource
+
+        if not value:
+            return _calls.fresh(self.t, value)
+        return self.t.adopt(value, CapturedSource("constant", value), lambda: self._existing(value))
+
+    def _existing(self, value: Any) -> Any:
+        from stator_guards import CapturedSource
+
+        tracker = _calls.fresh(self.t, value)
+        tracker.real, tracker.source = value, CapturedSource("constant", value)
+        return tracker
 
     def load_global(self, frame: Frame, name: str) -> Any:
         if frame.hidden:
@@ -331,7 +350,7 @@ class SymbolicDomain:
         _containers.append(self.t, target, item)
 
     def list_extend(self, target: Any, iterable: Any) -> Any:
-        return _containers.extend(self.t, target, iterable)
+        return _containers.extend_display(self.t, target, iterable)
 
     def list_to_tuple(self, target: Any) -> Any:
         return k.TupleTracker(target.items, tuple)
@@ -366,6 +385,9 @@ class SymbolicDomain:
 
     def is_made_here(self, exception: Any) -> bool:
         return exception.source is None
+
+    def is_object(self, exception: Any) -> bool:
+        return exception.source is not None
 
     def exception_matches(self, exception: Any, pattern: Any) -> Any:
         return _exceptions.matches(self.t, exception, pattern)

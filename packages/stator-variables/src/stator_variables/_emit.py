@@ -99,6 +99,8 @@ class Emitter:
         """An expression for a value, made at most once however often it is used."""
         if vt is NULL:
             raise AssertionError("NULL has no expression")
+        if is_pending(vt):
+            self.t.handed_on.add(id(vt))
         if is_pending(vt) or vt.source is not None:
             return self.load(source_of(vt))
         known = self._made.get(id(vt))
@@ -157,6 +159,8 @@ def number(e: Emitter, vt: Any) -> str:
 def tuple_(e: Emitter, vt: Any) -> str:
     items = ", ".join(e.expr(item) for item in vt.items)
     text = f"({items},)" if vt.items else "()"
+    if vt.items and all(isinstance(item, k.ConstantTracker) for item in vt.items):
+        text = f"tuple([{items}])"  # the compiler would make one object of all that are equal
     if vt.cls is not tuple:
         text = f"{e.capture(tuple.__new__, 'tuple_new')}({e.capture(vt.cls, vt.cls.__name__)}, {text})"
         if vt.cls is torch.Size:
@@ -273,6 +277,8 @@ def function(e: Emitter, vt: Any) -> str:
         items = [e.expr(item) for item in vt.annotations.items]
         pairs = ", ".join(f"{a}: {b}" for a, b in zip(items[::2], items[1::2], strict=True))
         e.lines.append(f"{name}.__annotations__ = {{{pairs}}}")
+    for field, value in vt.fields.items():
+        e.lines.append(f"{name}.{field} = {e.expr(value)}")
     fill_namespace(e, vt, name)
     return name
 
@@ -350,6 +356,13 @@ def partial(e: Emitter, vt: Any) -> str:
     return e.bind(vt, f"{e.capture(functools.partial, 'partial')}({', '.join(parts)})")
 
 
+@rebuilders.handles(k.RecipeTracker)
+def recipe(e: Emitter, vt: Any) -> str:
+    parts = [e.expr(arg) for arg in vt.args]
+    parts += [f"{name}={e.expr(value)}" for name, value in vt.kwargs.items()]
+    return e.bind(vt, f"{e.capture(vt.cls, vt.cls.__name__)}({', '.join(parts)})")
+
+
 @rebuilders.handles(k.IteratorTracker)
 def iterator(e: Emitter, vt: Any) -> str:
     text = _iterators.rebuild(e, vt)
@@ -391,9 +404,7 @@ def emit_effects(e: Emitter) -> None:
             raise e.refuse(vt)
     _iterators.effects(e, [vt for vt in e.t.changed.values() if isinstance(vt, k.IteratorTracker)])
     e.lines += e.last
-    for name, value in _modes.changed(e.t).items():
-        e.captured.setdefault("torch", torch)
-        e.lines.append(_modes.MODES[name].setter.format(repr(value)))
+    e.lines += _modes.effects(e.t, e.capture)
 
 
 def _list_effect(e: Emitter, vt: Any) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from stator_bytecode import operation, settle
+from stator_guards import AttrSource
 
 from stator_variables import _calls
 from stator_variables import _kinds as k
+from stator_variables._build import wrap
 from stator_variables._raising import throw
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import VariableTracker
@@ -75,8 +77,10 @@ def matches(t: Tracing, exception: Any, pattern: Any) -> bool:
 
 
 def traceback_of(t: Tracing, exception: Any) -> Any:
-    """What `__exit__` gets as its third argument: a stand-in that may be handed on, not looked into."""
-    return k.ObjectTracker(type(None)) if exception is None else TracebackTracker(exception)
+    """What `__exit__` gets as its third argument; of an exception made while tracing it may be handed on, not looked into."""
+    if exception.source is None:
+        return TracebackTracker(exception)
+    return wrap(t, exception.real.__traceback__, AttrSource(exception.source, "__traceback__"))
 
 
 class TracebackTracker(VariableTracker):

@@ -26,7 +26,7 @@ def _of_function(name: str, of_new: Any) -> None:
         vt = args[0]
         if vt.real is not MISSING:
             return wrap(t, _FUNCTION[name].__get__(vt.real), SlotSource(vt.source, types.FunctionType, name))
-        found = of_new(vt)
+        found = vt.fields[name] if name in vt.fields else of_new(vt)
         if found is MISSING:
             raise t.unsupported("function-attribute", f"the attribute {name} of a function made while tracing")
         return found
@@ -39,9 +39,18 @@ _of_function("__globals__", lambda vt: vt.globals)
 _of_function("__closure__", lambda vt: k.TupleTracker(vt.closure, tuple) if vt.closure else k.NONE)
 _of_function("__defaults__", lambda vt: k.TupleTracker(vt.defaults, tuple) if vt.defaults else k.NONE)
 _of_function("__kwdefaults__", lambda vt: MISSING if vt.kwdefaults else k.NONE)
-_of_function("__annotations__", lambda vt: MISSING)
+_of_function("__annotations__", lambda vt: _annotations(vt))
 _of_function("__doc__", lambda vt: k.ConstantTracker(_docstring(vt.code)))
 _of_function("__module__", lambda vt: k.ConstantTracker(vt.globals.real.get("__name__")))
+
+
+def _annotations(vt: Any) -> Any:
+    """The dict is made on the first look, as in CPython, and is the same one from then on."""
+    made = k.DictTracker(dict, complete=True)
+    items = vt.annotations.items if isinstance(vt.annotations, k.TupleTracker) else []
+    made.entries = {name.constant(): (name, value) for name, value in zip(items[::2], items[1::2], strict=True)}
+    vt.fields["__annotations__"] = made
+    return made
 
 
 def _docstring(code: types.CodeType) -> Any:

@@ -1,8 +1,8 @@
-"""Builtin iterators as objects: those from outside, how they are made again, how they are moved on at the end.
+"""Builtin iterators as objects: from outside, made again, moved on at the end.
 
 An existing iterator is read through its `__reduce__`, its position guarded; where it moved, the entry moves the real
-one. Where a position keeps changing from call to call (a loop that breaks on each round), the iterator is stepped
-natively.
+one.
+Where a position keeps changing from call to call (a loop that breaks on each round), the iterator is stepped natively.
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ def _check_unchanged(e: Any, vt: Any) -> None:
     if vt.kind == "enumerate" and not _together(vt):
         raise e.refuse(vt)
     if (
-        any(id(part) in e.t.changed for part in vt.parts if isinstance(part, VariableTracker))
+        any(id(part) in e.t.changed for part in vt.parts if isinstance(part, k.VariableTracker))
         and vt.kind != "enumerate"
     ):
         raise e.refuse(vt)

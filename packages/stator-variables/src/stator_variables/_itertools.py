@@ -1,4 +1,4 @@
-"""itertools: lazy ones run `_applevel._itertools` behind an iterator of their class; combinations are made at once."""
+"""itertools: lazy ones run `_applevel._itertools` behind an iterator of the class; combinations are made at once."""
 
 from __future__ import annotations
 
@@ -19,8 +19,21 @@ handlers: HandlerTable[Any, Any] = HandlerTable("itertools function")
 Args = list[Any]
 Kwargs = dict[str, Any]
 _LAZY = (
-    *"count cycle repeat chain islice takewhile dropwhile filterfalse starmap compress pairwise accumulate".split(),
-    *"zip_longest batched groupby".split(),
+    *[
+        "count",
+        "cycle",
+        "repeat",
+        "chain",
+        "islice",
+        "takewhile",
+        "dropwhile",
+        "filterfalse",
+        "starmap",
+        "compress",
+        "pairwise",
+        "accumulate",
+    ],
+    *["zip_longest", "batched", "groupby"],
 )
 
 
@@ -34,7 +47,7 @@ def _lazy(real: Any, function: Any, cls: type) -> None:
 
 
 def _check(t: Tracing, real: Any, arity: Arity, args: Args, kwargs: Kwargs) -> None:
-    bad = not arity.accepts(args, kwargs)
+    bad: Any = not arity.accepts(args, kwargs)
     if real is itertools.islice:
         bad = not 2 <= len(args) <= 4 or bool(kwargs) or any(_is_no_bound(bound) for bound in args[1:])
     if real in (itertools.repeat, itertools.count):

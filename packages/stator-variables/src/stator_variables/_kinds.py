@@ -173,9 +173,14 @@ class FunctionTracker(VariableTracker):
         self.kwdefaults = kwdefaults
         self.closure = closure
         self.annotations: Any = None
+        self.fields: dict[str, Any] = {}  # WRITTEN_FIELDS that were set
 
     def describe(self) -> str:
         return self.qualname
+
+
+WRITTEN_FIELDS = ("__name__", "__qualname__", "__doc__", "__module__", "__annotations__")
+"""Attributes of a new function that may be set while tracing (`functools.wraps` does)."""
 
 
 class MethodTracker(VariableTracker):
@@ -281,6 +286,15 @@ class PartialTracker(VariableTracker):
     def __init__(self, cls: type, function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
         self.cls = cls
         self.function = function
+        self.args = args
+        self.kwargs = kwargs
+
+
+class RecipeTracker(VariableTracker):
+    """An immutable object of a C class that says all by the arguments it was made with: `operator.itemgetter("x")`."""
+
+    def __init__(self, cls: type, args: list[Any], kwargs: dict[str, Any]) -> None:
+        self.cls = cls
         self.args = args
         self.kwargs = kwargs
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import collections
-import collections.abc
 from typing import Any
 
 from stator_bytecode import Raised, operation, settle
@@ -17,12 +15,15 @@ from stator_variables._tracker import MISSING
 _SELF_MATCHING = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
 
 
-def match_sequence(subject: Any) -> bool:
-    return issubclass(subject.cls, collections.abc.Sequence) and not issubclass(subject.cls, str | bytes | bytearray)
+_SEQUENCE, _MAPPING = 1 << 5, 1 << 6  # Py_TPFLAGS_SEQUENCE, Py_TPFLAGS_MAPPING: what the interpreter looks at
 
 
-def match_mapping(subject: Any) -> bool:
-    return issubclass(subject.cls, collections.abc.Mapping)
+def match_sequence(subject: Any) -> Any:
+    return k.ConstantTracker(bool(subject.cls.__flags__ & _SEQUENCE))
+
+
+def match_mapping(subject: Any) -> Any:
+    return k.ConstantTracker(bool(subject.cls.__flags__ & _MAPPING))
 
 
 def match_keys(t: Tracing, subject: Any, keys: Any) -> Any:

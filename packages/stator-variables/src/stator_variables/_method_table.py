@@ -1,7 +1,7 @@
 """Handlers of C methods, with the check of their arguments that C does first.
 
-A call that C would refuse (too many arguments, an unknown keyword, a receiver of another class) runs natively, so
-that the error is CPython's own.
+A call that C would refuse (too many arguments, an unknown keyword, a receiver of another class) runs natively, so that
+the error is CPython's own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ANY_COUNT = 1 << 30
 
 @attrs.frozen
 class Arity:
-    """How many positional arguments (with the receiver) and which keywords a C function takes; None: any keyword."""
+    """How many positional arguments (the receiver included) and which keywords C takes; None: any keyword."""
 
     least: int
     most: int
@@ -86,6 +86,8 @@ def _checked(target: Any, arity: Arity, handler: Method) -> Method:
     def run(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         if not arity.accepts(args, kwargs) or not issubclass(args[0].cls, owner):
             raise t.unsupported("bad-arguments", f"a call of {target.__qualname__} that it does not accept")
+        if type(args[0]) is k.ObjectTracker and owner is not object:
+            raise t.unsupported("foreign-object", f"{target.__qualname__} of an existing {args[0].cls.__name__}")
         if isinstance(args[0], k.ConstantTracker) and owner is not object:
             folded = _calls.fold(t, target, args, kwargs)
             if folded is not MISSING:

@@ -1,7 +1,8 @@
-"""Global modes that code may read and set while it is traced: grad mode, autocast, the rest.
+"""Global modes that code may read and set while it is traced: grad mode, autocast, default dtype, determinism.
 
-A mode that is set is really set, so that fake tensors come out right; the journal puts it back on a rollback, and the
-entry sets the final value when it runs. What is read is guarded by the entry's one global-state guard.
+A mode that is set is really set, and the setter becomes a node, so that fake tensors and the graph come out right. The journal puts
+it back on a rollback, and the end of the trace does; the entry sets the final value when it runs. What is read is guarded
+by the entry's one global-state guard.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
 from stator_variables import _torch_calls
-from stator_variables._raising import throw
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -23,76 +23,124 @@ handlers: HandlerTable[Any, Any] = HandlerTable("global mode")
 
 
 @attrs.frozen
-class Mode:
-    """How one mode is read and written; `setter` is an expression the entry uses, with the value in braces."""
+class Setting:
+    """One mode: `read(*key)` gives its value, `write(*key, value)` sets it; `key` is the device type of autocast's."""
 
-    read: Callable[[], Any]
-    write: Callable[[Any], Any]
-    setter: str
+    read: Callable[..., Any]
+    write: Callable[..., Any]
+    text: str
+    key: tuple[Any, ...] = ()
+    is_node: bool = True
 
+    @property
+    def now(self) -> Any:
+        return self.read(*self.key)
 
-MODES = {
-    "grad": Mode(torch.is_grad_enabled, torch._C._set_grad_enabled, "torch._C._set_grad_enabled({})"),
-    "autocast_cache": Mode(
-        torch.is_autocast_cache_enabled, torch.set_autocast_cache_enabled, "torch.set_autocast_cache_enabled({})"
-    ),
-}
+    def set(self, value: Any) -> None:
+        self.write(*self.key, value)
 
 
 def initial(t: Tracing) -> None:
-    """Remember the modes as tracing starts."""
-    t.modes.update({name: mode.read() for name, mode in MODES.items()})
+    """Nothing is set yet: settings are remembered when they are first written."""
+    t.modes.clear()
 
 
 def restore(t: Tracing) -> None:
     """Put the modes back as they were when tracing started."""
-    for name, mode in MODES.items():
-        if mode.read() != t.modes[name]:
-            mode.write(t.modes[name])
+    for setting, before in reversed(t.modes.items()):
+        if setting.now != before:
+            setting.set(before)
 
 
-def changed(t: Tracing) -> dict[str, Any]:
-    """Modes whose value now differs from the start: name to value."""
-    return {name: mode.read() for name, mode in MODES.items() if mode.read() != t.modes[name]}
+def effects(t: Tracing, capture: Callable[[Any, str], str]) -> list[str]:
+    """Statements that set the modes whose value differs from the start."""
+    lines = []
+    for setting, before in t.modes.items():
+        value = setting.now
+        if value != before:
+            parts = [*map(repr, setting.key), repr(value) if isinstance(value, bool | int) else capture(value, "mode")]
+            lines.append(f"{capture(setting.write, setting.text)}({', '.join(parts)})")
+    return lines
 
 
-def set_mode(t: Tracing, name: str, value: Any) -> None:
-    mode = MODES[name]
-    before = mode.read()
-    mode.write(value)
-    t.journal.record(lambda: mode.write(before))
+def put(t: Tracing, setting: Setting, value: Any) -> None:
+    """Set a mode, as a node of the graph and for real."""
+    before = setting.now
+    t.modes.setdefault(setting, before)
+    if setting.is_node:
+        arguments = [k.ConstantTracker(part) for part in (*setting.key, value)]
+        _torch_calls.record(t, setting.write, arguments, {})
+    setting.set(value)
+    t.journal.record(lambda: setting.set(before))
 
 
-@handlers.handles(torch.is_grad_enabled)
-def is_grad_enabled(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    return k.ConstantTracker(torch.is_grad_enabled())
+def _writer(function: Callable[..., Any], read: Callable[..., Any]) -> None:
+    """A setter `function(*key, value)`."""
+
+    @handlers.handles(function)
+    def write(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        values = [arg.constant() for arg in (*args, *kwargs.values())]
+        if any(value is MISSING for value in values):
+            raise t.unsupported("mode-value", f"{function.__name__}() with a value that is not known while tracing")
+        put(t, Setting(read, function, function.__name__, tuple(values[:-1])), values[-1])
+        return k.NONE
 
 
-@handlers.handles(torch._C._set_grad_enabled)
-def set_grad_enabled(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    value = args[0].constant()
-    if value is MISSING:
-        raise t.unsupported("mode-value", "setting grad mode to a value that is not known while tracing")
-    if value != torch.is_grad_enabled():
-        before = torch.is_grad_enabled()
-        _torch_calls.record(t, torch._C._set_grad_enabled, [k.ConstantTracker(value)], {})
-        torch._C._set_grad_enabled(value)
-        t.journal.record(lambda: torch._C._set_grad_enabled(before))
+_writer(torch._C._set_grad_enabled, torch.is_grad_enabled)
+_writer(torch.set_autocast_enabled, torch.is_autocast_enabled)
+_writer(torch.set_autocast_dtype, torch.get_autocast_dtype)
+_writer(torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled)
+
+
+# -- the depth of nested autocast contexts -------------------------------------------------------------------------------
+def _nesting() -> int:
+    torch.autocast_increment_nesting()
+    return int(torch.autocast_decrement_nesting())
+
+
+def _set_nesting(depth: int) -> None:
+    while _nesting() < depth:
+        torch.autocast_increment_nesting()
+    while _nesting() > depth:
+        torch.autocast_decrement_nesting()
+
+
+NESTING = Setting(_nesting, _set_nesting, "set_autocast_nesting", is_node=False)
+
+
+@handlers.handles(torch.autocast_increment_nesting)
+def increment_nesting(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    put(t, NESTING, _nesting() + 1)
+    return k.ConstantTracker(_nesting())
+
+
+@handlers.handles(torch.autocast_decrement_nesting)
+def decrement_nesting(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    put(t, NESTING, _nesting() - 1)
+    return k.ConstantTracker(_nesting())
+
+
+@handlers.handles(torch.clear_autocast_cache)
+def clear_cache(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """The cache only spares casts; the casts of the graph are its own."""
+    _torch_calls.record(t, torch.clear_autocast_cache, [], {})
     return k.NONE
 
 
+# -- reading ----------------------------------------------------------------------------------------------------------
 def _reader(function: Callable[..., Any]) -> None:
     """A function that reads global state which the entry guards as a whole."""
 
     @handlers.handles(function)
     def read(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
         values = [arg.constant() for arg in args]
-        if any(v is MISSING for v in values) or kwargs:
-            throw(TypeError, f"{function.__name__}() takes constants")
+        if any(value is MISSING for value in values) or kwargs:
+            raise t.unsupported("mode-value", f"{function.__name__}() of a value that is not known while tracing")
         return k.ConstantTracker(function(*values))
 
 
 for _function in (
+    torch.is_grad_enabled,
     torch.is_inference_mode_enabled,
     torch.is_autocast_enabled,
     torch.is_autocast_cache_enabled,
@@ -104,9 +152,11 @@ for _function in (
     torch.are_deterministic_algorithms_enabled,
     torch.is_deterministic_algorithms_warn_only_enabled,
     torch.is_anomaly_enabled,
+    torch._C._is_autocast_available,
+    torch._C._get_deterministic_algorithms,
     torch._C._is_torch_function_enabled,
     torch._C._is_torch_function_all_disabled,
+    torch._C._is_torch_function_mode_enabled,
     torch._C._len_torch_function_stack,
-    torch._C._cuda_getDeviceCount if hasattr(torch._C, "_cuda_getDeviceCount") else torch.get_num_threads,
 ):
     _reader(_function)

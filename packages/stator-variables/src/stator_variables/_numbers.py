@@ -17,7 +17,7 @@ Args = list[Any]
 Kwargs = dict[str, Any]
 NOT_IMPLEMENTED = k.ConstantTracker(NotImplemented)
 _NUMBERS = (int, float, complex)
-_SLOTS = "add sub mul truediv floordiv mod pow and or xor lshift rshift divmod".split()
+_SLOTS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift", "divmod"]
 _BINARY = (*_SLOTS, *(f"r{name}" for name in _SLOTS), "eq", "ne", "lt", "le", "gt", "ge")
 
 

@@ -8,11 +8,12 @@ from stator_bytecode import Raised
 
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
+from stator_variables._tracker import VariableTracker
 
 
 def error(kind: type[BaseException], *args: object) -> k.ExceptionTracker:
-    """A new exception with constant arguments."""
-    return new_exception(kind, [k.ConstantTracker(arg) for arg in args])
+    """A new exception; arguments are constants or trackers."""
+    return new_exception(kind, [arg if isinstance(arg, VariableTracker) else k.ConstantTracker(arg) for arg in args])
 
 
 def new_exception(kind: type[BaseException], args: list[Any]) -> k.ExceptionTracker:

@@ -20,8 +20,10 @@ from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 methods = MethodTable("representation")
-_MAPPINGS: tuple[dict[Any, Any], ...] = ({}, collections.OrderedDict())
-_VIEWS = [type(getattr(made, part)()) for made in _MAPPINGS for part in ("keys", "values", "items")]
+_MADE: tuple[dict[Any, Any], ...] = ({}, collections.OrderedDict())
+_VIEWS = [
+    type(getattr(made, part)()) for made in _MADE for part in ("keys", "values", "items")
+]
 
 
 @methods.handles(object.__repr__)
@@ -169,6 +171,8 @@ def handle_hash(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         folded = _calls.fold(t, hash, args, kwargs)
         if folded is not MISSING:
             return folded
+        if isinstance(vt, k.TupleTracker) and not any(item.constant() is MISSING for item in vt.items):
+            return k.ConstantTracker(hash(tuple(item.constant() for item in vt.items)))  # a named tuple
     raise t.unsupported("identity-number", f"hash() of a {vt.cls.__name__}")
 
 

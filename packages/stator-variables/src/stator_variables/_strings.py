@@ -1,4 +1,4 @@
-"""f-strings, `format`, `%` and `join`: constants at once, other values by `__format__`, `__str__`, `__repr__`."""
+"""f-strings, `format`, `%` and `join`: on constants at once, else through `__format__`, `__str__`, `__repr__`."""
 
 from __future__ import annotations
 
@@ -88,6 +88,14 @@ def _checked_string(t: Tracing, result: Any, name: str) -> Any:
     if not issubclass(found.cls, str):
         throw(TypeError, f"{name} returned non-string (type {found.cls.__name__})")
     return found
+
+
+@methods.handles(format)
+def handle_format(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    spec = args[1] if len(args) > 1 else None
+    if spec is not None and not isinstance(spec.constant(), str):
+        raise t.unsupported("bad-arguments", "a call of format() that it does not accept")
+    return format_value(t, args[0], "", spec)
 
 
 # -- join -------------------------------------------------------------------------------------------------------------
@@ -201,7 +209,7 @@ def _field(t: Tracing, name: str, args: Args, named: Any, counter: list[int]) ->
     first, rest = _string.formatter_field_name_split(name)
     if first == "":
         first, counter[0] = counter[0], counter[0] + 1
-    elif isinstance(first, int) and (counter[0] or isinstance(named, VariableTracker)):
+    elif (isinstance(first, int) and counter[0]) or (isinstance(first, int) and isinstance(named, k.VariableTracker)):
         raise t.unsupported("bad-arguments", "a format that switches between numbered and automatic fields")
     value = yield from _first(t, first, args, named)
     for is_attribute, part in rest:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from stator_guards import AttrSource, GradSource
 
 from stator_variables import _dictionary, _torch_calls
 from stator_variables import _kinds as k
-from stator_variables._raising import as_program_error
+from stator_variables._build import wrap
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -27,10 +28,22 @@ def read(t: Tracing, vt: Any, name: str) -> Any:
         try:
             return _torch_calls.from_traced(t, t.graph.attribute(vt.traced, name), [vt])
         except RuntimeError as error:
-            raise as_program_error(error) from error
-    if name in ("grad", "grad_fn", "data", "_backward_hooks", "_base", "_version"):
+            raise _torch_calls.operator_error(t, error) from error
+    if name in ("grad", "grad_fn"):
+        return _autograd(t, vt, name)
+    if name in ("data", "_backward_hooks", "_base", "_version"):
         raise t.unsupported("tensor-attribute", f"the attribute {name} of a tensor")
     return _own(t, vt, name)
+
+
+def _autograd(t: Tracing, vt: Any, name: str) -> Any:
+    """`grad` and `grad_fn` of an input are read as they are: nothing that is traced changes them."""
+    if vt.source is not None:
+        source = GradSource(vt.source) if name == "grad" else AttrSource(vt.source, name)
+        return wrap(t, getattr(vt.real, name), source)
+    if name == "grad_fn" and vt.example.grad_fn is None:
+        return k.NONE
+    raise t.unsupported("tensor-attribute", f"the attribute {name} of a tensor that is computed here")
 
 
 def _metadata(t: Tracing, vt: Any, name: str) -> Any:

@@ -8,33 +8,12 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from stator_bytecode import Unsupported
 
 from stator_variables import _kinds as k
 from stator_variables._graph import Traced
-from stator_variables._raising import as_program_error
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
-
-NEVER_INLINED = (
-    "torch._dynamo",
-    "torch._inductor",
-    "torch._functorch",
-    "torch.fx",
-    "torch._subclasses",
-    "torch.jit",
-    "torch.onnx",
-    "torch._logging",
-    "torch.autograd.function",
-    "torch.autograd.graph",
-    "torch.autograd.gradcheck",
-    "torch.autograd.profiler",
-    "torch.utils.checkpoint",
-    "torch.optim",
-    "torch.random",
-    "torch.multiprocessing",
-    "torch.distributed",
-)
-"""Parts of torch that are machinery, not model code: a call of them breaks instead of being traced into."""
 
 METADATA = frozenset(
     "size dim ndimension numel nelement stride is_contiguous is_floating_point is_complex element_size storage_offset "
@@ -114,8 +93,13 @@ def record(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any])
     try:
         traced = t.graph.call(target, plain, named)
     except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError) as error:
-        raise as_program_error(error) from error
+        raise operator_error(t, error) from error
     return from_traced(t, traced, [*args, *kwargs.values()])
+
+
+def operator_error(t: Tracing, error: Exception) -> Unsupported:
+    """An operator refused its fake operands: it is run natively, and raises the error in its own words."""
+    return t.unsupported("operator-error", f"an operator that raises {type(error).__name__}: {error}")
 
 
 def argument(t: Tracing, vt: Any) -> Any:
@@ -188,7 +172,7 @@ def read_metadata(t: Tracing, target: Any, args: list[Any], kwargs: dict[str, An
     try:
         value = target(*plain, **named)
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
-        raise as_program_error(error) from error
+        raise operator_error(t, error) from error
     return metadata_value(t, value, target.__name__, args, kwargs)
 
 

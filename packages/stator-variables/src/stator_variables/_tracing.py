@@ -5,7 +5,8 @@ Every function of the data model takes it first, as `t`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import attrs
@@ -69,6 +70,7 @@ class Tracing:
     guards: dict[Any, Guard] = attrs.field(factory=dict)
     heap: dict[int, Any] = attrs.field(factory=dict)
     aliases: list[tuple[Any, Source, Source]] = attrs.field(factory=list)
+    handed_on: set[int] = attrs.field(factory=set)  # ids of trackers that nobody looked at, but the entry gives on
     alive: list[Any] = attrs.field(factory=list)  # keeps identities in `heap` valid
     changed: dict[int, Any] = attrs.field(
         factory=dict
@@ -78,7 +80,7 @@ class Tracing:
         factory=list
     )  # items found in existing dicts: dict, key, value
     representing: list[Any] = attrs.field(factory=list)  # containers whose repr is under way
-    modes: dict[str, Any] = attrs.field(factory=dict)  # global modes changed while tracing: name -> value now
+    modes: dict[Any, Any] = attrs.field(factory=dict)  # settings written while tracing -> their value at the start
     frame: Frame | None = None
     instruction: Instruction | None = None
     machine: Any = None
@@ -104,6 +106,18 @@ class Tracing:
         key = (source, type(kind), _guard_argument(extra))
         if key not in self.guards:
             self.guards[key] = Guard(source, kind, self.where())
+
+    @contextmanager
+    def caller_modes(self) -> Iterator[None]:
+        """Global modes as the caller has them: what a guard records has to be what the next call finds."""
+        here = {setting: setting.now for setting in self.modes}
+        for setting, start in self.modes.items():
+            setting.set(start)
+        try:
+            yield
+        finally:
+            for setting, now in here.items():
+                setting.set(now)
 
     # -- the heap ---------------------------------------------------------------------------------------------------
     def adopt(self, real: Any, source: Source, build: Callable[[], VariableTracker]) -> Any:
@@ -132,7 +146,7 @@ class Tracing:
     def finish_guards(self) -> list[Guard]:
         """All guards, with aliasing between paths that were really used and distinctness of what was mutated."""
         for tracker, known, other in self.aliases:
-            if not is_pending(tracker):
+            if not is_pending(tracker) or id(tracker) in self.handed_on:
                 self.guard(other, SameObject(known))
         for source, key, tracker in self.present:
             if is_pending(tracker):  # else what was read of the value is guarded through the dict

@@ -16,7 +16,9 @@ from stator_variables._tracker import MISSING
 
 methods = MethodTable("view method")
 _EMPTY: dict[Any, Any] = {}
-KEYS, VALUES, ITEMS = type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items())
+KEYS: Any = type(_EMPTY.keys())
+VALUES: Any = type(_EMPTY.values())
+ITEMS: Any = type(_EMPTY.items())
 _ORDERED = tuple(type(getattr(OrderedDict(), part)()) for part in ("keys", "values", "items"))
 SET_LIKE = (KEYS, ITEMS)
 

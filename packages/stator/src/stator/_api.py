@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import torch
 
@@ -11,6 +11,39 @@ from stator._control import is_disabled
 from stator._options import Options, Stack, make_options
 from stator._subject import compiled, in_place, refuse
 from stator.errors import InvalidUse
+
+T = TypeVar("T")
+M = TypeVar("M", bound=torch.nn.Module)
+
+
+@overload
+def compile(
+    model: None = None,
+    *,
+    backend: str | Callable[..., Any] = ...,
+    fullgraph: bool = ...,
+    dynamic: bool | None = ...,
+    mode: str | None = ...,
+    options: Mapping[str, Any] | None = ...,
+    disable: bool = ...,
+    recompile_limit: int | None = ...,
+    stack: Stack | None = ...,
+) -> Callable[[T], T]: ...
+
+
+@overload
+def compile(
+    model: Any,
+    *,
+    backend: str | Callable[..., Any] = ...,
+    fullgraph: bool = ...,
+    dynamic: bool | None = ...,
+    mode: str | None = ...,
+    options: Mapping[str, Any] | None = ...,
+    disable: bool = ...,
+    recompile_limit: int | None = ...,
+    stack: Stack | None = ...,
+) -> Any: ...
 
 
 def compile(
@@ -45,7 +78,7 @@ def _compiled(subject: Any, options: Options, disable: bool) -> Any:
 
 
 def compile_in_place(
-    module: torch.nn.Module,
+    module: M,
     *,
     backend: str | Callable[..., Any] = "inductor",
     fullgraph: bool = False,
@@ -54,7 +87,7 @@ def compile_in_place(
     options: Mapping[str, Any] | None = None,
     recompile_limit: int | None = None,
     stack: Stack | None = None,
-) -> torch.nn.Module:
+) -> M:
     """Compile a module without making another object, as `torch.nn.Module.compile` does: `module(...)` runs compiled.
 
     Gives the module back. Copies of it, pickled or not, run plainly. Compiled code that calls it goes on inside it.

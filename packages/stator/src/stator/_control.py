@@ -7,13 +7,14 @@ import inspect
 import types
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import torch
 
 from stator._in_place import put_in_place
 from stator.errors import InvalidUse
 
+T = TypeVar("T")
 DISABLED = "_stator_disable"
 
 
@@ -22,6 +23,14 @@ def graph_break() -> None:
 
 
 graph_break._stator_graph_break = True  # type: ignore[attr-defined]
+
+
+@overload
+def disable(subject: None = None) -> Callable[[T], T]: ...
+
+
+@overload
+def disable(subject: T) -> T: ...
 
 
 def disable(subject: Any = None) -> Any:

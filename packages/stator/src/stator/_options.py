@@ -10,11 +10,18 @@ from typing import Any
 import attrs
 from stator_backends import Backend, configure, lookup
 from stator_guards import Guard, GuardSet, compile_guards
-from stator_subgraphs import OutputGraph
 from stator_variables import DEFAULT_HANDLERS, SymbolicDomain, Tracing
 
 from stator import _in_place
+from stator._stress import MODES, is_mode
 from stator.errors import InvalidOption, InvalidUse, backend_boundary
+
+
+def output_graph(*args: Any, **keywords: Any) -> Any:
+    """The default graph layer, imported by the first trace: it brings sympy, half the time of importing everything."""
+    from stator_subgraphs import OutputGraph
+
+    return OutputGraph(*args, **keywords)
 
 
 @attrs.frozen
@@ -22,7 +29,7 @@ class Stack:
     """The layers a compilation runs through; a fork passes one with its own parts."""
 
     guards: Callable[[list[Guard], tuple[str, ...]], GuardSet] = compile_guards
-    graph: Callable[..., Any] = OutputGraph
+    graph: Callable[..., Any] = output_graph
     domain: Callable[[Tracing], Any] = SymbolicDomain
     handlers: Mapping[Any, Any] = DEFAULT_HANDLERS.merged_with(_in_place.handlers)
 
@@ -40,7 +47,7 @@ class Options:
     stack: Stack = attrs.field(factory=Stack)
     recompile_limit: int = 8
     fallback: bool = False  # a backend that fails: run plainly instead of raising
-    break_everywhere: bool = False  # stress: no call is captured
+    break_everywhere: bool | str | int = False  # stress: see `_stress.py`
     oracle: bool = False  # run the plain function too, and compare; also STATOR_ORACLE=1 in the environment
     keep_text: bool = True  # keep each graph's text for the report, since a backend may take the graph apart
 
@@ -85,7 +92,11 @@ def _check_unknown(backend: Backend, given: Mapping[str, Any]) -> None:
 
 def _check_types(fullgraph: Any, dynamic: Any, ours: Mapping[str, Any]) -> None:
     """A wrong type must not wait until something reads it."""
-    flags = {name: value for name, value in ours.items() if name != "recompile_limit"}
+    flags = {name: value for name, value in ours.items() if name not in ("recompile_limit", "break_everywhere")}
+    if not is_mode(ours.get("break_everywhere", False)):
+        expected = f"expected True, False, a number or one of {', '.join(map(repr, MODES))}"
+        given = ours["break_everywhere"]
+        raise InvalidOption(f"break_everywhere={given!r} is not valid", expected, "break_everywhere")
     limit = ours.get("recompile_limit", 1)
     flags |= {"fullgraph": fullgraph, "dynamic": dynamic is not None and dynamic}
     for name, value in flags.items():

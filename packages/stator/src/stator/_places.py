@@ -31,7 +31,8 @@ class MachinePlaces:
         found: list[tuple[str, str, type]] = []
         for frame in frames:
             if frame.code.raw.co_name == "_call_impl" and frame.slots:
-                entry = self._module(frame.slots[0])
+                first = frame.slots[0]  # a cell where a nested function uses `self`
+                entry = self._module(getattr(first, "content", first))
                 if entry is not None and entry not in found:
                     found.append(entry)
         return tuple(found)

@@ -109,7 +109,12 @@ def _path_to(value: Any) -> tuple[str, str, str] | None:
     return (*_reference(module), value.__qualname__) if found is value else None
 
 
+_NAMED_IN_TYPES = {value: name for name, value in vars(types).items() if isinstance(value, type)}
+
+
 def _reduced_class(value: type) -> Any:
+    if value in _NAMED_IN_TYPES:  # `function`, `cell` and their kind say they are of builtins, and are not
+        return getattr, (types, _NAMED_IN_TYPES[value])
     path = _path_to(value)
     return NotImplemented if path is None or path[0] == "builtins" else (attribute_at, path)
 
@@ -130,16 +135,29 @@ def fill_function(made: types.FunctionType, facts: Any) -> None:
     made.__dict__.update(attributes)
 
 
+def _reduced_code(code: types.CodeType) -> Any:
+    """That of the function at its path, so that a guard on it holds; else by value."""
+    for module in list(sys.modules.values()):
+        if getattr(module, "__file__", None) != code.co_filename:
+            continue
+        found: Any = module
+        for part in code.co_qualname.split("."):
+            found = getattr(found, part, None)
+        if getattr(found, "__code__", None) is code:
+            return attribute_at, (*_reference(module), f"{code.co_qualname}.__code__")
+    return marshal.loads, (marshal.dumps(code),)
+
+
 def _reduced_cell(cell: types.CellType) -> Any:
     try:
         content = cell.cell_contents
     except ValueError:  # an empty cell
         return types.CellType, ()
-    return types.CellType, (), content, None, None, fill_cell  # filled later: a function may be in its own closure
+    return types.CellType, (), (content,), None, None, fill_cell  # filled later: a function may be in its own closure
 
 
-def fill_cell(cell: types.CellType, content: Any) -> None:
-    cell.cell_contents = content
+def fill_cell(cell: types.CellType, content: tuple[Any]) -> None:
+    (cell.cell_contents,) = content
 
 
 def _reduced_weakref(reference: Any) -> Any:
@@ -159,7 +177,7 @@ class Strong:
 _REDUCERS: dict[type, Callable[[Any], Any]] = {
     types.ModuleType: lambda module: (module_at, _reference(module)),
     types.FunctionType: _reduced_function,
-    types.CodeType: lambda code: (marshal.loads, (marshal.dumps(code),)),
+    types.CodeType: _reduced_code,
     types.CellType: _reduced_cell,
     weakref.ReferenceType: _reduced_weakref,
     Code: lambda code: (decode, (code.raw,)),

@@ -14,6 +14,7 @@ from stator_guards import Cache, Entry, Failure
 from stator._dynamic import Shapes
 from stator._entry import make_entry
 from stator._fallback import Plainly
+from stator._foreign import is_foreign_call
 from stator._options import Options
 from stator._release import without_frames
 from stator._target import Continuation, Root, Target
@@ -89,7 +90,7 @@ class Region:
     def enter(self, place: Place, state: tuple[Any, ...]) -> Any:
         key = self.options.key
         entry = place.cache.lookup(key, state)
-        if entry is None and not place.refused:
+        if entry is None and not place.refused and not is_foreign_call():
             entry = place.cache.get_or_make(key, state, lambda: self._make(place, state))
         if entry is None:
             return Plainly(place.target, state)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import attrs
 from stator_bytecode import (
@@ -20,7 +23,6 @@ from stator_bytecode import (
 )
 from stator_bytecode.errors import NOWHERE
 from stator_guards import Guard
-from stator_subgraphs import CapturedGraph
 from stator_variables import (
     Emitter,
     Journal,
@@ -36,8 +38,11 @@ from stator_variables import (
 from stator._options import Options
 from stator._places import MachinePlaces
 from stator._release import release, without_frames
-from stator._stress import StressDomain
+from stator._stress import stressed
 from stator._target import Target
+
+if TYPE_CHECKING:
+    from stator_subgraphs import CapturedGraph
 
 
 @attrs.frozen(eq=False)
@@ -62,18 +67,27 @@ def trace(target: Target, state: tuple[Any, ...], options: Options, policy: Poli
     graph = options.stack.graph(places)
     tracing = Tracing(graph, options.stack.handlers, policy, Journal())
     domain = options.stack.domain(tracing)
-    if options.break_everywhere:
-        domain = StressDomain(domain)
-    machine = Machine(domain)
+    machine = Machine(domain, stressed(options.break_everywhere)) if options.break_everywhere else Machine(domain)
     places.machine = tracing.machine = machine
     initial_modes(tracing)
     try:
-        with graph.tracing():
+        with graph.tracing(), _quiet():
             outcome = machine.run(target.frames(tracing, domain, state))
             return _written_down(outcome, machine, tracing, graph, started)
     finally:
         restore_modes(tracing)
         release(tracing, machine, places)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """torch logs an operator that fails on fake tensors; the program may expect it to, and handles the error itself."""
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
 
 def _written_down(outcome: Outcome, machine: Machine, tracing: Tracing, graph: Any, started: float) -> Traced:

@@ -1,0 +1,109 @@
+"""What operator and functools define in C, as plain Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def get_items(items: Any, obj: Any) -> Any:
+    """`operator.itemgetter(*items)(obj)`."""
+    if len(items) == 1:
+        return obj[items[0]]
+    return tuple([obj[item] for item in items])
+
+
+def get_attributes(names: Any, obj: Any) -> Any:
+    """`operator.attrgetter(*names)(obj)`."""
+    if len(names) == 1:
+        return _dotted(obj, names[0])
+    return tuple([_dotted(obj, name) for name in names])
+
+
+def _dotted(obj: Any, name: str) -> Any:
+    for part in name.split("."):
+        obj = getattr(obj, part)
+    return obj
+
+
+def call_method(name: str, args: Any, kwargs: Any, obj: Any) -> Any:
+    """`operator.methodcaller(name, *args, **kwargs)(obj)`."""
+    return getattr(obj, name)(*args, **kwargs)
+
+
+def concat(a: Any, b: Any) -> Any:
+    if not hasattr(type(a), "__getitem__"):
+        raise TypeError(f"'{type(a).__name__}' object can't be concatenated")
+    return a + b
+
+
+def count_of(a: Any, b: Any) -> int:
+    count = 0
+    for item in a:
+        if item is b or item == b:
+            count += 1
+    return count
+
+
+def index_of(a: Any, b: Any) -> int:
+    for i, item in enumerate(a):
+        if item is b or item == b:
+            return i
+    raise ValueError("sequence.index(x): x not in sequence")
+
+
+class Key:
+    """What `functools.cmp_to_key(compare)` makes of each object."""
+
+    __slots__ = ("compare", "obj")
+
+    def __init__(self, compare: Any, obj: Any) -> None:
+        self.compare = compare
+        self.obj = obj
+
+    def __lt__(self, other: Any) -> Any:
+        return self.compare(self.obj, other.obj) < 0
+
+    def __gt__(self, other: Any) -> Any:
+        return self.compare(self.obj, other.obj) > 0
+
+    def __eq__(self, other: Any) -> Any:
+        return self.compare(self.obj, other.obj) == 0
+
+    def __le__(self, other: Any) -> Any:
+        return self.compare(self.obj, other.obj) <= 0
+
+    def __ge__(self, other: Any) -> Any:
+        return self.compare(self.obj, other.obj) >= 0
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def cmp_to_key(mycmp: Any) -> Any:
+    def key(obj: Any) -> Key:
+        return Key(mycmp, obj)
+
+    return key
+
+
+_ABSENT: Any = object()
+
+
+def cached_property_get(self: Any, instance: Any, owner: Any = None) -> Any:
+    """`functools.cached_property.__get__` as it is since 3.12, without a lock."""
+    if instance is None:
+        return self
+    if self.attrname is None:
+        raise TypeError("Cannot use cached_property instance without calling __set_name__ on it.")
+    cache = instance.__dict__
+    value = cache.get(self.attrname, _ABSENT)
+    if value is _ABSENT:
+        value = self.func(instance)
+        cache[self.attrname] = value
+    return value
+
+
+def prod(iterable: Any, start: Any) -> Any:
+    """`math.prod`."""
+    for item in iterable:
+        start = start * item
+    return start

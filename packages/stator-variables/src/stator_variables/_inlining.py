@@ -1,0 +1,77 @@
+"""Which Python functions are not traced into: those marked so, and the machinery of torch."""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+from stator_variables._tracing import Tracing
+
+NATIVE_MODULES = (
+    "torch._compile",
+    "torch._dynamo",
+    "torch._functorch",
+    "torch._inductor",
+    "torch._logging",
+    "torch._subclasses",
+    "torch.autograd",
+    "torch.distributed",
+    "torch.fx",
+    "torch.jit",
+    "torch.multiprocessing",
+    "torch.onnx",
+    "torch.optim",
+    "torch.profiler",
+    "torch.random",
+    "torch.serialization",
+    "torch.utils.checkpoint",
+    "torch.utils.data",
+)
+"""Not model code: a call of a function defined there runs natively."""
+
+INLINED_MODULES = ("torch.autograd.grad_mode",)
+"""Exceptions from these."""
+
+
+def refuse_native(t: Tracing, function: Any) -> None:
+    """Raise Unsupported for an existing function that is to run natively."""
+    real = function.real
+    if is_graph_break(real):
+        raise t.unsupported("graph-break", "a call of graph_break()", "remove the call to keep one graph")
+    if getattr(real, "_torchdynamo_disable", False) or getattr(real, "_stator_disable", False):
+        raise t.unsupported("disabled", f"{function.qualname} is marked to run without being compiled")
+    module = real.__globals__.get("__name__") or ""
+    if _is_in(module, NATIVE_MODULES) and not _is_in(module, INLINED_MODULES):
+        raise t.unsupported("not-inlined", f"{module}.{function.qualname} is a part of torch that is not traced into")
+
+
+def _is_in(module: str, packages: tuple[str, ...]) -> bool:
+    return module in packages or module.startswith(tuple(f"{package}." for package in packages))
+
+
+def is_graph_break(function: Any) -> bool:
+    """Whether `function` is a request to break here: ours, or the one torch users already call."""
+    if getattr(function, "_stator_graph_break", False):
+        return True
+    module = sys.modules.get("torch._dynamo")
+    return isinstance(module, types.ModuleType) and function is getattr(module, "graph_break", None)
+
+
+def is_allowed_in_graph(function: Any) -> bool:
+    """Whether torch's `allow_in_graph` was applied: the call is one node, never looked into."""
+    registry = getattr(sys.modules.get("torch._dynamo.trace_rules"), "_allowed_callable_ids", None)
+    return registry is not None and id(function) in registry
+
+
+def is_assumed_constant(function: Any) -> bool:
+    """Whether torch's `assume_constant_result` was applied: the result of one call holds for all."""
+    return bool(getattr(function, "_dynamo_marked_constant", False))
+
+
+def behind_bookkeeping(function: Any) -> Any:
+    """The function that torch.compile wrapped for its own bookkeeping (it patches `Module.__init__`), else None."""
+    if getattr(function, "__module__", None) != "torch._dynamo.mutation_guard":
+        return None
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))
+    return cells["init"].cell_contents if "init" in cells else None

@@ -1,0 +1,15 @@
+"""Calls from inside another tracer or mode: those are run plainly, so that the other one sees every operation itself."""
+
+from __future__ import annotations
+
+import torch
+
+
+def is_foreign_call() -> bool:
+    """Whether a torch function or dispatch mode, a functorch transform or torch.jit's tracer is at work around this call."""
+    return (
+        torch._C._len_torch_function_stack() > 0
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch._C._functorch.peek_interpreter_stack() is not None
+        or torch._C._get_tracing_state() is not None
+    )

@@ -1,0 +1,27 @@
+"""The first compilation in a process imports half of torch; it is not to be part of any test's time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import stator
+import torch
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm() -> None:
+    compiled = stator.compile(lambda x: x + 1, backend="eager")
+    for size in (2, 3, 4):
+        compiled(torch.ones(size))
+
+
+@pytest.fixture
+def compile_() -> Callable[..., Any]:
+    """`stator.compile` with the backend that runs the graph as it is."""
+
+    def make(subject: Any, **keywords: Any) -> Any:
+        return stator.compile(subject, **{"backend": "eager", **keywords})
+
+    return make

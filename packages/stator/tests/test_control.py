@@ -1,0 +1,102 @@
+"""What users put into their own code, and the marks they put for torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import stator
+import torch
+
+X = torch.arange(3.0)
+Compile = Callable[..., Any]
+
+
+def test_disabled_function_breaks_the_graph_and_runs(compile_: Compile) -> None:
+    ran = []
+
+    @stator.disable
+    def plain(x: Any) -> Any:
+        ran.append(stator.is_compiling())
+        return x + 1
+
+    compiled = compile_(lambda x: plain(x * 2) * 3)
+    assert torch.equal(compiled(X), (X * 2 + 1) * 3)
+    assert ran == [False]
+    assert [each.reason for each in compiled.report.breaks] == ["disabled"]
+    assert compiled.report.graph_count == 2
+
+
+def test_disabled_function_is_not_compiled(compile_: Compile) -> None:
+    plain = stator.disable()(lambda x: x + 1)
+    assert compile_(plain) is plain
+
+
+def test_marks_of_torch_are_honoured(compile_: Compile) -> None:
+    plain = torch.compiler.disable(lambda x: x + 1)  # type: ignore[no-untyped-call]
+    assert compile_(plain) is plain
+    compiled = compile_(lambda x: plain(x * 2))
+    assert torch.equal(compiled(X), X * 2 + 1)
+    assert len(compiled.report.breaks) == 1
+
+
+def test_disabled_methods_of_every_kind(compile_: Compile) -> None:
+    class Holder:
+        @stator.disable
+        def method(self, x: Any) -> Any:
+            return x + 1
+
+        @stator.disable
+        @staticmethod
+        def static(x: Any) -> Any:
+            return x + 2
+
+    holder = Holder()
+    compiled = compile_(lambda x: holder.method(x) * holder.static(x))
+    assert torch.equal(compiled(X), (X + 1) * (X + 2))
+    assert len(compiled.report.breaks) == 2
+
+
+def test_disabled_module_stays_the_object_it_is(compile_: Compile) -> None:
+    plain = torch.nn.Linear(3, 3)
+    assert stator.disable(plain) is plain
+    compiled = compile_(lambda x: plain(x * 2) + 1)
+    assert torch.equal(compiled(X), plain(X * 2) + 1)
+    assert "disabled" in [each.reason for each in compiled.report.breaks]
+
+
+def test_disabled_class_of_modules(compile_: Compile) -> None:
+    @stator.disable
+    class Plain(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x + int(stator.is_compiling())
+
+    module = Plain()
+    assert torch.equal(compile_(lambda x: module(x * 2))(X), X * 2)
+
+
+def test_what_cannot_be_disabled_is_refused() -> None:
+    for subject in (3, int):
+        with pytest.raises(stator.InvalidUse, match="cannot disable"):
+            stator.disable(subject)
+
+
+def test_graph_break_does_nothing_plainly_and_breaks_when_compiled(compile_: Compile) -> None:
+    def twice(x: Any) -> Any:
+        y = x + 1
+        stator.graph_break()
+        return y * 2
+
+    compiled = compile_(twice)
+    assert torch.equal(compiled(X), twice(X))
+    assert [each.reason for each in compiled.report.breaks] == ["graph-break"]
+    assert compiled.report.graph_count == 2
+
+
+def test_is_compiling_while_captured_only(compile_: Compile) -> None:
+    def ask(x: Any) -> Any:
+        return x + 1 if stator.is_compiling() else x - 1
+
+    assert torch.equal(compile_(ask)(X), X + 1)
+    assert torch.equal(ask(X), X - 1)

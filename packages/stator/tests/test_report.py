@@ -1,0 +1,69 @@
+"""Reports as data and text, and the command line that prints them."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import stator
+import torch
+from stator.__main__ import main
+
+X = torch.arange(3.0)
+
+
+def broken(x: Any) -> Any:
+    y = x + 1
+    stator.graph_break()
+    return y * 2
+
+
+def test_report_says_where_why_and_what_to_try() -> None:
+    compiled = stator.compile(broken, backend="eager")
+    compiled(X)
+    report = compiled.report
+    assert (report.graph_count, report.op_count, report.entry_count) == (2, 2, 2)
+    (reason,) = report.breaks
+    assert (reason.where.filename, reason.where.function) == (__file__, "broken")
+    assert reason.where.line == broken.__code__.co_firstlineno + 2
+    assert reason.hint
+    assert report.trace_seconds > 0
+    text = str(report)
+    assert text.startswith("2 graphs, 2 operations, 1 breaks, 2 entries")
+    assert f'File "{__file__}", line {reason.where.line}' in text
+
+
+def test_report_names_guards_with_the_users_line() -> None:
+    compiled = stator.compile(lambda x: x + 1, backend="eager")
+    compiled(X)
+    (guard,) = [guard for guard in compiled.report.guards if "sizes" in guard.kind.needed]
+    assert (guard.name, guard.where.filename) == ("x", __file__)
+    assert "guard: x is a Tensor of torch.float32" in compiled.report.text(guards=True)
+
+
+def test_report_says_why_it_compiled_again() -> None:
+    compiled = stator.compile(lambda x: x + 1, backend="eager")
+    compiled(X)
+    compiled(torch.ones(5))
+    (failure,) = compiled.report.recompiles
+    assert failure.where.filename == __file__
+    assert "compiled again: x was" in str(compiled.report)
+
+
+def test_command_line_prints_versions_and_backends(capsys: Any) -> None:
+    assert main([]) == 0
+    printed = capsys.readouterr().out
+    assert f"torch {torch.__version__}" in printed
+    assert "inductor" in printed
+
+
+def test_command_line_runs_a_script_and_prints_its_reports(tmp_path: pathlib.Path, capsys: Any) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys, stator, torch\n\n@stator.compile(backend='eager')\ndef scaled(x):\n    return x * 2\n\n"
+        "print(scaled(torch.ones(2)), sys.argv[1:])\n"
+    )
+    assert main(["report", str(script), "more"]) == 0
+    printed = capsys.readouterr().out
+    assert "['more']" in printed
+    assert "scaled: 1 graphs, 1 operations" in printed
