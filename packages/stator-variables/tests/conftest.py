@@ -195,7 +195,7 @@ def _entry(t: Tracing, graph: TinyGraph, outcome: Any, names: Sequence[str]) -> 
     return namespace["entry"], text
 
 
-# -- comparing ----------------------------------------------------------------------------------------------------------
+# -- comparing --------------------------------------------------------------------------------------------------------
 ATOMS = (int, float, complex, str, bytes, bool, type(None))
 _alive: list[Any] = []
 

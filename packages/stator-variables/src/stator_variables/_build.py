@@ -280,7 +280,7 @@ def build_object(t: Tracing, real: Any, source: Source) -> VariableTracker:
 
 
 def with_namespace(t: Tracing, tracker: Any, real: Any, source: Source) -> VariableTracker:
-    """Give the tracker the instance `__dict__` of its object, if it has one. The dict may have been met by another way."""
+    """Give the tracker the instance `__dict__` of its object, if it has one; it may have been met before."""
     namespace = instance_dict(real)
     if namespace is None:
         return tracker  # type: ignore[no-any-return]

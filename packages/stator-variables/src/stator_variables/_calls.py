@@ -17,7 +17,16 @@ from stator_bytecode import (
     operation,
     settle,
 )
-from stator_guards import AttrSource, CapturedSource, DefaultsSource, DictItemSource, IsNone, KeysAre, KwDefaultsSource, Length
+from stator_guards import (
+    AttrSource,
+    CapturedSource,
+    DefaultsSource,
+    DictItemSource,
+    IsNone,
+    KeysAre,
+    KwDefaultsSource,
+    Length,
+)
 
 from stator_variables import _attributes, _compile_state, _inlining, _pure, _torch_calls
 from stator_variables import _kinds as k

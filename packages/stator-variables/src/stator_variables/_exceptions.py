@@ -77,7 +77,7 @@ def matches(t: Tracing, exception: Any, pattern: Any) -> bool:
 
 
 def traceback_of(t: Tracing, exception: Any) -> Any:
-    """What `__exit__` gets as its third argument; of an exception made while tracing it may be handed on, not looked into."""
+    """What `__exit__` gets third; that of an exception made while tracing may be handed on, not looked into."""
     if exception.source is None:
         return TracebackTracker(exception)
     return wrap(t, exception.real.__traceback__, AttrSource(exception.source, "__traceback__"))

@@ -250,7 +250,7 @@ def _check_unchanged(e: Any, vt: Any) -> None:
     if vt.kind == "enumerate" and not _together(vt):
         raise e.refuse(vt)
     if (
-        any(id(part) in e.t.changed for part in vt.parts if isinstance(part, k.VariableTracker))
+        any(id(part) in e.t.changed for part in vt.parts if isinstance(part, VariableTracker))
         and vt.kind != "enumerate"
     ):
         raise e.refuse(vt)

@@ -209,7 +209,7 @@ def _field(t: Tracing, name: str, args: Args, named: Any, counter: list[int]) ->
     first, rest = _string.formatter_field_name_split(name)
     if first == "":
         first, counter[0] = counter[0], counter[0] + 1
-    elif (isinstance(first, int) and counter[0]) or (isinstance(first, int) and isinstance(named, k.VariableTracker)):
+    elif (isinstance(first, int) and counter[0]) or (isinstance(first, int) and isinstance(named, VariableTracker)):
         raise t.unsupported("bad-arguments", "a format that switches between numbered and automatic fields")
     value = yield from _first(t, first, args, named)
     for is_attribute, part in rest:
