@@ -14,7 +14,7 @@ from stator_guards import AttrSource, CapturedSource, SlotSource, Source, TypeIs
 
 from stator_variables import _calls, _dictionary, _functions, _tensor_attributes
 from stator_variables import _kinds as k
-from stator_variables._build import instance_dict, wrap
+from stator_variables._build import captured_dict, instance_dict, wrap
 from stator_variables._lookup import mro_lookup, plain_lookup, type_lookup
 from stator_variables._raising import throw
 from stator_variables._tracing import Tracing
@@ -180,7 +180,7 @@ def call_descriptor(t: Tracing, descriptor: Any, method: str, args: list[Any]) -
 def _module_attribute(t: Tracing, vt: Any, name: str) -> Any:
     namespace = instance_dict(vt.value)
     assert namespace is not None
-    d = wrap(t, namespace, CapturedSource(f"{vt.value.__name__}.__dict__", namespace))
+    d = captured_dict(t, namespace, f"{vt.value.__name__}.__dict__")
     found = _dictionary.get_name(t, d, name)
     if found is not MISSING:
         return found

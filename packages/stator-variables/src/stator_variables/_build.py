@@ -306,12 +306,17 @@ def instance_dict(real: Any) -> dict[str, Any] | None:
 
 def globals_tracker(t: Tracing, globals_: dict[str, Any]) -> Any:
     """The tracker of a module's globals. The dict itself is captured, so it needs no guard."""
+    return captured_dict(t, globals_, f"globals of {globals_.get('__name__', '?')}")
+
+
+def captured_dict(t: Tracing, namespace: dict[str, Any], name: str) -> Any:
+    """The tracker of a dict that the entry refers to itself."""
     from stator_guards import CapturedSource
 
-    found = t.heap.get(id(globals_))
-    if found is not None and type(source_of(found)) is CapturedSource:  # so there is nothing to be told apart
+    found = t.heap.get(id(namespace))
+    if found is not None and type(source_of(found)) is CapturedSource:  # so there is no second path to tell apart
         return found
-    return wrap(t, globals_, CapturedSource(f"globals of {globals_.get('__name__', '?')}", globals_))
+    return wrap(t, namespace, CapturedSource(name, namespace))
 
 
 def new_namespace(tracker: Any) -> None:

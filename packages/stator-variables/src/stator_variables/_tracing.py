@@ -125,7 +125,7 @@ class Tracing:
         found = self.heap.get(id(real))
         if found is not None:
             known = source_of(found)
-            if known != source:
+            if known is not source and known != source:
                 self.aliases.append((found, known, source))
             return found
         lazy = LazyTracker(source, real, build)
@@ -183,7 +183,7 @@ def all_distinct(*objects: object) -> bool:
 def _guard_argument(kind: Any) -> Any:
     if kind is None:
         return None
-    value = next(iter(attrs.asdict(kind, recurse=False).values()))
+    value = getattr(kind, kind.__match_args__[0])
     return (type(value), value)
 
 
