@@ -27,6 +27,9 @@ class Plain:
     def __init__(self, n: int) -> None:
         self.n = n
 
+    def __repr__(self) -> str:
+        return f"Plain({self.n})"
+
 
 def match(value: Any) -> Any:
     match value:
