@@ -23,6 +23,20 @@ class TestCompilerWithoutWatches(GuardCompilerKit):
         return lambda guards, parameters: compile_guards(guards, parameters, watch=False)
 
 
+class TestGuardsAskedOneByOne(GuardCompilerKit):
+    """How a large set is walked before its text is written."""
+
+    @pytest.fixture
+    def compile_guards(self) -> CompileGuards:
+        return asked
+
+
+def asked(guards: Sequence[Guard], parameters: Sequence[str]) -> GuardSet:
+    guard_set = compile_guards(guards, parameters, watch=False)
+    guard_set.check = lambda *state: guard_set.walk.asked(guard_set.state(state))
+    return guard_set
+
+
 def always_true(guards: Sequence[Guard], parameters: Sequence[str]) -> GuardSet:
     guard_set = compile_guards(guards, parameters)
     guard_set.check = lambda *state: True

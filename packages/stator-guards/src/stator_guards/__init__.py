@@ -13,6 +13,7 @@ from stator_guards._cache import Cache, Checked, Entry, RecompileLimitWarning, R
 from stator_guards._container import AttrAbsent, KeyAbsent, KeyPresent, KeysAre, Length
 from stator_guards._guard_set import GuardSet, compile_guards
 from stator_guards._kind import Failure, Guard, Kind
+from stator_guards._loads import Loads
 from stator_guards._part import (
     AttrSource,
     CellSource,
@@ -72,6 +73,7 @@ __all__ = [
     "Kind",
     "KwDefaultsSource",
     "Length",
+    "Loads",
     "NoOverlap",
     "Overlap",
     "ParameterSource",

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 import attrs
 
 from stator_guards._kind import Failure, Guard, Kind
+from stator_guards._loads import Loads
 from stator_guards._memory import Layout, layout
 from stator_guards._plan import Plan
 from stator_guards._source import State
@@ -33,6 +34,7 @@ class GuardSet:
     walk: Walk
     watched: str = ""
     """The text of the predicate that reads memory words, once there is one."""
+    watching: Watching | None = None
 
     @property
     def filename(self) -> str:
@@ -45,6 +47,11 @@ class GuardSet:
 
     def state(self, values: Sequence[object]) -> State:
         return dict(zip(self.parameters, values, strict=True))
+
+    def serve(self, loads: Loads) -> None:
+        """Hand values over that the watched predicate knows, to whoever asks right after a check."""
+        if self.watching is not None:
+            self.watching.loads.append(loads)
 
     def mirror(self, *state: object) -> bool:
         """What `check` gives, evaluated one by one without generated code."""
@@ -128,7 +135,8 @@ def _watch(guard_set: GuardSet, guards: list[Guard], names: Names, known: Layout
         target.watched = function("watched_check", parameters, lines, own)
         target.check = load(target.watched, filename, own.objects)["watched_check"]
 
-    guard_set.check = Watching(walk, guards, state, known, install).first
+    guard_set.watching = Watching(walk, guards, state, known, install)
+    guard_set.check = guard_set.watching.first
 
 
 def _check_parameters(parameters: Sequence[str]) -> None:
@@ -137,7 +145,7 @@ def _check_parameters(parameters: Sequence[str]) -> None:
 
 
 def _implied(guards: list[Guard], names: Names) -> list[Guard]:
-    """What the native checks of batched kinds say beyond the guards; they are made now, while what they are about lives."""
+    """What the native checks of batched kinds say beyond the guards; made now, while what they are about lives."""
     found: list[Guard] = []
     for kind in dict.fromkeys(type(guard.kind) for guard in guards):
         if kind.batched:

@@ -52,14 +52,13 @@ class Walk:
         """Ask one guard after the other; each value is read once, right before the first guard that needs it."""
         if not self._steps:
             self._steps = _steps([*self.guards, *self.implied])
-        values: list[Any] = [None]
+        values: list[Any] = [state]
         try:
             for read, kind, place in self._steps:
-                if kind is not None:
-                    if not kind.holds(values[place], state):
-                        return False
-                elif read is not None:
-                    values.append(read(values[place] if place else state))
+                if read is not None:
+                    values.append(read(values[place]))
+                elif kind is not None and not kind.holds(values[place] if place else None, state):
+                    return False
         except CANNOT_READ:
             return False
         return True
@@ -85,11 +84,20 @@ def _steps(guards: Sequence[Guard]) -> list[Step]:
     places: dict[Source, int] = {}
     for guard in guards:
         if guard.source is not None:
-            for source in _unread(guard.source, places):
-                places[source] = len(places) + 1
-                part = isinstance(source, PartSource)
-                steps.append((source.read, None, places[source.whole]) if part else (source.evaluate, None, 0))  # type: ignore[attr-defined]
+            steps += reading_steps((guard.source,), places)
         steps.append((None, guard.kind, 0 if guard.source is None else places[guard.source]))
+    return steps
+
+
+def reading_steps(sources: Sequence[Source], places: dict[Source, int]) -> list[Step]:
+    """How to read what has no place yet; it gets one, counted from 1."""
+    steps: list[Step] = []
+    for source in (step for each in sources for step in _unread(each, places)):
+        places[source] = len(places) + 1
+        if isinstance(source, PartSource):
+            steps.append((source.read, None, places[source.whole]))
+        else:
+            steps.append((source.evaluate, None, 0))
     return steps
 
 

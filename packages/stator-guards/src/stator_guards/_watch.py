@@ -19,10 +19,11 @@ from typing import Any
 import attrs
 
 from stator_guards._kind import CANNOT_READ, Guard
+from stator_guards._loads import Loads
 from stator_guards._memory import JOIN, Layout, Reader, reader
 from stator_guards._part import AttrSource, DictItemSource, InstanceDictSource
 from stator_guards._plan import WORTH_A_GROUP, Group, Plan, can_be_root, gather, make_plan
-from stator_guards._source import Source, State
+from stator_guards._source import ParameterSource, Source, State
 
 KEPT_ROOTS = 8
 CHANGES_TO_BE_LOOSE = 3
@@ -49,6 +50,7 @@ class Binding:
     expected: bytes
     values: tuple[object, ...]
     batches: tuple[tuple[object, ...], ...]
+    loads: tuple[tuple[object, ...], ...]
     inline: tuple[tuple[Source, object], ...]
     origins: tuple[object, ...]
     held: tuple[object, ...]
@@ -65,6 +67,7 @@ class Watch:
     bindings: dict[int, Binding] = attrs.field(factory=dict)
     exports: list[Source] = attrs.field(factory=list)
     batches: list[tuple[Source, ...]] = attrs.field(factory=list)
+    loads: list[tuple[Source, ...]] = attrs.field(factory=list)
 
     def root_of(self, state: State) -> Any:
         return None if self.group.root is None else self.group.root.evaluate(state)
@@ -80,7 +83,7 @@ class Watch:
         now = self.reader.read(binding.places)
         old = binding.expected
         words = [origin for i, origin in enumerate(binding.origins) if now[8 * i : 8 * i + 8] != old[8 * i : 8 * i + 8]]
-        if words:
+        if words or not binding.inline:
             return words
         found = gather(self.group, self.layout, root)
         values = {} if found is None else found[1]
@@ -109,10 +112,22 @@ class Watch:
             expected,
             tuple(values[source] for source in self.exports),
             tuple(tuple(values[source] for source in batch) for batch in self.batches),
+            tuple(tuple(values[source] for source in sources) for sources in self.loads),
             tuple((source, values[source]) for source in self.group.pinned if source in self.group.inline),
             tuple(cells.origins.values()),
             tuple(cells.held),
         )
+
+    def server(self, loads: Loads, root: ParameterSource) -> Callable[..., tuple[object, ...] | None]:
+        """Give the values for the root in a state, as they were when the words were last compared."""
+        bindings, place, parameter = self.bindings, len(self.loads), loads.parameters.index(root.parameter)
+        self.loads.append(loads.sources)
+
+        def served(*state: object) -> tuple[object, ...] | None:
+            binding = bindings.get(id(state[parameter]))
+            return None if binding is None else binding.loads[place]
+
+        return served
 
     def _keep(self, root: Any, binding: Binding) -> None:
         key, bindings = self.key(root), self.bindings
@@ -139,6 +154,7 @@ class Watching:
     state: Callable[[Sequence[object]], State]
     layout: Layout
     install: Callable[[Watching, Plan | None], None]
+    loads: list[Loads] = attrs.field(factory=list)
     watches: list[Watch] = attrs.field(factory=list)
     hits: int = 0
     plans: int = 0
@@ -160,7 +176,28 @@ class Watching:
         holds = self.walk(*state)
         if holds:
             self._alone(self._renew, state)
+            self._let_go_of_stale(state)
         return holds
+
+    def _let_go_of_stale(self, values: Sequence[object]) -> None:
+        """Hand nothing over that this walk did not see: what was not bound afresh is of the past."""
+        state = self.state(values)
+        for watch in self.watches:
+            binding = watch.current(state) if watch.loads else None
+            if binding is not None and watch.changed(binding, watch.root_of(state)):
+                watch.bindings.pop(watch.key(watch.root_of(state)), None)
+
+    def _serve(self, plan: Plan) -> None:
+        """Hand over what is pinned below one parameter."""
+        places = {id(watch.group): watch for watch in self.watches}
+        for loads in self.loads:
+            groups = [plan.group_of.get(source) for source in loads.sources]
+            first = groups[0]
+            root = None if first is None else first.root
+            if first is None or not isinstance(root, ParameterSource) or root in loads.sources:
+                continue
+            if all(group is first for group in groups):
+                loads.served = places[id(first)].server(loads, root)
 
     def _alone(self, step: Callable[[Sequence[object]], None], values: Sequence[object]) -> None:
         """Do `step` unless a thread does one already: it is only a matter of speed."""
@@ -205,6 +242,10 @@ class Watching:
             watch.bindings.clear()  # code that still refers to them finds nothing, and nothing is kept alive
         self.watches = [] if plan is None else [self._watch(group) for group in plan.groups]
         self.changes.clear()
+        for loads in self.loads:
+            loads.served = None
+        if plan is not None:
+            self._serve(plan)
         self.install(self, plan if self.watches else None)
         for watch in self.watches:
             watch.group.cells.let_go()

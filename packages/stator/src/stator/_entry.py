@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 from stator_backends import AmbientState, Lowered, lower
 from stator_bytecode import Goto, Site
-from stator_guards import Entry, GlobalState, Guard, Source
+from stator_guards import Entry, GlobalState, Guard, Loads, PartSource, Source
 
 from stator._fallback import Recovery
 from stator._options import Options
@@ -55,7 +55,12 @@ def make_entry(target: Target, traced: Traced, options: Options, site: Site | No
         target, module, graph_text, captured.op_count, traced.reason, traced.point is not None, traced.seconds, {}
     )
     run = _function(target, traced, lowered, site, data)
-    return Entry(options.stack.guards(guards, target.parameters), run, data.source, backend_key=options.key, data=data)
+    checked = options.stack.guards(guards, target.parameters)
+    serve = getattr(checked, "serve", None)  # a guard compiler need not be able to
+    if serve is not None:
+        for loads in (value for value in data.namespace.values() if type(value) is Loads):
+            serve(loads)
+    return Entry(checked, run, data.source, backend_key=options.key, data=data)
 
 
 def _start(target: Target) -> SourceSpan:
@@ -115,7 +120,7 @@ def _ending(traced: Traced, site: Site | None, emitter: Any) -> str:
 
 def _graph_call(traced: Traced, lowered: Lowered, target: Target, emitter: Any) -> list[str]:
     """`g = graph(inputs)`; an operator that raises is raised again by the program itself, run plainly."""
-    inputs = [_input(emitter, item) for item in traced.captured.inputs]
+    inputs = _inputs(traced, target, emitter)
     graph = emitter.capture(lowered.callable, "graph")
     arguments = ", ".join(inputs)
     recovery = Recovery.of(traced.captured.module, target)
@@ -123,8 +128,9 @@ def _graph_call(traced: Traced, lowered: Lowered, target: Target, emitter: Any) 
         return [f"g = {graph}({arguments})"]
     state = "".join(f"{name}, " for name in target.parameters)
     again = emitter.capture(recovery, "recovery")
-    lines = [f"rng = {again}.before()"] if recovery.random else []
-    before = "rng" if recovery.random else "None"
+    tensors = ", ".join(emitter.load(item.source) for item in traced.captured.inputs if item.kind == "tensor")
+    lines = [f"before = {again}.before({tensors if recovery.writes else ''})"] if recovery.looks_before else []
+    before = "before" if recovery.looks_before else "None"
     return [
         *lines,
         "try:",
@@ -132,6 +138,28 @@ def _graph_call(traced: Traced, lowered: Lowered, target: Target, emitter: Any) 
         "except Exception as error:",
         f"    return {again}.after(error, ({state}), {before})",
     ]
+
+
+MANY = 4
+"""So many inputs in a row are worth a call that reads them all."""
+
+
+def _inputs(traced: Traced, target: Target, emitter: Any) -> list[str]:
+    """The arguments of the graph; what lies deep in the parameters, a model's weights say, is loaded together."""
+    found: list[str] = []
+    for deep, items in itertools.groupby(traced.captured.inputs, _is_deep):
+        run = list(items)
+        if deep and len(run) >= MANY:
+            loads = Loads(tuple(item.source for item in run), target.parameters)
+            name = emitter.capture(loads, "loads")
+            found.append(f"*{name}({', '.join(target.parameters)})")
+        else:
+            found += [_input(emitter, item) for item in run]
+    return found
+
+
+def _is_deep(item: Any) -> bool:
+    return item.kind == "tensor" and isinstance(item.source, PartSource) and isinstance(item.source.whole, PartSource)
 
 
 def _input(emitter: Any, item: Any) -> str:

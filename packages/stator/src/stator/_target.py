@@ -83,7 +83,7 @@ class Continuation:
 Target = Root | Continuation
 
 # What the source of an entry uses for itself: its locals, what it captures, and every builtin.
-_OWN_NAMES = re.compile(r"g|rng|error|torch|v\d+|r\d+_\d+|\w*_\d+")
+_OWN_NAMES = re.compile(r"g|before|error|torch|v\d+|r\d+_\d+|\w*_\d+")
 
 
 def entry_names(names: Iterable[str]) -> tuple[str, ...]:

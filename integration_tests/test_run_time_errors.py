@@ -1,0 +1,225 @@
+"""An operator that raises while the compiled graph runs raises what, and where, plain Python raises it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import stator
+import torch
+from torch import Tensor
+
+from integration_tests.models import Call
+from integration_tests.oracle import assert_same
+
+Program = Callable[[Tensor, Tensor, list[Any]], Any]
+RAISES: dict[str, Program] = {}
+
+
+def raising(fn: Program) -> Program:
+    RAISES[fn.__name__.replace("_", " ")] = fn
+    return fn
+
+
+def pick(x: Tensor, index: Tensor) -> Tensor:
+    y = x.sin()
+    return y[index] + 1
+
+
+@raising
+def not_handled(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    log.append("before")
+    return pick(x, index) * 2
+
+
+@raising
+def handled_where_it_is_raised(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    try:
+        y = x[index]
+    except IndexError as error:
+        log.append(type(error).__name__)
+        y = x * 0
+    return y + 1
+
+
+@raising
+def handled_in_an_outer_frame(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    try:
+        y = pick(x, index)
+    except (KeyError, IndexError):
+        return x * 3
+    finally:
+        log.append("finally")
+    return y - 1
+
+
+@raising
+def handled_by_the_right_clause(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    try:
+        try:
+            return pick(x, index)
+        except ValueError:
+            log.append("wrong")
+    except Exception as error:
+        log.append(str(error))
+        raise RuntimeError("outer") from error
+
+
+@raising
+def effects_before_are_done_once(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    log.append(x + 1)
+    log.extend([len(log), "one"])
+    y = pick(x, index)
+    log.append("after")
+    return y
+
+
+@raising
+def random_numbers_before(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    noise = torch.rand(3)
+    try:
+        return pick(x, index) + noise
+    except IndexError:
+        return noise + torch.rand(3)
+
+
+@raising
+def grad_mode_is_left(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    try:
+        with torch.no_grad():
+            y = pick(x, index)
+    except IndexError:
+        y = x * 2
+    log.append(torch.is_grad_enabled())
+    return y
+
+
+@raising
+def grad_mode_is_left_by_an_error(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    with torch.no_grad():
+        return pick(x, index)
+
+
+@raising
+def in_a_continuation(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    y = x + 1
+    stator.graph_break()
+    log.append("between")
+    try:
+        return pick(y, index)
+    except IndexError:
+        return y * 2
+
+
+@raising
+def in_a_continuation_below_another_frame(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    def inner(y: Tensor) -> Tensor:
+        z = y.cos()
+        stator.graph_break()
+        return pick(z, index)
+
+    try:
+        return inner(x) * 2
+    except IndexError as error:
+        log.append(error.args)
+        return x - 1
+
+
+@raising
+def in_a_continuation_not_handled(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    stator.graph_break()
+    return pick(x, index)
+
+
+@raising
+def in_a_loop_after_a_break(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    for step in range(3):
+        x = x + step
+        stator.graph_break()
+        try:
+            x = pick(x, index * step)
+        except IndexError:
+            log.append(step)
+    return x
+
+
+@raising
+def in_a_generator(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    def parts() -> Any:
+        try:
+            yield pick(x, index)
+        finally:
+            log.append("closed")
+
+    try:
+        return list(parts())
+    except IndexError:
+        return x
+
+
+@raising
+def writes_come_after(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    log.append("before")
+    try:
+        y = pick(x, index)
+    except IndexError:
+        y = x * 2
+    x.add_(1)
+    return y
+
+
+@raising
+def writes_to_what_was_made_here(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    y = x.clone()
+    y.mul_(2)
+    y[0] = 5
+    log.append("before")
+    return pick(y, index)
+
+
+@raising
+def a_cholesky_that_fails(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    matrix = torch.eye(3) * (10 - index.sum())
+    try:
+        return torch.linalg.cholesky(matrix)
+    except RuntimeError:  # LinAlgError is one
+        return matrix - x[0]
+
+
+def make_args(last: int) -> Callable[[], Call]:
+    return lambda: Call((torch.linspace(0, 1, 3), torch.tensor([0, 1, last]), []))
+
+
+@pytest.mark.parametrize("mode", ["as it is", "operations"])
+@pytest.mark.parametrize("title", RAISES)
+def test_error_of_an_operator_is_that_of_plain_python(title: str, mode: str) -> None:
+    """First calls that raise, calls of an entry that ran well before, and calls that run well again."""
+    options = {"break_everywhere": mode} if mode != "as it is" else {}
+    compiled = stator.compile(RAISES[title], backend="eager", options=options)
+    for last in (9, 2, 9, 2):
+        assert_same(RAISES[title], compiled, make_args(last), 1)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_entry_serves_again_after_an_error(backend: str) -> None:
+    compiled = stator.compile(RAISES["handled in an outer frame"], backend=backend)
+    for last in (2, 9, 2):
+        assert_same(RAISES["handled in an outer frame"], compiled, make_args(last), 1)
+    assert compiled.report.compile_count == 1
+
+
+def test_error_after_a_write_to_an_input_goes_through() -> None:
+    """What was written cannot be taken back, so the program is not run again; the operator's own error is raised."""
+
+    def writes(x: Tensor, index: Tensor) -> Any:
+        x.add_(1)
+        return x[index]
+
+    compiled = stator.compile(writes, backend="eager")
+    x, index, _ = make_args(2)().args
+    compiled(x, index)
+    index[2] = 9
+    with pytest.raises(IndexError):
+        compiled(x, index)
+    assert x.equal(torch.linspace(0, 1, 3) + 2)

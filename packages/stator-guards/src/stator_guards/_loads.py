@@ -1,0 +1,79 @@
+"""Values that an entry needs and its guards have just read: handed over where the guards watch them, read otherwise.
+
+    g = graph(v0, *loads(self, args))     # the parameters of a model, in one step
+
+Called right after the guards held, so that what they found is what the entry works with.
+"""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import weakref
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+
+from stator_guards._source import Source, State, parents_first
+from stator_guards._walk import CALLS_BEFORE_WRITING, Step, load, reading_steps
+from stator_guards._writer import Names, Writer
+
+_numbers = itertools.count()
+
+
+@attrs.define(eq=False)
+class Loads:
+    """`loads(*state)` gives the values of `sources`. `served`, set by a guard set, gives them, or None if it cannot."""
+
+    sources: tuple[Source, ...]
+    parameters: tuple[str, ...]
+    served: Callable[..., tuple[Any, ...] | None] | None = None
+    calls: int = 0
+    _steps: list[Step] = attrs.field(factory=list)
+    _places: list[int] = attrs.field(factory=list)
+    _written: Callable[..., Any] | None = None
+
+    def __call__(self, *state: object) -> Sequence[Any]:
+        served = self.served
+        if served is not None:
+            found = served(*state)
+            if found is not None:
+                return found
+        if self._written is not None:
+            return self._written(*state)  # type: ignore[no-any-return]
+        self.calls += 1
+        if self.calls > CALLS_BEFORE_WRITING:
+            self._written = self._write()
+        return self.read(dict(zip(self.parameters, state, strict=True)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Loads, (self.sources, self.parameters)
+
+    def read(self, state: State) -> list[Any]:
+        """Read each value, what several are parts of only once."""
+        if not self._places:
+            places: dict[Source, int] = {}
+            self._steps = reading_steps(self.sources, places)
+            self._places = [places[source] for source in self.sources]
+        values: list[Any] = [state]
+        for step, _, place in self._steps:
+            if step is not None:
+                values.append(step(values[place]))
+        return [values[place] for place in self._places]
+
+    def text(self, names: Names | None = None) -> str:
+        """The same as Python."""
+        count = Counter(self.sources)
+        for source in parents_first(list(count)):
+            count.update(source.children)
+        writer = Writer(names or Names([*self.parameters, "loads"]), count)
+        values = [writer.value(source) for source in self.sources]
+        lines = "".join(f"    {line}\n" for line in [*writer.lines, f"return ({', '.join(values)},)"])
+        return f"def loads({', '.join(self.parameters)}):\n{lines}"
+
+    def _write(self) -> Callable[..., Any]:
+        names, filename = Names([*self.parameters, "loads"]), f"<stator loads {next(_numbers)}>"
+        weakref.finalize(self, linecache.cache.pop, filename, None).atexit = False
+        return load(self.text(names), filename, names.objects)["loads"]
