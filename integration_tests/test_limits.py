@@ -56,4 +56,5 @@ def test_a_function_of_ten_thousand_instructions() -> None:
 def test_five_hundred_arguments() -> None:
     namespace: dict[str, Any] = {}
     exec(f"def many({', '.join(f'a{i}' for i in range(500))}): return a0 + a499", namespace)
-    assert torch.equal(stator.compile(namespace["many"], backend="eager")(*[torch.ones(1)] * 500), torch.full((1,), 2.0))
+    many = stator.compile(namespace["many"], backend="eager")
+    assert torch.equal(many(*[torch.ones(1)] * 500), torch.full((1,), 2.0))
