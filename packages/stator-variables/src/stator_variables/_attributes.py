@@ -18,7 +18,7 @@ from stator_variables._build import captured_dict, instance_dict, wrap
 from stator_variables._lookup import mro_lookup, plain_lookup, type_lookup
 from stator_variables._raising import throw
 from stator_variables._tracing import Tracing
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import DELETED, MISSING
 
 FUNCTION_FIELDS = {"__name__": "name", "__qualname__": "qualname"}
 
@@ -130,7 +130,7 @@ def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
     members = getattr(vt, "members", None)
     if members is not None and raw in members:
         found = members[raw]
-        if found is k.DELETED:
+        if found is DELETED:
             throw(AttributeError, name)
         return found
     constant = vt.constant()
@@ -317,7 +317,7 @@ def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value
 
 def _set_member(t: Tracing, raw: Any, vt: Any, name: str, value: Any) -> None:
     before = vt.members.get(raw, MISSING)
-    vt.members[raw] = k.DELETED if value is MISSING else value
+    vt.members[raw] = DELETED if value is MISSING else value
 
     def undo() -> None:
         if before is MISSING:
@@ -343,8 +343,6 @@ def _set_exception_field(t: Tracing, vt: Any, name: str, value: Any) -> None:
         vt.suppress_context = before[1]
 
     t.journal.record(undo)
-
-
 
 
 def delete_attribute(t: Tracing, vt: Any, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Class attribute lookup (`_PyType_Lookup`): through the MRO, each answer guarded at the dictionaries it was read from."""
+"""Class attribute lookup (`_PyType_Lookup`): through the MRO, each answer guarded where it was read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def mro_lookup(t: Tracing, mro: tuple[type, ...], name: str) -> tuple[Any, Sourc
     known = t.lookups.get((mro, name))
     if known is None:
         known = t.lookups[mro, name] = _search(t, mro, name)
-    return known  # type: ignore[no-any-return]
+    return known
 
 
 def _search(t: Tracing, mro: tuple[type, ...], name: str) -> tuple[Any, Source | None]:
