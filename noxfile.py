@@ -29,7 +29,7 @@ SOURCES = [str(ROOT / "packages" / name / "src") for name in PACKAGES]
 TORCH = ("torch==2.13.0", "numpy>=1.26")  # exactly this release: the private interfaces we use move with each minor
 MODELS = ("transformers>=5,<6",)
 RUNNER = ("pytest>=8", "pytest-timeout>=2.3", "pytest-xdist>=3.6", "hypothesis>=6.100")
-LINTERS = ("ruff>=0.9", "mypy>=1.14", "nox>=2025.2.9", "packaging>=24", "sympy>=1.13", "attrs>=23.2")
+LINTERS = ("ruff>=0.17,<0.18", "mypy>=2.4,<2.5", "nox>=2025.2.9", "packaging>=24", "sympy>=1.13", "attrs>=23.2")
 # One thread for each of two workers: torch's own pool beside pytest-xdist runs three times slower.
 QUIET = {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1", "HF_HUB_OFFLINE": "1"}
 

@@ -42,7 +42,7 @@ def test_broken_function_gives_what_plain_python_gives(title: str) -> None:
 
 
 _KNOWN = {
-    "a generator with": "the generator of a `contextmanager` becomes an object at the break and is stepped natively at the end",
+    "a generator with": "the generator of a `contextmanager` becomes an object, stepped natively at the end",
 }
 _COSTS = [
     pytest.param(title, marks=pytest.mark.xfail(reason=_KNOWN[title], strict=True)) if title in _KNOWN else title

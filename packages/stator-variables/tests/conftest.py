@@ -1,4 +1,5 @@
-"""The oracle: `check(fn, args, ...)` runs a function plainly and traced, each on its own copy, and compares all it can see.
+"""The oracle: `check(fn, args, ...)` runs a function plainly and traced, each on its own copy, and compares all it
+can see.
 
 A traced call is what the facade does, in small: the Machine over trackers, an entry from the Emitter, guards over its
 parameters, the Site's native step at a break and a new trace of the continuation. `TinyGraph` records tensor operations
@@ -114,7 +115,7 @@ class Bug(BaseException):
 
 @attrs.define
 class Compiled:
-    """A function with its entries; `breaks` are the reasons of all breaks met, `misses` how often guards did not hold."""
+    """A function with its entries; `breaks`: the reasons of all breaks met; `misses`: how often guards did not hold."""
 
     fn: types.FunctionType
     entries: dict[Any, list[tuple[GuardSet, Any, str]]] = attrs.field(factory=dict)
@@ -194,7 +195,7 @@ def _entry(t: Tracing, graph: TinyGraph, outcome: Any, names: Sequence[str]) -> 
     return namespace["entry"], text
 
 
-# -- comparing ----------------------------------------------------------------------------------------------------------
+# -- comparing --------------------------------------------------------------------------------------------------------
 ATOMS = (int, float, complex, str, bytes, bool, type(None))
 _alive: list[Any] = []
 

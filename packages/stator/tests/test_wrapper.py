@@ -44,7 +44,7 @@ def test_wrong_call_is_refused_in_the_words_of_python(compile_: Compile, call: A
 
 
 def test_parameters_named_like_what_generated_code_uses(compile_: Compile) -> None:
-    def clash(g, v0, torch, list, x_1, entry, newest, run, type, result=1, *, Goto=2, **original):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+    def clash(g, v0, torch, list, x_1, entry, newest, run, type, result=1, *, Goto=2, **original):  # type: ignore[no-untyped-def]
         y = g + v0
         stator.graph_break()
         r1_1 = y * 2

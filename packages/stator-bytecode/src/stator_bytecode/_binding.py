@@ -29,7 +29,7 @@ class BindingError(Exception):
     """The arguments do not fit; the text is that of the TypeError to raise."""
 
 
-def bind_arguments(  # noqa: PLR0917  # the parts of a call, in its own order
+def bind_arguments(  # the parts of a call, in its own order
     code: CodeType,
     name: str,
     defaults: Sequence[V],
@@ -129,7 +129,7 @@ def _s(count: int) -> str:
     return "" if count == 1 else "s"
 
 
-def new_frame(  # noqa: PLR0917  # the parts of a function, then of a frame
+def new_frame(  # the parts of a function, then of a frame
     code: CodeType,
     arguments: Sequence[V],
     closure: Sequence[V],

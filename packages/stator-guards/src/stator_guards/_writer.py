@@ -22,23 +22,31 @@ LONGEST_NAME = 100
 def ordered(guards: Iterable[Guard]) -> list[Guard]:
     """The guards without duplicates: parents before children, then the cheap and selective first."""
     unique = list(dict.fromkeys(guards))
+    sources = [guard.sources for guard in unique]
     own: dict[Source, int] = {}
     for guard in unique:
         if guard.source is not None:
             own[guard.source] = max(own.get(guard.source, 0), guard.kind.rank)
     places: dict[Source, tuple[int, int]] = {}
-    for source in parents_first(source for guard in unique for source in guard.sources):
-        above = [(max(places[child][0], own.get(child, 0)), places[child][1] + 1) for child in source.children]
-        places[source] = (max((rank for rank, _ in above), default=0), max((depth for _, depth in above), default=0))
-    keys = [_key(guard, places) for guard in unique]
+    below: dict[Source, tuple[int, int]] = {}
+    for source in parents_first(source for each in sources for source in each):
+        above = [below[child] for child in source.children]
+        rank, depth = above[0] if len(above) == 1 else _highest(above)
+        places[source] = (rank, depth)
+        below[source] = (max(rank, own.get(source, 0)), depth + 1)
+    at = [[places[source] for source in each] for each in sources]
+    keys = [_key(guard.kind.rank, each) for guard, each in zip(unique, at, strict=True)]
     return [unique[i] for i in sorted(range(len(unique)), key=keys.__getitem__)]
 
 
-def _key(guard: Guard, places: dict[Source, tuple[int, int]]) -> tuple[int, int]:
+def _key(rank: int, at: list[tuple[int, int]]) -> tuple[int, int]:
     """The rank at which a guard may run (no lower than that of any guard above it), and how deep its sources lie."""
-    at = [places[source] for source in guard.sources]
-    rank = max([guard.kind.rank, *(rank for rank, _ in at)])
-    return rank, max((depth for _, depth in at), default=0)
+    above, depth = at[0] if len(at) == 1 else _highest(at)
+    return max(rank, above), depth
+
+
+def _highest(places: list[tuple[int, int]]) -> tuple[int, int]:
+    return max((rank for rank, _ in places), default=0), max((depth for _, depth in places), default=0)
 
 
 def uses(guards: Iterable[Guard]) -> Counter[Source]:

@@ -8,6 +8,7 @@ is lifted.
 from __future__ import annotations
 
 import operator
+import re
 from functools import partial
 from typing import Any
 
@@ -189,7 +190,7 @@ class SubgraphTracer:
 
 
 def _identifier(hint: str) -> str:
-    text = "".join(c if c.isalnum() and c.isascii() else "_" for c in hint) or "input"
+    text = re.sub(r"[^0-9A-Za-z]", "_", hint) or "input"
     return f"_{text}" if text[0].isdigit() else text
 
 

@@ -14,11 +14,11 @@ from stator_guards import AttrSource, CapturedSource, SlotSource, Source, TypeIs
 
 from stator_variables import _calls, _dictionary, _functions, _tensor_attributes
 from stator_variables import _kinds as k
-from stator_variables._build import instance_dict, wrap
+from stator_variables._build import captured_dict, instance_dict, wrap
 from stator_variables._lookup import mro_lookup, plain_lookup, type_lookup
 from stator_variables._raising import throw
 from stator_variables._tracing import Tracing
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import DELETED, MISSING
 
 FUNCTION_FIELDS = {"__name__": "name", "__qualname__": "qualname"}
 
@@ -130,7 +130,7 @@ def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
     members = getattr(vt, "members", None)
     if members is not None and raw in members:
         found = members[raw]
-        if found is k.DELETED:
+        if found is DELETED:
             throw(AttributeError, name)
         return found
     constant = vt.constant()
@@ -180,7 +180,7 @@ def call_descriptor(t: Tracing, descriptor: Any, method: str, args: list[Any]) -
 def _module_attribute(t: Tracing, vt: Any, name: str) -> Any:
     namespace = instance_dict(vt.value)
     assert namespace is not None
-    d = wrap(t, namespace, CapturedSource(f"{vt.value.__name__}.__dict__", namespace))
+    d = captured_dict(t, namespace, f"{vt.value.__name__}.__dict__")
     found = _dictionary.get_name(t, d, name)
     if found is not MISSING:
         return found
@@ -317,7 +317,7 @@ def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value
 
 def _set_member(t: Tracing, raw: Any, vt: Any, name: str, value: Any) -> None:
     before = vt.members.get(raw, MISSING)
-    vt.members[raw] = k.DELETED if value is MISSING else value
+    vt.members[raw] = DELETED if value is MISSING else value
 
     def undo() -> None:
         if before is MISSING:
@@ -343,8 +343,6 @@ def _set_exception_field(t: Tracing, vt: Any, name: str, value: Any) -> None:
         vt.suppress_context = before[1]
 
     t.journal.record(undo)
-
-
 
 
 def delete_attribute(t: Tracing, vt: Any, name: str) -> Any:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from stator_bytecode import NULL
 from stator_guards import (
     AttrSource,
     CallSource,
@@ -61,7 +62,8 @@ Builder = Callable[[Tracing, Any, Source], VariableTracker]
 def wrap(t: Tracing, real: Any, source: Source) -> Any:
     """The tracker of an existing value. Atoms have no identity worth tracking; objects have one tracker each."""
     kind = type(real)
-    if kind in ATOMS or kind in VALUES or kind in SINGLETONS or isinstance(real, type | enum.Enum) or kind in BY_IDENTITY:
+    plain = kind in ATOMS or kind in VALUES or kind in SINGLETONS or kind in BY_IDENTITY
+    if plain or isinstance(real, type | enum.Enum):
         return LazyTracker(source, real, lambda: build(t, real, source))
     return t.adopt(real, source, lambda: build(t, real, source))
 
@@ -240,7 +242,7 @@ def build_cell(t: Tracing, real: Any, source: Source) -> VariableTracker:
         content = wrap(t, real.cell_contents, CellSource(source))
     except ValueError:  # an empty cell
         t.guard(source, _cell_is_empty())
-        content = k.NULL
+        content = NULL
     return k.CellTracker(content)
 
 
@@ -278,7 +280,7 @@ def build_object(t: Tracing, real: Any, source: Source) -> VariableTracker:
 
 
 def with_namespace(t: Tracing, tracker: Any, real: Any, source: Source) -> VariableTracker:
-    """Give the tracker the instance `__dict__` of its object, if it has one. The dict may have been met by another way."""
+    """Give the tracker the instance `__dict__` of its object, if it has one; it may have been met before."""
     namespace = instance_dict(real)
     if namespace is None:
         return tracker  # type: ignore[no-any-return]
@@ -304,12 +306,17 @@ def instance_dict(real: Any) -> dict[str, Any] | None:
 
 def globals_tracker(t: Tracing, globals_: dict[str, Any]) -> Any:
     """The tracker of a module's globals. The dict itself is captured, so it needs no guard."""
+    return captured_dict(t, globals_, f"globals of {globals_.get('__name__', '?')}")
+
+
+def captured_dict(t: Tracing, namespace: dict[str, Any], name: str) -> Any:
+    """The tracker of a dict that the entry refers to itself."""
     from stator_guards import CapturedSource
 
-    found = t.heap.get(id(globals_))
-    if found is not None and type(source_of(found)) is CapturedSource:  # so there is nothing to be told apart
+    found = t.heap.get(id(namespace))
+    if found is not None and type(source_of(found)) is CapturedSource:  # so there is no second path to tell apart
         return found
-    return wrap(t, globals_, CapturedSource(f"globals of {globals_.get('__name__', '?')}", globals_))
+    return wrap(t, namespace, CapturedSource(name, namespace))
 
 
 def new_namespace(tracker: Any) -> None:
@@ -353,7 +360,8 @@ def build_iterator(t: Tracing, real: Any, source: Source) -> VariableTracker:
 def _iterator_classes() -> list[type]:
     """Builtin iterators and dict views, whose state can be read."""
     made: list[Any] = [[], (), "", "é", b"", range(0), range(1 << 70), set(), {}, {}.values(), {}.items()]
-    backwards = [reversed(x) for x in ([], {}, {}.values(), {}.items())]
+    reversible: list[Any] = [[], {}, {}.values(), {}.items()]
+    backwards = [reversed(x) for x in reversible]
     classes = [*map(type, map(iter, made)), *map(type, backwards), reversed, zip, map, filter, enumerate]
     return [*classes, type({}.keys()), type({}.values()), type({}.items())]
 

@@ -7,12 +7,13 @@ import collections
 import functools
 import operator
 import types
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from stator_bytecode import NULL, HandlerTable, Raised, Resume, Then, operation, settle
 
-from stator_variables import _attributes, _calls, _containers, _dictionary, _dicts, _iteration, _operators, _torch_calls
+from stator_variables import _attributes, _calls, _containers, _dicts, _iteration, _operators, _torch_calls
 from stator_variables import _kinds as k
 from stator_variables._applevel import _reductions
 from stator_variables._build import new_namespace, wrap
@@ -83,9 +84,9 @@ def is_instance(t: Tracing, vt: Any, classes: Any) -> Any:
     """A Python bool, or a suspended Result that ends in one."""
     found = class_list(t, classes)
     checks = [_has_hook(cls, "__instancecheck__") for cls in found]
-    if not any(checks):
-        if isinstance(vt, k.TensorTracker | k.ClassTracker) or vt.real is MISSING or "__class__" not in vars(vt.cls):
-            return issubclass(vt.cls, tuple(found))
+    is_its_class = isinstance(vt, k.TensorTracker | k.ClassTracker) or "__class__" not in vars(vt.cls)
+    if not any(checks) and (is_its_class or vt.real is MISSING):
+        return issubclass(vt.cls, tuple(found))
     return _is_instance_hooked(t, vt, found)
 
 
@@ -122,10 +123,11 @@ def _ask_hook(t: Tracing, vt: Any, cls: type, name: str) -> Any:
     return (yield from settle(_operators.truth(t, result)))
 
 
-_KNOWN_CHECKS = {
+_KNOWN_CHECKS: dict[type, Callable[[Any], bool]] = {
     torch.nn.Parameter: lambda vt: issubclass(vt.cls, torch.nn.Parameter),
-    torch.nn.Buffer: lambda vt: issubclass(vt.cls, torch.nn.Buffer) or (
-        isinstance(vt, k.TensorTracker) and getattr(vt.real, "_is_buffer", False)
+    torch.nn.Buffer: lambda vt: (
+        issubclass(vt.cls, torch.nn.Buffer)
+        or (isinstance(vt, k.TensorTracker) and getattr(vt.real, "_is_buffer", False))
     ),
     torch.FloatTensor: lambda vt: isinstance(vt, k.TensorTracker) and isinstance(vt.example, torch.FloatTensor),
 }
@@ -458,7 +460,7 @@ def _named_tuple(cls: type, items: list[Any]) -> Any:
     return made
 
 
-_TUPLE_GETTER = type(collections.namedtuple("_Probe", "field").field)
+_TUPLE_GETTER = type(vars(collections.namedtuple("_Probe", "field"))["field"])
 
 
 @handlers.handles(_TUPLE_GETTER.__get__)
@@ -515,7 +517,9 @@ def make_reversed(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         return _calls.call(t, bound, [], {})
     if isinstance(vt, k.TupleTracker):
         return k.IteratorTracker(reversed, "reversed", [vt, len(vt.items)])
-    if isinstance(vt, k.ConstantTracker) and hasattr(type(vt.value), "__reversed__" if bound is not MISSING else "__len__"):
+    if isinstance(vt, k.ConstantTracker) and hasattr(
+        type(vt.value), "__reversed__" if bound is not MISSING else "__len__"
+    ):
         items = [_calls.fresh(t, item) for item in reversed(vt.value)]
         return k.IteratorTracker(type(reversed(vt.value)), "constant", [items, vt])
     if bound is not MISSING:
@@ -558,10 +562,13 @@ def _unordered_items(t: Tracing, iterable: Any) -> Any:
 
 def has_total_order(vt: Any) -> bool:
     kinds = {type(item.constant()) for item in vt.entries.values()}
-    return kinds in ({str}, {int}, {bytes}, {float}) and not any(item.value != item.value for item in vt.entries.values())
+    return kinds in ({str}, {int}, {bytes}, {float}) and not any(
+        item.value != item.value for item in vt.entries.values()
+    )
 
 
-_ITERATOR_TYPES = (type(iter([])), type(iter(())), type(iter({})), zip, map, filter, enumerate, type(reversed([])))
+_OVER_CONTAINERS: tuple[type, ...] = (type(iter([])), type(iter(())), type(iter({})), type(reversed([])))
+_ITERATOR_TYPES: tuple[Any, ...] = (*_OVER_CONTAINERS, zip, map, filter, enumerate)
 
 
 @handlers.handles(*[cls.__next__ for cls in _ITERATOR_TYPES], types.GeneratorType.__next__)
@@ -630,7 +637,9 @@ def _close(t: Tracing, generator: Any) -> Any:
 def make_partial(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     function, *rest = args
     if isinstance(function, k.PartialTracker) and function.cls is functools.partial:
-        return k.PartialTracker(functools.partial, function.function, [*function.args, *rest], {**function.kwargs, **kwargs})
+        return k.PartialTracker(
+            functools.partial, function.function, [*function.args, *rest], {**function.kwargs, **kwargs}
+        )
     return k.PartialTracker(functools.partial, function, rest, kwargs)
 
 
@@ -660,4 +669,3 @@ def _register_operator(function: Any, run: Any) -> None:
 
 
 _operator_handlers()
-

@@ -1,8 +1,9 @@
 """`functools.lru_cache` and `functools.cache`.
 
-A call with constants is really made, and made again by the guards of the entry: that is what the plain program does too, and
-the cache answers both alike. Otherwise the function behind the cache is inlined where nobody can tell the difference: when the call
-has no effect and gives a constant or an object that existed before. Else the cached function runs natively.
+A call with constants is really made, and made again by the guards of the entry: that is what the plain program does
+too, and the cache answers both alike. Otherwise the function behind the cache is inlined where nobody can tell the
+difference: when the call has no effect and gives a constant or an object that existed before. Else the cached
+function runs natively.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("cache")
-_CACHED = functools._lru_cache_wrapper
+_CACHED: Any = functools._lru_cache_wrapper
 
 
 @handlers.handles(_CACHED.__get__)

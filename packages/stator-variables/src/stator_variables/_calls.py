@@ -17,7 +17,16 @@ from stator_bytecode import (
     operation,
     settle,
 )
-from stator_guards import AttrSource, CapturedSource, DefaultsSource, DictItemSource, IsNone, KeysAre, KwDefaultsSource, Length
+from stator_guards import (
+    AttrSource,
+    CapturedSource,
+    DefaultsSource,
+    DictItemSource,
+    IsNone,
+    KeysAre,
+    KwDefaultsSource,
+    Length,
+)
 
 from stator_variables import _attributes, _compile_state, _inlining, _pure, _torch_calls
 from stator_variables import _kinds as k
@@ -193,7 +202,7 @@ def _handler(t: Tracing, target: Any) -> Any:
 
 
 def fold(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """The result of a pure function on constants, as a tracker; MISSING when it is not pure or they are not constants."""
+    """A pure function's result on constants, as a tracker; MISSING when it is not pure or they are not constants."""
     if not _pure.is_pure(target):
         return MISSING
     values = [arg.constant() for arg in args]
@@ -323,7 +332,7 @@ def allocate(t: Tracing, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[st
     tracker = _storage(t, cls, new, args)
     if tracker is MISSING:
         raise t.unsupported("construction", f"making an instance of {cls.__qualname__}", "make it outside the region")
-    if cls.__dictoffset__ or "__dict__" in {name for base in cls.__mro__ for name in base.__dict__ if name == "__dict__"}:
+    if cls.__dictoffset__ or any("__dict__" in base.__dict__ for base in cls.__mro__):
         new_namespace(tracker)
     return tracker
 
@@ -342,11 +351,9 @@ def _storage(t: Tracing, cls: type, new: Any, args: list[Any]) -> Any:
     return MISSING
 
 
-
-
-# -- functions made while tracing ---------------------------------------------------------------------------------------
+# -- functions made while tracing -------------------------------------------------------------------------------------
 def make_function(t: Tracing, frame: Frame, code: types.CodeType, parts: dict[str, Any]) -> k.FunctionTracker:
-    """MAKE_FUNCTION: a new function; `parts` are trackers of its defaults, keyword defaults, annotations and closure."""
+    """MAKE_FUNCTION: a new function; `parts`: trackers of its defaults, keyword defaults, annotations and closure."""
     function = k.FunctionTracker(code, frame.globals, name=code.co_name, qualname=code.co_qualname)
     new_namespace(function)
     function.defaults = []

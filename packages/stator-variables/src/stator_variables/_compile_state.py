@@ -27,8 +27,8 @@ def _constant(value: Any, *functions: Any) -> None:
 _constant(True, torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling, torch._utils.is_compiling)
 _constant(
     False,
-    torch.jit.is_scripting,
-    torch.jit.is_tracing,
+    torch.jit.is_scripting,  # type: ignore[attr-defined]  # public, and imported there without `as`
+    torch.jit.is_tracing,  # type: ignore[attr-defined]  # likewise
     torch.compiler.is_exporting,
     is_fx_tracing,
     is_fx_symbolic_tracing,

@@ -1,7 +1,7 @@
 """The storage of dicts: read, write, delete and complete a DictTracker. What Python methods do with it is elsewhere.
 
-An existing dict is read key by key, each read guarded on its own, until somebody asks for all of it (iteration, length);
-only then are its keys and their order relied on.
+An existing dict is read key by key, each read guarded on its own, until somebody asks for all of it (iteration,
+length); only then are its keys and their order relied on.
 """
 
 from __future__ import annotations

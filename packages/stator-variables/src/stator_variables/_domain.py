@@ -12,13 +12,22 @@ from typing import Any
 
 from stator_bytecode import NULL, Frame, GeneratorState, Instruction, Raised, Then, operation, settle
 
-from stator_variables import _attributes, _calls, _containers, _dictionary, _exceptions, _iteration, _matching, _operators
+from stator_variables import (
+    _attributes,
+    _calls,
+    _containers,
+    _dictionary,
+    _exceptions,
+    _iteration,
+    _matching,
+    _operators,
+)
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
 from stator_variables._raising import error, throw
 from stator_variables._strings import build_string, format_value
 from stator_variables._tracing import Tracing
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, VariableTracker
 
 
 class SymbolicDomain:
@@ -198,7 +207,7 @@ class SymbolicDomain:
     def load_method(self, value: Any, name: str) -> Any:
         """The attribute alone: a bound method calls the same function with the same receiver."""
         found = _attributes.get_attribute(self.t, value, name)
-        if isinstance(found, k.VariableTracker):
+        if isinstance(found, VariableTracker):
             return (found, NULL)
         return self._loaded_method(found)
 
@@ -430,6 +439,3 @@ class SymbolicDomain:
 
     def prepare_reraise(self, original: Any, remaining: Any) -> Any:
         raise self.t.unsupported("exception-group", "except*")
-
-
-

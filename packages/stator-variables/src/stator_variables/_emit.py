@@ -1,10 +1,10 @@
 """From trackers back to Python source: loads before the graph runs, rebuilt values and effects after it.
 
-    v0 = self._parameters["weight"]      # loads: everything existing that is needed, read before anything is written
-    g = graph(x, v0)
-    v1 = [g[0], x]                       # values: new objects, each made once
-    self.__dict__["last"] = v1           # effects: in program order
-    return v1
+v0 = self._parameters["weight"]      # loads: everything existing that is needed, read before anything is written
+g = graph(x, v0)
+v1 = [g[0], x]                       # values: new objects, each made once
+self.__dict__["last"] = v1           # effects: in program order
+return v1
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from stator_bytecode import NULL, GeneratorStatus, HandlerTable, layout_of_gener
 from stator_bytecode.errors import Unsupported
 from stator_guards import CapturedSource, ParameterSource, Source
 
-from stator_variables import _kinds as k
 from stator_variables import _iterators, _modes
+from stator_variables import _kinds as k
 from stator_variables._exceptions import TracebackTracker
 from stator_variables._runtime import make_function
 from stator_variables._tracing import Tracing, source_of
@@ -292,7 +292,7 @@ def method(e: Emitter, vt: Any) -> str:
 
 
 class RaisedBefore(Exception):
-    """An exception that was raised while tracing has to become an object: it must be raised natively, to have a traceback."""
+    """An exception raised while tracing has to become an object: it must be raised natively, to have a traceback."""
 
     def __init__(self, tracker: Any) -> None:
         super().__init__(tracker)
@@ -464,7 +464,8 @@ def _set_effect(e: Emitter, vt: Any) -> None:
 
 def _cell_effect(e: Emitter, vt: Any) -> None:
     name = e.expr(vt)
-    e.lines.append(f"del {name}.cell_contents" if vt.content is NULL else f"{name}.cell_contents = {e.expr(vt.content)}")
+    empty = vt.content is NULL
+    e.lines.append(f"del {name}.cell_contents" if empty else f"{name}.cell_contents = {e.expr(vt.content)}")
 
 
 def _member_effect(e: Emitter, vt: Any) -> None:

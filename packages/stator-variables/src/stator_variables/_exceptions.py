@@ -12,6 +12,7 @@ from stator_variables import _kinds as k
 from stator_variables._build import wrap
 from stator_variables._raising import throw
 from stator_variables._tracing import Tracing
+from stator_variables._tracker import VariableTracker
 
 
 @operation
@@ -76,13 +77,13 @@ def matches(t: Tracing, exception: Any, pattern: Any) -> bool:
 
 
 def traceback_of(t: Tracing, exception: Any) -> Any:
-    """What `__exit__` gets as its third argument; of an exception made while tracing it may be handed on, not looked into."""
+    """What `__exit__` gets third; that of an exception made while tracing may be handed on, not looked into."""
     if exception.source is None:
         return TracebackTracker(exception)
     return wrap(t, exception.real.__traceback__, AttrSource(exception.source, "__traceback__"))
 
 
-class TracebackTracker(k.VariableTracker):
+class TracebackTracker(VariableTracker):
     """The traceback of an exception that was raised while tracing; it exists only once the exception is real."""
 
     import types as _types

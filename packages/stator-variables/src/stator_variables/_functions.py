@@ -1,4 +1,4 @@
-"""Attributes of functions and bound methods: of those made while tracing from the tracker, of existing ones by reading."""
+"""Attributes of functions and bound methods: those made while tracing answer from the tracker."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _of_function("__globals__", lambda vt: vt.globals)
 _of_function("__closure__", lambda vt: k.TupleTracker(vt.closure, tuple) if vt.closure else k.NONE)
 _of_function("__defaults__", lambda vt: k.TupleTracker(vt.defaults, tuple) if vt.defaults else k.NONE)
 _of_function("__kwdefaults__", lambda vt: MISSING if vt.kwdefaults else k.NONE)
-_of_function("__annotations__", lambda vt: _annotations(vt))
+_of_function("__annotations__", lambda vt: _annotations(vt))  # noqa: PLW0108  # it is defined below
 _of_function("__doc__", lambda vt: k.ConstantTracker(_docstring(vt.code)))
 _of_function("__module__", lambda vt: k.ConstantTracker(vt.globals.real.get("__name__")))
 

@@ -1,7 +1,7 @@
 """What the symbolic domain needs from the graph layer: the one border upwards, as Protocols.
 
-`stator_subgraphs` implements them; a fork may hand in its own. Nodes are fx Nodes to the implementation and opaque here:
-trackers carry them, never look into them.
+`stator_subgraphs` implements them; a fork may hand in its own. Nodes are fx Nodes to the implementation and opaque
+here: trackers carry them, never look into them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ Node = Any
 
 @attrs.frozen
 class Dim:
-    """How one dimension of an input is treated: "static", "dynamic" (backed symbol), "unbacked"; `low`/`high` bounds if marked."""
+    """How one dimension of an input is treated: "static", "dynamic" (backed symbol) or "unbacked".
+
+    `low` and `high` are the bounds it was marked with.
+    """
 
     kind: str = "static"
     low: int | None = None
@@ -43,7 +46,10 @@ class Places(Protocol):
 
 @attrs.frozen(eq=False)
 class Traced:
-    """A node and what it evaluates to under fake tensors: FakeTensor, SymInt/SymFloat/SymBool, constant, or a tuple/list of these."""
+    """A node and what it evaluates to under fake tensors.
+
+    A FakeTensor, a SymInt, SymFloat or SymBool, a constant, or a tuple or list of these.
+    """
 
     node: Node
     example: Any
@@ -56,17 +62,23 @@ class GraphRecorder(Protocol):
     shape_env: Any
 
     def tensor_input(self, source: Source, tensor: torch.Tensor, dims: Sequence[Dim], hint: str) -> Traced:
-        """A placeholder for a real tensor; free symbols of its example are bound by placeholders before it. Once per tensor."""
+        """A placeholder for a real tensor, once per tensor; those before it bind the free symbols of its example."""
 
     def number_input(self, source: Source, value: int | float, hint: str) -> Traced:
         """A symbolic int or float input."""
 
     def call(self, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Traced:
-        """Record `target(*args, **kwargs)`. `target` is a callable, or a str for a tensor method. Arguments are nested
-        tuples, lists, dicts, slices of `Traced` and constants. Raises what the operator raises on fake tensors."""
+        """Record `target(*args, **kwargs)`; `target` is a callable, or a str for a tensor method.
+
+        Arguments are nested tuples, lists, dicts, slices of `Traced` and constants. Raises what the operator raises
+        on fake tensors.
+        """
 
     def attribute(self, owner: Traced, name: str) -> Traced:
         """Record `getattr(owner, name)`."""
+
+    def project(self, result: Traced, index: Any) -> Traced:
+        """Part of a result that is a tuple, list or dict. Asked twice, it is the same value."""
 
     def install(self, hint: str, module: Any) -> Traced:
         """A get_attr node for a (Graph)Module or constant tensor held by the graph."""

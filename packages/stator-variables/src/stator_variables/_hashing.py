@@ -1,6 +1,7 @@
 """How trackers are hashed: the Python value itself for constants, the identity for the rest.
 
-Equal constants of different types (1, True, 1.0) are one key, as in Python; which key object stays is the dict's business.
+Equal constants of different types (1, True, 1.0) are one key, as in Python; which key object stays is the dict's
+business.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from typing import Any
 from stator_guards import CapturedSource
 
 from stator_variables import _kinds as k
-from stator_variables._raising import throw, type_name
 from stator_variables import _torch_calls
+from stator_variables._raising import throw, type_name
 from stator_variables._tracing import Tracing
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, VariableTracker
 
 
 class Identity:
@@ -96,7 +97,7 @@ def real_key(hashed: Any) -> Any:
     """The real dict key a hashed key stands for, or MISSING when it is a new object's or holds one."""
     if type(hashed) is Identity:
         thing = hashed.thing
-        return MISSING if isinstance(thing, k.VariableTracker) else thing
+        return MISSING if isinstance(thing, VariableTracker) else thing
     if type(hashed) is IdOf:
         return MISSING
     if type(hashed) is tuple:

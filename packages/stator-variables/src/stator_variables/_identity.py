@@ -5,7 +5,8 @@ And `object.__reduce_ex__`, by which `copy` and `pickle` take plain objects apar
 
 from __future__ import annotations
 
-import copyreg
+from copyreg import __newobj__ as new_object  # type: ignore[attr-defined]  # typeshed lacks what pickles refer to
+from copyreg import _slotnames as slot_names  # type: ignore[attr-defined]
 from typing import Any
 
 from stator_bytecode import HandlerTable, operation, settle
@@ -30,9 +31,10 @@ def reduce_ex(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     vt, protocol = args[0], args[1].constant()
     cls = vt.cls
     plain = isinstance(vt, k.ObjectTracker) and not isinstance(vt, k.ExceptionTracker)
-    if not plain or not isinstance(protocol, int) or protocol < 2 or plain_lookup(cls, "__reduce__") is not object.__reduce__:
+    overridden = plain_lookup(cls, "__reduce__") is not object.__reduce__
+    if not plain or overridden or not isinstance(protocol, int) or protocol < 2:
         raise t.unsupported("reduction", f"taking apart a {cls.__qualname__}")
-    if any(hasattr(cls, name) for name in ("__getnewargs__", "__getnewargs_ex__")) or copyreg._slotnames(cls):
+    if any(hasattr(cls, name) for name in ("__getnewargs__", "__getnewargs_ex__")) or slot_names(cls):
         raise t.unsupported("reduction", f"taking apart a {cls.__qualname__}")
     return _reduced(t, vt)
 
@@ -45,6 +47,6 @@ def _reduced(t: Tracing, vt: Any) -> Any:
         state = yield from settle(_calls.call(t, hook, [], {}))
     else:
         state = vt.namespace if vt.namespace is not None and _dictionary.items(t, vt.namespace) else k.NONE
-    maker = wrap(t, copyreg.__newobj__, CapturedSource("__newobj__", copyreg.__newobj__))
+    maker = wrap(t, new_object, CapturedSource("__newobj__", new_object))
     made = k.TupleTracker([_attributes.class_of(t, vt)], tuple)
     return k.TupleTracker([maker, made, state, k.NONE, k.NONE], tuple)

@@ -16,9 +16,9 @@ from stator_variables._raising import throw
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
-_LIST_ITERATOR = type(iter([]))
+_LIST_ITERATOR: type = type(iter([]))
 _TUPLE_ITERATOR = type(iter(()))
-_SET_ITERATOR = type(iter(set()))
+_SET_ITERATOR: type = type(iter(set()))
 
 
 def get_iterator(t: Tracing, vt: Any) -> Any:

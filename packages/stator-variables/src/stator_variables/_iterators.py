@@ -19,20 +19,21 @@ from stator_variables import _kinds as k
 from stator_variables._build import wrap
 from stator_variables._runtime import advanced, finished
 from stator_variables._tracing import Tracing
+from stator_variables._tracker import VariableTracker
 
-_DICTS = ({}, collections.OrderedDict())
+_DICTS: tuple[dict[Any, Any], ...] = ({}, collections.OrderedDict())
 _DICT_ITERATORS: dict[type, tuple[str, bool]] = {}
 for _dict in _DICTS:
     for _part in ("keys", "values", "items"):
         _DICT_ITERATORS.setdefault(type(iter(getattr(_dict, _part)())), (_part, False))
         _DICT_ITERATORS.setdefault(type(reversed(getattr(_dict, _part)())), (_part, True))
-ORDERED_ITERATOR = type(iter(collections.OrderedDict()))
+ORDERED_ITERATOR: type = type(iter(collections.OrderedDict()))
 CONSTANTS = tuple({type(iter(value)) for value in ("a", "é", b"", range(1), range(1 << 70))})
-SEQUENCES = (type(iter([])), type(iter(())))
-REVERSED = (type(reversed([])), reversed)
+SEQUENCES: tuple[type, ...] = (type(iter([])), type(iter(())))
+REVERSED: tuple[type, ...] = (type(reversed([])), reversed)
 NESTED = (zip, map, filter, enumerate)
 VIEWS = {type(getattr({}, part)()): part for part in ("keys", "values", "items")}
-SETS = type(iter(set()))
+SETS: type = type(iter(set()))
 EXISTING = (
     *(cls for cls in _DICT_ITERATORS if cls is not ORDERED_ITERATOR),
     *(*CONSTANTS, *SEQUENCES, *REVERSED, *NESTED, *VIEWS, SETS),
@@ -159,7 +160,7 @@ def rebuild(e: Any, vt: Any) -> str:
     make = _MAKE.get(vt.kind)
     if make is None or (vt.kind in UNPLACED and vt.position):
         raise e.refuse(vt)
-    if any(id(part) in e.t.changed for part in vt.parts if isinstance(part, k.VariableTracker)):
+    if any(id(part) in e.t.changed for part in vt.parts if isinstance(part, VariableTracker)):
         return _over_changed(e, vt)
     text = make(e, vt)
     if vt.position and vt.kind not in NOT_ADVANCED:
@@ -257,7 +258,7 @@ def _check_unchanged(e: Any, vt: Any) -> None:
     if vt.kind == "enumerate" and not _together(vt):
         raise e.refuse(vt)
     if (
-        any(id(part) in e.t.changed for part in vt.parts if isinstance(part, k.VariableTracker))
+        any(id(part) in e.t.changed for part in vt.parts if isinstance(part, VariableTracker))
         and vt.kind != "enumerate"
     ):
         raise e.refuse(vt)

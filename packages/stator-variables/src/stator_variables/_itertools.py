@@ -49,7 +49,7 @@ def _lazy(real: Any, function: Any, cls: type) -> None:
 def _check(t: Tracing, real: Any, arity: Arity, args: Args, kwargs: Kwargs) -> None:
     bad: Any = not arity.accepts(args, kwargs)
     if real is itertools.islice:
-        bad = not 2 <= len(args) <= 4 or kwargs or any(_is_no_bound(bound) for bound in args[1:])
+        bad = not 2 <= len(args) <= 4 or bool(kwargs) or any(_is_no_bound(bound) for bound in args[1:])
     if real in (itertools.repeat, itertools.count):
         numbers = args[1:] if real is itertools.repeat else [*args, *kwargs.values()]
         bad = (

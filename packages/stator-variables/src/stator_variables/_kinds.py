@@ -6,10 +6,10 @@ import types
 from collections.abc import Iterable
 from typing import Any
 
-from stator_bytecode import NULL, GeneratorState
+from stator_bytecode import GeneratorState
 
 from stator_variables._graph import Traced
-from stator_variables._tracker import DELETED, MISSING, VariableTracker
+from stator_variables._tracker import MISSING, VariableTracker
 
 V = VariableTracker
 
@@ -309,4 +309,3 @@ def generator_state(vt: Any) -> GeneratorState | None:
 
 
 NONE = ConstantTracker(None)
-

@@ -1,4 +1,4 @@
-"""Class attribute lookup (`_PyType_Lookup`): through the MRO, each answer guarded at the dictionaries it was read from."""
+"""Class attribute lookup (`_PyType_Lookup`): through the MRO, each answer guarded where it was read."""
 
 from __future__ import annotations
 
@@ -16,14 +16,18 @@ _get_dict = type.__dict__["__dict__"].__get__
 
 def type_lookup(t: Tracing, cls: type, name: str) -> tuple[Any, Source | None]:
     """`(raw attribute, source)` as found in the MRO of `cls`, or `(MISSING, None)`. The binding is not done."""
-    return mro_lookup(t, cls.__mro__, name)
+    known = t.lookups.get((id(cls), name))  # by identity: a metaclass may define how classes are hashed
+    if known is None:
+        t.alive.append(cls)
+        known = t.lookups[id(cls), name] = mro_lookup(t, cls.__mro__, name)
+    return known  # type: ignore[no-any-return]
 
 
 def mro_lookup(t: Tracing, mro: tuple[type, ...], name: str) -> tuple[Any, Source | None]:
     known = t.lookups.get((mro, name))
     if known is None:
         known = t.lookups[mro, name] = _search(t, mro, name)
-    return known  # type: ignore[no-any-return]
+    return known
 
 
 def _search(t: Tracing, mro: tuple[type, ...], name: str) -> tuple[Any, Source | None]:
@@ -32,19 +36,20 @@ def _search(t: Tracing, mro: tuple[type, ...], name: str) -> tuple[Any, Source |
         frozen = bool(cls.__flags__ & _IMMUTABLE)
         if name in namespace:
             value = namespace[name]
-            source = class_dict_source(cls, name)
+            source = DictItemSource(_namespace_source(t, cls), name)
             return value, CapturedSource(source.name, value) if frozen else source
         if not frozen:
-            t.guard(_namespace_source(cls), KeyAbsent(name))
+            t.guard(_namespace_source(t, cls), KeyAbsent(name))
     return MISSING, None
 
 
-def _namespace_source(cls: type) -> Source:
-    return InstanceDictSource(CapturedSource(cls.__qualname__, cls))
-
-
-def class_dict_source(cls: type, name: str) -> DictItemSource:
-    return DictItemSource(_namespace_source(cls), name)
+def _namespace_source(t: Tracing, cls: type) -> Source:
+    """One per class and trace: comparing sources that are the same object takes no time."""
+    key = ("class namespace", id(cls))
+    found: Source | None = t.shared.get(key)
+    if found is None:
+        found = t.shared[key] = InstanceDictSource(CapturedSource(cls.__qualname__, cls))
+    return found
 
 
 def class_attribute(t: Tracing, cls: type, name: str) -> Any:

@@ -1,8 +1,8 @@
 """Global modes that code may read and set while it is traced: grad mode, autocast, default dtype, determinism.
 
-A mode that is set is really set, and the setter becomes a node, so that fake tensors and the graph come out right. The journal puts
-it back on a rollback, and the end of the trace does; the entry sets the final value when it runs. What is read is guarded
-by the entry's one global-state guard.
+A mode that is set is really set, and the setter becomes a node, so that fake tensors and the graph come out right.
+The journal puts it back on a rollback, and the end of the trace does; the entry sets the final value when it runs.
+What is read is guarded by the entry's one global-state guard.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ _writer(torch.set_autocast_dtype, torch.get_autocast_dtype)
 _writer(torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled)
 
 
-# -- the depth of nested autocast contexts -------------------------------------------------------------------------------
+# -- the depth of nested autocast contexts ----------------------------------------------------------------------------
 def _nesting() -> int:
     torch.autocast_increment_nesting()
     return int(torch.autocast_decrement_nesting())

@@ -57,10 +57,10 @@ for _cls in (*_NUMBERS, bool):
     for _name in _BINARY:
         _register(_cls, _name)
 
-for _cls in (str, bytes, range, slice, type(None)):
+for _other in (str, bytes, range, slice, type(None)):
     for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
-        if f"__{_name}__" in vars(_cls):
-            _target = vars(_cls)[f"__{_name}__"]
+        if f"__{_name}__" in vars(_other):
+            _target = vars(_other)[f"__{_name}__"]
 
             @handlers.handles(_target)
             def _compare(t: Tracing, args: Args, kwargs: Kwargs, target: Any = _target, cls: type = _cls) -> Any:

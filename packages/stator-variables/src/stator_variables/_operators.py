@@ -1,4 +1,4 @@
-"""Unary, binary, in-place and comparison operators, truth and containment: CPython's dispatch, reflected forms included.
+"""Operators, unary to in-place, comparisons, truth and containment: CPython's dispatch, reflected forms included.
 
 `binary_op1` and `do_richcompare` (Objects/abstract.c, Objects/object.c) over trackers.
 """
@@ -15,7 +15,7 @@ from stator_variables import _kinds as k
 from stator_variables._lookup import plain_lookup, type_lookup
 from stator_variables._raising import as_program_error, throw, type_name
 from stator_variables._tracing import Tracing
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, VariableTracker
 
 _ARITHMETIC = {
     "+": ("add", operator.add, operator.iadd),
@@ -122,7 +122,7 @@ def _slot_call(t: Tracing, receiver: Any, name: str, argument: Any) -> Any:
 
 
 def _may_decline(result: Any) -> bool:
-    if isinstance(result, k.VariableTracker):
+    if isinstance(result, VariableTracker):
         return isinstance(result, k.ConstantTracker) and result.value is NotImplemented
     return True
 
@@ -245,7 +245,7 @@ def truth(t: Tracing, vt: Any) -> Any:
 def _truth_of_call(t: Tracing, result: Any, kind: str) -> Any:
     if isinstance(result, Invoke):
         return Invoke(result.frame, Then(kind))
-    if isinstance(result, k.VariableTracker):
+    if isinstance(result, VariableTracker):
         return truth(t, result)
     return _settled_truth(t, result)
 
@@ -287,5 +287,3 @@ def equal(t: Tracing, left: Any, right: Any) -> Any:
         return True
     result = yield from settle(compare(t, "==", left, right))
     return (yield from settle(truth(t, result)))
-
-

@@ -35,10 +35,7 @@ _BUILTINS = frozenset(
 )
 _MODULES = (math, cmath, operator)
 _FUNCTIONS = frozenset(
-    value
-    for module in _MODULES
-    for value in vars(module).values()
-    if isinstance(value, types.BuiltinFunctionType)
+    value for module in _MODULES for value in vars(module).values() if isinstance(value, types.BuiltinFunctionType)
 )
 _MORE = frozenset(
     {
@@ -54,7 +51,7 @@ _MORE = frozenset(
 def is_pure(target: Any) -> bool:
     """Whether calling `target` on constants has no effect and depends on nothing else."""
     if isinstance(target, types.MethodDescriptorType | types.WrapperDescriptorType | types.ClassMethodDescriptorType):
-        return target.__objclass__ in IMMUTABLE_TYPES or target.__objclass__ is object and target.__name__ in _OBJECT
+        return target.__objclass__ in IMMUTABLE_TYPES or (target.__objclass__ is object and target.__name__ in _OBJECT)
     try:
         return target in _BUILTINS or target in _FUNCTIONS or target in _MORE
     except TypeError:

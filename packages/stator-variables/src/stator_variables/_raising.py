@@ -43,5 +43,3 @@ def as_program_error(caught: BaseException) -> Raised:
 
 def _is_plain(value: object) -> bool:
     return isinstance(value, int | float | str | bytes | type(None))
-
-

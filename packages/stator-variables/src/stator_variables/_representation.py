@@ -21,9 +21,7 @@ from stator_variables._tracker import MISSING
 
 methods = MethodTable("representation")
 _MADE: tuple[dict[Any, Any], ...] = ({}, collections.OrderedDict())
-_VIEWS = [
-    type(getattr(made, part)()) for made in _MADE for part in ("keys", "values", "items")
-]
+_VIEWS = [type(getattr(made, part)()) for made in _MADE for part in ("keys", "values", "items")]
 
 
 @methods.handles(object.__repr__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import _string
+import _string  # type: ignore[import-not-found]  # CPython's own parser; typeshed has no stub of it
 import re
 from typing import Any
 
@@ -14,7 +14,7 @@ from stator_variables._lookup import plain_lookup
 from stator_variables._method_table import ANY_COUNT, Args, Kwargs, MethodTable
 from stator_variables._raising import throw
 from stator_variables._tracing import Tracing
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, VariableTracker
 
 methods = MethodTable("string method")
 _CONVERSIONS = {"s": "__str__", "r": "__repr__"}
@@ -209,7 +209,7 @@ def _field(t: Tracing, name: str, args: Args, named: Any, counter: list[int]) ->
     first, rest = _string.formatter_field_name_split(name)
     if first == "":
         first, counter[0] = counter[0], counter[0] + 1
-    elif (isinstance(first, int) and counter[0]) or (isinstance(first, int) and isinstance(named, k.VariableTracker)):
+    elif (isinstance(first, int) and counter[0]) or (isinstance(first, int) and isinstance(named, VariableTracker)):
         raise t.unsupported("bad-arguments", "a format that switches between numbered and automatic fields")
     value = yield from _first(t, first, args, named)
     for is_attribute, part in rest:
@@ -225,7 +225,7 @@ def _first(t: Tracing, first: Any, args: Args, named: Any) -> Any:
         if first >= len(args):
             throw(IndexError, f"Replacement index {first} out of range for positional args tuple")
         return args[first]
-    if isinstance(named, k.VariableTracker):
+    if isinstance(named, VariableTracker):
         return (yield from settle(_iteration.get_item(t, named, k.ConstantTracker(first))))
     if first not in named:
         throw(KeyError, first)

@@ -1,4 +1,4 @@
-"""Tensor operations become nodes: which callables are recorded whole, and how trackers and nodes turn into each other."""
+"""Tensor operations become nodes: what is recorded whole, and how trackers and nodes turn into each other."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ METADATA = frozenset(
 """Tensor methods that only read metadata: answered from the fake tensor, no node."""
 
 NOT_RECORDED = frozenset(
-    "numpy data_ptr storage untyped_storage __reduce_ex__ __repr__ __deepcopy__ backward register_hook tolist __array__ "
-    "__format__ __str__ __hash__ __bool__ __contains__ __iter__ retain_grad share_memory_ __dlpack__ resize_ set_ "
-    "requires_grad_ apply_ map_ map2_ register_post_accumulate_grad_hook __torch_function__ as_subclass _make_subclass "
-    "unflatten __setstate__ __dir__ __reversed__ __rdiv__ type __len__".split()
+    "numpy data_ptr storage untyped_storage __reduce_ex__ __repr__ __deepcopy__ backward register_hook tolist "
+    "__array__ __format__ __str__ __hash__ __bool__ __contains__ __iter__ retain_grad share_memory_ __dlpack__ "
+    "resize_ set_ requires_grad_ apply_ map_ map2_ register_post_accumulate_grad_hook __torch_function__ as_subclass "
+    "_make_subclass unflatten __setstate__ __dir__ __reversed__ __rdiv__ type __len__".split()
 )
 
-_C_NAMESPACES = (torch._C._VariableFunctions, torch._C._nn, torch._C._special, torch._C._linalg, torch._C._fft)
+_C: Any = torch._C  # its stubs lack three of these
+_C_NAMESPACES = (_C._VariableFunctions, _C._nn, _C._special, _C._linalg, _C._fft)
 _PYTHON_MODULES = ("torch.nn.functional", "torch.functional")
-_INLINED_FUNCTIONAL = frozenset(
-    {F.has_torch_function, F.has_torch_function_unary, F.has_torch_function_variadic, F.handle_torch_function}
-)
+_OVERRIDE_CHECKS = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
+_INLINED_FUNCTIONAL = frozenset(getattr(F, name) for name in (*_OVERRIDE_CHECKS, "handle_torch_function"))
 
 
 def _recorded_functions() -> frozenset[Any]:
@@ -144,7 +144,7 @@ def from_traced(t: Tracing, traced: Traced, operands: Sequence[Any] = ()) -> Any
     if isinstance(example, torch.SymInt | torch.SymFloat | torch.SymBool):
         return number(t, traced)
     if isinstance(example, tuple | list):
-        parts = [from_traced(t, t.graph.project(traced, i), operands) for i in range(len(example))]  # type: ignore[attr-defined]
+        parts = [from_traced(t, t.graph.project(traced, i), operands) for i in range(len(example))]
         kind = k.TupleTracker if isinstance(example, tuple) else k.ListTracker
         return kind(parts, type(example))
     return k.ConstantTracker(example)
@@ -219,7 +219,8 @@ def specialised(t: Tracing, vt: Any) -> Any:
         return vt.cls(vt.example)
     except Exception as error:
         if type(error).__name__ == "GuardOnDataDependentSymNode":
-            raise t.unsupported("data-dependent-number", "a number that depends on data, needed as a constant") from error
+            shown = "a number that depends on data, needed as a constant"
+            raise t.unsupported("data-dependent-number", shown) from error
         raise
 
 

@@ -72,9 +72,13 @@ class Tracing:
     aliases: list[tuple[Any, Source, Source]] = attrs.field(factory=list)
     handed_on: set[int] = attrs.field(factory=set)  # ids of trackers that nobody looked at, but the entry gives on
     alive: list[Any] = attrs.field(factory=list)  # keeps identities in `heap` valid
-    changed: dict[int, Any] = attrs.field(factory=dict)  # existing trackers with effects, by id, in order of first change
+    changed: dict[int, Any] = attrs.field(
+        factory=dict
+    )  # existing trackers with effects, by id, in order of first change
     told_apart: dict[int, Any] = attrs.field(factory=dict)  # existing objects taken for distinct ones, by identity
-    present: list[tuple[Source, Any, Any]] = attrs.field(factory=list)  # items found in existing dicts: dict, key, value
+    present: list[tuple[Source, Any, Any]] = attrs.field(
+        factory=list
+    )  # items found in existing dicts: dict, key, value
     representing: list[Any] = attrs.field(factory=list)  # containers whose repr is under way
     modes: dict[Any, Any] = attrs.field(factory=dict)  # settings written while tracing -> their value at the start
     generators: list[Any] = attrs.field(factory=list)  # those that were made, or came as frame state
@@ -96,7 +100,7 @@ class Tracing:
 
     # -- guards -----------------------------------------------------------------------------------------------------
     def guard(self, source: Source | None, kind: Any) -> None:
-        """Rely on a fact of an existing value. New values (no source) need none, nor what is true of one object for ever."""
+        """Rely on a fact of an existing value; new values (no source) need none, nor what holds of one object."""
         if source is None or (type(source) is CapturedSource and not isinstance(kind, CONTENTS)):
             return
         extra = kind if isinstance(kind, MANY_PER_SOURCE) else None
@@ -118,11 +122,11 @@ class Tracing:
 
     # -- the heap ---------------------------------------------------------------------------------------------------
     def adopt(self, real: Any, source: Source, build: Callable[[], VariableTracker]) -> Any:
-        """The one tracker of an existing object, made lazily; a second path to it is remembered for an aliasing guard."""
+        """The one tracker of an existing object, made lazily; a second path to it is kept for an aliasing guard."""
         found = self.heap.get(id(real))
         if found is not None:
             known = source_of(found)
-            if known != source:
+            if known is not source and known != source:
                 self.aliases.append((found, known, source))
             return found
         lazy = LazyTracker(source, real, build)
@@ -150,7 +154,6 @@ class Tracing:
                 self.guard(source, KeyPresent(key))
         self._guard_distinctness()
         return list(self.guards.values())
-
 
     def _guard_distinctness(self) -> None:
         """What was changed, and what was a key, is no other object of its class that this trace looked at."""
@@ -181,7 +184,7 @@ def all_distinct(*objects: object) -> bool:
 def _guard_argument(kind: Any) -> Any:
     if kind is None:
         return None
-    value = next(iter(attrs.asdict(kind, recurse=False).values()))
+    value = getattr(kind, kind.__match_args__[0])
     return (type(value), value)
 
 

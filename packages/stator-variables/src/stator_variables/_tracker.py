@@ -1,9 +1,9 @@
 """VariableTracker: one Python value while it is being traced; LazyTracker: an existing one nobody has looked at yet.
 
-A tracker gives storage and identity; what operations mean is in the data model (`_attributes`, `_operators`, `_calls`, …).
-An existing object (one that lived before the traced code ran) has `real` and `source`; reading a fact of it installs a
-guard. A lazy tracker turns into the tracker of its object the first time any attribute of it is touched, so an
-argument that is only handed on is never guarded.
+A tracker gives storage and identity; what operations mean is in the data model (`_attributes`, `_operators`,
+`_calls`, …). An existing object (one that lived before the traced code ran) has `real` and `source`; reading a fact
+of it installs a guard. A lazy tracker turns into the tracker of its object the first time any attribute of it is
+touched, so an argument that is only handed on is never guarded.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class LazyTracker:
     def __init__(self, source: Source, real: Any, build: Callable[[], VariableTracker]) -> None:
         self.__dict__["_pending"] = (source, real, build)
 
-    @property
+    @property  # type: ignore[misc]  # stricter than what `isinstance` asks: reading it is all there is
     def __class__(self) -> Any:
         return type(_built(self))
 

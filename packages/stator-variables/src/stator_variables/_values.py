@@ -1,4 +1,4 @@
-"""Small values with handlers of their own: slices made by name, sizes added to tuples, checks for overrides of torch functions."""
+"""Small values with handlers of their own: slices made by name, added sizes, checks for overridden torch functions."""
 
 from __future__ import annotations
 

@@ -14,6 +14,8 @@ import torch
 from stator._control import REGIONS
 from stator._report import Report
 
+__all__ = ["DISTRIBUTIONS", "main", "reports", "versions"]
+
 DISTRIBUTIONS = (
     "stator",
     "stator-backends",

@@ -102,7 +102,7 @@ def _writes(node: torch.fx.Node) -> bool:
         return True
     if name in ("setitem", "__setitem__", "copy_") or (name.startswith("i") and _is_in_place_operator(target)):
         return True
-    return (name.endswith("_") and not name.endswith("__"))
+    return name.endswith("_") and not name.endswith("__")
 
 
 def _is_in_place_operator(target: Any) -> bool:

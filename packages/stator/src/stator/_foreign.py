@@ -1,4 +1,4 @@
-"""Calls from inside another tracer or mode: those are run plainly, so that the other one sees every operation itself."""
+"""Calls from inside another tracer or mode: those are run plainly, so that the other one sees every operation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 
 
 def is_foreign_call() -> bool:
-    """Whether a torch function or dispatch mode, a functorch transform or torch.jit's tracer is at work around this call."""
+    """Whether a torch function or dispatch mode, a functorch transform or torch.jit's tracer is at work here."""
     return (
         torch._C._len_torch_function_stack() > 0
         or torch._C._len_torch_dispatch_stack() > 0

@@ -57,7 +57,7 @@ class Options:
         return id(self.backend)
 
 
-def make_options(  # noqa: PLR0917  # `compile` hands on what it was given, in its own order
+def make_options(  # `compile` hands on what it was given, in its own order
     backend: str | Callable[..., Any],
     fullgraph: bool,
     dynamic: bool | None,

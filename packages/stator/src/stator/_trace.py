@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 from stator_bytecode import (
+    DEFAULT,
     Broke,
     Escaped,
     FrameState,
@@ -21,7 +23,7 @@ from stator_bytecode import (
     Unsupported,
     layout_of,
 )
-from stator_bytecode.errors import NOWHERE
+from stator_bytecode.errors import NOWHERE, SourceSpan
 from stator_guards import Guard
 from stator_variables import (
     Emitter,
@@ -68,7 +70,8 @@ def trace(target: Target, state: tuple[Any, ...], options: Options, policy: Poli
     graph = options.stack.graph(places)
     tracing = Tracing(graph, options.stack.handlers, policy, Journal())
     domain = options.stack.domain(tracing)
-    machine = Machine(domain, stressed(options.break_everywhere)) if options.break_everywhere else Machine(domain)
+    handlers = stressed(options.break_everywhere) if options.break_everywhere else DEFAULT
+    machine = Machine(domain, handlers, sys.getrecursionlimit())
     places.machine = tracing.machine = machine
     initial_modes(tracing)
     try:
@@ -91,7 +94,19 @@ def _quiet() -> Iterator[None]:
         logger.disabled = before
 
 
+DEEPEST = 200
+"""More frames than this are not carried over a break: the function runs plainly instead."""
+
+
+def _refuse_deep(outcome: Outcome) -> None:
+    if isinstance(outcome, Broke | Escaped) and len(outcome.snapshot.frames) > DEEPEST:
+        code = outcome.snapshot.frames[0].code.raw
+        where = SourceSpan(code.co_filename, code.co_qualname, code.co_firstlineno)
+        raise Unsupported("too-deep", f"a break {len(outcome.snapshot.frames)} calls deep", "", where)
+
+
 def _written_down(outcome: Outcome, machine: Machine, tracing: Tracing, graph: Any, started: float) -> Traced:
+    _refuse_deep(outcome)
     while True:
         try:
             emitter, point, values, result = _emitted(outcome, tracing)
