@@ -5,7 +5,7 @@ to see; the rest is seen in the arguments afterwards. What checkers would forbid
 """
 
 # mypy: ignore-errors
-# ruff: noqa: B012, B023, F821, PLE0643, PLR0133, PLW0120, UP031
+# ruff: noqa: B012, B023, C416, F821, PLE0643, PLR0124, PLR0133, PLW0120, UP031
 
 from __future__ import annotations
 
