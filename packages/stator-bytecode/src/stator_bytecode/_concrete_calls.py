@@ -79,7 +79,7 @@ class Calls:
             problem = str(error)
         if problem is not None:
             raise TypeError(problem)
-        builtin_names = function.__builtins__  # type: ignore[attr-defined]  # missing in the stubs
+        builtin_names = getattr(function, "__builtins__")
         return new_frame(code, bound, function.__closure__ or (), function.__globals__, builtin_names, function)
 
     def _instance(self, cls: type, args: Sequence[Any], kwargs: dict[str, Any]) -> Invoke | None:

@@ -41,7 +41,7 @@ def _build(
 
 
 def _body(function: FunctionType, names: Any) -> Any:
-    builtin_names = function.__builtins__  # type: ignore[attr-defined]  # missing in the stubs
+    builtin_names = getattr(function, "__builtins__")
     closure = function.__closure__ or ()
     return new_frame(function.__code__, (), closure, function.__globals__, builtin_names, function, names)
 

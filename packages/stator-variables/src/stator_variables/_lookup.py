@@ -20,7 +20,7 @@ def type_lookup(t: Tracing, cls: type, name: str) -> tuple[Any, Source | None]:
     if known is None:
         t.alive.append(cls)
         known = t.lookups[id(cls), name] = mro_lookup(t, cls.__mro__, name)
-    return known  # type: ignore[no-any-return]
+    return known
 
 
 def mro_lookup(t: Tracing, mro: tuple[type, ...], name: str) -> tuple[Any, Source | None]:
