@@ -5,7 +5,7 @@ to see; the rest is seen in the arguments afterwards. What checkers would forbid
 """
 
 # mypy: ignore-errors
-# ruff: noqa: B012, B023, F821, PLE0643, PLR0133, PLW0120, UP031
+# ruff: noqa: B012, B023, C416, F821, PLE0643, PLR0124, PLR0133, PLW0120, UP031
 
 from __future__ import annotations
 
@@ -776,3 +776,237 @@ def identity(x: Tensor, bag: Bag) -> Any:
 def assertions(x: Tensor, bag: Bag) -> Any:
     assert len(bag.numbers) == 3
     assert x.dim() == 1, f"wrong: {x.dim()}"
+
+
+# what breaks are hard on
+
+
+@program
+def a_traceback_that_is_kept(x: Tensor, bag: Bag) -> Any:
+    try:
+        fails(x, ValueError)
+    except ValueError as error:
+        kept = error
+        kept.add_note("noted")
+    bag.log.append(kept)
+    lines = []
+    trace = kept.__traceback__
+    while trace is not None:
+        lines.append(trace.tb_lineno - a_traceback_that_is_kept.__code__.co_firstlineno)
+        trace = trace.tb_next
+    return lines[:1], kept.__notes__, x + 1
+
+
+@program
+def an_exception_is_raised_again_later(x: Tensor, bag: Bag) -> Any:
+    kept = None
+    try:
+        fails(x, KeyError)
+    except KeyError as error:
+        kept = error
+    try:
+        raise kept
+    except KeyError as again:
+        bag.log.append(again is kept)
+        y = x * 2
+    try:
+        with Manager(bag.log, swallow=False):
+            raise kept from ValueError("cause")
+    except KeyError as third:
+        bag.log.append(third.__cause__.args)
+    return y, kept.__context__ is None
+
+
+@program
+def handlers_inside_handlers(x: Tensor, bag: Bag) -> Any:
+    for n in range(3):
+        try:
+            try:
+                if n == 1:
+                    raise KeyError(n)
+                x = x + n
+            except KeyError:
+                try:
+                    raise IndexError(n)
+                except IndexError as inner:
+                    bag.log.append(type(inner.__context__).__name__)
+                    if n == 1:
+                        continue
+            finally:
+                bag.log.append(("finally", n))
+                x = x * 2
+        except ValueError:
+            bag.log.append("never")
+    return x
+
+
+def outer_generator(x: Tensor, log: list[Any]) -> Iterator[Any]:
+    with Manager(log, swallow=True):
+        try:
+            got = yield from inner_generator(x, log)
+            log.append(got)
+        except KeyError as error:
+            log.append(("caught", error.args))
+            yield x * 7
+        raise ValueError("swallowed")
+    yield x * 9
+
+
+def inner_generator(x: Tensor, log: list[Any]) -> Iterator[Any]:
+    for i in range(4):
+        try:
+            sent = yield x * i
+            log.append(sent)
+        except IndexError:
+            log.append("index")
+            yield "handled"
+    return "inner"
+
+
+@program
+def generators_in_generators(x: Tensor, bag: Bag) -> Any:
+    parts = outer_generator(x, bag.log)
+    found = [
+        next(parts),
+        parts.send(1),
+        parts.throw(IndexError()),
+        next(parts),
+        parts.throw(KeyError("k")),
+        next(parts),
+    ]
+    return found, next(parts, "end")
+
+
+@program
+def two_generators_in_step(x: Tensor, bag: Bag) -> Any:
+    ones, twos = produce(x, bag.log), produce(x * 2, bag.log)
+    found = []
+    for one in ones:
+        found.append(one + next(twos))
+        if len(found) == 2:
+            break
+    twos.close()
+    return found, bag.log
+
+
+@program
+def a_generator_outlives_the_call(x: Tensor, bag: Bag) -> Any:
+    parts = produce(x, bag.log)
+    next(parts)
+    bag.log.append(1)
+    return [part for part in parts], (n * x for n in bag.numbers).__next__()
+
+
+@program
+def locals_and_cells_in_comprehensions(x: Tensor, bag: Bag) -> Any:
+    scale = 2
+    fns = {n: (lambda m=n: [scale * m * k for k in range(m)]) for n in bag.numbers[:3]}
+    scale = 3
+    return {n: fn() for n, fn in fns.items()}, sorted(locals()), x * scale
+
+
+@program
+def exceptions_in_iteration(x: Tensor, bag: Bag) -> Any:
+    def numbers() -> Iterator[int]:
+        yield 1
+        raise LookupError("over")
+
+    total = 0
+    try:
+        for n in numbers():
+            total += n
+    except LookupError as error:
+        bag.log.append(error.args)
+    try:
+        bag.log.append([1 // n for n in (1, 0)])
+    except ZeroDivisionError as error:
+        return x + total, str(error)
+
+
+@program
+def a_dict_that_changes_under_its_loop(x: Tensor, bag: Bag) -> Any:
+    try:
+        for key in bag.names:
+            bag.names[key + "x"] = x
+    except RuntimeError as error:
+        return str(error), list(bag.names)
+
+
+class Meta(type):
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        made = super().__call__(*args, **kwargs)
+        made.by_meta = True
+        return made
+
+    def __getitem__(cls, item: Any) -> Any:
+        return (cls.__name__, item)
+
+
+class Registered(metaclass=Meta):
+    known: list[str] = []
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__()
+        cls.tag = kwargs.get("tag", "none")
+
+    def __new__(cls, x: Any) -> Any:
+        made = super().__new__(cls)
+        made.first = x
+        return made
+
+    def __init__(self, x: Any) -> None:
+        self.second = self.first + 1
+
+    def __enter__(self) -> Any:
+        return self.second
+
+    def __exit__(self, *error: Any) -> None:
+        self.third = error[0]
+
+    def __format__(self, spec: str) -> str:
+        return f"<{spec}>"
+
+    def __lt__(self, other: Any) -> bool:
+        return id(self) == 0
+
+    def __index__(self) -> int:
+        return 1
+
+
+@program
+def metaclasses_and_special_methods(x: Tensor, bag: Bag) -> Any:
+    class Sub(Registered, tag="t"):
+        pass
+
+    made = Sub(x)
+    with made as second:
+        y = second * 2
+    return made.by_meta, Sub.tag, Registered[3], f"{made:abc}", bag.numbers[made], made < made, made.third, y
+
+
+@program
+def exits_through_many_blocks(x: Tensor, bag: Bag) -> Any:
+    for i in range(3):
+        for j in range(3):
+            with Manager(bag.log, swallow=False), contextlib.nullcontext(i) as k:
+                try:
+                    if j == 1:
+                        break
+                    if i == 2:
+                        return x * (k + 1)
+                finally:
+                    x = x + 1
+        else:
+            bag.log.append("never")
+    return None
+
+
+@program
+def star_targets_and_slices(x: Tensor, bag: Bag) -> Any:
+    first, *middle, last = [x, *bag.numbers, x + 1]
+    (a, b), [c, *d] = (1, 2), "xyz"
+    bag.numbers[1:2] = [a, b, *d]
+    bag.nested["deep"][0], bag.log[:] = c, [last]
+    for bag.names["a"], *_ in [(5, 6), (7, 8)]:
+        pass
+    return first, middle, last, c

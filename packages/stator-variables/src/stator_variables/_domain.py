@@ -294,7 +294,10 @@ class SymbolicDomain:
         return _iteration.next_value(self.t, iterator)
 
     def make_generator(self, state: GeneratorState) -> Any:
-        return k.GeneratorTracker(state)
+        made = k.GeneratorTracker(state)
+        self.t.generators.append(made)
+        self.t.journal.record(lambda: self.t.generators.remove(made))
+        return made
 
     def generator_state(self, value: Any) -> GeneratorState | None:
         return value.state if isinstance(value, k.GeneratorTracker) else None

@@ -64,9 +64,15 @@ def operand(iterator: Any, index: int = 0) -> Any:
     return iterator.__reduce__()[1][index]
 
 
+SPOILED = -2
+
+
 def position(iterator: Any) -> int:
-    """How far an iterator is; -1 for one that is exhausted and no longer knows what it went through."""
-    reduced = iterator.__reduce__()
+    """How far an iterator is; -1 for one that is exhausted and no longer knows what it went through; `SPOILED`: its dict changed."""
+    try:
+        reduced = iterator.__reduce__()
+    except RuntimeError:
+        return SPOILED
     if type(iterator) in _DICT_ITERATORS:
         whole = referent(iterator)
         return -1 if whole is None else len(whole) - len(reduced[1][0])
@@ -79,6 +85,8 @@ def _positioned(t: Tracing, real: Any, source: Source) -> Any:
     at, where = position(real), CallSource(position, source)
     if t.policy.number_is_symbolic(where, at):
         raise t.unsupported("iterator-position", "an iterator that is somewhere else on every call")
+    if at == SPOILED:
+        raise t.unsupported("dict-changed-during-iteration", "an iterator over a dict that has changed")
     t.guard(where, Equals(at))
     if at < 0:
         tracker = k.IteratorTracker(type(real), "constant", [[], k.NONE], 0)

@@ -81,6 +81,7 @@ class Tracing:
     )  # items found in existing dicts: dict, key, value
     representing: list[Any] = attrs.field(factory=list)  # containers whose repr is under way
     modes: dict[Any, Any] = attrs.field(factory=dict)  # settings written while tracing -> their value at the start
+    generators: list[Any] = attrs.field(factory=list)  # those that were made, or came as frame state
     frame: Frame | None = None
     instruction: Instruction | None = None
     machine: Any = None

@@ -19,6 +19,7 @@ def release(tracing: Tracing, machine: Machine, places: MachinePlaces) -> None:
         table.clear()
     for record in (tracing.alive, tracing.aliases, tracing.journal.undo):
         record.clear()
+    tracing.generators.clear()
     tracing.machine = tracing.frame = tracing.instruction = None
     places.forget()
     machine.frames = []

@@ -59,6 +59,7 @@ class Continuation:
     """The whole frame stack after a break."""
 
     point: Point
+    _plain: list[Callable[..., Any]] = attrs.field(factory=list, init=False)
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -77,7 +78,10 @@ class Continuation:
         )
 
     def plain(self) -> Callable[..., Any]:
-        return plain(self.point)
+        """Made once: past the recompile limit every call wants it."""
+        if not self._plain:
+            self._plain.append(plain(self.point))
+        return self._plain[0]
 
 
 Target = Root | Continuation

@@ -32,6 +32,7 @@ from stator_variables import (
     RaisedBefore,
     Tracing,
     emit_effects,
+    finalize_generators,
     generator_state,
     initial_modes,
     restore_modes,
@@ -143,6 +144,7 @@ def _emitted(outcome: Outcome, tracing: Tracing) -> tuple[Emitter, Point | None,
             point, trackers = layout_of(outcome.snapshot, carried, _globals_of)
             values = [emitter.expr(vt) for vt in trackers]
         emit_effects(emitter)
+        finalize_generators(emitter, carried.states)
         reached = [state for state in emitter.generators if state in carried.states]
         if not reached:
             return emitter, point, values, result
