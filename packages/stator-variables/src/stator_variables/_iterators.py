@@ -68,7 +68,7 @@ SPOILED = -2
 
 
 def position(iterator: Any) -> int:
-    """How far an iterator is; -1 for one that is exhausted and no longer knows what it went through; `SPOILED`: its dict changed."""
+    """How far an iterator is; -1: exhausted, no longer knowing what it went through; `SPOILED`: its dict changed."""
     try:
         reduced = iterator.__reduce__()
     except RuntimeError:
