@@ -61,10 +61,11 @@ def tests(session: nox.Session, package: str) -> None:
     if needs_torch(package):
         share_torch(session)
     session.install(*wheels, *wanted_by_tests(package), *RUNNER)
+    elsewhere = pathlib.Path(session.create_tmp()).resolve()  # relative to the folder that is current now
     with session.chdir(ROOT / "packages" / package):
         run_tests(session, "tests", *session.posargs)
         if not needs_torch(package):
-            test_elsewhere(session, wheels, wanted_by_tests(package))
+            test_elsewhere(session, elsewhere, wheels, wanted_by_tests(package))
         if knows_torch(package):  # parts of it do: the same tests once more, with torch at hand
             share_torch(session)
             run_tests(session, "tests", *session.posargs)
@@ -155,7 +156,7 @@ def run_tests(session: nox.Session, *arguments: str) -> None:
     session.run("python", "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), *arguments, env=QUIET)
 
 
-def test_elsewhere(session: nox.Session, wheels: list[str], wanted: list[str]) -> None:
+def test_elsewhere(session: nox.Session, folder: pathlib.Path, wheels: list[str], wanted: list[str]) -> None:
     """The same tests on each other supported CPython; one that is missing is said, not passed over."""
     for version in interpreters.SUPPORTED:
         python = interpreters.find(version)
@@ -164,7 +165,7 @@ def test_elsewhere(session: nox.Session, wheels: list[str], wanted: list[str]) -
         if python is None:
             session.warn(f"NOT TESTED on CPython {version}: no such interpreter on this machine")
             continue
-        place = pathlib.Path(session.create_tmp()).resolve() / version
+        place = folder / version
         session.run_install(python, "-m", "venv", "--clear", str(place), external=True)
         inside = str(place / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python"))
         session.run_install(inside, "-m", "pip", "install", "-q", *wheels, *wanted, *RUNNER, external=True)
