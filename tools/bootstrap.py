@@ -18,11 +18,7 @@ HOME = ROOT / ".venv"
 
 def main(arguments: list[str]) -> int:
     python = HOME / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-    if (
-        subprocess.run([python, "-c", "import nox"], capture_output=True, check=False).returncode
-        if python.exists()
-        else 1
-    ):
+    if not _has_nox(python):
         _create(python)
     return subprocess.run([python, "-m", "nox", *arguments], cwd=ROOT, check=False).returncode
 
