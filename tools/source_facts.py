@@ -85,11 +85,14 @@ def _dotted(node: ast.expr, modules: dict[str, str]) -> str | None:
 
 
 def spelled_all(source: str) -> set[str] | None:
-    """The literal ``__all__``; None when there is none."""
+    """The literal ``__all__``, with what ``+=`` adds to it; None when there is none."""
+    found: set[str] | None = None
     for node in ast.parse(source).body:
-        if isinstance(node, ast.Assign) and any(_last_name(t) == "__all__" for t in node.targets):
-            return set(ast.literal_eval(node.value))
-    return None
+        if isinstance(node, ast.Assign | ast.AugAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(_last_name(target) == "__all__" for target in targets):
+                found = {*(found or ()), *ast.literal_eval(node.value)}
+    return found
 
 
 def public_names(source: str, *, every_import: bool) -> set[str]:
