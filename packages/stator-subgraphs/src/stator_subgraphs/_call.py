@@ -73,7 +73,7 @@ def _propagate(state: GraphState, target: Target, named: Target, args: Any, kwar
     try:
         with Foreign(named), undisturbed(target):
             return run(state.mode, target, args, kwargs)
-    except BaseException:
+    except BaseException:  # whatever it was goes on; symbols born in a call that failed must not wait for a binding
         del state.env.pending_fresh_unbacked_symbols[pending:]
         raise
 
