@@ -1,7 +1,7 @@
 """Handlers of the builtin functions and classes.
 
-Past 500 lines because it is one flat table, a few lines for each builtin; attributes, containers, iterators and generators
-are its sections, and each can leave for a file of its own.
+Past 500 lines because it is one flat table, a few lines for each builtin; attributes, containers, iterators and
+generators are its sections, and each can leave for a file of its own.
 """
 
 from __future__ import annotations
