@@ -230,7 +230,7 @@ def _descriptor_of(cls: type, real: Any) -> Any:
     """The method descriptor a bound C method was made from; a subclass may override its name."""
     for base in cls.__mro__:
         found = base.__dict__.get(real.__name__)
-        if isinstance(found, types.MethodDescriptorType) and found.__get__(real.__self__) == real:
+        if isinstance(found, types.MethodDescriptorType) and found.__get__(real.__self__, type(real.__self__)) == real:
             return found
     return None
 

@@ -286,8 +286,11 @@ def function(e: Emitter, vt: Any) -> str:
 @rebuilders.handles(k.MethodTracker)
 def method(e: Emitter, vt: Any) -> str:
     if isinstance(vt.function, k.BuiltinTracker):
-        is_of_class = isinstance(vt.function.value, types.ClassMethodDescriptorType)
-        return e.bind(vt, f"{e.expr(vt.function)}.__get__({'None, ' if is_of_class else ''}{e.expr(vt.receiver)})")
+        if isinstance(vt.function.value, types.ClassMethodDescriptorType):
+            return e.bind(vt, f"{e.expr(vt.function)}.__get__(None, {e.expr(vt.receiver)})")
+        # With the class, always: C methods that are told their class (`array.extend`) crash CPython without it.
+        receiver, cls = e.expr(vt.receiver), e.capture(vt.receiver.cls, vt.receiver.cls.__name__)
+        return e.bind(vt, f"{e.expr(vt.function)}.__get__({receiver}, {cls})")
     return e.bind(vt, f"{e.capture(types.MethodType, 'Method')}({e.expr(vt.function)}, {e.expr(vt.receiver)})")
 
 
