@@ -6,6 +6,7 @@ error goes through as it is. The random state is put back first.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
@@ -46,7 +47,9 @@ class Recovery:
         """None when the graph may write where no version counter shows it."""
         if writes_silently(module):
             return None
-        return cls(target, draws(module), writes(module), torch.is_grad_enabled())
+        from stator_subgraphs import may_draw
+
+        return cls(target, may_draw(module), writes(module), torch.is_grad_enabled())
 
     @property
     def looks_before(self) -> bool:
@@ -79,7 +82,14 @@ def _version(tensor: torch.Tensor) -> int:
 
 def writes_silently(module: GraphModule) -> bool:
     """Running statistics are written by kernels that count no version; so is everything through `.data`."""
-    return any(_is_silent(node) for node in module.graph.nodes if node.op in ("call_function", "call_method"))
+    return any(map(_is_silent, _calls(module)))
+
+
+def _calls(module: GraphModule) -> Iterator[torch.fx.Node]:
+    """The operators of a graph and of the bodies in it."""
+    for part in module.modules():
+        if isinstance(part, GraphModule):
+            yield from (node for node in part.graph.nodes if node.op in ("call_function", "call_method"))
 
 
 def _is_silent(node: torch.fx.Node) -> bool:
@@ -89,7 +99,7 @@ def _is_silent(node: torch.fx.Node) -> bool:
 
 def writes(module: GraphModule) -> bool:
     """Whether a node may write in place. Decided by the schema where there is one, else by the name."""
-    return any(_writes(node) for node in module.graph.nodes if node.op in ("call_function", "call_method"))
+    return any(map(_writes, _calls(module)))
 
 
 def _writes(node: torch.fx.Node) -> bool:
@@ -110,11 +120,3 @@ def _is_in_place_operator(target: Any) -> bool:
 
     name = getattr(target, "__name__", "")
     return getattr(target, "__module__", "") == "_operator" and getattr(operator, f"__{name}__", None) is not None
-
-
-_RANDOM = ("dropout", "rand", "normal", "bernoulli", "multinomial", "poisson", "rrelu", "gumbel", "scaled_dot_product")
-
-
-def draws(module: GraphModule) -> bool:
-    """Whether a node may draw random numbers."""
-    return any(any(part in str(node.target) for part in _RANDOM) for node in module.graph.nodes)
