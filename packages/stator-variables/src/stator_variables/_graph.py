@@ -109,8 +109,8 @@ class GraphRecorder(Protocol):
         """Record `target(*args, **kwargs)`; `target` is a callable, or a str for a tensor method. With `body` it is an
         operator that gives what this body gives, whose inputs are the last of `args`.
 
-        Arguments are nested tuples, lists, dicts, slices of `Traced` and constants. Raises what the operator raises
-        on fake tensors.
+        Arguments are nested tuples, lists, dicts, slices of `Traced` and constants. Raises `Unsupported` for what the
+        operator raises on fake tensors ("operator-error"), and never hides a fault of the recorder behind it.
         """
 
     def attribute(self, owner: Traced, name: str) -> Traced:
