@@ -7,6 +7,7 @@ from typing import Any
 from stator_bytecode import HandlerTable
 
 from stator_variables import (
+    _assertion,
     _builtins,
     _caching,
     _compile_state,
@@ -31,6 +32,7 @@ from stator_variables import (
 )
 
 DEFAULT_HANDLERS: HandlerTable[Any, Any] = _builtins.handlers.merged_with(
+    _assertion.handlers,
     _caching.handlers,
     _compile_state.handlers,
     _deques.methods.handlers,
