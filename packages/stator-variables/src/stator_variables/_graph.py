@@ -128,5 +128,8 @@ class GraphRecorder(Protocol):
     def merge(self, bodies: Sequence[BodyGraph]) -> tuple[Traced, ...]:
         """Give all these bodies the same lifted inputs, in the same order: those that any of them has."""
 
+    def source_of(self, traced: Traced) -> Source | None:
+        """Where a number can be read when the entry starts; None for one that the graph computes."""
+
     def mark(self) -> Any: ...
     def rollback(self, mark: Any) -> None: ...
