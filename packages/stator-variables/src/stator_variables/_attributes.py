@@ -191,6 +191,8 @@ def _module_attribute(t: Tracing, vt: Any, name: str) -> Any:
         return bind(t, raw, source, vt, name)
     if "__getattr__" in namespace:
         return _calls.call(t, _dictionary.get_name(t, d, "__getattr__"), [k.ConstantTracker(name)], {})
+    if plain_lookup(vt.cls, "__getattr__") is not MISSING:  # of a class of modules
+        return _fall_back(t, vt, name)
     throw(AttributeError, f"module '{vt.value.__name__}' has no attribute '{name}'")
 
 
