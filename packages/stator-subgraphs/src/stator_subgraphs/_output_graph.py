@@ -101,9 +101,9 @@ class OutputGraph:
         *,
         body: Body | None = None,
     ) -> Traced:
-        """Record `target(*args, **kwargs)`; a str names a tensor method. Raises what the operator raises on fakes, and
-        `Unsupported` where fakes cannot tell. `body`: the target is an operator that gives what this body gives, which
-        is known already; its inputs must be the last of `args`."""
+        """Record `target(*args, **kwargs)`; a str names a tensor method. Raises `Unsupported` where the operator
+        refuses these fakes, and where fakes cannot tell. `body`: the target is an operator that gives what this body
+        gives, which is known already; its inputs must be the last of `args`."""
         known = Known() if body is None else Known(body.outputs, body.run)
         with self._state.placed():
             return record_call(self._state, target, args, kwargs, known)

@@ -17,7 +17,7 @@ from stator_variables import _attributes, _calls, _exceptions, _iteration
 from stator_variables import _kinds as k
 from stator_variables._applevel import _functools as app
 from stator_variables._build import wrap
-from stator_variables._builtins import app_level
+from stator_variables._results import app_level
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 

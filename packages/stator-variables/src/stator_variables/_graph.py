@@ -70,8 +70,8 @@ class GraphRecorder(Protocol):
     def call(self, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Traced:
         """Record `target(*args, **kwargs)`; `target` is a callable, or a str for a tensor method.
 
-        Arguments are nested tuples, lists, dicts, slices of `Traced` and constants. Raises what the operator raises
-        on fake tensors.
+        Arguments are nested tuples, lists, dicts, slices of `Traced` and constants. Raises `Unsupported` for what the
+        operator raises on fake tensors ("operator-error"), and never hides a fault of the recorder behind it.
         """
 
     def attribute(self, owner: Traced, name: str) -> Traced:

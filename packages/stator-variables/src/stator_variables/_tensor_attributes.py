@@ -25,10 +25,7 @@ def read(t: Tracing, vt: Any, name: str) -> Any:
     if name in _METADATA:
         return _metadata(t, vt, name)
     if name in _VIEWS:
-        try:
-            return _torch_calls.from_traced(t, t.graph.attribute(vt.traced, name), [vt])
-        except RuntimeError as error:
-            raise _torch_calls.operator_error(t, error) from error
+        return _torch_calls.from_traced(t, t.graph.attribute(vt.traced, name), [vt])
     if name in ("grad", "grad_fn"):
         return _autograd(t, vt, name)
     if name in ("data", "_backward_hooks", "_base", "_version"):

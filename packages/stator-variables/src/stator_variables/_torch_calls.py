@@ -90,11 +90,7 @@ def record(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any])
     """Record one operation; the Result is a tracker of what it gives."""
     plain = [argument(t, arg) for arg in args]
     named = {name: argument(t, arg) for name, arg in kwargs.items()}
-    try:
-        traced = t.graph.call(target, plain, named)
-    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError) as error:
-        raise operator_error(t, error) from error
-    return from_traced(t, traced, [*args, *kwargs.values()])
+    return from_traced(t, t.graph.call(target, plain, named), [*args, *kwargs.values()])
 
 
 def operator_error(t: Tracing, error: Exception) -> Unsupported:

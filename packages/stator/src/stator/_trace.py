@@ -23,7 +23,7 @@ from stator_bytecode import (
     Unsupported,
     layout_of,
 )
-from stator_bytecode.errors import NOWHERE, SourceSpan
+from stator_bytecode.errors import NOWHERE, InternalError, SourceSpan, StatorError
 from stator_guards import Guard
 from stator_variables import (
     Emitter,
@@ -75,12 +75,23 @@ def trace(target: Target, state: tuple[Any, ...], options: Options, policy: Poli
     places.machine = tracing.machine = machine
     initial_modes(tracing)
     try:
-        with graph.tracing(), _quiet():
+        with graph.tracing(), _quiet(), _own_faults(tracing):
             outcome = machine.run(target.frames(tracing, domain, state))
             return _written_down(outcome, machine, tracing, graph, started)
     finally:
         restore_modes(tracing)
         release(tracing, machine, places)
+
+
+@contextmanager
+def _own_faults(tracing: Tracing) -> Iterator[None]:
+    """What the program raises is a value to the Machine, so anything else that is raised here is a fault of ours."""
+    try:
+        yield
+    except StatorError:
+        raise
+    except Exception as error:
+        raise InternalError(f"{type(error).__name__}: {error}", tracing.where()) from error
 
 
 @contextmanager
