@@ -55,9 +55,5 @@ def page(collections: tuple[Collection, ...], breaks: Mapping[str, str]) -> str:
 
 def listed_breaks() -> dict[str, str]:
     """What the page says."""
-    rows = [line.split("`")[1::2] + [line.partition("[")[2].partition("]")[0]] for line in _lines() if "](uns" in line]
-    return {name: reason for name, reason in rows}
-
-
-def _lines() -> list[str]:
-    return PAGE.read_text().splitlines()
+    listed = [line for line in PAGE.read_text().splitlines() if "](unsupported" in line]
+    return {line.split("`")[1]: line.partition("[")[2].partition("]")[0] for line in listed}

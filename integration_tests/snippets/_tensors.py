@@ -1,5 +1,7 @@
 """Indexing, reshaping, einsum and other work on tensors."""
 
+# mypy: ignore-errors
+
 from __future__ import annotations
 
 import itertools

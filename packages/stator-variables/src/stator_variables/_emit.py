@@ -416,6 +416,8 @@ def emit_effects(e: Emitter) -> None:
             _cell_effect(e, vt)
         elif isinstance(vt, k.ObjectTracker):
             _member_effect(e, vt)
+        elif isinstance(vt, k.TensorTracker):
+            e.lines.append(f"{e.expr(vt)}.grad = {e.expr(vt.grad)}")
         elif not isinstance(vt, k.IteratorTracker):
             raise e.refuse(vt)
     _iterators.effects(e, [vt for vt in e.t.changed.values() if isinstance(vt, k.IteratorTracker)])
