@@ -16,7 +16,7 @@ def test_snippet_gives_what_plain_python_gives(name: str) -> None:
     snippet = SNIPPETS[name]
     compiled = stator.compile(snippet.function, backend="eager")
     assert_same(snippet.function, compiled, snippet.numbered())
-    assert compiled.report.graph_count
+    assert compiled.report.graph_count or name in LISTED
 
 
 @pytest.mark.parametrize("name", SNIPPETS)

@@ -75,9 +75,11 @@ def lion_step(params: list[nn.Parameter]) -> None:
 
 
 @training.add(_params)
-def zero_gradients(params: list[nn.Parameter]) -> None:
+def zero_gradients(params: list[nn.Parameter]) -> Tensor:
+    norms = torch.stack([p.grad.norm() for p in params if p.grad is not None])
     for p in params:
         p.grad = None
+    return norms
 
 
 @training.add(lambda d: (d.module(lambda: nn.Linear(3, 2)), d.normal(d.batch, 3), d.normal(d.batch, 2)))
