@@ -34,6 +34,7 @@ class Known:
 def record_call(state: GraphState, target: Target, args: Sequence[Any], kwargs: dict[str, Any], known: Known) -> Traced:
     """See `OutputGraph.call`. Nothing is recorded when this raises."""
     refuse_seeding(target)
+    target = _writable(target, args)
     tensors: list[torch.Tensor] = []
     examples, example_kwargs = _examples(args, tensors), _examples(kwargs, tensors)
     watched = Watched.of(tensors, may_write(target, kwargs))
@@ -50,6 +51,11 @@ def record_call(state: GraphState, target: Target, args: Sequence[Any], kwargs: 
     if restore is not None:
         _note_mode(state, traced.node, restore(examples, example))
     return traced
+
+
+def _writable(target: Target, args: Sequence[Any]) -> Target:
+    """fx would write the power of a constant as `-2 ** n`, which Python reads as `-(2 ** n)`."""
+    return pow if target is operator.pow and isinstance(args[0], int | float) else target
 
 
 def _examples(structure: Any, tensors: list[torch.Tensor]) -> Any:

@@ -34,6 +34,7 @@ from stator_subgraphs._location import Location
 from stator_subgraphs._refresh import refresh
 from stator_subgraphs._scope import BodyScope
 from stator_subgraphs._state import GraphState
+from stator_subgraphs._symbol import expression_of
 from stator_subgraphs._tracer import SubgraphTracer
 
 
@@ -115,6 +116,10 @@ class OutputGraph:
     def project(self, traced: Traced, index: Any) -> Traced:
         """Part of a result that is a tuple, list or dict. Asked twice, it is the same value."""
         return project(self._state, traced, index)
+
+    def source_of(self, traced: Traced) -> Source | None:
+        """Where a number can be read when the entry starts: it is a number input, or a size of an input, as such."""
+        return self._inputs.source_of(expression_of(traced.example))
 
     def subgraph(self, hint: str) -> BodyScope:
         """The body of a higher-order operator; see `BodyScope`."""

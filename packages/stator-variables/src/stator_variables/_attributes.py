@@ -12,7 +12,7 @@ from typing import Any
 from stator_bytecode import Raised, operation, settle
 from stator_guards import AttrSource, CapturedSource, SlotSource, Source, TypeIs, TypeSource
 
-from stator_variables import _calls, _dictionary, _functions, _tensor_attributes
+from stator_variables import _calls, _dictionary, _functions, _symbolic, _tensor_attributes, _torch_calls
 from stator_variables import _kinds as k
 from stator_variables._build import captured_dict, instance_dict, wrap
 from stator_variables._lookup import mro_lookup, plain_lookup, type_lookup
@@ -136,6 +136,10 @@ def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
     constant = vt.constant()
     if constant is not MISSING:
         return _calls.fresh(t, raw.__get__(constant))
+    if isinstance(vt, k.NumberTracker):
+        if vt.cls is int:
+            return vt if _symbolic.FIELDS[name] is None else k.ConstantTracker(_symbolic.FIELDS[name])
+        return k.ConstantTracker(raw.__get__(_torch_calls.specialised(t, vt)))
     if vt.real is MISSING:
         if type(raw) is types.MemberDescriptorType:
             throw(AttributeError, f"'{vt.cls.__name__}' object has no attribute '{name}'")

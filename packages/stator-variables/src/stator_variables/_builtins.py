@@ -12,7 +12,7 @@ from stator_bytecode import HandlerTable
 
 from stator_variables import _attributes, _calls, _containers, _operators, _torch_calls
 from stator_variables import _kinds as k
-from stator_variables._applevel import _reductions
+from stator_variables._applevel import _reductions, _tensors
 from stator_variables._iterator_functions import has_total_order
 from stator_variables._raising import throw
 from stator_variables._results import app_level, as_constant, folded
@@ -30,7 +30,17 @@ def _replace(real: Any, function: Any) -> None:
     def run(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         args = [_in_any_order(real, args[0], kwargs), *args[1:]] if len(args) == 1 else args
         folded = _calls.fold(t, real, args, kwargs)
+        if folded is MISSING and real in _IN_GRAPH and len(args) > 1 and not kwargs and _are_ints(args):
+            return functools.reduce(lambda a, b: _torch_calls.record(t, _IN_GRAPH[real], [a, b], {}), args)
         return app_level(t, function, args, kwargs) if folded is MISSING else folded
+
+
+_IN_GRAPH = {min: torch.sym_min, max: torch.sym_max}
+
+
+def _are_ints(vts: Args) -> bool:
+    """With other numbers among them, the class of the result would depend on the values."""
+    return all(isinstance(vt, k.NumberTracker | k.ConstantTracker) and vt.cls is int for vt in vts)
 
 
 def _in_any_order(real: Any, iterable: Any, kwargs: Kwargs) -> Any:
@@ -58,7 +68,16 @@ def handle_bool(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         return k.ConstantTracker(False)
     if isinstance(args[0], k.NumberTracker):
         return _torch_calls.record(t, operator.ne, [args[0], k.ConstantTracker(0)], {})
+    if isinstance(args[0], k.TensorTracker) and t.policy.capture_data:
+        return handle_bool(t, [_torch_calls.record(t, "item", args, {})], {})
     return as_constant(t, _operators.truth(t, args[0]))
+
+
+@handlers.handles(torch.Tensor.tolist)
+def tensor_to_list(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    if not t.policy.capture_data:  # one break, not one for each number
+        raise t.unsupported("data-access", "the values of a tensor as a list", "pass capture_data=True in the options")
+    return app_level(t, _tensors.tolist, args, kwargs)
 
 
 def _number(t: Tracing, cls: type, method: str, args: Args, kwargs: Kwargs) -> Any:
@@ -69,7 +88,7 @@ def _number(t: Tracing, cls: type, method: str, args: Args, kwargs: Kwargs) -> A
     if isinstance(vt, k.NumberTracker):
         return vt if vt.cls is cls else _torch_calls.record(t, getattr(torch, f"sym_{cls.__name__}"), [vt], {})
     if isinstance(vt, k.TensorTracker):
-        return _torch_calls.record(t, "item", [vt], {})
+        return _number(t, cls, method, [_torch_calls.record(t, "item", [vt], {})], {})
     bound = _attributes.special(t, vt, method)
     if bound is MISSING:
         what = "a string or a real number" if cls is float else "a string, a bytes-like object or a real number"

@@ -152,7 +152,9 @@ def tensor(e: Emitter, vt: Any) -> str:
 
 @rebuilders.handles(k.NumberTracker)
 def number(e: Emitter, vt: Any) -> str:
-    return e.output(vt.traced)
+    """A number that an argument, or a size of one, is as such is read from there: the graph need not give it."""
+    source = e.t.graph.source_of(vt.traced)
+    return e.output(vt.traced) if source is None else e.load(source)
 
 
 @rebuilders.handles(k.TupleTracker)

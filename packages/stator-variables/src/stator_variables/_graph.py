@@ -83,5 +83,8 @@ class GraphRecorder(Protocol):
     def install(self, hint: str, module: Any) -> Traced:
         """A get_attr node for a (Graph)Module or constant tensor held by the graph."""
 
+    def source_of(self, traced: Traced) -> Source | None:
+        """Where a number can be read when the entry starts; None for one that the graph computes."""
+
     def mark(self) -> Any: ...
     def rollback(self, mark: Any) -> None: ...

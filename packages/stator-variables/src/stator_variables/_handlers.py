@@ -7,6 +7,7 @@ from typing import Any
 from stator_bytecode import HandlerTable
 
 from stator_variables import (
+    _assertion,
     _attribute_functions,
     _builtins,
     _caching,
@@ -37,6 +38,7 @@ from stator_variables import (
 )
 
 DEFAULT_HANDLERS: HandlerTable[Any, Any] = _builtins.handlers.merged_with(
+    _assertion.handlers,
     _caching.handlers,
     _operator_functions.handlers,
     _iterator_functions.handlers,

@@ -7,7 +7,7 @@ from typing import Any
 
 from stator_bytecode import NULL, HandlerTable, Raised, Resume, operation, settle
 
-from stator_variables import _attributes, _calls, _containers, _iteration
+from stator_variables import _attributes, _calls, _containers, _iteration, _symbolic
 from stator_variables import _kinds as k
 from stator_variables._lookup import plain_lookup
 from stator_variables._raising import new_exception, throw
@@ -52,7 +52,7 @@ def _next(t: Tracing, it: Any, default: Any) -> Any:
 
 @handlers.handles(range)
 def make_range(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    values = [int(arg.example) if isinstance(arg, k.NumberTracker) else arg.constant() for arg in args]
+    values = [_symbolic.as_constant(t, arg).constant() for arg in args]
     if any(v is MISSING for v in values):
         throw(TypeError, f"'{args[0].cls.__name__}' object cannot be interpreted as an integer")
     return folded(t, range, [k.ConstantTracker(v) for v in values], kwargs)

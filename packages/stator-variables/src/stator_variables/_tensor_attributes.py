@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import torch
@@ -47,12 +48,22 @@ def _autograd(t: Tracing, vt: Any, name: str) -> Any:
 
 
 def _metadata(t: Tracing, vt: Any, name: str) -> Any:
+    if name == "nbytes":
+        return _nbytes(t, vt)
     value = getattr(vt.example, name)
     if name == "shape":
         return _torch_calls.metadata_value(t, value, "size", [vt], {})
     if name == "device" and value.type == "meta":
         value = vt.example.fake_device
     return k.ConstantTracker(value)
+
+
+def _nbytes(t: Tracing, vt: Any) -> Any:
+    """Not asked of the fake, which cannot tell where sizes are symbolic."""
+    count = _torch_calls.read_metadata(t, torch.Tensor.numel, [vt], {})
+    if isinstance(count, k.ConstantTracker):
+        return k.ConstantTracker(count.value * vt.example.itemsize)
+    return _torch_calls.record(t, operator.mul, [count, k.ConstantTracker(vt.example.itemsize)], {})
 
 
 def _own(t: Tracing, vt: Any, name: str) -> Any:

@@ -88,9 +88,18 @@ def call_recorded(t: Tracing, target: Any, args: list[Any], kwargs: dict[str, An
 
 def record(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Record one operation; the Result is a tracker of what it gives."""
+    if target is torch.tensor and _symbolic_content(args[0] if args else kwargs["data"]):
+        target = torch._refs.tensor  # the C function asks for the numbers
     plain = [argument(t, arg) for arg in args]
     named = {name: argument(t, arg) for name, arg in kwargs.items()}
     return from_traced(t, t.graph.call(target, plain, named), [*args, *kwargs.values()])
+
+
+def _symbolic_content(vt: Any) -> bool:
+    """Whether it is a symbolic number, or a nested list with one inside."""
+    if isinstance(vt, k.SequenceTracker):
+        return any(map(_symbolic_content, vt.items))
+    return isinstance(vt, k.NumberTracker) and vt.cls is not bool
 
 
 def operator_error(t: Tracing, error: Exception) -> Unsupported:
@@ -109,7 +118,7 @@ def argument(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.ListTracker):
         return [argument(t, item) for item in vt.items]
     if isinstance(vt, k.SliceTracker):
-        return slice(*(argument(t, part) for part in vt.parts))
+        return slice(*(argument(t, _as_number(t, part)) for part in vt.parts))
     if isinstance(vt, k.DictTracker) and vt.cls is dict:
         from stator_variables import _dictionary
 
@@ -117,6 +126,11 @@ def argument(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
         return vt.value
     raise t.unsupported("graph-argument", f"a {vt.cls.__qualname__} as an argument of a tensor operation")
+
+
+def _as_number(t: Tracing, part: Any) -> Any:
+    """A bound of a slice that is a tensor: its number, so that a symbol made up for it is one of the graph."""
+    return record(t, "item", [part], {}) if isinstance(part, k.TensorTracker) else part
 
 
 def _rebuilt(cls: type, items: tuple[Any, ...]) -> Any:

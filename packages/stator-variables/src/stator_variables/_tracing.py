@@ -42,7 +42,7 @@ class Policy:
 
     dims: Callable[[Source, Any], list[Dim]] = lambda source, tensor: [Dim()] * tensor.dim()
     number_is_symbolic: Callable[[Source, Any], bool] = lambda source, value: False
-    capture_scalars: bool = False
+    capture_data: bool = False  # results that depend on data become unbacked symbols
 
 
 @attrs.define(eq=False)

@@ -67,7 +67,7 @@ def trace(target: Target, state: tuple[Any, ...], options: Options, policy: Poli
     """Trace `target` on `state`. Raises Unsupported when not even the start can be written down."""
     started = time.perf_counter()
     places = MachinePlaces()
-    graph = options.stack.graph(places)
+    graph = options.stack.graph(places, capture_data=options.captures_data)
     tracing = Tracing(graph, options.stack.handlers, policy, Journal())
     domain = options.stack.domain(tracing)
     handlers = stressed(options.break_everywhere) if options.break_everywhere else DEFAULT
@@ -118,13 +118,14 @@ def _refuse_deep(outcome: Outcome) -> None:
 
 def _written_down(outcome: Outcome, machine: Machine, tracing: Tracing, graph: Any, started: float) -> Traced:
     _refuse_deep(outcome)
+    raises = isinstance(outcome, Escaped)  # which is the program's own way to end, and no break
     while True:
         try:
             emitter, point, values, result = _emitted(outcome, tracing)
             break
         except RaisedBefore as needed:
             outcome = _broken_at_raise(needed, outcome, machine)
-    reason = without_frames(outcome.reason) if isinstance(outcome, Broke) else None
+    reason = without_frames(outcome.reason) if isinstance(outcome, Broke) and not raises else None
     captured = graph.finish(emitter.outputs)
     guards = tracing.finish_guards()
     spent = time.perf_counter() - started
