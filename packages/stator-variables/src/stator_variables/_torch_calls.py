@@ -157,7 +157,26 @@ def from_traced(t: Tracing, traced: Traced, operands: Sequence[Any] = ()) -> Any
         parts = [from_traced(t, t.graph.project(traced, i), operands) for i in range(len(example))]
         kind = k.TupleTracker if isinstance(example, tuple) else k.ListTracker
         return kind(parts, type(example))
+    if type(example) not in _CONSTANT_RESULTS:  # a storage, say: that of the fake, which is nobody's
+        raise t.unsupported("graph-result", f"an operation that gives a {type(example).__qualname__}")
     return k.ConstantTracker(example)
+
+
+_CONSTANT_RESULTS = frozenset(
+    (
+        type(None),
+        type(NotImplemented),
+        bool,
+        int,
+        float,
+        complex,
+        str,
+        torch.dtype,
+        torch.device,
+        torch.layout,
+        torch.memory_format,
+    )
+)
 
 
 def type_of_tensor(example: torch.Tensor) -> type:
