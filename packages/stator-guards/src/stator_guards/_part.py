@@ -130,9 +130,13 @@ class InstanceDictSource(PartSource):
 
 @attrs.frozen(eq=False)
 class DictItemSource(PartSource):
-    """`whole[key]` of a mapping. Keys that equal each other but differ in type (1, True) make different sources."""
+    """`whole[key]` of a mapping. Keys that equal each other but differ in type (1, True) make different sources.
+
+    `owner`: the builtin class whose storage is read, where the mapping's own class looks items up in its own way.
+    """
 
     key: Hashable
+    owner: type | None = None
 
     @property
     def identity(self) -> tuple[Hashable, ...]:
@@ -149,20 +153,27 @@ class DictItemSource(PartSource):
 
     def write(self, whole: str, render: Renderer) -> str:
         key = repr(self.key) if is_literal(self.key) else render.capture(self.key, "key")
-        return f"{whole}[{key}]"
+        return _item(whole, key, self.owner, render)
 
     def read(self, whole: Any) -> Any:
-        return whole[self.key]
+        return whole[self.key] if self.owner is None else self.owner.__getitem__(whole, self.key)  # type: ignore[attr-defined]
 
     def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
         return type(self.key) in SAFE_KEYS and cells.mapping(whole)
 
 
+def _item(whole: str, key: str, owner: Any, render: Renderer) -> str:
+    if owner is None:
+        return f"{whole}[{key}]"
+    return f"{render.capture(owner.__getitem__, f'{owner.__name__}_getitem')}({whole}, {key})"
+
+
 @attrs.frozen(eq=False)
 class ItemSource(PartSource):
-    """`whole[index]` of a sequence."""
+    """`whole[index]` of a sequence; `owner` as in `DictItemSource`."""
 
     index: int
+    owner: type | None = None
 
     def named(self, whole: str) -> str:
         return f"{whole}[{self.index}]"
@@ -172,10 +183,10 @@ class ItemSource(PartSource):
         return f"{self.whole.label}_{self.index}"
 
     def write(self, whole: str, render: Renderer) -> str:
-        return f"{whole}[{self.index}]"
+        return _item(whole, str(self.index), self.owner, render)
 
     def read(self, whole: Any) -> Any:
-        return whole[self.index]
+        return whole[self.index] if self.owner is None else self.owner.__getitem__(whole, self.index)  # type: ignore[attr-defined]
 
     def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
         return type(whole) is tuple

@@ -6,6 +6,7 @@ read from have passed.
 
 from __future__ import annotations
 
+import builtins
 import keyword
 import re
 from collections import Counter
@@ -162,7 +163,7 @@ class Names:
 
     def fresh(self, hint: str) -> str:
         stem = re.sub(r"\W+", "_", hint).strip("_")[:40] or "v"
-        stem = f"v_{stem}" if stem[0].isdigit() or keyword.iskeyword(stem) else stem
+        stem = f"v_{stem}" if stem[0].isdigit() or keyword.iskeyword(stem) or stem in vars(builtins) else stem
         name = stem
         while name in self._taken:
             self._numbers[stem] += 1

@@ -141,9 +141,18 @@ def build_sequence(t: Tracing, real: Any, source: Source) -> VariableTracker:
     t.guard(source, TypeIs(type(real)))
     t.guard(source, Length(len(real)))
     reader = tuple.__getitem__ if isinstance(real, tuple) else list.__getitem__
-    items = [wrap(t, reader(real, i), ItemSource(source, i)) for i in range(len(real))]
+    owner = item_owner(type(real), list)
+    items = [wrap(t, reader(real, i), ItemSource(source, i, owner)) for i in range(len(real))]
     kind = k.TupleTracker if isinstance(real, tuple) else k.ListTracker
     return with_namespace(t, kind(items, type(real)), real, source)
+
+
+def item_owner(cls: type, base: type) -> type | None:
+    """The builtin class to read stored items through, where `cls` has a `__getitem__` of its own in Python."""
+    own = next((vars(c)["__getitem__"] for c in cls.__mro__ if "__getitem__" in vars(c)), None)
+    if not isinstance(own, types.FunctionType):
+        return None
+    return tuple if issubclass(cls, tuple) else base
 
 
 def build_deque(t: Tracing, real: Any, source: Source) -> VariableTracker:
@@ -233,6 +242,13 @@ def _descriptor_of(cls: type, real: Any) -> Any:
         if isinstance(found, types.MethodDescriptorType) and found.__get__(real.__self__, type(real.__self__)) == real:
             return found
     return None
+
+
+def build_super(t: Tracing, real: Any, source: Source) -> VariableTracker:
+    start, receiver = (wrap(t, getattr(real, name), AttrSource(source, name)) for name in ("__thisclass__", "__self__"))
+    tracker = k.SuperTracker(start, receiver)
+    tracker.real, tracker.source = real, source
+    return tracker
 
 
 def build_cell(t: Tracing, real: Any, source: Source) -> VariableTracker:
@@ -381,6 +397,7 @@ BUILDERS: dict[type, Builder] = {
     frozenset: build_set,
     types.FunctionType: build_function,
     types.MethodType: build_method,
+    super: build_super,
     types.CellType: build_cell,
     types.MappingProxyType: build_mappingproxy,
     functools.partial: build_partial,

@@ -12,7 +12,7 @@ from typing import Any
 
 from stator_guards import DictItemSource, KeyAbsent, KeysAre, KeySource
 
-from stator_variables._build import wrap
+from stator_variables._build import item_owner, wrap
 from stator_variables._hashing import key_of, real_key
 from stator_variables._kinds import ConstantTracker, DictTracker
 from stator_variables._lookup import plain_lookup
@@ -41,7 +41,7 @@ def _read_existing(t: Tracing, d: DictTracker, hashed: Any) -> Any:
         t.guard(d.source, KeyAbsent(key))
         d.entries[hashed] = (None, DELETED)
         return MISSING
-    tracker = wrap(t, value, DictItemSource(d.source, key))
+    tracker = wrap(t, value, DictItemSource(d.source, key, item_owner(d.cls, dict)))
     t.present.append((d.source, key, tracker))
     d.entries[hashed] = (ConstantTracker(key), tracker)
     return tracker
@@ -107,7 +107,7 @@ def complete(t: Tracing, d: DictTracker) -> None:
         hashed = key_of(t, key_vt)
         read = d.entries.get(hashed)
         if read is None or read[1] is DELETED or _was_written(d, hashed):
-            entries[hashed] = (key_vt, wrap(t, dict.__getitem__(d.real, key), DictItemSource(d.source, key)))
+            entries[hashed] = (key_vt, wrap(t, dict.__getitem__(d.real, key), DictItemSource(d.source, key, item_owner(d.cls, dict))))
         else:
             entries[hashed] = (key_vt, read[1])
     for verb, hashed, key_vt, value in d.log:

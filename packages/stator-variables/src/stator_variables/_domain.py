@@ -416,7 +416,8 @@ class SymbolicDomain:
         enter = yield from settle(_attributes.special(self.t, manager, "__enter__"))
         leave = yield from settle(_attributes.special(self.t, manager, "__exit__"))
         if enter is MISSING or leave is MISSING:
-            throw(TypeError, f"'{manager.cls.__name__}' object does not support the context manager protocol")
+            missed = " (missed __exit__ method)" if enter is not MISSING else ""
+            throw(TypeError, f"'{manager.cls.__name__}' object does not support the context manager protocol{missed}")
         return (leave, _calls.call(self.t, enter, [], {}))
 
     def match_class(self, subject: Any, cls: Any, count: int, names: Any) -> Any:

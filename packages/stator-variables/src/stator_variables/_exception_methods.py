@@ -47,7 +47,11 @@ def init(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 # -- fields -----------------------------------------------------------------------------------------------------------
 def _args(t: Tracing, vt: Any) -> Any:
-    return k.TupleTracker(vt.args, tuple)
+    """One tuple, however often it is asked for."""
+    if vt.args_tuple is None or vt.args_tuple.items is not vt.args:
+        vt.args_tuple = k.TupleTracker([], tuple)
+        vt.args_tuple.items = vt.args
+    return vt.args_tuple
 
 
 def _link(name: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stator_bytecode import operation, settle
+from stator_bytecode import Pending, settle
 from stator_guards import AttrSource
 
 from stator_variables import _calls
@@ -15,9 +15,19 @@ from stator_variables._tracing import Tracing
 from stator_variables._tracker import VariableTracker
 
 
-@operation
 def exception_from(t: Tracing, value: Any, cause: Any) -> Any:
-    """The exception that `raise value from cause` raises."""
+    """The exception that `raise value from cause` raises: at once, when both are exceptions already."""
+    made = _made_from(t, value, cause)
+    if any(isinstance(part, k.ClassTracker) for part in (value, cause)):
+        return Pending(made)
+    try:
+        next(made)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError("nothing to wait for")
+
+
+def _made_from(t: Tracing, value: Any, cause: Any) -> Any:
     raised = yield from _instance(t, value, "exceptions must derive from BaseException")
     if cause is None:
         return raised

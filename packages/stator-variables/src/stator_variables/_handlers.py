@@ -7,21 +7,28 @@ from typing import Any
 from stator_bytecode import HandlerTable
 
 from stator_variables import (
+    _assertion,
+    _attribute_functions,
     _builtins,
     _caching,
     _compile_state,
+    _constructors,
     _deques,
     _dicts,
     _exception_methods,
     _functions,
     _functools,
+    _generators,
     _identity,
     _inspection,
+    _instances,
+    _iterator_functions,
     _itertools,
     _mappingproxy,
     _modes,
     _module_attributes,
     _numbers,
+    _operator_functions,
     _representation,
     _sequences,
     _sets,
@@ -31,7 +38,14 @@ from stator_variables import (
 )
 
 DEFAULT_HANDLERS: HandlerTable[Any, Any] = _builtins.handlers.merged_with(
+    _assertion.handlers,
     _caching.handlers,
+    _operator_functions.handlers,
+    _iterator_functions.handlers,
+    _instances.handlers,
+    _generators.handlers,
+    _constructors.handlers,
+    _attribute_functions.handlers,
     _compile_state.handlers,
     _deques.methods.handlers,
     _dicts.methods.handlers,

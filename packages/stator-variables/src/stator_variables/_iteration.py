@@ -7,7 +7,8 @@ import functools
 import types
 from typing import Any
 
-from stator_bytecode import NULL, Raised, Resume, Then, operation, settle
+import torch
+from stator_bytecode import NULL, Invoke, Pending, Raised, Resume, Then, operation, settle
 
 from stator_variables import _attributes, _calls, _dictionary, _operators, _torch_calls
 from stator_variables import _kinds as k
@@ -28,10 +29,28 @@ def get_iterator(t: Tracing, vt: Any) -> Any:
         return native
     raw, source = type_lookup(t, vt.cls, "__iter__")
     if source is not None and raw is not None:
-        return _calls.call(t, _attributes.bind(t, raw, source, vt, "__iter__"), [], {})
+        return _checked_iterator(t, _calls.call(t, _attributes.bind(t, raw, source, vt, "__iter__"), [], {}))
     if plain_lookup(vt.cls, "__getitem__") is not MISSING:
         return k.IteratorTracker(_sequence_iterator(), "getitem", [vt])
     throw(TypeError, f"'{vt.cls.__name__}' object is not iterable")
+
+
+def _checked_iterator(t: Tracing, result: Any) -> Any:
+    """What `__iter__` gave has to be an iterator; of a frame the Machine checks it."""
+    if type(result) is Invoke and result.then.kind == "value":
+        return Invoke(result.frame, Then("iter"))
+    return _settled_iterator(t, result) if type(result) in (Invoke, Pending, Resume) else _as_iterator(result)
+
+
+@operation
+def _settled_iterator(t: Tracing, result: Any) -> Any:
+    return _as_iterator((yield from settle(result)))
+
+
+def _as_iterator(vt: Any) -> Any:
+    if plain_lookup(vt.cls, "__next__") is MISSING:
+        throw(TypeError, f"iter() returned non-iterator of type '{vt.cls.__name__}'")
+    return vt
 
 
 def _sequence_iterator() -> type:
@@ -334,6 +353,8 @@ def get_item(t: Tracing, container: Any, key: Any) -> Any:
     if isinstance(container, k.TensorTracker):
         import operator
 
+        if isinstance(key, k.NumberTracker) and key.cls is int:
+            return _torch_calls.record(t, torch.select, [container, k.ConstantTracker(0), key], {})
         return _torch_calls.record(t, operator.getitem, [container, key], {})
     if isinstance(container, k.ClassTracker):
         return _class_item(t, container, key)

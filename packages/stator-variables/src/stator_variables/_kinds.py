@@ -29,7 +29,9 @@ class ConstantTracker(VariableTracker):
 
 
 class TensorTracker(VariableTracker):
-    """A tensor: the node that computes it and the fake tensor that it evaluates to."""
+    """A tensor: the node that computes it and the fake tensor that it evaluates to. `grad`: what was set as such."""
+
+    grad: Any = MISSING
 
     def __init__(self, traced: Traced, cls: type) -> None:
         self.traced = traced
@@ -207,6 +209,7 @@ class ExceptionTracker(ObjectTracker):
     def __init__(self, cls: type, args: list[Any], real: Any = MISSING) -> None:
         super().__init__(cls, real)
         self.args = args
+        self.args_tuple: Any = None  # the tuple that stands for `args`, once somebody asked
         self.cause: Any = None
         self.context: Any = None
         self.suppress_context = False

@@ -39,13 +39,26 @@ def _register(cls: type, name: str) -> None:
 def _with_other(t: Tracing, name: str, left: Any, right: Any) -> Any:
     if not issubclass(right.cls, _NUMBERS):
         return NOT_IMPLEMENTED
-    if isinstance(left, k.NumberTracker) or isinstance(right, k.NumberTracker):
+    left, right = _plain(left), _plain(right)
+    known = all(isinstance(vt, k.NumberTracker | k.ConstantTracker) for vt in (left, right))
+    if known and (isinstance(left, k.NumberTracker) or isinstance(right, k.NumberTracker)):
         symbol = _SYMBOLS.get(name) or _SYMBOLS.get(name[1:])
         if symbol is not None:
             operands = (left, right) if name in _SYMBOLS else (right, left)
             run = _operators.compare if symbol in _COMPARISONS else _operators.binary
             return run(t, symbol, *operands)
+        found = _calls.fold_numbers(t, getattr(left.cls, f"__{name}__"), [left, right], {})
+        if found is not MISSING:
+            return found
     raise t.unsupported("number-object", f"an operator of a {right.cls.__name__} that is not known while tracing")
+
+
+def _plain(vt: Any) -> Any:
+    """A constant of a subclass (an IntEnum member) as the number that the operators of the builtin class see."""
+    value = vt.constant()
+    if value is MISSING or type(value) in (bool, *_NUMBERS):
+        return vt
+    return k.ConstantTracker(int.__int__(value) if isinstance(value, int) else float.__float__(value))
 
 
 _COMPARISONS = {"==", "!=", "<", "<=", ">", ">="}
@@ -63,10 +76,13 @@ for _other in (str, bytes, range, slice, type(None)):
             _target = vars(_other)[f"__{_name}__"]
 
             @handlers.handles(_target)
-            def _compare(t: Tracing, args: Args, kwargs: Kwargs, target: Any = _target, cls: type = _cls) -> Any:
+            def _compare(t: Tracing, args: Args, kwargs: Kwargs, target: Any = _target, cls: type = _other) -> Any:
                 folded = _calls.fold(t, target, args, kwargs)
                 if folded is not MISSING:
                     return folded
+                if cls is slice and all(isinstance(vt, k.SliceTracker) for vt in args):
+                    sides = [k.TupleTracker(vt.parts, tuple) for vt in args]
+                    return _operators.compare(t, _SYMBOLS[target.__name__.strip("_")], *sides)
                 if issubclass(args[1].cls, cls):
                     raise t.unsupported("number-object", f"a comparison of a {args[1].cls.__name__}")
                 return NOT_IMPLEMENTED
@@ -105,4 +121,7 @@ def handle_pow(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         return folded
     if len(args) == 2 and not kwargs:
         return _operators.binary(t, "**", args[0], args[1])
+    folded = _calls.fold_numbers(t, pow, args, kwargs)
+    if folded is not MISSING:
+        return folded
     raise t.unsupported("number-object", "pow() with three arguments that are not constants")
