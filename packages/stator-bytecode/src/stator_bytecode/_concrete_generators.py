@@ -12,7 +12,7 @@ from types import GeneratorType
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from stator_bytecode._domain import Result, Resume, operation
-from stator_bytecode._frame import NULL, GeneratorState, GeneratorStatus, Then
+from stator_bytecode._frame import NULL, Frame, GeneratorState, GeneratorStatus, Then
 from stator_bytecode._outcome import Broke, Escaped, Outcome, Returned, Yielded
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ class Generators:
         if type(value) is not GeneratorType or value.gi_code is not _drive.__code__ or value.gi_frame is None:
             return None
         return cast(GeneratorState, value.gi_frame.f_locals["state"])
+
+    def drop(self, value: Any, holders: list[Frame]) -> None:
+        """The objects are real, and die by themselves."""
 
     def _resumable(self, value: GeneratorType[Any, Any, Any]) -> GeneratorState | None:
         """The state of a generator that the Machine is about to resume behind the back of its driver."""

@@ -192,6 +192,9 @@ class Domain(Protocol):
 
     def make_generator(self, state: GeneratorState) -> V: ...
     def generator_state(self, value: V) -> GeneratorState | None: ...
+    def drop(self, value: V, holders: list[Frame]) -> None:
+        """A frame lets go of a value (it may be NULL or a marker); of the frames, only `holders` may still have it."""
+
     def send(self, receiver: V, value: V) -> Result:
         """SEND to something that is no generator of ours: `(yielded, NULL)` or `(NULL, returned)`."""
 

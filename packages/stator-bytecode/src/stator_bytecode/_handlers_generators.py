@@ -27,6 +27,11 @@ def return_value(machine: Machine, frame: Frame, instr: Instruction) -> int:
     value = frame.stack[-1]
     if frame.generator is not None:
         return _generator.returned(machine, frame, value)
+    if len(machine.frames) > 1:
+        callers = machine.frames[:-1]
+        for slot in frame.slots:
+            if slot is not value:
+                machine.domain.drop(slot, callers)
     machine.frames.pop()
     if not machine.frames:
         machine.outcome = Returned(value)

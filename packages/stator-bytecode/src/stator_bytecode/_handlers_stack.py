@@ -10,6 +10,7 @@ from stator_bytecode._domain import Raised
 from stator_bytecode._frame import NULL, Frame
 from stator_bytecode._handler_table import HandlerTable
 from stator_bytecode._instruction import Instruction
+from stator_bytecode.errors import Unsupported
 
 if TYPE_CHECKING:
     from stator_bytecode._machine import Machine
@@ -32,7 +33,12 @@ def nop(machine: Machine, frame: Frame, instr: Instruction) -> None:
 
 @stack_ops.handles("POP_TOP")
 def pop_top(machine: Machine, frame: Frame, instr: Instruction) -> None:
-    frame.stack.pop()
+    value = frame.stack.pop()
+    try:
+        machine.domain.drop(value, machine.frames)
+    except Unsupported:
+        frame.stack.append(value)
+        raise
 
 
 @stack_ops.handles("PUSH_NULL")

@@ -24,6 +24,7 @@ from stator_variables import (
 )
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
+from stator_variables._hashing import key_of
 from stator_variables._raising import error, throw
 from stator_variables._strings import build_string, format_value
 from stator_variables._tracing import Tracing
@@ -238,6 +239,8 @@ class SymbolicDomain:
         return _containers.set_item(self.t, container, key, new)
 
     def delete_item(self, container: Any, key: Any) -> Any:
+        if self.t.generators and type(container) is k.DictTracker:
+            self.drop(_dictionary.lookup(self.t, container, key_of(self.t, key)), self.t.machine.frames)
         return _containers.delete_item(self.t, container, key)
 
     # -- calls and functions ------------------------------------------------------------------------------------------
@@ -282,6 +285,8 @@ class SymbolicDomain:
             if value.cls is not bool:
                 throw(TypeError, f"__bool__ should return bool, returned {value.cls.__name__}")
             return _operators.truth(self.t, value)
+        if then.kind == "iter":
+            return _iteration.checked(value)
         if then.kind == "length":
             return _operators.truth(self.t, value)
         raise AssertionError(f"no operation of this domain waits with {then.kind!r}")
@@ -301,6 +306,13 @@ class SymbolicDomain:
 
     def generator_state(self, value: Any) -> GeneratorState | None:
         return value.state if isinstance(value, k.GeneratorTracker) else None
+
+    def drop(self, value: Any, holders: list[Frame]) -> None:
+        """A generator that has yet to clean up does so when nobody refers to it: only a real one knows when."""
+        if type(value) is not k.GeneratorTracker or not k.has_clean_up(value.state):
+            return
+        if not any(value is held for frame in holders for held in (*frame.slots, *frame.stack)):
+            raise self.t.unsupported("generator-dropped", "letting go of a generator that has yet to clean up")
 
     def send(self, receiver: Any, value: Any) -> Any:
         if k.is_none(value):

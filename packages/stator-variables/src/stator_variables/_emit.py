@@ -393,16 +393,8 @@ def finalize_generators(e: Emitter, carried: Sequence[Any]) -> None:
     """Suspended generators that nothing can reach any more die with the entry, so that their `finally` blocks run."""
     known = [*carried, *e.generators]
     for vt in list(e.t.generators):
-        state = vt.state
-        if state.status is GeneratorStatus.SUSPENDED and state not in known and _has_clean_up(state.frame):
+        if vt.state not in known and k.has_clean_up(vt.state):
             e.expr(vt)
-
-
-def _has_clean_up(frame: Any) -> bool:
-    """Whether code of the generator sees that it is closed; since 3.12 each has a handler for StopIteration."""
-    instructions = frame.code.instructions
-    handler = instructions[frame.pc].handler
-    return handler is not None and instructions[handler.target].op != "STOPITERATION_ERROR"
 
 
 @rebuilders.handles(TracebackTracker)

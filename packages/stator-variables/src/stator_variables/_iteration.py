@@ -39,15 +39,16 @@ def _checked_iterator(t: Tracing, result: Any) -> Any:
     """What `__iter__` gave has to be an iterator; of a frame the Machine checks it."""
     if type(result) is Invoke and result.then.kind == "value":
         return Invoke(result.frame, Then("iter"))
-    return _settled_iterator(t, result) if type(result) in (Invoke, Pending, Resume) else _as_iterator(result)
+    return _settled_iterator(t, result) if type(result) in (Invoke, Pending, Resume) else checked(result)
 
 
 @operation
 def _settled_iterator(t: Tracing, result: Any) -> Any:
-    return _as_iterator((yield from settle(result)))
+    return checked((yield from settle(result)))
 
 
-def _as_iterator(vt: Any) -> Any:
+def checked(vt: Any) -> Any:
+    """What an `__iter__` gave, which has to be an iterator."""
     if plain_lookup(vt.cls, "__next__") is MISSING:
         throw(TypeError, f"iter() returned non-iterator of type '{vt.cls.__name__}'")
     return vt

@@ -100,7 +100,8 @@ def make_reversed(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         type(vt.value), "__reversed__" if bound is not MISSING else "__len__"
     ):
         items = [_calls.fresh(t, item) for item in reversed(vt.value)]
-        return k.IteratorTracker(type(reversed(vt.value)), "constant", [items, vt])
+        made = k.ConstantTracker(vt.value[::-1]) if type(vt.value) is range else vt  # a range_iterator, not `reversed`
+        return k.IteratorTracker(type(reversed(vt.value)), "constant", [items, made])
     if bound is not MISSING:
         return _calls.call(t, bound, [], {})
     if plain_lookup(vt.cls, "__getitem__") is MISSING or plain_lookup(vt.cls, "__len__") is MISSING:

@@ -6,7 +6,7 @@ import types
 from collections.abc import Iterable
 from typing import Any
 
-from stator_bytecode import GeneratorState
+from stator_bytecode import GeneratorState, GeneratorStatus
 
 from stator_variables._graph import Traced
 from stator_variables._tracker import MISSING, VariableTracker
@@ -309,6 +309,15 @@ def is_none(vt: Any) -> bool:
 def generator_state(vt: Any) -> GeneratorState | None:
     """The state of a generator that was made while tracing; asking makes nobody look at an unread value."""
     return vt.state if type(vt) is GeneratorTracker else None
+
+
+def has_clean_up(state: GeneratorState) -> bool:
+    """Whether code of a suspended generator sees that it is closed; since 3.12 each has a handler for StopIteration."""
+    if state.status is not GeneratorStatus.SUSPENDED:
+        return False
+    instructions = state.frame.code.instructions
+    handler = instructions[state.frame.pc].handler
+    return handler is not None and instructions[handler.target].op != "STOPITERATION_ERROR"
 
 
 NONE = ConstantTracker(None)
