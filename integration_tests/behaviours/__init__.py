@@ -3,7 +3,7 @@
 A program is a function of a tensor, of a number that changes from call to call, and of a `Box` of things that it may
 change. Modules are loaded twice, so that what outlives a call (globals, class attributes, default arguments, closures)
 is each side's own. A program whose operations cannot all be captured says so: `@program(breaks="set-order")` names the
-reason that `fullgraph=True` gives, and no other program may break.
+reason that `fullgraph=True` gives (two, where calls differ), and no other program may break.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def of_functions(x, n, box):
     return function.calls, function.__dict__, x + 1
 
 
-@program
+@program(breaks="global-attribute-write")
 def of_types(x, n, box):
     Thing.shared += n
     Thing.added = x.detach()
@@ -100,7 +100,7 @@ def of_types(x, n, box):
     return got, hasattr(Thing, "added")
 
 
-@program
+@program(breaks="global-attribute-write")
 def of_modules(x, n, box):
     MODULE.value = getattr(MODULE, "value", 0) + n
     this = sys.modules["math"]
@@ -115,7 +115,7 @@ def of_namespaces(x, n, box):
     return SPACE.a, hasattr(SPACE, "b"), x + 1
 
 
-@program
+@program(breaks="c-attribute-write")
 def of_exceptions(x, n, box):
     new = KeyError("k")
     new.extra = x
@@ -175,14 +175,14 @@ def setting_by_dict_update_and_setattr(x, n, box):
     return vars(thing), OLD.direct
 
 
-@program
+@program(breaks="c-attribute-write")
 def replacing_the_instance_dictionary(x, n, box):
     thing = Thing(1)
     thing.__dict__ = {"fresh": n}
     return thing.fresh, hasattr(thing, "value"), x + 1
 
 
-@program
+@program(breaks="tensor-attribute-write")
 def requires_grad_and_data_of_tensors(x, n, box):
     y = x.detach().clone()
     y.requires_grad = True
@@ -191,7 +191,7 @@ def requires_grad_and_data_of_tensors(x, n, box):
     return y, z, box.tensor.requires_grad
 
 
-@program
+@program(breaks="builtin")
 def object_setattr_goes_around_the_hook(x, n, box):
     class Guarded:
         def __setattr__(self, name, value):

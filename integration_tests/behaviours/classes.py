@@ -1,11 +1,9 @@
-"""User classes: construction, `__init_subclass__`, `__set_name__`, descriptors, slots, attribute hooks, `__call__`, all
-operator dunders with reflected forms, truth, length, containment, equality without hash, `super()`, metaclasses, ABCs."""
+"""User classes: construction, `__init_subclass__`, `__set_name__`, descriptors, slots, attribute hooks, `__call__`,
+`__class_getitem__`, multiple inheritance and `super()`, classes made inside, instances as keys."""
 
 # mypy: ignore-errors
 
 from __future__ import annotations
-
-import abc
 
 from integration_tests.behaviours import program
 
@@ -71,7 +69,15 @@ class Both(Left, Right, tag="both"):
 @program
 def new_and_init_with_multiple_inheritance(x, n, box):
     made = Both(x, n)
-    return made.value(), made.created, Both.tag, [c.__name__ for c in Both.__mro__], made.kind, Both.build(x).n, Base.twice(x)
+    return (
+        made.value(),
+        made.created,
+        Both.tag,
+        [c.__name__ for c in Both.__mro__],
+        made.kind,
+        Both.build(x).n,
+        Base.twice(x),
+    )
 
 
 @program
@@ -100,7 +106,7 @@ def new_may_return_something_else(x, n, box):
     return Fewer(2).made, Fewer(7), x + n
 
 
-@program
+@program(breaks="builtin")
 def a_class_with_a_base_keyword_and_body_is_made_inside(x, n, box):
     class Local(Base, tag=n):
         """Documented."""
@@ -116,10 +122,18 @@ def a_class_with_a_base_keyword_and_body_is_made_inside(x, n, box):
             return cls.__name__, __class__.tag
 
     made = Local(x, 2)
-    return made.value(), Local.name(), Local.__doc__, Local.__qualname__, Local.table, Local.__annotations__, isinstance(made, Base)
+    return (
+        made.value(),
+        Local.name(),
+        Local.__doc__,
+        Local.__qualname__,
+        Local.table,
+        Local.__annotations__,
+        isinstance(made, Base),
+    )
 
 
-@program
+@program(breaks="builtin")
 def an_instance_of_a_class_made_inside_is_returned(x, n, box):
     class Result:
         def __init__(self, value):
@@ -133,7 +147,7 @@ def an_instance_of_a_class_made_inside_is_returned(x, n, box):
     return made, made.scaled(), type(made).__name__
 
 
-@program
+@program(breaks="builtin")
 def a_class_made_inside_mutates_a_captured_list(x, n, box):
     items = box.items
 
@@ -149,7 +163,7 @@ def a_class_made_inside_mutates_a_captured_list(x, n, box):
     return [write(i) for i in range(n)], Writer.count, x * len(items)
 
 
-@program
+@program(breaks="builtin")
 def classes_made_by_a_function_are_distinct(x, n, box):
     def make(k):
         class Made:
@@ -161,7 +175,7 @@ def classes_made_by_a_function_are_distinct(x, n, box):
     return one.value, two.value, one is two, one.__name__ == two.__name__, isinstance(one(), two), x + 1
 
 
-@program
+@program(breaks="class-definition")
 def type_with_three_arguments(x, n, box):
     made = type("Made", (Base,), {"extra": n, "more": lambda self: self.extra + 1})
     return made(x).more(), made.__name__, made.__bases__ == (Base,), issubclass(made, Base), x + 1
@@ -213,7 +227,7 @@ def data_and_non_data_descriptors(x, n, box):
     return before, middle, made.field, first is made.expensive, first, Described.field.name
 
 
-@program
+@program(breaks="builtin")
 def a_descriptor_in_a_class_made_inside(x, n, box):
     class Owner:
         a = Descriptor()
@@ -307,192 +321,6 @@ def getattribute_intercepts_everything(x, n, box):
     return made.virtual, made.real, made.method(), getattr(made, "real"), "real" in made.__dict__, x + made.real
 
 
-class Number:
-    def __init__(self, v):
-        self.v = v
-
-    def _both(self, other):
-        return other.v if isinstance(other, Number) else other
-
-
-OPERATORS = "add sub mul truediv floordiv mod pow matmul lshift rshift and or xor divmod".split()
-for _name in OPERATORS:
-
-    def _forward(self, other, _name=_name):
-        return NotImplemented if isinstance(other, str) else (_name, self.v, self._both(other))
-
-    def _reflected(self, other, _name=_name):
-        return NotImplemented if isinstance(other, str) else ("r" + _name, self._both(other), self.v)
-
-    def _in_place(self, other, _name=_name):
-        self.v = ("i" + _name, self.v, self._both(other))
-        return self
-
-    setattr(Number, f"__{_name}__", _forward)
-    setattr(Number, f"__r{_name}__", _reflected)
-    if _name in ("add", "mul", "or"):
-        setattr(Number, f"__i{_name}__", _in_place)
-
-
-@program
-def operator_dunders_with_reflected_and_in_place_forms(x, n, box):
-    a, b = Number(1), Number(n)
-    found = [a + b, a - 1, 2 * a, a / b, a // 2, 7 % a, a**b, a @ b, a << 1, 1 >> a, a & b, 1 | a, a ^ 1, divmod(a, 2), divmod(2, a)]
-    alias = a
-    a += 1
-    b -= 1
-    for bad in (lambda: alias + "s", lambda: "s" - alias, lambda: [] * Number(1)):
-        try:
-            found.append(bad())
-        except TypeError as error:
-            found.append(str(error))
-    return found, a is alias, a.v, b, x + 1
-
-
-class Special(Number):
-    def __radd__(self, other):
-        return "special"
-
-
-@program
-def the_reflected_method_of_a_subclass_goes_first(x, n, box):
-    return Number(1) + Special(n), Special(1) + Number(2), Special(1) + Special(n), x + 1
-
-
-class Unary:
-    def __neg__(self):
-        return "neg"
-
-    def __pos__(self):
-        return "pos"
-
-    def __invert__(self):
-        return "invert"
-
-    def __abs__(self):
-        return "abs"
-
-    def __round__(self, digits=None):
-        return ("round", digits)
-
-    def __trunc__(self):
-        return 3
-
-    def __floor__(self):
-        return "floor"
-
-    def __ceil__(self):
-        return "ceil"
-
-    def __int__(self):
-        return 4
-
-    def __float__(self):
-        return 4.5
-
-    def __complex__(self):
-        return 1j
-
-    def __index__(self):
-        return 2
-
-
-@program
-def unary_and_conversion_dunders(x, n, box):
-    import math
-    import operator
-
-    u = Unary()
-    found = [-u, +u, ~u, abs(u), round(u), round(u, n), math.floor(u), math.ceil(u), math.trunc(u), int(u), float(u)]
-    return found, complex(u), operator.index(u), box.items[u], hex(u), bin(u), list(range(u)), "ab" * u, math.sqrt(Unary()), x + 1
-
-
-class Ordered:
-    def __init__(self, v):
-        self.v = v
-
-    def __eq__(self, other):
-        return self.v == other.v if isinstance(other, Ordered) else NotImplemented
-
-    def __lt__(self, other):
-        return self.v < other.v
-
-    def __le__(self, other):
-        return self.v <= other.v
-
-    def __repr__(self):
-        return f"O({self.v})"
-
-
-@program
-def comparison_dunders_and_their_reflections(x, n, box):
-    a, b = Ordered(1), Ordered(n)
-    found = [a == b, a != b, a < b, a <= b, a > b, a >= b, a == 1, a != 1, min(b, a).v, max(a, b).v, [a] == [Ordered(1)]]
-    items = sorted([b, a, Ordered(0)])
-    try:
-        a < 1
-    except AttributeError as error:
-        found.append(str(error))
-    try:
-        {a: 1}
-    except TypeError as error:
-        found.append(str(error))
-    return found, [i.v for i in items], Ordered.__hash__, str(items), x + 1
-
-
-class Collection:
-    def __init__(self, *items):
-        self.items = list(items)
-
-    def __len__(self):
-        return len(self.items)
-
-    def __getitem__(self, key):
-        return ("slice", key.start, key.stop) if isinstance(key, slice) else self.items[key]
-
-    def __setitem__(self, key, value):
-        self.items[key] = value
-
-    def __delitem__(self, key):
-        del self.items[key]
-
-    def __contains__(self, item):
-        return item == "magic"
-
-    def __missing__(self, key):
-        return key
-
-
-class Truthy:
-    def __init__(self, answer):
-        self.answer = answer
-
-    def __bool__(self):
-        return self.answer
-
-
-@program
-def container_dunders_and_truth(x, n, box):
-    c = Collection(1, n, x)
-    c[0] = 5
-    del c[1]
-    found = [len(c), c[0], c[1:2], "magic" in c, 5 in c, bool(c), bool(Collection()), not Truthy(n > 2), [*c][0]]
-    for bad in (lambda: bool(Truthy(1)), lambda: len(Lengthy(-1)), lambda: len(Lengthy("a"))):
-        try:
-            found.append(bad())
-        except (TypeError, ValueError) as error:
-            found.append(str(error))
-    return found, 1 if Truthy(True) else 2, c
-
-
-class Lengthy:
-    def __init__(self, n):
-        self.n = n
-
-    def __len__(self):
-        return self.n
-
-
 class Callable_:
     def __init__(self, k):
         self.k = k
@@ -510,113 +338,7 @@ def instances_are_called_and_classes_subscripted(x, n, box):
     return made(x, 1, k=2), Callable_[int], Callable_[int, "a"], callable(made), list(map(made, [1, 2]))
 
 
-class Meta(type):
-    made = 0
-
-    def __new__(mcls, name, bases, namespace, **kwargs):
-        namespace["added"] = name.lower()
-        return super().__new__(mcls, name, bases, namespace)
-
-    def __init__(cls, name, bases, namespace, **kwargs):
-        super().__init__(name, bases, namespace)
-        cls.options = kwargs
-
-    def __call__(cls, *args):
-        made = super().__call__(*args)
-        made.by = "meta"
-        return made
-
-    def __iter__(cls):
-        return iter([1, 2])
-
-    def __len__(cls):
-        return 7
-
-    def __contains__(cls, item):
-        return item == 1
-
-    def __getitem__(cls, key):
-        return key * 2
-
-    def __instancecheck__(cls, instance):
-        return instance == 3
-
-    def __getattr__(cls, name):
-        return f"meta {name}"
-
-    @property
-    def prop(cls):
-        return cls.__name__
-
-
-class WithMeta(metaclass=Meta, option=1):
-    pass
-
-
-@program
-def metaclasses_give_classes_operators(x, n, box):
-    made = WithMeta()
-    return (
-        made.by, WithMeta.added, WithMeta.options, [*WithMeta], len(WithMeta), 1 in WithMeta, WithMeta[n],
-        isinstance(n, WithMeta), WithMeta.prop, WithMeta.unknown, type(WithMeta).__name__, x + 1,
-    )  # fmt: skip
-
-
-@program
-def a_class_with_a_metaclass_is_made_inside(x, n, box):
-    class Inside(WithMeta, extra=n):
-        def value(self):
-            return self.by, self.added
-
-    return Inside().value(), Inside.options, Inside.prop, x + 1
-
-
-class Prepared(type):
-    @classmethod
-    def __prepare__(mcls, name, bases, **kwargs):
-        return {"prepared": name}
-
-
-@program
-def prepare_gives_the_namespace(x, n, box):
-    class Inside(metaclass=Prepared):
-        seen = prepared
-
-    return Inside.seen, Inside.prepared, x + n
-
-
-class Shape(abc.ABC):
-    @property
-    @abc.abstractmethod
-    def area(self): ...
-
-    def describe(self):
-        return f"{type(self).__name__}: {self.area}"
-
-
-class Square(Shape):
-    def __init__(self, side):
-        self.side = side
-
-    @property
-    def area(self):
-        return self.side**2
-
-
-Shape.register(Number)
-
-
-@program
-def abstract_classes(x, n, box):
-    try:
-        Shape()
-    except TypeError as error:
-        box.log.append(str(error))
-    made = Square(n)
-    return made.describe(), isinstance(made, Shape), isinstance(Number(1), Shape), issubclass(int, Shape), Shape.__abstractmethods__, x + 1
-
-
-@program
+@program(breaks="builtin")
 def super_in_every_form(x, n, box):
     class Child(Right):
         def value(self):
@@ -633,7 +355,7 @@ def super_in_every_form(x, n, box):
     return made.value(), Child.build(x), made.nested(), super(Right, made).kind, super(Child, Child).build(x).n
 
 
-@program
+@program(breaks="builtin")
 def private_names_are_mangled(x, n, box):
     class Private:
         __hidden = n
@@ -644,7 +366,7 @@ def private_names_are_mangled(x, n, box):
     return Private().get(), Private._Private__hidden, hasattr(Private, "__hidden"), x + 1
 
 
-@program
+@program(breaks="builtin")
 def equality_defined_hash_absent_and_user_hash_keys(x, n, box):
     class Key:
         def __init__(self, v):
@@ -659,7 +381,14 @@ def equality_defined_hash_absent_and_user_hash_keys(x, n, box):
 
     table = {Key(1): "one", Key(n): "n"}
     table[Key(1)] = "again"
-    return [k.v for k in table], list(table.values()), Key(n) in table, table.get(Key(8), "none"), len({Key(3), Key(3)}), x + 1
+    return (
+        [k.v for k in table],
+        list(table.values()),
+        Key(n) in table,
+        table.get(Key(8), "none"),
+        len({Key(3), Key(3)}),
+        x + 1,
+    )
 
 
 class Keyed:
@@ -676,14 +405,14 @@ class Keyed:
 TABLE = {Keyed(1): "one", Keyed(2): "two"}
 
 
-@program
+@program(breaks="user-hash")
 def user_hash_keys_of_a_dict_from_outside(x, n, box):
     found = TABLE.get(Keyed(n), "none")
     TABLE[Keyed(n)] = (found, n)
     return found, Keyed(1) in TABLE, len(TABLE), [k.v for k in TABLE], x + 1
 
 
-@program
+@program(breaks="user-hash")
 def sets_of_objects(x, n, box):
     a, b = Base(x), Base(x, n)
     s = {a, b, a}
@@ -702,7 +431,7 @@ def instance_dict_and_class_attributes(x, n, box):
     return made.direct, made.a, own, made.kind, vars(made) is made.__dict__, sorted(made.__dict__)
 
 
-@program
+@program(breaks="global-attribute-write")
 def class_attributes_are_written_from_inside(x, n, box):
     Base.counter = getattr(Base, "counter", 0) + n
     type(Left(x)).flag = n
@@ -716,10 +445,19 @@ def methods_compare_and_bind(x, n, box):
     made, other = Base(x), Base(x)
     bound = made.value
     made.patched = other.value
-    return bound == made.value, bound is made.value, bound.__self__ is made, bound.__func__ is Base.value, made.patched(), bound(), bound.__name__, made.value == other.value
+    return (
+        bound == made.value,
+        bound is made.value,
+        bound.__self__ is made,
+        bound.__func__ is Base.value,
+        made.patched(),
+        bound(),
+        bound.__name__,
+        made.value == other.value,
+    )
 
 
-@program
+@program(breaks="c-attribute-write")
 def class_is_changed_by_assignment(x, n, box):
     made = Left(x, n)
     before = made.value()

@@ -28,7 +28,7 @@ def nonlocal_is_shared_by_two_functions_and_the_caller(x, n, box):
     return seen, read(), add(1), total, x * total
 
 
-@program
+@program(breaks="function-attribute")
 def late_binding_and_default_capture(x, n, box):
     late = [lambda: i for i in range(n)]
     early = [lambda i=i: i for i in range(n)]
@@ -153,7 +153,15 @@ def decorators_with_and_without_arguments(x, n, box):
     def inner(y):
         return y * 2
 
-    return decorated(x), decorated(x, n), inner(x), decorated.__name__, decorated.__doc__, inner.__wrapped__.__name__, inner.__qualname__
+    return (
+        decorated(x),
+        decorated(x, n),
+        inner(x),
+        decorated.__name__,
+        decorated.__doc__,
+        inner.__wrapped__.__name__,
+        inner.__qualname__,
+    )
 
 
 class Registering:
@@ -219,7 +227,7 @@ def single_dispatch_methods(x, n, box):
     return made.show(1), made.show("a"), made.show(True), x + 1
 
 
-@functools.lru_cache(maxsize=2)
+@functools.lru_cache(maxsize=8)
 def cached(n):
     CALLS.append(n)
     return n * 2
@@ -233,12 +241,12 @@ def fibonacci(n):
 CALLS = []
 
 
-@program
+@program(breaks="cached-function")
 def cached_functions_run_once_per_argument(x, n, box):
     return cached(n), cached(n), len(CALLS), fibonacci(n + 5), x * cached(n)
 
 
-@program
+@program(breaks="builtin")
 def cache_management(x, n, box):
     cached.cache_clear()
     cached(1)
@@ -263,7 +271,13 @@ def _(value, y):
 
 @program
 def single_dispatch_by_type(x, n, box):
-    return dispatch(n, x), dispatch([1, "a"], x), dispatch(1.5, x), dispatch(True, x), dispatch.dispatch(bool) is dispatch.dispatch(int)
+    return (
+        dispatch(n, x),
+        dispatch([1, "a"], x),
+        dispatch(1.5, x),
+        dispatch(True, x),
+        dispatch.dispatch(bool) is dispatch.dispatch(int),
+    )
 
 
 @functools.total_ordering
@@ -338,7 +352,7 @@ def attributes_of_an_outside_function_are_written(x, n, box):
     return marked.uses, x * marked.uses
 
 
-@program
+@program(breaks="c-attribute-write")
 def defaults_of_a_function_are_replaced(x, n, box):
     def inner(a=1, *, b=2):
         return a, b
@@ -354,7 +368,7 @@ def a_closure_over_a_loop_and_a_comprehension(x, n, box):
     return [[f() for f in row] for row in fns], x + n
 
 
-@program
+@program(breaks="builtin")
 def class_cell_and_locals(x, n, box):
     a, b = n, x
 

@@ -46,7 +46,16 @@ def lists_are_sorted_and_cleared(x, n, box):
 @program
 def list_writes_that_fail_change_nothing(x, n, box):
     a = box.items
-    for bad in (lambda: a.pop(100), lambda: a.remove("no"), lambda: a.__setitem__(50, 1), lambda: a.__delitem__(-50), lambda: a.__setitem__(slice(0, 4, 2), [1]), lambda: a.extend(3), lambda: a.insert("x", 1), lambda: a.index(77)):
+    for bad in (
+        lambda: a.pop(100),
+        lambda: a.remove("no"),
+        lambda: a.__setitem__(50, 1),
+        lambda: a.__delitem__(-50),
+        lambda: a.__setitem__(slice(0, 4, 2), [1]),
+        lambda: a.extend(3),
+        lambda: a.insert("x", 1),
+        lambda: a.index(77),
+    ):
         try:
             bad()
         except (IndexError, ValueError, TypeError) as error:
@@ -93,7 +102,7 @@ def dicts_are_cleared_and_refilled(x, n, box):
     return before, list(keys), len(box.table)
 
 
-@program
+@program(breaks="set-order")
 def every_set_method(x, n, box):
     s = box.members
     s.add(n)
@@ -152,7 +161,13 @@ def every_deque_method(x, n, box):
 def an_unbounded_deque_and_its_errors(x, n, box):
     q = collections.deque([1, 2])
     q.appendleft(n)
-    for bad in (lambda: q[10], lambda: q.remove("x"), lambda: collections.deque().pop(), lambda: q.index(99), lambda: collections.deque(maxlen=2).insert(0, 1) or collections.deque([1], 1).insert(0, 1)):
+    for bad in (
+        lambda: q[10],
+        lambda: q.remove("x"),
+        lambda: collections.deque().pop(),
+        lambda: q.index(99),
+        lambda: collections.deque(maxlen=2).insert(0, 1) or collections.deque([1], 1).insert(0, 1),
+    ):
         try:
             bad()
         except (IndexError, ValueError) as error:
@@ -200,7 +215,7 @@ def default_dicts_make_their_values(x, n, box):
     return g, counter, nested["a"], "z" in g, g.get("z"), g.default_factory, list(g)
 
 
-@program
+@program(breaks="reconstruction")
 def counters_count(x, n, box):
     c = box.counts
     c.update("abc")
@@ -209,7 +224,20 @@ def counters_count(x, n, box):
     c["new"] += 2
     del c["z"]
     other = collections.Counter(a=1, y=n)
-    return c["missing"], c.most_common(2), sorted(c.elements())[:3], c + other, c - other, c & other, c | other, +c, c.total(), c == other, collections.Counter("aab") <= collections.Counter("aabb"), x + 1
+    return (
+        c["missing"],
+        c.most_common(2),
+        sorted(c.elements())[:3],
+        c + other,
+        c - other,
+        c & other,
+        c | other,
+        +c,
+        c.total(),
+        c == other,
+        collections.Counter("aab") <= collections.Counter("aabb"),
+        x + 1,
+    )
 
 
 @program
@@ -226,7 +254,7 @@ def chain_maps_write_to_the_first(x, n, box):
     return m["b"], m.maps[0], child["b"], list(child), len(child), "a" in child, m.parents, child.pop("c"), dict(m)
 
 
-@program
+@program(breaks="builtin")
 def arrays_of_numbers_are_written(x, n, box):
     a = box.raw
     a.append(n)
@@ -241,7 +269,7 @@ def arrays_of_numbers_are_written(x, n, box):
     return popped, a.tolist(), a.typecode, len(a), a.index(9), a.count(0), list(a), x + a[0]
 
 
-@program
+@program(breaks="builtin")
 def heaps_and_bisection_write_lists(x, n, box):
     heapq.heapify(box.items)
     heapq.heappush(box.items, n)
@@ -249,14 +277,23 @@ def heaps_and_bisection_write_lists(x, n, box):
     swapped = heapq.heappushpop(box.items, 0), heapq.heapreplace(box.items, 10)
     line = sorted(box.items)
     bisect.insort(line, n)
-    return least, swapped, line, bisect.bisect_left(line, n), heapq.nsmallest(2, line), heapq.nlargest(1, line), list(heapq.merge([1, 4], [n])), x + 1
+    return (
+        least,
+        swapped,
+        line,
+        bisect.bisect_left(line, n),
+        heapq.nsmallest(2, line),
+        heapq.nlargest(1, line),
+        list(heapq.merge([1, 4], [n])),
+        x + 1,
+    )
 
 
 LIST, DICT, SET, DEQUE = [1], {"a": 1}, {1}, collections.deque([1], maxlen=4)
 ORDERED, GROUPS = collections.OrderedDict(a=1, b=2), collections.defaultdict(list)
 
 
-@program
+@program(breaks="set-order")
 def globals_are_mutated(x, n, box):
     LIST.append(n)
     DICT[str(n)] = len(LIST)
@@ -344,7 +381,7 @@ def a_new_container_is_put_in_place_of_an_old_one(x, n, box):
     return old, box.items, box.table, x + 1
 
 
-@program
+@program(breaks="reconstruction")
 def writes_under_a_condition_that_alternates(x, n, box):
     if box.flag:
         box.items.append(x)

@@ -57,7 +57,14 @@ class Planet(enum.Enum):
 
 @program
 def enum_members_are_singletons(x, n, box):
-    return Color(1) is Color.RED, Color["GREEN"], Color.CRIMSON is Color.RED, Color.RED.shade, Color.default().value, x + 1
+    return (
+        Color(1) is Color.RED,
+        Color["GREEN"],
+        Color.CRIMSON is Color.RED,
+        Color.RED.shade,
+        Color.default().value,
+        x + 1,
+    )
 
 
 @program
@@ -77,22 +84,47 @@ def enum_lookup_that_fails(x, n, box):
 
 @program
 def int_and_str_enums_are_numbers_and_text(x, n, box):
-    return Level.LOW + n, Level.HIGH > n, x * Level.HIGH, f"{Level.LOW}|{Text.B}|{Text.A!r}", Text.A + "x", sorted(Level), Level(5).name, max(Level)
+    return (
+        Level.LOW + n,
+        Level.HIGH > n,
+        x * Level.HIGH,
+        f"{Level.LOW}|{Text.B}|{Text.A!r}",
+        Text.A + "x",
+        sorted(Level),
+        Level(5).name,
+        max(Level),
+    )
 
 
 @program
 def flags_are_combined(x, n, box):
     both = Flags.R | Flags.X
-    return both, Flags.R in both, both & Flags.W, ~Flags.R, Flags(3) is Flags.RW, bool(both & Flags.W), both.value, x + 1
+    return (
+        both,
+        Flags.R in both,
+        both & Flags.W,
+        ~Flags.R,
+        Flags(3) is Flags.RW,
+        bool(both & Flags.W),
+        both.value,
+        x + 1,
+    )
 
 
 @program
 def enum_members_as_keys_and_in_comparisons(x, n, box):
     table = {Color.RED: n, Color.GREEN: x}
-    return table[Color(1)], table[Color.GREEN], Color.RED == Color.CRIMSON, Color.RED != 1, hash(Color.RED) == hash(Color.CRIMSON), Planet.EARTH.mass
+    return (
+        table[Color(1)],
+        table[Color.GREEN],
+        Color.RED == Color.CRIMSON,
+        Color.RED != 1,
+        hash(Color.RED) == hash(Color.CRIMSON),
+        Planet.EARTH.mass,
+    )
 
 
-@program
+@program(breaks="builtin")
 def an_enum_is_made_inside(x, n, box):
     class Inside(enum.Enum):
         A = n
@@ -154,7 +186,7 @@ def a_dataclass_with_tensors_is_returned(x, n, box):
     return slim, point, dataclasses.replace(slim, a=7), slim.b + 1
 
 
-@program
+@program(breaks="user-hash")
 def frozen_dataclasses_refuse_and_hash(x, n, box):
     v = Version(1, n)
     for bad in (lambda: setattr(v, "major", 3), lambda: delattr(v, "minor")):
@@ -163,7 +195,14 @@ def frozen_dataclasses_refuse_and_hash(x, n, box):
         except dataclasses.FrozenInstanceError as error:
             box.log.append(str(error))
     table = {v: "first", Version(1, n, "other"): "second"}
-    return len(table), table[Version(1, n)], v < Version(2), sorted([Version(2), v])[0] is v, hash(v) == hash(Version(1, n)), x + 1
+    return (
+        len(table),
+        table[Version(1, n)],
+        v < Version(2),
+        sorted([Version(2), v])[0] is v,
+        hash(v) == hash(Version(1, n)),
+        x + 1,
+    )
 
 
 @program
@@ -179,10 +218,17 @@ def keyword_only_and_post_init(x, n, box):
 @program
 def dataclass_functions(x, n, box):
     point = Point(n, 3, [1, {"k": (2,)}])
-    return dataclasses.asdict(point), dataclasses.astuple(point), [f.name for f in dataclasses.fields(point)], dataclasses.is_dataclass(point), dataclasses.is_dataclass(n), x + 1
+    return (
+        dataclasses.asdict(point),
+        dataclasses.astuple(point),
+        [f.name for f in dataclasses.fields(point)],
+        dataclasses.is_dataclass(point),
+        dataclasses.is_dataclass(n),
+        x + 1,
+    )
 
 
-@program
+@program(breaks="builtin")
 def a_dataclass_is_made_inside(x, n, box):
     @dataclass
     class Inside:
@@ -222,16 +268,41 @@ Plain = collections.namedtuple("Plain", ["first", "second"], defaults=[9])
 def named_tuples_and_their_subclasses(x, n, box):
     pair, named, plain = Pair(n, x), Named(n), Plain(1)
     a, b = pair
-    return pair, named, plain, pair.total(), named.sum, pair._replace(b=2), named._asdict(), Plain._make([1, x]), Pair._fields, a is pair[0], pair == (n, x) if n > 100 else b
+    return (
+        pair,
+        named,
+        plain,
+        pair.total(),
+        named.sum,
+        pair._replace(b=2),
+        named._asdict(),
+        Plain._make([1, x]),
+        Pair._fields,
+        a is pair[0],
+        pair == (n, x) if n > 100 else b,
+    )
 
 
 @program
 def named_tuples_behave_as_tuples(x, n, box):
     pair = Pair(1, n)
-    return pair + (2,), pair * 2, pair[1:], len(pair), n in pair, {pair: 1}[1, n], pair < (1, 100), isinstance(pair, tuple), repr(pair), hash(pair) == hash((1, n)), pair.index(n), x + 1
+    return (
+        pair + (2,),
+        pair * 2,
+        pair[1:],
+        len(pair),
+        n in pair,
+        {pair: 1}[1, n],
+        pair < (1, 100),
+        isinstance(pair, tuple),
+        repr(pair),
+        hash(pair) == hash((1, n)),
+        pair.index(n),
+        x + 1,
+    )
 
 
-@program
+@program(breaks="builtin")
 def a_named_tuple_is_made_inside(x, n, box):
     Inside = collections.namedtuple("Inside", "a b")
 
@@ -260,7 +331,7 @@ class Frozen:
             raise ValueError(f"{attribute.name} is negative")
 
 
-@program
+@program(breaks="builtin")
 def attrs_classes(x, n, box):
     made = Defined(n, c="7")
     made.b.append(x)
@@ -270,7 +341,15 @@ def attrs_classes(x, n, box):
             bad()
         except (attrs.exceptions.FrozenInstanceError, ValueError) as error:
             box.log.append(type(error).__name__)
-    return made, made.c, frozen, frozen == Frozen(n), attrs.evolve(frozen, a=9), hash(frozen) == hash(Frozen(n)), repr(Frozen(1))
+    return (
+        made,
+        made.c,
+        frozen,
+        frozen == Frozen(n),
+        attrs.evolve(frozen, a=9),
+        hash(frozen) == hash(Frozen(n)),
+        repr(Frozen(1)),
+    )
 
 
 @program
@@ -308,10 +387,17 @@ class Thing:
         return 4
 
 
-@program
+@program(breaks="class-dict")
 def protocols_are_checked_at_run_time(x, n, box):
     bare = Thing()
-    return isinstance(bare, Sized), isinstance(n, Sized), isinstance(bare, HasName), isinstance(3, (HasName, int)), isinstance(x, Sized), issubclass(Thing, Sized)
+    return (
+        isinstance(bare, Sized),
+        isinstance(n, Sized),
+        isinstance(bare, HasName),
+        isinstance(3, (HasName, int)),
+        isinstance(x, Sized),
+        issubclass(Thing, Sized),
+    )
 
 
 T = typing.TypeVar("T")
@@ -326,7 +412,7 @@ class Stack(typing.Generic[T]):
         return item
 
 
-@program
+@program(breaks="builtin")
 def generic_classes_are_subscripted_and_called(x, n, box):
     one, two = Stack[int](), Stack()
     one.push(n)
@@ -334,7 +420,7 @@ def generic_classes_are_subscripted_and_called(x, n, box):
     return one, two.items, Stack[int] is Stack[int], isinstance(one, Stack), type(one) is Stack, Stack.__parameters__
 
 
-@program
+@program(breaks="builtin")
 def a_generic_class_is_made_inside(x, n, box):
     class Inside(Stack[int]):
         extra = n
@@ -343,11 +429,16 @@ def a_generic_class_is_made_inside(x, n, box):
     return made.push(x), made.extra, Inside.__mro__[1] is Stack
 
 
-@program
+@program(breaks="construction")
 def simple_namespaces(x, n, box):
     import types
 
     space = types.SimpleNamespace(a=1, b=x)
     space.c = n
     del space.a
-    return space, space == types.SimpleNamespace(b=x, c=n) if n > 100 else space.c, repr(types.SimpleNamespace(q=n)), vars(space)
+    return (
+        space,
+        space == types.SimpleNamespace(b=x, c=n) if n > 100 else space.c,
+        repr(types.SimpleNamespace(q=n)),
+        vars(space),
+    )

@@ -55,7 +55,7 @@ def what_was_done_in_a_callee_before_a_raise_is_visible(x, n, box):
         box.log.append(x + 1)
 
 
-@program
+@program(breaks="operator-error")
 def what_was_done_before_an_operator_error_is_visible(x, n, box):
     box.items.append(n)
     STATE["items"].append(n)
@@ -73,7 +73,7 @@ def print_in_order(x, n, box):
     return y
 
 
-@program(breaks="builtin")
+@program(breaks="construction")
 def print_to_a_stream(x, n, box):
     stream = io.StringIO()
     print("hello", n, file=stream)
@@ -90,7 +90,7 @@ def warnings_are_shown_in_order(x, n, box):
     return y
 
 
-@program(breaks="builtin")
+@program(breaks="global-attribute-write")
 def warnings_are_caught_and_recorded(x, n, box):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -99,7 +99,7 @@ def warnings_are_caught_and_recorded(x, n, box):
     return [str(w.message) for w in caught], y
 
 
-@program(breaks="builtin")
+@program(breaks="builtin exception-object")
 def logging_in_order(x, n, box):
     HANDLER.lines.clear()
     LOGGER.warning("n is %s", n)
@@ -109,7 +109,7 @@ def logging_in_order(x, n, box):
     return list(HANDLER.lines), y
 
 
-@program
+@program(breaks="builtin")
 def logging_below_the_level_does_nothing(x, n, box):
     LOGGER.setLevel(logging.ERROR)
     HANDLER.lines.clear()
@@ -120,15 +120,22 @@ def logging_below_the_level_does_nothing(x, n, box):
     return enabled, len(HANDLER.lines), x + 1
 
 
-@program
+@program(breaks="builtin")
 def pythons_random_stream(x, n, box):
     random.seed(n)
     a = random.random(), random.randint(0, 10), random.uniform(1, 2), random.choice(box.items), random.gauss(0, 1)
     random.shuffle(box.items)
-    return a, box.items, random.sample(range(10), 3), random.choices("abc", k=n), random.getrandbits(8), x * random.random()
+    return (
+        a,
+        box.items,
+        random.sample(range(10), 3),
+        random.choices("abc", k=n),
+        random.getrandbits(8),
+        x * random.random(),
+    )
 
 
-@program
+@program(breaks="builtin")
 def pythons_random_stream_unseeded(x, n, box):
     return random.random(), x + random.randint(0, 100), random.getstate()[1][:2]
 
@@ -136,7 +143,7 @@ def pythons_random_stream_unseeded(x, n, box):
 GENERATOR = random.Random(7)
 
 
-@program
+@program(breaks="construction")
 def random_objects(x, n, box):
     mine = random.Random(n)
     items = [1, 2, 3, 4]
@@ -144,7 +151,7 @@ def random_objects(x, n, box):
     return mine.random(), items, GENERATOR.random(), GENERATOR.randint(0, 9), mine.choice("abc"), x + 1
 
 
-@program
+@program(breaks="builtin")
 def the_state_is_saved_and_restored(x, n, box):
     state = random.getstate()
     a = random.random()
@@ -155,7 +162,7 @@ def the_state_is_saved_and_restored(x, n, box):
 TORCH_GENERATOR = torch.Generator()
 
 
-@program
+@program(breaks="builtin")
 def torch_generators(x, n, box):
     TORCH_GENERATOR.manual_seed(n)
     a = torch.rand(2, generator=TORCH_GENERATOR)
@@ -164,7 +171,7 @@ def torch_generators(x, n, box):
     return a, b, torch.rand(2), torch.randn(2) + x.sum(), torch.nn.functional.dropout(x, 0.5)
 
 
-@program
+@program(breaks="builtin")
 def streams_are_mixed(x, n, box):
     a = torch.rand(2)
     b = random.random()

@@ -249,7 +249,7 @@ def raising_what_is_no_exception(x, n, box):
         return str(error), x + 1
 
 
-@program
+@program(breaks="exception-object")
 def groups_are_caught_by_star_handlers(x, n, box):
     try:
         raise ExceptionGroup("many", [ValueError(1), KeyError(n), ExceptionGroup("in", [ValueError(2), TypeError()])])
@@ -263,7 +263,7 @@ def groups_are_caught_by_star_handlers(x, n, box):
     return x, len(box.log)
 
 
-@program
+@program(breaks="construction")
 def what_no_star_handler_takes_goes_on(x, n, box):
     try:
         try:
@@ -274,7 +274,7 @@ def what_no_star_handler_takes_goes_on(x, n, box):
         return rest.message, [type(e) for e in rest.exceptions], x + 1
 
 
-@program
+@program(breaks="exception-object")
 def a_naked_exception_in_a_star_handler_is_wrapped(x, n, box):
     try:
         fail(n)
@@ -287,7 +287,7 @@ def a_naked_exception_in_a_star_handler_is_wrapped(x, n, box):
     return x * n
 
 
-@program
+@program(breaks="exception-object")
 def raising_inside_a_star_handler_makes_a_group(x, n, box):
     try:
         try:
@@ -300,14 +300,14 @@ def raising_inside_a_star_handler_makes_a_group(x, n, box):
         return sorted(type(e).__name__ for e in group.exceptions), x + 1
 
 
-@program
+@program(breaks="builtin")
 def groups_split_and_subgroup(x, n, box):
     group = ExceptionGroup("g", [ValueError(n), ExceptionGroup("h", [KeyError(1)])])
     match, rest = group.split(KeyError)
     return match.exceptions[0].message, rest.exceptions[0].args, group.subgroup(ValueError).message, x + 1
 
 
-@program
+@program(breaks="builtin")
 def traceback_lines_are_the_users(x, n, box):
     try:
         fail(n)
@@ -317,7 +317,7 @@ def traceback_lines_are_the_users(x, n, box):
         return names[-1], lines[-1] - fail.__code__.co_firstlineno, x + 1
 
 
-@program
+@program(breaks="exception-object")
 def sys_exc_info_during_and_after(x, n, box):
     try:
         fail(n)
@@ -326,7 +326,7 @@ def sys_exc_info_during_and_after(x, n, box):
     return inside, sys.exc_info(), x + 1
 
 
-@program
+@program(breaks="operator-error")
 def operator_errors_meet_the_handlers(x, n, box):
     found = []
     attempts = {
@@ -345,7 +345,7 @@ def operator_errors_meet_the_handlers(x, n, box):
     return found, x + len(found)
 
 
-@program
+@program(breaks="operator-error")
 def an_operator_error_leaves_with_effects_before_it(x, n, box):
     box.log.append(n)
     y = x * 2
@@ -353,7 +353,7 @@ def an_operator_error_leaves_with_effects_before_it(x, n, box):
     return y @ torch.ones(n + 5, 2)
 
 
-@program
+@program(breaks="bad-arguments operator-error")
 def errors_of_builtins_have_pythons_words(x, n, box):
     attempts = [
         lambda: [1, 2][n + 5],
@@ -433,7 +433,7 @@ def assertion_errors_carry_their_message(x, n, box):
         return error.args, x + 1
 
 
-@program
+@program(breaks="builtin")
 def with_traceback_and_set_state(x, n, box):
     error = Problem(n)
     same = error.with_traceback(None) is error
@@ -442,7 +442,7 @@ def with_traceback_and_set_state(x, n, box):
     return same, error.args, error.__traceback__, error
 
 
-@program
+@program(breaks="construction")
 def stop_iteration_and_key_error_details(x, n, box):
     stop = StopIteration(n, 2)
     key = KeyError("a")

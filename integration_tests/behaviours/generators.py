@@ -34,7 +34,7 @@ def nothing_runs_before_the_first_next(x, n, box):
     return before, list(box.log), first
 
 
-@program
+@program(breaks="c-attribute")
 def a_generator_is_returned_as_one(x, n, box):
     gen = parts(x, box.log, n)
     next(gen)
@@ -45,7 +45,7 @@ def a_generator_is_returned_as_one(x, n, box):
 KEPT = []
 
 
-@program
+@program(breaks="foreign-iterator")
 def a_generator_escapes_and_is_resumed_by_later_calls(x, n, box):
     if not KEPT:
         KEPT.append(parts(x.detach(), [], 10))
@@ -81,7 +81,10 @@ def send_of_a_value_to_an_unstarted_generator_is_an_error(x, n, box):
     try:
         gen.send(n)
     except TypeError as error:
-        return str(error), next(gen)
+        box.log.append(str(error))
+    first = next(gen)
+    gen.close()
+    return first
 
 
 @program
@@ -109,7 +112,7 @@ def throw_into_a_finished_generator_raises_it(x, n, box):
         return found, error.args, x + 1
 
 
-@program
+@program(breaks="c-attribute")
 def close_runs_the_finally_and_ends_it(x, n, box):
     gen = parts(x, box.log)
     y = next(gen)
@@ -257,7 +260,7 @@ def an_error_inside_ends_it_for_good(x, n, box):
     return first, list(gen), box.log
 
 
-@program
+@program(breaks="c-attribute")
 def running_state_is_seen_from_outside(x, n, box):
     states = []
 
@@ -288,7 +291,7 @@ def a_generator_that_resumes_itself_is_an_error(x, n, box):
         return first, str(error)
 
 
-@program
+@program(breaks="builtin")
 def alive_across_a_break(x, n, box):
     gen = parts(x, box.log)
     y = next(gen)
@@ -297,7 +300,7 @@ def alive_across_a_break(x, n, box):
     return y + z, list(gen), box.log
 
 
-@program
+@program(breaks="generator-dropped")
 def generators_in_containers_advance_in_turn(x, n, box):
     gens = {"a": parts(x, box.log), "b": parts(x * 2, box.log)}
     found = []
@@ -333,7 +336,7 @@ def unpacking_and_star_arguments_consume_it(x, n, box):
 OUTSIDE = iter(())
 
 
-@program
+@program(breaks="foreign-iterator")
 def one_passed_in_through_a_global_half_consumed(x, n, box):
     global OUTSIDE
     found = [y * 2 for y in OUTSIDE]
@@ -342,7 +345,7 @@ def one_passed_in_through_a_global_half_consumed(x, n, box):
     return found
 
 
-@program
+@program(breaks="generator-dropped")
 def a_generator_is_dropped_before_its_end(x, n, box):
     for y in parts(x, box.log):
         if len(box.log) > 1:

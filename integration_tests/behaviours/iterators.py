@@ -62,7 +62,7 @@ def iter_of_a_callable_until_a_sentinel(x, n, box):
     return found, queue
 
 
-@program
+@program(breaks="builtin")
 def iter_of_a_closure_until_a_sentinel_with_user_equality(x, n, box):
     class Near:
         def __eq__(self, other):
@@ -204,7 +204,7 @@ def a_user_iterator_from_outside_goes_on_over_calls(x, n, box):
 ITERATOR = iter(range(1000))
 
 
-@program(breaks="existing-iterator")
+@program
 def a_builtin_iterator_from_outside_goes_on_over_calls(x, n, box):
     first = next(ITERATOR)
     return first, x * 2, [i for _, i in zip(range(n), ITERATOR)]
@@ -246,7 +246,7 @@ def not_iterable_and_not_an_iterator(x, n, box):
     return x + 1
 
 
-@program
+@program(breaks="builtin")
 def iter_that_returns_no_iterator(x, n, box):
     class Bad:
         def __iter__(self):
@@ -265,7 +265,7 @@ def chained_and_teed(x, n, box):
     return next(one), list(two), list(one), x + n
 
 
-@program
+@program(breaks="builtin")
 def length_hints_and_sizes(x, n, box):
     it = iter(box.items)
     next(it)

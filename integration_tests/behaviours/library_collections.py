@@ -14,7 +14,13 @@ from integration_tests.behaviours import program
 @program
 def infinite_iterators(x, n, box):
     count, cycle = itertools.count(n, 2), itertools.cycle("ab")
-    return [next(count) for _ in range(3)], [next(cycle) for _ in range(5)], list(itertools.repeat(x, 2)), next(itertools.repeat(n)), list(zip(itertools.count(), "xy"))
+    return (
+        [next(count) for _ in range(3)],
+        [next(cycle) for _ in range(5)],
+        list(itertools.repeat(x, 2)),
+        next(itertools.repeat(n)),
+        list(zip(itertools.count(), "xy")),
+    )
 
 
 @program
@@ -30,13 +36,24 @@ def finite_iterators(x, n, box):
 
 @program
 def combinatoric_iterators(x, n, box):
-    return list(itertools.product("ab", range(2))), list(itertools.permutations([1, n], 2)), list(itertools.combinations("abc", 2)), list(itertools.combinations_with_replacement("ab", 2)), len(list(itertools.product([0, 1], repeat=n))), x + 1
+    return (
+        list(itertools.product("ab", range(2))),
+        list(itertools.permutations([1, n], 2)),
+        list(itertools.combinations("abc", 2)),
+        list(itertools.combinations_with_replacement("ab", 2)),
+        len(list(itertools.product([0, 1], repeat=n))),
+        x + 1,
+    )
 
 
 @program
 def grouping(x, n, box):
     rows = [("a", 1), ("a", 2), ("b", n)]
-    return [(key, [v for _, v in group]) for key, group in itertools.groupby(rows, key=lambda r: r[0])], [k for k, _ in itertools.groupby("aabba")], x + 1
+    return (
+        [(key, [v for _, v in group]) for key, group in itertools.groupby(rows, key=lambda r: r[0])],
+        [k for k, _ in itertools.groupby("aabba")],
+        x + 1,
+    )
 
 
 @program
@@ -46,10 +63,11 @@ def tees_and_batches(x, n, box):
     return list(a), list(b), list(zip(*[iter(range(6))] * 2)), x + 1
 
 
-@program
+@program(breaks="builtin")
 def operator_functions(x, n, box):
     class Thing:
         value = n
+
         def method(self, a, b=1):
             return a, b
 
@@ -60,7 +78,7 @@ def operator_functions(x, n, box):
     )  # fmt: skip
 
 
-@program
+@program(breaks="builtin")
 def operator_functions_that_write(x, n, box):
     operator.setitem(box.items, 0, n)
     operator.delitem(box.table, "a")
@@ -70,12 +88,35 @@ def operator_functions_that_write(x, n, box):
 
 @program
 def partial_and_reduce_with_tensors(x, n, box):
-    return functools.reduce(operator.add, [x, x * 2, n]), functools.partial(operator.mul, n)(x), sorted([(2, "b"), (1, "a")], key=operator.itemgetter(0)), max([1, n], key=operator.neg)
+    return (
+        functools.reduce(operator.add, [x, x * 2, n]),
+        functools.partial(operator.mul, n)(x),
+        sorted([(2, "b"), (1, "a")], key=operator.itemgetter(0)),
+        max([1, n], key=operator.neg),
+    )
 
 
 @program
 def builtin_functions(x, n, box):
-    return all(i for i in box.items), any(i > n for i in box.items), sum(box.items, n), list(zip("ab", [1, n])), list(map(str, box.items)), divmod(7, n), pow(2, n), round(n / 3, 2), sorted(box.items), [*reversed(box.items)], max(box.items, default=0), list(filter(None, [0, n])), abs(-n), hash("a") == hash("a"), ascii("é"), chr(65 + n), x + 1
+    return (
+        all(i for i in box.items),
+        any(i > n for i in box.items),
+        sum(box.items, n),
+        list(zip("ab", [1, n])),
+        list(map(str, box.items)),
+        divmod(7, n),
+        pow(2, n),
+        round(n / 3, 2),
+        sorted(box.items),
+        [*reversed(box.items)],
+        max(box.items, default=0),
+        list(filter(None, [0, n])),
+        abs(-n),
+        hash("a") == hash("a"),
+        ascii("é"),
+        chr(65 + n),
+        x + 1,
+    )
 
 
 @program

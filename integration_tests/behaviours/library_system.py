@@ -47,7 +47,7 @@ CACHE = weakref.WeakKeyDictionary()
 VALUES = weakref.WeakValueDictionary()
 
 
-@program
+@program(breaks="builtin")
 def math_on_numbers(x, n, box):
     return (
         math.sin(n), math.hypot(3, n), math.atan2(1, n), math.fsum([0.1] * n), math.modf(n / 2), math.frexp(n), math.ldexp(1.0, n), math.copysign(n, -0.0), math.isqrt(n * 7), math.lcm(4, n),
@@ -55,9 +55,17 @@ def math_on_numbers(x, n, box):
     )  # fmt: skip
 
 
-@program
+@program(breaks="operator-error")
 def math_errors(x, n, box):
-    for bad in (lambda: math.sqrt(-n), lambda: math.log(0), lambda: math.factorial(-1), lambda: math.exp(10000), lambda: math.sqrt("a"), lambda: math.gcd(1.5), lambda: math.floor(float("nan"))):
+    for bad in (
+        lambda: math.sqrt(-n),
+        lambda: math.log(0),
+        lambda: math.factorial(-1),
+        lambda: math.exp(10000),
+        lambda: math.sqrt("a"),
+        lambda: math.gcd(1.5),
+        lambda: math.floor(float("nan")),
+    ):
         try:
             bad()
         except (ValueError, OverflowError, TypeError) as error:
@@ -70,20 +78,44 @@ def complex_math(x, n, box):
     return cmath.sqrt(-n), cmath.exp(1j * n), cmath.phase(-1), cmath.polar(1j), cmath.isnan(n), cmath.rect(1, n), x + 1
 
 
-@program
+@program(breaks="builtin")
 def regular_expressions_on_constants(x, n, box):
     match = PATTERN.match("abc123")
-    return match.group("word"), match.groups(), match.span(), re.sub(r"\d", "#", f"a{n}b"), re.split(r",\s*", "a, b,c"), re.findall(r"\w", "a-b"), bool(re.fullmatch("a+", "aab")), re.compile("x").search("axb").start(), re.escape("a.b"), PATTERN.pattern, x + 1
+    return (
+        match.group("word"),
+        match.groups(),
+        match.span(),
+        re.sub(r"\d", "#", f"a{n}b"),
+        re.split(r",\s*", "a, b,c"),
+        re.findall(r"\w", "a-b"),
+        bool(re.fullmatch("a+", "aab")),
+        re.compile("x").search("axb").start(),
+        re.escape("a.b"),
+        PATTERN.pattern,
+        x + 1,
+    )
 
 
-@program
+@program(breaks="builtin")
 def regular_expressions_with_functions(x, n, box):
-    return re.sub("[a-c]", lambda m: m.group().upper() * n, "abcd"), [m.group() for m in re.finditer(r"\d", "1a2")], re.match("no", "yes"), x + 1
+    return (
+        re.sub("[a-c]", lambda m: m.group().upper() * n, "abcd"),
+        [m.group() for m in re.finditer(r"\d", "1a2")],
+        re.match("no", "yes"),
+        x + 1,
+    )
 
 
-@program
+@program(breaks="builtin")
 def string_constants_and_templates(x, n, box):
-    return string.ascii_lowercase[:n], string.Template("$a is ${b}").substitute(a=1, b=n), string.capwords("a b"), string.Formatter().format("{0}", n), textwrap.dedent("  a\n  b"), x + 1
+    return (
+        string.ascii_lowercase[:n],
+        string.Template("$a is ${b}").substitute(a=1, b=n),
+        string.capwords("a b"),
+        string.Formatter().format("{0}", n),
+        textwrap.dedent("  a\n  b"),
+        x + 1,
+    )
 
 
 @program
@@ -91,24 +123,43 @@ def signatures(x, n, box):
     signature = inspect.signature(Thing.method)
     bound = inspect.signature(THING.method).bind(1, 2, key=n)
     bound.apply_defaults()
-    return list(signature.parameters), str(signature), signature.parameters["key"].default, bound.arguments["key"], bound.args, inspect.isfunction(Thing.method), inspect.ismethod(THING.method), inspect.isclass(Thing), inspect.getdoc(Thing), x + 1
+    return (
+        list(signature.parameters),
+        str(signature),
+        signature.parameters["key"].default,
+        bound.arguments["key"],
+        bound.args,
+        inspect.isfunction(Thing.method),
+        inspect.ismethod(THING.method),
+        inspect.isclass(Thing),
+        inspect.getdoc(Thing),
+        x + 1,
+    )
 
 
-@program
+@program(breaks="construction")
 def weak_references(x, n, box):
     thing = Thing(n)
     reference = weakref.ref(thing)
-    return reference() is thing, REFERENCE() is THING, REFERENCE().value, reference().value, isinstance(reference, weakref.ref), weakref.ref(THING) is REFERENCE, x + 1
+    return (
+        reference() is thing,
+        REFERENCE() is THING,
+        REFERENCE().value,
+        reference().value,
+        isinstance(reference, weakref.ref),
+        weakref.ref(THING) is REFERENCE,
+        x + 1,
+    )
 
 
-@program
+@program(breaks="construction")
 def weak_containers(x, n, box):
     CACHE[THING] = n
     VALUES["thing"] = THING
     return CACHE[THING], THING in CACHE, len(CACHE), VALUES["thing"] is THING, VALUES.get("none"), list(VALUES), x + 1
 
 
-@program
+@program(breaks="construction")
 def weak_sets_and_proxies(x, n, box):
     group = weakref.WeakSet([THING])
     proxy = weakref.proxy(THING)
@@ -116,7 +167,7 @@ def weak_sets_and_proxies(x, n, box):
     return len(group), THING in group, proxy.value, x + 1
 
 
-@program
+@program(breaks="construction")
 def finalizers_and_dead_references(x, n, box):
     thing = Thing(n)
     reference = weakref.ref(thing, lambda r: box.log.append("gone"))
@@ -124,7 +175,7 @@ def finalizers_and_dead_references(x, n, box):
     return reference(), box.log, x + 1
 
 
-@program
+@program(breaks="builtin")
 def context_variables(x, n, box):
     before = VARIABLE.get()
     token = VARIABLE.set(n)
@@ -133,22 +184,27 @@ def context_variables(x, n, box):
     return before, inside, VARIABLE.get(), VARIABLE.get("other"), x * inside, VARIABLE.name
 
 
-@program
+@program(breaks="builtin")
 def a_context_is_copied_and_run(x, n, box):
     context = contextvars.copy_context()
     context.run(VARIABLE.set, n)
     return context[VARIABLE], VARIABLE.get(), x + 1
 
 
-@program
+@program(breaks="builtin")
 def the_environment(x, n, box):
     os.environ["STATOR_BEHAVIOUR"] = str(n)
-    found = os.environ["STATOR_BEHAVIOUR"], os.environ.get("STATOR_NOTHING", "none"), os.getenv("STATOR_BEHAVIOUR"), "STATOR_BEHAVIOUR" in os.environ
+    found = (
+        os.environ["STATOR_BEHAVIOUR"],
+        os.environ.get("STATOR_NOTHING", "none"),
+        os.getenv("STATOR_BEHAVIOUR"),
+        "STATOR_BEHAVIOUR" in os.environ,
+    )
     del os.environ["STATOR_BEHAVIOUR"]
     return found, os.environ.get("STATOR_BEHAVIOUR"), x + 1
 
 
-@program
+@program(breaks="builtin")
 def time_goes_on(x, n, box):
     start = time.perf_counter()
     time.sleep(0)
@@ -156,19 +212,35 @@ def time_goes_on(x, n, box):
     return time.perf_counter() >= start, time.time() > 1e9, time.monotonic() > 0, isinstance(time.time_ns(), int), y
 
 
-@program
+@program(breaks="construction")
 def dates(x, n, box):
     day = datetime.date(2020, 1, n) + datetime.timedelta(days=n)
-    return day, day.isoformat(), datetime.timedelta(hours=n).total_seconds(), datetime.datetime(2020, 1, 1, n).hour, x + 1
+    return (
+        day,
+        day.isoformat(),
+        datetime.timedelta(hours=n).total_seconds(),
+        datetime.datetime(2020, 1, 1, n).hour,
+        x + 1,
+    )
 
 
-@program
+@program(breaks="builtin")
 def typing_functions(x, n, box):
     value = typing.cast(int, n)
-    return value, typing.get_type_hints(Thing.method), typing.get_origin(list[int]), typing.get_args(dict[str, int]), typing.Optional[int] == (int | None), list[int], typing.Any, typing.TYPE_CHECKING, x + 1
+    return (
+        value,
+        typing.get_type_hints(Thing.method),
+        typing.get_origin(list[int]),
+        typing.get_args(dict[str, int]),
+        typing.Optional[int] == (int | None),
+        list[int],
+        typing.Any,
+        typing.TYPE_CHECKING,
+        x + 1,
+    )
 
 
-@program
+@program(breaks="builtin")
 def types_of_the_types_module(x, n, box):
     proxy = types.MappingProxyType(box.table)
     bound = types.MethodType(lambda self, k: (self, k), n)
@@ -176,10 +248,18 @@ def types_of_the_types_module(x, n, box):
         proxy["a"] = 1
     except TypeError as error:
         box.log.append(str(error))
-    return proxy["a"], dict(proxy), bound(2), types.new_class("Made", (Thing,)).__name__, isinstance(bound, types.MethodType), types.NoneType, x + 1
+    return (
+        proxy["a"],
+        dict(proxy),
+        bound(2),
+        types.new_class("Made", (Thing,)).__name__,
+        isinstance(bound, types.MethodType),
+        types.NoneType,
+        x + 1,
+    )
 
 
-@program
+@program(breaks="builtin")
 def threads_locals_and_locks(x, n, box):
     LOCAL.value = n
     with LOCK:
@@ -190,17 +270,25 @@ def threads_locals_and_locks(x, n, box):
     return y, LOCAL.value, hasattr(LOCAL, "none"), LOCK.locked(), threading.current_thread() is threading.main_thread()
 
 
-@program
+@program(breaks="construction")
 def files_json_and_struct(x, n, box):
     text = json.dumps({"n": n, "items": box.items})
-    return json.loads(text), pathlib.PurePosixPath("a") / "b", os.path.join("a", "b"), struct.pack("<i", n), struct.unpack("<i", b"\x01\0\0\0"), str(uuid.UUID(int=n)), x + 1
+    return (
+        json.loads(text),
+        pathlib.PurePosixPath("a") / "b",
+        os.path.join("a", "b"),
+        struct.pack("<i", n),
+        struct.unpack("<i", b"\x01\0\0\0"),
+        str(uuid.UUID(int=n)),
+        x + 1,
+    )
 
 
 async def coroutine(y):
     return y + 1
 
 
-@program
+@program(breaks="builtin")
 def a_coroutine_is_run_by_a_loop(x, n, box):
     loop = asyncio.new_event_loop()
     try:
@@ -209,7 +297,7 @@ def a_coroutine_is_run_by_a_loop(x, n, box):
         loop.close()
 
 
-@program
+@program(breaks="async")
 def a_coroutine_is_driven_by_hand(x, n, box):
     made = coroutine(x)
     try:
@@ -218,7 +306,7 @@ def a_coroutine_is_driven_by_hand(x, n, box):
         return stop.value, inspect.iscoroutinefunction(coroutine)
 
 
-@program
+@program(breaks="async")
 def an_asynchronous_generator_is_made_and_closed(x, n, box):
     async def parts():
         yield x
@@ -231,14 +319,14 @@ def an_asynchronous_generator_is_made_and_closed(x, n, box):
         return stop.value, inspect.isasyncgen(made)
 
 
-@program
+@program(breaks="builtin")
 def exec_eval_and_compile(x, n, box):
     space = {"n": n}
     exec("m = n * 2", space)
     return eval("1 + n"), space["m"], eval("y + 1", {"y": x}), len(globals()) > 3
 
 
-@program
+@program(breaks="builtin")
 def frames_and_the_garbage_collector(x, n, box):
     import gc
     import sys

@@ -69,7 +69,7 @@ def exit_is_called_once_on_break_and_continue(x, n, box):
     return x, box.log
 
 
-@program
+@program(breaks="exception-attribute-write")
 def exit_is_called_on_generator_close(x, n, box):
     def parts():
         with Noted(box.log), scope(box.log):
@@ -95,7 +95,7 @@ def a_swallowed_exception_goes_on_after_the_block(x, n, box):
     return x, manager.name, box.log
 
 
-@program
+@program(breaks="operator-error")
 def nested_managers_see_what_the_inner_ones_leave(x, n, box):
     with Noted(box.log, "outer"):
         with Noted(box.log, "middle", swallow=(ZeroDivisionError,)):
@@ -121,7 +121,7 @@ def an_exit_that_raises_replaces_and_chains(x, n, box):
         return type(error.__context__), error.__context__.args, x + 1
 
 
-@program
+@program(breaks="builtin")
 def an_enter_that_raises_never_exits(x, n, box):
     class Refusing(Noted):
         def __enter__(self):
@@ -134,7 +134,7 @@ def an_enter_that_raises_never_exits(x, n, box):
         return str(error), x + 1, box.log
 
 
-@program
+@program(breaks="builtin")
 def what_is_no_manager_is_an_error(x, n, box):
     class Half:
         def __enter__(self):
@@ -170,7 +170,7 @@ def an_exit_stack_hands_over_with_pop_all(x, n, box):
     return x * n, box.log
 
 
-@program
+@program(breaks="exception-object")
 def an_exit_stack_swallows(x, n, box):
     with contextlib.ExitStack() as stack:
         stack.enter_context(Noted(box.log, "swallow", swallow=(ValueError,)))
@@ -179,7 +179,7 @@ def an_exit_stack_swallows(x, n, box):
     return x + 1, box.log
 
 
-@program
+@program(breaks="builtin")
 def closing_and_nullcontext(x, n, box):
     class Resource:
         def close(self):
@@ -199,7 +199,7 @@ def a_generator_manager_as_a_decorator(x, n, box):
     return inner(x), inner(x * 2), box.log
 
 
-@program
+@program(breaks="builtin")
 def a_class_manager_as_a_decorator(x, n, box):
     class Timed(contextlib.ContextDecorator):
         def __enter__(self):
@@ -267,7 +267,7 @@ def modes_are_open_across_a_break(x, n, box):
     return y, z.dtype, torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")
 
 
-@program
+@program(breaks="operator-error")
 def an_error_inside_modes_restores_them(x, n, box):
     try:
         with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
@@ -276,7 +276,7 @@ def an_error_inside_modes_restores_them(x, n, box):
         return torch.is_grad_enabled(), torch.is_autocast_enabled("cpu"), x * 2
 
 
-@program
+@program(breaks="mode-value")
 def set_grad_enabled_as_function_and_manager(x, n, box):
     before = torch.is_grad_enabled()
     with torch.set_grad_enabled(n == 3):
@@ -296,7 +296,7 @@ def a_with_target_may_be_any_target(x, n, box):
     return pair, b, x
 
 
-@program
+@program(breaks="construction")
 def redirected_output_is_the_strings(x, n, box):
     stream = io.StringIO()
     with contextlib.redirect_stdout(stream):

@@ -14,25 +14,80 @@ from integration_tests.behaviours import program
 @program
 def in_every_operator(x, n, box):
     k = x.shape[0]
-    return k + n, k - n, k * n, k / n, k // n, k % n, k**2, -k, +k, ~k, abs(-k), divmod(k, n), pow(k, 2), k << 1, k >> 1, k & 1, k | 8, k ^ n, x * k
+    return (
+        k + n,
+        k - n,
+        k * n,
+        k / n,
+        k // n,
+        k % n,
+        k**2,
+        -k,
+        +k,
+        ~k,
+        abs(-k),
+        divmod(k, n),
+        pow(k, 2),
+        k << 1,
+        k >> 1,
+        k & 1,
+        k | 8,
+        k ^ n,
+        x * k,
+    )
 
 
 @program
 def in_comparisons_and_logic(x, n, box):
     k = x.shape[0]
-    return k == n, k != n, k < n, k >= n, k and n, not k, 1 < k < n, k is n, min(k, n), max(k, n, 4), k in (2, 3), bool(k - 2), x + (1 if k > 2 else 2)
+    return (
+        k == n,
+        k != n,
+        k < n,
+        k >= n,
+        k and n,
+        not k,
+        1 < k < n,
+        k is n,
+        min(k, n),
+        max(k, n, 4),
+        k in (2, 3),
+        bool(k - 2),
+        x + (1 if k > 2 else 2),
+    )
 
 
 @program
 def in_formatting(x, n, box):
     k = x.shape[0]
-    return f"{k}|{n:03d}|{k!r}|{k + n:>5}", str(k), repr(n), "%d" % k, "{}".format(n), str((k, n)), x.shape, str(x.shape), f"{x.shape}", x + 1
+    return (
+        f"{k}|{n:03d}|{k!r}|{k + n:>5}",
+        str(k),
+        repr(n),
+        "%d" % k,
+        "{}".format(n),
+        str((k, n)),
+        x.shape,
+        str(x.shape),
+        f"{x.shape}",
+        x + 1,
+    )
 
 
-@program
+@program(breaks="operator-error")
 def as_indices_and_slices(x, n, box):
     k = x.shape[0]
-    return [10, 20, 30, 40][k], "abcdef"[n], x[k - 1], x[:, n - 2], x[-k:], range(10)[k:n], (1, 2, 3, 4)[-k], x[torch.arange(k) % 2], box.items[:k]
+    return (
+        [10, 20, 30, 40][k],
+        "abcdef"[n],
+        x[k - 1],
+        x[:, n - 2],
+        x[-k:],
+        range(10)[k:n],
+        (1, 2, 3, 4)[-k],
+        x[torch.arange(k) % 2],
+        box.items[:k],
+    )
 
 
 @program
@@ -48,34 +103,97 @@ def in_range_and_loops(x, n, box):
     total = 0
     for i in range(k):
         total += i * n
-    return total, list(range(n, 0, -1)), list(range(0, 10, k)), [x + i for i in range(n)], len(range(k)), sum(range(n)), k in range(n), range(k) == range(0, k)
+    return (
+        total,
+        list(range(n, 0, -1)),
+        list(range(0, 10, k)),
+        [x + i for i in range(n)],
+        len(range(k)),
+        sum(range(n)),
+        k in range(n),
+        range(k) == range(0, k),
+    )
 
 
 @program
 def in_math(x, n, box):
     k = x.shape[0]
-    return math.sqrt(n), math.floor(k / 2), math.ceil(k / n), math.gcd(k, 6), math.log2(k), math.prod([k, n]), math.isclose(k, k), math.factorial(n), math.pow(k, 2), math.trunc(n / k), math.comb(n + 2, 2), x * math.exp(-k)
+    return (
+        math.sqrt(n),
+        math.floor(k / 2),
+        math.ceil(k / n),
+        math.gcd(k, 6),
+        math.log2(k),
+        math.prod([k, n]),
+        math.isclose(k, k),
+        math.factorial(n),
+        math.pow(k, 2),
+        math.trunc(n / k),
+        math.comb(n + 2, 2),
+        x * math.exp(-k),
+    )
 
 
 @program
 def as_floats(x, n, box):
     f = n * 0.5
-    return f, f"{f:.2f}", int(f), round(f), f.is_integer(), f // 1, f > 1, x * f, math.sin(f), float(n), (f, n)[n > 2], str(f)
+    return (
+        f,
+        f"{f:.2f}",
+        int(f),
+        round(f),
+        f.is_integer(),
+        f // 1,
+        f > 1,
+        x * f,
+        math.sin(f),
+        float(n),
+        (f, n)[n > 2],
+        str(f),
+    )
 
 
 @program
 def conversions(x, n, box):
     k = x.numel()
-    return float(k), int(k / 2), bool(k), complex(k), str(k), chr(96 + n), hex(k), bin(n), k.bit_length(), n.real, type(k), isinstance(k, int), hash(n) == n, x + k
+    return (
+        float(k),
+        int(k / 2),
+        bool(k),
+        complex(k),
+        str(k),
+        chr(96 + n),
+        hex(k),
+        bin(n),
+        k.bit_length(),
+        n.real,
+        type(k),
+        isinstance(k, int),
+        hash(n) == n,
+        x + k,
+    )
 
 
 @program
 def sizes_of_views_and_reshapes(x, n, box):
     y = x.repeat(n, 1)
-    return y.shape, y.numel(), y.reshape(-1).shape[0], y.view(n, -1).shape, list(y.shape), y.size(0), y.stride(), tuple(y.t().shape), len(y), y.shape[0] == n * x.shape[0], y.shape + (1,), y.shape.numel()
+    return (
+        y.shape,
+        y.numel(),
+        y.reshape(-1).shape[0],
+        y.view(n, -1).shape,
+        list(y.shape),
+        y.size(0),
+        y.stride(),
+        tuple(y.t().shape),
+        len(y),
+        y.shape[0] == n * x.shape[0],
+        y.shape + (1,),
+        y.shape.numel(),
+    )
 
 
-@program
+@program(breaks="builtin")
 def in_user_classes_and_closures(x, n, box):
     class Holder:
         def __init__(self, size):
@@ -114,4 +232,14 @@ def items_of_tensors(x, n, box):
 @program
 def bools_and_enumerations_of_symbols(x, n, box):
     wide = x.shape[0] > 2
-    return wide, wide + 1, [wide, not wide], {True: "wide", False: "narrow"}[wide], x if wide else x * 2, str(wide), wide is True, wide == (n > 2), sum([wide, n > 1])
+    return (
+        wide,
+        wide + 1,
+        [wide, not wide],
+        {True: "wide", False: "narrow"}[wide],
+        x if wide else x * 2,
+        str(wide),
+        wide is True,
+        wide == (n > 2),
+        sum([wide, n > 1]),
+    )

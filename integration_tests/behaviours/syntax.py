@@ -20,7 +20,7 @@ def comprehensions_have_a_scope_of_their_own(x, n, box):
     return i, found, nested, flat, {a % 2 for a in box.items}
 
 
-@program
+@program(breaks="builtin")
 def a_comprehension_in_a_class_body_sees_globals(x, n, box):
     class Body:
         size = n
@@ -63,7 +63,7 @@ def star_arguments_in_every_position(x, n, box):
     return found
 
 
-@program
+@program(breaks="repeated-keyword")
 def repeated_keywords_are_refused(x, n, box):
     for bad in (lambda: spread(1, 2, c=1, **{"c": 2}), lambda: spread(1, 2, **{"d": 1}, **{"d": 2})):
         try:
@@ -186,8 +186,33 @@ def classify(subject):
 
 @program
 def match_statements_of_every_pattern(x, n, box):
-    subjects = [None, True, -n, 0, 1.5, n, "", box.text, [], [n], [1, n, 9], [1, 9], [Point(0, 1), 2], (n, x), {"kind": "k", "z": n}]
-    subjects += [{"deep": {"er": [0, n]}}, Point(n, 0), Point(1, n), Point(7, 7), Positional(n, Point(1, 1)), Color.RED, Color.BLUE, {"other": 1}]
+    subjects = [
+        None,
+        True,
+        -n,
+        0,
+        1.5,
+        n,
+        "",
+        box.text,
+        [],
+        [n],
+        [1, n, 9],
+        [1, 9],
+        [Point(0, 1), 2],
+        (n, x),
+        {"kind": "k", "z": n},
+    ]
+    subjects += [
+        {"deep": {"er": [0, n]}},
+        Point(n, 0),
+        Point(1, n),
+        Point(7, 7),
+        Positional(n, Point(1, 1)),
+        Color.RED,
+        Color.BLUE,
+        {"other": 1},
+    ]
     subjects += [b"b", range(2), "ab", {1, 2}, 2.5, box.ordered, box.ring]
     return [classify(subject) for subject in subjects], x + 1
 
@@ -224,10 +249,20 @@ def slices_with_symbolic_bounds(x, n, box):
     return wide[:, :n], wide[k:, -n:], wide[:: x.shape[0]], wide[..., n - 1], box.items[n - 2 : k + 1], "abcdef"[:n]
 
 
-@program
+@program(breaks="number-object")
 def slice_objects(x, n, box):
     s = slice(1, n, 2)
-    return s.start, s.stop, s.step, s.indices(10), box.items[s], list(range(10))[s], x[s], s == slice(1, n, 2), x[slice(None), 0]
+    return (
+        s.start,
+        s.stop,
+        s.step,
+        s.indices(10),
+        box.items[s],
+        list(range(10))[s],
+        x[s],
+        s == slice(1, n, 2),
+        x[slice(None), 0],
+    )
 
 
 COUNT = 0
@@ -271,7 +306,7 @@ def lambdas_with_every_kind_of_parameter(x, n, box):
     return f(1), f(1, 3, 4, d=5, z=6), list(g()), (lambda y: lambda z: y * z)(x)(n)
 
 
-@program
+@program(breaks="builtin")
 def imports_inside(x, n, box):
     import math
     import os.path as path
@@ -281,7 +316,7 @@ def imports_inside(x, n, box):
     return math.sqrt(n * n), path.join("a", "b"), Ordered(a=n), floor(pi * n), x + math.tau
 
 
-@program
+@program(breaks="import")
 def an_import_that_fails(x, n, box):
     try:
         import no_such_module_at_all
@@ -296,7 +331,15 @@ def an_import_that_fails(x, n, box):
 
 @program
 def conditional_expressions_and_boolean_operators_give_operands(x, n, box):
-    return n and box.text or "else", [] or {} or n, not box.items, (x if n > 2 else None), n or x, 0 and x, None or box.value
+    return (
+        n and box.text or "else",
+        [] or {} or n,
+        not box.items,
+        (x if n > 2 else None),
+        n or x,
+        0 and x,
+        None or box.value,
+    )
 
 
 @program
@@ -343,7 +386,14 @@ def evaluation_order_is_left_to_right(x, n, box):
 @program
 def unpacking_in_displays_and_subscripts(x, n, box):
     d = {(1, 2): "t"}
-    return [*box.items, *"ab"], (*range(n),), {*box.items}, {**box.table, "c": n, **{"a": 0}}, d[1, 2], x[(0, slice(None))]
+    return (
+        [*box.items, *"ab"],
+        (*range(n),),
+        {*box.items},
+        {**box.table, "c": n, **{"a": 0}},
+        d[1, 2],
+        x[(0, slice(None))],
+    )
 
 
 @program

@@ -136,7 +136,7 @@ class DictItemSource(PartSource):
     """
 
     key: Hashable
-    owner: type | None = None
+    owner: Any = None
 
     @property
     def identity(self) -> tuple[Hashable, ...]:
@@ -156,7 +156,7 @@ class DictItemSource(PartSource):
         return _item(whole, key, self.owner, render)
 
     def read(self, whole: Any) -> Any:
-        return whole[self.key] if self.owner is None else self.owner.__getitem__(whole, self.key)  # type: ignore[attr-defined]
+        return whole[self.key] if self.owner is None else self.owner.__getitem__(whole, self.key)
 
     def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
         return type(self.key) in SAFE_KEYS and cells.mapping(whole)
@@ -173,7 +173,7 @@ class ItemSource(PartSource):
     """`whole[index]` of a sequence; `owner` as in `DictItemSource`."""
 
     index: int
-    owner: type | None = None
+    owner: Any = None
 
     def named(self, whole: str) -> str:
         return f"{whole}[{self.index}]"
@@ -186,7 +186,7 @@ class ItemSource(PartSource):
         return _item(whole, str(self.index), self.owner, render)
 
     def read(self, whole: Any) -> Any:
-        return whole[self.index] if self.owner is None else self.owner.__getitem__(whole, self.index)  # type: ignore[attr-defined]
+        return whole[self.index] if self.owner is None else self.owner.__getitem__(whole, self.index)
 
     def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
         return type(whole) is tuple

@@ -9,7 +9,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from stator_bytecode import Raised, operation, settle
+from stator_bytecode import NULL, Raised, operation, settle
 from stator_guards import AttrSource, CapturedSource, SlotSource, Source, TypeIs, TypeSource
 
 from stator_variables import _calls, _dictionary, _functions, _symbolic, _tensor_attributes, _torch_calls
@@ -325,7 +325,22 @@ def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value
         return _set_exception_field(t, vt, name, value)
     if isinstance(plain_lookup(kind, "__set__"), types.FunctionType) and value is not MISSING:
         return call_descriptor(t, wrap(t, raw, source), "__set__", [vt, value])
+    if isinstance(plain_lookup(kind, "__delete__"), types.FunctionType) and value is MISSING:
+        return call_descriptor(t, wrap(t, raw, source), "__delete__", [vt])
+    if isinstance(vt, k.CellTracker) and name == "cell_contents":
+        return set_cell(t, vt, NULL if value is MISSING else value)
     raise t.unsupported("c-attribute-write", f"setting {name} of {vt.cls.__qualname__}")
+
+
+def set_cell(t: Tracing, cell: Any, content: Any) -> None:
+    before = cell.content
+    cell.content = content
+
+    def undo() -> None:
+        cell.content = before
+
+    t.journal.record(undo)
+    t.change(cell)
 
 
 def _set_member(t: Tracing, raw: Any, vt: Any, name: str, value: Any) -> None:

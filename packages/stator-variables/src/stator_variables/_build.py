@@ -235,6 +235,18 @@ def build_builtin_function(t: Tracing, real: Any, source: Source) -> VariableTra
     return k.MethodTracker(k.BuiltinTracker(descriptor), receiver, type(real))
 
 
+def build_method_wrapper(t: Tracing, real: Any, source: Source) -> VariableTracker:
+    """A slot of a C class bound to an object (`some_object.__setattr__`): a method of that object."""
+    descriptor = vars(real.__objclass__).get(real.__name__)
+    if not isinstance(descriptor, types.WrapperDescriptorType) or isinstance(real.__self__, types.ModuleType | type):
+        return build_by_identity(t, real, source)
+    t.guard(source, TypeIs(types.MethodWrapperType))
+    t.guard(AttrSource(source, "__name__"), Equals(real.__name__))
+    t.guard(AttrSource(source, "__objclass__"), Is(real.__objclass__))
+    receiver = wrap(t, real.__self__, AttrSource(source, "__self__"))
+    return k.MethodTracker(k.BuiltinTracker(descriptor), receiver, types.MethodWrapperType)
+
+
 def _descriptor_of(cls: type, real: Any) -> Any:
     """The method descriptor a bound C method was made from; a subclass may override its name."""
     for base in cls.__mro__:
@@ -388,6 +400,7 @@ BUILDERS: dict[type, Builder] = {
     **dict.fromkeys(SINGLETONS, build_singleton),
     **dict.fromkeys(BY_IDENTITY, build_by_identity),
     types.BuiltinFunctionType: build_builtin_function,
+    types.MethodWrapperType: build_method_wrapper,
     **dict.fromkeys(_iterator_classes(), build_iterator),
     **dict.fromkeys((operator.itemgetter, operator.attrgetter, operator.methodcaller), build_recipe),
     tuple: build_sequence,

@@ -107,7 +107,10 @@ def complete(t: Tracing, d: DictTracker) -> None:
         hashed = key_of(t, key_vt)
         read = d.entries.get(hashed)
         if read is None or read[1] is DELETED or _was_written(d, hashed):
-            entries[hashed] = (key_vt, wrap(t, dict.__getitem__(d.real, key), DictItemSource(d.source, key, item_owner(d.cls, dict))))
+            entries[hashed] = (
+                key_vt,
+                wrap(t, dict.__getitem__(d.real, key), DictItemSource(d.source, key, item_owner(d.cls, dict))),
+            )
         else:
             entries[hashed] = (key_vt, read[1])
     for verb, hashed, key_vt, value in d.log:

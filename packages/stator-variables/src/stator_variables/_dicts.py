@@ -221,7 +221,7 @@ def is_callable(vt: Any) -> bool:
     return plain_lookup(vt.cls, "__call__") is not MISSING
 
 
-@methods.handles(dict.update, OrderedDict.update, takes=(0, ANY_COUNT))
+@methods.handles(dict.update, OrderedDict.update, takes=(0, ANY_COUNT), named=None)
 def update(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return update_all(t, args, kwargs, "update")
 

@@ -165,14 +165,7 @@ class SymbolicDomain:
         return cell.content
 
     def cell_set(self, cell: Any, content: Any) -> None:
-        before = cell.content
-        cell.content = content
-
-        def undo() -> None:
-            cell.content = before
-
-        self.t.journal.record(undo)
-        self.t.change(cell)
+        _attributes.set_cell(self.t, cell, content)
 
     # -- operators ----------------------------------------------------------------------------------------------------
     def unary(self, operator: str, value: Any) -> Any:

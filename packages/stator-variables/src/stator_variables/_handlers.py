@@ -9,6 +9,7 @@ from stator_bytecode import HandlerTable
 from stator_variables import (
     _assertion,
     _attribute_functions,
+    _binding,
     _builtins,
     _caching,
     _compile_state,
@@ -39,6 +40,7 @@ from stator_variables import (
 
 DEFAULT_HANDLERS: HandlerTable[Any, Any] = _builtins.handlers.merged_with(
     _assertion.handlers,
+    _binding.handlers,
     _caching.handlers,
     _operator_functions.handlers,
     _iterator_functions.handlers,

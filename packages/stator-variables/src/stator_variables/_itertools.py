@@ -7,7 +7,7 @@ from typing import Any
 
 from stator_bytecode import HandlerTable, operation, settle
 
-from stator_variables import _iteration
+from stator_variables import _iteration, _symbolic
 from stator_variables import _kinds as k
 from stator_variables._applevel import _itertools as app
 from stator_variables._method_table import Arity, signature_arity
@@ -42,6 +42,8 @@ def _lazy(real: Any, function: Any, cls: type) -> None:
 
     @handlers.handles(real)
     def make(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+        if real is itertools.islice:
+            args = [*args[:1], *(_symbolic.as_constant(t, bound) for bound in args[1:])]
         _check(t, real, arity, args, kwargs)
         return _made(t, function, cls, args, kwargs)
 
@@ -105,7 +107,7 @@ def _eager(real: Any, pools: int | None, numbers: int) -> None:
     @handlers.handles(real)
     def make(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         count = len(args) if pools is None else pools
-        rest = [vt.constant() for vt in (*args[count:], *kwargs.values())]
+        rest = [_symbolic.as_constant(t, vt).constant() for vt in (*args[count:], *kwargs.values())]
         known = {"repeat"} if real is itertools.product else {"r"}
         if len(args) < count or len(rest) > 1 or not kwargs.keys() <= known or any(_bad_count(value) for value in rest):
             raise t.unsupported("bad-arguments", f"a call of itertools.{real.__name__} that it does not accept")

@@ -115,7 +115,7 @@ def _ending(traced: Traced, site: Site | None, emitter: Any) -> str:
     if site is None:
         return f"return {traced.result}"
     values = "".join(f"{value}, " for value in traced.values)
-    return f"return {emitter.capture(Goto, 'Goto')}({emitter.capture(site, 'site')}, ({values}))"
+    return f"return {emitter.capture(Goto, 'Goto')}({emitter.capture(site, 'site')}, [{values}])"
 
 
 def _graph_call(traced: Traced, lowered: Lowered, target: Target, emitter: Any) -> list[str]:

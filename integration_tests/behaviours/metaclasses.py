@@ -1,0 +1,126 @@
+"""Metaclasses that give classes operators, names and instances of their own; `__prepare__`; abstract classes."""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import abc
+
+from integration_tests.behaviours import program
+
+
+class Meta(type):
+    made = 0
+
+    def __new__(mcls, name, bases, namespace, **kwargs):
+        namespace["added"] = name.lower()
+        return super().__new__(mcls, name, bases, namespace)
+
+    def __init__(cls, name, bases, namespace, **kwargs):
+        super().__init__(name, bases, namespace)
+        cls.options = kwargs
+
+    def __call__(cls, *args):
+        made = super().__call__(*args)
+        made.by = "meta"
+        return made
+
+    def __iter__(cls):
+        return iter([1, 2])
+
+    def __len__(cls):
+        return 7
+
+    def __contains__(cls, item):
+        return item == 1
+
+    def __getitem__(cls, key):
+        return key * 2
+
+    def __instancecheck__(cls, instance):
+        return instance == 3
+
+    def __getattr__(cls, name):
+        return f"meta {name}"
+
+    @property
+    def prop(cls):
+        return cls.__name__
+
+
+class WithMeta(metaclass=Meta, option=1):
+    pass
+
+
+@program
+def metaclasses_give_classes_operators(x, n, box):
+    made = WithMeta()
+    return (
+        made.by, WithMeta.added, WithMeta.options, [*WithMeta], len(WithMeta), 1 in WithMeta, WithMeta[n],
+        isinstance(n, WithMeta), WithMeta.prop, WithMeta.unknown, type(WithMeta).__name__, x + 1,
+    )  # fmt: skip
+
+
+@program(breaks="builtin")
+def a_class_with_a_metaclass_is_made_inside(x, n, box):
+    class Inside(WithMeta, extra=n):
+        def value(self):
+            return self.by, self.added
+
+    return Inside().value(), Inside.options, Inside.prop, x + 1
+
+
+class Prepared(type):
+    @classmethod
+    def __prepare__(mcls, name, bases, **kwargs):
+        return {"prepared": name}
+
+
+@program(breaks="builtin")
+def prepare_gives_the_namespace(x, n, box):
+    class Inside(metaclass=Prepared):
+        seen = prepared
+
+    return Inside.seen, Inside.prepared, x + n
+
+
+class Stranger:
+    pass
+
+
+class Shape(abc.ABC):
+    @property
+    @abc.abstractmethod
+    def area(self): ...
+
+    def describe(self):
+        return f"{type(self).__name__}: {self.area}"
+
+
+class Square(Shape):
+    def __init__(self, side):
+        self.side = side
+
+    @property
+    def area(self):
+        return self.side**2
+
+
+Shape.register(Stranger)
+
+
+@program
+def abstract_classes(x, n, box):
+    try:
+        Shape()
+    except TypeError as error:
+        box.log.append(str(error))
+    made = Square(n)
+    return (
+        made.describe(),
+        isinstance(made, Shape),
+        isinstance(Stranger(), Shape),
+        issubclass(int, Shape),
+        Shape.__abstractmethods__,
+        x + 1,
+    )
