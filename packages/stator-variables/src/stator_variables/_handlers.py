@@ -7,6 +7,7 @@ from typing import Any
 from stator_bytecode import HandlerTable
 
 from stator_variables import (
+    _autograd_function,
     _builtins,
     _caching,
     _compile_state,
@@ -26,11 +27,13 @@ from stator_variables import (
     _sequences,
     _sets,
     _strings,
+    _transforms,
     _values,
     _views,
 )
 
 DEFAULT_HANDLERS: HandlerTable[Any, Any] = _builtins.handlers.merged_with(
+    _autograd_function.handlers,
     _caching.handlers,
     _compile_state.handlers,
     _deques.methods.handlers,
@@ -49,6 +52,7 @@ DEFAULT_HANDLERS: HandlerTable[Any, Any] = _builtins.handlers.merged_with(
     _strings.methods.handlers,
     _sequences.methods.handlers,
     _sets.methods.handlers,
+    _transforms.handlers,
     _values.handlers,
     _views.methods.handlers,
 )

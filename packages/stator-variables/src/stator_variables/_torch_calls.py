@@ -25,7 +25,7 @@ NOT_RECORDED = frozenset(
     "numpy data_ptr storage untyped_storage __reduce_ex__ __repr__ __deepcopy__ backward register_hook tolist "
     "__array__ __format__ __str__ __hash__ __bool__ __contains__ __iter__ retain_grad share_memory_ __dlpack__ "
     "resize_ set_ requires_grad_ apply_ map_ map2_ register_post_accumulate_grad_hook __torch_function__ as_subclass "
-    "_make_subclass unflatten __setstate__ __dir__ __reversed__ __rdiv__ type __len__".split()
+    "_make_subclass __setstate__ __dir__ __reversed__ __rdiv__ type __len__".split()
 )
 
 _C: Any = torch._C  # its stubs lack three of these
@@ -61,7 +61,7 @@ RECORDED = _recorded_functions()
 _TENSOR_PYTHON_METHODS = frozenset(
     value
     for name, value in vars(torch.Tensor).items()
-    if isinstance(value, types.FunctionType) and name not in NOT_RECORDED
+    if isinstance(value, types.FunctionType) and name not in {*NOT_RECORDED, "unflatten"}  # in C that is recorded
 )
 
 
@@ -99,7 +99,8 @@ def record(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any])
 
 def operator_error(t: Tracing, error: Exception) -> Unsupported:
     """An operator refused its fake operands: it is run natively, and raises the error in its own words."""
-    return t.unsupported("operator-error", f"an operator that raises {type(error).__name__}: {error}")
+    said = str(error).partition("\n")[0]  # below it there may be a stack of C++
+    return t.unsupported("operator-error", f"an operator that raises {type(error).__name__}: {said}")
 
 
 def argument(t: Tracing, vt: Any) -> Any:
