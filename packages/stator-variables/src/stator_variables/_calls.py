@@ -28,7 +28,7 @@ from stator_guards import (
     Length,
 )
 
-from stator_variables import _attributes, _compile_state, _inlining, _pure, _torch_calls
+from stator_variables import _attributes, _compile_state, _inlining, _pure, _symbolic, _torch_calls
 from stator_variables import _kinds as k
 from stator_variables._build import globals_tracker, new_namespace, wrap
 from stator_variables._lookup import plain_lookup, type_lookup
@@ -203,7 +203,7 @@ def call_builtin(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[st
         return handler(t, list(args), kwargs)
     if _torch_calls.is_recorded(target):
         return _torch_calls.call_recorded(t, target, list(args), kwargs)
-    folded = fold(t, target, args, kwargs)
+    folded = fold_numbers(t, target, args, kwargs)
     if folded is not MISSING:
         return folded
     where = getattr(target, "__module__", None) or getattr(getattr(target, "__objclass__", None), "__name__", "")
@@ -231,6 +231,17 @@ def fold(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
     except Exception as error:  # whatever a pure function raises on these constants, the program sees
         raise as_program_error(error) from None
     return fresh(t, result)
+
+
+def fold_numbers(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """`fold`, with symbolic numbers among the arguments: computed in the graph where possible, else made constants."""
+    if not _symbolic.has_numbers([*args, *kwargs.values()]):
+        return fold(t, target, args, kwargs)
+    found = _symbolic.apply(t, target, args, kwargs)
+    if found is not MISSING or not _pure.is_pure(target):
+        return found
+    named = {name: _symbolic.as_constant(t, arg) for name, arg in kwargs.items()}
+    return fold(t, target, [_symbolic.as_constant(t, arg) for arg in args], named)
 
 
 def fresh(t: Tracing, value: Any) -> Any:
@@ -261,7 +272,7 @@ def construct(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) 
         return handler(t, args, kwargs)
     if _torch_calls.is_recorded(cls):
         return _torch_calls.call_recorded(t, cls, args, kwargs)
-    folded = fold(t, cls, args, kwargs)
+    folded = fold_numbers(t, cls, args, kwargs)
     if folded is not MISSING:
         return folded
     meta_call = plain_lookup(type(cls), "__call__")

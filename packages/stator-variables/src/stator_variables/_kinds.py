@@ -29,7 +29,9 @@ class ConstantTracker(VariableTracker):
 
 
 class TensorTracker(VariableTracker):
-    """A tensor: the node that computes it and the fake tensor that it evaluates to."""
+    """A tensor: the node that computes it and the fake tensor that it evaluates to. `grad`: what was set as such."""
+
+    grad: Any = MISSING
 
     def __init__(self, traced: Traced, cls: type) -> None:
         self.traced = traced
