@@ -1,5 +1,8 @@
 """`torch.autograd.Function` in compiled code: one graph, and values, gradients and errors as natively."""
 
+# mypy: disable-error-code="no-untyped-call"
+# `Function.apply` has no types.
+
 from __future__ import annotations
 
 import functools
@@ -42,7 +45,7 @@ class Power(Function):
     """Gradients are ten times too large, so that it shows whose they are."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, n: Any, label: Any = None) -> Tensor:
+    def forward(ctx: Any, x: Tensor, n: Any, label: Any = None) -> Any:
         ctx.save_for_backward(x)
         ctx.n, ctx.label = n, label
         assert not torch.is_grad_enabled()
@@ -72,7 +75,7 @@ class Product(Function):
     @staticmethod
     def backward(ctx: Any, first: Tensor, second: Tensor, third: None) -> Any:
         x, nothing, out = ctx.saved_tensors
-        assert nothing is None and third is None
+        assert nothing is third is None
         y, (size,) = ctx.extra["y"]
         return first * y * size + second, (first * x + out if ctx.needs_input_grad[1] else None)
 
@@ -132,7 +135,7 @@ class Same(Function):
 
 class Outer(Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor) -> Any:
         ctx.save_for_backward(x)
         return Power.apply(x, 2)
 
@@ -282,13 +285,17 @@ def test_function_gives_what_it_gives_natively_in_one_graph(title: str) -> None:
     assert counting.count == 1
 
 
-@pytest.mark.parametrize("title", CAPTURED)
+SOME = ("with setup context", "an intermediate marked dirty", "one inside another", "not differentiable results")
+SAMPLED = [title if title in SOME else pytest.param(title, marks=pytest.mark.slow) for title in CAPTURED]
+
+
+@pytest.mark.parametrize("title", SAMPLED)
 def test_function_is_lowered_by_aot(title: str) -> None:
     compiled = stator.compile(CAPTURED[title], backend="aot_eager", fullgraph=True)
     assert_same(CAPTURED[title], compiled, make_args, calls=1, tolerance=CLOSE)
 
 
-@pytest.mark.parametrize("title", CAPTURED)
+@pytest.mark.parametrize("title", SAMPLED)
 def test_function_takes_dynamic_shapes(title: str) -> None:
     compiled = stator.compile(CAPTURED[title], backend="aot_eager", fullgraph=True, dynamic=True)
     assert_same(CAPTURED[title], compiled, make_args, calls=1, tolerance=CLOSE)
@@ -308,7 +315,8 @@ def whose_backward_prints(x: Tensor, w: Tensor) -> Any:
 
 @broken
 def whose_context_gets_out(x: Tensor, w: Tensor) -> Any:
-    y, box = x * 2, []
+    y = x * 2
+    box: list[Any] = []
     z = KeepsContext.apply(y, box) + w
     return z, len(box)
 
@@ -360,17 +368,17 @@ def test_break_at_apply_costs_one_break(title: str) -> None:
 def test_gradients_pass_gradcheck() -> None:
     class Cube(Function):
         @staticmethod
-        def forward(ctx: Any, x: Tensor) -> Tensor:
+        def forward(ctx: Any, x: Tensor) -> Any:
             ctx.save_for_backward(x)
             return x**3
 
         @staticmethod
-        def backward(ctx: Any, grad: Tensor) -> Tensor:
+        def backward(ctx: Any, grad: Tensor) -> Any:
             (x,) = ctx.saved_tensors
             return 3 * x**2 * grad
 
     def f(x: Tensor) -> Any:
-        return Cube.apply(x)  # type: ignore[no-untyped-call]
+        return Cube.apply(x)
 
     x = make_args().args[0]
     assert torch.autograd.gradcheck(stator.compile(f, backend="aot_eager", fullgraph=True), (x,))
@@ -397,4 +405,5 @@ def test_missing_gradient_is_none_for_a_backward_that_wants_to_know() -> None:
         x = make_args().args[0]
         values, other = compiled(x)
         other.sum().backward()
-        assert torch.equal(x.grad, torch.full_like(x, 3.0)) and values.grad_fn.name() == "SortedBackward"
+        assert torch.equal(x.grad, torch.full_like(x, 3.0))
+        assert values.grad_fn.name() == "SortedBackward"

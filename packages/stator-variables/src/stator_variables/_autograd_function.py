@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 import torch
 from stator_bytecode import HandlerTable, operation, settle
-from torch.autograd.function import BackwardCFunction, Function, NestedIOFunction, _is_setup_context_defined
+from torch.autograd.function import BackwardCFunction, Function, NestedIOFunction, _SingleLevelFunction
 
 from stator_variables import _attributes, _dictionary, _modes, _torch_calls
 from stator_variables import _function_targets as targets
@@ -82,7 +82,7 @@ class Applying:
 
     @property
     def has_setup(self) -> bool:
-        return bool(_is_setup_context_defined(self.cls.setup_context))
+        return self.cls.setup_context is not _SingleLevelFunction.setup_context
 
     @property
     def positions(self) -> list[int]:

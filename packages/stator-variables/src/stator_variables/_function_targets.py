@@ -86,10 +86,9 @@ class Holder(torch.nn.Module):
     def __init__(self, original: type[Function], plan: Plan, has_setup: bool) -> None:
         super().__init__()
         self.original, self.plan = original, plan
-        methods = _in_two_parts(plan) if has_setup else {"forward": staticmethod(_whole)}
-        methods["backward"] = staticmethod(_backward_of(original))
-        methods["generate_vmap_rule"] = original.generate_vmap_rule
-        self.stand_in = type(original.__name__, (Function,), {"__module__": original.__module__, **methods})
+        methods: dict[str, Any] = _IN_TWO_PARTS if has_setup else {"forward": staticmethod(_whole)}
+        more = {"backward": staticmethod(_backward_of(original)), "generate_vmap_rule": original.generate_vmap_rule}
+        self.stand_in = type(original.__name__, (Function,), {"__module__": original.__module__, **methods, **more})
 
 
 def applied(holder: Holder, forward: Any, backward: Any, counts: tuple[int, int], *inputs: Any) -> tuple[Any, ...]:
@@ -117,14 +116,15 @@ def _whole(ctx: Any, *inputs: Any) -> tuple[Any, ...]:
     return outputs
 
 
-def _in_two_parts(plan: Plan) -> dict[str, Any]:
-    def forward(*inputs: Any) -> tuple[Any, ...]:
-        return _run(CALLS.call, inputs)
+def _forward(*inputs: Any) -> tuple[Any, ...]:
+    return _run(CALLS.call, inputs)
 
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        _set_up(CALLS.call, ctx, inputs, output)
 
-    return {"forward": staticmethod(forward), "setup_context": staticmethod(setup_context)}
+def _setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+    _set_up(CALLS.call, ctx, inputs, output)
+
+
+_IN_TWO_PARTS = {"forward": staticmethod(_forward), "setup_context": staticmethod(_setup_context)}
 
 
 def _run(call: Call, inputs: Sequence[Any]) -> tuple[Any, ...]:

@@ -38,11 +38,14 @@ def value_and_grads(body: Body, argnums: tuple[int, ...], count: int, *inputs: A
 def pulled_back(body: Body, argnums: tuple[int, ...], count: int, results: int, *inputs: Any) -> tuple[Flat, Flat, Any]:
     """`torch.func.vjp`: results, other results, and the function from cotangents to gradients."""
     function = _first_apart(_closed(body, inputs[count:]), results)
-    out, pull, aux = eager_transforms._vjp_with_argnums(function, *inputs[:count], argnums=argnums, has_aux=True)
+    found: Any = eager_transforms._vjp_with_argnums(function, *inputs[:count], argnums=argnums, has_aux=True)
+    out, pull, aux = found
     return out, aux, pull
 
 
-def cotangents_pulled(pull: Callable[..., Flat], retain_graph: bool, create_graph: bool | None, *cotangents: Any) -> Flat:
+def cotangents_pulled(
+    pull: Callable[..., Flat], retain_graph: bool, create_graph: bool | None, *cotangents: Any
+) -> Flat:
     """The function that `torch.func.vjp` gave."""
     return pull(cotangents, retain_graph, create_graph)
 
@@ -53,9 +56,10 @@ def pushed_forward(
     """`torch.func.jvp` along tangents, which follow the primals: results, their tangents, other results."""
     tangents = inputs[count : count + len(argnums)]
     function = _first_apart(_closed(body, inputs[count + len(argnums) :]), results)
-    out, pushed, aux = eager_transforms._jvp_with_argnums(
+    found: Any = eager_transforms._jvp_with_argnums(
         function, inputs[:count], tangents, argnums=argnums, strict=strict, has_aux=True
     )
+    out, pushed, aux = found
     return out, pushed, aux
 
 
@@ -70,4 +74,3 @@ def _first_apart(body: Body, count: int) -> Callable[..., tuple[Flat, Flat]]:
         return results[:count], results[count:]
 
     return function
-

@@ -19,14 +19,14 @@ from stator_bytecode import HandlerTable, Raised, operation, settle
 from torch._functorch import eager_transforms, vmap
 from torch.nn.utils import stateless
 
-from stator_variables import _modes, _pytree, _torch_calls
 from stator_variables import _kinds as k
+from stator_variables import _modes, _pytree, _torch_calls
 from stator_variables import _transform_targets as targets
 from stator_variables._applevel import _transforms as app
 from stator_variables._bodies import BodyTrace, Permits
-from stator_variables._builtins import app_level
 from stator_variables._graph import Traced
 from stator_variables._pytree import Spec
+from stator_variables._results import app_level
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -166,7 +166,9 @@ class _Call:
     kwargs: dict[str, Any]
 
 
-def _mapped(t: Tracing, call: _Call, leaves: list[Any]) -> Generator[Any, Any, tuple[list[Any], Spec, list[int | None]]]:
+def _mapped(
+    t: Tracing, call: _Call, leaves: list[Any]
+) -> Generator[Any, Any, tuple[list[Any], Spec, list[int | None]]]:
     transformed = Transformed.of(t, "vmap")
     with transformed.body:
         pairs = zip(leaves, call.dims, strict=True)
@@ -207,9 +209,10 @@ def _in_chunks(t: Tracing, call: _Call, leaves: list[Any], size: int) -> Generat
     collected: list[list[Any]] = []
     for start in range(0, length, size):
         part = (start, min(size, length - start))
-        results, spec, placed = yield from _mapped(t, call, [_part(t, *item, part) for item in zip(leaves, call.dims)])
+        parts = [_part(t, leaf, dim, part) for leaf, dim in zip(leaves, call.dims, strict=True)]
+        results, spec, placed = yield from _mapped(t, call, parts)
         collected.append(results)
-    return [_joined(t, parts, dim) for parts, dim in zip(zip(*collected), placed, strict=True)], spec
+    return [_joined(t, parts, dim) for parts, dim in zip(zip(*collected, strict=True), placed, strict=True)], spec
 
 
 def _length(t: Tracing, leaf: Any, dim: int) -> Any:
