@@ -15,7 +15,8 @@ operators that choose among bodies, or repeat one).
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+import collections
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -94,7 +95,7 @@ class BodyTrace:
     def wrapping(self, result: Any) -> BodyGraph:
         """End the body; its result goes on outside."""
         outside = self._outside()
-        escaping = [vt.traced for vt in reachable([result, *outside]) if isinstance(vt, _IN_GRAPH)]
+        escaping = [vt.traced for vt in reachable([result, *outside], set()) if isinstance(vt, _IN_GRAPH)]
         return self._closed(self.recorder.close_wrapping(escaping))
 
     def flat(self, result: Any) -> tuple[BodyGraph, Spec]:
@@ -114,16 +115,18 @@ class BodyTrace:
         """The objects from outside that the body changed. Raises Unsupported if it may not, or left a mode changed."""
         if any(setting.now != before for setting, before in self._modes.items()) or self._new_modes():
             raise self.t.unsupported("effect-in-body", "a global mode that stays changed")
-        resumed = self.t.machine.journal.entries[self._resumed :]
-        touched = [*self.touched.values(), *((state.value, self.t.where()) for state, *_ in resumed)]
-        if not touched:
+        resumed = [state for state, *_ in self.t.machine.journal.entries[self._resumed :]]
+        if not self.touched and not resumed:
             return []
-        handed = {id(vt) for vt in reachable(self.roots)}
-        outside = [(vt, where) for vt, where in touched if vt.source is not None or id(vt) in handed]
-        for vt, where in outside:
-            if not self.permits.effects:
-                raise Unsupported("effect-in-body", f"a change of a {vt.cls.__name__} from outside", "", where)
-        return [vt for vt, _ in outside]
+        seen: set[int] = set()
+        collections.deque(reachable(self.roots, seen), maxlen=0)
+        changed = [(vt, where) for vt, where in self.touched.values() if vt.source is not None or id(vt) in seen]
+        changed += [(state, self.t.where()) for state in resumed if id(state) in seen]
+        if changed and not self.permits.effects:
+            thing, where = changed[0]
+            name = "generator" if isinstance(thing, GeneratorState) else thing.cls.__name__
+            raise Unsupported("effect-in-body", f"a change of a {name} from outside", "", where)
+        return [thing for thing, _ in changed]
 
     def _new_modes(self) -> bool:
         return any(setting.now != start for setting, start in self.t.modes.items() if setting not in self._modes)
@@ -146,12 +149,18 @@ def leaf_of(t: Tracing, leaf: Any) -> Any:
 
 
 def record_wrapping(
-    t: Tracing, target: Any, graph: BodyGraph, name: str, result: Any, prefix: Sequence[Any] = (), **options: Any
+    t: Tracing,
+    target: Any,
+    graph: BodyGraph,
+    name: str,
+    result: Any,
+    operands: Callable[[Traced, tuple[Any, ...]], tuple[Any, ...]] = lambda held, inputs: (held, *inputs),
+    **options: Any,
 ) -> Any:
-    """Record an operator that gives what its body gives: `target(body, *prefix, *inputs, **options)`. What the body
+    """Record an operator that gives what its body gives: `target(*operands(body, inputs), **options)`. What the body
     returned stays what it is; from here on its tensors are parts of what the operator gives."""
     held = t.graph.install(name, graph.module)
-    t.graph.call(target, [held, *prefix, *graph.arguments, *graph.lifted], options, body=graph)
+    t.graph.call(target, operands(held, (*graph.arguments, *graph.lifted)), options, body=graph)
     return result
 
 
@@ -166,7 +175,8 @@ def wrapped(
     permits: Permits = EVERYTHING,
     **options: Any,
 ) -> Any:
-    """All of a regular operator: `target` gives what its body gives, and the body is `function(*args, **kwargs)`."""
+    """All of a regular operator: `target` gives what its body gives, and the body is `function(*args, **kwargs)`. The
+    options are those of `record_wrapping`."""
     with BodyTrace(t, name, permits) as body:
         result = yield from body.run(function, args, kwargs)
         graph = body.wrapping(result)
@@ -174,10 +184,9 @@ def wrapped(
 
 
 # -- what a value leads to --------------------------------------------------------------------------------------------
-def reachable(roots: Sequence[Any]) -> Iterator[Any]:
+def reachable(roots: Sequence[Any], seen: set[int]) -> Iterator[Any]:
     """Every tracker that these lead to, each once, roughly in the order of reading; what nobody looked at yet leads
-    nowhere."""
-    seen: set[int] = set()
+    nowhere. `seen` gets the identities of all that was met."""
     waiting = list(reversed(roots))
     while waiting:
         value = waiting.pop()
