@@ -15,7 +15,6 @@ operators that choose among bodies, or repeat one).
 
 from __future__ import annotations
 
-import collections
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
@@ -25,6 +24,7 @@ from stator_bytecode.errors import SourceSpan, Unsupported
 
 from stator_variables import _calls, _torch_calls
 from stator_variables import _kinds as k
+from stator_variables._dictionary import forget_undone
 from stator_variables._graph import BodyGraph, BodyRecorder, Traced
 from stator_variables._pytree import Spec, flatten
 from stator_variables._tracing import Tracing
@@ -60,6 +60,7 @@ class BodyTrace:
     touched: dict[int, tuple[Any, SourceSpan]] = attrs.field(factory=dict)
     _modes: dict[Any, Any] = attrs.field(factory=dict)
     _resumed: int = 0
+    _generators: int = 0
 
     def __enter__(self) -> BodyTrace:
         self.recorder = self.t.graph.subgraph(self.name)
@@ -67,6 +68,7 @@ class BodyTrace:
         self.t.touched.append(self.touched)
         self._modes = {setting: setting.now for setting in self.t.modes}
         self._resumed = len(self.t.machine.journal.entries)
+        self._generators = len(self.t.generators)
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
@@ -95,14 +97,25 @@ class BodyTrace:
     def wrapping(self, result: Any) -> BodyGraph:
         """End the body; its result goes on outside."""
         outside = self._outside()
-        escaping = [vt.traced for vt in reachable([result, *outside], set()) if isinstance(vt, _IN_GRAPH)]
+        escaping = [vt.traced for vt in reachable([result, *outside]) if isinstance(vt, _IN_GRAPH)]
         return self._closed(self.recorder.close_wrapping(escaping))
 
     def flat(self, result: Any) -> tuple[BodyGraph, Spec]:
         """End the body; it gives the tensors, numbers and None of its result, in order, and the structure around."""
         leaves, spec = flatten(self.t, result)
-        self._outside()
-        return self._closed(self.recorder.close([leaf_of(self.t, leaf) for leaf in leaves])), spec
+        outside = self._outside()
+        graph = self._closed(self.recorder.close([leaf_of(self.t, leaf) for leaf in leaves]))
+        self._refuse_leaks(outside, graph)
+        return graph, spec
+
+    def _refuse_leaks(self, outside: list[Any], graph: BodyGraph) -> None:
+        """What a flat body computes exists only while its operator runs."""
+        for vt in outside:
+            if isinstance(vt, k.DictTracker):
+                forget_undone(self.t, vt)
+        inside = graph.module.graph
+        if any(isinstance(vt, _IN_GRAPH) and vt.traced.node.graph is inside for vt in reachable(outside)):
+            raise self.t.unsupported("effect-in-body", "a value of the body that gets out of it")
 
     def _closed(self, graph: BodyGraph) -> BodyGraph:
         if graph.written and not self.permits.writes:
@@ -115,18 +128,18 @@ class BodyTrace:
         """The objects from outside that the body changed. Raises Unsupported if it may not, or left a mode changed."""
         if any(setting.now != before for setting, before in self._modes.items()) or self._new_modes():
             raise self.t.unsupported("effect-in-body", "a global mode that stays changed")
-        resumed = [state for state, *_ in self.t.machine.journal.entries[self._resumed :]]
-        if not self.touched and not resumed:
+        resumed = self.t.machine.journal.entries[self._resumed :]
+        states = [state for state, *_ in resumed]
+        known = self.t.generators[: self._generators]  # those that were there before the body
+        touched = [*self.touched.values(), *((vt, self.t.where()) for vt in known if vt.state in states)]
+        if not touched:
             return []
-        seen: set[int] = set()
-        collections.deque(reachable(self.roots, seen), maxlen=0)
-        changed = [(vt, where) for vt, where in self.touched.values() if vt.source is not None or id(vt) in seen]
-        changed += [(state, self.t.where()) for state in resumed if id(state) in seen]
-        if changed and not self.permits.effects:
-            thing, where = changed[0]
-            name = "generator" if isinstance(thing, GeneratorState) else thing.cls.__name__
-            raise Unsupported("effect-in-body", f"a change of a {name} from outside", "", where)
-        return [thing for thing, _ in changed]
+        handed = {id(vt) for vt in reachable(self.roots)}
+        outside = [(vt, where) for vt, where in touched if vt.source is not None or id(vt) in handed]
+        for vt, where in outside:
+            if not self.permits.effects:
+                raise Unsupported("effect-in-body", f"a change of a {vt.cls.__name__} from outside", "", where)
+        return [vt for vt, _ in outside]
 
     def _new_modes(self) -> bool:
         return any(setting.now != start for setting, start in self.t.modes.items() if setting not in self._modes)
@@ -184,9 +197,10 @@ def wrapped(
 
 
 # -- what a value leads to --------------------------------------------------------------------------------------------
-def reachable(roots: Sequence[Any], seen: set[int]) -> Iterator[Any]:
+def reachable(roots: Sequence[Any]) -> Iterator[Any]:
     """Every tracker that these lead to, each once, roughly in the order of reading; what nobody looked at yet leads
-    nowhere. `seen` gets the identities of all that was met."""
+    nowhere."""
+    seen: set[int] = set()
     waiting = list(reversed(roots))
     while waiting:
         value = waiting.pop()

@@ -358,6 +358,11 @@ def partial(e: Emitter, vt: Any) -> str:
     return e.bind(vt, f"{e.capture(functools.partial, 'partial')}({', '.join(parts)})")
 
 
+@rebuilders.handles(k.PullTracker)
+def pull(e: Emitter, vt: Any) -> str:
+    raise e.refuse(vt)
+
+
 @rebuilders.handles(k.RecipeTracker)
 def recipe(e: Emitter, vt: Any) -> str:
     parts = [e.expr(arg) for arg in vt.args]
