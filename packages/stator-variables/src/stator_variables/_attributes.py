@@ -149,11 +149,12 @@ def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
 
 def _read_existing_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
     """A field of an existing C object, or a slot: read it, and rely on it through its source."""
-    source = SlotSource(vt.source, raw.__objclass__, name)
+    whole = vt.source if vt.source is not None else CapturedSource(vt.describe(), vt.real)
+    source = SlotSource(whole, raw.__objclass__, name)
     try:
         value = raw.__get__(vt.real)
     except AttributeError as error:
-        t.guard(vt.source, _slot_absent(name))
+        t.guard(whole, _slot_absent(name))
         throw(AttributeError, *error.args)
     found = wrap(t, value, source)
     if getattr(vt, "members", None) is not None:
@@ -195,6 +196,8 @@ def _module_attribute(t: Tracing, vt: Any, name: str) -> Any:
         return bind(t, raw, source, vt, name)
     if "__getattr__" in namespace:
         return _calls.call(t, _dictionary.get_name(t, d, "__getattr__"), [k.ConstantTracker(name)], {})
+    if plain_lookup(vt.cls, "__getattr__") is not MISSING:  # of a class of modules
+        return _fall_back(t, vt, name)
     throw(AttributeError, f"module '{vt.value.__name__}' has no attribute '{name}'")
 
 
@@ -298,6 +301,7 @@ def _set_function_field(t: Tracing, vt: Any, name: str, value: Any) -> None:
         vt.fields = before
 
     t.journal.record(undo)
+    t.change(vt)
 
 
 def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value: Any) -> Any:

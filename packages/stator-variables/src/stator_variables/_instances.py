@@ -47,7 +47,7 @@ def is_instance(t: Tracing, vt: Any, classes: Any) -> Any:
 
 def _has_hook(cls: type, name: str) -> bool:
     hook = plain_lookup(type(cls), name)
-    return isinstance(hook, types.FunctionType)
+    return isinstance(hook, types.FunctionType) or cls in _TENSOR_TYPES
 
 
 @operation
@@ -78,13 +78,20 @@ def _ask_hook(t: Tracing, vt: Any, cls: type, name: str) -> Any:
     return (yield from settle(_operators.truth(t, result)))
 
 
+def _is_tensor_of(cls: type) -> Callable[[Any], bool]:
+    return lambda vt: isinstance(vt, k.TensorTracker) and isinstance(vt.example, cls)
+
+
+_TENSOR_TYPES = frozenset(found for found in vars(torch).values() if type(found) is type(torch.FloatTensor))
+"""`torch.FloatTensor` and its kin, whose metaclass looks at dtype and device."""
+
 _KNOWN_CHECKS: dict[type, Callable[[Any], bool]] = {
     torch.nn.Parameter: lambda vt: issubclass(vt.cls, torch.nn.Parameter),
     torch.nn.Buffer: lambda vt: (
         issubclass(vt.cls, torch.nn.Buffer)
         or (isinstance(vt, k.TensorTracker) and getattr(vt.real, "_is_buffer", False))
     ),
-    torch.FloatTensor: lambda vt: isinstance(vt, k.TensorTracker) and isinstance(vt.example, torch.FloatTensor),
+    **{cls: _is_tensor_of(cls) for cls in _TENSOR_TYPES},
 }
 
 

@@ -62,7 +62,7 @@ RECORDED = _recorded_functions()
 _TENSOR_PYTHON_METHODS = frozenset(
     value
     for name, value in vars(torch.Tensor).items()
-    if isinstance(value, types.FunctionType) and name not in NOT_RECORDED
+    if isinstance(value, types.FunctionType) and name not in {*NOT_RECORDED, "unflatten"}  # in C that is recorded
 )
 
 
@@ -105,7 +105,8 @@ def _symbolic_content(vt: Any) -> bool:
 
 def operator_error(t: Tracing, error: Exception) -> Unsupported:
     """An operator refused its fake operands: it is run natively, and raises the error in its own words."""
-    return t.unsupported("operator-error", f"an operator that raises {type(error).__name__}: {error}")
+    said = str(error).partition("\n")[0]  # below it there may be a stack of C++
+    return t.unsupported("operator-error", f"an operator that raises {type(error).__name__}: {said}")
 
 
 def argument(t: Tracing, vt: Any) -> Any:
@@ -158,7 +159,32 @@ def from_traced(t: Tracing, traced: Traced, operands: Sequence[Any] = ()) -> Any
         parts = [from_traced(t, t.graph.project(traced, i), operands) for i in range(len(example))]
         kind = k.TupleTracker if isinstance(example, tuple) else k.ListTracker
         return kind(parts, type(example))
+    if type(example) is dict and all(type(key) in _CONSTANT_RESULTS for key in example):
+        made = k.DictTracker(dict, complete=True)
+        for key in example:
+            part = from_traced(t, t.graph.project(traced, key), operands)
+            made.entries[key] = (k.ConstantTracker(key), part)
+        return made
+    if type(example) not in _CONSTANT_RESULTS:  # a storage, say: that of the fake, which is nobody's
+        raise t.unsupported("graph-result", f"an operation that gives a {type(example).__qualname__}")
     return k.ConstantTracker(example)
+
+
+_CONSTANT_RESULTS = frozenset(
+    (
+        type(None),
+        type(NotImplemented),
+        bool,
+        int,
+        float,
+        complex,
+        str,
+        torch.dtype,
+        torch.device,
+        torch.layout,
+        torch.memory_format,
+    )
+)
 
 
 def type_of_tensor(example: torch.Tensor) -> type:
