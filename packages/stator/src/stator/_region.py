@@ -103,6 +103,7 @@ class Region:
         ambient = AmbientState.capture()
         try:
             traced = trace(place.target, state, self.options, place.shapes.policy(state))
+            site = None if traced.point is None else self.site_of(traced.point)
         except Unsupported as reason:
             if self.options.fullgraph:
                 raise
@@ -110,7 +111,6 @@ class Region:
             return None
         if traced.reason is not None and self.options.fullgraph:
             raise traced.reason
-        site = None if traced.point is None else self.site_of(traced.point)
         try:
             return make_entry(place.target, traced, self.options, site, ambient)
         except BackendFailed as failure:

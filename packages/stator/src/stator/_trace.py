@@ -42,7 +42,7 @@ from stator._options import Options
 from stator._places import MachinePlaces
 from stator._release import release, without_frames
 from stator._stress import stressed
-from stator._target import Target
+from stator._target import Target, start_of
 
 if TYPE_CHECKING:
     from stator_subgraphs import CapturedGraph
@@ -78,6 +78,8 @@ def trace(target: Target, state: tuple[Any, ...], options: Options, policy: Poli
         with graph.tracing(), _quiet():
             outcome = machine.run(target.frames(tracing, domain, state))
             return _written_down(outcome, machine, tracing, graph, started)
+    except RecursionError:  # what is new here is nested deeper than it can be written down
+        raise Unsupported("too-deep", "values nested deeper than can be followed", "", start_of(target)) from None
     finally:
         restore_modes(tracing)
         release(tracing, machine, places)
