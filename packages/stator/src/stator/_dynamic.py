@@ -15,11 +15,12 @@ class Shapes:
     """What was seen of one target's inputs. `dynamic`: True makes all symbolic at once, False none ever."""
 
     dynamic: bool | None
+    capture_data: bool = False
     sizes: dict[Source, tuple[int | None, ...]] = attrs.field(factory=dict)  # None: a dimension that changed
     numbers: dict[Source, Any] = attrs.field(factory=dict)  # CHANGED once two values were seen
 
     def policy(self, state: tuple[Any, ...]) -> Policy:
-        return Policy(dims=self.dims, number_is_symbolic=self.number_is_symbolic)
+        return Policy(dims=self.dims, number_is_symbolic=self.number_is_symbolic, capture_data=self.capture_data)
 
     def dims(self, source: Source, tensor: torch.Tensor) -> list[Dim]:
         marks = _marks(tensor)

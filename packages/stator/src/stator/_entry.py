@@ -121,8 +121,9 @@ def _graph_call(traced: Traced, lowered: Lowered, target: Target, emitter: Any) 
         return [f"g = {graph}({arguments})"]
     state = "".join(f"{name}, " for name in target.parameters)
     again = emitter.capture(recovery, "recovery")
-    tensors = ", ".join(emitter.load(item.source) for item in traced.captured.inputs if item.kind == "tensor")
-    lines = [f"before = {again}.before({tensors if recovery.writes else ''})"] if recovery.looks_before else []
+    watched = [item for item in traced.captured.inputs if item.kind == "tensor"] if recovery.writes else []
+    tensors = ", ".join(emitter.load(item.source) for item in watched)  # loading writes a line: only what is used
+    lines = [f"before = {again}.before({tensors})"] if recovery.looks_before else []
     before = "before" if recovery.looks_before else "None"
     return [
         *lines,

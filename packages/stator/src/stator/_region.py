@@ -144,7 +144,7 @@ class Region:
 
 
 def _place(target: Target, options: Options) -> Place:
-    return Place(target, Cache(target.name, options.recompile_limit), Shapes(options.dynamic))
+    return Place(target, Cache(target.name, options.recompile_limit), Shapes(options.dynamic, options.captures_data))
 
 
 OWN_CODES.update(method.__code__ for method in (Region.run, Region.finish, Region.dispatch))
