@@ -8,14 +8,14 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 SAMPLE = (
-    *("test_bool", "test_list", "test_iter", "test_with", "test_raise", "test_scope", "test_augassign"),
-    *("test_compare", "test_contains", "test_decorators", "test_named_expressions", "test_super", "test_yield_from"),
-    *("test_keywordonlyarg", "test_positional_only_arg", "test_listcomps", "test_property"),
+    *("test_bool", "test_list", "test_with", "test_raise", "test_augassign", "test_compare", "test_contains"),
+    *("test_super", "test_keywordonlyarg", "test_positional_only_arg", "test_listcomps", "test_unpack"),
 )
 """Run in the default sessions; the others in the slow tier."""
 
 MODULES = (
     *SAMPLE,
+    *("test_iter", "test_scope", "test_decorators", "test_named_expressions", "test_yield_from", "test_property"),
     *("test_tuple", "test_dict", "test_set", "test_generators", "test_exceptions", "test_class", "test_funcattrs"),
     *("test_extcall", "test_unpack", "test_unpack_ex", "test_fstring", "test_patma", "test_string_literals"),
     *("test_dictcomps", "test_setcomps", "test_genexps", "test_int", "test_float", "test_complex", "test_unicode"),
