@@ -132,6 +132,7 @@ def _surroundings(job: _Job, ambient: AmbientState, compile_id: CompileId) -> It
         stack.enter_context(compile_context(CompileContext(compile_id)))
         # Fake tensors of the trace may have been changed by it (`x.t_()`): a backend must start from unchanged ones.
         job.context.fake_mode = FakeTensorMode(shape_env=job.fake_mode.shape_env)
+        job.context.fake_mode.allow_scalar_outputs = True  # the backward of a loop counts its rounds
         stack.enter_context(tracing(job.context))
         yield
 
