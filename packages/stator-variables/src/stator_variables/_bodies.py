@@ -15,7 +15,7 @@ operators that choose among bodies, or repeat one).
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -162,12 +162,18 @@ def leaf_of(t: Tracing, leaf: Any) -> Any:
 
 
 def record_wrapping(
-    t: Tracing, target: Any, graph: BodyGraph, name: str, result: Any, prefix: Sequence[Any] = (), **options: Any
+    t: Tracing,
+    target: Any,
+    graph: BodyGraph,
+    name: str,
+    result: Any,
+    operands: Callable[[Traced, tuple[Any, ...]], tuple[Any, ...]] = lambda held, inputs: (held, *inputs),
+    **options: Any,
 ) -> Any:
-    """Record an operator that gives what its body gives: `target(body, *prefix, *inputs, **options)`. What the body
+    """Record an operator that gives what its body gives: `target(*operands(body, inputs), **options)`. What the body
     returned stays what it is; from here on its tensors are parts of what the operator gives."""
     held = t.graph.install(name, graph.module)
-    t.graph.call(target, [held, *prefix, *graph.arguments, *graph.lifted], options, body=graph)
+    t.graph.call(target, operands(held, (*graph.arguments, *graph.lifted)), options, body=graph)
     return result
 
 
@@ -182,7 +188,8 @@ def wrapped(
     permits: Permits = EVERYTHING,
     **options: Any,
 ) -> Any:
-    """All of a regular operator: `target` gives what its body gives, and the body is `function(*args, **kwargs)`."""
+    """All of a regular operator: `target` gives what its body gives, and the body is `function(*args, **kwargs)`. The
+    options are those of `record_wrapping`."""
     with BodyTrace(t, name, permits) as body:
         result = yield from body.run(function, args, kwargs)
         graph = body.wrapping(result)

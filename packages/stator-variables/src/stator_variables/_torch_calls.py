@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from stator_bytecode import Unsupported
+from stator_guards import Equals, SizeSource
 
 from stator_variables import _kinds as k
 from stator_variables._graph import Traced
@@ -209,7 +210,18 @@ def read_metadata(t: Tracing, target: Any, args: list[Any], kwargs: dict[str, An
         value = target(*plain, **named)
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
         raise operator_error(t, error) from error
+    if target.__name__ == "storage_offset":
+        _guard_offset(t, args[0])
     return metadata_value(t, value, target.__name__, args, kwargs)
+
+
+def _guard_offset(t: Tracing, vt: Any) -> None:
+    """Static tensors may lie anywhere in their storage: who asks where relies on the inputs over that storage."""
+    storage = vt.example.untyped_storage()._cdata
+    for found in [found for found in t.heap.values() if type(found) is k.TensorTracker]:
+        source, offset = found.source, found.example.storage_offset()
+        if source is not None and type(offset) is int and found.example.untyped_storage()._cdata == storage:
+            t.guard(SizeSource(source, "storage_offset", 0), Equals(offset))
 
 
 def metadata_value(t: Tracing, value: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -252,7 +264,7 @@ def _enum() -> type:
 def specialised(t: Tracing, vt: Any) -> Any:
     """The value of a symbolic number as a constant: ShapeEnv guards that it stays so."""
     try:
-        return vt.cls(vt.example)
+        return vt.cls(t.graph.constant_of(vt.traced))
     except Exception as error:
         if type(error).__name__ == "GuardOnDataDependentSymNode":
             shown = "a number that depends on data, needed as a constant"
@@ -263,7 +275,7 @@ def specialised(t: Tracing, vt: Any) -> Any:
 def decide(t: Tracing, vt: Any) -> bool:
     """The truth of a symbolic number: ShapeEnv keeps the guard."""
     try:
-        return bool(vt.example)
+        return t.graph.truth_of(vt.traced)
     except Exception as error:
         if type(error).__name__ == "GuardOnDataDependentSymNode":
             raise t.unsupported("data-dependent-branch", "a branch on a number that depends on data") from error
