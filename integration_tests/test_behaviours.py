@@ -14,6 +14,13 @@ from integration_tests.oracle import assert_same, refusing
 
 CALLS = 4
 ALL = [pytest.param(name, title, id=f"{name}-{title}") for name, found in catalogue().items() for title in found]
+BROKEN = [
+    pytest.param(name, title, id=f"{name}-{title}")
+    for name, found in catalogue().items()
+    for title, marked in found.items()
+    if marked.breaks
+]
+"""Those that `fullgraph=True` does not run to their end."""
 SELDOM = {"operations": "operations", "instructions": "instructions", "every third": 3}
 
 
@@ -33,7 +40,7 @@ def check(name: str, title: str, **options: Any) -> Any:
     return refused
 
 
-@pytest.mark.parametrize(("name", "title"), ALL)
+@pytest.mark.parametrize(("name", "title"), BROKEN)
 def test_program_gives_what_plain_python_gives(name: str, title: str) -> None:
     check(name, title)
 

@@ -54,13 +54,12 @@ def behaviours() -> str:
 
     rows = [_behaviour(name, promise(name), found) for name, found in catalogue().items()]
     lead = (
-        "What must hold, as programs of `integration_tests/behaviours`: each gives what plain Python gives over four calls with "
-        "changing inputs, unbroken, broken at every call (and, on demand, elsewhere), and under `fullgraph=True` unless it is "
-        "refused there for the reason given."
+        "What must hold, as programs of `integration_tests/behaviours`: each gives what plain Python gives over four "
+        "calls with changing inputs, unbroken, broken at every call (on demand elsewhere too), and under "
+        "`fullgraph=True`, unless it is refused there for the reason given."
     )
-    return _page(
-        "Behaviours", lead, "| behaviour | module | programs | in one graph | refused |", "|---|---|---|---|---|", *rows
-    )
+    head = ["| behaviour | module | programs | in one graph | refused |", "|---|---|---|---|---|"]
+    return _page("Behaviours", lead, *head, *rows)
 
 
 def _behaviour(name: str, promise: str, found: Mapping[str, Any]) -> str:

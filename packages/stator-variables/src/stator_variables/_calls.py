@@ -31,7 +31,7 @@ from stator_guards import (
 from stator_variables import _attributes, _compile_state, _inlining, _pure, _symbolic, _torch_calls
 from stator_variables import _kinds as k
 from stator_variables._build import globals_tracker, new_namespace, wrap
-from stator_variables._lookup import plain_lookup, type_lookup
+from stator_variables._lookup import is_subtype, plain_lookup, type_lookup
 from stator_variables._raising import as_program_error, throw
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -51,10 +51,22 @@ def call(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any])
         return construct(t, function, list(args), kwargs)
     if isinstance(function, k.PartialTracker):
         return call(t, function.function, [*function.args, *args], {**function.kwargs, **kwargs})
+    if isinstance(function, k.PullTracker):
+        from stator_variables import _transforms
+
+        return _transforms.pull(t, function, args, kwargs)
+    if _is_suspended(function):
+        return _call_settled(t, function, args, kwargs)
     raw, source = type_lookup(t, function.cls, "__call__")
     if source is None:
         throw(TypeError, f"'{function.cls.__name__}' object is not callable")
     return call(t, _attributes.bind(t, raw, source, function, "__call__"), args, kwargs)
+
+
+@operation
+def _call_settled(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """A callable that a descriptor of the program gives."""
+    return (yield from settle(call(t, (yield from settle(function)), args, kwargs)))
 
 
 # -- Python functions -------------------------------------------------------------------------------------------------
@@ -90,7 +102,20 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
     for flag, what in REFUSED_FLAGS.items():
         if function.code.co_flags & flag:
             raise t.unsupported("async", f"a call of {what}, {function.qualname}")
-    return Invoke(frame_for(t, function, args, kwargs))
+    frame = frame_for(t, function, args, kwargs)
+    if function.code.co_qualname in COMPOSED and function.globals.real.get("__name__") == _TRANSFORMS:
+        return as_a_whole(frame)
+    return Invoke(frame)
+
+
+COMPOSED = frozenset({"jacrev.<locals>.wrapper_fn", "jacfwd.<locals>.wrapper_fn"})
+"""Transforms that torch composes of others in Python: a break anywhere in one is a break at it, so it costs one."""
+_TRANSFORMS = "torch._functorch.eager_transforms"
+
+
+@operation
+def as_a_whole(frame: Frame) -> Any:
+    return (yield Invoke(frame))
 
 
 def _assumed_constant(t: Tracing, real: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -286,7 +311,7 @@ def _instantiate_through_new(t: Tracing, cls_vt: Any, args: list[Any], kwargs: d
     if isinstance(raw, staticmethod):
         raw, source = raw.__func__, AttrSource(source, "__func__")
     obj = yield from settle(call(t, wrap(t, raw, source), [cls_vt, *args], kwargs))
-    if not issubclass(obj.cls, cls_vt.value):
+    if not is_subtype(obj.cls, cls_vt.value):
         return obj
     return (yield from settle(initialise(t, obj, args, kwargs)))
 
