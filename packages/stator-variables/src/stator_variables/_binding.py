@@ -1,4 +1,4 @@
-"""What binds and refers, called by name: `__get__`, `type.__call__`, methods compared, cells, context variables."""
+"""What binds and refers, called by name: `__get__`, `type.__call__`, methods compared, unions, context variables."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import operator
 import types
 from typing import Any
 
-from stator_bytecode import NULL, HandlerTable
+from stator_bytecode import HandlerTable
 from stator_guards import CallSource, CapturedSource
 
 from stator_variables import _calls, _operators
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
-from stator_variables._raising import throw
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -81,14 +80,6 @@ def _compare_methods(name: str, negated: bool) -> None:
 
 _compare_methods("__eq__", False)
 _compare_methods("__ne__", True)
-
-
-# -- cells ------------------------------------------------------------------------------------------------------------
-@handlers.handles(vars(types.CellType)["cell_contents"])
-def cell_contents(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    if args[0].content is NULL:
-        throw(ValueError, "Cell is empty")
-    return args[0].content
 
 
 # -- contexts ---------------------------------------------------------------------------------------------------------
