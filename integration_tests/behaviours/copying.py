@@ -197,7 +197,7 @@ class Child(Base):
     pass
 
 
-@program
+@program(breaks="bad-arguments")
 def isinstance_in_every_form(x, n, box):
     child = Child()
     found = [

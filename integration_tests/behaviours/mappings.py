@@ -22,7 +22,7 @@ def insertion_order_survives_deletion_and_update(x, n, box):
     return list(d), d, list(box.table), list(reversed(d))
 
 
-@program(breaks="set-order")
+@program(breaks="dict-changed-during-iteration")
 def mutation_during_iteration_raises(x, n, box):
     def grow():
         for key in box.table:
