@@ -30,6 +30,7 @@ from stator_variables import (
     _module_attributes,
     _numbers,
     _operator_functions,
+    _questions,
     _representation,
     _sequences,
     _sets,
@@ -62,6 +63,7 @@ _FUNCTIONS = checked(
         _modes.handlers,
         _module_attributes.handlers,
         _numbers.handlers,
+        _questions.handlers,
         _transforms.handlers,
         _values.handlers,
     )
