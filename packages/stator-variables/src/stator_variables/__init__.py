@@ -3,7 +3,7 @@
 from stator_variables._build import globals_tracker, wrap
 from stator_variables._calls import function_frame
 from stator_variables._domain import SymbolicDomain
-from stator_variables._emit import Emitter, RaisedBefore, emit_effects, finalize_generators
+from stator_variables._emit import Emitter, RaisedBefore, StillRunning, emit_effects, finalize_generators
 from stator_variables._graph import Dim, GraphRecorder, Place, Places, Traced
 from stator_variables._handlers import DEFAULT_HANDLERS
 from stator_variables._kinds import generator_state
@@ -24,6 +24,7 @@ __all__ = [
     "Places",
     "Policy",
     "RaisedBefore",
+    "StillRunning",
     "SymbolicDomain",
     "Traced",
     "Tracing",

@@ -10,6 +10,7 @@ import enum
 import functools
 import operator
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +36,7 @@ from stator_guards import (
 from stator_variables import _kinds as k
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker
+from stator_variables._weakrefs import build_weakref
 
 ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
 SINGLETONS = (torch.dtype, torch.layout, torch.memory_format)
@@ -384,6 +386,7 @@ BUILDERS: dict[type, Builder] = {
     types.CellType: build_cell,
     types.MappingProxyType: build_mappingproxy,
     functools.partial: build_partial,
+    weakref.ref: build_weakref,
 }
 
 BY_BASE: tuple[tuple[Any, Builder], ...] = (

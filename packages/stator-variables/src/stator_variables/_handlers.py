@@ -16,6 +16,7 @@ from stator_variables import (
     _deques,
     _dicts,
     _exception_methods,
+    _foreach,
     _functions,
     _functools,
     _generators,
@@ -35,6 +36,7 @@ from stator_variables import (
     _strings,
     _values,
     _views,
+    _weakrefs,
 )
 
 DEFAULT_HANDLERS: HandlerTable[Any, Any] = _builtins.handlers.merged_with(
@@ -50,6 +52,7 @@ DEFAULT_HANDLERS: HandlerTable[Any, Any] = _builtins.handlers.merged_with(
     _deques.methods.handlers,
     _dicts.methods.handlers,
     _exception_methods.handlers,
+    _foreach.handlers,
     _functions.handlers,
     _functools.handlers,
     _identity.handlers,
@@ -65,4 +68,5 @@ DEFAULT_HANDLERS: HandlerTable[Any, Any] = _builtins.handlers.merged_with(
     _sets.methods.handlers,
     _values.handlers,
     _views.methods.handlers,
+    _weakrefs.handlers,
 )
