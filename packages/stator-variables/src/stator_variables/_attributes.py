@@ -301,6 +301,7 @@ def _set_function_field(t: Tracing, vt: Any, name: str, value: Any) -> None:
         vt.fields = before
 
     t.journal.record(undo)
+    t.change(vt)
 
 
 def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value: Any) -> Any:

@@ -39,6 +39,7 @@ def append(t: Tracing, vt: Any, item: Any) -> None:
     if vt.source is None and vt.maxlen is None:
         vt.items.append(item)
         t.journal.record(vt.items.pop)
+        t.change(vt)
         return
     items = [*vt.items, item]
     if vt.maxlen is not None and len(items) > vt.maxlen:
@@ -95,6 +96,7 @@ def set_add(t: Tracing, vt: Any, item: Any) -> Any:
     if vt.source is None:
         vt.entries[hashed] = item
         t.journal.record(lambda: vt.entries.pop(hashed))
+        t.change(vt)
     else:
         replace_set(t, vt, {**vt.entries, hashed: item})
     return k.NONE

@@ -7,6 +7,7 @@ such a graph writes to is copied before it runs, and put back.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
@@ -47,12 +48,14 @@ class Recovery:
     @classmethod
     def of(cls, module: GraphModule, target: Target) -> Recovery | None:
         """None when the graph may write where no version counter shows it."""
+        from stator_subgraphs import may_draw
+
         if has_checks(module):
             written = written_inputs(module)
-            return cls(target, draws(module), bool(written), torch.is_grad_enabled(), written)
+            return cls(target, may_draw(module), bool(written), torch.is_grad_enabled(), written)
         if writes_silently(module):
             return None
-        return cls(target, draws(module), writes(module), torch.is_grad_enabled())
+        return cls(target, may_draw(module), writes(module), torch.is_grad_enabled())
 
     @property
     def looks_before(self) -> bool:
@@ -102,10 +105,24 @@ def _version(tensor: torch.Tensor) -> int:
 
 def writes_silently(module: GraphModule) -> bool:
     """Running statistics are written by kernels that count no version; so is everything through `.data`."""
-    return any(_is_silent(node) for node in module.graph.nodes if node.op in ("call_function", "call_method"))
+    return any(map(_is_silent, _calls(module)))
+
+
+def _calls(module: GraphModule) -> list[torch.fx.Node]:
+    return [node for node in module.graph.nodes if node.op in ("call_function", "call_method")]
+
+
+def _bodies(node: torch.fx.Node) -> Iterator[GraphModule]:
+    """Those of a higher-order operator."""
+    for argument in node.all_input_nodes:
+        held = getattr(node.graph.owning_module, str(argument.target)) if argument.op == "get_attr" else None
+        if isinstance(held, GraphModule):
+            yield held
 
 
 def _is_silent(node: torch.fx.Node) -> bool:
+    if any(map(writes_silently, _bodies(node))):
+        return True
     name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
     return "batch_norm" in name or "instance_norm" in name or name == "set_" or "data" in node.args
 
@@ -115,16 +132,16 @@ CHECKS = ("_check", "_assert", "sym_constrain_range")
 
 def has_checks(module: GraphModule) -> bool:
     """Whether a node raises on purpose, when something that the trace relied on does not hold."""
-    targets = [node.target for node in module.graph.nodes if node.op == "call_function"]
-    return any(getattr(target, "__name__", "").startswith(CHECKS) for target in targets)
+    calls = _calls(module)
+    if any(getattr(node.target, "__name__", "").startswith(CHECKS) for node in calls):
+        return True
+    return any(has_checks(body) for node in calls for body in _bodies(node))
 
 
 def written_inputs(module: GraphModule) -> tuple[int, ...]:
     """Which of the tensors among the inputs share storage with what a node writes to, or may write to."""
-    nodes = [node for node in module.graph.nodes if node.op in ("call_function", "call_method")]
-    written = {
-        _storage(argument) for node in nodes if _writes(node) or _is_silent(node) for argument in node.all_input_nodes
-    }
+    writers = [node for node in _calls(module) if _writes(node) or _is_silent(node)]
+    written = {_storage(argument) for node in writers for argument in node.all_input_nodes}
     inputs = [node for node in module.graph.find_nodes(op="placeholder") if _storage(node) is not None]
     return tuple(position for position, node in enumerate(inputs) if _storage(node) in written)
 
@@ -138,10 +155,12 @@ def _storage(node: torch.fx.Node) -> int | None:
 
 def writes(module: GraphModule) -> bool:
     """Whether a node may write in place. Decided by the schema where there is one, else by the name."""
-    return any(_writes(node) for node in module.graph.nodes if node.op in ("call_function", "call_method"))
+    return any(map(_writes, _calls(module)))
 
 
 def _writes(node: torch.fx.Node) -> bool:
+    if any(map(writes, _bodies(node))):
+        return True
     target = node.target
     schema = getattr(target, "_schema", None)
     if schema is not None:
@@ -159,11 +178,3 @@ def _is_in_place_operator(target: Any) -> bool:
 
     name = getattr(target, "__name__", "")
     return getattr(target, "__module__", "") == "_operator" and getattr(operator, f"__{name}__", None) is not None
-
-
-_RANDOM = ("dropout", "rand", "normal", "bernoulli", "multinomial", "poisson", "rrelu", "gumbel", "scaled_dot_product")
-
-
-def draws(module: GraphModule) -> bool:
-    """Whether a node may draw random numbers."""
-    return any(any(part in str(node.target) for part in _RANDOM) for node in module.graph.nodes)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
 from typing import Any
 
 import attrs
 from stator_backends import Backend, configure, lookup
+from stator_bytecode import HandlerTable
 from stator_guards import Guard, GuardSet, compile_guards
 from stator_variables import DEFAULT_HANDLERS, SymbolicDomain, Tracing
 
@@ -24,14 +26,31 @@ def output_graph(places: Any, capture_data: bool = False) -> Any:
     return OutputGraph(places, shapes=ShapeOptions(scalar_outputs=capture_data, dynamic_output_shapes=capture_data))
 
 
+def installed_operators() -> Mapping[Any, Any]:
+    """The higher-order operators of the default graph layer, and of every installed distribution that announces some
+    under the entry point group `stator_operators`."""
+    from stator_subgraphs import OPERATORS
+
+    return OPERATORS.merged_with(*[point.load() for point in entry_points(group="stator_operators")])
+
+
 @attrs.frozen
 class Stack:
-    """The layers a compilation runs through; a fork passes one with its own parts."""
+    """The layers a compilation runs through; a fork passes one with its own parts. `operators` are handlers too,
+    asked for by the first trace: their keys need torch in full."""
 
     guards: Callable[[list[Guard], tuple[str, ...]], GuardSet] = compile_guards
     graph: Callable[..., Any] = output_graph
     domain: Callable[[Tracing], Any] = SymbolicDomain
     handlers: Mapping[Any, Any] = DEFAULT_HANDLERS.merged_with(_in_place.handlers)
+    operators: Callable[[], Mapping[Any, Any]] = installed_operators
+    _all: list[Mapping[Any, Any]] = attrs.field(factory=list, init=False, eq=False, repr=False)
+
+    def all_handlers(self) -> Mapping[Any, Any]:
+        """`handlers` and `operators`, merged by the first trace."""
+        if not self._all:
+            self._all.append(HandlerTable("callable", dict(self.handlers)).merged_with(self.operators()))
+        return self._all[0]
 
 
 OURS = ("recompile_limit", "fallback", "break_everywhere", "oracle", "keep_text", "capture_data")

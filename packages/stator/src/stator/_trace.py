@@ -69,7 +69,7 @@ def trace(target: Target, state: tuple[Any, ...], options: Options, policy: Poli
     started = time.perf_counter()
     places = MachinePlaces()
     graph = options.stack.graph(places, capture_data=options.captures_data)
-    tracing = Tracing(graph, options.stack.handlers, policy, Journal())
+    tracing = Tracing(graph, options.stack.all_handlers(), policy, Journal())
     domain = options.stack.domain(tracing)
     handlers = stressed(options.break_everywhere) if options.break_everywhere else DEFAULT
     machine = Machine(domain, handlers, sys.getrecursionlimit())
