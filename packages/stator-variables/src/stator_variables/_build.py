@@ -133,10 +133,12 @@ def build_class(t: Tracing, real: Any, source: Source) -> VariableTracker:
 def build_tensor(t: Tracing, real: Any, source: Source) -> VariableTracker:
     if type(real) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
         raise t.unsupported("tensor-subclass", f"an input of class {type(real).__qualname__}")
-    dims = t.policy.dims(source, real)
+    traced = t.graph.tensor_input(source, real, t.policy.dims(source, real), source.name)
+    # What was asked for may not be: the base of a view that was read first has the sizes it had then.
+    symbolic = frozenset(i for i, size in enumerate(traced.example.shape) if isinstance(size, torch.SymInt))
     with t.caller_modes():
-        t.guard(source, TensorMatch(real, frozenset(i for i, dim in enumerate(dims) if dim.kind != "static")))
-    return k.TensorTracker(t.graph.tensor_input(source, real, dims, source.name), type(real))
+        t.guard(source, TensorMatch(real, symbolic))
+    return k.TensorTracker(traced, type(real))
 
 
 def build_sequence(t: Tracing, real: Any, source: Source) -> VariableTracker:
