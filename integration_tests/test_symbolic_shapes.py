@@ -273,3 +273,138 @@ def test_handled_exception_is_no_assertion() -> None:
 
 def test_exception_of_the_program_is_raised_under_fullgraph() -> None:
     assert counts(asserting.asserts_a_size, vectors(9, 4, 9, 5, 6), fullgraph=True) == [0, 1, 1, 1, 1]
+
+
+# -- numbers as arguments ---------------------------------------------------------------------------------------------
+FLOATS: dict[str, Function] = {
+    "product": lambda x, f: (x * f, f, -f, f * 2, f == 2.5),
+    "text": lambda x, f: (x * f, f"{f}", f"{f + 0.1 + 0.2}"),
+    "branch": lambda x, f: x * 2 if f > 3 else x - f,
+    "branch on a sum": lambda x, f: x * (f * 0.1 + 0.2 + 0.3) if f * 0.1 + 0.2 + 0.3 > 0.85 else x,
+    "guarded division": lambda x, f: x + 1 if f != 0 and 10 / f > 2 else x - 1,
+    "tensor": lambda x, f: torch.full((3,), f) + x[:3] // f,
+    "clamp": lambda x, f: x.clamp(max=f),
+    "member": lambda x, f: (f in (2.5, 3.5), x * f),
+    "size": lambda x, f: torch.zeros(int(f * 2)),
+}
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("name", FLOATS)
+def test_floats_of_every_kind(name: str, backend: str) -> None:
+    values = (2.5, 3.5, 4.5, 0.0, -0.0, 1.0, 7.5, float("inf"), float("nan"), 2.5, 3.5)
+    arguments = iter([(numbered(4), value) for value in values])
+    compiled = stator.compile(FLOATS[name], backend=backend, recompile_limit=20)
+    assert_same(FLOATS[name], compiled, lambda: next(arguments), calls=len(values))
+
+
+def test_guard_that_cannot_be_computed_does_not_hold() -> None:
+    def f(x: torch.Tensor, n: int) -> torch.Tensor:
+        return x + 1 if n != 0 and 10 // n == 2 else x - 1
+
+    counts(f, [(numbered(2), n) for n in (4, 5, 0, 10, 0, 4)])
+
+
+class Settings:
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+
+class Scaled(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.n = 1
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.n
+
+
+def test_changed_int_of_an_object_is_symbolic_and_of_a_module_static() -> None:
+    assert counts(lambda x, s: x * s.n, [(numbered(2), Settings(n)) for n in (2, 3, 4, 5)]) == [1, 2, 2, 2]
+    module, backend = Scaled(), Counting()
+    compiled = stator.compile(module, backend=backend)
+    for module.n in (2, 3, 4):
+        assert torch.equal(compiled(numbered(2)), numbered(2) * module.n)
+    assert backend.count == 3
+
+
+# -- strides, offsets, marks ------------------------------------------------------------------------------------------
+def test_changed_stride_is_symbolic() -> None:
+    calls = [(numbered(64).as_strided((4, 4), (n, 1)),) for n in (4, 5, 6, 7)]
+    assert counts(lambda x: (x * 2, x.stride(), x.contiguous(), x.t().reshape(-1)), calls, fullgraph=True)[-1] == 2
+
+
+def test_offset_that_is_read_is_guarded() -> None:
+    calls = [(numbered(8)[k : k + 4],) for k in (1, 2, 3, 1)]
+    assert counts(lambda x: (x * 2, x.storage_offset(), x[1:].storage_offset()), calls, fullgraph=True)[-1] == 3
+
+
+def marked(mark: Callable[..., None], size: int, *args: Any, **kwargs: Any) -> tuple[torch.Tensor]:
+    tensor = numbered(size, 3)
+    mark(tensor, *args, **kwargs)
+    return (tensor,)
+
+
+def counts_of_marked(fn: Function, calls: list[tuple[Any, ...]], **options: Any) -> list[int]:
+    """Without copies of the arguments: those would have no marks."""
+    backend, seen = Counting(), []
+    compiled = stator.compile(fn, backend=backend, **options)
+    for args in calls:
+        torch.testing.assert_close(compiled(*args), fn(*args), rtol=0, atol=0)
+        seen.append(backend.count)
+    return seen
+
+
+OURS = {"dynamic": stator.mark_dynamic, "maybe": stator.maybe_mark_dynamic, "unbacked": stator.mark_unbacked}
+TORCHS = {
+    "dynamic": torch._dynamo.mark_dynamic,
+    "maybe": torch._dynamo.maybe_mark_dynamic,
+    "unbacked": torch._dynamo.decorators.mark_unbacked,
+}
+
+
+@pytest.mark.parametrize("marks", [OURS, TORCHS], ids=["stator", "torch"])
+@pytest.mark.parametrize("name", OURS)
+def test_marked_dimension_is_symbolic_at_once(name: str, marks: dict[str, Function]) -> None:
+    calls = [marked(marks[name], size, 0) for size in (4, 5, 6)]
+    assert counts_of_marked(lambda x: x * 2 + x.shape[0], calls) == [1, 1, 1]
+
+
+def test_unbacked_dimension_serves_zero_and_one() -> None:
+    calls = [marked(stator.mark_unbacked, size, 0) for size in (4, 1, 0)]
+    assert counts_of_marked(lambda x: x * 2 + 1, calls) == [1, 1, 1]
+
+
+def test_marked_range_is_guarded() -> None:
+    calls = [marked(stator.mark_dynamic, size, 0, min=2, max=8) for size in (4, 8, 2)]
+    assert counts_of_marked(lambda x: x * 2, calls) == [1, 1, 1]
+    with pytest.raises(stator.InvalidUse):
+        stator.compile(lambda x: x * 2, backend="eager")(*marked(stator.mark_dynamic, 9, 0, min=2, max=8))
+
+
+def test_marked_dimension_that_is_needed_as_a_constant_is_refused() -> None:
+    with pytest.raises(stator.InvalidUse, match="maybe_mark_dynamic"):
+        stator.compile(lambda x: x + len([1] * x.shape[0]), backend="eager")(*marked(stator.mark_dynamic, 4, 0))
+    assert counts_of_marked(lambda x: x + len([1] * x.shape[0]), [marked(stator.maybe_mark_dynamic, 4, 0)]) == [1]
+
+
+def test_static_mark_keeps_a_graph_for_each_size() -> None:
+    assert counts_of_marked(lambda x: x * 2, [marked(stator.mark_static, size) for size in (4, 5, 6)]) == [1, 2, 3]
+
+
+def test_static_address_is_guarded_when_asked() -> None:
+    first, second = numbered(3), numbered(3)
+    for tensor in (first, second):
+        stator.mark_static_address(tensor, guard=True)
+    assert counts_of_marked(lambda x: x * 2, [(first,), (second,), (first,)]) == [1, 2, 2]
+
+
+def test_mark_of_no_dimension_is_refused() -> None:
+    with pytest.raises(stator.InvalidUse, match="no dimension 2"):
+        stator.mark_dynamic(numbered(2, 2), 2)
+
+
+def test_dynamic_true_makes_all_symbolic_at_once_and_false_nothing() -> None:
+    calls = [(numbered(size), number) for size, number in ((4, 7), (5, 8), (6, 9), (1, 9))]
+    assert counts(lambda x, n: x * n, calls, dynamic=True) == [1, 1, 1, 2]
+    assert counts(lambda x, n: x * n, calls, dynamic=False) == [1, 2, 3, 4]

@@ -11,9 +11,10 @@ import re
 from typing import Any
 
 import attrs
-from stator_bytecode.errors import StatorError, Unsupported
+from stator_bytecode.errors import InvalidUse, StatorError, Unsupported
+from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 
-CAPTURE_SCALARS = "turn on capturing of scalars, or move the data-dependent part out of the compiled function"
+CAPTURE_SCALARS = 'pass options={"capture_data": True}, or move the data-dependent part out of the compiled function'
 
 
 @attrs.frozen
@@ -65,6 +66,7 @@ def limit_of(error: BaseException) -> Limit | None:
     return next((limit for pattern, limit in TEXTS if pattern.search(text)), None)
 
 
+MARKED = "mark the dimension with `maybe_mark_dynamic`, or do not mark it"
 _OPERATOR_ERROR = Limit("operator-error", "see the error that it raises")
 
 
@@ -81,6 +83,8 @@ class Foreign:
         pass
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if isinstance(error, ConstraintViolationError):
+            raise InvalidUse(f"{name_of(self.what)}: {error}", MARKED) from error
         if isinstance(error, Exception) and not isinstance(error, StatorError):
             raise broken(limit_of(error) or _OPERATOR_ERROR, error, name_of(self.what)) from error
 

@@ -113,6 +113,10 @@ class Inputs:
         self.described[record.traced.node] = GraphInput(source, record.traced.example, "float")
         return record.traced
 
+    def unwrapped_float(self, source: Source, value: float, item: Traced) -> Traced:
+        self._keep(Record(TorchSource(source), value, None, False, item), None)
+        return self.remember(source, item)
+
     def remember(self, source: Source, traced: Traced) -> Traced:
         self.state.root.note_symbol(traced)
         self.numbers[source] = traced

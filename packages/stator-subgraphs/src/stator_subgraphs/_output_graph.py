@@ -25,6 +25,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from stator_subgraphs._call import project, record_call
 from stator_subgraphs._captured import Body, CapturedGraph
+from stator_subgraphs._exact import constant_of, truth_of
 from stator_subgraphs._fake import ShapeOptions, Target, new_fake_mode
 from stator_subgraphs._finish import captured_graph
 from stator_subgraphs._hold import hold
@@ -89,7 +90,7 @@ class OutputGraph:
             raise InvalidUse(f"{source.name} is a {type(value).__name__}: only int and float can be symbolic")
         wrapped = self._inputs.wrapped_float(source, value, hint)
         with self._state.at_root():  # it is remembered, so it must not belong to a body
-            return self._inputs.remember(source, self.call("item", (wrapped,), {}))
+            return self._inputs.unwrapped_float(source, value, self.call("item", (wrapped,), {}))
 
     def install(self, hint: str, module: Any) -> Traced:
         """A value that the graph itself holds: a module (the body of an operator) or a constant tensor."""
@@ -117,6 +118,14 @@ class OutputGraph:
     def project(self, traced: Traced, index: Any) -> Traced:
         """Part of a result that is a tuple, list or dict. Asked twice, it is the same value."""
         return project(self._state, traced, index)
+
+    def constant_of(self, traced: Traced) -> Any:
+        """A symbolic number as a constant, guarded."""
+        return constant_of(self._state, traced)
+
+    def truth_of(self, traced: Traced) -> bool:
+        """The truth of a symbolic number, guarded."""
+        return truth_of(self._state, traced)
 
     def source_of(self, traced: Traced) -> Source | None:
         """Where a number can be read when the entry starts: it is a number input, or a size of an input, as such."""

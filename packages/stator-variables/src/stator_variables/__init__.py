@@ -1,8 +1,8 @@
 """Variable trackers: what Python values mean symbolically, and the journal of their side effects."""
 
-from stator_variables._bodies import EVERYTHING, NOTHING, BodyTrace, Permits, record_wrapping, wrapped
+from stator_variables._bodies import EVERYTHING, NOTHING, BodyTrace, Permits, leaf_of, record_wrapping, wrapped
 from stator_variables._build import globals_tracker, wrap
-from stator_variables._calls import call, function_frame
+from stator_variables._calls import call, frame_for, function_frame
 from stator_variables._domain import SymbolicDomain
 from stator_variables._emit import Emitter, RaisedBefore, StillRunning, emit_effects, finalize_generators
 from stator_variables._graph import BodyGraph, BodyRecorder, Dim, GraphRecorder, Place, Places, Traced
@@ -46,11 +46,13 @@ __all__ = [
     "emit_effects",
     "finalize_generators",
     "flatten",
+    "frame_for",
     "from_traced",
     "function_frame",
     "generator_state",
     "globals_tracker",
     "initial_modes",
+    "leaf_of",
     "record",
     "record_wrapping",
     "restore_modes",

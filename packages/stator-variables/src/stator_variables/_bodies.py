@@ -15,7 +15,7 @@ operators that choose among bodies, or repeat one).
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -24,6 +24,7 @@ from stator_bytecode.errors import SourceSpan, Unsupported
 
 from stator_variables import _calls, _torch_calls
 from stator_variables import _kinds as k
+from stator_variables._dictionary import forget_undone
 from stator_variables._graph import BodyGraph, BodyRecorder, Traced
 from stator_variables._pytree import Spec, flatten
 from stator_variables._tracing import Tracing
@@ -59,6 +60,7 @@ class BodyTrace:
     touched: dict[int, tuple[Any, SourceSpan]] = attrs.field(factory=dict)
     _modes: dict[Any, Any] = attrs.field(factory=dict)
     _resumed: int = 0
+    _generators: int = 0
 
     def __enter__(self) -> BodyTrace:
         self.recorder = self.t.graph.subgraph(self.name)
@@ -66,6 +68,7 @@ class BodyTrace:
         self.t.touched.append(self.touched)
         self._modes = {setting: setting.now for setting in self.t.modes}
         self._resumed = len(self.t.machine.journal.entries)
+        self._generators = len(self.t.generators)
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
@@ -100,8 +103,19 @@ class BodyTrace:
     def flat(self, result: Any) -> tuple[BodyGraph, Spec]:
         """End the body; it gives the tensors, numbers and None of its result, in order, and the structure around."""
         leaves, spec = flatten(self.t, result)
-        self._outside()
-        return self._closed(self.recorder.close([leaf_of(self.t, leaf) for leaf in leaves])), spec
+        outside = self._outside()
+        graph = self._closed(self.recorder.close([leaf_of(self.t, leaf) for leaf in leaves]))
+        self._refuse_leaks(outside, graph)
+        return graph, spec
+
+    def _refuse_leaks(self, outside: list[Any], graph: BodyGraph) -> None:
+        """What a flat body computes exists only while its operator runs."""
+        for vt in outside:
+            if isinstance(vt, k.DictTracker):
+                forget_undone(self.t, vt)
+        inside = graph.module.graph
+        if any(isinstance(vt, _IN_GRAPH) and vt.traced.node.graph is inside for vt in reachable(outside)):
+            raise self.t.unsupported("effect-in-body", "a value of the body that gets out of it")
 
     def _closed(self, graph: BodyGraph) -> BodyGraph:
         if graph.written and not self.permits.writes:
@@ -115,7 +129,9 @@ class BodyTrace:
         if any(setting.now != before for setting, before in self._modes.items()) or self._new_modes():
             raise self.t.unsupported("effect-in-body", "a global mode that stays changed")
         resumed = self.t.machine.journal.entries[self._resumed :]
-        touched = [*self.touched.values(), *((state.value, self.t.where()) for state, *_ in resumed)]
+        states = [state for state, *_ in resumed]
+        known = self.t.generators[: self._generators]  # those that were there before the body
+        touched = [*self.touched.values(), *((vt, self.t.where()) for vt in known if vt.state in states)]
         if not touched:
             return []
         handed = {id(vt) for vt in reachable(self.roots)}
@@ -146,12 +162,18 @@ def leaf_of(t: Tracing, leaf: Any) -> Any:
 
 
 def record_wrapping(
-    t: Tracing, target: Any, graph: BodyGraph, name: str, result: Any, prefix: Sequence[Any] = (), **options: Any
+    t: Tracing,
+    target: Any,
+    graph: BodyGraph,
+    name: str,
+    result: Any,
+    operands: Callable[[Traced, tuple[Any, ...]], tuple[Any, ...]] = lambda held, inputs: (held, *inputs),
+    **options: Any,
 ) -> Any:
-    """Record an operator that gives what its body gives: `target(body, *prefix, *inputs, **options)`. What the body
+    """Record an operator that gives what its body gives: `target(*operands(body, inputs), **options)`. What the body
     returned stays what it is; from here on its tensors are parts of what the operator gives."""
     held = t.graph.install(name, graph.module)
-    t.graph.call(target, [held, *prefix, *graph.arguments, *graph.lifted], options, body=graph)
+    t.graph.call(target, operands(held, (*graph.arguments, *graph.lifted)), options, body=graph)
     return result
 
 
@@ -166,7 +188,8 @@ def wrapped(
     permits: Permits = EVERYTHING,
     **options: Any,
 ) -> Any:
-    """All of a regular operator: `target` gives what its body gives, and the body is `function(*args, **kwargs)`."""
+    """All of a regular operator: `target` gives what its body gives, and the body is `function(*args, **kwargs)`. The
+    options are those of `record_wrapping`."""
     with BodyTrace(t, name, permits) as body:
         result = yield from body.run(function, args, kwargs)
         graph = body.wrapping(result)

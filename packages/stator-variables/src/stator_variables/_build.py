@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import math
 import operator
 import types
 import weakref
@@ -94,6 +95,8 @@ def _builder_for(cls: type, real: Any) -> Builder:
 def build_atom(t: Tracing, real: Any, source: Source) -> VariableTracker:
     if type(real) in (int, float) and t.policy.number_is_symbolic(source, real):
         t.guard(source, TypeIs(type(real)))
+        if type(real) is float:
+            t.guard(source, Custom("{fn}({value})", math.isfinite, "a finite float"))
         return k.NumberTracker(t.graph.number_input(source, real, source.name), type(real))
     t.guard(source, Is(real) if real is None or type(real) is bool else Equals(real))
     return k.ConstantTracker(real)
@@ -133,12 +136,20 @@ def build_class(t: Tracing, real: Any, source: Source) -> VariableTracker:
 def build_tensor(t: Tracing, real: Any, source: Source) -> VariableTracker:
     if type(real) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
         raise t.unsupported("tensor-subclass", f"an input of class {type(real).__qualname__}")
-    traced = t.graph.tensor_input(source, real, t.policy.dims(source, real), source.name)
+    dims = t.policy.dims(source, real)
+    traced = t.graph.tensor_input(source, real, dims, source.name)
     # What was asked for may not be: the base of a view that was read first has the sizes it had then.
-    symbolic = frozenset(i for i, size in enumerate(traced.example.shape) if isinstance(size, torch.SymInt))
+    sizes = frozenset(i for i, size in enumerate(traced.example.shape) if _is_symbolic(size))
+    strides = frozenset(i for i, dim in enumerate(dims) if dim.stride and _is_symbolic(traced.example.stride(i)))
     with t.caller_modes():
-        t.guard(source, TensorMatch(real, symbolic))
+        t.guard(source, TensorMatch(real, sizes, strides))
+    if getattr(real, "_dynamo_static_input_type", None) == "guarded":  # `mark_static_address(tensor, guard=True)`
+        t.guard(source, Is(real))
     return k.TensorTracker(traced, type(real))
+
+
+def _is_symbolic(size: Any) -> bool:
+    return isinstance(size, torch.SymInt)
 
 
 def build_sequence(t: Tracing, real: Any, source: Source) -> VariableTracker:

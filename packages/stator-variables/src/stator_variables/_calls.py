@@ -51,6 +51,10 @@ def call(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any])
         return construct(t, function, list(args), kwargs)
     if isinstance(function, k.PartialTracker):
         return call(t, function.function, [*function.args, *args], {**function.kwargs, **kwargs})
+    if isinstance(function, k.PullTracker):
+        from stator_variables import _transforms
+
+        return _transforms.pull(t, function, args, kwargs)
     raw, source = type_lookup(t, function.cls, "__call__")
     if source is None:
         throw(TypeError, f"'{function.cls.__name__}' object is not callable")
@@ -90,7 +94,20 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
     for flag, what in REFUSED_FLAGS.items():
         if function.code.co_flags & flag:
             raise t.unsupported("async", f"a call of {what}, {function.qualname}")
-    return Invoke(frame_for(t, function, args, kwargs))
+    frame = frame_for(t, function, args, kwargs)
+    if function.code.co_qualname in COMPOSED and function.globals.real.get("__name__") == _TRANSFORMS:
+        return as_a_whole(frame)
+    return Invoke(frame)
+
+
+COMPOSED = frozenset({"jacrev.<locals>.wrapper_fn", "jacfwd.<locals>.wrapper_fn"})
+"""Transforms that torch composes of others in Python: a break anywhere in one is a break at it, so it costs one."""
+_TRANSFORMS = "torch._functorch.eager_transforms"
+
+
+@operation
+def as_a_whole(frame: Frame) -> Any:
+    return (yield Invoke(frame))
 
 
 def _assumed_constant(t: Tracing, real: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

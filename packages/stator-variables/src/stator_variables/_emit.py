@@ -372,6 +372,11 @@ def weak_reference(e: Emitter, vt: Any) -> str:
     return e.bind(vt, f"{e.capture(weakref.ref, 'ref')}({e.expr(vt.target)})")
 
 
+@rebuilders.handles(k.PullTracker)
+def pull(e: Emitter, vt: Any) -> str:
+    raise e.refuse(vt)
+
+
 @rebuilders.handles(k.RecipeTracker)
 def recipe(e: Emitter, vt: Any) -> str:
     parts = [e.expr(arg) for arg in vt.args]

@@ -27,6 +27,7 @@ class Dim:
     kind: str = "static"
     low: int | None = None
     high: int | None = None
+    stride: bool = False  # its stride is a symbol of its own
     strict: bool = False  # mark_dynamic: specialising it is an error
 
 
@@ -121,6 +122,12 @@ class GraphRecorder(Protocol):
 
     def install(self, hint: str, module: Any) -> Traced:
         """A get_attr node for a (Graph)Module or constant tensor held by the graph."""
+
+    def constant_of(self, traced: Traced) -> Any:
+        """A symbolic number as a constant, which is guarded; raises where only data can tell."""
+
+    def truth_of(self, traced: Traced) -> bool:
+        """The truth of a symbolic number, likewise."""
 
     def subgraph(self, hint: str) -> BodyRecorder:
         """The body of an operator, nested in the graph that is recorded into now."""

@@ -9,6 +9,7 @@ from stator_bytecode import HandlerTable
 from stator_variables import (
     _assertion,
     _attribute_functions,
+    _autograd_function,
     _builtins,
     _caching,
     _compile_state,
@@ -34,6 +35,7 @@ from stator_variables import (
     _sequences,
     _sets,
     _strings,
+    _transforms,
     _values,
     _views,
     _weakrefs,
@@ -41,6 +43,7 @@ from stator_variables import (
 
 DEFAULT_HANDLERS: HandlerTable[Any, Any] = _builtins.handlers.merged_with(
     _assertion.handlers,
+    _autograd_function.handlers,
     _caching.handlers,
     _operator_functions.handlers,
     _iterator_functions.handlers,
@@ -66,6 +69,7 @@ DEFAULT_HANDLERS: HandlerTable[Any, Any] = _builtins.handlers.merged_with(
     _strings.methods.handlers,
     _sequences.methods.handlers,
     _sets.methods.handlers,
+    _transforms.handlers,
     _values.handlers,
     _views.methods.handlers,
     _weakrefs.handlers,

@@ -32,9 +32,20 @@ NATIVE_MODULES = (
 )
 """Not model code: a call of a function defined there runs natively."""
 
-INLINED_MODULES = ("torch.autograd.grad_mode", "torch._functorch.functional_call")
+INLINED_MODULES = (
+    "torch.autograd.function",
+    "torch.autograd.grad_mode",
+    "torch._functorch.apis",
+    "torch._functorch.eager_transforms",
+    "torch._functorch.functional_call",
+    "torch._functorch.utils",
+    "torch._functorch.vmap",
+)
 """Exceptions from these."""
 
+
+NATIVE_TRANSFORMS = ("functionalize", "linearize", "restore_vmap", "_flat_vmap", "_chunked_vmap")
+"""Of torch.func: they enter levels of the interpreter stack that nothing here stands for."""
 
 _METHODS = (
     "__array__ __deepcopy__ __dlpack__ __reduce_ex__ __repr__ __setstate__ register_hook "
@@ -54,7 +65,8 @@ def refuse_native(t: Tracing, function: Any) -> None:
     if getattr(real, "_torchdynamo_disable", False) or getattr(real, "_stator_disable", False):
         raise t.unsupported("disabled", f"{function.qualname} is marked to run without being compiled")
     module = real.__globals__.get("__name__") or ""
-    if real in NATIVE_FUNCTIONS or (_is_in(module, NATIVE_MODULES) and not _is_in(module, INLINED_MODULES)):
+    inlined = _is_in(module, INLINED_MODULES) and not function.qualname.startswith(NATIVE_TRANSFORMS)
+    if real in NATIVE_FUNCTIONS or (_is_in(module, NATIVE_MODULES) and not inlined):
         raise t.unsupported("not-inlined", f"{module}.{function.qualname} is a part of torch that is not traced into")
 
 

@@ -302,6 +302,20 @@ class WeakrefTracker(VariableTracker):
         self.target = target
 
 
+class PullTracker(VariableTracker):
+    """The function that `torch.func.vjp` gives: a value of the graph that holds a graph of autograd, and stays in it.
+
+    `taken` is the structure of the cotangents, `given` that of the gradients.
+    """
+
+    cls = types.FunctionType
+
+    def __init__(self, traced: Traced, taken: Any, given: Any) -> None:
+        self.traced = traced
+        self.taken = taken
+        self.given = given
+
+
 class RecipeTracker(VariableTracker):
     """An immutable object of a C class that says all by the arguments it was made with: `operator.itemgetter("x")`."""
 

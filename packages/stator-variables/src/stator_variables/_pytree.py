@@ -64,3 +64,20 @@ def _built(t: Tracing, leaves: Iterator[Any], spec: Spec) -> Any:
     for key, item in zip(spec.keys, items, strict=True):
         _dictionary.store(t, made, _calls.fresh(t, key), item)
     return made
+
+
+def broadcast(t: Tracing, prefix: Any, spec: Spec) -> list[Any] | None:
+    """The leaf of `prefix` above each leaf of `spec`; None when it is no prefix of that."""
+    leaves, outline = flatten(t, prefix)
+    found: list[Any] = []
+    return found if _is_prefix(outline, iter(leaves), spec, found) else None
+
+
+def _is_prefix(outline: Spec, leaves: Iterator[Any], spec: Spec, found: list[Any]) -> bool:
+    if outline.cls is None:
+        found += [next(leaves)] * spec.leaf_count
+        return True
+    if (outline.cls, outline.keys, len(outline.children)) != (spec.cls, spec.keys, len(spec.children)):
+        return False
+    pairs = zip(outline.children, spec.children, strict=True)
+    return all(_is_prefix(above, leaves, below, found) for above, below in pairs)

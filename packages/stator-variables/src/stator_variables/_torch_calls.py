@@ -10,6 +10,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from stator_bytecode import Unsupported
+from stator_guards import Equals, SizeSource
 
 from stator_variables import _kinds as k
 from stator_variables._graph import Traced
@@ -62,7 +63,7 @@ RECORDED = _recorded_functions()
 _TENSOR_PYTHON_METHODS = frozenset(
     value
     for name, value in vars(torch.Tensor).items()
-    if isinstance(value, types.FunctionType) and name not in NOT_RECORDED
+    if isinstance(value, types.FunctionType) and name not in {*NOT_RECORDED, "unflatten"}  # in C that is recorded
 )
 
 
@@ -105,7 +106,8 @@ def _symbolic_content(vt: Any) -> bool:
 
 def operator_error(t: Tracing, error: Exception) -> Unsupported:
     """An operator refused its fake operands: it is run natively, and raises the error in its own words."""
-    return t.unsupported("operator-error", f"an operator that raises {type(error).__name__}: {error}")
+    said = str(error).partition("\n")[0]  # below it there may be a stack of C++
+    return t.unsupported("operator-error", f"an operator that raises {type(error).__name__}: {said}")
 
 
 def argument(t: Tracing, vt: Any) -> Any:
@@ -158,6 +160,12 @@ def from_traced(t: Tracing, traced: Traced, operands: Sequence[Any] = ()) -> Any
         parts = [from_traced(t, t.graph.project(traced, i), operands) for i in range(len(example))]
         kind = k.TupleTracker if isinstance(example, tuple) else k.ListTracker
         return kind(parts, type(example))
+    if type(example) is dict and all(type(key) in _CONSTANT_RESULTS for key in example):
+        made = k.DictTracker(dict, complete=True)
+        for key in example:
+            part = from_traced(t, t.graph.project(traced, key), operands)
+            made.entries[key] = (k.ConstantTracker(key), part)
+        return made
     if type(example) not in _CONSTANT_RESULTS:  # a storage, say: that of the fake, which is nobody's
         raise t.unsupported("graph-result", f"an operation that gives a {type(example).__qualname__}")
     return k.ConstantTracker(example)
@@ -203,7 +211,18 @@ def read_metadata(t: Tracing, target: Any, args: list[Any], kwargs: dict[str, An
         value = target(*plain, **named)
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
         raise operator_error(t, error) from error
+    if target.__name__ == "storage_offset":
+        _guard_offset(t, args[0])
     return metadata_value(t, value, target.__name__, args, kwargs)
+
+
+def _guard_offset(t: Tracing, vt: Any) -> None:
+    """Static tensors may lie anywhere in their storage: who asks where relies on the inputs over that storage."""
+    storage = vt.example.untyped_storage()._cdata
+    for found in [found for found in t.heap.values() if type(found) is k.TensorTracker]:
+        source, offset = found.source, found.example.storage_offset()
+        if source is not None and type(offset) is int and found.example.untyped_storage()._cdata == storage:
+            t.guard(SizeSource(source, "storage_offset", 0), Equals(offset))
 
 
 def metadata_value(t: Tracing, value: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -253,7 +272,7 @@ def _enum() -> type:
 def specialised(t: Tracing, vt: Any) -> Any:
     """The value of a symbolic number as a constant: ShapeEnv guards that it stays so."""
     try:
-        return vt.cls(vt.example)
+        return vt.cls(t.graph.constant_of(vt.traced))
     except Exception as error:
         if type(error).__name__ == "GuardOnDataDependentSymNode":
             shown = "a number that depends on data, needed as a constant"
@@ -264,7 +283,7 @@ def specialised(t: Tracing, vt: Any) -> Any:
 def decide(t: Tracing, vt: Any) -> bool:
     """The truth of a symbolic number: ShapeEnv keeps the guard."""
     try:
-        return bool(vt.example)
+        return t.graph.truth_of(vt.traced)
     except Exception as error:
         if type(error).__name__ == "GuardOnDataDependentSymNode":
             raise t.unsupported("data-dependent-branch", "a branch on a number that depends on data") from error
