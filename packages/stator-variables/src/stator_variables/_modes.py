@@ -167,7 +167,7 @@ for _function in (
 
 
 # -- profiler ranges --------------------------------------------------------------------------------------------------
-_profiler_enabled: Any = torch._C._autograd._profiler_enabled  # type: ignore[attr-defined]
+_profiler_enabled: Any = torch._C._autograd._profiler_enabled
 _ENDS = "run_callbacks_on_exit"
 
 
