@@ -75,25 +75,23 @@ class Machine:
         return machine
 
     def _run(self) -> Outcome | Yielded:
-        raised: Raised | None
+        caught: BaseException | None
         while self.outcome is None:
             try:
                 self._step_until_switch(self.frames[-1])
                 continue
             except Unsupported as reason:
                 return self._broke(reason)
-            except Raised as error:
-                raised = error
             except BaseException as error:
-                mapped = self.domain.as_raised(error)
-                if mapped is None:
-                    raise
-                raised = mapped
+                caught = error
             try:
+                raised = caught if isinstance(caught, Raised) else self.domain.as_raised(caught)
+                if raised is None:
+                    raise caught
                 unwind(self, raised)
             except Unsupported as reason:
                 return self._broke(reason)
-            raised = mapped = None  # or the exception, and all that its traceback holds, would live on
+            caught = raised = None  # or the exception, and all that its traceback holds, would live on
         return self.outcome
 
     def _step_until_switch(self, frame: Frame) -> None:

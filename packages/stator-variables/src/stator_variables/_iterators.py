@@ -192,7 +192,7 @@ def _list(e: Any, vts: list[Any]) -> str:
 
 
 def _view(e: Any, vt: Any) -> str:
-    verb = "reversed" if vt.parts[3] else "iter"
+    verb = "reversed" if vt.parts[2] else "iter"
     return f"{verb}({e.expr(vt.parts[0])}.{vt.kind}())"
 
 

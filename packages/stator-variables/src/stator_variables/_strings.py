@@ -10,8 +10,9 @@ from stator_bytecode import operation, settle
 
 from stator_variables import _attributes, _calls, _iteration, _torch_calls
 from stator_variables import _kinds as k
+from stator_variables._arity import ANY_COUNT, Args, Kwargs
 from stator_variables._lookup import plain_lookup
-from stator_variables._method_table import ANY_COUNT, Args, Kwargs, MethodTable
+from stator_variables._method_table import MethodTable
 from stator_variables._raising import throw
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, VariableTracker
