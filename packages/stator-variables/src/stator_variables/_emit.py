@@ -219,6 +219,8 @@ def dict_(e: Emitter, vt: Any) -> str:
         inside = ", ".join(f"{e.expr(key)}: {e.expr(value)}" for key, value in pairs)
         return e.bind(vt, f"{{{inside}}}")
     name = e.bind(vt, _empty_dict(e, vt))
+    if vt.cls is not collections.defaultdict and vt.default_factory is not MISSING:
+        e.lines.append(f"{name}.default_factory = {e.expr(vt.default_factory)}")
     writer = _dict_writer(e, vt.cls)
     for key, value in pairs:
         e.lines.append(writer(name, e.expr(key), e.expr(value)))
@@ -230,7 +232,7 @@ def _empty_dict(e: Emitter, vt: Any) -> str:
     if vt.cls is dict:
         return "{}"
     cls = e.capture(vt.cls, vt.cls.__name__)
-    if issubclass(vt.cls, collections.defaultdict):
+    if vt.cls is collections.defaultdict:
         factory = "None" if vt.default_factory is MISSING else e.expr(vt.default_factory)
         return f"{cls}({factory})"
     return f"{cls}.__new__({cls})"

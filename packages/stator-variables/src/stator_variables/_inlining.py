@@ -22,6 +22,7 @@ NATIVE_MODULES = (
     "torch.fx",
     "torch.jit",
     "torch.multiprocessing",
+    "torch.nn.attention.flex_attention",
     "torch.onnx",
     "torch.optim",
     "torch.profiler",
