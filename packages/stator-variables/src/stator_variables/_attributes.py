@@ -93,9 +93,17 @@ def class_of(t: Tracing, vt: Any) -> Any:
     return tracker
 
 
+def _descriptor_kind(raw: Any) -> type:
+    """The class whose C code binds `raw`: a subclass of these is bound as they are, unless it has its own `__get__`."""
+    for base in (property, classmethod, staticmethod):
+        if issubclass(type(raw), base) and plain_lookup(type(raw), "__get__") is vars(base)["__get__"]:
+            return base
+    return type(raw)
+
+
 def bind(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
     """`raw.__get__(vt, type(vt))` for a raw class attribute."""
-    kind = type(raw)
+    kind = _descriptor_kind(raw)
     if kind is types.FunctionType:
         return k.MethodTracker(wrap(t, raw, source), vt)
     if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
@@ -237,13 +245,17 @@ def _get_meta(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
             return class_of(t, vt)
         if name == "__dict__":
             raise t.unsupported("class-dict", f"the __dict__ of class {vt.value.__qualname__}")
-        return wrap(t, raw.__get__(vt.value), AttrSource(CapturedSource(vt.value.__qualname__, vt.value), name))
+        try:
+            value = raw.__get__(vt.value)
+        except AttributeError as error:  # `__abstractmethods__` of a class that was not made by ABCMeta
+            throw(AttributeError, *error.args)
+        return wrap(t, value, AttrSource(CapturedSource(vt.value.__qualname__, vt.value), name))
     return bind(t, raw, source, vt, name)
 
 
 def bind_to_class(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
     """`raw.__get__(None, cls)`."""
-    kind = type(raw)
+    kind = _descriptor_kind(raw)
     if kind is staticmethod:
         return wrap(t, raw.__func__, AttrSource(source, "__func__"))
     if kind is classmethod:
@@ -317,7 +329,7 @@ def _set_function_field(t: Tracing, vt: Any, name: str, value: Any) -> None:
 
 
 def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value: Any) -> Any:
-    kind = type(raw)
+    kind = _descriptor_kind(raw)
     if kind is property:
         field = "fdel" if value is MISSING else "fset"
         function = getattr(raw, field)
