@@ -47,6 +47,8 @@ EXCLUDED: dict[str, str] = {
     "test_raise.TestContext.test_3611": _UNRAISABLE,
     "test_iter.TestCase.test_ref_counting_behavior": _LIFETIME,
     "test_*.test_free_after_iterating": _LIFETIME,
+    "test_*.test_weakref": _LIFETIME,
+    "test_functools.*.test_lru_cache_weakrefable": _LIFETIME,
     "test_exceptions.ExceptionTests.testExceptionCleanupState": _LIFETIME,
     "test_exceptions.ExceptionTests.test_3114": _LIFETIME,
     "test_scope.ScopeTests.testLeaks": _LIFETIME,
