@@ -359,7 +359,18 @@ def missing_field_of_a_class(x: Any) -> Any:
     return caught(lambda: Owner.__abstractmethods__), hasattr(Owner, "__abstractmethods__")
 
 
+def wrong_class_to_catch(x: Any) -> Any:
+    def run() -> None:
+        try:
+            raise ValueError
+        except (ValueError, 42):  # noqa: B030
+            pass
+
+    return caught(run)
+
+
 PROGRAMS = [
+    wrong_class_to_catch,
     value_of_an_iterator_in_yield_from,
     iterator_exhausted_by_its_own_function,
     deque_emptied_while_it_is_searched,

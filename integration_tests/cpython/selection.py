@@ -51,6 +51,8 @@ EXCLUDED: dict[str, str] = {
     "test_exceptions.ExceptionTests.test_3114": _LIFETIME,
     "test_scope.ScopeTests.testLeaks": _LIFETIME,
     "test_class.ClassTests.testDel": _LIFETIME,
+    "test_class.ClassTests.testSetattrWrapperNameIntern": _ATOMS,
+    "test_dict.DictTest.test_oob_indexing_dictiter_iternextitem": _LIFETIME,
     "test_*_tuple_reuse": _MEMORY,
     "test_enumerate.*.test_tuple_reuse": _MEMORY,
     "test_dict.DictTest.test_splittable_popitem": _MEMORY,

@@ -127,7 +127,10 @@ def _of_class(t: Tracing, raw: Any, source: Source, cls_vt: Any, name: str) -> A
     inner, src = raw.__func__, AttrSource(source, "__func__")
     if type(inner) is classmethod:
         return _of_class(t, inner, src, cls_vt, name)
-    chains = sys.version_info < (3, 13) and plain_lookup(type(inner), "__get__") is not MISSING
+    getter = plain_lookup(type(inner), "__get__")
+    chains = sys.version_info < (3, 13) and getter is not MISSING
+    if chains and type(inner) is not types.FunctionType and isinstance(getter, types.FunctionType):
+        return call_descriptor(t, wrap(t, inner, src), "__get__", [cls_vt, cls_vt])
     return bind(t, inner, src, cls_vt, name) if chains else k.MethodTracker(wrap(t, inner, src), cls_vt)
 
 
