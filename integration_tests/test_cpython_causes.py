@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import collections
+import functools
 import re
 import types
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -277,7 +279,127 @@ def same_tuple(x: Any) -> Any:
     return tuple(made) is made
 
 
+class Answering:
+    """An iterator that ends with a value."""
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> Any:
+        raise StopIteration(42)
+
+
+class Made(type):
+    __call__ = dict
+
+
+class Entry(metaclass=Made):
+    pass
+
+
+class Own(classmethod):
+    pass
+
+
+class Owner:
+    name = Own(lambda cls: cls.__name__)
+
+
+class Defaults(collections.defaultdict):
+    def __init__(self) -> None:
+        super().__init__(list)
+
+
+def value_of_an_iterator_in_yield_from(x: Any) -> Any:
+    def make() -> Any:
+        return (yield from Answering())
+
+    return caught(lambda: next(make()))
+
+
+def iterator_exhausted_by_its_own_function(x: Any) -> Any:
+    answers = iter([1, 2, 3, 4])
+    made = iter(lambda: list(made) and 1 if next(answers) == 1 else 2, 2)
+    return list(made)
+
+
+def deque_emptied_while_it_is_searched(x: Any) -> Any:
+    class Clearing:
+        __hash__ = None
+
+        def __eq__(self, other: object) -> bool:
+            d.clear()
+            return False
+
+    d = collections.deque([1, Clearing(), 2])
+    return caught(lambda: 3 in d), caught(lambda: d.remove(3)), len(d)
+
+
+def metaclass_whose_call_is_a_class(x: Any) -> Any:
+    return Entry(a=1), type(Entry()) is dict
+
+
+def subclass_of_classmethod(x: Any) -> Any:
+    return Owner.name(), Owner().name()
+
+
+def subclass_of_defaultdict_over_a_break(x: Any) -> Any:
+    made = Defaults()
+    made["a"].append(1)
+    native()
+    made["b"].append(2)
+    return dict(made), type(made)
+
+
+def slice_of_objects_over_a_break(x: Any) -> Any:
+    made = slice([1], [2], None)
+    native()
+    return made.start, made.stop, made == slice([1], [2])
+
+
+def missing_field_of_a_class(x: Any) -> Any:
+    return caught(lambda: Owner.__abstractmethods__), hasattr(Owner, "__abstractmethods__")
+
+
+def wrong_class_to_catch(x: Any) -> Any:
+    def run() -> None:
+        try:
+            raise ValueError
+        except (ValueError, 42):  # noqa: B030
+            pass
+
+    return caught(run)
+
+
+def read_only_field_of_a_c_object(x: Any) -> Any:
+    made = functools.partial(max, 1)
+    native()
+
+    def run() -> None:
+        made.func = min
+
+    return caught(run), made(2)
+
+
+def weak_proxy(x: Any) -> Any:
+    made = Owner()
+    proxy = weakref.proxy(made)
+    native()
+    return proxy.name(), caught(lambda: proxy.absent)
+
+
 PROGRAMS = [
+    read_only_field_of_a_c_object,
+    weak_proxy,
+    wrong_class_to_catch,
+    value_of_an_iterator_in_yield_from,
+    iterator_exhausted_by_its_own_function,
+    deque_emptied_while_it_is_searched,
+    metaclass_whose_call_is_a_class,
+    subclass_of_classmethod,
+    subclass_of_defaultdict_over_a_break,
+    slice_of_objects_over_a_break,
+    missing_field_of_a_class,
     wrong_arguments_of_c_functions,
     results_of_special_methods,
     barrier_after_a_continued_constructor,

@@ -12,7 +12,7 @@ import pathlib
 from fnmatch import fnmatchcase
 
 import attrs
-from cpython_methods import methods
+from cpython_methods import Method, methods
 
 from integration_tests.cpython.compiled import compiled, natively, warm_up
 from integration_tests.cpython.record import PAGE, Record, page
@@ -32,17 +32,17 @@ def main() -> None:
         return
     warm_up()
     for module in options.modules:
-        records = [_recorded(name, options.limit) for name in methods(module) if fnmatchcase(name, options.only)]
+        chosen = {name: case for name, case in methods(module).items() if fnmatchcase(name, options.only)}
+        records = [_recorded(name, case, options.limit) for name, case in chosen.items()]
         if options.out:
             options.out.mkdir(parents=True, exist_ok=True)
             (options.out / f"{module}.json").write_text(json.dumps([attrs.asdict(record) for record in records]))
 
 
-def _recorded(name: str, limit: int) -> Record:
+def _recorded(name: str, case: Method, limit: int) -> Record:
     reason = excluded(name)
     if reason is not None:
         return Record(name, left_out=reason)
-    case = methods(name.partition(".")[0])[name]
     plain, ours = natively(case, limit), compiled(case, limit)
     record = Record(name, plain.ending, ours.ending, ours.breaks, ours.crashes, seconds=ours.seconds)
     if record.kind != "passes":

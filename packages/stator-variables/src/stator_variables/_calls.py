@@ -284,12 +284,10 @@ def construct(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) 
     if folded is not MISSING:
         return folded
     meta_call = plain_lookup(type(cls), "__call__")
-    if isinstance(meta_call, types.FunctionType):
+    if not isinstance(meta_call, types.WrapperDescriptorType):  # no C class's own
         raw, source = type_lookup(t, type(cls), "__call__")
         assert source is not None
-        return call(t, wrap(t, raw, source), [cls_vt, *args], kwargs)
-    if isinstance(meta_call, type):  # a class in that place is not bound: calling a TypedDict calls `dict`
-        return construct(t, k.ClassTracker(meta_call), args, kwargs)
+        return call(t, _attributes.bind(t, raw, source, cls_vt, "__call__"), args, kwargs)
     return instantiate(t, cls_vt, args, kwargs)
 
 

@@ -312,7 +312,12 @@ class SymbolicDomain:
 
     @operation
     def _send_next(self, receiver: Any) -> Any:
-        found = yield from settle(_iteration.next_value(self.t, receiver))
+        try:
+            found = yield from settle(_iteration.next_or_raise(self.t, receiver))
+        except Raised as raised:
+            if not issubclass(raised.value.cls, StopIteration):
+                raise
+            return (NULL, self.stop_iteration_value(raised.value))
         return (NULL, k.NONE) if found is NULL else (found, NULL)
 
     @operation

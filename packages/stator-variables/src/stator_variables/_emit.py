@@ -13,12 +13,13 @@ import collections
 import functools
 import math
 import types
+import weakref
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import NULL, GeneratorStatus, HandlerTable, layout_of_generator, rebuild_generator
+from stator_bytecode import NULL, GeneratorState, GeneratorStatus, HandlerTable, layout_of_generator, rebuild_generator
 from stator_bytecode.errors import Unsupported
 from stator_guards import CapturedSource, ParameterSource, Source
 
@@ -218,6 +219,8 @@ def dict_(e: Emitter, vt: Any) -> str:
         inside = ", ".join(f"{e.expr(key)}: {e.expr(value)}" for key, value in pairs)
         return e.bind(vt, f"{{{inside}}}")
     name = e.bind(vt, _empty_dict(e, vt))
+    if vt.cls is not collections.defaultdict and vt.default_factory is not MISSING:
+        e.lines.append(f"{name}.default_factory = {e.expr(vt.default_factory)}")
     writer = _dict_writer(e, vt.cls)
     for key, value in pairs:
         e.lines.append(writer(name, e.expr(key), e.expr(value)))
@@ -229,7 +232,7 @@ def _empty_dict(e: Emitter, vt: Any) -> str:
     if vt.cls is dict:
         return "{}"
     cls = e.capture(vt.cls, vt.cls.__name__)
-    if issubclass(vt.cls, collections.defaultdict):
+    if vt.cls is collections.defaultdict:
         factory = "None" if vt.default_factory is MISSING else e.expr(vt.default_factory)
         return f"{cls}({factory})"
     return f"{cls}.__new__({cls})"
@@ -313,6 +316,14 @@ class RaisedBefore(Exception):
         self.tracker = tracker
 
 
+class StillRunning(Exception):
+    """A generator whose frame runs has to become an object: then it must be resumed natively."""
+
+    def __init__(self, state: GeneratorState, refusal: Unsupported) -> None:
+        super().__init__(refusal)
+        self.state, self.refusal = state, refusal
+
+
 @rebuilders.handles(k.ExceptionTracker)
 def exception(e: Emitter, vt: Any) -> str:
     if id(vt) in e.t.machine.origins:
@@ -373,6 +384,11 @@ def partial(e: Emitter, vt: Any) -> str:
     return e.bind(vt, f"{e.capture(functools.partial, 'partial')}({', '.join(parts)})")
 
 
+@rebuilders.handles(k.WeakrefTracker)
+def weak_reference(e: Emitter, vt: Any) -> str:
+    return e.bind(vt, f"{e.capture(weakref.ref, 'ref')}({e.expr(vt.target)})")
+
+
 @rebuilders.handles(k.PullTracker)
 def pull(e: Emitter, vt: Any) -> str:
     raise e.refuse(vt)
@@ -395,7 +411,7 @@ def iterator(e: Emitter, vt: Any) -> str:
 def generator(e: Emitter, vt: Any) -> str:
     """A generator object that stands where the traced one stood."""
     if vt.state.status is GeneratorStatus.RUNNING:
-        raise e.refuse(vt)
+        raise StillRunning(vt.state, e.refuse(vt))
     e.generators.append(vt.state)
     layout, values = layout_of_generator(vt.state, lambda frame: frame.globals.real)
     rebuild = e.capture(rebuild_generator, "rebuild_generator")

@@ -18,6 +18,7 @@ from stator_variables import (
     _deques,
     _dicts,
     _exception_methods,
+    _foreach,
     _functions,
     _functools,
     _generators,
@@ -39,6 +40,7 @@ from stator_variables import (
     _transforms,
     _values,
     _views,
+    _weakrefs,
 )
 from stator_variables._arity import checked
 
@@ -56,6 +58,7 @@ _FUNCTIONS = checked(
         _attribute_functions.handlers,
         _compile_state.handlers,
         _exception_methods.handlers,
+        _foreach.handlers,
         _functions.handlers,
         _functools.handlers,
         _identity.handlers,
@@ -68,6 +71,7 @@ _FUNCTIONS = checked(
         _questions.handlers,
         _transforms.handlers,
         _values.handlers,
+        _weakrefs.handlers,
     )
 )
 DEFAULT_HANDLERS: HandlerTable[Any, Any] = _FUNCTIONS.merged_with(

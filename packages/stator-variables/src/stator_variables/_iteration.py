@@ -126,16 +126,23 @@ def next_value(t: Tracing, it: Any) -> Any:
         return Resume(it.state, then=Then("next"))
     if isinstance(it, k.IteratorTracker):
         return _STEPS[it.kind](t, it)
+    return _user_next(t, it)
+
+
+def next_or_raise(t: Tracing, it: Any) -> Any:
+    """The same, with the StopIteration that an iterator of the program's raises: it may have a value."""
+    if isinstance(it, k.GeneratorTracker | k.IteratorTracker):
+        return next_value(t, it)
     raw, source = type_lookup(t, it.cls, "__next__")
     if source is None:
         throw(TypeError, f"'{it.cls.__name__}' object is not an iterator")
-    return _user_next(t, it, raw, source)
+    return _calls.call(t, _attributes.bind(t, raw, source, it, "__next__"), [], {})
 
 
 @operation
-def _user_next(t: Tracing, it: Any, raw: Any, source: Any) -> Any:
+def _user_next(t: Tracing, it: Any) -> Any:
     try:
-        return (yield from settle(_calls.call(t, _attributes.bind(t, raw, source, it, "__next__"), [], {})))
+        return (yield from settle(next_or_raise(t, it)))
     except Raised as raised:
         if not issubclass(raised.value.cls, StopIteration):
             raise
@@ -313,6 +320,8 @@ def _next_callable(t: Tracing, it: Any) -> Any:
     if it.exhausted:
         return NULL
     value = yield from settle(_calls.call(t, function, [], {}))
+    if it.exhausted:  # the call went through the iterator itself
+        return NULL
     if (yield from settle(_operators.equal(t, sentinel, value))):
         return _finish(t, it)
     return value

@@ -122,9 +122,12 @@ def _contains(t: Tracing, vt: Any, item: Any) -> Any:
 
 def find(t: Tracing, vt: Any, item: Any, start: int, stop: int | None) -> Any:
     """The first position of an equal item, or None. The list may change under the comparisons, as in C."""
-    index = start
+    index, structure = start, getattr(vt, "structure", 0)
     while index < len(vt.items) and (stop is None or index < stop):
-        if (yield from settle(_operators.equal(t, vt.items[index], item))):
+        found = yield from settle(_operators.equal(t, vt.items[index], item))
+        if issubclass(vt.cls, collections.deque) and vt.structure != structure:
+            raise t.unsupported("list-changed-during-comparison", "a deque that is changed while it is searched")
+        if found:
             return index
         index += 1
     return None
@@ -356,7 +359,7 @@ def remove_from(t: Tracing, vt: Any, item: Any, complaint: str) -> Any:
         text = (yield from settle(convert(t, item, "r"))).constant() if "{}" in complaint else ""
         throw(ValueError, complaint.format(text))
     items = list(vt.items)
-    del items[at]
+    del items[at : at + 1]  # the comparison may have emptied the list
     replace_items(t, vt, items)
     return k.NONE
 

@@ -207,7 +207,11 @@ def _format(t: Tracing, template: str, args: Args, named: Any, counter: list[int
 
 
 def _field(t: Tracing, name: str, args: Args, named: Any, counter: list[int]) -> Any:
-    first, rest = _string.formatter_field_name_split(name)
+    try:
+        first, rest = _string.formatter_field_name_split(name)
+        rest = list(rest)
+    except ValueError as error:
+        throw(ValueError, *error.args)
     if first == "":
         first, counter[0] = counter[0], counter[0] + 1
     elif (isinstance(first, int) and counter[0]) or (isinstance(first, int) and isinstance(named, VariableTracker)):
