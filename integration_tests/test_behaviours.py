@@ -40,11 +40,13 @@ def check(name: str, title: str, **options: Any) -> Any:
     return refused
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "title"), BROKEN)
 def test_program_gives_what_plain_python_gives(name: str, title: str) -> None:
     check(name, title)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "title"), ALL)
 def test_program_broken_at_every_call_gives_what_plain_python_gives(name: str, title: str) -> None:
     check(name, title, options={"break_everywhere": True})

@@ -55,8 +55,8 @@ def behaviours() -> str:
     rows = [_behaviour(name, promise(name), found) for name, found in catalogue().items()]
     lead = (
         "What must hold, as programs of `integration_tests/behaviours`: each gives what plain Python gives over four "
-        "calls with changing inputs, unbroken, broken at every call (on demand elsewhere too), and under "
-        "`fullgraph=True`, unless it is refused there for the reason given."
+        "calls with changing inputs under `fullgraph=True`, unless it is refused there for the reason given; on demand "
+        "(`-m slow`) also broken at every call, operation and instruction."
     )
     head = ["| behaviour | module | programs | in one graph | refused |", "|---|---|---|---|---|"]
     return _page("Behaviours", lead, *head, *rows)
