@@ -63,28 +63,28 @@ def wrap(t: Tracing, real: Any, source: Source) -> Any:
     """The tracker of an existing value. Atoms have no identity worth tracking; objects have one tracker each."""
     kind = type(real)
     plain = kind in ATOMS or kind in VALUES or kind in SINGLETONS or kind in BY_IDENTITY
-    if plain or isinstance(real, type | enum.Enum):
+    if plain or issubclass(kind, type | enum.Enum):  # not `isinstance`, which asks the object for its `__class__`
         return LazyTracker(source, real, lambda: build(t, real, source))
     return t.adopt(real, source, lambda: build(t, real, source))
 
 
 def build(t: Tracing, real: Any, source: Source) -> VariableTracker:
     """The tracker of an existing value, its class guarded."""
-    tracker = _builder_for(type(real), real)(t, real, source)
+    tracker = _builder_for(type(real))(t, real, source)
     tracker.source = source
     if tracker.real is MISSING:
         tracker.real = real
     return tracker
 
 
-def _builder_for(cls: type, real: Any) -> Builder:
+def _builder_for(cls: type) -> Builder:
     found = BUILDERS.get(cls)
     if found is not None:
         return found
-    if isinstance(real, type):
+    if issubclass(cls, type):
         return build_class
     for base, builder in BY_BASE:
-        if isinstance(real, base):
+        if issubclass(cls, base):
             return builder
     return build_object
 

@@ -16,13 +16,23 @@ from typing import Any
 
 import torch
 from stator_bytecode import NULL, HandlerTable, Raised, Resume, Then, operation, settle
+from stator_guards import CallSource, CapturedSource, Truth
 
-from stator_variables import _attributes, _calls, _containers, _dicts, _iteration, _operators, _torch_calls
+from stator_variables import (
+    _attributes,
+    _calls,
+    _containers,
+    _dicts,
+    _iteration,
+    _operators,
+    _tensor_attributes,
+    _torch_calls,
+)
 from stator_variables import _kinds as k
 from stator_variables._applevel import _reductions
 from stator_variables._build import new_namespace, wrap
-from stator_variables._lookup import plain_lookup, type_lookup
-from stator_variables._raising import new_exception, throw
+from stator_variables._lookup import defines, guarded_lookup, mro_of, type_lookup
+from stator_variables._raising import new_exception, throw, type_name
 from stator_variables._sorting import sorted_list
 from stator_variables._strings import convert
 from stator_variables._tracing import Tracing
@@ -35,8 +45,6 @@ Kwargs = dict[str, Any]
 
 def app_level(t: Tracing, function: Any, args: Args, kwargs: Kwargs) -> Any:
     """Call a Python function of ours in place of a C one."""
-    from stator_guards import CapturedSource
-
     return _calls.call(t, wrap(t, function, CapturedSource(function.__qualname__, function)), args, kwargs)
 
 
@@ -87,16 +95,24 @@ def _as_constant(t: Tracing, result: Any) -> Any:
 def is_instance(t: Tracing, vt: Any, classes: Any) -> Any:
     """A Python bool, or a suspended Result that ends in one."""
     found = class_list(t, classes)
-    checks = [_has_hook(cls, "__instancecheck__") for cls in found]
+    checks = [_has_hook(t, cls, "__instancecheck__") for cls in found]
     is_its_class = isinstance(vt, k.TensorTracker | k.ClassTracker) or "__class__" not in vars(vt.cls)
+    mro_of(t, vt.cls)
     if not any(checks) and (is_its_class or vt.real is MISSING):
         return issubclass(vt.cls, tuple(found))
     return _is_instance_hooked(t, vt, found)
 
 
-def _has_hook(cls: type, name: str) -> bool:
-    hook = plain_lookup(type(cls), name)
-    return isinstance(hook, types.FunctionType)
+def _has_hook(t: Tracing, cls: type, name: str) -> bool:
+    return type(cls) is _TENSOR_TYPE or isinstance(guarded_lookup(t, type(cls), name), types.FunctionType)
+
+
+def _is_registered(t: Tracing, cls: type, base: type) -> bool:
+    """`issubclass(cls, base)` of an abstract base class, with which other classes can be registered at any time."""
+    found = issubclass(cls, base)
+    classes = (CapturedSource(cls.__qualname__, cls), CapturedSource(base.__qualname__, base))
+    t.guard(CallSource(issubclass, *classes), Truth(found))
+    return found
 
 
 @operation
@@ -104,7 +120,7 @@ def _is_instance_hooked(t: Tracing, vt: Any, classes: list[type]) -> Any:
     for cls in classes:
         if vt.cls is cls:
             return True
-        if not _has_hook(cls, "__instancecheck__"):
+        if not _has_hook(t, cls, "__instancecheck__"):
             if issubclass(vt.cls, cls):
                 return True
         elif (yield from _ask_hook(t, vt, cls, "__instancecheck__")):
@@ -115,25 +131,41 @@ def _is_instance_hooked(t: Tracing, vt: Any, classes: list[type]) -> Any:
 def _ask_hook(t: Tracing, vt: Any, cls: type, name: str) -> Any:
     import abc
 
-    hook = plain_lookup(type(cls), name)
-    if hook is getattr(abc.ABCMeta, name):
-        return issubclass(vt.value if name == "__subclasscheck__" else vt.cls, cls)
-    known = _KNOWN_CHECKS.get(cls)
+    known = _is_tensor_of if type(cls) is _TENSOR_TYPE else _KNOWN_CHECKS.get(cls)
     if known is not None:
-        return known(vt)
+        return known(t, vt, cls)
+    if guarded_lookup(t, type(cls), name) is getattr(abc.ABCMeta, name):
+        return _is_registered(t, vt.value if name == "__subclasscheck__" else vt.cls, cls)
     raw, source = type_lookup(t, type(cls), name)
     assert source is not None
     result = yield from settle(_calls.call(t, wrap(t, raw, source), [k.ClassTracker(cls), vt], {}))
     return (yield from settle(_operators.truth(t, result)))
 
 
-_KNOWN_CHECKS: dict[type, Callable[[Any], bool]] = {
-    torch.nn.Parameter: lambda vt: issubclass(vt.cls, torch.nn.Parameter),
-    torch.nn.Buffer: lambda vt: (
-        issubclass(vt.cls, torch.nn.Buffer)
-        or (isinstance(vt, k.TensorTracker) and getattr(vt.real, "_is_buffer", False))
-    ),
-    torch.FloatTensor: lambda vt: isinstance(vt, k.TensorTracker) and isinstance(vt.example, torch.FloatTensor),
+def _is_parameter(t: Tracing, vt: Any, cls: type) -> bool:
+    return issubclass(vt.cls, torch.nn.Parameter)
+
+
+def _is_buffer(t: Tracing, vt: Any, cls: type) -> bool:
+    if issubclass(vt.cls, cls):
+        return True
+    marked = _tensor_attributes.own(t, vt, "_is_buffer") if isinstance(vt, k.TensorTracker) else MISSING
+    return marked is not MISSING and bool(marked.constant())
+
+
+def _is_tensor_of(t: Tracing, vt: Any, cls: Any) -> bool:
+    """`isinstance(x, torch.FloatTensor)`: asks for dtype, layout and device, which the input is guarded on."""
+    if not isinstance(vt, k.TensorTracker):
+        return False
+    device = "cuda" if cls.is_cuda else "cpu"
+    found = vt.example
+    return (found.dtype, found.layout, found.device.type) == (cls.dtype, cls.layout, device)
+
+
+_TENSOR_TYPE = type(torch.FloatTensor)
+_KNOWN_CHECKS: dict[type, Callable[[Tracing, Any, type], bool]] = {
+    torch.nn.Parameter: _is_parameter,
+    torch.nn.Buffer: _is_buffer,
 }
 
 
@@ -160,8 +192,9 @@ def handle_issubclass(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @operation
 def _is_subclass(t: Tracing, vt: Any, classes: list[type]) -> Any:
+    mro_of(t, vt.value)
     for cls in classes:
-        if not _has_hook(cls, "__subclasscheck__"):
+        if not _has_hook(t, cls, "__subclasscheck__"):
             if issubclass(vt.value, cls):
                 return True
         elif (yield from _ask_hook(t, vt, cls, "__subclasscheck__")):
@@ -195,7 +228,7 @@ def make_super(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 def _name(vt: Any, function: str) -> str:
     name = vt.constant()
     if not isinstance(name, str):
-        throw(TypeError, f"attribute name must be string, not '{vt.cls.__name__}'")
+        throw(TypeError, f"attribute name must be string, not '{type_name(vt.cls)}'")
     return name
 
 
@@ -249,7 +282,7 @@ def object_getattribute(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     name = _name(args[1], "__getattribute__")
     found = _attributes.generic_get(t, args[0], name)
     if found is MISSING:
-        throw(AttributeError, f"'{args[0].cls.__name__}' object has no attribute '{name}'")
+        throw(AttributeError, f"'{type_name(args[0].cls)}' object has no attribute '{name}'")
     return found
 
 
@@ -341,7 +374,7 @@ def _number(t: Tracing, cls: type, method: str, args: Args, kwargs: Kwargs) -> A
     bound = _attributes.special(t, vt, method)
     if bound is MISSING:
         what = "a string or a real number" if cls is float else "a string, a bytes-like object or a real number"
-        throw(TypeError, f"{cls.__name__}() argument must be {what}, not '{vt.cls.__name__}'")
+        throw(TypeError, f"{cls.__name__}() argument must be {what}, not '{type_name(vt.cls)}'")
     return _calls.call(t, bound, [], {})
 
 
@@ -385,7 +418,7 @@ def _by_dunder(t: Tracing, function: Any, name: str, args: Args) -> Any:
         return folded
     bound = _attributes.special(t, args[0], name)
     if bound is MISSING:
-        throw(TypeError, f"bad operand type for {function.__name__}(): '{args[0].cls.__name__}'")
+        throw(TypeError, f"bad operand type for {function.__name__}(): '{type_name(args[0].cls)}'")
     return _calls.call(t, bound, args[1:], {})
 
 
@@ -479,7 +512,7 @@ def named_field(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 def make_range(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     values = [int(arg.example) if isinstance(arg, k.NumberTracker) else arg.constant() for arg in args]
     if any(v is MISSING for v in values):
-        throw(TypeError, f"'{args[0].cls.__name__}' object cannot be interpreted as an integer")
+        throw(TypeError, f"'{type_name(args[0].cls)}' object cannot be interpreted as an integer")
     return _folded(t, range, [k.ConstantTracker(v) for v in values], kwargs)
 
 
@@ -525,11 +558,12 @@ def make_reversed(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         type(vt.value), "__reversed__" if bound is not MISSING else "__len__"
     ):
         items = [_calls.fresh(t, item) for item in reversed(vt.value)]
-        return k.IteratorTracker(type(reversed(vt.value)), "constant", [items, vt])
+        through = k.ConstantTracker(vt.value[::-1]) if isinstance(vt.value, range) else vt  # C goes through this, too
+        return k.IteratorTracker(type(reversed(vt.value)), "constant", [items, through])
     if bound is not MISSING:
         return _calls.call(t, bound, [], {})
-    if plain_lookup(vt.cls, "__getitem__") is MISSING or plain_lookup(vt.cls, "__len__") is MISSING:
-        throw(TypeError, f"'{vt.cls.__name__}' object is not reversible")
+    if not (defines(t, vt.cls, "__getitem__") and defines(t, vt.cls, "__len__")):
+        throw(TypeError, f"'{type_name(vt.cls)}' object is not reversible")
     return _reversed_protocol(t, vt)
 
 

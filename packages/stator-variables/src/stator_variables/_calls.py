@@ -31,8 +31,8 @@ from stator_guards import (
 from stator_variables import _attributes, _compile_state, _inlining, _pure, _torch_calls
 from stator_variables import _kinds as k
 from stator_variables._build import globals_tracker, new_namespace, wrap
-from stator_variables._lookup import plain_lookup, type_lookup
-from stator_variables._raising import as_program_error, throw
+from stator_variables._lookup import guarded_lookup, plain_lookup, type_lookup
+from stator_variables._raising import as_program_error, throw, type_name
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -53,7 +53,7 @@ def call(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any])
         return call(t, function.function, [*function.args, *args], {**function.kwargs, **kwargs})
     raw, source = type_lookup(t, function.cls, "__call__")
     if source is None:
-        throw(TypeError, f"'{function.cls.__name__}' object is not callable")
+        throw(TypeError, f"'{type_name(function.cls)}' object is not callable")
     return call(t, _attributes.bind(t, raw, source, function, "__call__"), args, kwargs)
 
 
@@ -247,7 +247,7 @@ def construct(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) 
     folded = fold(t, cls, args, kwargs)
     if folded is not MISSING:
         return folded
-    meta_call = plain_lookup(type(cls), "__call__")
+    meta_call = guarded_lookup(t, type(cls), "__call__")
     if isinstance(meta_call, types.FunctionType):
         raw, source = type_lookup(t, type(cls), "__call__")
         assert source is not None
@@ -258,7 +258,7 @@ def construct(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) 
 def instantiate(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`type.__call__` (type_call in Objects/typeobject.c)."""
     cls = cls_vt.value
-    new = plain_lookup(cls, "__new__")
+    new = guarded_lookup(t, cls, "__new__")
     new = new.__func__ if isinstance(new, staticmethod) else new
     if isinstance(new, types.FunctionType):
         return _instantiate_through_new(t, cls_vt, args, kwargs)

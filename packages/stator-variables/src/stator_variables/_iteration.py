@@ -11,8 +11,8 @@ from stator_bytecode import NULL, Raised, Resume, Then, operation, settle
 
 from stator_variables import _attributes, _calls, _dictionary, _operators, _torch_calls
 from stator_variables import _kinds as k
-from stator_variables._lookup import plain_lookup, type_lookup
-from stator_variables._raising import throw
+from stator_variables._lookup import defines, guarded_lookup, plain_lookup, type_lookup
+from stator_variables._raising import throw, type_name
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -29,9 +29,9 @@ def get_iterator(t: Tracing, vt: Any) -> Any:
     raw, source = type_lookup(t, vt.cls, "__iter__")
     if source is not None and raw is not None:
         return _calls.call(t, _attributes.bind(t, raw, source, vt, "__iter__"), [], {})
-    if plain_lookup(vt.cls, "__getitem__") is not MISSING:
+    if defines(t, vt.cls, "__getitem__"):
         return k.IteratorTracker(_sequence_iterator(), "getitem", [vt])
-    throw(TypeError, f"'{vt.cls.__name__}' object is not iterable")
+    throw(TypeError, f"'{type_name(vt.cls)}' object is not iterable")
 
 
 def _sequence_iterator() -> type:
@@ -50,7 +50,7 @@ def _native_iterator(t: Tracing, vt: Any) -> Any:
             throw(TypeError, "iteration over a 0-d tensor")
         parts = _torch_calls.record(t, "unbind", [vt, k.ConstantTracker(0)], {})
         return k.IteratorTracker(_TUPLE_ITERATOR, "sequence", [parts])
-    if isinstance(plain_lookup(vt.cls, "__iter__"), types.FunctionType):
+    if isinstance(guarded_lookup(t, vt.cls, "__iter__"), types.FunctionType):
         return MISSING
     if isinstance(vt, k.SequenceTracker):
         return sequence_iterator(vt)
@@ -85,12 +85,8 @@ def dict_iterator(t: Tracing, d: Any, part: str, backwards: bool = False) -> Any
     """The third part are the keys there were: what C does when they change is not for us to guess."""
     keys = [key for key, _ in _dictionary.items(t, d)]
     ordered = issubclass(d.cls, collections.OrderedDict)
-    parts = [d, len(keys), keys, backwards, _deletions(d)]
+    parts = [d, len(keys), keys, backwards, _dictionary.deletions(d)]
     return k.IteratorTracker(_dict_iterator_class(part, ordered, backwards), part, parts)
-
-
-def _deletions(d: Any) -> int:
-    return sum(write[0] == "delete" for write in d.log)
 
 
 @functools.cache
@@ -102,7 +98,7 @@ def _dict_iterator_class(part: str, ordered: bool, backwards: bool) -> type:
 def set_iterator(t: Tracing, vt: Any) -> Any:
     if len(vt.entries) > 1:
         raise t.unsupported("set-order", "iteration over a set, whose order depends on hashing")
-    return k.IteratorTracker(_SET_ITERATOR, "constant", [list(vt.entries.values()), vt])
+    return k.IteratorTracker(_SET_ITERATOR, "set", [vt, len(vt.entries), list(vt.entries.values())])
 
 
 def next_value(t: Tracing, it: Any) -> Any:
@@ -113,7 +109,7 @@ def next_value(t: Tracing, it: Any) -> Any:
         return _STEPS[it.kind](t, it)
     raw, source = type_lookup(t, it.cls, "__next__")
     if source is None:
-        throw(TypeError, f"'{it.cls.__name__}' object is not an iterator")
+        throw(TypeError, f"'{type_name(it.cls)}' object is not an iterator")
     return _user_next(t, it, raw, source)
 
 
@@ -180,7 +176,7 @@ def _next_in_dict(t: Tracing, it: Any) -> Any:
     if it.exhausted:
         return NULL
     pairs = _dictionary.items(t, d)
-    if issubclass(d.cls, collections.OrderedDict) and (len(pairs) != size or _deletions(d) != deletions):
+    if issubclass(d.cls, collections.OrderedDict) and (len(pairs) != size or _dictionary.deletions(d) != deletions):
         throw(RuntimeError, "OrderedDict mutated during iteration")
     if len(pairs) != size:
         throw(RuntimeError, "dictionary changed size during iteration")
@@ -193,12 +189,26 @@ def _next_in_dict(t: Tracing, it: Any) -> Any:
     return key if it.kind == "keys" else value if it.kind == "values" else k.TupleTracker([key, value], tuple)
 
 
+def _next_in_set(t: Tracing, it: Any) -> Any:
+    vt, size, items = it.parts
+    if it.exhausted:
+        return NULL
+    if len(vt.entries) != size:
+        throw(RuntimeError, "Set changed size during iteration")
+    if list(vt.entries.values()) != items:
+        raise t.unsupported("set-order", "a set that changes while it is iterated")
+    return _next_of_items(t, it, items)
+
+
 def _next_in_deque(t: Tracing, it: Any) -> Any:
     vt, size, structure = it.parts
-    if it.exhausted or it.position >= size:
+    done = it.exhausted or it.position >= size
+    if done and it.kind == "deque reversed":
         return _finish(t, it)
     if len(vt.items) != size or vt.structure != structure:
         throw(RuntimeError, "deque mutated during iteration")
+    if done:
+        return _finish(t, it)
     item = vt.items[-1 - it.position if it.kind == "deque reversed" else it.position]
     advance(t, it)
     return item
@@ -321,6 +331,7 @@ _STEPS = {
     "application": _next_of_application,
     "shared": _next_of_application,
     "made": _next_constant,
+    "set": _next_in_set,
     "deque": _next_in_deque,
     "deque reversed": _next_in_deque,
     "getitem": _next_getitem,
@@ -339,7 +350,7 @@ def get_item(t: Tracing, container: Any, key: Any) -> Any:
         return _class_item(t, container, key)
     raw, source = type_lookup(t, container.cls, "__getitem__")
     if source is None:
-        throw(TypeError, f"'{container.cls.__name__}' object is not subscriptable")
+        throw(TypeError, f"'{type_name(container.cls)}' object is not subscriptable")
     return _calls.call(t, _attributes.bind(t, raw, source, container, "__getitem__"), [key], {})
 
 
@@ -379,7 +390,7 @@ def any_equal(t: Tracing, iterable: Any, item: Any) -> Any:
 @operation
 def unpack(t: Tracing, vt: Any, count: int) -> Any:
     """Exactly `count` items."""
-    if plain_lookup(vt.cls, "__iter__") is MISSING and plain_lookup(vt.cls, "__getitem__") is MISSING:
+    if not defines(t, vt.cls, "__iter__", "__getitem__"):
         throw(TypeError, f"cannot unpack non-iterable {vt.cls.__name__} object")
     if is_plain_sequence(vt):
         found = list(vt.items)

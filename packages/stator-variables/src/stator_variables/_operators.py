@@ -12,7 +12,7 @@ from stator_bytecode import Invoke, Then, operation, settle
 
 from stator_variables import _attributes, _calls, _dictionary, _iteration, _torch_calls
 from stator_variables import _kinds as k
-from stator_variables._lookup import plain_lookup, type_lookup
+from stator_variables._lookup import defines, guarded_lookup, type_lookup
 from stator_variables._raising import as_program_error, throw, type_name
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, VariableTracker
@@ -56,7 +56,7 @@ def unary(t: Tracing, symbol: str, vt: Any) -> Any:
         return _fold(t, function, vt.value)
     raw, source = type_lookup(t, vt.cls, name)
     if source is None:
-        throw(TypeError, f"bad operand type for unary {symbol}: '{vt.cls.__name__}'")
+        throw(TypeError, f"bad operand type for unary {symbol}: '{type_name(vt.cls)}'")
     return _calls.call(t, _attributes.bind(t, raw, source, vt, name), [], {})
 
 
@@ -81,8 +81,8 @@ def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     attempts = []
     if in_place:
         attempts.append((left, f"__i{name}__", right))
-    attempts += _ordered((left, f"__{name}__", right), (right, f"__r{name}__", left))
-    known = [attempt for attempt in attempts if plain_lookup(attempt[0].cls, attempt[1]) is not MISSING]
+    attempts += _ordered(t, (left, f"__{name}__", right), (right, f"__r{name}__", left))
+    known = [attempt for attempt in attempts if guarded_lookup(t, attempt[0].cls, attempt[1]) is not MISSING]
     return _try_slots(t, known, lambda: _no_operator(symbol, left, right))
 
 
@@ -93,12 +93,12 @@ def _is_user_value(*vts: Any) -> bool:
     return any(isinstance(vt.value, enum.Enum) for vt in vts)
 
 
-def _ordered(first: Any, second: Any) -> list[Any]:
+def _ordered(t: Tracing, first: Any, second: Any) -> list[Any]:
     """The right operand goes first when its class is a proper subclass that overrides the reflected method."""
     left, right = first[0].cls, second[0].cls
     if left is right:
         return [first]
-    if issubclass(right, left) and plain_lookup(right, second[1]) is not plain_lookup(left, second[1]):
+    if issubclass(right, left) and guarded_lookup(t, right, second[1]) is not guarded_lookup(t, left, second[1]):
         return [second, first]
     return [first, second]
 
@@ -117,7 +117,7 @@ def _slot_call(t: Tracing, receiver: Any, name: str, argument: Any) -> Any:
     raw, source = type_lookup(t, receiver.cls, name)
     assert source is not None
     if raw is None:
-        throw(TypeError, f"unsupported operand type for {name}: '{receiver.cls.__name__}'")
+        throw(TypeError, f"unsupported operand type for {name}: '{type_name(receiver.cls)}'")
     return _calls.call(t, _attributes.bind(t, raw, source, receiver, name), [argument], {})
 
 
@@ -139,8 +139,8 @@ def _next_slots(t: Tracing, result: Any, attempts: list[Any], fail: Any) -> Any:
 
 def slots(t: Tracing, name: str, symbol: str, left: Any, right: Any) -> Any:
     """The dispatch of a binary operator that has no sign of its own (`divmod`)."""
-    attempts = _ordered((left, f"__{name}__", right), (right, f"__r{name}__", left))
-    known = [attempt for attempt in attempts if plain_lookup(attempt[0].cls, attempt[1]) is not MISSING]
+    attempts = _ordered(t, (left, f"__{name}__", right), (right, f"__r{name}__", left))
+    known = [attempt for attempt in attempts if guarded_lookup(t, attempt[0].cls, attempt[1]) is not MISSING]
     return _try_slots(t, known, lambda: _no_operator(symbol, left, right))
 
 
@@ -159,19 +159,19 @@ def compare(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
         found = _torch_calls.record_operator(t, function, left, right)
         if found is not MISSING:
             return found
-    attempts = _ordered_comparison((left, name, right), (right, reflected, left))
-    known = [a for a in attempts if _compares(a[0], a[1])]
+    attempts = _ordered_comparison(t, (left, name, right), (right, reflected, left))
+    known = [a for a in attempts if _compares(t, a[0], a[1])]
     return _try_slots(t, known, lambda: _no_comparison(t, symbol, left, right))
 
 
-def _compares(vt: Any, name: str) -> bool:
-    raw = plain_lookup(vt.cls, name)
+def _compares(t: Tracing, vt: Any, name: str) -> bool:
+    raw = guarded_lookup(t, vt.cls, name)
     return raw is not MISSING and raw is not getattr(object, name)
 
 
-def _ordered_comparison(first: Any, second: Any) -> list[Any]:
+def _ordered_comparison(t: Tracing, first: Any, second: Any) -> list[Any]:
     left, right = first[0].cls, second[0].cls
-    if left is not right and issubclass(right, left) and plain_lookup(right, second[1]) is not MISSING:
+    if left is not right and issubclass(right, left) and guarded_lookup(t, right, second[1]) is not MISSING:
         return [second, first]
     return [first, second]
 
@@ -180,7 +180,7 @@ def _no_comparison(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     if symbol == "==":
         return identical(t, left, right, False)
     if symbol == "!=":
-        if _compares(left, "__eq__") or _compares(right, "__eq__"):
+        if _compares(t, left, "__eq__") or _compares(t, right, "__eq__"):
             return _negated(t, compare(t, "==", left, right))
         return identical(t, left, right, True)
     names = f"'{type_name(left.cls)}' and '{type_name(right.cls)}'"
@@ -202,6 +202,7 @@ def same_object(t: Tracing, left: Any, right: Any) -> bool:
     from stator_guards import DistinctObject
 
     if left is right:
+        t.handed_on.add(id(left))  # that two paths lead to it is now relied on
         return True
     if isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker):
         return left.value is right.value or (type(left.value) is type(right.value) and _same_atom(left, right))
@@ -223,9 +224,9 @@ def truth(t: Tracing, vt: Any) -> Any:
     """A Python bool, or a suspended Result that ends in one."""
     if isinstance(vt, k.ConstantTracker):
         return bool(vt.value)
-    if isinstance(vt, k.SequenceTracker | k.SetTracker) and plain_lookup(vt.cls, "__bool__") is MISSING:
+    if isinstance(vt, k.SequenceTracker | k.SetTracker) and not defines(t, vt.cls, "__bool__"):
         return len(vt.items if isinstance(vt, k.SequenceTracker) else vt.entries) > 0
-    if isinstance(vt, k.DictTracker) and plain_lookup(vt.cls, "__bool__") is MISSING:
+    if isinstance(vt, k.DictTracker) and not defines(t, vt.cls, "__bool__"):
         return len(_dictionary.items(t, vt)) > 0
     if isinstance(vt, k.NumberTracker):
         return _torch_calls.decide(t, vt)
@@ -263,8 +264,8 @@ def contains(t: Tracing, container: Any, item: Any, invert: bool) -> Any:
     raw, source = type_lookup(t, container.cls, "__contains__")
     if source is not None and raw is not None:
         found = _calls.call(t, _attributes.bind(t, raw, source, container, "__contains__"), [item], {})
-    elif plain_lookup(container.cls, "__iter__") is MISSING and plain_lookup(container.cls, "__getitem__") is MISSING:
-        throw(TypeError, f"argument of type '{container.cls.__name__}' is not iterable")
+    elif not defines(t, container.cls, "__iter__", "__getitem__"):
+        throw(TypeError, f"argument of type '{type_name(container.cls)}' is not iterable")
     else:
         found = _iteration.any_equal(t, container, item)
     if isinstance(found, k.ConstantTracker):

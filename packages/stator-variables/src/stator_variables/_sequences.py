@@ -12,9 +12,9 @@ from stator_bytecode import operation, settle
 from stator_variables import _calls, _containers, _iteration, _operators
 from stator_variables import _kinds as k
 from stator_variables._containers import index_of, needed_index, replace_items, slice_of
-from stator_variables._lookup import plain_lookup
+from stator_variables._lookup import guarded_lookup, plain_lookup
 from stator_variables._method_table import Args, Kwargs, MethodTable
-from stator_variables._raising import throw
+from stator_variables._raising import throw, type_name
 from stator_variables._sorting import sort_items
 from stator_variables._strings import convert
 from stator_variables._tracing import Tracing
@@ -73,7 +73,7 @@ def setitem(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @operation
 def _set_slice(t: Tracing, vt: Any, part: slice, value: Any) -> Any:
-    if plain_lookup(value.cls, "__iter__") is plain_lookup(value.cls, "__getitem__"):
+    if guarded_lookup(t, value.cls, "__iter__") is guarded_lookup(t, value.cls, "__getitem__"):
         throw(
             TypeError,
             "can only assign an iterable" if part.step in (None, 1) else "must assign iterable to extended slice",
@@ -220,7 +220,7 @@ def mul(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 def _times(t: Tracing, factor: Any) -> int:
     times = index_of(t, factor)
     if times is None:
-        throw(TypeError, f"can't multiply sequence by non-int of type '{factor.cls.__name__}'")
+        throw(TypeError, f"can't multiply sequence by non-int of type '{type_name(factor.cls)}'")
     return times
 
 
@@ -366,7 +366,7 @@ def copy(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @methods.handles(list.reverse, collections.deque.reverse, takes=0)
 def reverse(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    replace_items(t, args[0], args[0].items[::-1])
+    replace_items(t, args[0], args[0].items[::-1], structural=False)
     return k.NONE
 
 

@@ -33,7 +33,7 @@ def read(t: Tracing, vt: Any, name: str) -> Any:
         return _autograd(t, vt, name)
     if name in ("data", "_backward_hooks", "_base", "_version"):
         raise t.unsupported("tensor-attribute", f"the attribute {name} of a tensor")
-    return _own(t, vt, name)
+    return own(t, vt, name)
 
 
 def _autograd(t: Tracing, vt: Any, name: str) -> Any:
@@ -47,6 +47,7 @@ def _autograd(t: Tracing, vt: Any, name: str) -> Any:
 
 
 def _metadata(t: Tracing, vt: Any, name: str) -> Any:
+    _torch_calls.rely_on_placement(t, vt, name)
     value = getattr(vt.example, name)
     if name == "shape":
         return _torch_calls.metadata_value(t, value, "size", [vt], {})
@@ -55,7 +56,7 @@ def _metadata(t: Tracing, vt: Any, name: str) -> Any:
     return k.ConstantTracker(value)
 
 
-def _own(t: Tracing, vt: Any, name: str) -> Any:
+def own(t: Tracing, vt: Any, name: str) -> Any:
     """An attribute that the user has set on the tensor object."""
     if vt.namespace is None and vt.real is not MISSING and vt.source is not None:
         from stator_variables._build import with_namespace
@@ -70,7 +71,7 @@ def write(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     if hasattr(torch.Tensor, name):
         raise t.unsupported("tensor-attribute-write", f"setting {name} of a tensor")
     if vt.namespace is None:
-        _own(t, vt, name)
+        own(t, vt, name)
     if vt.namespace is None:
         from stator_variables._build import new_namespace
 

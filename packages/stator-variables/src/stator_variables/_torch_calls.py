@@ -167,6 +167,7 @@ def number(t: Tracing, traced: Traced) -> Any:
 
 def read_metadata(t: Tracing, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Metadata as constants where it is static; a node where it is symbolic."""
+    rely_on_placement(t, args[0], target.__name__)
     plain = [_example(argument(t, arg)) for arg in args]
     named = {name: _example(argument(t, arg)) for name, arg in kwargs.items()}
     try:
@@ -174,6 +175,22 @@ def read_metadata(t: Tracing, target: Any, args: list[Any], kwargs: dict[str, An
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
         raise operator_error(t, error) from error
     return metadata_value(t, value, target.__name__, args, kwargs)
+
+
+def rely_on_placement(t: Tracing, vt: Any, name: str) -> None:
+    """What inputs are not guarded on unless somebody asks: where they lie in their storages, and in the autograd graph.
+
+    A view says what its base says, so that an offset is relied on for every input in the same storage.
+    """
+    from stator_guards import AttrSource, CallSource, Equals
+
+    if name in ("is_leaf", "output_nr") and vt.source is not None:
+        t.guard(AttrSource(vt.source, name), Equals(getattr(vt.real, name)))
+    if name == "storage_offset":
+        inputs = [found for found in t.heap.values() if type(found) is k.TensorTracker]
+        for found in inputs:
+            if found.source is not None and _C._is_alias_of(found.example, vt.example):
+                t.guard(CallSource(torch.Tensor.storage_offset, found.source), Equals(found.real.storage_offset()))
 
 
 def metadata_value(t: Tracing, value: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
