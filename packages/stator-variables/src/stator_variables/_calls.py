@@ -28,7 +28,7 @@ from stator_guards import (
     Length,
 )
 
-from stator_variables import _attributes, _compile_state, _inlining, _pure, _torch_calls
+from stator_variables import _attributes, _compile_state, _dictionary, _inlining, _pure, _torch_calls
 from stator_variables import _kinds as k
 from stator_variables._build import globals_tracker, new_namespace, wrap
 from stator_variables._lookup import guarded_lookup, plain_lookup, type_lookup
@@ -358,15 +358,15 @@ def make_function(t: Tracing, frame: Frame, code: types.CodeType, parts: dict[st
     new_namespace(function)
     function.defaults = []
     for part, value in parts.items():
-        set_function_part(function, part, value)
+        set_function_part(t, function, part, value)
     return function
 
 
-def set_function_part(function: k.FunctionTracker, part: str, value: Any) -> k.FunctionTracker:
+def set_function_part(t: Tracing, function: k.FunctionTracker, part: str, value: Any) -> k.FunctionTracker:
     if part == "defaults":
         function.defaults = list(value.items)
     elif part == "kwdefaults":
-        function.kwdefaults = {key.constant(): item for key, item in value.entries.values()}
+        function.kwdefaults = {key.constant(): item for key, item in _dictionary.items(t, value)}
     elif part == "closure":
         function.closure = tuple(value.items) if isinstance(value, k.TupleTracker) else tuple(value)
     else:

@@ -271,7 +271,7 @@ class SymbolicDomain:
         return _calls.make_function(self.t, frame, code, parts)
 
     def set_function_part(self, function: Any, part: str, value: Any) -> Any:
-        return _calls.set_function_part(function, part, value)
+        return _calls.set_function_part(self.t, function, part, value)
 
     def complete(self, then: Then, value: Any) -> Any:
         if then.kind == "instance":
