@@ -139,18 +139,24 @@ def build_tensor(t: Tracing, real: Any, source: Source) -> VariableTracker:
 
 def build_sequence(t: Tracing, real: Any, source: Source) -> VariableTracker:
     t.guard(source, TypeIs(type(real)))
+    if isinstance(real, tuple):
+        return with_namespace(t, k.TupleTracker(_items(t, real, source), type(real)), real, source)
+    tracker = k.ListTracker([], type(real))
+    tracker.unread = lambda: _items(t, real, source)
+    return with_namespace(t, tracker, real, source)
+
+
+def _items(t: Tracing, real: Any, source: Source) -> list[Any]:
     t.guard(source, Length(len(real)))
-    reader = tuple.__getitem__ if isinstance(real, tuple) else list.__getitem__
-    items = [wrap(t, reader(real, i), ItemSource(source, i)) for i in range(len(real))]
-    kind = k.TupleTracker if isinstance(real, tuple) else k.ListTracker
-    return with_namespace(t, kind(items, type(real)), real, source)
+    reader = next(base.__getitem__ for base in (tuple, list, collections.deque) if isinstance(real, base))
+    return [wrap(t, reader(real, i), ItemSource(source, i)) for i in range(len(real))]
 
 
 def build_deque(t: Tracing, real: Any, source: Source) -> VariableTracker:
     t.guard(source, TypeIs(type(real)))
-    t.guard(source, Length(len(real)))
     t.guard(AttrSource(source, "maxlen"), Equals(real.maxlen))
-    tracker = k.ListTracker([wrap(t, item, ItemSource(source, i)) for i, item in enumerate(real)], type(real))
+    tracker = k.ListTracker([], type(real))
+    tracker.unread = lambda: _items(t, real, source)
     tracker.maxlen = real.maxlen
     return with_namespace(t, tracker, real, source)
 

@@ -36,14 +36,26 @@ def replace_items(t: Tracing, vt: Any, items: list[Any], *, structural: bool = T
 
 
 def append(t: Tracing, vt: Any, item: Any) -> None:
-    if vt.source is None and vt.maxlen is None:
-        vt.items.append(item)
-        t.journal.record(vt.items.pop)
+    if vt.maxlen is None and (vt.source is None or vt.unread is not None):
+        _append_unread(t, vt, item)
         return
     items = [*vt.items, item]
     if vt.maxlen is not None and len(items) > vt.maxlen:
         items = items[len(items) - vt.maxlen :]
     replace_items(t, vt, items)
+
+
+def _append_unread(t: Tracing, vt: Any, item: Any) -> None:
+    """Nobody needs to know what is there already: a list that grows from call to call is no reason to compile again."""
+    vt.added.append(item)
+    vt.structure += 1
+
+    def undo() -> None:
+        vt.added.pop()
+        vt.structure -= 1
+
+    t.journal.record(undo)
+    t.change(vt)
 
 
 @operation

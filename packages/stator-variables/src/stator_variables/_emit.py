@@ -442,6 +442,9 @@ def emit_effects(e: Emitter) -> None:
 
 def _list_effect(e: Emitter, vt: Any) -> None:
     name = e.expr(vt)
+    if vt.unread is not None:
+        e.lines.append(f"{_base(e, vt)}.extend({name}, [{', '.join(e.expr(item) for item in vt.added)}])")
+        return
     if issubclass(vt.cls, collections.deque) and not vt.structure:  # iterators over it go on
         put = e.capture(collections.deque.__setitem__, "deque_setitem")
         e.lines += [f"{put}({name}, {i}, {e.expr(item)})" for i, item in enumerate(vt.items)]

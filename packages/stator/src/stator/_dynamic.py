@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 import torch
-from stator_guards import CallSource, DictItemSource, ItemSource, ParameterSource, Source
+from stator_guards import Source
 from stator_variables import Dim, Policy
 
 
@@ -41,7 +41,9 @@ class Shapes:
         return Dim("dynamic") if (changed or self.dynamic is True) and size not in (0, 1) else Dim()
 
     def number_is_symbolic(self, source: Source, value: Any) -> bool:
-        if self.dynamic is False or type(value) is not int or not _is_argument(source):
+        """An int anywhere: arguments, and what objects and globals count. Constants do not change, so they stay what they
+        are."""
+        if self.dynamic is False or type(value) is not int:
             return False  # floats stay constants: compilers specialise on them behind our back
         before = self.numbers.setdefault(source, value)
         if before is not CHANGED and (type(before) is not type(value) or before != value):
@@ -50,15 +52,6 @@ class Shapes:
 
 
 CHANGED = object()
-
-
-def _is_argument(source: Source) -> bool:
-    """A number that was passed in, bare, in tuples, lists and dicts, or as the position of an iterator; attributes of
-    objects stay constants."""
-    step: Source | None = source
-    while isinstance(step, ItemSource | DictItemSource | CallSource):
-        step = step.base
-    return isinstance(step, ParameterSource)
 
 
 def _marks(tensor: torch.Tensor) -> dict[int, Dim]:

@@ -90,7 +90,7 @@ class Region:
     def enter(self, place: Place, state: tuple[Any, ...]) -> Any:
         key = self.options.key
         entry = place.cache.lookup(key, state)
-        if entry is None and not place.refused and not is_foreign_call():
+        if entry is None and not (place.refused or place.target.is_stale or is_foreign_call()):
             entry = place.cache.get_or_make(key, state, lambda: self._make(place, state))
         if entry is None:
             return Plainly(place.target, state)
