@@ -84,7 +84,7 @@ def assert_same(
 def run(fn: Callable[..., Any], arguments: Call, owner: Any, start: World) -> Outcome:
     """Call ``fn`` in the world ``start`` with a copy of the arguments that keeps what they share."""
     start.restore()
-    outcome = Outcome(copy.deepcopy(arguments), owner, start)
+    outcome = Outcome(_copy(arguments), owner, start)
     printed = io.StringIO()
     with warnings.catch_warnings(record=True) as warned, contextlib.redirect_stdout(printed):
         warnings.simplefilter("always")
@@ -97,6 +97,16 @@ def run(fn: Callable[..., Any], arguments: Call, owner: Any, start: World) -> Ou
     outcome.warned = [(w.category, str(w.message)) for w in warned if _is_the_users(w.filename)]
     start.restore()
     return outcome
+
+
+def _copy(arguments: Call) -> Call:
+    """A deep copy; that of a parameter forgets its gradient."""
+    memo: dict[int, Any] = {}
+    copied = copy.deepcopy(arguments, memo)
+    for original in list(memo.get(id(memo), ())):
+        if isinstance(original, torch.nn.Parameter) and original.grad is not None:
+            memo[id(original)].grad = copy.deepcopy(original.grad, memo)
+    return copied
 
 
 def _call(made: Any) -> Call:

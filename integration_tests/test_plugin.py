@@ -40,3 +40,22 @@ def test_guard_layer_of_the_plugin_replaces_ours(plugin: Any) -> None:
     assert compiled(torch.ones(2)).tolist() == [2.0, 2.0]
     assert compiled(torch.ones(2, dtype=torch.float64)).dtype == torch.float64
     assert guards.count > 0
+
+
+def test_operator_of_the_plugin_is_one_node_with_a_body(plugin: Any) -> None:
+    seen = []
+
+    def labelled(x: Tensor) -> Any:
+        def body(a: Tensor) -> Any:
+            seen.append(a.dim())
+            return a.sin(), x
+
+        return plugin.region(body, x + 1, label="here")
+
+    compiled = stator.compile(labelled, backend="eager")
+    plugin.ENTERED.clear()
+    x = torch.ones(2)
+    assert compiled(x)[1] is x
+    assert (plugin.ENTERED, seen) == (["here"], [1])
+    (graph,) = compiled.report.graphs
+    assert [name for name, _ in graph.named_children()] == ["region_body_0"]

@@ -69,7 +69,7 @@ KIT = GraphRecorderConformance()
         (RunsTheOperators, KIT.test_random_streams_are_untouched),
         (NeverRollsBack, KIT.test_a_rollback_leaves_no_trace_in_the_graph),
         (NeverRollsBack, KIT.test_a_rollback_takes_back_writes_to_fakes),
-        (HidesErrors, KIT.test_the_error_of_an_operator_passes_through),
+        (HidesErrors, KIT.test_the_error_of_an_operator_is_a_break),
     ],
 )
 def test_a_known_fault_fails_the_kit(recorder: type, test: Callable[[Driver], None]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pathlib
 from typing import Any
 
+import pytest
 import stator
 import torch
 from stator.__main__ import main
@@ -31,6 +32,16 @@ def test_report_says_where_why_and_what_to_try() -> None:
     text = str(report)
     assert text.startswith("2 graphs, 2 operations, 1 breaks, 2 entries")
     assert f'File "{__file__}", line {reason.where.line}' in text
+
+
+def test_a_fault_of_ours_names_the_users_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fault(*args: object) -> None:
+        raise TypeError("ours")
+
+    monkeypatch.setattr("stator_subgraphs._call._write_down", fault)
+    with pytest.raises(stator.InternalError, match="TypeError: ours") as caught:
+        stator.compile(broken, backend="eager")(X)
+    assert (caught.value.where.filename, caught.value.where.line) == (__file__, broken.__code__.co_firstlineno + 1)
 
 
 def test_report_names_guards_with_the_users_line() -> None:

@@ -1,4 +1,4 @@
-"""What an outside distribution can add to stator: a backend by name, and a layer in place of ours."""
+"""What an outside distribution can add to stator: a backend by name, an operator, a layer in place of ours."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import attrs
 import torch
 from stator_guards import Guard, GuardSet, compile_guards
 
-__all__ = ["SEEN", "CountingGuards", "compile_graph"]
+from ._operator import ENTERED, operators, region
+
+__all__ = ["ENTERED", "SEEN", "CountingGuards", "compile_graph", "operators", "region"]
 
 SEEN: list[torch.fx.GraphModule] = []
 

@@ -9,6 +9,7 @@ Start at `lower`; each step under it says which assumption downstream it satisfi
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -81,6 +82,7 @@ def lower(
     job = _prepare(gm, example_inputs, backend, fake_mode, context)
     if not job.spec.compiles:
         return _as_it_is(job)
+    _forget_floats()
     guards = _layout_guards(job)
     known = _shape_guards(fake_mode)
     with _surroundings(job, ambient or AmbientState.capture(), compile_id or CompileId(frame_id=0, frame_compile_id=0)):
@@ -130,6 +132,7 @@ def _surroundings(job: _Job, ambient: AmbientState, compile_id: CompileId) -> It
         stack.enter_context(compile_context(CompileContext(compile_id)))
         # Fake tensors of the trace may have been changed by it (`x.t_()`): a backend must start from unchanged ones.
         job.context.fake_mode = FakeTensorMode(shape_env=job.fake_mode.shape_env)
+        job.context.fake_mode.allow_scalar_outputs = True  # the backward of a loop counts its rounds
         stack.enter_context(tracing(job.context))
         yield
 
@@ -195,6 +198,13 @@ def _layout_guards(job: _Job) -> list[InputGuard]:
     if tensors < 2 or not writes_to_inputs(examples):
         return []
     return [AliasLayout.of(job.inputs)]
+
+
+def _forget_floats() -> None:
+    """torch keeps the names of float symbols that it wants constant in one place for all compilations; names repeat."""
+    state = getattr(sys.modules.get("torch._dynamo.symbolic_convert"), "TensorifyState", None)
+    if state is not None:
+        state.clear()
 
 
 def _shape_guards(fake_mode: FakeTensorMode) -> list[Any]:

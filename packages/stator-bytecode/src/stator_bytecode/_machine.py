@@ -224,10 +224,26 @@ class Machine:
         return snapshot
 
     def _broke(self, reason: Unsupported) -> Broke:
+        reason = _told(self.frames, reason)
         snapshot = self.go_back(self.save())
         if reason.where.line is None:
             reason.where = span_of(snapshot)
         return Broke(snapshot, reason)
+
+
+def _told(frames: list[Frame], reason: Unsupported) -> Unsupported:
+    """End the operations that wait, innermost first: each puts back what it holds, and may say the reason in its own
+    words."""
+    for frame in reversed(frames):
+        coroutine = None if frame.parked is None else frame.parked.coroutine
+        if coroutine is not None:
+            try:
+                coroutine.throw(reason)
+            except Unsupported as said:
+                reason = said
+            else:
+                raise InternalError("an operation went on after a break")
+    return reason
 
 
 def _refuse(machine: Machine, frame: Frame, instr: Instruction) -> int | None:

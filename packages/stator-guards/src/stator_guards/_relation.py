@@ -103,10 +103,13 @@ class ShapeExpression(Kind):
         used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         names = {name: render.capture(obj, name) for name, obj in self.scope.items() if name in used}
         names |= {name: render.value(source) for name, source in self.sources.items() if name in used}
-        return f"({ast.unparse(_Renamer(names).visit(tree))})"
+        text = ast.unparse(_Renamer(names).visit(tree))
+        return (
+            f"{render.capture(holds, 'holds')}(lambda: {text})" if any(map(_may_raise, ast.walk(tree))) else f"({text})"
+        )
 
     def holds(self, value: Any, state: State) -> bool:
-        return bool(eval(self.text.strip(), dict(self.scope), self._sizes(state)))
+        return holds(lambda: eval(self.text.strip(), dict(self.scope), self._sizes(state)))
 
     def _sizes(self, state: State) -> dict[str, object]:
         return {name: source.evaluate(state) for name, source in self.sources.items()}
@@ -122,6 +125,27 @@ class ShapeExpression(Kind):
     @property
     def fix(self) -> str:
         return "keep the relation between the sizes, or expect another compiled version"
+
+
+def holds(relation: Callable[[], object]) -> bool:
+    """A relation that cannot be computed (10 // n == 2 where n is 0) does not hold."""
+    try:
+        return bool(relation())
+    except (ArithmeticError, ValueError):
+        return False
+
+
+_FALLIBLE = ast.Div | ast.FloorDiv | ast.Mod | ast.Pow | ast.LShift | ast.RShift
+
+
+def _may_raise(node: ast.AST) -> bool:
+    """Whether computing it can fail: a division by what is no constant, a power, a function."""
+    if isinstance(node, ast.BinOp):
+        constant = isinstance(node.right, ast.Constant) and bool(node.right.value)
+        return (
+            isinstance(node.op, ast.Div | ast.FloorDiv | ast.Mod | ast.Pow | ast.LShift | ast.RShift) and not constant
+        )
+    return isinstance(node, ast.Call)
 
 
 class _Renamer(ast.NodeTransformer):

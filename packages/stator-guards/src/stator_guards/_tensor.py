@@ -57,14 +57,14 @@ class TensorMatch(Kind):
         self,
         tensor: torch.Tensor,
         dynamic_dims: frozenset[int] = frozenset(),
-        dynamic_strides: frozenset[int] | None = None,
+        dynamic_strides: frozenset[int] = frozenset(),
     ) -> None:
         sizes = tuple(None if i in dynamic_dims else int(size) for i, size in enumerate(tensor.shape))
         strides: tuple[int | None, ...] = ()
         if tensor.layout is torch.strided:
             strides = static_strides(tensor, dynamic_dims)
-        if dynamic_strides is not None and strides:
-            strides = tuple(None if i in dynamic_strides else stride for i, stride in enumerate(tensor.stride()))
+        if dynamic_strides:
+            strides = tuple(None if i in dynamic_strides else stride for i, stride in enumerate(strides))
         facts = (type(tensor), tensor.dtype, tensor.device, tensor.layout, tensor.requires_grad)
         self.__attrs_init__(*facts, effective_keys(tensor), sizes, strides, weakref.ref(tensor))
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 from stator_subgraphs._captured import Body, CapturedGraph, GraphInput, ShapeFact
 from stator_subgraphs._check import check_graph
 from stator_subgraphs._fake import ShapeOptions
+from stator_subgraphs._operators._all import OPERATORS
 from stator_subgraphs._output_graph import OutputGraph
+from stator_subgraphs._random import may_draw
 from stator_subgraphs._scope import BodyScope
 
 __all__ = [
+    "OPERATORS",
     "Body",
     "BodyScope",
     "CapturedGraph",
@@ -20,4 +23,5 @@ __all__ = [
     "ShapeFact",
     "ShapeOptions",
     "check_graph",
+    "may_draw",
 ]

@@ -1,7 +1,8 @@
-"""What foreign code raises while an operator runs on fake tensors, and what it means to the tracer.
+"""What foreign code raises while an operator runs on fake tensors, and what it means to the tracer: always a break.
 
-An error that the operator itself has with these inputs (a shape mismatch, a wrong dtype) is the program's own and
-passes through untouched. The table below names the others: limits of fake tensors and of symbolic shapes.
+An error that the operator itself has with these inputs (a shape mismatch, a wrong dtype) is the program's own: the
+break runs the operator natively, and it raises in its own words. The table below names the others: limits of fake
+tensors and of symbolic shapes. Only what foreign code raises is taken for a break, so a fault of ours stays one.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import re
 from typing import Any
 
 import attrs
-from stator_bytecode.errors import Unsupported
+from stator_bytecode.errors import InvalidUse, StatorError, Unsupported
+from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 
 CAPTURE_SCALARS = "turn on capturing of scalars, or move the data-dependent part out of the compiled function"
 
@@ -56,7 +58,7 @@ TEXTS: tuple[tuple[re.Pattern[str], Limit], ...] = (
 
 
 def limit_of(error: BaseException) -> Limit | None:
-    """The entry of the tables for this error; None for an error that the program itself makes."""
+    """The entry of the tables for this error; None for an error of the operator itself."""
     for cls in type(error).__mro__:
         if cls.__module__.startswith("torch") and cls.__name__ in LIMITS:
             return LIMITS[cls.__name__]
@@ -64,9 +66,13 @@ def limit_of(error: BaseException) -> Limit | None:
     return next((limit for pattern, limit in TEXTS if pattern.search(text)), None)
 
 
+MARKED = "mark the dimension with `maybe_mark_dynamic`, or do not mark it"
+_OPERATOR_ERROR = Limit("operator-error", "see the error that it raises")
+
+
 @attrs.frozen
 class Foreign:
-    """Around foreign code: an error of a kind that the tables know leaves as a break, every other as it is.
+    """Around foreign code, and around nothing else: what it raises leaves as a break.
 
     `what` was being done: an operator or the name of an input. A class, since a generator costs more than the rest.
     """
@@ -77,9 +83,10 @@ class Foreign:
         pass
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        limit = limit_of(error) if isinstance(error, Exception) else None
-        if limit is not None and isinstance(error, Exception):
-            raise broken(limit, error, name_of(self.what)) from error
+        if isinstance(error, ConstraintViolationError):
+            raise InvalidUse(f"{name_of(self.what)}: {error}", MARKED) from error
+        if isinstance(error, Exception) and not isinstance(error, StatorError):
+            raise broken(limit_of(error) or _OPERATOR_ERROR, error, name_of(self.what)) from error
 
 
 def name_of(what: Any) -> str:

@@ -6,13 +6,13 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
 import torch
 from stator_variables import Traced
 from torch import fx
 from torch.fx.experimental.symbolic_shapes import compute_unbacked_bindings
 
 from stator_subgraphs._boundary import Foreign
+from stator_subgraphs._captured import Body
 from stator_subgraphs._fake import Target, run
 from stator_subgraphs._mode import MODE_CALLS
 from stator_subgraphs._mutation import Watched, may_write
@@ -20,36 +20,31 @@ from stator_subgraphs._random import refuse_seeding, undisturbed
 from stator_subgraphs._state import GraphState
 from stator_subgraphs._structure import constant_argument, rebuild, tensors_in
 
-MISSING: Any = object()
 
-
-@attrs.frozen(eq=False)
-class Known:
-    """What the caller knows of a call: its result, or what to run on fakes in place of the target."""
-
-    example: Any = MISSING
-    run_as: Target | None = None
-
-
-def record_call(state: GraphState, target: Target, args: Sequence[Any], kwargs: dict[str, Any], known: Known) -> Traced:
+def record_call(
+    state: GraphState, target: Target, args: Sequence[Any], kwargs: dict[str, Any], body: Body | None
+) -> Traced:
     """See `OutputGraph.call`. Nothing is recorded when this raises."""
     refuse_seeding(target)
+    target = _writable(target, args)
     tensors: list[torch.Tensor] = []
     examples, example_kwargs = _examples(args, tensors), _examples(kwargs, tensors)
     watched = Watched.of(tensors, may_write(target, kwargs))
     restorer = MODE_CALLS.get(target)
     restore = restorer() if restorer is not None else None
-    example, run_as = known.example, known.run_as
-    if example is MISSING:
-        example = _propagate(state, run_as or target, target, examples, example_kwargs)
+    example = _propagate(state, target, examples, example_kwargs) if body is None else body.outputs
     traced = _write_down(state, target, args, kwargs, example)
-    if run_as is not None:
-        state.current.run_as[traced.node] = run_as
-    if changed := watched.changed():
+    changed = watched.changed() if body is None else _gives(state, body, traced)
+    if changed:
         _note_write(state, traced.node, changed)
     if restore is not None:
         _note_mode(state, traced.node, restore(examples, example))
     return traced
+
+
+def _writable(target: Target, args: Sequence[Any]) -> Target:
+    """fx would write the power of a constant as `-2 ** n`, which Python reads as `-(2 ** n)`."""
+    return pow if target is operator.pow and isinstance(args[0], int | float) else target
 
 
 def _examples(structure: Any, tensors: list[torch.Tensor]) -> Any:
@@ -68,10 +63,19 @@ def _examples(structure: Any, tensors: list[torch.Tensor]) -> Any:
     return rebuild(tuple(structure) if isinstance(structure, Sequence) else structure, leaf)
 
 
-def _propagate(state: GraphState, target: Target, named: Target, args: Any, kwargs: dict[str, Any]) -> Any:
+def _gives(state: GraphState, body: Body, traced: Traced) -> list[torch.Tensor]:
+    """The operator gives what `body` gives; what that wrote to in the graph around."""
+    tracer, inner = state.current, body.tracer
+    inner.call, tracer.called[traced.node] = traced, inner
+    state.journal.record(lambda: setattr(inner, "call", None))
+    state.journal.record(lambda: tracer.called.pop(traced.node))
+    return [body.inputs[position] for position in body.written]
+
+
+def _propagate(state: GraphState, target: Target, args: Any, kwargs: dict[str, Any]) -> Any:
     pending = len(state.env.pending_fresh_unbacked_symbols)
     try:
-        with Foreign(named), undisturbed(target):
+        with Foreign(target), undisturbed(target):
             return run(state.mode, target, args, kwargs)
     except BaseException:  # whatever it was goes on; symbols born in a call that failed must not wait for a binding
         del state.env.pending_fresh_unbacked_symbols[pending:]
@@ -132,15 +136,10 @@ def _note_mode(state: GraphState, node: fx.Node, undo: Any) -> None:
 
 
 def project(state: GraphState, traced: Traced, index: Any) -> Traced:
-    """A `getitem` node for part of a result; the example is at hand, so nothing runs."""
+    """Part of a result, on the line that asks for it first."""
     tracer = state.current
-    local = tracer.local(traced)
-    key = (local.node, index)
-    found = tracer.parts.get(key)
-    if found is None:
-        example = local.example[index]
-        node = tracer.node("call_function", operator.getitem, (local.node, index), {})
-        state.annotate(node, example)
-        found = tracer.parts[key] = state.issue(node, example)
-        state.journal.record(lambda: tracer.parts.pop(key))
-    return found
+    known = (tracer.local(traced).node, index) in tracer.parts
+    part = tracer.part(traced, index)
+    if not known:
+        state.annotate(part.node, part.example)
+    return part

@@ -13,6 +13,8 @@ from stator_variables import Traced
 from torch.fx import GraphModule
 from torch.fx.experimental.symbolic_shapes import StatefulSymbolicContext
 
+from stator_subgraphs._tracer import SubgraphTracer
+
 
 @attrs.frozen(eq=False)
 class GraphInput:
@@ -52,23 +54,25 @@ class CapturedGraph:
     release: Callable[[], None]
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Body:
     """The body of a higher-order operator, and how it is called: with `arguments` first, then `lifted`.
 
     Both are values of the graph around. `outputs` are the examples of what it returns. `written` are the positions of
-    inputs that it writes to, `aliased` pairs of positions (output, input) that share storage: an operator that permits
-    neither refuses here.
+    inputs that it writes to, `aliased` pairs of positions (output, input) that share storage, `overlapping` pairs of
+    outputs that do: an operator that permits none of it refuses here.
     """
 
     module: GraphModule
+    tracer: SubgraphTracer
     arguments: tuple[Traced | None, ...]  # None where the operator makes the argument up (a slice of a scanned tensor)
     lifted: tuple[Traced, ...]
     outputs: tuple[Any, ...]
     written: tuple[int, ...] = ()
     aliased: tuple[tuple[int, int], ...] = ()
+    overlapping: tuple[tuple[int, int], ...] = ()
 
-    def run(self, *arguments: Any, **options: Any) -> Any:
-        """What an operator that wraps this body gives: its inputs are the last of the arguments."""
-        inputs = len(self.arguments) + len(self.lifted)
-        return self.module(*arguments[len(arguments) - inputs :])
+    @property
+    def inputs(self) -> list[Any]:
+        """The examples of its inputs, in order."""
+        return [node.meta["example_value"] for node in self.tracer.placeholders]

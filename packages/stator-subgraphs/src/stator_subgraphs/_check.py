@@ -67,9 +67,19 @@ def _symbols(graph: fx.Graph) -> Iterator[str]:
         bound = {symbol for node in graph.find_nodes(op="placeholder") for symbol in _bound_by(node)}
     for node in graph.nodes:
         bound |= _bound_by(node)
-        missing = _mentioned(node.meta.get("example_value")) - bound
+        missing = _mentioned(node.meta.get("example_value")) - bound - _of_offset(node)
         if missing:
             yield f"{node} has symbols that nothing before it binds: {', '.join(sorted(map(str, missing)))}"
+
+
+def _of_offset(node: fx.Node) -> set[Any]:
+    """Where a result starts in its memory is the operator's own affair: the result of a loop says it in its rounds."""
+    example = node.meta.get("example_value")
+    parts = example if isinstance(example, tuple | list) else [example]
+    if node.op == "placeholder":
+        return set()
+    tensors = [part for part in parts if isinstance(part, torch.Tensor) and part.layout is torch.strided]
+    return {symbol for tensor in tensors for symbol in symbols_of(tensor.storage_offset())}
 
 
 def _bound_by(node: fx.Node) -> set[Any]:

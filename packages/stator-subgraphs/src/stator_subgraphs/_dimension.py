@@ -28,7 +28,7 @@ def symbolic_context(source: AnyTorchSource, tensor: torch.Tensor, dims: Sequenc
     base = tensor._base if tensor._is_view() else None
     return StatefulSymbolicContext(
         dynamic_sizes=[KINDS[dim.kind] for dim in dims],
-        dynamic_strides=[DimDynamic.INFER_STRIDE] * len(dims),
+        dynamic_strides=[DimDynamic.DYNAMIC if dim.stride else DimDynamic.INFER_STRIDE for dim in dims],
         constraint_sizes=[_constraint(dim) for dim in dims],
         constraint_strides=[None] * len(dims),
         unbacked_bounds={i: (dim.low, dim.high) for i, dim in enumerate(dims) if _bounded_unbacked(dim)} or None,
@@ -38,7 +38,7 @@ def symbolic_context(source: AnyTorchSource, tensor: torch.Tensor, dims: Sequenc
 
 
 def is_static(dims: Sequence[Dim]) -> bool:
-    return all(dim.kind == "static" for dim in dims)
+    return all(dim.kind == "static" and not dim.stride for dim in dims)
 
 
 def _constraint(dim: Dim) -> Constraint:

@@ -54,6 +54,9 @@ def captured_graph(
         root.placeholders.remove(node)
         root.graph.erase_node(node)
     root.graph.lint()
+    state.mode.allow_scalar_outputs = (
+        True  # the program may not have had them; the backward of a loop counts its rounds
+    )
     return CapturedGraph(
         module=_module(state, compile_id),
         inputs=tuple(inputs.ordered()),

@@ -21,7 +21,7 @@ from stator_subgraphs._dimension import is_static, symbolic_context
 from stator_subgraphs._fake import fake_input, refuse_subclass
 from stator_subgraphs._origin import TorchSource, WrappedFloatSource, ours
 from stator_subgraphs._state import GraphState
-from stator_subgraphs._symbol import Symbol, number_for, readable_symbols, sizes_of, symbols_of
+from stator_subgraphs._symbol import Symbol, is_symbol, number_for, readable_symbols, sizes_of, symbols_of
 
 Part = tuple[str, int]  # ("size", 0), ("storage_offset", 0)
 
@@ -113,11 +113,20 @@ class Inputs:
         self.described[record.traced.node] = GraphInput(source, record.traced.example, "float")
         return record.traced
 
+    def unwrapped_float(self, source: Source, value: float, item: Traced) -> Traced:
+        self._keep(Record(TorchSource(source), value, None, False, item), None)
+        return self.remember(source, item)
+
     def remember(self, source: Source, traced: Traced) -> Traced:
         self.state.root.note_symbol(traced)
         self.numbers[source] = traced
         self.state.journal.record(lambda: self.numbers.pop(source))
         return traced
+
+    def source_of(self, expression: Any) -> Source | None:
+        bound = self.state.root.symbols.get(expression) if is_symbol(expression) else None
+        described = None if bound is None else self.described.get(bound.node)
+        return described.source if described is not None and described.kind == "number" else None
 
     # -- both -------------------------------------------------------------------------------------------------------
     def _placeholder(self, hint: str, example: Any, origin: TorchSource) -> Traced:

@@ -23,17 +23,20 @@ from torch._guards import CompileId, TracingContext, tracing
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from stator_subgraphs._call import Known, project, record_call
+from stator_subgraphs._call import project, record_call
 from stator_subgraphs._captured import Body, CapturedGraph
+from stator_subgraphs._exact import constant_of, truth_of
 from stator_subgraphs._fake import ShapeOptions, Target, new_fake_mode
 from stator_subgraphs._finish import captured_graph
 from stator_subgraphs._hold import hold
 from stator_subgraphs._input import Inputs
 from stator_subgraphs._journal import Journal
 from stator_subgraphs._location import Location
+from stator_subgraphs._merge import merge
 from stator_subgraphs._refresh import refresh
 from stator_subgraphs._scope import BodyScope
 from stator_subgraphs._state import GraphState
+from stator_subgraphs._symbol import expression_of
 from stator_subgraphs._tracer import SubgraphTracer
 
 
@@ -86,7 +89,8 @@ class OutputGraph:
         if type(value) is not float:
             raise InvalidUse(f"{source.name} is a {type(value).__name__}: only int and float can be symbolic")
         wrapped = self._inputs.wrapped_float(source, value, hint)
-        return self._inputs.remember(source, self.call("item", (wrapped,), {}))
+        with self._state.at_root():  # it is remembered, so it must not belong to a body
+            return self._inputs.unwrapped_float(source, value, self.call("item", (wrapped,), {}))
 
     def install(self, hint: str, module: Any) -> Traced:
         """A value that the graph itself holds: a module (the body of an operator) or a constant tensor."""
@@ -101,12 +105,11 @@ class OutputGraph:
         *,
         body: Body | None = None,
     ) -> Traced:
-        """Record `target(*args, **kwargs)`; a str names a tensor method. Raises what the operator raises on fakes, and
-        `Unsupported` where fakes cannot tell. `body`: the target is an operator that gives what this body gives, which
-        is known already; its inputs must be the last of `args`."""
-        known = Known() if body is None else Known(body.outputs, body.run)
+        """Record `target(*args, **kwargs)`; a str names a tensor method. Raises `Unsupported` where the operator
+        refuses these fakes, and where fakes cannot tell. `body`: the target is an operator that gives what this body
+        gives, which is known already; its inputs must be the last of `args`."""
         with self._state.placed():
-            return record_call(self._state, target, args, kwargs, known)
+            return record_call(self._state, target, args, kwargs, body)
 
     def attribute(self, owner: Traced, name: str) -> Traced:
         """Record `getattr(owner, name)`."""
@@ -116,11 +119,27 @@ class OutputGraph:
         """Part of a result that is a tuple, list or dict. Asked twice, it is the same value."""
         return project(self._state, traced, index)
 
+    def constant_of(self, traced: Traced) -> Any:
+        """A symbolic number as a constant, guarded."""
+        return constant_of(self._state, traced)
+
+    def truth_of(self, traced: Traced) -> bool:
+        """The truth of a symbolic number, guarded."""
+        return truth_of(self._state, traced)
+
+    def source_of(self, traced: Traced) -> Source | None:
+        """Where a number can be read when the entry starts: it is a number input, or a size of an input, as such."""
+        return self._inputs.source_of(expression_of(traced.example))
+
     def subgraph(self, hint: str) -> BodyScope:
         """The body of a higher-order operator; see `BodyScope`."""
         tracer = SubgraphTracer(fx.Graph(), self._state.journal, hint, self._state.current)
         tracer.function_stack = (*self._state.current.function_stack, (hint, hint))
         return BodyScope(self._state, tracer, self.rollback)
+
+    def merge(self, bodies: Sequence[Body]) -> tuple[Traced, ...]:
+        """Give all these bodies the same lifted inputs, in the same order: those that any of them has."""
+        return merge(bodies)
 
     # -- taking back ------------------------------------------------------------------------------------------------
     def mark(self) -> int:

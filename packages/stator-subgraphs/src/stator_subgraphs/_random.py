@@ -27,8 +27,25 @@ def refuse_seeding(target: Any) -> None:
 
 def undisturbed(target: Any) -> AbstractContextManager[None]:
     """Around a run of `target` on fakes."""
-    namespace = getattr(target, "namespace", None) or getattr(target, "_qualified_op_name", "aten::").partition("::")[0]
-    return nullcontext() if namespace in OWN else Streams()
+    return nullcontext() if _namespace(target) in OWN else Streams()
+
+
+DRAWING = ("dropout", "rand", "normal", "bernoulli", "multinomial", "poisson", "rrelu", "gumbel", "scaled_dot_product")
+
+
+def may_draw(module: torch.fx.GraphModule) -> bool:
+    """Whether running the graph, or a body in it, may draw random numbers. An operator that is not torch's own may."""
+    nodes = (node for part in module.modules() if isinstance(part, torch.fx.GraphModule) for node in part.graph.nodes)
+    return any(_may_draw(node.target) for node in nodes if node.op.startswith("call_"))
+
+
+def _may_draw(target: Any) -> bool:
+    return _namespace(target) not in OWN or any(part in str(target) for part in DRAWING)
+
+
+def _namespace(target: Any) -> str:
+    """That of a registered operator; `aten` for every other function."""
+    return getattr(target, "namespace", None) or getattr(target, "_qualified_op_name", "aten::").partition("::")[0]
 
 
 @attrs.define

@@ -87,11 +87,18 @@ class Renewal:
             return self.state.mode.from_tensor(self.state.held[str(node.target)], static_shapes=True)
         if "unbacked_bindings" in node.meta:
             return blank_like(traced.example, tracer.births.get(node))
-        target = tracer.run_as.get(node, node.target)
-        return run(self.state.mode, target, self._arguments(tracer, node.args), self._arguments(tracer, node.kwargs))
+        if node in tracer.called:
+            return self._body(tracer.called[node])
+        args, kwargs = self._arguments(tracer, node.args), self._arguments(tracer, node.kwargs)
+        return run(self.state.mode, node.target, args, kwargs)
+
+    def _body(self, tracer: SubgraphTracer) -> Any:
+        """A body that was left: trackers hold the values of its nodes, so those are renewed."""
+        self.walk(tracer)
+        return self._arguments(tracer, tracer.graph.output_node().args[0])
 
     def _input(self, tracer: SubgraphTracer, traced: Traced) -> Any:
-        if tracer.parent is not None:
+        if tracer.parent is not None:  # an example that the operator made up
             return blank_like(traced.example, tracer.births.get(traced.node))
         record = self.inputs.record_of(traced.node)
         assert record.context is not None

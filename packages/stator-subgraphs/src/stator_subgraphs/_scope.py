@@ -9,6 +9,7 @@ Leaving without `close` (an exception) takes everything back, in the graphs arou
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,6 +26,8 @@ from stator_subgraphs._state import GraphState
 from stator_subgraphs._structure import tensors_in
 from stator_subgraphs._symbol import symbols_of
 from stator_subgraphs._tracer import SubgraphTracer
+
+Pairs = tuple[tuple[int, int], ...]
 
 
 @attrs.define(eq=False)
@@ -69,11 +72,23 @@ class BodyScope:
         graph = self.tracer.graph
         graph.output(tuple(value.node if isinstance(value, Traced) else value for value in local))
         self._drop_unused()
-        self._leave()
+        self._leave(local)
         module = fx.GraphModule(self._held(), graph)
         examples = tuple(value.example if isinstance(value, Traced) else value for value in local)
-        written, aliased = self._memory(examples)
-        return Body(module, tuple(self._arguments), tuple(self.tracer.outer), examples, written, aliased)
+        return Body(
+            module, self.tracer, tuple(self._arguments), tuple(self.tracer.outer), examples, *self._memory(examples)
+        )
+
+    def close_wrapping(self, candidates: Sequence[Traced]) -> Body:
+        """End the body; it gives those of the candidates that are computed in it, each once. They stand for parts of
+        what the operator gives, when it is recorded with this body."""
+        mine = (self.tracer.graph, *self.tracer.bodies)
+        inside = [self.tracer.local(traced) for traced in candidates if traced.node.graph in mine]
+        computed = {value.node: value for value in inside if self._is_computed(value)}
+        return self.close(list(computed.values()))
+
+    def _is_computed(self, value: Traced) -> bool:
+        return value.node.graph is self.tracer.graph and self.tracer.outer_of(value) is None
 
     def _lift_symbols(self) -> None:
         """The symbols of explicit arguments, unless one of the arguments is the symbol itself."""
@@ -81,13 +96,13 @@ class BodyScope:
             for symbol in symbols_of(node.meta["example_value"]):
                 self.tracer.symbol(symbol)
 
-    def _leave(self) -> None:
+    def _leave(self, results: Sequence[Any]) -> None:
         parent = self.tracer.parent
         assert parent is not None
         self._closed = True
         self.state.current = parent
         self.state.journal.record(lambda: setattr(self.state, "current", self.tracer))
-        self.tracer.closed = True
+        self.tracer.leave(results)
         if self.tracer.unbacked:
             # What `x.item()` gave in here must not be remembered outside: nothing there binds it.
             self.state.mode.epoch += 1
@@ -104,18 +119,17 @@ class BodyScope:
         names = {str(node.target) for node in self.tracer.graph.nodes if node.op == "get_attr"}
         return {name: self.state.held[name] for name in names}
 
-    def _memory(self, outputs: tuple[Any, ...]) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
-        """Which inputs the body writes to, and which (output, input) pairs share storage; by position."""
+    def _memory(self, outputs: tuple[Any, ...]) -> tuple[tuple[int, ...], Pairs, Pairs]:
+        """Which inputs the body writes to, which (output, input) and which (output, output) pairs share storage."""
         inputs = [node.meta["example_value"] for node in self.tracer.placeholders]
-        storages = {
-            position: storage_of(value) for position, value in enumerate(inputs) if isinstance(value, torch.Tensor)
-        }
+        inner, outer = _storages(inputs), _storages(outputs)
         dirty = {storage_of(tensor) for tensor in self.tracer.written}
-        pairs = [
-            (number, position)
-            for number, output in enumerate(outputs)
-            for tensor in tensors_in(output)
-            for position, storage in storages.items()
-            if storage == storage_of(tensor)
-        ]
-        return tuple(position for position, storage in storages.items() if storage in dirty), tuple(pairs)
+        written = tuple(sorted({position for position, storage in inner if storage in dirty}))
+        aliased = tuple((o, i) for o, given in outer for i, taken in inner if given == taken)
+        pairs = itertools.combinations(outer, 2)
+        return written, aliased, tuple((a, b) for (a, one), (b, other) in pairs if one == other and a != b)
+
+
+def _storages(examples: Sequence[Any]) -> list[tuple[int, int]]:
+    """(position, storage) of every tensor."""
+    return [(position, storage_of(tensor)) for position, value in enumerate(examples) for tensor in tensors_in(value)]

@@ -14,6 +14,7 @@ from stator_bytecode.errors import NOWHERE, InvalidUse, SourceSpan
 from stator_guards import ShapeExpression, SizeSource, Source
 from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP, ConstraintViolationError
 
+from stator_subgraphs._boundary import MARKED
 from stator_subgraphs._captured import ShapeFact
 from stator_subgraphs._fake import fake_input, new_fake_mode
 from stator_subgraphs._input import Inputs, Record
@@ -78,7 +79,7 @@ class ShapeGuards:
                 langs=("python", "verbose_python"),
             )
         except ConstraintViolationError as error:
-            raise InvalidUse(str(error), "mark the dimension with `maybe_mark_dynamic`, or do not mark it") from error
+            raise InvalidUse(str(error), MARKED) from error
         return helpers[0].exprs, helpers[1].exprs
 
     def _constant(self, records: list[Record], fakes: list[Any]) -> set[str]:

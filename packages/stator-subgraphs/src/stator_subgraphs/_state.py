@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import attrs
@@ -59,6 +60,15 @@ class GraphState:
 
     def placed(self) -> Placed:
         return Placed(self.location)
+
+    @contextmanager
+    def at_root(self) -> Iterator[None]:
+        """Record into the root graph, before the operator whose body is open."""
+        inner, self.current = self.current, self.root
+        try:
+            yield
+        finally:
+            self.current = inner
 
     def leave_modes(self) -> None:
         while self.mode_undo:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import operator
 import re
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import attrs
 import torch
-from stator_bytecode.errors import InternalError
+from stator_bytecode.errors import InternalError, Unsupported
 from stator_variables import Traced
 from torch import fx
 from torch.fx.experimental.symbolic_shapes import (
@@ -54,8 +55,11 @@ class SubgraphTracer:
     effects: set[fx.Node] = attrs.field(factory=set)  # nodes seen to change something
     written: list[torch.Tensor] = attrs.field(factory=list)  # examples that were written to
     births: dict[fx.Node, tuple[Any, Any]] = attrs.field(factory=dict)  # shapes of what cannot be made again
-    run_as: dict[fx.Node, Any] = attrs.field(factory=dict)  # what stands for an operator when it runs on fakes
+    called: dict[fx.Node, SubgraphTracer] = attrs.field(factory=dict)  # operators that give what their body gives
     closed: bool = False  # the graph belongs to a module now
+    bodies: dict[fx.Graph, SubgraphTracer] = attrs.field(factory=dict)  # of graphs in here that were left, mine
+    given: dict[fx.Node, int] = attrs.field(factory=dict)  # what the operator gives of a body: position in its result
+    call: Traced | None = None  # the operator, in the parent, when it gives what this body gives
     function_stack: tuple[tuple[str, Any], ...] = ()  # the operators this body is inside of
 
     # -- nodes ------------------------------------------------------------------------------------------------------
@@ -73,7 +77,6 @@ class SubgraphTracer:
     def _erase(self, node: fx.Node) -> None:
         """A body that was left is taken back as a whole, by nothing referring to it any more."""
         self.values.pop(node, None)
-        self.run_as.pop(node, None)
         if not self.closed:
             self.graph.erase_node(node)
 
@@ -96,6 +99,12 @@ class SubgraphTracer:
             self.placeholders[position - 1].append(node)
         elif (first := next(iter(self.graph.nodes))) is not node:
             first.prepend(node)
+
+    def arrange(self, lifted: list[fx.Node]) -> None:
+        """The placeholders after the explicit ones, in this order."""
+        self.placeholders[self.explicit :] = lifted
+        for position, node in enumerate(self.placeholders):
+            self._move(node, position)
 
     def _drop_placeholder(self, node: fx.Node, explicit: bool) -> None:
         if not self.closed:
@@ -150,8 +159,11 @@ class SubgraphTracer:
     # -- values of the graphs around --------------------------------------------------------------------------------
     def local(self, traced: Traced) -> Traced:
         """`traced` as a value of this graph: itself, or the placeholder it is lifted to."""
-        if traced.node.graph is self.graph:
+        graph = traced.node.graph
+        if graph is self.graph:
             return traced
+        if graph in self.bodies:
+            return self.bodies[graph].seen_outside(traced)
         if self.parent is None:
             raise InternalError(f"{traced.node} belongs to a body that was left")
         outer = self.parent.local(traced)
@@ -182,11 +194,59 @@ class SubgraphTracer:
         self.adopt(outer, traced)
         return traced
 
+    # -- a body that was left -----------------------------------------------------------------------------------------
+    def leave(self, given: Sequence[Any]) -> None:
+        """The graph around goes on; `given` are the results of the body, traced or constant."""
+        assert self.parent is not None
+        self.closed = True
+        self.given = {value.node: index for index, value in reversed(list(enumerate(given))) if type(value) is Traced}
+        for graph in (self.graph, *self.bodies):
+            self.parent.bodies[graph] = self
+            self.journal.record(partial(self.parent.bodies.pop, graph))
+
+    def outer_of(self, traced: Traced) -> Traced | None:
+        """What the graph around knows a value of this one by, if it is not computed here."""
+        assert self.parent is not None
+        local = self.local(traced)
+        symbol = _plain_symbol(local.example)
+        if symbol is not None and (known := self.parent.symbol(symbol)) is not None:
+            return known
+        return next((self.parent.values[node] for node, inner in self.lifted.items() if inner is local), None)
+
+    def seen_outside(self, traced: Traced) -> Traced:
+        """A value of this body, for the graph around: what it was lifted from, or a part of what the operator gives."""
+        outer = self.outer_of(traced)
+        if outer is not None:
+            return outer
+        if self.call is None or self.parent is None:
+            raise InternalError(f"{traced.node} belongs to a body that was left, and no operator gives it")
+        index = self.given.get(self.local(traced).node)
+        if index is None:
+            raise Unsupported("value-of-a-body", f"{traced.node}, which stayed in a body that was left")
+        return self.parent.part(self.call, index)
+
+    def part(self, traced: Traced, index: Any) -> Traced:
+        """A `getitem` node for part of a result; the example is at hand, so nothing runs."""
+        local = self.local(traced)
+        key = (local.node, index)
+        found = self.parts.get(key)
+        if found is None:
+            node = self.node("call_function", operator.getitem, (local.node, index), {})
+            node.meta.update({name: local.node.meta[name] for name in _PLACE if name in local.node.meta})
+            node.meta["example_value"] = example = local.example[index]
+            found = self.parts[key] = self.remember(Traced(node, example))
+            self.journal.record(lambda: self.parts.pop(key))
+            self.note_symbol(found)
+        return found
+
     def adopt(self, outer: Traced, inner: Traced) -> None:
         """From here on `outer` is known by `inner` in this graph."""
         if outer.node not in self.lifted:
             self.lifted[outer.node] = inner
             self.journal.record(lambda: self.lifted.pop(outer.node))
+
+
+_PLACE = ("stack_trace", "nn_module_stack")
 
 
 def _identifier(hint: str) -> str:

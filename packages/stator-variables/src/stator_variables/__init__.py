@@ -1,40 +1,62 @@
 """Variable trackers: what Python values mean symbolically, and the journal of their side effects."""
 
+from stator_variables._bodies import EVERYTHING, NOTHING, BodyTrace, Permits, leaf_of, record_wrapping, wrapped
 from stator_variables._build import globals_tracker, wrap
-from stator_variables._calls import function_frame
+from stator_variables._calls import call, frame_for, function_frame
 from stator_variables._domain import SymbolicDomain
 from stator_variables._emit import Emitter, RaisedBefore, emit_effects, finalize_generators
-from stator_variables._graph import Dim, GraphRecorder, Place, Places, Traced
+from stator_variables._graph import BodyGraph, BodyRecorder, Dim, GraphRecorder, Place, Places, Traced
 from stator_variables._handlers import DEFAULT_HANDLERS
-from stator_variables._kinds import generator_state
+from stator_variables._kinds import ConstantTracker, NumberTracker, TensorTracker, generator_state
 from stator_variables._modes import initial as initial_modes
 from stator_variables._modes import restore as restore_modes
+from stator_variables._pytree import Spec, flatten, unflatten
+from stator_variables._torch_calls import from_traced, record
 from stator_variables._tracing import Journal, Policy, Tracing, source_of
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker
 
 __all__ = [
     "DEFAULT_HANDLERS",
+    "EVERYTHING",
     "MISSING",
+    "NOTHING",
+    "BodyGraph",
+    "BodyRecorder",
+    "BodyTrace",
+    "ConstantTracker",
     "Dim",
     "Emitter",
     "GraphRecorder",
     "Journal",
     "LazyTracker",
+    "NumberTracker",
+    "Permits",
     "Place",
     "Places",
     "Policy",
     "RaisedBefore",
+    "Spec",
     "SymbolicDomain",
+    "TensorTracker",
     "Traced",
     "Tracing",
     "VariableTracker",
+    "call",
     "emit_effects",
     "finalize_generators",
+    "flatten",
+    "frame_for",
+    "from_traced",
     "function_frame",
     "generator_state",
     "globals_tracker",
     "initial_modes",
+    "leaf_of",
+    "record",
+    "record_wrapping",
     "restore_modes",
     "source_of",
+    "unflatten",
     "wrap",
+    "wrapped",
 ]

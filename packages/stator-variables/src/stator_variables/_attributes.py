@@ -12,7 +12,7 @@ from typing import Any
 from stator_bytecode import Raised, operation, settle
 from stator_guards import AttrSource, CapturedSource, SlotSource, Source, TypeIs, TypeSource
 
-from stator_variables import _calls, _dictionary, _functions, _tensor_attributes
+from stator_variables import _calls, _dictionary, _functions, _symbolic, _tensor_attributes, _torch_calls
 from stator_variables import _kinds as k
 from stator_variables._build import captured_dict, instance_dict, wrap
 from stator_variables._lookup import defines, guarded_lookup, mro_lookup, mro_of, plain_lookup, type_lookup
@@ -136,6 +136,10 @@ def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
     constant = vt.constant()
     if constant is not MISSING:
         return _calls.fresh(t, raw.__get__(constant))
+    if isinstance(vt, k.NumberTracker):
+        if vt.cls is int:
+            return vt if _symbolic.FIELDS[name] is None else k.ConstantTracker(_symbolic.FIELDS[name])
+        return k.ConstantTracker(raw.__get__(_torch_calls.specialised(t, vt)))
     if vt.real is MISSING:
         if type(raw) is types.MemberDescriptorType:
             throw(AttributeError, f"'{type_name(vt.cls)}' object has no attribute '{name}'")
@@ -145,11 +149,12 @@ def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
 
 def _read_existing_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
     """A field of an existing C object, or a slot: read it, and rely on it through its source."""
-    source = SlotSource(vt.source, raw.__objclass__, name)
+    whole = vt.source if vt.source is not None else CapturedSource(vt.describe(), vt.real)
+    source = SlotSource(whole, raw.__objclass__, name)
     try:
         value = raw.__get__(vt.real)
     except AttributeError as error:
-        t.guard(vt.source, _slot_absent(name))
+        t.guard(whole, _slot_absent(name))
         throw(AttributeError, *error.args)
     found = wrap(t, value, source)
     if getattr(vt, "members", None) is not None:
@@ -191,6 +196,8 @@ def _module_attribute(t: Tracing, vt: Any, name: str) -> Any:
         return bind(t, raw, source, vt, name)
     if "__getattr__" in namespace:
         return _calls.call(t, _dictionary.get_name(t, d, "__getattr__"), [k.ConstantTracker(name)], {})
+    if plain_lookup(vt.cls, "__getattr__") is not MISSING:  # of a class of modules
+        return _fall_back(t, vt, name)
     throw(AttributeError, f"module '{vt.value.__name__}' has no attribute '{name}'")
 
 
@@ -294,6 +301,7 @@ def _set_function_field(t: Tracing, vt: Any, name: str, value: Any) -> None:
         vt.fields = before
 
     t.journal.record(undo)
+    t.change(vt)
 
 
 def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import math
 import operator
 import types
 from collections.abc import Callable
@@ -92,6 +93,8 @@ def _builder_for(cls: type) -> Builder:
 def build_atom(t: Tracing, real: Any, source: Source) -> VariableTracker:
     if type(real) in (int, float) and t.policy.number_is_symbolic(source, real):
         t.guard(source, TypeIs(type(real)))
+        if type(real) is float:
+            t.guard(source, Custom("{fn}({value})", math.isfinite, "a finite float"))
         return k.NumberTracker(t.graph.number_input(source, real, source.name), type(real))
     t.guard(source, Is(real) if real is None or type(real) is bool else Equals(real))
     return k.ConstantTracker(real)
@@ -132,8 +135,11 @@ def build_tensor(t: Tracing, real: Any, source: Source) -> VariableTracker:
     if type(real) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
         raise t.unsupported("tensor-subclass", f"an input of class {type(real).__qualname__}")
     dims = t.policy.dims(source, real)
+    sizes = frozenset(i for i, dim in enumerate(dims) if dim.kind != "static")
     with t.caller_modes():
-        t.guard(source, TensorMatch(real, frozenset(i for i, dim in enumerate(dims) if dim.kind != "static")))
+        t.guard(source, TensorMatch(real, sizes, frozenset(i for i, dim in enumerate(dims) if dim.stride)))
+    if getattr(real, "_dynamo_static_input_type", None) == "guarded":  # `mark_static_address(tensor, guard=True)`
+        t.guard(source, Is(real))
     return k.TensorTracker(t.graph.tensor_input(source, real, dims, source.name), type(real))
 
 

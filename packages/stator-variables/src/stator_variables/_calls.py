@@ -28,7 +28,7 @@ from stator_guards import (
     Length,
 )
 
-from stator_variables import _attributes, _compile_state, _dictionary, _inlining, _pure, _torch_calls
+from stator_variables import _attributes, _compile_state, _dictionary, _inlining, _pure, _symbolic, _torch_calls
 from stator_variables import _kinds as k
 from stator_variables._build import globals_tracker, new_namespace, wrap
 from stator_variables._lookup import guarded_lookup, plain_lookup, type_lookup
@@ -51,6 +51,10 @@ def call(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any])
         return construct(t, function, list(args), kwargs)
     if isinstance(function, k.PartialTracker):
         return call(t, function.function, [*function.args, *args], {**function.kwargs, **kwargs})
+    if isinstance(function, k.PullTracker):
+        from stator_variables import _transforms
+
+        return _transforms.pull(t, function, args, kwargs)
     raw, source = type_lookup(t, function.cls, "__call__")
     if source is None:
         throw(TypeError, f"'{type_name(function.cls)}' object is not callable")
@@ -90,7 +94,20 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
     for flag, what in REFUSED_FLAGS.items():
         if function.code.co_flags & flag:
             raise t.unsupported("async", f"a call of {what}, {function.qualname}")
-    return Invoke(frame_for(t, function, args, kwargs))
+    frame = frame_for(t, function, args, kwargs)
+    if function.code.co_qualname in COMPOSED and function.globals.real.get("__name__") == _TRANSFORMS:
+        return as_a_whole(frame)
+    return Invoke(frame)
+
+
+COMPOSED = frozenset({"jacrev.<locals>.wrapper_fn", "jacfwd.<locals>.wrapper_fn"})
+"""Transforms that torch composes of others in Python: a break anywhere in one is a break at it, so it costs one."""
+_TRANSFORMS = "torch._functorch.eager_transforms"
+
+
+@operation
+def as_a_whole(frame: Frame) -> Any:
+    return (yield Invoke(frame))
 
 
 def _assumed_constant(t: Tracing, real: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -186,7 +203,7 @@ def call_builtin(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[st
         return handler(t, list(args), kwargs)
     if _torch_calls.is_recorded(target):
         return _torch_calls.call_recorded(t, target, list(args), kwargs)
-    folded = fold(t, target, args, kwargs)
+    folded = fold_numbers(t, target, args, kwargs)
     if folded is not MISSING:
         return folded
     where = getattr(target, "__module__", None) or getattr(getattr(target, "__objclass__", None), "__name__", "")
@@ -214,6 +231,17 @@ def fold(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
     except Exception as error:  # whatever a pure function raises on these constants, the program sees
         raise as_program_error(error) from None
     return fresh(t, result)
+
+
+def fold_numbers(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """`fold`, with symbolic numbers among the arguments: computed in the graph where possible, else made constants."""
+    if not _symbolic.has_numbers([*args, *kwargs.values()]):
+        return fold(t, target, args, kwargs)
+    found = _symbolic.apply(t, target, args, kwargs)
+    if found is not MISSING or not _pure.is_pure(target):
+        return found
+    named = {name: _symbolic.as_constant(t, arg) for name, arg in kwargs.items()}
+    return fold(t, target, [_symbolic.as_constant(t, arg) for arg in args], named)
 
 
 def fresh(t: Tracing, value: Any) -> Any:
@@ -244,7 +272,7 @@ def construct(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) 
         return handler(t, args, kwargs)
     if _torch_calls.is_recorded(cls):
         return _torch_calls.call_recorded(t, cls, args, kwargs)
-    folded = fold(t, cls, args, kwargs)
+    folded = fold_numbers(t, cls, args, kwargs)
     if folded is not MISSING:
         return folded
     meta_call = guarded_lookup(t, type(cls), "__call__")

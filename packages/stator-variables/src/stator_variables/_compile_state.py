@@ -24,7 +24,12 @@ def _constant(value: Any, *functions: Any) -> None:
         return k.ConstantTracker(value)
 
 
-_constant(True, torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling, torch._utils.is_compiling)
+@handlers.handles(torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling, torch._utils.is_compiling)
+def is_compiling(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Not to `Module.__call__`, which would leave out hooks that are to run even after an error."""
+    return k.ConstantTracker(t.frame is None or t.frame.code.raw is not torch.nn.Module._call_impl.__code__)
+
+
 _constant(
     False,
     torch.jit.is_scripting,  # type: ignore[attr-defined]  # public, and imported there without `as`

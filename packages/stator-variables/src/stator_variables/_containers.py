@@ -107,6 +107,7 @@ def set_add(t: Tracing, vt: Any, item: Any) -> Any:
     if vt.source is None:
         vt.entries[hashed] = item
         t.journal.record(lambda: vt.entries.pop(hashed))
+        t.change(vt)
     else:
         replace_set(t, vt, {**vt.entries, hashed: item})
     return k.NONE
@@ -250,7 +251,9 @@ def delete_item(t: Tracing, container: Any, key: Any) -> Any:
 def index_of(t: Tracing, key: Any) -> int | None:
     """What `operator.index` gives for a tracker: an int; None when it is no integer."""
     if isinstance(key, k.NumberTracker):
-        return int(key.example) if key.cls is int else None
+        return int(_torch_calls.specialised(t, key)) if key.cls is not float else None
+    if isinstance(key, k.TensorTracker) and not (key.example.is_floating_point() or key.example.is_complex()):
+        return index_of(t, _torch_calls.record(t, "item", [key], {}))
     value = key.constant()
     if value is not MISSING and hasattr(type(value), "__index__") and not isinstance(value, type):
         return operator.index(value)

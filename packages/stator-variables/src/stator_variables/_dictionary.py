@@ -17,7 +17,7 @@ from stator_variables._hashing import key_of, real_key
 from stator_variables._kinds import ConstantTracker, DictTracker
 from stator_variables._lookup import guarded_lookup
 from stator_variables._tracing import Tracing
-from stator_variables._tracker import DELETED, MISSING
+from stator_variables._tracker import DELETED, MISSING, is_pending, pending_real
 
 
 def lookup(t: Tracing, d: DictTracker, hashed: Any) -> Any:
@@ -95,6 +95,22 @@ def _log(t: Tracing, d: DictTracker, write: Any, hashed: Any, before: Any, order
 def deletions(d: DictTracker) -> int:
     """How many items have been deleted: what an iterator over an OrderedDict objects to."""
     return sum(write[0] == "delete" for write in d.log)
+
+
+def forget_undone(t: Tracing, d: DictTracker) -> None:
+    """Drop writes that were overwritten, and those that put back what was there before the trace."""
+    before = d.log
+    if d.source is None or any(verb == "delete" for verb, *_ in before):
+        return
+    final = {hashed: (verb, hashed, key, value) for verb, hashed, key, value in before}
+    d.log = [write for write in final.values() if not _is_original(d, *write[1::2])]
+    t.journal.record(lambda: setattr(d, "log", before))
+
+
+def _is_original(d: DictTracker, hashed: Any, value: Any) -> bool:
+    key = real_key(hashed)
+    real = pending_real(value) if is_pending(value) else value.real
+    return key is not MISSING and real is not MISSING and dict.get(d.real, key, MISSING) is real
 
 
 def complete(t: Tracing, d: DictTracker) -> None:

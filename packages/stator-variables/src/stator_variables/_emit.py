@@ -169,7 +169,9 @@ def tensor(e: Emitter, vt: Any) -> str:
 
 @rebuilders.handles(k.NumberTracker)
 def number(e: Emitter, vt: Any) -> str:
-    return e.output(vt.traced)
+    """A number that an argument, or a size of one, is as such is read from there: the graph need not give it."""
+    source = e.t.graph.source_of(vt.traced)
+    return e.output(vt.traced) if source is None else e.load(source)
 
 
 @rebuilders.handles(k.TupleTracker)
@@ -180,8 +182,8 @@ def tuple_(e: Emitter, vt: Any) -> str:
         text = f"tuple([{items}])"  # the compiler would make one object of all that are equal
     if vt.cls is not tuple:
         text = f"{e.capture(tuple.__new__, 'tuple_new')}({e.capture(vt.cls, vt.cls.__name__)}, {text})"
-        if vt.cls is torch.Size:
-            text = f"{e.capture(torch.Size, 'Size')}(({items}{',' if vt.items else ''}))"
+        if vt.cls is torch.Size or hasattr(vt.cls, "n_sequence_fields"):  # made by C code that `tuple.__new__` refuses
+            text = f"{e.capture(vt.cls, vt.cls.__name__)}(({items}{',' if vt.items else ''}))"
     name = e.bind(vt, text)
     fill_namespace(e, vt, name)
     return name
@@ -373,6 +375,11 @@ def partial(e: Emitter, vt: Any) -> str:
     return e.bind(vt, f"{e.capture(functools.partial, 'partial')}({', '.join(parts)})")
 
 
+@rebuilders.handles(k.PullTracker)
+def pull(e: Emitter, vt: Any) -> str:
+    raise e.refuse(vt)
+
+
 @rebuilders.handles(k.RecipeTracker)
 def recipe(e: Emitter, vt: Any) -> str:
     parts = [e.expr(arg) for arg in vt.args]
@@ -433,6 +440,8 @@ def emit_effects(e: Emitter) -> None:
             _cell_effect(e, vt)
         elif isinstance(vt, k.ObjectTracker):
             _member_effect(e, vt)
+        elif isinstance(vt, k.TensorTracker):
+            e.lines.append(f"{e.expr(vt)}.grad = {e.expr(vt.grad)}")
         elif not isinstance(vt, k.IteratorTracker):
             raise e.refuse(vt)
     _iterators.effects(e, [vt for vt in e.t.changed.values() if isinstance(vt, k.IteratorTracker)])

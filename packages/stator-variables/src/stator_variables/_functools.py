@@ -17,7 +17,7 @@ from stator_variables import _attributes, _calls, _exceptions, _iteration
 from stator_variables import _kinds as k
 from stator_variables._applevel import _functools as app
 from stator_variables._build import wrap
-from stator_variables._builtins import app_level
+from stator_variables._results import app_level
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -125,7 +125,7 @@ def _over_items(real: Any) -> None:
 @operation
 def _drained(t: Tracing, real: Any, iterable: Any, kwargs: Kwargs) -> Any:
     items = k.TupleTracker((yield from settle(_iteration.drain(t, iterable))), tuple)
-    folded = _calls.fold(t, real, [items], kwargs)
+    folded = (_calls.fold if real is math.prod else _calls.fold_numbers)(t, real, [items], kwargs)
     if folded is not MISSING:
         return folded
     if real is math.prod:

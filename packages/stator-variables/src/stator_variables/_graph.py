@@ -27,6 +27,7 @@ class Dim:
     kind: str = "static"
     low: int | None = None
     high: int | None = None
+    stride: bool = False  # its stride is a symbol of its own
     strict: bool = False  # mark_dynamic: specialising it is an error
 
 
@@ -55,6 +56,42 @@ class Traced:
     example: Any
 
 
+class BodyGraph(Protocol):
+    """The finished body of an operator: a module that is called with `arguments`, then with `lifted`.
+
+    Both are values of the graph around it. `written` are positions of inputs that it writes to, `aliased` pairs of
+    positions (output, input) that share memory, `overlapping` pairs of outputs that do.
+    """
+
+    module: Any
+    arguments: tuple[Traced | None, ...]
+    lifted: tuple[Traced, ...]
+    outputs: tuple[Any, ...]
+    written: tuple[int, ...]
+    aliased: tuple[tuple[int, int], ...]
+    overlapping: tuple[tuple[int, int], ...]
+
+
+class BodyRecorder(Protocol):
+    """A body under construction, as a context manager: the graph that `GraphRecorder.call` records into meanwhile.
+
+    Values of the graphs around become inputs where they are used. Left without having been closed, it is taken back.
+    """
+
+    def __enter__(self) -> Any: ...
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> Any: ...
+
+    def argument(self, value: Any, hint: str = "arg") -> Traced:
+        """The next explicit input: a value of the graph around, or an example that the operator makes up."""
+
+    def close(self, outputs: Sequence[Any]) -> BodyGraph:
+        """The body gives exactly these."""
+
+    def close_wrapping(self, candidates: Sequence[Traced]) -> BodyGraph:
+        """The body gives those of the candidates that it computed, each once. When its operator was recorded, with
+        `GraphRecorder.call(..., body=this)`, they stand for parts of what the operator gives."""
+
+
 class GraphRecorder(Protocol):
     """One graph under construction. Everything is undone by `rollback(mark())`."""
 
@@ -67,11 +104,14 @@ class GraphRecorder(Protocol):
     def number_input(self, source: Source, value: int | float, hint: str) -> Traced:
         """A symbolic int or float input."""
 
-    def call(self, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Traced:
-        """Record `target(*args, **kwargs)`; `target` is a callable, or a str for a tensor method.
+    def call(
+        self, target: Any, args: Sequence[Any], kwargs: dict[str, Any], *, body: BodyGraph | None = None
+    ) -> Traced:
+        """Record `target(*args, **kwargs)`; `target` is a callable, or a str for a tensor method. With `body` it is an
+        operator that gives what this body gives, whose inputs are the last of `args`.
 
-        Arguments are nested tuples, lists, dicts, slices of `Traced` and constants. Raises what the operator raises
-        on fake tensors.
+        Arguments are nested tuples, lists, dicts, slices of `Traced` and constants. Raises `Unsupported` for what the
+        operator raises on fake tensors ("operator-error"), and never hides a fault of the recorder behind it.
         """
 
     def attribute(self, owner: Traced, name: str) -> Traced:
@@ -82,6 +122,21 @@ class GraphRecorder(Protocol):
 
     def install(self, hint: str, module: Any) -> Traced:
         """A get_attr node for a (Graph)Module or constant tensor held by the graph."""
+
+    def constant_of(self, traced: Traced) -> Any:
+        """A symbolic number as a constant, which is guarded; raises where only data can tell."""
+
+    def truth_of(self, traced: Traced) -> bool:
+        """The truth of a symbolic number, likewise."""
+
+    def subgraph(self, hint: str) -> BodyRecorder:
+        """The body of an operator, nested in the graph that is recorded into now."""
+
+    def merge(self, bodies: Sequence[BodyGraph]) -> tuple[Traced, ...]:
+        """Give all these bodies the same lifted inputs, in the same order: those that any of them has."""
+
+    def source_of(self, traced: Traced) -> Source | None:
+        """Where a number can be read when the entry starts; None for one that the graph computes."""
 
     def mark(self) -> Any: ...
     def rollback(self, mark: Any) -> None: ...

@@ -6,6 +6,8 @@ import sys
 import types
 from typing import Any
 
+import torch
+
 from stator_variables._tracing import Tracing
 
 NATIVE_MODULES = (
@@ -30,8 +32,29 @@ NATIVE_MODULES = (
 )
 """Not model code: a call of a function defined there runs natively."""
 
-INLINED_MODULES = ("torch.autograd.grad_mode",)
+INLINED_MODULES = (
+    "torch.autograd.function",
+    "torch.autograd.grad_mode",
+    "torch._functorch.apis",
+    "torch._functorch.eager_transforms",
+    "torch._functorch.functional_call",
+    "torch._functorch.utils",
+    "torch._functorch.vmap",
+)
 """Exceptions from these."""
+
+
+NATIVE_TRANSFORMS = ("functionalize", "linearize", "restore_vmap", "_flat_vmap", "_chunked_vmap")
+"""Of torch.func: they enter levels of the interpreter stack that nothing here stands for."""
+
+_METHODS = (
+    "__array__ __deepcopy__ __dlpack__ __reduce_ex__ __repr__ __setstate__ register_hook "
+    "register_post_accumulate_grad_hook share_memory_ storage"
+)
+NATIVE_FUNCTIONS = frozenset(
+    {*map(vars(torch.Tensor).get, _METHODS.split()), torch._utils._rebuild_tensor_v2, torch._utils._rebuild_parameter}
+)
+"""They look into storages and autograd nodes: one break each, not one for each such look."""
 
 
 def refuse_native(t: Tracing, function: Any) -> None:
@@ -42,7 +65,8 @@ def refuse_native(t: Tracing, function: Any) -> None:
     if getattr(real, "_torchdynamo_disable", False) or getattr(real, "_stator_disable", False):
         raise t.unsupported("disabled", f"{function.qualname} is marked to run without being compiled")
     module = real.__globals__.get("__name__") or ""
-    if _is_in(module, NATIVE_MODULES) and not _is_in(module, INLINED_MODULES):
+    inlined = _is_in(module, INLINED_MODULES) and not function.qualname.startswith(NATIVE_TRANSFORMS)
+    if real in NATIVE_FUNCTIONS or (_is_in(module, NATIVE_MODULES) and not inlined):
         raise t.unsupported("not-inlined", f"{module}.{function.qualname} is a part of torch that is not traced into")
 
 

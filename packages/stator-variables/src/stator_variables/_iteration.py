@@ -7,6 +7,7 @@ import functools
 import types
 from typing import Any
 
+import torch
 from stator_bytecode import NULL, Raised, Resume, Then, operation, settle
 
 from stator_variables import _attributes, _calls, _dictionary, _operators, _torch_calls
@@ -345,6 +346,8 @@ def get_item(t: Tracing, container: Any, key: Any) -> Any:
     if isinstance(container, k.TensorTracker):
         import operator
 
+        if isinstance(key, k.NumberTracker) and key.cls is int:
+            return _torch_calls.record(t, torch.select, [container, k.ConstantTracker(0), key], {})
         return _torch_calls.record(t, operator.getitem, [container, key], {})
     if isinstance(container, k.ClassTracker):
         return _class_item(t, container, key)

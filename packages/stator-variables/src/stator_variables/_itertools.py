@@ -10,8 +10,8 @@ from stator_bytecode import HandlerTable, operation, settle
 from stator_variables import _iteration
 from stator_variables import _kinds as k
 from stator_variables._applevel import _itertools as app
-from stator_variables._builtins import app_level
 from stator_variables._method_table import Arity, signature_arity
+from stator_variables._results import app_level
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -150,7 +150,7 @@ CLASSES = tuple(
 def next_item(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if not isinstance(args[0], k.IteratorTracker):
         raise t.unsupported("existing-iterator", f"an itertools.{args[0].cls.__name__} from outside")
-    from stator_variables._builtins import handle_next
+    from stator_variables._iterator_functions import handle_next
 
     return handle_next(t, args[:1], {})
 

@@ -29,7 +29,9 @@ class ConstantTracker(VariableTracker):
 
 
 class TensorTracker(VariableTracker):
-    """A tensor: the node that computes it and the fake tensor that it evaluates to."""
+    """A tensor: the node that computes it and the fake tensor that it evaluates to. `grad`: what was set as such."""
+
+    grad: Any = MISSING
 
     def __init__(self, traced: Traced, cls: type) -> None:
         self.traced = traced
@@ -306,6 +308,20 @@ class PartialTracker(VariableTracker):
         self.function = function
         self.args = args
         self.kwargs = kwargs
+
+
+class PullTracker(VariableTracker):
+    """The function that `torch.func.vjp` gives: a value of the graph that holds a graph of autograd, and stays in it.
+
+    `taken` is the structure of the cotangents, `given` that of the gradients.
+    """
+
+    cls = types.FunctionType
+
+    def __init__(self, traced: Traced, taken: Any, given: Any) -> None:
+        self.traced = traced
+        self.taken = taken
+        self.given = given
 
 
 class RecipeTracker(VariableTracker):

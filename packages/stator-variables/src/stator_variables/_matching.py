@@ -6,7 +6,7 @@ from typing import Any
 
 from stator_bytecode import Raised, operation, settle
 
-from stator_variables import _attributes, _builtins, _dictionary
+from stator_variables import _attributes, _dictionary, _instances
 from stator_variables import _kinds as k
 from stator_variables._raising import throw
 from stator_variables._tracing import Tracing
@@ -39,7 +39,7 @@ def match_keys(t: Tracing, subject: Any, keys: Any) -> Any:
 def match_class(t: Tracing, subject: Any, cls: Any, count: int, names: Any) -> Any:
     if not isinstance(cls, k.ClassTracker):
         throw(TypeError, "called match pattern must be a class")
-    if not (yield from settle(_builtins.is_instance(t, subject, cls))):
+    if not (yield from settle(_instances.is_instance(t, subject, cls))):
         return k.NONE
     positional = yield from _positional_names(t, cls, count)
     found: list[Any] = []

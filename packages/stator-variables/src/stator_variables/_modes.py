@@ -30,7 +30,7 @@ class Setting:
     write: Callable[..., Any]
     text: str
     key: tuple[Any, ...] = ()
-    is_node: bool = True
+    is_node: bool = attrs.field(default=True, eq=False)  # False: the mode comes from what an operator's body runs in
 
     @property
     def now(self) -> Any:

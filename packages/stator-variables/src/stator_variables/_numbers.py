@@ -45,6 +45,9 @@ def _with_other(t: Tracing, name: str, left: Any, right: Any) -> Any:
             operands = (left, right) if name in _SYMBOLS else (right, left)
             run = _operators.compare if symbol in _COMPARISONS else _operators.binary
             return run(t, symbol, *operands)
+        found = _calls.fold_numbers(t, getattr(left.cls, f"__{name}__"), [left, right], {})
+        if found is not MISSING:
+            return found
     raise t.unsupported("number-object", f"an operator of a {right.cls.__name__} that is not known while tracing")
 
 
@@ -105,4 +108,7 @@ def handle_pow(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         return folded
     if len(args) == 2 and not kwargs:
         return _operators.binary(t, "**", args[0], args[1])
+    folded = _calls.fold_numbers(t, pow, args, kwargs)
+    if folded is not MISSING:
+        return folded
     raise t.unsupported("number-object", "pow() with three arguments that are not constants")

@@ -8,9 +8,9 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from stator_bytecode import Invoke, Then, operation, settle
+from stator_bytecode import Invoke, Then, Unsupported, operation, settle
 
-from stator_variables import _attributes, _calls, _dictionary, _iteration, _torch_calls
+from stator_variables import _assertion, _attributes, _calls, _dictionary, _iteration, _symbolic, _torch_calls
 from stator_variables import _kinds as k
 from stator_variables._lookup import defines, guarded_lookup, type_lookup
 from stator_variables._raising import as_program_error, throw, type_name
@@ -50,6 +50,10 @@ IN_GRAPH = (k.TensorTracker, k.NumberTracker)
 
 def unary(t: Tracing, symbol: str, vt: Any) -> Any:
     name, function = _UNARY[symbol]
+    if isinstance(vt, k.NumberTracker) and vt.cls is bool:
+        vt = _symbolic.as_constant(t, vt)
+    if symbol == "~" and isinstance(vt, k.NumberTracker):
+        return binary(t, "-", unary(t, "-", vt), k.ConstantTracker(1))
     if isinstance(vt, IN_GRAPH):
         return _torch_calls.record(t, function, [vt], {})
     if isinstance(vt, k.ConstantTracker):
@@ -71,6 +75,7 @@ def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     """`left symbol right`; a symbol that ends in "=" is the in-place form."""
     in_place = symbol.endswith("=")
     name, plain, augmented = _ARITHMETIC[symbol.removesuffix("=")]
+    left, right = _computable(t, symbol, left, right)
     if isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker) and not _is_user_value(left, right):
         return _fold(t, plain, left.value, right.value)
     if isinstance(left, IN_GRAPH) or isinstance(right, IN_GRAPH):
@@ -84,6 +89,18 @@ def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     attempts += _ordered(t, (left, f"__{name}__", right), (right, f"__r{name}__", left))
     known = [attempt for attempt in attempts if guarded_lookup(t, attempt[0].cls, attempt[1]) is not MISSING]
     return _try_slots(t, known, lambda: _no_operator(symbol, left, right))
+
+
+_NOT_OF_BOOLS = frozenset({"^", "^=", "<", "<=", ">", ">="})
+
+
+def _computable(t: Tracing, symbol: str, left: Any, right: Any) -> tuple[Any, Any]:
+    """Symbolic numbers know no complex ones, and symbolic bools not every operator: then they become constants."""
+    for number, other in ((left, right), (right, left)):
+        refused = other.cls is complex or (number.cls is bool and symbol in _NOT_OF_BOOLS)
+        if refused and isinstance(number, k.NumberTracker) and not isinstance(other, k.TensorTracker):
+            return _symbolic.as_constant(t, left), _symbolic.as_constant(t, right)
+    return left, right
 
 
 def _is_user_value(*vts: Any) -> bool:
@@ -153,6 +170,7 @@ def _no_operator(symbol: str, left: Any, right: Any) -> Any:
 # -- comparison -------------------------------------------------------------------------------------------------------
 def compare(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     name, reflected, function = _COMPARISONS[symbol]
+    left, right = _computable(t, symbol, left, right)
     if isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker) and not _is_user_value(left, right):
         return _fold(t, function, left.value, right.value)
     if isinstance(left, IN_GRAPH) or isinstance(right, IN_GRAPH):
@@ -204,6 +222,10 @@ def same_object(t: Tracing, left: Any, right: Any) -> bool:
     if left is right:
         t.handed_on.add(id(left))  # that two paths lead to it is now relied on
         return True
+    if isinstance(left, k.NumberTracker) or isinstance(right, k.NumberTracker):
+        if left.cls is not right.cls or left.cls is float:
+            return False
+        left, right = _symbolic.as_constant(t, left), _symbolic.as_constant(t, right)
     if isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker):
         return left.value is right.value or (type(left.value) is type(right.value) and _same_atom(left, right))
     if left.real is not MISSING and right.real is not MISSING:
@@ -229,8 +251,11 @@ def truth(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.DictTracker) and not defines(t, vt.cls, "__bool__"):
         return len(_dictionary.items(t, vt)) > 0
     if isinstance(vt, k.NumberTracker):
-        return _torch_calls.decide(t, vt)
+        return _truth_of_number(t, vt)
     if isinstance(vt, k.TensorTracker):
+        expected = _assertion.expected_truth(t)
+        if expected is not None and _assertion.check(t, vt, expected):
+            return expected
         raise t.unsupported(
             "data-dependent-branch",
             "a branch on the value of a tensor",
@@ -241,6 +266,17 @@ def truth(t: Tracing, vt: Any) -> Any:
         if source is not None:
             return _truth_of_call(t, _calls.call(t, _attributes.bind(t, raw, source, vt, name), [], {}), kind)
     return True
+
+
+def _truth_of_number(t: Tracing, vt: Any) -> bool:
+    """`ShapeEnv` guards the answer, or cannot tell before run time."""
+    try:
+        return _torch_calls.decide(t, vt)
+    except Unsupported:
+        expected = _assertion.expected_truth(t)
+        if expected is None or not _assertion.check(t, vt, expected):
+            raise
+        return expected
 
 
 def _truth_of_call(t: Tracing, result: Any, kind: str) -> Any:
@@ -284,7 +320,8 @@ def _contained(t: Tracing, result: Any, invert: bool) -> Any:
 @operation
 def equal(t: Tracing, left: Any, right: Any) -> Any:
     """Identity, then `==`, as a Python bool: what containers use (PyObject_RichCompareBool)."""
-    if left is right or same_object(t, left, right):
+    numbers = isinstance(left, k.NumberTracker) or isinstance(right, k.NumberTracker)  # whose values do as well
+    if left is right or (not numbers and same_object(t, left, right)):
         return True
     result = yield from settle(compare(t, "==", left, right))
     return (yield from settle(truth(t, result)))

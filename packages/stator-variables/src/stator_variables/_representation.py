@@ -7,9 +7,10 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from stator_bytecode import operation, settle
 
-from stator_variables import _attributes, _calls, _dictionary
+from stator_variables import _attributes, _calls, _dictionary, _symbolic
 from stator_variables import _kinds as k
 from stator_variables._hashing import key_of
 from stator_variables._lookup import guarded_lookup
@@ -54,6 +55,11 @@ def list_repr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 def tuple_repr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     end = ",)" if len(args[0].items) == 1 else ")"
     return _in_turn(t, args[0], "(...)", lambda: _joined(t, list(args[0].items), "(", end))
+
+
+@methods.handles(torch.Size.__repr__)
+def size_repr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return _in_turn(t, args[0], "torch.Size(...)", lambda: _joined(t, list(args[0].items), "torch.Size([", "])"))
 
 
 @methods.handles(collections.deque.__repr__)
@@ -160,13 +166,13 @@ def _text(t: Tracing, vt: Any) -> Any:
 @methods.handles(hash)
 def handle_hash(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     """Known for constants; a number that depends on where an object lies is for nobody to see."""
-    vt = args[0]
+    vt = _symbolic.as_constant(t, args[0])
     hook = guarded_lookup(t, vt.cls, "__hash__")
     if isinstance(hook, types.FunctionType):
         return _hash_of_user(t, vt)
     if not isinstance(vt, k.ClassTracker | k.IdTracker):
         key_of(t, vt)  # raises TypeError for what has no hash
-        folded = _calls.fold(t, hash, args, kwargs)
+        folded = _calls.fold(t, hash, [vt], kwargs)
         if folded is not MISSING:
             return folded
         if isinstance(vt, k.TupleTracker) and not any(item.constant() is MISSING for item in vt.items):

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from stator_bytecode import Unsupported
+from stator_guards import Equals, SizeSource
 
 from stator_variables import _kinds as k
 from stator_variables._graph import Traced
@@ -25,7 +26,7 @@ NOT_RECORDED = frozenset(
     "numpy data_ptr storage untyped_storage __reduce_ex__ __repr__ __deepcopy__ backward register_hook tolist "
     "__array__ __format__ __str__ __hash__ __bool__ __contains__ __iter__ retain_grad share_memory_ __dlpack__ "
     "resize_ set_ requires_grad_ apply_ map_ map2_ register_post_accumulate_grad_hook __torch_function__ as_subclass "
-    "_make_subclass unflatten __setstate__ __dir__ __reversed__ __rdiv__ type __len__".split()
+    "_make_subclass __setstate__ __dir__ __reversed__ __rdiv__ type __len__".split()
 )
 
 _C: Any = torch._C  # its stubs lack three of these
@@ -61,7 +62,7 @@ RECORDED = _recorded_functions()
 _TENSOR_PYTHON_METHODS = frozenset(
     value
     for name, value in vars(torch.Tensor).items()
-    if isinstance(value, types.FunctionType) and name not in NOT_RECORDED
+    if isinstance(value, types.FunctionType) and name not in {*NOT_RECORDED, "unflatten"}  # in C that is recorded
 )
 
 
@@ -88,18 +89,24 @@ def call_recorded(t: Tracing, target: Any, args: list[Any], kwargs: dict[str, An
 
 def record(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Record one operation; the Result is a tracker of what it gives."""
+    if target is torch.tensor and _symbolic_content(args[0] if args else kwargs["data"]):
+        target = torch._refs.tensor  # the C function asks for the numbers
     plain = [argument(t, arg) for arg in args]
     named = {name: argument(t, arg) for name, arg in kwargs.items()}
-    try:
-        traced = t.graph.call(target, plain, named)
-    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError) as error:
-        raise operator_error(t, error) from error
-    return from_traced(t, traced, [*args, *kwargs.values()])
+    return from_traced(t, t.graph.call(target, plain, named), [*args, *kwargs.values()])
+
+
+def _symbolic_content(vt: Any) -> bool:
+    """Whether it is a symbolic number, or a nested list with one inside."""
+    if isinstance(vt, k.SequenceTracker):
+        return any(map(_symbolic_content, vt.items))
+    return isinstance(vt, k.NumberTracker) and vt.cls is not bool
 
 
 def operator_error(t: Tracing, error: Exception) -> Unsupported:
     """An operator refused its fake operands: it is run natively, and raises the error in its own words."""
-    return t.unsupported("operator-error", f"an operator that raises {type(error).__name__}: {error}")
+    said = str(error).partition("\n")[0]  # below it there may be a stack of C++
+    return t.unsupported("operator-error", f"an operator that raises {type(error).__name__}: {said}")
 
 
 def argument(t: Tracing, vt: Any) -> Any:
@@ -113,7 +120,7 @@ def argument(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.ListTracker):
         return [argument(t, item) for item in vt.items]
     if isinstance(vt, k.SliceTracker):
-        return slice(*(argument(t, part) for part in vt.parts))
+        return slice(*(argument(t, _as_number(t, part)) for part in vt.parts))
     if isinstance(vt, k.DictTracker) and vt.cls is dict:
         from stator_variables import _dictionary
 
@@ -121,6 +128,11 @@ def argument(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
         return vt.value
     raise t.unsupported("graph-argument", f"a {vt.cls.__qualname__} as an argument of a tensor operation")
+
+
+def _as_number(t: Tracing, part: Any) -> Any:
+    """A bound of a slice that is a tensor: its number, so that a symbol made up for it is one of the graph."""
+    return record(t, "item", [part], {}) if isinstance(part, k.TensorTracker) else part
 
 
 def _rebuilt(cls: type, items: tuple[Any, ...]) -> Any:
@@ -147,7 +159,32 @@ def from_traced(t: Tracing, traced: Traced, operands: Sequence[Any] = ()) -> Any
         parts = [from_traced(t, t.graph.project(traced, i), operands) for i in range(len(example))]
         kind = k.TupleTracker if isinstance(example, tuple) else k.ListTracker
         return kind(parts, type(example))
+    if type(example) is dict and all(type(key) in _CONSTANT_RESULTS for key in example):
+        made = k.DictTracker(dict, complete=True)
+        for key in example:
+            part = from_traced(t, t.graph.project(traced, key), operands)
+            made.entries[key] = (k.ConstantTracker(key), part)
+        return made
+    if type(example) not in _CONSTANT_RESULTS:  # a storage, say: that of the fake, which is nobody's
+        raise t.unsupported("graph-result", f"an operation that gives a {type(example).__qualname__}")
     return k.ConstantTracker(example)
+
+
+_CONSTANT_RESULTS = frozenset(
+    (
+        type(None),
+        type(NotImplemented),
+        bool,
+        int,
+        float,
+        complex,
+        str,
+        torch.dtype,
+        torch.device,
+        torch.layout,
+        torch.memory_format,
+    )
+)
 
 
 def type_of_tensor(example: torch.Tensor) -> type:
@@ -167,30 +204,24 @@ def number(t: Tracing, traced: Traced) -> Any:
 
 def read_metadata(t: Tracing, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Metadata as constants where it is static; a node where it is symbolic."""
-    rely_on_placement(t, args[0], target.__name__)
     plain = [_example(argument(t, arg)) for arg in args]
     named = {name: _example(argument(t, arg)) for name, arg in kwargs.items()}
     try:
         value = target(*plain, **named)
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
         raise operator_error(t, error) from error
+    if target.__name__ == "storage_offset":
+        _guard_offset(t, args[0])
     return metadata_value(t, value, target.__name__, args, kwargs)
 
 
-def rely_on_placement(t: Tracing, vt: Any, name: str) -> None:
-    """What inputs are not guarded on unless somebody asks: where they lie in their storages, and in the autograd graph.
-
-    A view says what its base says, so that an offset is relied on for every input in the same storage.
-    """
-    from stator_guards import AttrSource, CallSource, Equals
-
-    if name in ("is_leaf", "output_nr") and vt.source is not None:
-        t.guard(AttrSource(vt.source, name), Equals(getattr(vt.real, name)))
-    if name == "storage_offset":
-        inputs = [found for found in t.heap.values() if type(found) is k.TensorTracker]
-        for found in inputs:
-            if found.source is not None and _C._is_alias_of(found.example, vt.example):
-                t.guard(CallSource(torch.Tensor.storage_offset, found.source), Equals(found.real.storage_offset()))
+def _guard_offset(t: Tracing, vt: Any) -> None:
+    """Static tensors may lie anywhere in their storage: who asks where relies on the inputs over that storage."""
+    storage = vt.example.untyped_storage()._cdata
+    for found in [found for found in t.heap.values() if type(found) is k.TensorTracker]:
+        source, offset = found.source, found.example.storage_offset()
+        if source is not None and type(offset) is int and found.example.untyped_storage()._cdata == storage:
+            t.guard(SizeSource(source, "storage_offset", 0), Equals(offset))
 
 
 def metadata_value(t: Tracing, value: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -233,7 +264,7 @@ def _enum() -> type:
 def specialised(t: Tracing, vt: Any) -> Any:
     """The value of a symbolic number as a constant: ShapeEnv guards that it stays so."""
     try:
-        return vt.cls(vt.example)
+        return vt.cls(t.graph.constant_of(vt.traced))
     except Exception as error:
         if type(error).__name__ == "GuardOnDataDependentSymNode":
             shown = "a number that depends on data, needed as a constant"
@@ -244,7 +275,7 @@ def specialised(t: Tracing, vt: Any) -> Any:
 def decide(t: Tracing, vt: Any) -> bool:
     """The truth of a symbolic number: ShapeEnv keeps the guard."""
     try:
-        return bool(vt.example)
+        return t.graph.truth_of(vt.traced)
     except Exception as error:
         if type(error).__name__ == "GuardOnDataDependentSymNode":
             raise t.unsupported("data-dependent-branch", "a branch on a number that depends on data") from error

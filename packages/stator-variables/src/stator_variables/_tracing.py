@@ -42,7 +42,7 @@ class Policy:
 
     dims: Callable[[Source, Any], list[Dim]] = lambda source, tensor: [Dim()] * tensor.dim()
     number_is_symbolic: Callable[[Source, Any], bool] = lambda source, value: False
-    capture_scalars: bool = False
+    capture_data: bool = False  # results that depend on data become unbacked symbols
 
 
 @attrs.define(eq=False)
@@ -87,6 +87,7 @@ class Tracing:
     machine: Any = None
     lookups: dict[Any, Any] = attrs.field(factory=dict)  # class attribute lookups already guarded
     shared: dict[Any, Any] = attrs.field(factory=dict)  # objects that equal requests are to share
+    touched: list[dict[int, Any]] = attrs.field(factory=list)  # per open body: what was changed in it, and where
 
     # -- where the program is ---------------------------------------------------------------------------------------
     def where(self) -> SourceSpan:
@@ -135,7 +136,9 @@ class Tracing:
         return lazy
 
     def change(self, tracker: Any) -> None:
-        """Note that an existing object has effects to be replayed."""
+        """Note that an object was changed; one that existed before has effects to be replayed."""
+        for touched in self.touched:
+            touched.setdefault(id(tracker), (tracker, self.where()))
         if tracker.source is None or id(tracker) in self.changed:
             return
         self.changed[id(tracker)] = tracker

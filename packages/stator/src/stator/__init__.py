@@ -6,6 +6,7 @@ from stator._api import compile, compile_in_place
 from stator._control import disable, graph_break, is_compiling, reset
 from stator._dump import dump
 from stator._load import load
+from stator._marks import mark_dynamic, mark_static, mark_static_address, mark_unbacked, maybe_mark_dynamic
 from stator._options import Options, Stack
 from stator._report import Report
 from stator.errors import (
@@ -41,6 +42,11 @@ __all__ = [
     "is_compiling",
     "list_backends",
     "load",
+    "mark_dynamic",
+    "mark_static",
+    "mark_static_address",
+    "mark_unbacked",
+    "maybe_mark_dynamic",
     "register_backend",
     "reset",
 ]

@@ -1,72 +1,101 @@
-"""Which sizes and numbers are symbolic: static at first, symbolic once they were seen to change."""
+"""Which sizes, strides and numbers are symbolic: static at first, symbolic once they were seen to change."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
 import torch
-from stator_guards import Source
+from stator_guards import AttrSource, CallSource, DefaultsSource, DictItemSource, ItemSource, ParameterSource, Source
 from stator_variables import Dim, Policy
+
+from stator._marks import marks_of
 
 
 @attrs.define(eq=False)
 class Shapes:
-    """What was seen of one target's inputs. `dynamic`: True makes all symbolic at once, False none ever."""
+    """What was seen of one target's inputs. `dynamic`: True makes all symbolic at once, False none ever.
+
+    `static_floats`: a compiler asked for their values.
+    """
 
     dynamic: bool | None
+    capture_data: bool = False
+    static_floats: bool = False
     sizes: dict[Source, tuple[int | None, ...]] = attrs.field(factory=dict)  # None: a dimension that changed
+    strides: dict[Source, tuple[int | None, ...]] = attrs.field(factory=dict)
     numbers: dict[Source, Any] = attrs.field(factory=dict)  # CHANGED once two values were seen
 
-    def policy(self, state: tuple[Any, ...]) -> Policy:
-        return Policy(dims=self.dims, number_is_symbolic=self.number_is_symbolic)
+    def policy(self, state: Mapping[str, Any]) -> Policy:
+        def number_is_symbolic(source: Source, value: Any) -> bool:
+            return self._is_symbolic(source, value) and (_is_argument(source) or not _belongs_to_module(source, state))
 
+        return Policy(dims=self.dims, number_is_symbolic=number_is_symbolic, capture_data=self.capture_data)
+
+    # -- tensors ----------------------------------------------------------------------------------------------------
     def dims(self, source: Source, tensor: torch.Tensor) -> list[Dim]:
-        marks = _marks(tensor)
+        marks = marks_of(tensor)
         if isinstance(tensor, torch.nn.Parameter):
             return [marks.get(i, Dim()) for i in range(tensor.dim())]
-        known = self._seen(source, tuple(tensor.shape))
-        return [marks.get(i, self._dim(size, known[i])) for i, size in enumerate(tensor.shape)]
-
-    def _seen(self, source: Source, now: tuple[int, ...]) -> tuple[int | None, ...]:
-        before = self.sizes.get(source, now)
-        if len(before) != len(now):
-            before = now
-        merged = tuple(a if a == b else None for a, b in zip(before, now, strict=True))
-        self.sizes[source] = merged
-        return merged
+        known = _seen(self.sizes, source, tuple(tensor.shape))
+        dims = [marks.get(i, self._dim(size, known[i])) for i, size in enumerate(tensor.shape)]
+        if tensor.layout is not torch.strided:
+            return dims
+        strides = _seen(self.strides, source, tensor.stride())
+        return [attrs.evolve(dim, stride=self._moves(tensor, dims, i, strides[i])) for i, dim in enumerate(dims)]
 
     def _dim(self, size: int, known: int | None) -> Dim:
         changed = known is None and self.dynamic is not False
         return Dim("dynamic") if (changed or self.dynamic is True) and size not in (0, 1) else Dim()
 
-    def number_is_symbolic(self, source: Source, value: Any) -> bool:
-        """An int anywhere: arguments, and what objects and globals count. Constants do not change, so they stay what they
-        are."""
-        if self.dynamic is False or type(value) is not int:
-            return False  # floats stay constants: compilers specialise on them behind our back
+    def _moves(self, tensor: torch.Tensor, dims: list[Dim], at: int, known: int | None) -> bool:
+        """Whether a stride changed that does not follow from symbolic sizes further inside."""
+        strides = tensor.stride()
+        if known is not None or strides[at] in (0, 1) or self.dynamic is False:
+            return False
+        return not any(dim.kind != "static" and i != at and strides[i] <= strides[at] for i, dim in enumerate(dims))
+
+    # -- numbers ----------------------------------------------------------------------------------------------------
+    def _is_symbolic(self, source: Source, value: Any) -> bool:
+        """Ints that changed, and floats: zero has a sign that comparisons do not tell, the others are no numbers."""
         before = self.numbers.setdefault(source, value)
         if before is not CHANGED and (type(before) is not type(value) or before != value):
             self.numbers[source] = before = CHANGED
-        return before is CHANGED and value not in (0, 1)
+        if self.dynamic is False or not (before is CHANGED or (self.dynamic is True and _is_argument(source))):
+            return False
+        if type(value) is float:
+            return not self.static_floats and math.isfinite(value) and value != 0
+        return value not in (0, 1)
+
+
+def _seen(known: dict[Source, tuple[int | None, ...]], source: Source, now: tuple[int, ...]) -> tuple[int | None, ...]:
+    before = known.get(source, now)
+    if len(before) != len(now):
+        before = now
+    known[source] = merged = tuple(a if a == b else None for a, b in zip(before, now, strict=True))
+    return merged
 
 
 CHANGED = object()
 
 
-def _marks(tensor: torch.Tensor) -> dict[int, Dim]:
-    """Dimensions that the user marked with torch's own functions, which leave attributes on the tensor."""
-    found: dict[int, Dim] = {}
-    for index in getattr(tensor, "_dynamo_weak_dynamic_indices", ()):
-        found[index] = Dim("dynamic")
-    ranges = {r.dim: r for r in getattr(tensor, "_dynamo_dynamic_range", ())}
-    for index in getattr(tensor, "_dynamo_dynamic_indices", ()):
-        bounds = ranges.get(index)
-        low = bounds.min if bounds is not None else None
-        high = bounds.max if bounds is not None else None
-        found[index] = Dim("dynamic", low, high, strict=True)
-    for index in getattr(tensor, "_dynamo_unbacked_indices", ()):
-        found[index] = Dim("unbacked")
-    for index in getattr(tensor, "_dynamo_static_indices", ()):
-        found[index] = Dim()
-    return found
+def _is_argument(source: Source) -> bool:
+    """A number that was passed in, bare, in tuples, lists and dicts, or as the position of an iterator."""
+    step: Source | None = source
+    while isinstance(step, ItemSource | DictItemSource | CallSource):
+        step = step.base
+    return isinstance(step, ParameterSource)
+
+
+def _belongs_to_module(source: Source, state: Mapping[str, Any]) -> bool:
+    """What a module, a function's default or torch itself has is configuration: a new graph for each value."""
+    step: Source | None = source
+    while step is not None:
+        if isinstance(step, DefaultsSource) or (isinstance(step, AttrSource) and step.name.startswith("__")):
+            return True
+        if isinstance(step.evaluate(state), torch.nn.Module):
+            return True
+        step = step.base
+    return False

@@ -16,7 +16,7 @@ from stator._fallback import Recovery
 from stator._options import Options
 from stator._target import Target
 from stator._trace import Traced
-from stator.errors import SourceSpan, Unsupported, backend_boundary
+from stator.errors import BackendFailed, SourceSpan, Unsupported, backend_boundary
 
 if TYPE_CHECKING:
     from stator_subgraphs import CapturedGraph
@@ -71,6 +71,30 @@ def _start(target: Target) -> SourceSpan:
 
 
 def _lowered(traced: Traced, options: Options, ambient: AmbientState) -> Lowered:
+    captured = traced.captured
+    try:
+        lowered = _lower(traced, options, ambient)
+    except BackendFailed as failure:
+        if type(failure.__cause__).__name__ == "TensorifyScalarRestartAnalysis":
+            raise FloatsNeeded from None
+        raise
+    if any(item.kind == "float" for item in captured.inputs) and _mentions_floats(lowered):
+        raise FloatsNeeded
+    return lowered
+
+
+class FloatsNeeded(Exception):
+    """The compiler cannot do with symbolic floats: the program is traced once more, with constants."""
+
+
+def _mentions_floats(lowered: Lowered) -> bool:
+    from torch.utils._sympy.symbol import SymT, symbol_is_type
+
+    symbols = {symbol for guard in lowered.shape_guards for symbol in guard.expr.free_symbols}
+    return any(symbol_is_type(symbol, SymT.FLOAT) for symbol in symbols)
+
+
+def _lower(traced: Traced, options: Options, ambient: AmbientState) -> Lowered:
     captured = traced.captured
     with backend_boundary():
         return lower(
@@ -128,8 +152,9 @@ def _graph_call(traced: Traced, lowered: Lowered, target: Target, emitter: Any) 
         return [f"g = {graph}({arguments})"]
     state = "".join(f"{name}, " for name in target.parameters)
     again = emitter.capture(recovery, "recovery")
-    tensors = ", ".join(emitter.load(item.source) for item in traced.captured.inputs if item.kind == "tensor")
-    lines = [f"before = {again}.before({tensors if recovery.writes else ''})"] if recovery.looks_before else []
+    watched = [item for item in traced.captured.inputs if item.kind == "tensor"] if recovery.writes else []
+    tensors = ", ".join(emitter.load(item.source) for item in watched)  # loading writes a line: only what is used
+    lines = [f"before = {again}.before({tensors})"] if recovery.looks_before else []
     before = "before" if recovery.looks_before else "None"
     return [
         *lines,

@@ -1,11 +1,13 @@
 """When a compiled graph raises: the program itself runs instead and raises, or handles, the error its own way.
 
 Only possible while nothing visible has changed, which the version counters of the inputs tell: after a write to one the
-error goes through as it is. The random state is put back first.
+error goes through as it is. The random state is put back first. A graph with checks of ours is expected to raise: what
+such a graph writes to is copied before it runs, and put back.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
@@ -35,6 +37,7 @@ class Before:
     rng: Any
     inputs: tuple[torch.Tensor, ...]
     versions: tuple[int, ...]
+    copies: tuple[torch.Tensor, ...] = ()  # of the inputs, in their place
 
 
 @attrs.define(eq=False)
@@ -45,13 +48,19 @@ class Recovery:
     random: bool
     writes: bool
     grad: bool
+    checked: tuple[int, ...] = ()  # in a graph with checks: which of its tensor inputs are written to
 
     @classmethod
     def of(cls, module: GraphModule, target: Target) -> Recovery | None:
         """None when the graph may write where no version counter shows it."""
+        from stator_subgraphs import may_draw
+
+        if has_checks(module):
+            written = written_inputs(module)
+            return cls(target, may_draw(module), bool(written), torch.is_grad_enabled(), written)
         if writes_silently(module):
             return None
-        return cls(target, draws(module), writes(module), torch.is_grad_enabled())
+        return cls(target, may_draw(module), writes(module), torch.is_grad_enabled())
 
     @property
     def looks_before(self) -> bool:
@@ -61,17 +70,34 @@ class Recovery:
         rng = torch.get_rng_state() if self.random else None
         if not self.writes:
             return Before(rng, (), ())
+        if self.checked:
+            inputs = tuple(inputs[position] for position in self.checked)
+            return Before(rng, inputs, (), tuple(tensor.detach().clone() for tensor in inputs))
         return Before(rng, inputs, tuple(map(_version, inputs)))
 
     def after(self, error: Exception, state: tuple[Any, ...], before: Before | None) -> Plainly:
         """Raises `error` again when something was written already: that cannot be taken back."""
         if before is not None:
-            if _UNKNOWN in before.versions or before.versions != tuple(map(_version, before.inputs)):
+            if not (_put_back(before) if before.copies else _is_untouched(before)):
                 raise error
             if before.rng is not None:
                 torch.set_rng_state(before.rng)
         torch._C._set_grad_enabled(self.grad)
         return Plainly(self.target, state)
+
+
+def _put_back(before: Before) -> bool:
+    """False where the shape was written to as well."""
+    pairs = list(zip(before.inputs, before.copies, strict=True))
+    if any(tensor.shape != copy.shape for tensor, copy in pairs):
+        return False
+    for tensor, copy in pairs:
+        tensor.detach().copy_(copy)
+    return True
+
+
+def _is_untouched(before: Before) -> bool:
+    return _UNKNOWN not in before.versions and before.versions == tuple(map(_version, before.inputs))
 
 
 _UNKNOWN = -1
@@ -84,20 +110,62 @@ def _version(tensor: torch.Tensor) -> int:
 
 def writes_silently(module: GraphModule) -> bool:
     """Running statistics are written by kernels that count no version; so is everything through `.data`."""
-    return any(_is_silent(node) for node in module.graph.nodes if node.op in ("call_function", "call_method"))
+    return any(map(_is_silent, _calls(module)))
+
+
+def _calls(module: GraphModule) -> list[torch.fx.Node]:
+    return [node for node in module.graph.nodes if node.op in ("call_function", "call_method")]
+
+
+def _bodies(node: torch.fx.Node) -> Iterator[GraphModule]:
+    """Those of a higher-order operator."""
+    for argument in node.all_input_nodes:
+        held = getattr(node.graph.owning_module, str(argument.target)) if argument.op == "get_attr" else None
+        if isinstance(held, GraphModule):
+            yield held
 
 
 def _is_silent(node: torch.fx.Node) -> bool:
+    if any(map(writes_silently, _bodies(node))):
+        return True
     name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
     return "batch_norm" in name or "instance_norm" in name or name == "set_" or "data" in node.args
 
 
+CHECKS = ("_check", "_assert", "sym_constrain_range")
+
+
+def has_checks(module: GraphModule) -> bool:
+    """Whether a node raises on purpose, when something that the trace relied on does not hold."""
+    calls = _calls(module)
+    if any(getattr(node.target, "__name__", "").startswith(CHECKS) for node in calls):
+        return True
+    return any(has_checks(body) for node in calls for body in _bodies(node))
+
+
+def written_inputs(module: GraphModule) -> tuple[int, ...]:
+    """Which of the tensors among the inputs share storage with what a node writes to, or may write to."""
+    writers = [node for node in _calls(module) if _writes(node) or _is_silent(node)]
+    written = {_storage(argument) for node in writers for argument in node.all_input_nodes}
+    inputs = [node for node in module.graph.find_nodes(op="placeholder") if _storage(node) is not None]
+    return tuple(position for position, node in enumerate(inputs) if _storage(node) in written)
+
+
+def _storage(node: torch.fx.Node) -> int | None:
+    value = node.meta.get("example_value")
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+        return None
+    return int(value.untyped_storage()._cdata)
+
+
 def writes(module: GraphModule) -> bool:
     """Whether a node may write in place. Decided by the schema where there is one, else by the name."""
-    return any(_writes(node) for node in module.graph.nodes if node.op in ("call_function", "call_method"))
+    return any(map(_writes, _calls(module)))
 
 
 def _writes(node: torch.fx.Node) -> bool:
+    if any(map(writes, _bodies(node))):
+        return True
     target = node.target
     schema = getattr(target, "_schema", None)
     if schema is not None:
@@ -115,11 +183,3 @@ def _is_in_place_operator(target: Any) -> bool:
 
     name = getattr(target, "__name__", "")
     return getattr(target, "__module__", "") == "_operator" and getattr(operator, f"__{name}__", None) is not None
-
-
-_RANDOM = ("dropout", "rand", "normal", "bernoulli", "multinomial", "poisson", "rrelu", "gumbel", "scaled_dot_product")
-
-
-def draws(module: GraphModule) -> bool:
-    """Whether a node may draw random numbers."""
-    return any(any(part in str(node.target) for part in _RANDOM) for node in module.graph.nodes)

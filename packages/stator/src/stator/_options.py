@@ -5,10 +5,12 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
 from typing import Any
 
 import attrs
 from stator_backends import Backend, configure, lookup
+from stator_bytecode import HandlerTable
 from stator_guards import Guard, GuardSet, compile_guards
 from stator_variables import DEFAULT_HANDLERS, SymbolicDomain, Tracing
 
@@ -17,24 +19,41 @@ from stator._stress import MODES, is_mode
 from stator.errors import InvalidOption, InvalidUse, backend_boundary
 
 
-def output_graph(*args: Any, **keywords: Any) -> Any:
+def output_graph(places: Any, capture_data: bool = False) -> Any:
     """The default graph layer, imported by the first trace: it brings sympy, half the time of importing everything."""
-    from stator_subgraphs import OutputGraph
+    from stator_subgraphs import OutputGraph, ShapeOptions
 
-    return OutputGraph(*args, **keywords)
+    return OutputGraph(places, shapes=ShapeOptions(scalar_outputs=capture_data, dynamic_output_shapes=capture_data))
+
+
+def installed_operators() -> Mapping[Any, Any]:
+    """The higher-order operators of the default graph layer, and of every installed distribution that announces some
+    under the entry point group `stator_operators`."""
+    from stator_subgraphs import OPERATORS
+
+    return OPERATORS.merged_with(*[point.load() for point in entry_points(group="stator_operators")])
 
 
 @attrs.frozen
 class Stack:
-    """The layers a compilation runs through; a fork passes one with its own parts."""
+    """The layers a compilation runs through; a fork passes one with its own parts. `operators` are handlers too,
+    asked for by the first trace: their keys need torch in full."""
 
     guards: Callable[[list[Guard], tuple[str, ...]], GuardSet] = compile_guards
     graph: Callable[..., Any] = output_graph
     domain: Callable[[Tracing], Any] = SymbolicDomain
     handlers: Mapping[Any, Any] = DEFAULT_HANDLERS.merged_with(_in_place.handlers)
+    operators: Callable[[], Mapping[Any, Any]] = installed_operators
+    _all: list[Mapping[Any, Any]] = attrs.field(factory=list, init=False, eq=False, repr=False)
+
+    def all_handlers(self) -> Mapping[Any, Any]:
+        """`handlers` and `operators`, merged by the first trace."""
+        if not self._all:
+            self._all.append(HandlerTable("callable", dict(self.handlers)).merged_with(self.operators()))
+        return self._all[0]
 
 
-OURS = ("recompile_limit", "fallback", "break_everywhere", "oracle", "keep_text")
+OURS = ("recompile_limit", "fallback", "break_everywhere", "oracle", "keep_text", "capture_data")
 
 
 @attrs.frozen
@@ -49,7 +68,12 @@ class Options:
     fallback: bool = False  # a backend that fails: run plainly instead of raising
     break_everywhere: bool | str | int = False  # stress: see `_stress.py`
     oracle: bool = False  # run the plain function too, and compare; also STATOR_ORACLE=1 in the environment
+    capture_data: bool | None = None  # sizes and numbers that data decides as unbacked symbols; None: if `fullgraph`
     keep_text: bool = True  # keep each graph's text for the report, since a backend may take the graph apart
+
+    @property
+    def captures_data(self) -> bool:
+        return self.fullgraph if self.capture_data is None else self.capture_data
 
     @property
     def key(self) -> int:
@@ -97,6 +121,7 @@ def _check_types(fullgraph: Any, dynamic: Any, ours: Mapping[str, Any]) -> None:
         expected = f"expected True, False, a number or one of {', '.join(map(repr, MODES))}"
         given = ours["break_everywhere"]
         raise InvalidOption(f"break_everywhere={given!r} is not valid", expected, "break_everywhere")
+    flags = {name: value for name, value in flags.items() if (name, value) != ("capture_data", None)}
     limit = ours.get("recompile_limit", 1)
     flags |= {"fullgraph": fullgraph, "dynamic": dynamic is not None and dynamic}
     for name, value in flags.items():

@@ -12,7 +12,7 @@ from stator_bytecode import Goto, Point, Site, drive
 from stator_guards import Cache, Entry, Failure
 
 from stator._dynamic import Shapes
-from stator._entry import make_entry
+from stator._entry import FloatsNeeded, make_entry
 from stator._fallback import Plainly
 from stator._foreign import is_foreign_call
 from stator._options import Options
@@ -100,9 +100,17 @@ class Region:
 
     # -- making -------------------------------------------------------------------------------------------------------
     def _make(self, place: Place, state: tuple[Any, ...]) -> Entry | None:
-        ambient = AmbientState.capture()
         try:
-            traced = trace(place.target, state, self.options, place.shapes.policy(state))
+            return self._made(place, state)
+        except FloatsNeeded:
+            place.shapes.static_floats = True
+            return self._made(place, state)
+
+    def _made(self, place: Place, state: tuple[Any, ...]) -> Entry | None:
+        ambient = AmbientState.capture()
+        named = dict(zip(place.target.parameters, state, strict=True))
+        try:
+            traced = trace(place.target, state, self.options, place.shapes.policy(named))
         except Unsupported as reason:
             if self.options.fullgraph:
                 raise
@@ -144,7 +152,7 @@ class Region:
 
 
 def _place(target: Target, options: Options) -> Place:
-    return Place(target, Cache(target.name, options.recompile_limit), Shapes(options.dynamic))
+    return Place(target, Cache(target.name, options.recompile_limit), Shapes(options.dynamic, options.captures_data))
 
 
 OWN_CODES.update(method.__code__ for method in (Region.run, Region.finish, Region.dispatch))

@@ -23,7 +23,7 @@ from stator_bytecode import (
     Unsupported,
     layout_of,
 )
-from stator_bytecode.errors import NOWHERE, SourceSpan
+from stator_bytecode.errors import NOWHERE, InternalError, SourceSpan, StatorError
 from stator_guards import Guard
 from stator_variables import (
     Emitter,
@@ -67,20 +67,31 @@ def trace(target: Target, state: tuple[Any, ...], options: Options, policy: Poli
     """Trace `target` on `state`. Raises Unsupported when not even the start can be written down."""
     started = time.perf_counter()
     places = MachinePlaces()
-    graph = options.stack.graph(places)
-    tracing = Tracing(graph, options.stack.handlers, policy, Journal())
+    graph = options.stack.graph(places, capture_data=options.captures_data)
+    tracing = Tracing(graph, options.stack.all_handlers(), policy, Journal())
     domain = options.stack.domain(tracing)
     handlers = stressed(options.break_everywhere) if options.break_everywhere else DEFAULT
     machine = Machine(domain, handlers, sys.getrecursionlimit())
     places.machine = tracing.machine = machine
     initial_modes(tracing)
     try:
-        with graph.tracing(), _quiet():
+        with graph.tracing(), _quiet(), _own_faults(tracing):
             outcome = machine.run(target.frames(tracing, domain, state))
             return _written_down(outcome, machine, tracing, graph, started)
     finally:
         restore_modes(tracing)
         release(tracing, machine, places)
+
+
+@contextmanager
+def _own_faults(tracing: Tracing) -> Iterator[None]:
+    """What the program raises is a value to the Machine, so anything else that is raised here is a fault of ours."""
+    try:
+        yield
+    except StatorError:
+        raise
+    except Exception as error:
+        raise InternalError(f"{type(error).__name__}: {error}", tracing.where()) from error
 
 
 @contextmanager
@@ -107,13 +118,14 @@ def _refuse_deep(outcome: Outcome) -> None:
 
 def _written_down(outcome: Outcome, machine: Machine, tracing: Tracing, graph: Any, started: float) -> Traced:
     _refuse_deep(outcome)
+    raises = isinstance(outcome, Escaped)  # which is the program's own way to end, and no break
     while True:
         try:
             emitter, point, values, result = _emitted(outcome, tracing)
             break
         except RaisedBefore as needed:
             outcome = _broken_at_raise(needed, outcome, machine)
-    reason = without_frames(outcome.reason) if isinstance(outcome, Broke) else None
+    reason = without_frames(outcome.reason) if isinstance(outcome, Broke) and not raises else None
     captured = graph.finish(emitter.outputs)
     guards = tracing.finish_guards()
     spent = time.perf_counter() - started

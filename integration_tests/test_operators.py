@@ -1,0 +1,387 @@
+"""Higher-order operators called by a program: plain Python's answer, in one graph with a body, or one break that says
+why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import stator
+import torch
+from stator_subgraphs import check_graph
+from torch import Tensor
+from torch._higher_order_ops.hints_wrap import hints_wrapper
+from torch._higher_order_ops.map import map as torch_map
+from torch._higher_order_ops.scan import scan
+from torch._higher_order_ops.strict_mode import strict_mode as torch_strict_mode
+from torch._higher_order_ops.while_loop import while_loop as torch_while_loop
+from torch.compiler import nested_compile_region
+from torch.utils.checkpoint import checkpoint
+
+from integration_tests.oracle import assert_same
+
+# torch leaves these without types
+map_function: Any = torch_map
+strict_mode: Any = torch_strict_mode
+while_loop: Any = torch_while_loop
+
+
+def inputs() -> tuple[Tensor, Tensor]:
+    return torch.linspace(-1, 1, 6).reshape(2, 3).requires_grad_(), torch.linspace(1, 2, 6).reshape(2, 3)
+
+
+def check_captured(fn: Callable[..., Any], make: Callable[[], Any] = inputs, backend: str = "eager") -> Any:
+    """The same as plain Python, in one graph."""
+    compiled = stator.compile(fn, backend=backend)
+    assert_same(fn, compiled, make)
+    (graph,) = compiled.report.graphs
+    assert backend != "eager" or check_graph(graph) == []  # compilers rename symbols
+    assert not compiled.report.breaks
+    return graph
+
+
+def check_refused(fn: Callable[..., Any], reason: str, make: Callable[[], Any] = inputs) -> Any:
+    """The same as plain Python, by one break at the operator for this reason."""
+    compiled = stator.compile(fn, backend="eager")
+    assert_same(fn, compiled, make)
+    (met,) = compiled.report.breaks
+    assert met.reason == reason
+    return met
+
+
+def bodies(graph: Any) -> set[str]:
+    """Names of the bodies, those in bodies too."""
+    return {name.rpartition(".")[2] for name, _ in graph.named_modules() if name}
+
+
+# -- checkpoint -------------------------------------------------------------------------------------------------------
+def run(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return checkpoint(function, *args, use_reentrant=False, **kwargs)
+
+
+def any_structure(x: Tensor, y: Tensor) -> Any:
+    scale = y * 2
+
+    def body(a: Tensor, *, b: Tensor) -> Any:
+        h = a.sin()
+        return {"product": h * scale, "same": [h, h], "given": a, "captured": b, "count": 3}
+
+    found = run(body, x, b=y)
+    return found, found["product"] + found["same"][0], found["given"] is x, found["captured"] is y
+
+
+@torch.no_grad()
+def effects(x: Tensor, y: Tensor) -> Any:
+    seen: list[Tensor] = []
+    count = 0
+
+    def body(a: Tensor) -> Tensor:
+        nonlocal count
+        count += 1
+        seen.append(a.cos())
+        seen.append(a.sin())
+        return a * y
+
+    out = run(body, x)
+    return out, seen[1] + 1, count
+
+
+@torch.no_grad()
+def nested(x: Tensor, y: Tensor) -> Any:
+    made = []
+
+    def inner(a: Tensor) -> Tensor:
+        made.append(a + 1)
+        return a.exp() * y
+
+    def outer(a: Tensor) -> Any:
+        return run(inner, a * 2) + run(inner, a)
+
+    return run(outer, x), made
+
+
+def nothing(x: Tensor, y: Tensor) -> Any:
+    def body(a: Tensor) -> None:
+        a.sin()
+
+    return run(body, x), x + y
+
+
+def module(x: Tensor, y: Tensor) -> Any:
+    return run(LAYER, x) + y
+
+
+LAYER = torch.nn.Linear(3, 3)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("fn", [any_structure, effects, nested, nothing, module])
+def test_checkpointed_body_is_captured(fn: Callable[..., Any], backend: str) -> None:
+    assert "wrap_body_0" in bodies(check_captured(fn, backend=backend))
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_dropout_is_recomputed_with_the_same_mask(backend: str) -> None:
+    def fn(x: Tensor, y: Tensor) -> Any:
+        return run(lambda a: torch.nn.functional.dropout(a.sin(), 0.5, True) * y, x)
+
+    check_captured(fn, backend=backend)
+
+
+def test_effect_that_backward_would_repeat_is_refused() -> None:
+    def fn(x: Tensor, y: Tensor) -> Any:
+        seen: list[Tensor] = []
+
+        def body(a: Tensor) -> Tensor:
+            seen.append(a.cos())
+            return a.sin() * y
+
+        return run(body, x), seen
+
+    check_refused(fn, "effect-in-body")
+
+
+def test_write_to_a_tensor_from_outside_stays() -> None:
+    @torch.no_grad()
+    def fn(x: Tensor, y: Tensor) -> Any:
+        def body(a: Tensor) -> Tensor:
+            y.add_(1)
+            return a * 2
+
+        return run(body, x), y + 0
+
+    check_captured(fn)
+
+
+def test_break_in_a_body_is_a_break_at_the_operator() -> None:
+    def fn(x: Tensor, y: Tensor) -> Any:
+        def body(a: Tensor) -> Tensor:
+            print("here")
+            return a * y
+
+        before = x + 1
+        return run(body, before) + 2
+
+    met = check_refused(fn, "builtin")
+    assert "in the body wrap_body" in met.detail
+    assert met.where.function.endswith("body")
+
+
+def test_exception_in_a_body_reaches_its_handler() -> None:
+    def fn(x: Tensor, y: Tensor) -> Any:
+        def body(a: Tensor) -> Tensor:
+            raise ValueError("no", a.dim())
+
+        try:
+            return run(body, x)
+        except ValueError as error:
+            return error.args, x + y
+
+    check_refused(fn, "exception-in-body")
+
+
+def test_exception_handled_in_a_body_is_no_break() -> None:
+    def fn(x: Tensor, y: Tensor) -> Any:
+        def body(a: Tensor) -> Tensor:
+            try:
+                raise ValueError
+            except ValueError:
+                return a + 1
+
+        return run(body, x) * y
+
+    check_captured(fn)
+
+
+def test_mode_that_a_body_leaves_changed_is_refused() -> None:
+    def fn(x: Tensor, y: Tensor) -> Any:
+        def body(a: Tensor) -> Tensor:
+            torch._C._set_grad_enabled(False)
+            return a * y
+
+        out = run(body, x)
+        torch._C._set_grad_enabled(True)
+        return out
+
+    check_refused(fn, "effect-in-body")
+
+
+# -- cond -------------------------------------------------------------------------------------------------------------
+def choosing(x: Tensor, y: Tensor, p: Tensor) -> Any:
+    scale = y * 2
+
+    def true(a: Tensor) -> Any:
+        return {"out": a.sin() * scale, "rest": [a + 1]}
+
+    def false(a: Tensor) -> Any:
+        return {"out": LAYER(a), "rest": [a + 2]}
+
+    return torch.cond(p, true, false, (x,))
+
+
+def one_in_another(x: Tensor, y: Tensor, p: Tensor) -> Any:
+    def inner(a: Tensor) -> Any:
+        return torch.cond(a.sum() > 0, lambda b: b * y, lambda b: b - 1, (a,))
+
+    return torch.cond(p, inner, lambda a: run(torch.cos, a), (x,)) + 1
+
+
+def both_ways(fn: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, y: (fn(x, y, x.sum() > -10), fn(x, y, x.sum() > 10))
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("fn", [choosing, one_in_another])
+def test_branches_are_captured(fn: Callable[..., Any], backend: str) -> None:
+    graph = check_captured(both_ways(fn), backend=backend)
+    assert {"cond_true_0", "cond_false_0", "cond_true_1", "cond_false_1"} <= bodies(graph)
+
+
+def test_a_python_value_chooses_the_branch_at_once() -> None:
+    graph = check_captured(lambda x, y: torch.cond(x.dim() == 2, lambda a: a + y, lambda a: a[0], (x,)))
+    assert bodies(graph) == set()
+
+
+def appending(seen: list[Tensor]) -> Callable[[Tensor], Tensor]:
+    def append(a: Tensor) -> Tensor:
+        seen.append(a)
+        return a.cos()
+
+    return append
+
+
+REFUSED: dict[str, tuple[str, Callable[..., Any]]] = {
+    "effect": ("effect-in-body", lambda x, y, seen=[]: torch.cond(x.sum() > 9, appending(seen), torch.sin, (x,))),
+    "structure": ("branches-differ", lambda x, y: torch.cond(x.sum() > 9, lambda a: (a + 1, a + 2), torch.sin, (x,))),
+    "write": ("write-in-body", lambda x, y: torch.cond(x.sum() > 9, lambda a: a + y.add_(1), torch.sin, (x,))),
+    "alias": ("alias-in-body", lambda x, y: torch.cond(x.sum() > 9, lambda a: a.view(3, 2), lambda a: a, (x,))),
+    "object": ("result-of-body", lambda x, y: torch.cond(x.sum() > 9, lambda a: "text", lambda a: "text", (x,))),
+    "operand": ("higher-order-operator", lambda x, y: torch.cond(x.sum() > 9, torch.add, torch.mul, (x, 2))),
+}
+
+
+@pytest.mark.parametrize("title", REFUSED)
+def test_what_branches_may_not_do_is_left_to_torch(title: str) -> None:
+    """Its error is one of its own compiler, which holds half of that: only the kind is compared."""
+    reason, fn = REFUSED[title]
+
+    def caught(x: Tensor, y: Tensor) -> Any:
+        try:
+            return fn(x, y)
+        except RuntimeError as error:
+            return type(error).__name__
+
+    with torch.no_grad():
+        check_refused(caught, reason)
+
+
+# -- loops ------------------------------------------------------------------------------------------------------------
+def looping(x: Tensor, y: Tensor) -> Any:
+    return while_loop(lambda i, a: i.sum() < 3, lambda i, a: (i + 1, a * 0.5 + y), (torch.zeros(1), x))
+
+
+@torch.no_grad()
+def counting(x: Tensor, y: Tensor) -> Any:
+    return while_loop(lambda i, s: i < 3, lambda i, s: (i + 1, {"a": s["a"] + y * i}), (0, {"a": x}))
+
+
+def mapping(x: Tensor, y: Tensor) -> Any:
+    return map_function(lambda a, scale: {"out": [a * scale + y.sum(), a.sin()]}, x, y[0] * 2)
+
+
+def scanning(x: Tensor, y: Tensor) -> Any:
+    return scan(lambda carry, a: (carry + a * y[0], [carry.sin(), LAYER(a)]), y[1] * 1, x)
+
+
+def backwards(x: Tensor, y: Tensor) -> Any:
+    return scan(lambda carry, a: (carry + a, carry * a), torch.zeros(2), {"x": x}["x"], dim=1, reverse=True)
+
+
+def in_a_branch(x: Tensor, y: Tensor) -> Any:
+    return torch.cond(x.sum() > 9, lambda a: scanning(a, y)[0], lambda a: looping(a, y)[1][0], (x,))
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("fn", [looping, counting, mapping, scanning, backwards, in_a_branch])
+def test_loops_are_captured(fn: Callable[..., Any], backend: str) -> None:
+    check_captured(fn, backend=backend)
+
+
+def test_bodies_of_loops_are_named_after_what_they_are() -> None:
+    assert bodies(check_captured(looping)) == {"cond_fn_0", "body_fn_0"}
+    assert bodies(check_captured(mapping)) == {"map_body_0"}
+    assert bodies(check_captured(scanning)) == {"scan_combine_fn_0"}
+
+
+def test_effect_in_a_loop_is_left_to_torch() -> None:
+    seen: list[Tensor] = []
+
+    def fn(x: Tensor, y: Tensor) -> Any:
+        try:
+            return while_loop(lambda a: a.sum() < 3, lambda a: (appending(seen)(a),), (x,))
+        except RuntimeError as error:
+            return type(error).__name__
+
+    check_refused(fn, "effect-in-body")
+
+
+# -- operators that give what their body gives ------------------------------------------------------------------------
+def wrapping(x: Tensor, y: Tensor) -> Any:
+    seen = []
+
+    def body(a: Tensor, *, b: Tensor) -> Any:
+        seen.append(a + b)
+        y.add_(1)
+        return {"new": a.sin(), "view": a.view(-1), "old": b}
+
+    found = torch.ops.higher_order.wrap(body, x * 2, b=y)
+    return found, found["old"] is y, seen[0] + 1
+
+
+@torch.no_grad()
+def hinted(x: Tensor, y: Tensor) -> Any:
+    return hints_wrapper(lambda a, b: (a + b).sin(), (x, y), {}, hints={"width": 4})
+
+
+@torch.no_grad()
+def strictly(x: Tensor, y: Tensor) -> Any:
+    return strict_mode(lambda a, b: [(a + b).sin(), a * 2], (x, y))
+
+
+LAYERS = torch.nn.ModuleList([torch.nn.Linear(3, 3) for _ in range(3)])
+
+
+@nested_compile_region
+def block(layer: Any, x: Tensor, calls: list[str]) -> Any:
+    calls.append("block")
+    return layer(x).sin(), x
+
+
+def regions(x: Tensor, y: Tensor) -> Any:
+    calls: list[str] = []
+    before = x + 1
+    for layer in LAYERS:
+        before, _ = block(layer, before, calls)
+    return before * y, calls
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("fn", [wrapping, hinted, strictly, regions])
+def test_wrapped_body_is_captured(fn: Callable[..., Any], backend: str) -> None:
+    check_captured(fn, backend=backend)
+
+
+def test_equal_regions_share_a_body() -> None:
+    assert bodies(check_captured(regions)) == {"subgraph_0"}
+
+
+def test_operator_with_the_common_base_is_captured() -> None:
+    def fn(x: Tensor, y: Tensor) -> Any:
+        return torch.ops.higher_order.invoke_quant(lambda a, b: (a + b).sin(), x, y, scheme="nf4")
+
+    x, y = inputs()
+    compiled = stator.compile(fn, backend="eager", fullgraph=True)
+    assert torch.equal(compiled(x, y), (x + y).sin())
+    assert bodies(compiled.report.graphs[0]) == {"invoke_quant_body_0"}

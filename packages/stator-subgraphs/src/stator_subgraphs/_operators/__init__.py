@@ -1,0 +1,1 @@
+"""Higher-order operators, a file for each: handlers of the callables that users call."""

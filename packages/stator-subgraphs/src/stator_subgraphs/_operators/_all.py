@@ -1,0 +1,13 @@
+"""All operators that come with this package, merged in one place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stator_bytecode import HandlerTable
+
+from stator_subgraphs._operators import _checkpoint, _cond, _loop, _region, _wrap
+
+OPERATORS: HandlerTable[Any, Any] = _cond.handlers.merged_with(
+    _checkpoint.handlers, _loop.handlers, _region.handlers, _wrap.handlers
+)

@@ -1,0 +1,68 @@
+"""`torch.cond`: two branches, traced from the same state, of which one runs."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import torch
+from stator_bytecode import HandlerTable, operation
+from stator_variables import (
+    BodyGraph,
+    BodyTrace,
+    ConstantTracker,
+    NumberTracker,
+    Spec,
+    TensorTracker,
+    Tracing,
+    call,
+    flatten,
+    from_traced,
+    unflatten,
+)
+
+handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
+
+
+@handlers.handles(torch.cond)
+@operation
+def cond(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A predicate that is a Python value chooses the branch now, as it does in plain Python."""
+    pred, true_fn, false_fn, operands = _bound(t, *args, **kwargs)
+    if isinstance(pred, ConstantTracker) and isinstance(pred.value, bool | int | float):
+        return call(t, true_fn if pred.value else false_fn, operands, {})
+    _check(t, pred, operands)
+    true, spec = yield from _branch(t, "cond_true", true_fn, operands)
+    false, other = yield from _branch(t, "cond_false", false_fn, operands)
+    if spec != other:
+        raise t.unsupported("branches-differ", f"branches of cond that return {spec} and {other}")
+    inputs = t.graph.merge([true, false])
+    bodies = [t.graph.install("cond_true", true.module), t.graph.install("cond_false", false.module)]
+    given = t.graph.call(torch.ops.higher_order.cond, (pred.traced, *bodies, inputs), {})
+    leaves = [from_traced(t, t.graph.project(given, index)) for index in range(spec.leaf_count)]
+    return unflatten(t, leaves, spec)
+
+
+def _bound(t: Tracing, pred: Any, true_fn: Any, false_fn: Any, operands: Any = None) -> tuple[Any, Any, Any, list[Any]]:
+    items = [] if operands is None else getattr(operands, "items", None)
+    if not isinstance(items, list):
+        raise t.unsupported("higher-order-operator", f"cond with operands that are a {operands.cls.__qualname__}")
+    return pred, true_fn, false_fn, items
+
+
+def _check(t: Tracing, pred: Any, operands: list[Any]) -> None:
+    if isinstance(pred, TensorTracker):
+        fits = pred.example.numel() == 1 and pred.example.dtype is torch.bool
+    else:
+        fits = isinstance(pred, NumberTracker) and pred.cls is bool
+    leaves = [leaf for operand in operands for leaf in flatten(t, operand)[0]]
+    if not fits or not all(isinstance(leaf, TensorTracker) for leaf in leaves):
+        raise t.unsupported("higher-order-operator", "cond with a predicate or operands that are not as it wants them")
+
+
+def _branch(t: Tracing, name: str, function: Any, operands: list[Any]) -> Generator[Any, Any, tuple[BodyGraph, Spec]]:
+    with BodyTrace(t, name) as body:
+        result = yield from body.run(function, operands, {})
+        if any(isinstance(leaf, ConstantTracker) and type(leaf.value) is not int for leaf in flatten(t, result)[0]):
+            raise t.unsupported("result-of-body", "a constant that is no int as the result of a branch of cond")
+        return body.flat(result)

@@ -1,0 +1,151 @@
+"""Operators that repeat a body: `while_loop`, `scan`, `map`, `associative_scan`.
+
+torch's functions of these names are interpreted as they are when compiled: they check and flatten, and call the
+operator. Whatever cannot be captured in them is a break at their call. The body takes explicit inputs, made up from the
+first round's, then what it uses besides; it gives tensors and ints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+import torch
+from stator_bytecode import HandlerTable, Invoke, operation, settle
+from stator_guards import CapturedSource
+from stator_variables import (
+    BodyGraph,
+    BodyTrace,
+    ConstantTracker,
+    NumberTracker,
+    Spec,
+    TensorTracker,
+    Traced,
+    Tracing,
+    frame_for,
+    from_traced,
+    leaf_of,
+    unflatten,
+    wrap,
+)
+from torch._higher_order_ops import InvokeQuant
+from torch._higher_order_ops.associative_scan import associative_scan, associative_scan_op
+from torch._higher_order_ops.map import map as map_function
+from torch._higher_order_ops.map import map_impl
+from torch._higher_order_ops.scan import scan, scan_op
+from torch._higher_order_ops.while_loop import while_loop, while_loop_op
+
+from stator_subgraphs._mutation import storage_of
+
+handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
+
+
+def as_a_whole(function: Any) -> None:
+    """A function of torch that leads to an operator: it is interpreted, and breaks at its call."""
+
+    @handlers.handles(function)
+    @operation
+    def whole(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        known = wrap(t, function, CapturedSource(function.__name__, function))
+        return (yield from settle(Invoke(frame_for(t, known, args, kwargs))))
+
+
+for _function in (while_loop, scan, map_function, associative_scan, InvokeQuant.__call__):
+    as_a_whole(_function)
+
+
+@handlers.handles(while_loop_op)
+@operation
+def record_while_loop(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    test, step, carried = args[0], args[1], args[2].items
+    examples = [_next_round(t, value) for value in carried]
+    condition, _ = yield from _body(t, "cond_fn", test, examples)
+    body, spec = yield from _body(t, "body_fn", step, examples)
+    lifted = t.graph.merge([condition, body])
+    bodies = t.graph.install("cond_fn", condition.module), t.graph.install("body_fn", body.module)
+    return _record(t, while_loop_op, (*bodies, tuple(leaf_of(t, value) for value in carried), lifted), spec)
+
+
+@handlers.handles(map_impl)
+@operation
+def record_map(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    function, mapped, rest = args[0], args[1].items, args[2].items
+    body, spec = yield from _body(t, "map_body", function, [*_first(t, mapped), *_again(t, rest)])
+    held = t.graph.install("map_body", body.module)
+    operands = [vt.traced for vt in mapped], [*(leaf_of(t, vt) for vt in rest), *body.lifted]
+    return _record(t, map_impl, (held, *operands), spec)
+
+
+@handlers.handles(scan_op)
+@operation
+def record_scan(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    combine, init, scanned = args[0], args[1].items, args[2].items
+    body, spec = yield from _body(t, "scan_combine_fn", combine, [*_again(t, init), *_first(t, scanned)])
+    held = t.graph.install("scan_combine_fn", body.module)
+    operands = [vt.traced for vt in init], [vt.traced for vt in scanned], list(body.lifted)
+    return _record(t, scan_op, (held, *operands), spec)
+
+
+@handlers.handles(associative_scan_op)
+@operation
+def record_associative_scan(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    combine, scanned = args[0], args[1].items
+    body, spec = yield from _body(t, "associative_scan_combine_fn", combine, [*_first(t, scanned), *_first(t, scanned)])
+    held = t.graph.install("associative_scan_combine_fn", body.module)
+    return _record(t, associative_scan_op, (held, [vt.traced for vt in scanned], list(body.lifted)), spec)
+
+
+def _body(t: Tracing, name: str, function: Any, examples: Sequence[Any]) -> Generator[Any, Any, tuple[BodyGraph, Spec]]:
+    with BodyTrace(t, name) as body:
+        inputs = [body.argument(example) for example in examples]
+        result = yield from body.run(function, inputs, {})
+        return body.flat(result)
+
+
+def _record(t: Tracing, target: Any, args: tuple[Any, ...], spec: Spec) -> Any:
+    given = t.graph.call(target, _apart(t, args), {})
+    return unflatten(t, [from_traced(t, t.graph.project(given, index)) for index in range(spec.leaf_count)], spec)
+
+
+def _apart(t: Tracing, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """No two operands in the same memory, as compilers want it: nothing is written to, so a copy is as good."""
+    seen: set[int] = set()
+
+    def operand(value: Any) -> Any:
+        if not isinstance(value, Traced) or not isinstance(value.example, torch.Tensor):
+            return value
+        storage = storage_of(value.example)
+        fresh = storage not in seen
+        seen.add(storage)
+        return value if fresh else t.graph.call(torch.clone, (value,), {})
+
+    return tuple(type(arg)(map(operand, arg)) if isinstance(arg, tuple | list) else arg for arg in args)
+
+
+# -- what a body is traced with ---------------------------------------------------------------------------------------
+def _again(t: Tracing, values: Sequence[Any]) -> list[Any]:
+    """As the values themselves, in memory of their own: a write to one is not a write to the other."""
+    return [_copy(t, vt.example) if isinstance(vt, TensorTracker) else leaf_of(t, vt) for vt in values]
+
+
+def _first(t: Tracing, values: Sequence[Any]) -> list[Any]:
+    """The first of the slices."""
+    if not all(isinstance(vt, TensorTracker) for vt in values):
+        raise t.unsupported("higher-order-operator", "a scanned value that is no tensor")
+    with t.graph.fake_mode:
+        return [_copy(t, vt.example.select(0, 0)) for vt in values]
+
+
+def _next_round(t: Tracing, vt: Any) -> Any:
+    """A number that changes from round to round is not known in any."""
+    if isinstance(vt, TensorTracker):
+        return _copy(t, vt.example)
+    if isinstance(vt, NumberTracker) or (isinstance(vt, ConstantTracker) and type(vt.value) is int):
+        with t.graph.shape_env.ignore_fresh_unbacked_symbols():
+            return t.graph.shape_env.create_unbacked_symint()
+    raise t.unsupported("higher-order-operator", f"a loop that carries a {vt.cls.__qualname__}")
+
+
+def _copy(t: Tracing, example: torch.Tensor) -> torch.Tensor:
+    with t.graph.fake_mode:
+        return example.clone()

@@ -1,0 +1,84 @@
+"""Operators that give what their one body gives: `wrap`, `hints_wrapper`, `strict_mode`, and all with torch's base."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from stator_bytecode import HandlerTable
+from stator_variables import MISSING, NOTHING, Permits, Tracing, flatten, wrapped
+from torch._higher_order_ops.base_hop import BaseHOP
+from torch._higher_order_ops.hints_wrap import hints_wrapper
+from torch._higher_order_ops.strict_mode import strict_mode, strict_mode_op
+from torch._ops import _higher_order_ops
+
+handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
+
+
+@handlers.handles(torch.ops.higher_order.wrap)
+def wrap(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    return wrapped(t, torch.ops.higher_order.wrap, "wrap_body", args[0], args[1:], kwargs)
+
+
+@handlers.handles(hints_wrapper)
+def hints(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`hints_wrapper(body, args, {}, hints=...)`."""
+    named = dict(zip(("body_fn", "args", "kwargs", "hints"), args, strict=False)) | kwargs
+    told = _constants(t, named["hints"])
+    operands = flatten(t, named["args"])[0]
+    return wrapped(
+        t,
+        hints_wrapper,
+        "hints_wrapper_body",
+        named["body_fn"],
+        operands,
+        {},
+        Permits(effects=True),
+        operands=lambda held, inputs: (held, inputs, {}),
+        hints=told,
+    )
+
+
+@handlers.handles(strict_mode)
+def strict(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    named = dict(zip(("callable", "operands"), args, strict=False)) | kwargs
+    operands = named["operands"].items
+    return wrapped(
+        t,
+        strict_mode_op,
+        "strict_mode_body",
+        named["callable"],
+        operands,
+        {},
+        NOTHING,
+        operands=lambda held, inputs: (held, inputs),
+    )
+
+
+def base(operator: BaseHOP) -> None:
+    """An operator with torch's base: `operator(body, *operands, **options)`, the options constants."""
+
+    @handlers.handles(operator)
+    def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        options = {name: _constant(t, value) for name, value in kwargs.items()}
+        return wrapped(t, operator, f"{operator._name}_body", args[0], args[1:], {}, NOTHING, **options)
+
+
+for _name, _operator in list(_higher_order_ops.items()):
+    getattr(torch.ops.higher_order, _name)  # stored there by the first look at it, which must not be the program's
+    if isinstance(_operator, BaseHOP):
+        base(_operator)
+
+
+def _constant(t: Tracing, vt: Any) -> Any:
+    value = vt.constant()
+    if value is MISSING:
+        raise t.unsupported("higher-order-operator", f"an option that is a {vt.cls.__qualname__}")
+    return value
+
+
+def _constants(t: Tracing, vt: Any) -> Any:
+    """A dict of constants."""
+    leaves, spec = flatten(t, vt)
+    values = [_constant(t, leaf) for leaf in leaves]
+    return dict(zip(spec.keys, values, strict=True))

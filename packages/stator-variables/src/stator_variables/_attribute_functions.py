@@ -1,0 +1,105 @@
+"""Handlers of what reads and writes attributes by name: `getattr`, `setattr`, `vars`, and the methods of object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stator_bytecode import HandlerTable, Raised, operation, settle
+
+from stator_variables import _attributes, _calls
+from stator_variables import _kinds as k
+from stator_variables._raising import throw
+from stator_variables._results import then_none
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+Args = list[Any]
+Kwargs = dict[str, Any]
+handlers: HandlerTable[Any, Any] = HandlerTable("builtin")
+
+
+def _name(vt: Any, function: str) -> str:
+    name = vt.constant()
+    if not isinstance(name, str):
+        throw(TypeError, f"attribute name must be string, not '{vt.cls.__name__}'")
+    return name
+
+
+@handlers.handles(getattr)
+def handle_getattr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    name = _name(args[1], "getattr")
+    if len(args) == 2:
+        return _attributes.get_attribute(t, args[0], name)
+    return _getattr_default(t, args[0], name, args[2])
+
+
+@operation
+def _getattr_default(t: Tracing, vt: Any, name: str, default: Any) -> Any:
+    try:
+        return (yield from settle(_attributes.get_attribute(t, vt, name)))
+    except Raised as raised:
+        if not issubclass(raised.value.cls, AttributeError):
+            raise
+        return default
+
+
+@handlers.handles(hasattr)
+def handle_hasattr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return _hasattr(t, args[0], _name(args[1], "hasattr"))
+
+
+@operation
+def _hasattr(t: Tracing, vt: Any, name: str) -> Any:
+    found = yield from settle(_getattr_default(t, vt, name, MISSING))
+    return k.ConstantTracker(found is not MISSING)
+
+
+@handlers.handles(setattr)
+def handle_setattr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return then_none(t, _attributes.set_attribute(t, args[0], _name(args[1], "setattr"), args[2]))
+
+
+@handlers.handles(delattr)
+def handle_delattr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return then_none(t, _attributes.delete_attribute(t, args[0], _name(args[1], "delattr")))
+
+
+@handlers.handles(object.__getattribute__)
+def object_getattribute(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    name = _name(args[1], "__getattribute__")
+    found = _attributes.generic_get(t, args[0], name)
+    if found is MISSING:
+        throw(AttributeError, f"'{args[0].cls.__name__}' object has no attribute '{name}'")
+    return found
+
+
+@handlers.handles(object.__setattr__)
+def object_setattr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return then_none(t, _attributes.generic_set(t, args[0], _name(args[1], "__setattr__"), args[2]))
+
+
+@handlers.handles(object.__delattr__)
+def object_delattr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return then_none(t, _attributes.generic_set(t, args[0], _name(args[1], "__delattr__"), MISSING))
+
+
+@handlers.handles(vars)
+def handle_vars(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    if not args or args[0].namespace is None:
+        raise t.unsupported("vars", "vars() of something without a plain __dict__")
+    return args[0].namespace
+
+
+@handlers.handles(object.__new__)
+def object_new(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return _calls.allocate(t, args[0], object.__new__, [], {})
+
+
+@handlers.handles(object.__init__)
+def object_init(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return k.NONE
+
+
+@handlers.handles(object.__init_subclass__)
+def init_subclass(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return k.NONE

@@ -1,0 +1,203 @@
+"""What graphs call for `Function.apply`: an `autograd.Function` over the bodies that forward and backward became.
+
+    applied(holder, forward_body, backward_body, 2, 0, x, y)
+
+It saves, marks and checks what the original does. Where backward is not called as it was traced (gradients with other
+strides, missing ones, a graph to be made of it), the original backward runs, on a context that has all the original's.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+import torch
+from torch.autograd.function import Function
+
+Origin = tuple[str, int]
+"""Where a tensor that outlives forward is to be had: ("input" | "output" | "extra", position)."""
+
+
+@attrs.frozen
+class Kept:
+    """The place of a tensor or symbolic number in what was stored on the context."""
+
+    origin: Origin
+
+
+@attrs.frozen(eq=False)
+class Plan:
+    """How a call of the original relates to one of its stand-in. Positions of outputs count the tensors alone."""
+
+    positions: tuple[int, ...]  # of the tensors among the arguments
+    arguments: int
+    outputs: tuple[int, ...]  # positions of tensors in the original's output
+    output_count: int
+    saved: tuple[Origin | None, ...]
+    attributes: tuple[tuple[str, Any], ...]  # names and values stored on the context
+    dirty: tuple[int, ...]
+    non_differentiable: tuple[int, ...]
+    materialize: bool
+    gradients: tuple[Any, ...] = ()  # (dtype, shape, strides) that backward was traced for; an int of a shape or None
+
+    def fits(self, grads: Sequence[Any]) -> bool:
+        """Whether backward is called as it was traced."""
+        if torch.is_grad_enabled() or len(grads) != len(self.gradients):
+            return False
+        return all(grad is not None and _matches(grad, fact) for grad, fact in zip(grads, self.gradients, strict=True))
+
+
+def _matches(grad: torch.Tensor, fact: Any) -> bool:
+    dtype, shape, strides = fact
+    sizes = zip((*shape, *strides), (*grad.shape, *grad.stride()), strict=False)
+    return grad.dtype == dtype and grad.dim() == len(shape) and all(a is None or a == b for a, b in sizes)
+
+
+@attrs.define(eq=False)
+class Call:
+    """One call under way: its bodies, what they use of the graph around, and what forward gave besides its outputs."""
+
+    plan: Plan
+    forward: Callable[..., Any]
+    backward: Callable[..., Any] | None
+    forward_lifted: tuple[Any, ...]
+    backward_lifted: tuple[Any, ...]
+    extra: tuple[Any, ...] = ()
+
+    def value(self, origin: Origin, inputs: Sequence[Any], outputs: Sequence[Any]) -> Any:
+        kind, position = origin
+        if kind == "input":
+            return inputs[self.plan.positions[position]]
+        return (outputs if kind == "output" else self.extra)[position]
+
+
+class _Calls(threading.local):
+    call: Call
+
+
+CALLS = _Calls()
+
+
+class Holder(torch.nn.Module):
+    """Part of the graph's module: the original, and the class that stands for it."""
+
+    def __init__(self, original: type[Function], plan: Plan, has_setup: bool) -> None:
+        super().__init__()
+        self.original, self.plan = original, plan
+        methods: dict[str, Any] = _IN_TWO_PARTS if has_setup else {"forward": staticmethod(_whole)}
+        more = {"backward": staticmethod(_backward_of(original)), "generate_vmap_rule": original.generate_vmap_rule}
+        self.stand_in = type(original.__name__, (Function,), {"__module__": original.__module__, **methods, **more})
+
+
+def applied(holder: Holder, forward: Any, backward: Any, counts: tuple[int, int], *inputs: Any) -> tuple[Any, ...]:
+    """The tensors among what the original's `apply` gives."""
+    plan, (tensors, lifted) = holder.plan, counts
+    arguments: list[Any] = [None] * plan.arguments
+    for position, tensor in zip(plan.positions, inputs[:tensors], strict=True):
+        arguments[position] = tensor
+    before = getattr(CALLS, "call", None)
+    call = Call(plan, forward, backward, inputs[tensors : tensors + lifted], inputs[tensors + lifted :])
+    CALLS.call = call
+    try:
+        results: tuple[Any, ...] = holder.stand_in.apply(*arguments)  # type: ignore[attr-defined]  # made here
+    finally:
+        call.extra = ()  # what was not kept need not live on
+        CALLS.call = before  # type: ignore[assignment]  # none is under way
+    return results
+
+
+# -- forward ----------------------------------------------------------------------------------------------------------
+def _whole(ctx: Any, *inputs: Any) -> tuple[Any, ...]:
+    call = CALLS.call
+    outputs = _run(call, inputs)
+    _set_up(call, ctx, inputs, outputs)
+    return outputs
+
+
+def _forward(*inputs: Any) -> tuple[Any, ...]:
+    return _run(CALLS.call, inputs)
+
+
+def _setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+    _set_up(CALLS.call, ctx, inputs, output)
+
+
+_IN_TWO_PARTS = {"forward": staticmethod(_forward), "setup_context": staticmethod(_setup_context)}
+
+
+def _run(call: Call, inputs: Sequence[Any]) -> tuple[Any, ...]:
+    tensors = [inputs[position] for position in call.plan.positions]
+    results = call.forward(*tensors, *call.forward_lifted)
+    count = len(call.plan.outputs)
+    call.extra = tuple(results[count:])
+    return tuple(results[:count])
+
+
+def _set_up(call: Call, ctx: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+    plan = call.plan
+    saved = [None if origin is None else call.value(origin, inputs, outputs) for origin in plan.saved]
+    if saved:
+        ctx.save_for_backward(*saved)
+    for name, value in plan.attributes:
+        setattr(ctx, name, filled(value, lambda origin: call.value(origin, inputs, outputs)))
+    if plan.dirty:
+        ctx.mark_dirty(*[outputs[index] for index in plan.dirty])
+    if plan.non_differentiable:
+        ctx.mark_non_differentiable(*[outputs[index] for index in plan.non_differentiable])
+    if not plan.materialize:
+        ctx.set_materialize_grads(False)
+    ctx._stator_call = call
+
+
+def filled(value: Any, read: Callable[[Origin], Any]) -> Any:
+    """A stored value, with the tensors in their places."""
+    if type(value) is Kept:
+        return read(value.origin)
+    if isinstance(value, tuple | list):
+        items = [filled(item, read) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    if isinstance(value, dict):
+        return {key: filled(item, read) for key, item in value.items()}
+    return value
+
+
+def kept_in(value: Any, leaves: list[Any], stored: Any = None) -> list[Any]:
+    """What of a stored value stands in the places of tensors, in order."""
+    if type(value) is Kept:
+        leaves.append(stored)
+    elif isinstance(value, tuple | list):
+        for item, there in zip(value, stored, strict=True):
+            kept_in(item, leaves, there)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            kept_in(item, leaves, stored[key])
+    return leaves
+
+
+# -- backward ---------------------------------------------------------------------------------------------------------
+def _backward_of(original: type[Function]) -> Callable[..., Any]:
+    own = original.backward if original.vjp is Function.vjp else original.vjp
+
+    def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
+        call: Call = ctx._stator_call
+        plan = call.plan
+        if call.backward is not None and plan.fits(grads):
+            stored = [leaf for name, value in plan.attributes for leaf in kept_in(value, [], getattr(ctx, name))]
+            saved = [tensor for tensor in ctx.saved_tensors if tensor is not None]
+            found = call.backward(*grads, *saved, *stored, *call.backward_lifted)
+        else:
+            found = own(ctx, *_spread(grads, plan.outputs, plan.output_count))
+            found = found if isinstance(found, tuple) else (found,)
+            found = tuple([found[position] for position in plan.positions])
+        return _spread(found, plan.positions, plan.arguments)
+
+    return backward
+
+
+def _spread(values: Sequence[Any], positions: Sequence[int], count: int) -> tuple[Any, ...]:
+    places: list[Any] = [None] * count
+    for position, value in zip(positions, values, strict=True):
+        places[position] = value
+    return tuple(places)

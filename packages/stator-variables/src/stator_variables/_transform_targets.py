@@ -1,0 +1,76 @@
+"""What graphs call for a transform of torch.func: the transform itself, over the module that its function became.
+
+Such a node does all the real one does, levels of the interpreter stack included, in each backend alike. `inputs` are
+what the transform works on, then the values of the graph around that the body uses besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._functorch import eager_transforms
+
+Flat = tuple[Any, ...]
+Body = Callable[..., Flat]
+
+
+def vmapped(body: Body, in_dims: Flat, out_dims: Flat, randomness: str, *inputs: Any) -> Flat:
+    """`torch.vmap`: each result of the body gets its batch dimension."""
+    count = len(in_dims)
+    results: Flat = torch.vmap(_closed(body, inputs[count:]), in_dims, out_dims, randomness)(*inputs[:count])
+    return results
+
+
+def value_and_grads(body: Body, argnums: tuple[int, ...], count: int, *inputs: Any) -> tuple[Flat, Any, Flat]:
+    """`torch.func.grad_and_value` with the first result of the body for the value: gradients, value, other results."""
+    closed = _closed(body, inputs[count:])
+
+    def function(*primals: Any) -> tuple[Any, Flat]:
+        value, *aux = closed(*primals)
+        return value, tuple(aux)
+
+    grads, (value, aux) = torch.func.grad_and_value(function, argnums, has_aux=True)(*inputs[:count])
+    return grads, value, aux
+
+
+def pulled_back(body: Body, argnums: tuple[int, ...], count: int, results: int, *inputs: Any) -> tuple[Flat, Flat, Any]:
+    """`torch.func.vjp`: results, other results, and the function from cotangents to gradients."""
+    function = _first_apart(_closed(body, inputs[count:]), results)
+    found: Any = eager_transforms._vjp_with_argnums(function, *inputs[:count], argnums=argnums, has_aux=True)
+    out, pull, aux = found
+    return out, aux, pull
+
+
+def cotangents_pulled(
+    pull: Callable[..., Flat], retain_graph: bool, create_graph: bool | None, *cotangents: Any
+) -> Flat:
+    """The function that `torch.func.vjp` gave."""
+    return pull(cotangents, retain_graph, create_graph)
+
+
+def pushed_forward(
+    body: Body, argnums: tuple[int, ...], count: int, results: int, strict: bool, *inputs: Any
+) -> tuple[Flat, Flat, Flat]:
+    """`torch.func.jvp` along tangents, which follow the primals: results, their tangents, other results."""
+    tangents = inputs[count : count + len(argnums)]
+    function = _first_apart(_closed(body, inputs[count + len(argnums) :]), results)
+    found: Any = eager_transforms._jvp_with_argnums(
+        function, inputs[:count], tangents, argnums=argnums, strict=strict, has_aux=True
+    )
+    out, pushed, aux = found
+    return out, pushed, aux
+
+
+def _closed(body: Body, captured: Flat) -> Body:
+    """The body as a function of what it is transformed over: what it captures is not wrapped by the transform."""
+    return lambda *inputs: body(*inputs, *captured)
+
+
+def _first_apart(body: Body, count: int) -> Callable[..., tuple[Flat, Flat]]:
+    def function(*inputs: Any) -> tuple[Flat, Flat]:
+        results = body(*inputs)
+        return results[:count], results[count:]
+
+    return function
