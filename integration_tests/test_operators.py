@@ -4,6 +4,7 @@ why.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,7 @@ from torch.utils.checkpoint import checkpoint
 from integration_tests.oracle import assert_same
 
 # torch leaves these without types
+allow_in_graph: Any = torch.compiler.allow_in_graph
 map_function: Any = torch_map
 strict_mode: Any = torch_strict_mode
 while_loop: Any = torch_while_loop
@@ -385,3 +387,45 @@ def test_operator_with_the_common_base_is_captured() -> None:
     compiled = stator.compile(fn, backend="eager", fullgraph=True)
     assert torch.equal(compiled(x, y), (x + y).sin())
     assert bodies(compiled.report.graphs[0]) == {"invoke_quant_body_0"}
+
+
+# -- what is left whole -----------------------------------------------------------------------------------------------
+def test_flex_attention_costs_one_break() -> None:
+    from torch.nn.attention.flex_attention import flex_attention
+
+    bias = torch.linspace(0, 1, 8)
+
+    def fn(x: Tensor) -> Any:
+        return flex_attention(x, x + 1, x + 2, score_mod=lambda score, b, h, i, j: score + bias[i]) * 2
+
+    x = torch.linspace(-1, 1, 64).reshape(1, 2, 8, 4)
+    compiled = stator.compile(fn, backend="eager")
+    with warnings.catch_warnings():  # that it is slow, once in a process
+        warnings.simplefilter("ignore")
+        assert torch.equal(compiled(x), fn(x))
+    assert len(compiled.report.breaks) == 1
+
+
+@torch.library.custom_op("stator_test::increment", mutates_args=("x",))
+def increment(x: Tensor) -> None:
+    x.add_(1)
+
+
+@allow_in_graph
+def allowed(x: Tensor) -> Tensor:
+    return x.sin() * 2
+
+
+def marked(x: Tensor, y: Tensor) -> Any:
+    z = x.clone()
+    increment(z)
+    return run(lambda a: allowed(a) * z, x) + y
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_operators_and_functions_that_are_not_looked_into_are_nodes_in_a_body_too(backend: str) -> None:
+    x, y = inputs()
+    compiled = stator.compile(marked, backend=backend)
+    with torch.no_grad():
+        assert torch.equal(compiled(x, y), marked(x, y))
+    assert not compiled.report.breaks

@@ -101,6 +101,12 @@ def build_atom(t: Tracing, real: Any, source: Source) -> VariableTracker:
 
 
 def build_value(t: Tracing, real: Any, source: Source) -> VariableTracker:
+    if type(real) is slice and not all(type(part) in ATOMS for part in (real.start, real.stop, real.step)):
+        t.guard(source, TypeIs(slice))
+        start, stop, step = (
+            wrap(t, getattr(real, name), AttrSource(source, name)) for name in ("start", "stop", "step")
+        )
+        return k.SliceTracker((start, stop, step))
     t.guard(source, Equals(real) if type(real) is not torch.device else _equal_to(real))
     return k.ConstantTracker(real)
 

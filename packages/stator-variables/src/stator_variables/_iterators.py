@@ -19,7 +19,7 @@ from stator_variables import _kinds as k
 from stator_variables._build import wrap
 from stator_variables._runtime import advanced, finished, spoiled
 from stator_variables._tracing import Tracing
-from stator_variables._tracker import DELETED, VariableTracker
+from stator_variables._tracker import VariableTracker
 
 _DICTS: tuple[dict[Any, Any], ...] = ({}, collections.OrderedDict())
 _DICT_ITERATORS: dict[type, tuple[str, bool]] = {}
@@ -96,6 +96,8 @@ def _positioned(t: Tracing, real: Any, source: Source) -> Any:
         return _dict_iterator(t, real, source, at)
     base = wrap(t, operand(real), CallSource(operand, source))
     if type(real) in CONSTANTS:
+        if not isinstance(base, k.ConstantTracker):  # a subclass of str, say
+            raise t.unsupported("existing-iterator", f"an iterator over a {base.cls.__name__} from outside")
         return k.IteratorTracker(type(real), "constant", [[_calls.fresh(t, item) for item in base.value], base], at)
     if type(real) in SEQUENCES:
         return k.IteratorTracker(type(real), "sequence", [base], at)
@@ -170,32 +172,27 @@ def rebuild(e: Any, vt: Any) -> str:
     return text
 
 
-WATCHFUL = ("keys", "values", "items", "deque", "deque reversed", "set")
-"""Kinds that raise when what they go through has changed."""
+WATCHFUL = ("deque", "deque reversed", "set")
+"""Kinds that raise when what they go through has changed; a dict is not changed under its iterators."""
+VIEWED = ("keys", "values", "items")
 
 
 def _is_intact(e: Any, vt: Any) -> bool:
     """Whether the next step will find what it expects. Raises Unsupported where C would go through other items."""
-    of, size, before, *_ = vt.parts
+    of, size, before = vt.parts
     if isinstance(of, k.ListTracker):
         return bool(len(of.items) == size and of.structure == before)
     now = list(of.entries.values())
-    if isinstance(of, k.DictTracker):
-        now = [key for key, value in now if value is not DELETED]
-        if issubclass(of.cls, collections.OrderedDict) and vt.parts[4] != _dictionary.deletions(of):
-            return False
-    if len(now) == size and any(key is not item for key, item in zip(now, before, strict=True)):
+    if len(now) == size and now != before:
         raise e.refuse(vt)
     return bool(len(now) == size)
 
 
 def _spoiled(e: Any, vt: Any) -> str:
-    of, verb = vt.parts[0], "iter"
-    through = name = e.expr(of)
-    if isinstance(of, k.DictTracker):
-        through, verb = f"{name}.{vt.kind}()", "reversed" if vt.parts[3] else "iter"
+    name, of = e.expr(vt.parts[0]), vt.parts[0]
+    verb = "reversed" if vt.kind == "deque reversed" else "iter"
     most = len(of.items if isinstance(of, k.ListTracker) else of.entries)
-    return f"{e.capture(spoiled, 'spoiled')}({name}, {through}, {verb}, {most})"
+    return f"{e.capture(spoiled, 'spoiled')}({name}, {verb}, {most})"
 
 
 def _is_over_changed(e: Any, vt: Any) -> bool:
@@ -208,7 +205,7 @@ def _is_over_changed(e: Any, vt: Any) -> bool:
 
 def _over_changed(e: Any, vt: Any) -> str:
     """An iterator over an existing container that is changed by effects, which come later."""
-    if vt.kind in WATCHFUL:
+    if vt.kind in VIEWED:
         text = f"{e.capture(advanced, 'advanced')}({_MAKE[vt.kind](e, vt)}, {vt.position})"
         return str(e.after_effects(vt, text))
     if vt.kind != "sequence":
@@ -233,7 +230,7 @@ def _list(e: Any, vts: list[Any]) -> str:
 
 
 def _view(e: Any, vt: Any) -> str:
-    verb = "reversed" if vt.parts[3] else "iter"
+    verb = "reversed" if vt.parts[2] else "iter"
     return f"{verb}({e.expr(vt.parts[0])}.{vt.kind}())"
 
 

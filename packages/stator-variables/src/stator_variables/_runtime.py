@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -32,23 +32,19 @@ def finished(iterator: Iterator[Any]) -> Iterator[Any]:
     return iterator
 
 
-def spoiled(container: Any, through: Any, make: Callable[[Any], Iterator[Any]], most: int) -> Iterator[Any]:
-    """An iterator over `container` (itself, or a view of it) that will find it changed.
+def spoiled(container: Any, make: Callable[[Any], Iterator[Any]], most: int) -> Iterator[Any]:
+    """An iterator over `container`, which will find it changed.
 
-    Dicts and sets compare sizes, and end up with at most `most` items; deques count what is done to them.
+    Sets compare sizes, and end up with at most `most` items; deques count what is done to them.
     """
     if isinstance(container, deque):
-        held, made = list(container), make(through)
+        held, made = list(container), make(container)
         deque.append(container, None)
         deque.clear(container)
         deque.extend(container, held)
         return made
-    marks = [object() for _ in range(most + 1)]
-    base: Any = next(base for base in (set, OrderedDict, dict) if isinstance(container, base))
-    put, drop = (set.add, set.discard) if base is set else (base.setdefault, base.pop)
-    for mark in marks:
-        put(container, mark)
-    made = make(through)
-    for mark in marks:
-        drop(container, mark)
+    marks = {object() for _ in range(most + 1)}
+    set.update(container, marks)
+    made = make(container)
+    set.difference_update(container, marks)
     return made

@@ -13,6 +13,8 @@ from stator_variables import Dim, Policy
 
 from stator._marks import marks_of
 
+Sizes = tuple[int | None, ...]  # None: it changed
+
 
 @attrs.define(eq=False)
 class Shapes:
@@ -24,8 +26,8 @@ class Shapes:
     dynamic: bool | None
     capture_data: bool = False
     static_floats: bool = False
-    sizes: dict[Source, tuple[int | None, ...]] = attrs.field(factory=dict)  # None: a dimension that changed
-    strides: dict[Source, tuple[int | None, ...]] = attrs.field(factory=dict)
+    sizes: dict[Source, Sizes] = attrs.field(factory=dict)
+    strides: dict[Source, Sizes] = attrs.field(factory=dict)
     numbers: dict[Source, Any] = attrs.field(factory=dict)  # CHANGED once two values were seen
 
     def policy(self, state: Mapping[str, Any]) -> Policy:
@@ -39,11 +41,11 @@ class Shapes:
         marks = marks_of(tensor)
         if isinstance(tensor, torch.nn.Parameter):
             return [marks.get(i, Dim()) for i in range(tensor.dim())]
-        known = _seen(self.sizes, source, tuple(tensor.shape))
+        known = _seen(self.sizes, source, tuple(tensor.shape), (None,) * tensor.dim())
         dims = [marks.get(i, self._dim(size, known[i])) for i, size in enumerate(tensor.shape)]
         if tensor.layout is not torch.strided:
             return dims
-        strides = _seen(self.strides, source, tensor.stride())
+        strides = _seen(self.strides, source, tensor.stride(), tensor.stride())
         return [attrs.evolve(dim, stride=self._moves(tensor, dims, i, strides[i])) for i, dim in enumerate(dims)]
 
     def _dim(self, size: int, known: int | None) -> Dim:
@@ -70,10 +72,11 @@ class Shapes:
         return value not in (0, 1)
 
 
-def _seen(known: dict[Source, tuple[int | None, ...]], source: Source, now: tuple[int, ...]) -> tuple[int | None, ...]:
+def _seen(known: dict[Source, Sizes], source: Source, now: tuple[int, ...], at_odds: Sizes) -> Sizes:
+    """What stayed the same so far; `at_odds` where the number of dimensions changed."""
     before = known.get(source, now)
     if len(before) != len(now):
-        before = now
+        before = at_odds
     known[source] = merged = tuple(a if a == b else None for a, b in zip(before, now, strict=True))
     return merged
 

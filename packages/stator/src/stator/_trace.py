@@ -90,6 +90,8 @@ def _own_faults(tracing: Tracing) -> Iterator[None]:
         yield
     except StatorError:
         raise
+    except RecursionError:
+        raise tracing.unsupported("too-deep", "values nested deeper than can be written down") from None
     except Exception as error:
         raise InternalError(f"{type(error).__name__}: {error}", tracing.where()) from error
 

@@ -1,0 +1,175 @@
+"""How many graphs a sequence of sizes costs: stator beside torch.compile, measured in one run.
+
+``python -m integration_tests.shape_sequences`` rewrites ``docs/reference/compile-counts.md``, which a test reads.
+"""
+
+from __future__ import annotations
+
+import math
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import stator
+import torch
+
+from integration_tests.counting import Counting
+
+PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs" / "reference" / "compile-counts.md"
+Function = Callable[..., Any]
+Calls = list[tuple[Any, ...]]
+
+
+def numbered(*shape: int) -> torch.Tensor:
+    return torch.arange(1.0, 1.0 + math.prod(shape)).reshape(shape)
+
+
+def of_sizes(*shapes: Any) -> Calls:
+    """One tensor for each call; an int is a vector's size."""
+    return [(numbered(*(shape if isinstance(shape, tuple) else (shape,))),) for shape in shapes]
+
+
+def of_pairs(*pairs: tuple[Any, Any]) -> Calls:
+    return [of_sizes(left)[0] + of_sizes(right)[0] for left, right in pairs]
+
+
+def with_numbers(*numbers: Any) -> Calls:
+    return [(numbered(4), number) for number in numbers]
+
+
+def of_values(*values: Any) -> Calls:
+    return [(torch.tensor(value),) for value in values]
+
+
+def even_or_odd(x: torch.Tensor) -> torch.Tensor:
+    return x + 1 if x.shape[0] % 2 == 0 else x - 1
+
+
+def above_five(x: torch.Tensor) -> torch.Tensor:
+    return x + 1 if x.shape[0] > 5 else x - 1
+
+
+def row_by_row(x: torch.Tensor) -> torch.Tensor:
+    total = x[0]
+    for row in x[1:]:
+        total = total * 2 + row
+    return total
+
+
+def halves(x: torch.Tensor) -> Any:
+    steps, n = 0, x.shape[0]
+    while n > 1:
+        n, steps = n // 2, steps + 1
+    return x + steps
+
+
+def attention(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+    scores = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+    mask = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).tril()
+    return scores.masked_fill(~mask, float("-inf")).softmax(-1) @ k
+
+
+def breaking(x: torch.Tensor) -> torch.Tensor:
+    y = x * x.shape[0]
+    stator.graph_break()
+    torch._dynamo.graph_break()
+    return y + y.shape[0]
+
+
+def branching_on_data(x: torch.Tensor) -> torch.Tensor:
+    return x + 1 if x.sum() > 7 else x - 1
+
+
+def asserting(x: torch.Tensor) -> torch.Tensor:
+    if not (x < 50).all():
+        raise ValueError("too big")
+    return x * 2
+
+
+SEQUENCES: dict[str, tuple[Function, Calls]] = {
+    "one size": (lambda x: x * 2, of_sizes(4, 4, 4)),
+    "a size that grows": (lambda x: x * 2, of_sizes(4, 5, 6, 7)),
+    "down to one and zero": (lambda x: x * 2 + x.shape[0], of_sizes(4, 5, 6, 1, 0, 2)),
+    "from one": (lambda x: x * 2, of_sizes(1, 2, 3, 1)),
+    "from zero": (lambda x: x * 2, of_sizes(0, 3, 4, 0)),
+    "batch": (lambda x: x @ x.t(), of_sizes((4, 3), (5, 3), (6, 3))),
+    "both dimensions": (lambda x: x.t() * 2, of_sizes((4, 3), (5, 6), (7, 8))),
+    "one dimension, then the other": (lambda x: x + 1, of_sizes((4, 3), (5, 3), (5, 4), (6, 7))),
+    "a square stays one": (lambda x: x @ x, of_sizes((3, 3), (4, 4), (5, 5))),
+    "a square, then not": (lambda x: x + 1, of_sizes((3, 3), (4, 4), (5, 6), (7, 8))),
+    "another rank": (lambda x: x * 2, of_sizes((4,), (4, 4), (5,), (5, 5), (6,))),
+    "two equal sizes": (lambda x, y: x + y, of_pairs((4, 4), (5, 5), (6, 6))),
+    "broadcasting": (lambda x, y: x + y, of_pairs((4, 4), (5, 5), (6, 1), (7, 1))),
+    "two sizes apart": (lambda x, y: x.sum() + y, of_pairs((4, 5), (6, 7), (8, 9))),
+    "one of two sizes": (lambda x, y: torch.cat([x, y]), of_pairs((4, 5), (6, 5), (8, 5), (8, 7))),
+    "a product": (lambda x, y: x @ y, of_pairs(((2, 4), (4, 3)), ((2, 5), (5, 3)), ((2, 6), (6, 3)))),
+    "len and range": (lambda x: x * len(range(len(x))), of_sizes(4, 5, 6)),
+    "arange": (lambda x: x + torch.arange(x.shape[0]), of_sizes(4, 5, 6)),
+    "slices": (lambda x: (x[1:-1], x[: x.shape[0] // 2], x[-1]), of_sizes(4, 5, 6, 7)),
+    "an index from a size": (lambda x: x[x.shape[0] - 1], of_sizes(4, 5, 6)),
+    "reshape": (lambda x: (x.reshape(-1), x.view(x.shape[1], -1)), of_sizes((4, 3), (5, 3), (6, 3))),
+    "views of views": (lambda x: x.t()[1:].reshape(-1, 2), of_sizes((4, 3), (6, 3), (8, 3))),
+    "math": (lambda x: x * math.sqrt(x.shape[0]) + math.floor(x.shape[0] / 2), of_sizes(4, 5, 6)),
+    "a comparison": (above_five, of_sizes(4, 5, 6, 7, 8)),
+    "even or odd": (even_or_odd, of_sizes(4, 5, 6, 7)),
+    "a limit": (lambda x: x * min(x.shape[0], 5), of_sizes(4, 5, 6, 7)),
+    "halving": (halves, of_sizes(4, 5, 8, 9)),
+    "a loop over rows": (row_by_row, of_sizes((4, 2), (5, 2), (6, 2), (5, 2))),
+    "a key": (lambda x: x + {x.shape[0]: 1}[x.shape[0]], of_sizes(4, 5, 6)),
+    "strides": (lambda x: x * 2, [(numbered(64).as_strided((4, 4), (n, 1)),) for n in (4, 5, 6, 7)]),
+    "offsets": (lambda x: x * 2, [(numbered(9)[k : k + 4],) for k in (1, 2, 3)]),
+    "a list of tensors": (lambda x: [y * y.shape[0] for y in x], [([*of_pairs((n, n + 1))[0]],) for n in (3, 4, 5)]),
+    "an int": (lambda x, n: x * n, with_numbers(2, 3, 4, 1, 0, -3, 2**40)),
+    "a float": (lambda x, f: x * f, with_numbers(2.5, 3.5, 4.5, 0.0, 5.5)),
+    "a bool": (lambda x, b: x * b, with_numbers(True, False, True)),
+    "ints in a tuple": (lambda x, p: x * p[0] + p[1], with_numbers((2, 3), (4, 3), (5, 6), (7, 8))),
+    "a number of each class": (lambda x, n: x * n, with_numbers(2, 2.5, True, 3, 3.5)),
+    "attention": (attention, of_pairs(((4, 8), (4, 8)), ((5, 8), (5, 8)), ((6, 8), (7, 8)), ((8, 8), (9, 8)))),
+    "a break": (breaking, of_sizes(4, 5, 6, 7)),
+    "a branch on data": (branching_on_data, of_values([3.0], [9.0], [4.0], [8.0])),
+    "an assertion on data": (asserting, of_values([3.0], [9.0], [4.0, 5.0], [4.0, 5.0, 6.0])),
+    "item": (lambda x: x * x.item(), of_values(3, 4, 0, 1, 5)),
+    "nonzero": (lambda x: x.nonzero() + 1, of_values([3, 0, 1], [1, 1, 1], [0, 0, 1], [0, 0, 0])),
+}
+
+
+def counts(compiler: Any, name: str) -> list[int]:
+    """How many graphs there were after each call."""
+    fn, calls = SEQUENCES[name]
+    backend, seen = Counting(), []
+    compiled = compiler(fn, backend=backend)
+    for args in calls:
+        compiled(*args)
+        seen.append(backend.count)
+    return seen
+
+
+def torchs(name: str) -> list[int]:
+    torch.compiler.reset()
+    return counts(torch.compile, name)
+
+
+def recorded() -> dict[str, tuple[list[int], list[int]]]:
+    """The rows of the page: what stator and what torch.compile took."""
+    rows = [line.strip("| ").split(" | ") for line in PAGE.read_text().splitlines() if line.startswith("| ")][1:]
+    return {name: (_numbers(ours), _numbers(theirs)) for name, ours, theirs in rows}
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in text.split()]
+
+
+def page() -> str:
+    rows = [f"| {name} | {_shown(counts(stator.compile, name))} | {_shown(torchs(name))} |" for name in SEQUENCES]
+    head = ["# Compile counts", "", "<!-- generated by python -m integration_tests.shape_sequences -->", ""]
+    lead = "Graphs that there are after each call of a sequence, in one run with the same backend."
+    about = f"Programs and calls are in `integration_tests/shape_sequences.py`; torch is {torch.__version__}."
+    return "\n".join([*head, lead, about, "", "| sequence | stator | torch.compile |", "|---|---|---|", *rows]) + "\n"
+
+
+def _shown(numbers: list[int]) -> str:
+    return " ".join(map(str, numbers))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
