@@ -11,7 +11,7 @@ from hypothesis import HealthCheck
 
 from integration_tests.fuzzing import Program, check, programs
 
-PROGRAMS = int(os.environ.get("STATOR_PROGRAMS", "400"))
+PROGRAMS = int(os.environ.get("STATOR_PROGRAMS", "200"))
 FIRST = int(os.environ.get("STATOR_FIRST_SEED", "0"))
 SHARDS = 20
 
