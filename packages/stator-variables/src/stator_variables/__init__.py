@@ -4,7 +4,7 @@ from stator_variables._bodies import EVERYTHING, NOTHING, BodyTrace, Permits, le
 from stator_variables._build import globals_tracker, wrap
 from stator_variables._calls import call, frame_for, function_frame
 from stator_variables._domain import SymbolicDomain
-from stator_variables._emit import Emitter, RaisedBefore, emit_effects, finalize_generators
+from stator_variables._emit import Emitter, RaisedBefore, StillRunning, emit_effects, finalize_generators
 from stator_variables._graph import BodyGraph, BodyRecorder, Dim, GraphRecorder, Place, Places, Traced
 from stator_variables._handlers import DEFAULT_HANDLERS
 from stator_variables._kinds import ConstantTracker, NumberTracker, TensorTracker, generator_state
@@ -29,6 +29,7 @@ __all__ = [
     "Places",
     "Policy",
     "RaisedBefore",
+    "StillRunning",
     "SymbolicDomain",
     "TensorTracker",
     "Traced",

@@ -11,6 +11,7 @@ import functools
 import math
 import operator
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -36,6 +37,7 @@ from stator_guards import (
 from stator_variables import _kinds as k
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker
+from stator_variables._weakrefs import build_weakref
 
 ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
 SINGLETONS = (torch.dtype, torch.layout, torch.memory_format)
@@ -64,7 +66,7 @@ def wrap(t: Tracing, real: Any, source: Source) -> Any:
     """The tracker of an existing value. Atoms have no identity worth tracking; objects have one tracker each."""
     kind = type(real)
     plain = kind in ATOMS or kind in VALUES or kind in SINGLETONS or kind in BY_IDENTITY
-    if plain or issubclass(kind, type | enum.Enum):  # not `isinstance`, which asks the object for its `__class__`
+    if plain or issubclass(kind, type | enum.Enum):  # `isinstance` would ask the object for its class
         return LazyTracker(source, real, lambda: build(t, real, source))
     return t.adopt(real, source, lambda: build(t, real, source))
 
@@ -141,12 +143,19 @@ def build_tensor(t: Tracing, real: Any, source: Source) -> VariableTracker:
     if type(real) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
         raise t.unsupported("tensor-subclass", f"an input of class {type(real).__qualname__}")
     dims = t.policy.dims(source, real)
-    sizes = frozenset(i for i, dim in enumerate(dims) if dim.kind != "static")
+    traced = t.graph.tensor_input(source, real, dims, source.name)
+    # What was asked for may not be: the base of a view that was read first has the sizes it had then.
+    sizes = frozenset(i for i, size in enumerate(traced.example.shape) if _is_symbolic(size))
+    strides = frozenset(i for i, dim in enumerate(dims) if dim.stride and _is_symbolic(traced.example.stride(i)))
     with t.caller_modes():
-        t.guard(source, TensorMatch(real, sizes, frozenset(i for i, dim in enumerate(dims) if dim.stride)))
+        t.guard(source, TensorMatch(real, sizes, strides))
     if getattr(real, "_dynamo_static_input_type", None) == "guarded":  # `mark_static_address(tensor, guard=True)`
         t.guard(source, Is(real))
-    return k.TensorTracker(t.graph.tensor_input(source, real, dims, source.name), type(real))
+    return k.TensorTracker(traced, type(real))
+
+
+def _is_symbolic(size: Any) -> bool:
+    return isinstance(size, torch.SymInt)
 
 
 def build_sequence(t: Tracing, real: Any, source: Source) -> VariableTracker:
@@ -402,6 +411,7 @@ BUILDERS: dict[type, Builder] = {
     types.CellType: build_cell,
     types.MappingProxyType: build_mappingproxy,
     functools.partial: build_partial,
+    weakref.ref: build_weakref,
 }
 
 BY_BASE: tuple[tuple[Any, Builder], ...] = (

@@ -14,12 +14,13 @@ import functools
 import math
 import re
 import types
+import weakref
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import NULL, GeneratorStatus, HandlerTable, layout_of_generator, rebuild_generator
+from stator_bytecode import NULL, GeneratorState, GeneratorStatus, HandlerTable, layout_of_generator, rebuild_generator
 from stator_bytecode.errors import Unsupported
 from stator_guards import CapturedSource, ParameterSource, Source
 
@@ -332,6 +333,14 @@ class RaisedBefore(Exception):
         self.tracker = tracker
 
 
+class StillRunning(Exception):
+    """A generator whose frame runs has to become an object: then it must be resumed natively."""
+
+    def __init__(self, state: GeneratorState, refusal: Unsupported) -> None:
+        super().__init__(refusal)
+        self.state, self.refusal = state, refusal
+
+
 @rebuilders.handles(k.ExceptionTracker)
 def exception(e: Emitter, vt: Any) -> str:
     if id(vt) in e.t.machine.origins:
@@ -392,6 +401,11 @@ def partial(e: Emitter, vt: Any) -> str:
     return e.bind(vt, f"{e.capture(functools.partial, 'partial')}({', '.join(parts)})")
 
 
+@rebuilders.handles(k.WeakrefTracker)
+def weak_reference(e: Emitter, vt: Any) -> str:
+    return e.bind(vt, f"{e.capture(weakref.ref, 'ref')}({e.expr(vt.target)})")
+
+
 @rebuilders.handles(k.PullTracker)
 def pull(e: Emitter, vt: Any) -> str:
     raise e.refuse(vt)
@@ -414,7 +428,7 @@ def iterator(e: Emitter, vt: Any) -> str:
 def generator(e: Emitter, vt: Any) -> str:
     """A generator object that stands where the traced one stood."""
     if vt.state.status is GeneratorStatus.RUNNING:
-        raise e.refuse(vt)
+        raise StillRunning(vt.state, e.refuse(vt))
     e.generators.append(vt.state)
     layout, values = layout_of_generator(vt.state, lambda frame: frame.globals.real)
     rebuild = e.capture(rebuild_generator, "rebuild_generator")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -309,6 +310,15 @@ class PartialTracker(VariableTracker):
         self.function = function
         self.args = args
         self.kwargs = kwargs
+
+
+class WeakrefTracker(VariableTracker):
+    """weakref.ref: `target` is what it refers to."""
+
+    cls = weakref.ref
+
+    def __init__(self, target: Any) -> None:
+        self.target = target
 
 
 class PullTracker(VariableTracker):
