@@ -14,7 +14,7 @@ import attrs
 from stator_bytecode.errors import InvalidUse, StatorError, Unsupported
 from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 
-CAPTURE_SCALARS = "pass options={\"capture_data\": True}, or move the data-dependent part out of the compiled function"
+CAPTURE_SCALARS = 'pass options={"capture_data": True}, or move the data-dependent part out of the compiled function'
 
 
 @attrs.frozen
