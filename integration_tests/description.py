@@ -17,6 +17,7 @@ from typing import Any
 import attrs
 import numpy as np
 import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 ATOMS = (type(None), bool, int, float, complex, str, bytes, type(...), slice, range, np.generic)
 THEMSELVES = (
@@ -93,8 +94,19 @@ class Description:
             yield from _attributes(value)
 
     def _tensor(self, path: str, value: torch.Tensor) -> Iterator[tuple[str, Any]]:
+        with torch._C.DisableTorchFunctionSubclass():  # what a subclass makes of these questions is its own affair
+            self._metadata(path, value)
+            grad = value.grad if value.is_leaf else None
+        if grad is not None:
+            yield ".grad", grad
+        if vars(value):
+            yield from ((f".{k}", v) for k, v in vars(value).items() if not k.startswith("_dynamo") and k not in HIDDEN)
+
+    def _metadata(self, path: str, value: torch.Tensor) -> None:
         for name in ("dtype", "shape", "device", "requires_grad", "is_leaf", "layout"):
             self.facts[f"{path}.{name}"] = getattr(value, name)
+        if is_traceable_wrapper_subclass(value):  # its parts are attributes
+            return
         if value.layout == torch.strided:
             self.facts[path + ".stride"] = value.stride()
             self.facts[path + ".storage_offset"] = value.storage_offset()
@@ -102,10 +114,6 @@ class Description:
             self.alive.append(storage)
             self.facts[path + ".storage"] = self.storages.setdefault(storage._cdata, path)
         self.facts[path + ".data"] = value.detach().clone()
-        if value.is_leaf and value.grad is not None:
-            yield ".grad", value.grad
-        if vars(value):
-            yield from ((f".{k}", v) for k, v in vars(value).items() if not k.startswith("_dynamo") and k not in HIDDEN)
 
 
 def describe(**roots: Any) -> Description:

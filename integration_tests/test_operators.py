@@ -4,6 +4,7 @@ why.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,7 @@ from torch.utils.checkpoint import checkpoint
 from integration_tests.oracle import assert_same
 
 # torch leaves these without types
+allow_in_graph: Any = torch.compiler.allow_in_graph
 map_function: Any = torch_map
 strict_mode: Any = torch_strict_mode
 while_loop: Any = torch_while_loop
@@ -350,6 +352,53 @@ def strictly(x: Tensor, y: Tensor) -> Any:
     return strict_mode(lambda a, b: [(a + b).sin(), a * 2], (x, y))
 
 
+def generator_from_outside(x: Tensor, y: Tensor) -> Any:
+    def sines() -> Any:
+        t = x
+        while True:
+            t = t.sin()
+            yield t
+
+    it = sines()
+    torch.ops.higher_order.wrap(lambda: next(it))
+    return next(it) + y
+
+
+def size_of_the_body(x: Tensor, y: Tensor) -> Any:
+    n = torch.ops.higher_order.wrap(lambda a: a.shape[0] * 2, x)
+    return x * n, n
+
+
+def part_of_a_result(x: Tensor, y: Tensor) -> Any:
+    return torch.ops.higher_order.wrap(lambda a: a.split(1, 0), x * 2)[1] + y[0]
+
+
+def effects_of_nested_bodies(x: Tensor, y: Tensor) -> Any:
+    seen: list[Tensor] = []
+
+    def inner(a: Tensor) -> Tensor:
+        seen.append(a * 2)
+        return a + 1
+
+    def outer(a: Tensor) -> Any:
+        b = torch.ops.higher_order.wrap(inner, a)
+        seen.append(b * 3)
+        return torch.ops.higher_order.wrap(inner, b)
+
+    return torch.ops.higher_order.wrap(outer, x), sum(seen)
+
+
+ESCAPING = [generator_from_outside, size_of_the_body, part_of_a_result, effects_of_nested_bodies]
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("fn", ESCAPING)
+def test_value_gets_out_of_a_body_by_every_way(fn: Callable[..., Any], dynamic: bool | None) -> None:
+    compiled = stator.compile(fn, backend="aot_eager", dynamic=dynamic)
+    assert_same(fn, compiled, inputs)
+    assert not compiled.report.breaks
+
+
 LAYERS = torch.nn.ModuleList([torch.nn.Linear(3, 3) for _ in range(3)])
 
 
@@ -385,3 +434,47 @@ def test_operator_with_the_common_base_is_captured() -> None:
     compiled = stator.compile(fn, backend="eager", fullgraph=True)
     assert torch.equal(compiled(x, y), (x + y).sin())
     assert bodies(compiled.report.graphs[0]) == {"invoke_quant_body_0"}
+
+
+# -- what is left whole -----------------------------------------------------------------------------------------------
+def test_flex_attention_costs_one_break() -> None:
+    from torch.nn.attention.flex_attention import flex_attention
+
+    bias = torch.linspace(0, 1, 8)
+
+    def fn(x: Tensor) -> Any:
+        return flex_attention(x, x + 1, x + 2, score_mod=lambda score, b, h, i, j: score + bias[i]) * 2
+
+    x = torch.linspace(-1, 1, 64).reshape(1, 2, 8, 4)
+    compiled = stator.compile(fn, backend="eager")
+    with warnings.catch_warnings():  # that it is slow, once in a process
+        warnings.simplefilter("ignore")
+        assert torch.equal(compiled(x), fn(x))
+    assert len(compiled.report.breaks) == 1
+
+
+@torch.library.custom_op("stator_test::increment", mutates_args=("x",))
+def increment(x: Tensor) -> None:
+    x.add_(1)
+
+
+def twice_the_sine(x: Tensor) -> Tensor:
+    return x.sin() * 2
+
+
+allowed = allow_in_graph(twice_the_sine)
+
+
+def marked(x: Tensor, y: Tensor) -> Any:
+    z = x.clone()
+    increment(z)
+    return run(lambda a: allowed(a) * z, x) + y
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_operators_and_functions_that_are_not_looked_into_are_nodes_in_a_body_too(backend: str) -> None:
+    x, y = inputs()
+    compiled = stator.compile(marked, backend=backend)
+    with torch.no_grad():
+        assert torch.equal(compiled(x, y), marked(x, y))
+    assert not compiled.report.breaks

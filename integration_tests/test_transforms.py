@@ -379,6 +379,12 @@ def random_numbers_that_are_not_allowed(x: Tensor, w: Tensor) -> Any:
         return y * 2, type(error)
 
 
+@broken
+def a_transform_that_is_not_captured(x: Tensor, w: Tensor) -> Any:
+    y = x.sin()
+    return torch.func.functionalize(lambda a: a.clone().add_(1))(y) + 1
+
+
 @pytest.mark.parametrize("title", BROKEN)
 def test_break_at_a_transform_gives_what_plain_python_gives(title: str) -> None:
     assert_same(BROKEN[title], stator.compile(BROKEN[title], backend="eager"), make_args, tolerance=CLOSE)

@@ -249,6 +249,3 @@ THENS: dict[str, Continue] = {
     "contains": then_contains,
 }
 """The kinds that are about frames. GENERATOR_THENS of `_generator.py` has those that suspend again."""
-
-AT_ONCE = frozenset({"value", "next", "discard", "send"})
-"""Kinds whose return value cannot fail any more: their instruction is never run again once the callee has returned."""

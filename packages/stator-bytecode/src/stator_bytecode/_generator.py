@@ -148,6 +148,8 @@ ALL_THENS: dict[str, Continue] = {**THENS, "close": yields_to_close, "closing": 
 
 def _throw(machine: Machine, state: GeneratorState, thrown: V) -> None:
     """Raise `thrown` where the generator is suspended, or first in the generator that it delegates to."""
+    if machine.frames and machine.domain.is_made_here(thrown):
+        machine.origins.setdefault(id(thrown), (thrown, machine.save()))  # to throw it in again makes its traceback
     frame = state.frame
     instructions = frame.code.instructions
     send = instructions[frame.pc - 2] if frame.pc > 1 else None

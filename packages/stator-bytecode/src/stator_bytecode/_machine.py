@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stator_bytecode._completion import AT_ONCE, SWITCHED, Continue, ask_domain
+from stator_bytecode._completion import SWITCHED, Continue, ask_domain
 from stator_bytecode._domain import Domain, Invoke, Pending, Raised, Result, Resume, V, chained
-from stator_bytecode._frame import VALUE, Frame, Parked, Snapshot, Then
+from stator_bytecode._frame import VALUE, Frame, GeneratorState, Parked, Snapshot, Then
 from stator_bytecode._generator import ALL_COMPLETIONS, ALL_THENS, resume
 from stator_bytecode._handlers import DEFAULT, SAFE, Handler
 from stator_bytecode._instruction import Code, Instruction
@@ -75,25 +75,23 @@ class Machine:
         return machine
 
     def _run(self) -> Outcome | Yielded:
-        raised: Raised | None
+        caught: BaseException | None
         while self.outcome is None:
             try:
                 self._step_until_switch(self.frames[-1])
                 continue
             except Unsupported as reason:
                 return self._broke(reason)
-            except Raised as error:
-                raised = error
             except BaseException as error:
-                mapped = self.domain.as_raised(error)
-                if mapped is None:
-                    raise
-                raised = mapped
+                caught = error
             try:
+                raised = caught if isinstance(caught, Raised) else self.domain.as_raised(caught)
+                if raised is None:
+                    raise caught
                 unwind(self, raised)
             except Unsupported as reason:
                 return self._broke(reason)
-            raised = mapped = None  # or the exception, and all that its traceback holds, would live on
+            caught = raised = None  # or the exception, and all that its traceback holds, would live on
         return self.outcome
 
     def _step_until_switch(self, frame: Frame) -> None:
@@ -141,16 +139,12 @@ class Machine:
     def park(self, frame: Frame, instr: Instruction, then: Then = VALUE, coroutine: Any = None) -> None:
         frame.parked = Parked(instr, then, coroutine, None if self.before is None else self._begun())
         frame.pc = instr.index
-        if coroutine is not None or then.kind not in AT_ONCE:
-            self.journal.hold()
 
     def unpark(self, frame: Frame) -> Parked:
         parked = frame.parked
         assert parked is not None
         frame.parked = None
         self.before = parked.before
-        if parked.coroutine is not None or parked.then.kind not in AT_ONCE:
-            self.journal.release()
         return parked
 
     def enter(self, request: Invoke | Resume) -> None:
@@ -222,6 +216,15 @@ class Machine:
         self.journal.rollback(journal)
         self.domain.rollback(snapshot.mark)
         return snapshot
+
+    def before_resumption(self, state: GeneratorState) -> Snapshot | None:
+        """Undo all since the generator `state`, which is running, was resumed; None when a snapshot resumed it."""
+        depth = next((i for i, frame in enumerate(self.frames) if frame.generator is state), 0)
+        parked = self.frames[depth - 1].parked if depth else None
+        if parked is None or parked.before is None:
+            return None
+        self.frames = self.frames[:depth]
+        return self.go_back(save_frames(self.frames, parked.before))
 
     def _broke(self, reason: Unsupported) -> Broke:
         reason = _told(self.frames, reason)

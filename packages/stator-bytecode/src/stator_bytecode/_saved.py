@@ -24,25 +24,14 @@ for."""
 
 @attrs.define(eq=False)
 class GeneratorJournal:
-    """What generators were before they ran on. Kept only while an instruction is under way that may be run again."""
+    """What generators were before they ran on. Kept to the end: the instruction that let one run on may be run again,
+    natively, long after, when the exception that it raised has to become an object."""
 
     entries: list[tuple[GeneratorState, GeneratorStatus, int, list[Any], list[Any], Any]] = attrs.field(factory=list)
-    holders: int = 0
-
-    def hold(self) -> None:
-        self.holders += 1
-
-    def release(self) -> None:
-        self.holders -= 1
 
     def record(self, state: GeneratorState) -> None:
-        if not self.holders:
-            # Not in `release`: a waiting frame is taken off and parked again for each frame that its coroutine asks
-            # for.
-            self.entries.clear()
-        else:
-            frame = state.frame
-            self.entries.append((state, state.status, frame.pc, frame.slots[:], frame.stack[:], frame.handled))
+        frame = state.frame
+        self.entries.append((state, state.status, frame.pc, frame.slots[:], frame.stack[:], frame.handled))
 
     def rollback(self, length: int) -> None:
         while len(self.entries) > length:

@@ -1,26 +1,20 @@
 """CPython's own test modules, method by method: run natively, and through a Machine that checks every frame it steps
 in.
 
-`methods(module)` lists what the module's loader finds, doctests included; `natively` and `interpreted` run one and say
-how it ended ("passed", "skipped", or the exception); two equal endings are a pass. What is left out, and why, is data
-in `selection.py`.
+`natively` and `interpreted` run one and say how it ended ("passed", "skipped", or the exception); two equal endings are
+a pass. What is left out, and why, is data in `selection.py`.
 """
 
 from __future__ import annotations
 
 import builtins
-import contextlib
 import doctest
-import importlib
-import os
 import sys
-import tempfile
-import unittest
-import warnings
-from collections.abc import Callable, Iterator
-from types import FunctionType, ModuleType
+from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
+from cpython_methods import Method, ending, methods
 from stator_bytecode import (
     DEFAULT,
     Code,
@@ -39,31 +33,11 @@ from stator_bytecode._concrete_generators import value_of
 INTERPRETED = ("test", "unittest.case", "contextlib", "functools", "types", "collections", "inspect")
 """Functions of these modules become frames; what else tests call runs natively."""
 
-Method = unittest.TestCase
-
-
-def methods(module_name: str) -> dict[str, Method]:
-    """The tests of `test.<module_name>` by name."""
-    with _quietly():
-        module = importlib.import_module(f"test.{module_name}")
-        suite = unittest.defaultTestLoader.loadTestsFromModule(module)
-    return {name_of(case): case for case in _flat(suite)}
-
-
-def name_of(case: Method) -> str:
-    return case.id().removeprefix("test.").replace("test.", "")
-
-
-def _flat(suite: Any) -> Iterator[Method]:
-    if isinstance(suite, unittest.TestSuite):
-        for part in suite:
-            yield from _flat(part)
-    else:
-        yield suite
+__all__ = ["Method", "interpreted", "methods", "natively"]
 
 
 def natively(case: Method) -> str:
-    return _ending(case)
+    return ending(case)
 
 
 def interpreted(case: Method) -> str:
@@ -74,7 +48,7 @@ def interpreted(case: Method) -> str:
     method = getattr(case, name)
     setattr(case, name, lambda: interpret_in(domain, method, (), {}))
     try:
-        return _ending(case)
+        return ending(case)
     finally:
         delattr(case, name)
 
@@ -82,54 +56,6 @@ def interpreted(case: Method) -> str:
 def interprets(function: FunctionType) -> bool:
     module = str(function.__globals__.get("__name__"))
     return module.startswith(INTERPRETED) or module == "__main__"
-
-
-# running
-
-
-def _ending(case: Method) -> str:
-    result = _Result()
-    with _quietly(), _own_folder():
-        unittest.TestSuite([case])(result)  # the suite runs class and module fixtures too
-    return result.ending
-
-
-class _Result(unittest.TestResult):
-    ending = "passed"
-
-    def addSkip(self, test: Any, reason: str) -> None:
-        self.ending = "skipped"
-
-    def addError(self, test: Any, err: Any) -> None:
-        self.ending = f"{err[0].__name__}: {err[1]}"
-
-    addFailure = addError
-
-    def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:
-        if err is not None:
-            self.addError(test, err)
-
-    def addExpectedFailure(self, test: Any, err: Any) -> None:
-        self.ending = "failed as expected"
-
-    def addUnexpectedSuccess(self, test: Any) -> None:
-        self.ending = "unexpected success"
-
-
-@contextlib.contextmanager
-def _quietly() -> Iterator[None]:
-    limit = sys.getrecursionlimit()
-    with warnings.catch_warnings(), open(os.devnull, "w") as nowhere:
-        warnings.simplefilter("ignore")
-        with contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
-            yield
-    sys.setrecursionlimit(limit)
-
-
-@contextlib.contextmanager
-def _own_folder() -> Iterator[None]:
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        yield
 
 
 # interpreting
@@ -178,10 +104,6 @@ def _interpreted_doctest(case: doctest.DocTestCase, domain: ConcreteDomain) -> s
     module: Any = doctest
     module.exec = execute  # the doctest runner's own call finds this global first
     try:
-        return _ending(case)
+        return ending(case)
     finally:
         del module.exec
-
-
-def load(module_name: str) -> ModuleType:
-    return importlib.import_module(f"test.{module_name}")

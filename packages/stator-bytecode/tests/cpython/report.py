@@ -15,10 +15,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from methods import interpreted, methods, natively
-from selection import EXCLUDED, MODULES, excluded, is_slow
+ROOT = Path(__file__).resolve().parents[4]
+sys.path.insert(0, str(ROOT / "tools"))
+from methods import interpreted, methods, natively  # noqa: E402
+from selection import EXCLUDED, MODULES, excluded, is_slow  # noqa: E402
 
-PAGE = Path(__file__).resolve().parents[4] / "docs" / "reference" / "cpython_tests.md"
+PAGE = ROOT / "docs" / "reference" / "cpython_tests.md"
 HEAD = """\
 # CPython's own tests, through the Machine
 

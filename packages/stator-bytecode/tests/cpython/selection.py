@@ -30,6 +30,7 @@ _IN_C = "tests an exception made in C, whose traceback the C code sets"
 EXCLUDED: dict[str, str] = {
     "test_generators.FinalizationTest.test_frame_resurrect": _FRAMES,
     "test_generators.GeneratorStackTraceTest.*": _FRAMES,
+    "test_generators.FinalizationTest.test_refcycle": _LIFETIME,
     "test_generators.GeneratorCloseTest.test_close_releases_frame_locals": _FRAMES,
     "test_generators.__test__.coroutine": _TRACEBACK,
     "test_yield_from.TestPEP380Operation.test_delegator_is_visible_to_debugger": _FRAMES,

@@ -62,4 +62,6 @@ def is_literal(value: object) -> bool:
     """Whether `repr` of the constant, written into source, gives it back."""
     if type(value) is tuple:
         return all(map(is_literal, value))
-    return type(value) in (NoneType, bool, int, str, bytes, EllipsisType)
+    if type(value) is int:  # a longer one than sys.set_int_max_str_digits may set as the limit cannot be written down
+        return value.bit_length() <= 2000
+    return type(value) in (NoneType, bool, str, bytes, EllipsisType)

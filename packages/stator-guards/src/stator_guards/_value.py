@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from stator_guards._cells import Cells
-from stator_guards._constant import constant_key, is_constant, key_of, same_constant
+from stator_guards._constant import constant_key, is_constant, is_literal, key_of, same_constant
 from stator_guards._held import Held, short
 from stator_guards._kind import Kind
 from stator_guards._source import Renderer, State
@@ -214,7 +214,7 @@ def _same(value: str, constant: object, render: Renderer) -> list[str]:
         return [f"{value} is {constant!r}"]
     is_cls = f"{render.capture(type, 'type')}({value}) is {render.capture(cls, cls.__name__)}"
     if cls in (int, str, bytes):
-        return [is_cls, f"{value} == {constant!r}"]
+        return [is_cls, f"{value} == {repr(constant) if is_literal(constant) else render.capture(constant, 'number')}"]
     if isinstance(constant, float) and cls is float and constant and math.isfinite(constant):
         return [is_cls, f"{value} == {constant!r}"]
     if isinstance(constant, tuple) and cls is tuple and len(constant) <= 8:

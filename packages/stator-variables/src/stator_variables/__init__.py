@@ -4,7 +4,7 @@ from stator_variables._bodies import EVERYTHING, NOTHING, BodyTrace, Permits, le
 from stator_variables._build import globals_tracker, wrap
 from stator_variables._calls import call, frame_for, function_frame
 from stator_variables._domain import SymbolicDomain
-from stator_variables._emit import Emitter, RaisedBefore, emit_effects, finalize_generators
+from stator_variables._emit import Emitter, RaisedBefore, StillRunning, emit_effects, finalize_generators
 from stator_variables._graph import BodyGraph, BodyRecorder, Dim, GraphRecorder, Place, Places, Traced
 from stator_variables._handlers import DEFAULT_HANDLERS
 from stator_variables._kinds import ConstantTracker, NumberTracker, TensorTracker, generator_state
@@ -17,12 +17,7 @@ from stator_variables._tracker import MISSING, LazyTracker, VariableTracker
 
 __all__ = [
     "DEFAULT_HANDLERS",
-    "EVERYTHING",
     "MISSING",
-    "NOTHING",
-    "BodyGraph",
-    "BodyRecorder",
-    "BodyTrace",
     "ConstantTracker",
     "Dim",
     "Emitter",
@@ -30,12 +25,11 @@ __all__ = [
     "Journal",
     "LazyTracker",
     "NumberTracker",
-    "Permits",
     "Place",
     "Places",
     "Policy",
     "RaisedBefore",
-    "Spec",
+    "StillRunning",
     "SymbolicDomain",
     "TensorTracker",
     "Traced",
@@ -44,20 +38,35 @@ __all__ = [
     "call",
     "emit_effects",
     "finalize_generators",
-    "flatten",
     "frame_for",
     "from_traced",
     "function_frame",
     "generator_state",
     "globals_tracker",
     "initial_modes",
+<<<<<<< HEAD
     "leaf_of",
     "real_of",
+=======
+>>>>>>> main
     "record",
-    "record_wrapping",
     "restore_modes",
     "source_of",
-    "unflatten",
     "wrap",
+]
+
+# what an operator that takes functions is written with (docs/explanation/higher-order-operators.md)
+__all__ += [
+    "EVERYTHING",
+    "NOTHING",
+    "BodyGraph",
+    "BodyRecorder",
+    "BodyTrace",
+    "Permits",
+    "Spec",
+    "flatten",
+    "leaf_of",
+    "record_wrapping",
+    "unflatten",
     "wrapped",
 ]

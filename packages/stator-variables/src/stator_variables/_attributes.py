@@ -6,6 +6,7 @@ their own (`type_getattro` in Objects/typeobject.c, `_Py_module_getattro` in Obj
 
 from __future__ import annotations
 
+import sys
 import types
 from typing import Any
 
@@ -92,9 +93,17 @@ def class_of(t: Tracing, vt: Any) -> Any:
     return tracker
 
 
+def _descriptor_kind(raw: Any) -> type:
+    """The class whose C code binds `raw`: a subclass of these is bound as they are, unless it has its own `__get__`."""
+    for base in (property, classmethod, staticmethod):
+        if issubclass(type(raw), base) and plain_lookup(type(raw), "__get__") is vars(base)["__get__"]:
+            return base
+    return type(raw)
+
+
 def bind(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
     """`raw.__get__(vt, type(vt))` for a raw class attribute."""
-    kind = type(raw)
+    kind = _descriptor_kind(raw)
     if kind is types.FunctionType:
         return k.MethodTracker(wrap(t, raw, source), vt)
     if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
@@ -105,12 +114,24 @@ def bind(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
     if kind is staticmethod:
         return wrap(t, raw.__func__, AttrSource(source, "__func__"))
     if kind is classmethod:
-        return k.MethodTracker(wrap(t, raw.__func__, AttrSource(source, "__func__")), class_of(t, vt))
+        return _of_class(t, raw, source, class_of(t, vt), name)
     if kind is types.ClassMethodDescriptorType:
         return k.MethodTracker(k.BuiltinTracker(raw), class_of(t, vt), types.BuiltinFunctionType)
     if kind in (types.GetSetDescriptorType, types.MemberDescriptorType):
         return _get_c_field(t, raw, vt, name)
     return _bind_other(t, raw, source, vt)
+
+
+def _of_class(t: Tracing, raw: Any, source: Source, cls_vt: Any, name: str) -> Any:
+    """`classmethod.__get__`: before 3.13 a descriptor that it wraps is asked."""
+    inner, src = raw.__func__, AttrSource(source, "__func__")
+    if type(inner) is classmethod:
+        return _of_class(t, inner, src, cls_vt, name)
+    getter = plain_lookup(type(inner), "__get__")
+    chains = sys.version_info < (3, 13) and getter is not MISSING
+    if chains and type(inner) is not types.FunctionType and isinstance(getter, types.FunctionType):
+        return call_descriptor(t, wrap(t, inner, src), "__get__", [cls_vt, cls_vt])
+    return bind(t, inner, src, cls_vt, name) if chains else k.MethodTracker(wrap(t, inner, src), cls_vt)
 
 
 def _get_property(t: Tracing, raw: property, source: Source, vt: Any, name: str) -> Any:
@@ -156,6 +177,8 @@ def _read_existing_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
     except AttributeError as error:
         t.guard(whole, _slot_absent(name))
         throw(AttributeError, *error.args)
+    except Exception as error:  # C's own check; natively it raises the same
+        raise t.unsupported("c-attribute", f"attribute {name} of a {vt.cls.__qualname__}: {error}") from None
     found = wrap(t, value, source)
     if getattr(vt, "members", None) is not None:
         vt.members[raw] = found
@@ -225,17 +248,21 @@ def _get_meta(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
             return class_of(t, vt)
         if name == "__dict__":
             raise t.unsupported("class-dict", f"the __dict__ of class {vt.value.__qualname__}")
-        return wrap(t, raw.__get__(vt.value), AttrSource(CapturedSource(vt.value.__qualname__, vt.value), name))
+        try:
+            value = raw.__get__(vt.value)
+        except AttributeError as error:  # `__abstractmethods__` of a class that was not made by ABCMeta
+            throw(AttributeError, *error.args)
+        return wrap(t, value, AttrSource(CapturedSource(vt.value.__qualname__, vt.value), name))
     return bind(t, raw, source, vt, name)
 
 
 def bind_to_class(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
     """`raw.__get__(None, cls)`."""
-    kind = type(raw)
+    kind = _descriptor_kind(raw)
     if kind is staticmethod:
         return wrap(t, raw.__func__, AttrSource(source, "__func__"))
     if kind is classmethod:
-        return k.MethodTracker(wrap(t, raw.__func__, AttrSource(source, "__func__")), vt)
+        return _of_class(t, raw, source, vt, "")
     if kind is types.ClassMethodDescriptorType:
         return k.MethodTracker(k.BuiltinTracker(raw), vt, types.BuiltinFunctionType)
     getter = plain_lookup(kind, "__get__")
@@ -305,7 +332,7 @@ def _set_function_field(t: Tracing, vt: Any, name: str, value: Any) -> None:
 
 
 def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value: Any) -> Any:
-    kind = type(raw)
+    kind = _descriptor_kind(raw)
     if kind is property:
         field = "fdel" if value is MISSING else "fset"
         function = getattr(raw, field)
@@ -338,7 +365,8 @@ def _set_member(t: Tracing, raw: Any, vt: Any, name: str, value: Any) -> None:
 
 
 def _set_exception_field(t: Tracing, vt: Any, name: str, value: Any) -> None:
-    if name == "__traceback__" or vt.source is not None:
+    is_exception = isinstance(value, k.ExceptionTracker) or (value is not MISSING and k.is_none(value))
+    if name == "__traceback__" or vt.source is not None or not is_exception:
         raise t.unsupported("exception-attribute-write", f"setting {name} of an exception")
     field = name.strip("_")
     before = getattr(vt, field), vt.suppress_context

@@ -26,7 +26,7 @@ from stator_variables._graph import Traced
 from stator_variables._raising import throw
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import DELETED, MISSING
-from stator_variables._transforms import GRAD_MODE, called
+from stator_variables._transforms import GRAD_MODE
 
 handlers: HandlerTable[Any, Any] = HandlerTable("autograd function")
 _OWN = ("needs_input_grad", "to_save", "dirty_tensors", "non_differentiable", "materialize_grads")
@@ -267,7 +267,8 @@ class Applying:
             after = self.backward_graph.lifted
         inputs = [vt.traced for vt in self.inputs]
         counts = (len(inputs), len(lifted))
-        traced = called(t, targets.applied, [holder, forward, backward, counts, *inputs, *lifted, *after])
+        given = [holder, forward, backward, counts, *inputs, *lifted, *after]
+        traced = t.graph.call(targets.applied, given, {})
         parts = (t.graph.project(traced, index) for index in range(len(self.tensors)))
         results = iter([_torch_calls.from_traced(t, part, self.inputs) for part in parts])
         items = [next(results) if isinstance(vt, k.TensorTracker) else vt for vt in self.items]

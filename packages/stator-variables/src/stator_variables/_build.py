@@ -11,6 +11,7 @@ import functools
 import math
 import operator
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -36,6 +37,7 @@ from stator_guards import (
 from stator_variables import _kinds as k
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker
+from stator_variables._weakrefs import build_weakref
 
 ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
 SINGLETONS = (torch.dtype, torch.layout, torch.memory_format)
@@ -101,6 +103,12 @@ def build_atom(t: Tracing, real: Any, source: Source) -> VariableTracker:
 
 
 def build_value(t: Tracing, real: Any, source: Source) -> VariableTracker:
+    if type(real) is slice and not all(type(part) in ATOMS for part in (real.start, real.stop, real.step)):
+        t.guard(source, TypeIs(slice))
+        start, stop, step = (
+            wrap(t, getattr(real, name), AttrSource(source, name)) for name in ("start", "stop", "step")
+        )
+        return k.SliceTracker((start, stop, step))
     t.guard(source, Equals(real) if type(real) is not torch.device else _equal_to(real))
     return k.ConstantTracker(real)
 
@@ -135,12 +143,19 @@ def build_tensor(t: Tracing, real: Any, source: Source) -> VariableTracker:
     if type(real) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
         raise t.unsupported("tensor-subclass", f"an input of class {type(real).__qualname__}")
     dims = t.policy.dims(source, real)
-    sizes = frozenset(i for i, dim in enumerate(dims) if dim.kind != "static")
+    traced = t.graph.tensor_input(source, real, dims, source.name)
+    # What was asked for may not be: the base of a view that was read first has the sizes it had then.
+    sizes = frozenset(i for i, size in enumerate(traced.example.shape) if _is_symbolic(size))
+    strides = frozenset(i for i, dim in enumerate(dims) if dim.stride and _is_symbolic(traced.example.stride(i)))
     with t.caller_modes():
-        t.guard(source, TensorMatch(real, sizes, frozenset(i for i, dim in enumerate(dims) if dim.stride)))
+        t.guard(source, TensorMatch(real, sizes, strides))
     if getattr(real, "_dynamo_static_input_type", None) == "guarded":  # `mark_static_address(tensor, guard=True)`
         t.guard(source, Is(real))
-    return k.TensorTracker(t.graph.tensor_input(source, real, dims, source.name), type(real))
+    return k.TensorTracker(traced, type(real))
+
+
+def _is_symbolic(size: Any) -> bool:
+    return isinstance(size, torch.SymInt)
 
 
 def build_sequence(t: Tracing, real: Any, source: Source) -> VariableTracker:
@@ -390,6 +405,7 @@ BUILDERS: dict[type, Builder] = {
     types.CellType: build_cell,
     types.MappingProxyType: build_mappingproxy,
     functools.partial: build_partial,
+    weakref.ref: build_weakref,
 }
 
 BY_BASE: tuple[tuple[Any, Builder], ...] = (

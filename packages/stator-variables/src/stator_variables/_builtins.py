@@ -8,7 +8,7 @@ import operator
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable
+from stator_bytecode import HandlerTable, operation, settle
 
 from stator_variables import _attributes, _calls, _containers, _operators, _torch_calls
 from stator_variables import _kinds as k
@@ -66,6 +66,8 @@ def handle_len(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 def handle_bool(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if not args:
         return k.ConstantTracker(False)
+    if isinstance(args[0], k.NumberTracker) and args[0].cls is bool:
+        return args[0]
     if isinstance(args[0], k.NumberTracker):
         return _torch_calls.record(t, operator.ne, [args[0], k.ConstantTracker(0)], {})
     if isinstance(args[0], k.TensorTracker) and t.policy.capture_data:
@@ -93,7 +95,16 @@ def _number(t: Tracing, cls: type, method: str, args: Args, kwargs: Kwargs) -> A
     if bound is MISSING:
         what = "a string or a real number" if cls is float else "a string, a bytes-like object or a real number"
         throw(TypeError, f"{cls.__name__}() argument must be {what}, not '{vt.cls.__name__}'")
-    return _calls.call(t, bound, [], {})
+    return _exactly(t, cls, _calls.call(t, bound, [], {}))
+
+
+@operation
+def _exactly(t: Tracing, cls: type, result: Any) -> Any:
+    """What `__int__` or `__float__` gave; of anything but an int or a float C warns, or complains."""
+    found = yield from settle(result)
+    if found.cls is not cls:
+        raise t.unsupported("bad-arguments", f"{cls.__name__}() of an object that gives a {found.cls.__name__}")
+    return found
 
 
 @handlers.handles(int)

@@ -31,7 +31,7 @@ from stator_guards import (
 from stator_variables import _attributes, _compile_state, _inlining, _pure, _symbolic, _torch_calls
 from stator_variables import _kinds as k
 from stator_variables._build import globals_tracker, new_namespace, wrap
-from stator_variables._lookup import plain_lookup, type_lookup
+from stator_variables._lookup import is_subtype, plain_lookup, type_lookup
 from stator_variables._raising import as_program_error, throw
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -55,10 +55,18 @@ def call(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any])
         from stator_variables import _transforms
 
         return _transforms.pull(t, function, args, kwargs)
+    if _is_suspended(function):
+        return _call_settled(t, function, args, kwargs)
     raw, source = type_lookup(t, function.cls, "__call__")
     if source is None:
         throw(TypeError, f"'{function.cls.__name__}' object is not callable")
     return call(t, _attributes.bind(t, raw, source, function, "__call__"), args, kwargs)
+
+
+@operation
+def _call_settled(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """A callable that a descriptor of the program gives."""
+    return (yield from settle(call(t, (yield from settle(function)), args, kwargs)))
 
 
 # -- Python functions -------------------------------------------------------------------------------------------------
@@ -276,10 +284,10 @@ def construct(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) 
     if folded is not MISSING:
         return folded
     meta_call = plain_lookup(type(cls), "__call__")
-    if isinstance(meta_call, types.FunctionType):
+    if not isinstance(meta_call, types.WrapperDescriptorType):  # no C class's own
         raw, source = type_lookup(t, type(cls), "__call__")
         assert source is not None
-        return call(t, wrap(t, raw, source), [cls_vt, *args], kwargs)
+        return call(t, _attributes.bind(t, raw, source, cls_vt, "__call__"), args, kwargs)
     return instantiate(t, cls_vt, args, kwargs)
 
 
@@ -301,7 +309,7 @@ def _instantiate_through_new(t: Tracing, cls_vt: Any, args: list[Any], kwargs: d
     if isinstance(raw, staticmethod):
         raw, source = raw.__func__, AttrSource(source, "__func__")
     obj = yield from settle(call(t, wrap(t, raw, source), [cls_vt, *args], kwargs))
-    if not issubclass(obj.cls, cls_vt.value):
+    if not is_subtype(obj.cls, cls_vt.value):
         return obj
     return (yield from settle(initialise(t, obj, args, kwargs)))
 

@@ -20,6 +20,8 @@ handlers: HandlerTable[Any, Any] = HandlerTable("builtin")
 
 @handlers.handles(tuple)
 def make_tuple(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    if args and args[0].cls is tuple:
+        return args[0]
     return _collected(t, lambda items: k.TupleTracker(items, tuple), args)
 
 

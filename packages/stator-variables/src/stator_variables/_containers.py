@@ -199,7 +199,7 @@ def length(t: Tracing, vt: Any) -> Any:
     if source is None:
         throw(TypeError, f"object of type '{vt.cls.__name__}' has no len()")
     result = _calls.call(t, _attributes.bind(t, raw, source, vt, "__len__"), [], {})
-    return _checked_length(t, result) if isinstance(raw, types.FunctionType) else result
+    return _length_of_call(t, result) if isinstance(raw, types.FunctionType) else result
 
 
 def _is_user_class(cls: type) -> bool:
@@ -207,9 +207,12 @@ def _is_user_class(cls: type) -> bool:
 
 
 @operation
-def _checked_length(t: Tracing, result: Any) -> Any:
+def _length_of_call(t: Tracing, result: Any) -> Any:
     """What a `__len__` in Python gave, as C checks it."""
-    found = yield from settle(result)
+    return checked_length((yield from settle(result)))
+
+
+def checked_length(found: Any) -> Any:
     value = found.constant()
     if value is MISSING:
         return found

@@ -9,9 +9,10 @@ from stator_bytecode import NULL, operation, settle
 
 from stator_variables import _containers, _iteration, _sequences
 from stator_variables import _kinds as k
+from stator_variables._arity import Args, Kwargs
 from stator_variables._build import new_namespace
 from stator_variables._containers import index_of, needed_index, replace_items
-from stator_variables._method_table import Args, Kwargs, MethodTable
+from stator_variables._method_table import MethodTable
 from stator_variables._raising import throw
 from stator_variables._tracing import Tracing
 

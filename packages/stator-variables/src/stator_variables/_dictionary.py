@@ -14,7 +14,7 @@ from stator_guards import DictItemSource, KeyAbsent, KeysAre, KeySource
 
 from stator_variables._build import wrap
 from stator_variables._hashing import key_of, real_key
-from stator_variables._kinds import ConstantTracker, DictTracker
+from stator_variables._kinds import ConstantTracker, DictTracker, IteratorTracker
 from stator_variables._lookup import plain_lookup
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import DELETED, MISSING, is_pending, pending_real
@@ -35,7 +35,10 @@ def _read_existing(t: Tracing, d: DictTracker, hashed: Any) -> Any:
     if key is MISSING:
         complete(t, d)
         return lookup(t, d, hashed)
-    value = dict.get(d.real, key, MISSING)
+    try:
+        value = dict.get(d.real, key, MISSING)
+    except Exception as error:  # raised by the `__eq__` of a key of the program's
+        raise t.unsupported("user-hash", f"a look into a dict whose keys raise {error!r}") from None
     assert d.source is not None
     if value is MISSING:
         t.guard(d.source, KeyAbsent(key))
@@ -55,8 +58,25 @@ def store_hashed(t: Tracing, d: DictTracker, hashed: Any, key: Any, value: Any) 
     """Set an item; an equal key that is there already keeps its place and its key object."""
     before = d.entries.get(hashed, MISSING)
     known = before is not MISSING and before[1] is not DELETED
+    if not known and d.iterators:
+        _refuse_under_iteration(t, d)
     d.entries[hashed] = (before[0] if known else key, value)
     _log(t, d, ("set", hashed, key, value), hashed, before)
+
+
+def _refuse_under_iteration(t: Tracing, d: DictTracker) -> None:
+    """Keys of a dict do not come or go while the program iterates over it: what C's iterator does then depends on how
+    the dict is stored, so that it has to be C's own iterator, over the dict as it was before."""
+    d.iterators = [it for it in d.iterators if not it.exhausted]
+    held = (value for frame in t.machine.frames for value in (*frame.stack, *frame.slots))
+    if d.iterators and any(_holds(value, d.iterators) for value in held):
+        raise t.unsupported("dict-changed-during-iteration", "a dict whose keys change while it is iterated")
+
+
+def _holds(value: Any, iterators: list[Any]) -> bool:
+    if type(value) is list:
+        return any(_holds(part, iterators) for part in value)
+    return type(value) is IteratorTracker and (value in iterators or _holds(value.parts, iterators))
 
 
 def remove(t: Tracing, d: DictTracker, hashed: Any) -> Any:
@@ -64,6 +84,8 @@ def remove(t: Tracing, d: DictTracker, hashed: Any) -> Any:
     value = lookup(t, d, hashed)
     if value is MISSING:
         return MISSING
+    if d.iterators:
+        _refuse_under_iteration(t, d)
     entry = d.entries[hashed]
     order = list(d.entries)
     if d.complete:

@@ -10,10 +10,11 @@ from stator_bytecode import NULL, Raised, operation, settle
 
 from stator_variables import _attributes, _calls, _containers, _dictionary, _iteration, _operators
 from stator_variables import _kinds as k
+from stator_variables._arity import ANY_COUNT, Args, Kwargs
 from stator_variables._build import new_namespace
 from stator_variables._hashing import key_of, tell_apart
 from stator_variables._lookup import plain_lookup
-from stator_variables._method_table import ANY_COUNT, Args, Kwargs, MethodTable
+from stator_variables._method_table import MethodTable
 from stator_variables._raising import new_exception, throw
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -201,7 +202,7 @@ def items(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 # -- whole dicts ------------------------------------------------------------------------------------------------------
-@methods.handles(dict.__init__, OrderedDict.__init__)
+@methods.handles(dict.__init__, OrderedDict.__init__, takes=(0, 1), named=None)
 def init(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return update_all(t, args, kwargs, "__init__")
 

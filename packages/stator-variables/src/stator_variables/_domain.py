@@ -45,6 +45,8 @@ class SymbolicDomain:
         self.t.graph.rollback(mark[1])
 
     def as_raised(self, caught: BaseException) -> Raised | None:
+        if isinstance(caught, RecursionError):  # of ours: what one instruction does is nested too deep
+            raise self.t.unsupported("too-deep", "values nested deeper than can be followed") from None
         return caught if isinstance(caught, Raised) else None
 
     def at(self, frame: Frame, instruction: Instruction) -> None:
@@ -278,12 +280,10 @@ class SymbolicDomain:
             if not k.is_none(value):
                 throw(TypeError, f"__init__() should return None, not '{value.cls.__name__}'")
             return then.values[0]
-        if then.kind == "truth":
-            if value.cls is not bool:
-                throw(TypeError, f"__bool__ should return bool, returned {value.cls.__name__}")
-            return _operators.truth(self.t, value)
-        if then.kind == "length":
-            return _operators.truth(self.t, value)
+        if then.kind in ("truth", "length"):
+            return _operators.truth_of_result(self.t, value, then.kind)
+        if then.kind == "iter":
+            return _iteration.iterator_of_call(value)
         raise AssertionError(f"no operation of this domain waits with {then.kind!r}")
 
     # -- iteration and generators -------------------------------------------------------------------------------------
@@ -309,7 +309,12 @@ class SymbolicDomain:
 
     @operation
     def _send_next(self, receiver: Any) -> Any:
-        found = yield from settle(_iteration.next_value(self.t, receiver))
+        try:
+            found = yield from settle(_iteration.next_or_raise(self.t, receiver))
+        except Raised as raised:
+            if not issubclass(raised.value.cls, StopIteration):
+                raise
+            return (NULL, self.stop_iteration_value(raised.value))
         return (NULL, k.NONE) if found is NULL else (found, NULL)
 
     @operation

@@ -13,12 +13,13 @@ import collections
 import functools
 import math
 import types
+import weakref
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import NULL, GeneratorStatus, HandlerTable, layout_of_generator, rebuild_generator
+from stator_bytecode import NULL, GeneratorState, GeneratorStatus, HandlerTable, layout_of_generator, rebuild_generator
 from stator_bytecode.errors import Unsupported
 from stator_guards import CapturedSource, ParameterSource, Source
 
@@ -31,7 +32,7 @@ from stator_variables._tracker import DELETED, MISSING, is_pending
 
 Rebuild = Callable[["Emitter", Any], str]
 rebuilders: HandlerTable[type, Rebuild] = HandlerTable("tracker")
-_LITERALS = (int, float, str, bytes, bool, type(None), complex)
+_LITERALS = (int, float, str, bytes, bool, type(None))
 
 
 @attrs.define(eq=False)
@@ -135,9 +136,19 @@ def _identifier(hint: str) -> str:
 @rebuilders.handles(k.ConstantTracker)
 def constant(e: Emitter, vt: Any) -> str:
     value = vt.value
-    if type(value) in _LITERALS and not (isinstance(value, float) and not math.isfinite(value)):
-        return repr(value) if type(value) is not complex else e.capture(value)
+    if type(value) in _LITERALS and not _has_no_literal(value):
+        return repr(value)
     return e.capture(value, type(value).__name__)
+
+
+def _has_no_literal(value: Any) -> bool:
+    """Infinities, and ints that the interpreter may refuse to write down."""
+    if type(value) is float:
+        return not math.isfinite(value)
+    return type(value) is int and value.bit_length() > _LONGEST
+
+
+_LONGEST = 2000  # bits: fewer digits than the lowest limit that sys.set_int_max_str_digits takes
 
 
 @rebuilders.handles(k.TensorTracker)
@@ -208,6 +219,8 @@ def dict_(e: Emitter, vt: Any) -> str:
         inside = ", ".join(f"{e.expr(key)}: {e.expr(value)}" for key, value in pairs)
         return e.bind(vt, f"{{{inside}}}")
     name = e.bind(vt, _empty_dict(e, vt))
+    if vt.cls is not collections.defaultdict and vt.default_factory is not MISSING:
+        e.lines.append(f"{name}.default_factory = {e.expr(vt.default_factory)}")
     writer = _dict_writer(e, vt.cls)
     for key, value in pairs:
         e.lines.append(writer(name, e.expr(key), e.expr(value)))
@@ -219,7 +232,7 @@ def _empty_dict(e: Emitter, vt: Any) -> str:
     if vt.cls is dict:
         return "{}"
     cls = e.capture(vt.cls, vt.cls.__name__)
-    if issubclass(vt.cls, collections.defaultdict):
+    if vt.cls is collections.defaultdict:
         factory = "None" if vt.default_factory is MISSING else e.expr(vt.default_factory)
         return f"{cls}({factory})"
     return f"{cls}.__new__({cls})"
@@ -287,9 +300,11 @@ def function(e: Emitter, vt: Any) -> str:
 
 @rebuilders.handles(k.MethodTracker)
 def method(e: Emitter, vt: Any) -> str:
-    if isinstance(vt.function, k.BuiltinTracker):
+    if vt.cls is not types.MethodType:
         is_of_class = isinstance(vt.function.value, types.ClassMethodDescriptorType)
-        return e.bind(vt, f"{e.expr(vt.function)}.__get__({'None, ' if is_of_class else ''}{e.expr(vt.receiver)})")
+        receiver = e.expr(vt.receiver)
+        args = f"None, {receiver}" if is_of_class else f"{receiver}, type({receiver})"  # 3.11 may crash without it
+        return e.bind(vt, f"{e.expr(vt.function)}.__get__({args})")
     return e.bind(vt, f"{e.capture(types.MethodType, 'Method')}({e.expr(vt.function)}, {e.expr(vt.receiver)})")
 
 
@@ -301,6 +316,14 @@ class RaisedBefore(Exception):
         self.tracker = tracker
 
 
+class StillRunning(Exception):
+    """A generator whose frame runs has to become an object: then it must be resumed natively."""
+
+    def __init__(self, state: GeneratorState, refusal: Unsupported) -> None:
+        super().__init__(refusal)
+        self.state, self.refusal = state, refusal
+
+
 @rebuilders.handles(k.ExceptionTracker)
 def exception(e: Emitter, vt: Any) -> str:
     if id(vt) in e.t.machine.origins:
@@ -308,6 +331,9 @@ def exception(e: Emitter, vt: Any) -> str:
     cls = e.capture(vt.cls, vt.cls.__name__)
     args = "".join(f", {e.expr(arg)}" for arg in vt.args)
     name = e.bind(vt, f"{cls}.__new__({cls}{args})")
+    for base in (StopIteration, SystemExit):  # these keep in `__init__` what they were made with
+        if issubclass(vt.cls, base):
+            e.lines.append(f"{base.__name__}.__init__({name}{args})")
     for field in ("cause", "context"):
         if getattr(vt, field) is not None:
             e.lines.append(f"{name}.__{field}__ = {e.expr(getattr(vt, field))}")
@@ -358,6 +384,11 @@ def partial(e: Emitter, vt: Any) -> str:
     return e.bind(vt, f"{e.capture(functools.partial, 'partial')}({', '.join(parts)})")
 
 
+@rebuilders.handles(k.WeakrefTracker)
+def weak_reference(e: Emitter, vt: Any) -> str:
+    return e.bind(vt, f"{e.capture(weakref.ref, 'ref')}({e.expr(vt.target)})")
+
+
 @rebuilders.handles(k.PullTracker)
 def pull(e: Emitter, vt: Any) -> str:
     raise e.refuse(vt)
@@ -380,12 +411,16 @@ def iterator(e: Emitter, vt: Any) -> str:
 def generator(e: Emitter, vt: Any) -> str:
     """A generator object that stands where the traced one stood."""
     if vt.state.status is GeneratorStatus.RUNNING:
-        raise e.refuse(vt)
+        raise StillRunning(vt.state, e.refuse(vt))
     e.generators.append(vt.state)
     layout, values = layout_of_generator(vt.state, lambda frame: frame.globals.real)
     rebuild = e.capture(rebuild_generator, "rebuild_generator")
     parts = "".join(f"{e.expr(value)}, " for value in values)
-    return e.bind(vt, f"{rebuild}({e.capture(layout, 'layout')}, ({parts}))")
+    name = e.bind(vt, f"{rebuild}({e.capture(layout, 'layout')}, ({parts}))")
+    renamed = k.names_of(vt.state)
+    if renamed is not None:
+        e.lines.append(f"{name}.__name__, {name}.__qualname__ = {renamed[0]!r}, {renamed[1]!r}")
+    return name
 
 
 def finalize_generators(e: Emitter, carried: Sequence[Any]) -> None:

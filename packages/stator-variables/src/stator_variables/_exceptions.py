@@ -10,6 +10,7 @@ from stator_guards import AttrSource
 from stator_variables import _calls
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
+from stator_variables._lookup import is_subtype
 from stator_variables._raising import throw
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import VariableTracker
@@ -31,7 +32,7 @@ def exception_from(t: Tracing, value: Any, cause: Any) -> Any:
 
 
 def _instance(t: Tracing, value: Any, complaint: str) -> Any:
-    if isinstance(value, k.ClassTracker) and issubclass(value.value, BaseException):
+    if isinstance(value, k.ClassTracker) and is_subtype(value.value, BaseException):
         value = yield from settle(_calls.call(t, value, [], {}))
     if not isinstance(value, k.ExceptionTracker):
         throw(TypeError, complaint)
@@ -59,21 +60,30 @@ def with_context(t: Tracing, raised: Any, handled: Any) -> None:
         raised.context = before
 
     t.journal.record(undo)
-    link = handled
-    while link is not None and getattr(link, "context", None) is not None:
-        if link.context is raised:
-            link.context = None
+    link, seen = handled, set()
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        if getattr(link, "context", None) is raised:
+            _cut(t, link)
             break
-        link = link.context
+        link = getattr(link, "context", None)
+
+
+def _cut(t: Tracing, link: Any) -> None:
+    before, link.context = link.context, None
+
+    def undo() -> None:
+        link.context = before
+
+    t.journal.record(undo)
 
 
 def matches(t: Tracing, exception: Any, pattern: Any) -> bool:
     """Whether `except pattern` catches `exception`."""
-    if isinstance(pattern, k.TupleTracker):
-        return any(matches(t, exception, item) for item in pattern.items)
-    if not isinstance(pattern, k.ClassTracker) or not issubclass(pattern.value, BaseException):
+    patterns = pattern.items if isinstance(pattern, k.TupleTracker) else [pattern]
+    if not all(isinstance(item, k.ClassTracker) and is_subtype(item.value, BaseException) for item in patterns):
         throw(TypeError, "catching classes that do not inherit from BaseException is not allowed")
-    return issubclass(exception.cls, pattern.value)
+    return any(is_subtype(exception.cls, item.value) for item in patterns)
 
 
 def traceback_of(t: Tracing, exception: Any) -> Any:

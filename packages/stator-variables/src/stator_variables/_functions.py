@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from stator_bytecode import HandlerTable
+from stator_bytecode import NULL, HandlerTable
 from stator_guards import SlotSource
 
 from stator_variables import _attributes
@@ -56,6 +56,15 @@ def _annotations(vt: Any) -> Any:
 def _docstring(code: types.CodeType) -> Any:
     first = code.co_consts[0] if code.co_consts else None
     return first if isinstance(first, str) else None
+
+
+@handlers.handles(types.CellType.__dict__["cell_contents"])
+def cell_contents(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if not isinstance(args[0], k.CellTracker):
+        raise t.unsupported("function-attribute", "the contents of a cell that is no variable here")
+    if args[0].content is NULL:
+        throw(ValueError, "Cell is empty")
+    return args[0].content
 
 
 @handlers.handles(_METHOD["__func__"])

@@ -22,6 +22,7 @@ NATIVE_MODULES = (
     "torch.fx",
     "torch.jit",
     "torch.multiprocessing",
+    "torch.nn.attention.flex_attention",
     "torch.onnx",
     "torch.optim",
     "torch.profiler",
@@ -41,6 +42,7 @@ INLINED_MODULES = (
     "torch._functorch.utils",
     "torch.fx.graph_module",
     "torch._functorch.vmap",
+    "torch.distributed._functional_collectives",
 )
 """Exceptions from these."""
 
@@ -66,7 +68,7 @@ def refuse_native(t: Tracing, function: Any) -> None:
     if getattr(real, "_torchdynamo_disable", False) or getattr(real, "_stator_disable", False):
         raise t.unsupported("disabled", f"{function.qualname} is marked to run without being compiled")
     module = real.__globals__.get("__name__") or ""
-    inlined = _is_in(module, INLINED_MODULES) and not function.qualname.startswith(NATIVE_TRANSFORMS)
+    inlined = _is_in(module, INLINED_MODULES) and not function.code.co_qualname.startswith(NATIVE_TRANSFORMS)
     if real in NATIVE_FUNCTIONS or (_is_in(module, NATIVE_MODULES) and not inlined):
         raise t.unsupported("not-inlined", f"{module}.{function.qualname} is a part of torch that is not traced into")
 

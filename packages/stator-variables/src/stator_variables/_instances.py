@@ -7,12 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable, operation, settle
+from stator_bytecode import NULL, HandlerTable, operation, settle
 
 from stator_variables import _attributes, _calls, _operators
 from stator_variables import _kinds as k
-from stator_variables._build import wrap
-from stator_variables._lookup import plain_lookup, type_lookup
+from stator_variables._lookup import is_subtype, plain_lookup, type_lookup
 from stator_variables._raising import throw
 from stator_variables._results import as_constant
 from stator_variables._tracing import Tracing
@@ -37,12 +36,26 @@ def handle_isinstance(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 def is_instance(t: Tracing, vt: Any, classes: Any) -> Any:
     """A Python bool, or a suspended Result that ends in one."""
+    if _is_asked(classes, "__instancecheck__"):
+        return _ask(t, classes, "__instancecheck__", vt)
     found = class_list(t, classes)
     checks = [_has_hook(cls, "__instancecheck__") for cls in found]
     is_its_class = isinstance(vt, k.TensorTracker | k.ClassTracker) or "__class__" not in vars(vt.cls)
     if not any(checks) and (is_its_class or vt.real is MISSING):
         return issubclass(vt.cls, tuple(found))
     return _is_instance_hooked(t, vt, found)
+
+
+def _is_asked(vt: Any, name: str) -> bool:
+    """An object that is no class, and says of itself what its instances are (an alias of `typing`)."""
+    return not isinstance(vt, k.ClassTracker) and isinstance(plain_lookup(vt.cls, name), types.FunctionType)
+
+
+@operation
+def _ask(t: Tracing, asked: Any, name: str, about: Any) -> Any:
+    method = _attributes.special(t, asked, name)
+    result = yield from settle(_calls.call(t, method, [about], {}))
+    return (yield from settle(_operators.truth(t, result)))
 
 
 def _has_hook(cls: type, name: str) -> bool:
@@ -68,14 +81,18 @@ def _ask_hook(t: Tracing, vt: Any, cls: type, name: str) -> Any:
 
     hook = plain_lookup(type(cls), name)
     if hook is getattr(abc.ABCMeta, name):
-        return issubclass(vt.value if name == "__subclasscheck__" else vt.cls, cls)
+        return _abc_answer(t, vt.value if name == "__subclasscheck__" else vt.cls, cls)
     known = _KNOWN_CHECKS.get(cls)
     if known is not None:
         return known(vt)
-    raw, source = type_lookup(t, type(cls), name)
-    assert source is not None
-    result = yield from settle(_calls.call(t, wrap(t, raw, source), [k.ClassTracker(cls), vt], {}))
-    return (yield from settle(_operators.truth(t, result)))
+    return (yield from settle(_ask(t, k.ClassTracker(cls), name, vt)))
+
+
+def _abc_answer(t: Tracing, cls: type, base: type) -> bool:
+    try:
+        return issubclass(cls, base)
+    except Exception as error:  # raised by a `__subclasshook__` of the program
+        raise t.unsupported("builtin", f"issubclass() with {base.__qualname__}, which raises {error!r}") from None
 
 
 def _is_tensor_of(cls: type) -> Callable[[Any], bool]:
@@ -101,18 +118,18 @@ def class_list(t: Tracing, classes: Any) -> list[type]:
         return [classes.value]
     if isinstance(classes, k.TupleTracker):
         return [cls for item in classes.items for cls in class_list(t, item)]
-    if isinstance(classes.real, types.UnionType):
-        return [cls if isinstance(cls, type) else type(None) for cls in classes.real.__args__]
-    origin = getattr(classes.real, "__origin__", None)
-    if isinstance(origin, type):
-        return [origin]
-    throw(TypeError, "isinstance() arg 2 must be a type, a tuple of types, or a union")
+    parts = classes.real.__args__ if isinstance(classes.real, types.UnionType) else ()
+    if parts and all(type(part) is not types.GenericAlias for part in parts):
+        return [part if isinstance(part, type) else type(None) for part in parts]
+    raise t.unsupported("bad-arguments", f"isinstance() with a {classes.cls.__name__}")
 
 
 @handlers.handles(issubclass)
 def handle_issubclass(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if not isinstance(args[0], k.ClassTracker):
-        throw(TypeError, "issubclass() arg 1 must be a class")
+        raise t.unsupported("bad-arguments", f"issubclass() of a {args[0].cls.__name__}")
+    if _is_asked(args[1], "__subclasscheck__"):
+        return as_constant(t, _ask(t, args[1], "__subclasscheck__", args[0]))
     return as_constant(t, _is_subclass(t, args[0], class_list(t, args[1])))
 
 
@@ -138,12 +155,26 @@ def handle_callable(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 @handlers.handles(super)
 def make_super(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if args:
-        return k.SuperTracker(args[0], args[1])
+        return _super(t, *args, *[k.NONE] * (2 - len(args)))
     frame = t.frame
     assert frame is not None
     index = frame.code.slots.index("__class__") if "__class__" in frame.code.slots else -1
     if index < 0:
         throw(RuntimeError, "super(): __class__ cell not found")
     first = frame.slots[0]
-    receiver = first.content if isinstance(first, k.CellTracker) else first
-    return k.SuperTracker(frame.slots[index].content, receiver)
+    raw, cell = frame.code.raw, frame.slots[index]
+    receiver = first.content if raw.co_varnames[:1] in [(name,) for name in raw.co_cellvars] else first
+    if not raw.co_argcount or receiver is NULL or cell is NULL or cell.content is NULL:
+        raise t.unsupported("bad-arguments", "super() without an argument, or without a class")
+    return _super(t, cell.content, receiver)
+
+
+def _super(t: Tracing, start: Any, receiver: Any) -> Any:
+    """As `supercheck` allows it; its errors are C's own."""
+    fits = isinstance(start, k.ClassTracker) and (
+        is_subtype(receiver.cls, start.value)
+        or (isinstance(receiver, k.ClassTracker) and is_subtype(receiver.value, start.value))
+    )
+    if not fits:
+        raise t.unsupported("bad-arguments", "super() of an object that is no instance of the class")
+    return k.SuperTracker(start, receiver)

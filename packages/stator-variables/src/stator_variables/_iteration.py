@@ -8,14 +8,14 @@ import types
 from typing import Any
 
 import torch
-from stator_bytecode import NULL, Raised, Resume, Then, operation, settle
+from stator_bytecode import NULL, Invoke, Raised, Resume, Then, operation, settle
 
 from stator_variables import _attributes, _calls, _dictionary, _operators, _torch_calls
 from stator_variables import _kinds as k
 from stator_variables._lookup import plain_lookup, type_lookup
 from stator_variables._raising import throw
 from stator_variables._tracing import Tracing
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, VariableTracker
 
 _LIST_ITERATOR: type = type(iter([]))
 _TUPLE_ITERATOR = type(iter(()))
@@ -29,10 +29,28 @@ def get_iterator(t: Tracing, vt: Any) -> Any:
         return native
     raw, source = type_lookup(t, vt.cls, "__iter__")
     if source is not None and raw is not None:
-        return _calls.call(t, _attributes.bind(t, raw, source, vt, "__iter__"), [], {})
-    if plain_lookup(vt.cls, "__getitem__") is not MISSING:
+        return _checked_iterator(_calls.call(t, _attributes.bind(t, raw, source, vt, "__iter__"), [], {}))
+    if raw is not None and plain_lookup(vt.cls, "__getitem__") is not MISSING:
         return k.IteratorTracker(_sequence_iterator(), "getitem", [vt])
     throw(TypeError, f"'{vt.cls.__name__}' object is not iterable")
+
+
+def _checked_iterator(result: Any) -> Any:
+    """The result of `__iter__`, which has to be an iterator."""
+    if isinstance(result, Invoke):
+        return Invoke(result.frame, Then("iter"))
+    return iterator_of_call(result) if isinstance(result, VariableTracker) else _settled_iterator(result)
+
+
+@operation
+def _settled_iterator(result: Any) -> Any:
+    return iterator_of_call((yield from settle(result)))
+
+
+def iterator_of_call(found: Any) -> Any:
+    if plain_lookup(found.cls, "__next__") is MISSING:
+        throw(TypeError, f"iter() returned non-iterator of type '{found.cls.__name__}'")
+    return found
 
 
 def _sequence_iterator() -> type:
@@ -83,15 +101,11 @@ def sequence_iterator(vt: Any) -> k.IteratorTracker:
 
 
 def dict_iterator(t: Tracing, d: Any, part: str, backwards: bool = False) -> Any:
-    """The third part are the keys there were: what C does when they change is not for us to guess."""
-    keys = [key for key, _ in _dictionary.items(t, d)]
     ordered = issubclass(d.cls, collections.OrderedDict)
-    parts = [d, len(keys), keys, backwards, _deletions(d)]
-    return k.IteratorTracker(_dict_iterator_class(part, ordered, backwards), part, parts)
-
-
-def _deletions(d: Any) -> int:
-    return sum(write[0] == "delete" for write in d.log)
+    parts = [d, len(_dictionary.items(t, d)), backwards]
+    made = k.IteratorTracker(_dict_iterator_class(part, ordered, backwards), part, parts)
+    d.iterators.append(made)
+    return made
 
 
 @functools.cache
@@ -112,16 +126,23 @@ def next_value(t: Tracing, it: Any) -> Any:
         return Resume(it.state, then=Then("next"))
     if isinstance(it, k.IteratorTracker):
         return _STEPS[it.kind](t, it)
+    return _user_next(t, it)
+
+
+def next_or_raise(t: Tracing, it: Any) -> Any:
+    """The same, with the StopIteration that an iterator of the program's raises: it may have a value."""
+    if isinstance(it, k.GeneratorTracker | k.IteratorTracker):
+        return next_value(t, it)
     raw, source = type_lookup(t, it.cls, "__next__")
     if source is None:
         throw(TypeError, f"'{it.cls.__name__}' object is not an iterator")
-    return _user_next(t, it, raw, source)
+    return _calls.call(t, _attributes.bind(t, raw, source, it, "__next__"), [], {})
 
 
 @operation
-def _user_next(t: Tracing, it: Any, raw: Any, source: Any) -> Any:
+def _user_next(t: Tracing, it: Any) -> Any:
     try:
-        return (yield from settle(_calls.call(t, _attributes.bind(t, raw, source, it, "__next__"), [], {})))
+        return (yield from settle(next_or_raise(t, it)))
     except Raised as raised:
         if not issubclass(raised.value.cls, StopIteration):
             raise
@@ -177,16 +198,12 @@ def _next_constant(t: Tracing, it: Any) -> Any:
 
 
 def _next_in_dict(t: Tracing, it: Any) -> Any:
-    d, size, before, backwards, deletions = it.parts
+    d, size, backwards = it.parts
     if it.exhausted:
         return NULL
     pairs = _dictionary.items(t, d)
-    if issubclass(d.cls, collections.OrderedDict) and (len(pairs) != size or _deletions(d) != deletions):
-        throw(RuntimeError, "OrderedDict mutated during iteration")
     if len(pairs) != size:
-        throw(RuntimeError, "dictionary changed size during iteration")
-    if any(pair[0] is not key for pair, key in zip(pairs, before, strict=True)):
-        raise t.unsupported("dict-changed-during-iteration", "a dict whose keys change while it is iterated")
+        raise t.unsupported("dict-changed-during-iteration", "a dict whose keys changed since its iterator was made")
     if it.position >= size:
         return _finish(t, it)
     key, value = pairs[-1 - it.position if backwards else it.position]
@@ -303,6 +320,8 @@ def _next_callable(t: Tracing, it: Any) -> Any:
     if it.exhausted:
         return NULL
     value = yield from settle(_calls.call(t, function, [], {}))
+    if it.exhausted:  # the call went through the iterator itself
+        return NULL
     if (yield from settle(_operators.equal(t, sentinel, value))):
         return _finish(t, it)
     return value

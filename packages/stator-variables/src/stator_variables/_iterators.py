@@ -96,6 +96,8 @@ def _positioned(t: Tracing, real: Any, source: Source) -> Any:
         return _dict_iterator(t, real, source, at)
     base = wrap(t, operand(real), CallSource(operand, source))
     if type(real) in CONSTANTS:
+        if not isinstance(base, k.ConstantTracker):  # a subclass of str, say
+            raise t.unsupported("existing-iterator", f"an iterator over a {base.cls.__name__} from outside")
         return k.IteratorTracker(type(real), "constant", [[_calls.fresh(t, item) for item in base.value], base], at)
     if type(real) in SEQUENCES:
         return k.IteratorTracker(type(real), "sequence", [base], at)
@@ -192,7 +194,7 @@ def _list(e: Any, vts: list[Any]) -> str:
 
 
 def _view(e: Any, vt: Any) -> str:
-    verb = "reversed" if vt.parts[3] else "iter"
+    verb = "reversed" if vt.parts[2] else "iter"
     return f"{verb}({e.expr(vt.parts[0])}.{vt.kind}())"
 
 

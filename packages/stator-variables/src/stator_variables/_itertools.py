@@ -10,7 +10,7 @@ from stator_bytecode import HandlerTable, operation, settle
 from stator_variables import _iteration
 from stator_variables import _kinds as k
 from stator_variables._applevel import _itertools as app
-from stator_variables._method_table import Arity, signature_arity
+from stator_variables._arity import Arity, signature_arity
 from stator_variables._results import app_level
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING

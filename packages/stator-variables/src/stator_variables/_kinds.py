@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+import weakref
 from collections.abc import Iterable
 from typing import Any
 
@@ -95,6 +96,7 @@ class DictTracker(VariableTracker):
         self.entries: dict[Any, tuple[Any, Any]] = {}
         self.log: list[tuple[str, Any, Any, Any]] = []
         self.owner: Any = None
+        self.iterators: list[Any] = []  # over it, and perhaps under way
 
 
 class SetTracker(VariableTracker):
@@ -292,6 +294,15 @@ class PartialTracker(VariableTracker):
         self.kwargs = kwargs
 
 
+class WeakrefTracker(VariableTracker):
+    """weakref.ref: `target` is what it refers to."""
+
+    cls = weakref.ref
+
+    def __init__(self, target: Any) -> None:
+        self.target = target
+
+
 class PullTracker(VariableTracker):
     """The function that `torch.func.vjp` gives: a value of the graph that holds a graph of autograd, and stays in it.
 
@@ -320,8 +331,17 @@ def is_none(vt: Any) -> bool:
 
 
 def generator_state(vt: Any) -> GeneratorState | None:
-    """The state of a generator that was made while tracing; asking makes nobody look at an unread value."""
-    return vt.state if type(vt) is GeneratorTracker else None
+    """The state of a generator that was made while tracing, and is known by its frame alone; asking makes nobody look
+    at an unread value."""
+    return vt.state if type(vt) is GeneratorTracker and names_of(vt.state) is None else None
+
+
+def names_of(state: GeneratorState) -> tuple[str, str] | None:
+    """`__name__` and `__qualname__` of a generator, when its function was given others than its code has."""
+    real, code = getattr(state.frame.function, "real", MISSING), state.frame.code.raw
+    if real is MISSING or (real.__name__, real.__qualname__) == (code.co_name, code.co_qualname):
+        return None
+    return real.__name__, real.__qualname__
 
 
 NONE = ConstantTracker(None)

@@ -26,9 +26,11 @@ def type_lookup(t: Tracing, cls: type, name: str) -> tuple[Any, Source | None]:
 
 
 def mro_lookup(t: Tracing, mro: tuple[type, ...], name: str) -> tuple[Any, Source | None]:
-    known = t.lookups.get((mro, name))
+    key = (*map(id, mro), name)
+    known = t.lookups.get(key)
     if known is None:
-        known = t.lookups[mro, name] = _search(t, mro, name)
+        t.alive.append(mro)
+        known = t.lookups[key] = _search(t, mro, name)
     return known
 
 
@@ -58,6 +60,11 @@ def class_attribute(t: Tracing, cls: type, name: str) -> Any:
     """The tracker of a raw class attribute (unbound), or MISSING."""
     value, source = type_lookup(t, cls, name)
     return MISSING if source is None else wrap(t, value, source)
+
+
+def is_subtype(cls: type, base: type) -> bool:
+    """`PyType_IsSubtype`: no metaclass is asked."""
+    return type.__subclasscheck__(base, cls)
 
 
 def plain_lookup(cls: type, name: str) -> Any:

@@ -31,7 +31,10 @@ def match_keys(t: Tracing, subject: Any, keys: Any) -> Any:
         raise t.unsupported("match-mapping", f"a mapping pattern over a {subject.cls.__name__}")
     from stator_variables._hashing import key_of
 
-    found = [_dictionary.lookup(t, subject, key_of(t, key)) for key in keys.items]
+    hashed = [key_of(t, key) for key in keys.items]
+    if len(set(hashed)) < len(hashed):
+        raise t.unsupported("match-mapping", "a mapping pattern that asks for a key twice")
+    found = [_dictionary.lookup(t, subject, key) for key in hashed]
     return k.NONE if any(value is MISSING for value in found) else k.TupleTracker(found, tuple)
 
 
@@ -46,7 +49,10 @@ def match_class(t: Tracing, subject: Any, cls: Any, count: int, names: Any) -> A
     if positional is None:
         found.append(subject)
         positional = []
-    for name in [*positional, *(n.value for n in names.items)]:
+    wanted = [*positional, *(n.value for n in names.items)]
+    if len(set(wanted)) < len(wanted):
+        raise t.unsupported("bad-arguments", f"a pattern of {cls.value.__name__} that asks for an attribute twice")
+    for name in wanted:
         try:
             found.append((yield from settle(_attributes.get_attribute(t, subject, name))))
         except Raised as raised:
@@ -68,7 +74,12 @@ def _positional_names(t: Tracing, cls: Any, count: int) -> Any:
         if count == 1 and issubclass(cls.value, _SELF_MATCHING):
             return None
         args = k.TupleTracker([], tuple)
+    names = (
+        [item.constant() for item in args.items] if args.cls is tuple and isinstance(args, k.TupleTracker) else [None]
+    )
+    if not all(type(name) is str for name in names[:count]):
+        raise t.unsupported("bad-arguments", f"a __match_args__ of {cls.value.__name__} that is no tuple of names")
     if len(args.items) < count:
         s = "" if len(args.items) == 1 else "s"
         throw(TypeError, f"{cls.value.__name__}() accepts {len(args.items)} positional sub-pattern{s} ({count} given)")
-    return [item.constant() for item in args.items[:count]]
+    return names[:count]

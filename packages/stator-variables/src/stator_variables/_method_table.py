@@ -6,7 +6,6 @@ the error is CPython's own.
 
 from __future__ import annotations
 
-import inspect
 import types
 from collections.abc import Callable, Collection
 from typing import Any
@@ -16,27 +15,11 @@ from stator_bytecode import HandlerTable
 
 from stator_variables import _calls
 from stator_variables import _kinds as k
+from stator_variables._arity import Args, Arity, Kwargs, signature_arity
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
-Args = list[Any]
-Kwargs = dict[str, Any]
 Method = Callable[[Tracing, Args, Kwargs], Any]
-ANY_COUNT = 1 << 30
-
-
-@attrs.frozen
-class Arity:
-    """How many positional arguments (the receiver included) and which keywords C takes; None: any keyword."""
-
-    least: int
-    most: int
-    named: frozenset[str] | None = frozenset()
-
-    def accepts(self, args: Args, kwargs: Kwargs) -> bool:
-        if not self.least <= len(args) <= self.most:
-            return False
-        return not kwargs or self.named is None or kwargs.keys() <= self.named
 
 
 @attrs.define
@@ -59,17 +42,6 @@ class MethodTable:
             return handler
 
         return register
-
-
-def signature_arity(target: Any) -> Arity:
-    parameters = inspect.signature(target).parameters.values()
-    kinds = inspect.Parameter
-    positional = [p for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)]
-    least = sum(p.kind is kinds.POSITIONAL_ONLY and p.default is kinds.empty for p in positional)
-    any_count = any(p.kind is kinds.VAR_POSITIONAL for p in parameters)
-    any_name = any(p.kind is kinds.VAR_KEYWORD for p in parameters)
-    names = frozenset(p.name for p in parameters if p.kind in (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY))
-    return Arity(least, ANY_COUNT if any_count else len(positional), None if any_name else names)
 
 
 def _stated(target: Any, takes: int | tuple[int, int], named: Collection[str] | None) -> Arity:

@@ -66,7 +66,7 @@ for _other in (str, bytes, range, slice, type(None)):
             _target = vars(_other)[f"__{_name}__"]
 
             @handlers.handles(_target)
-            def _compare(t: Tracing, args: Args, kwargs: Kwargs, target: Any = _target, cls: type = _cls) -> Any:
+            def _compare(t: Tracing, args: Args, kwargs: Kwargs, target: Any = _target, cls: type = _other) -> Any:
                 folded = _calls.fold(t, target, args, kwargs)
                 if folded is not MISSING:
                     return folded

@@ -10,9 +10,18 @@ from typing import Any
 
 from stator_bytecode import Invoke, Then, Unsupported, operation, settle
 
-from stator_variables import _assertion, _attributes, _calls, _dictionary, _iteration, _symbolic, _torch_calls
+from stator_variables import (
+    _assertion,
+    _attributes,
+    _calls,
+    _containers,
+    _dictionary,
+    _iteration,
+    _symbolic,
+    _torch_calls,
+)
 from stator_variables import _kinds as k
-from stator_variables._lookup import plain_lookup, type_lookup
+from stator_variables._lookup import is_subtype, plain_lookup, type_lookup
 from stator_variables._raising import as_program_error, throw, type_name
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, VariableTracker
@@ -115,7 +124,7 @@ def _ordered(first: Any, second: Any) -> list[Any]:
     left, right = first[0].cls, second[0].cls
     if left is right:
         return [first]
-    if issubclass(right, left) and plain_lookup(right, second[1]) is not plain_lookup(left, second[1]):
+    if is_subtype(right, left) and plain_lookup(right, second[1]) is not plain_lookup(left, second[1]):
         return [second, first]
     return [first, second]
 
@@ -133,9 +142,18 @@ def _try_slots(t: Tracing, attempts: list[Any], fail: Any) -> Any:
 def _slot_call(t: Tracing, receiver: Any, name: str, argument: Any) -> Any:
     raw, source = type_lookup(t, receiver.cls, name)
     assert source is not None
+    if raw is object.__ne__:
+        return _inverted_eq(t, receiver, argument)
     if raw is None:
         throw(TypeError, f"unsupported operand type for {name}: '{receiver.cls.__name__}'")
     return _calls.call(t, _attributes.bind(t, raw, source, receiver, name), [argument], {})
+
+
+@operation
+def _inverted_eq(t: Tracing, receiver: Any, argument: Any) -> Any:
+    """`object.__ne__`: the opposite of what the own `__eq__` says."""
+    result = yield from settle(_slot_call(t, receiver, "__eq__", argument))
+    return result if _may_decline(result) else (yield from settle(_negated(t, result)))
 
 
 def _may_decline(result: Any) -> bool:
@@ -184,12 +202,14 @@ def compare(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
 
 def _compares(vt: Any, name: str) -> bool:
     raw = plain_lookup(vt.cls, name)
+    if raw is object.__ne__:
+        return _compares(vt, "__eq__")
     return raw is not MISSING and raw is not getattr(object, name)
 
 
 def _ordered_comparison(first: Any, second: Any) -> list[Any]:
     left, right = first[0].cls, second[0].cls
-    if left is not right and issubclass(right, left) and plain_lookup(right, second[1]) is not MISSING:
+    if left is not right and is_subtype(right, left) and plain_lookup(right, second[1]) is not MISSING:
         return [second, first]
     return [first, second]
 
@@ -198,8 +218,6 @@ def _no_comparison(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     if symbol == "==":
         return identical(t, left, right, False)
     if symbol == "!=":
-        if _compares(left, "__eq__") or _compares(right, "__eq__"):
-            return _negated(t, compare(t, "==", left, right))
         return identical(t, left, right, True)
     names = f"'{type_name(left.cls)}' and '{type_name(right.cls)}'"
     throw(TypeError, f"'{symbol}' not supported between instances of {names}")
@@ -282,14 +300,21 @@ def _truth_of_call(t: Tracing, result: Any, kind: str) -> Any:
     if isinstance(result, Invoke):
         return Invoke(result.frame, Then(kind))
     if isinstance(result, VariableTracker):
-        return truth(t, result)
-    return _settled_truth(t, result)
+        return truth_of_result(t, result, kind)
+    return _settled_truth(t, result, kind)
 
 
 @operation
-def _settled_truth(t: Tracing, result: Any) -> Any:
+def _settled_truth(t: Tracing, result: Any, kind: str) -> Any:
     value = yield from settle(result)
-    return (yield from settle(truth(t, value)))
+    return (yield from settle(truth_of_result(t, value, kind)))
+
+
+def truth_of_result(t: Tracing, value: Any, kind: str) -> Any:
+    """The truth that `__bool__` ("truth") or `__len__` ("length") gave, checked as C does."""
+    if kind == "truth" and value.cls is not bool:
+        throw(TypeError, f"__bool__ should return bool, returned {value.cls.__name__}")
+    return truth(t, value if kind == "truth" else _containers.checked_length(value))
 
 
 def contains(t: Tracing, container: Any, item: Any, invert: bool) -> Any:
@@ -297,7 +322,9 @@ def contains(t: Tracing, container: Any, item: Any, invert: bool) -> Any:
     if isinstance(container, k.ConstantTracker) and isinstance(item, k.ConstantTracker):
         return _fold(t, lambda c, i: (i in c) is not invert, container.value, item.value)
     raw, source = type_lookup(t, container.cls, "__contains__")
-    if source is not None and raw is not None:
+    if raw is None:
+        throw(TypeError, f"'{container.cls.__name__}' object is not a container")
+    if source is not None:
         found = _calls.call(t, _attributes.bind(t, raw, source, container, "__contains__"), [item], {})
     elif plain_lookup(container.cls, "__iter__") is MISSING and plain_lookup(container.cls, "__getitem__") is MISSING:
         throw(TypeError, f"argument of type '{container.cls.__name__}' is not iterable")

@@ -12,9 +12,10 @@ from stator_bytecode import operation, settle
 
 from stator_variables import _attributes, _calls, _dictionary, _symbolic
 from stator_variables import _kinds as k
+from stator_variables._arity import Args, Kwargs
 from stator_variables._hashing import key_of
 from stator_variables._lookup import plain_lookup
-from stator_variables._method_table import Args, Kwargs, MethodTable
+from stator_variables._method_table import MethodTable
 from stator_variables._raising import throw
 from stator_variables._strings import convert
 from stator_variables._tracing import Tracing

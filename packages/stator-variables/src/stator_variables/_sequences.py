@@ -11,9 +11,10 @@ from stator_bytecode import operation, settle
 
 from stator_variables import _calls, _containers, _iteration, _operators
 from stator_variables import _kinds as k
+from stator_variables._arity import Args, Kwargs
 from stator_variables._containers import index_of, needed_index, replace_items, slice_of
 from stator_variables._lookup import plain_lookup
-from stator_variables._method_table import Args, Kwargs, MethodTable
+from stator_variables._method_table import MethodTable
 from stator_variables._raising import throw
 from stator_variables._sorting import sort_items
 from stator_variables._strings import convert
@@ -121,9 +122,12 @@ def _contains(t: Tracing, vt: Any, item: Any) -> Any:
 
 def find(t: Tracing, vt: Any, item: Any, start: int, stop: int | None) -> Any:
     """The first position of an equal item, or None. The list may change under the comparisons, as in C."""
-    index = start
+    index, structure = start, getattr(vt, "structure", 0)
     while index < len(vt.items) and (stop is None or index < stop):
-        if (yield from settle(_operators.equal(t, vt.items[index], item))):
+        found = yield from settle(_operators.equal(t, vt.items[index], item))
+        if issubclass(vt.cls, collections.deque) and vt.structure != structure:
+            raise t.unsupported("list-changed-during-comparison", "a deque that is changed while it is searched")
+        if found:
             return index
         index += 1
     return None
@@ -210,18 +214,24 @@ def mul(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     vt, factor = args
     if reflects(factor, "__rmul__") or reflects(factor, "__mul__"):
         return NOT_IMPLEMENTED
-    times = _times(t, factor)
+    times = _times(t, vt, factor)
     cls = torch.Size if vt.cls is torch.Size else tuple if isinstance(vt, k.TupleTracker) else list
     if times == 1 and vt.cls is tuple:
         return vt
     return type(vt)(vt.items * times, cls)
 
 
-def _times(t: Tracing, factor: Any) -> int:
+def _times(t: Tracing, vt: Any, factor: Any) -> int:
     times = index_of(t, factor)
     if times is None:
         throw(TypeError, f"can't multiply sequence by non-int of type '{factor.cls.__name__}'")
+    if times * len(vt.items) > _LARGEST:
+        raise t.unsupported("too-large", f"a {base_name(vt)} of {times * len(vt.items)} items")
     return times
+
+
+_LARGEST = 1 << 20
+"""More items than this are not made while tracing: each would be followed on its own."""
 
 
 @methods.handles(list.__eq__, tuple.__eq__)
@@ -269,7 +279,8 @@ def _compare(t: Tracing, left: Any, right: Any, symbol: str) -> Any:
     """The first pair that differs decides (`list_richcompare`)."""
     at = 0
     while at < len(left.items) and at < len(right.items):
-        if not (yield from settle(_operators.equal(t, left.items[at], right.items[at]))):
+        equal = yield from settle(_operators.equal(t, left.items[at], right.items[at]))
+        if not equal and at < min(len(left.items), len(right.items)):  # the comparison may have emptied them
             if symbol in ("==", "!="):
                 return k.ConstantTracker(symbol == "!=")
             return (yield from settle(_operators.compare(t, symbol, left.items[at], right.items[at])))
@@ -279,7 +290,7 @@ def _compare(t: Tracing, left: Any, right: Any, symbol: str) -> Any:
 
 
 # -- changing lists ---------------------------------------------------------------------------------------------------
-@methods.handles(list.__init__)
+@methods.handles(list.__init__, takes=(0, 1))
 def init(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if args[0].items:
         replace_items(t, args[0], [])
@@ -299,7 +310,7 @@ def _extended(t: Tracing, vt: Any, iterable: Any) -> Any:
 
 @methods.handles(list.__imul__)
 def imul(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    replace_items(t, args[0], args[0].items * _times(t, args[1]))
+    replace_items(t, args[0], args[0].items * _times(t, *args))
     return args[0]
 
 
@@ -348,7 +359,7 @@ def remove_from(t: Tracing, vt: Any, item: Any, complaint: str) -> Any:
         text = (yield from settle(convert(t, item, "r"))).constant() if "{}" in complaint else ""
         throw(ValueError, complaint.format(text))
     items = list(vt.items)
-    del items[at]
+    del items[at : at + 1]  # the comparison may have emptied the list
     replace_items(t, vt, items)
     return k.NONE
 

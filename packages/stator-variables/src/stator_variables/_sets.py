@@ -9,9 +9,10 @@ from stator_bytecode import operation, settle
 
 from stator_variables import _calls, _containers, _iteration
 from stator_variables import _kinds as k
+from stator_variables._arity import ANY_COUNT, Args, Kwargs
 from stator_variables._containers import replace_set
 from stator_variables._hashing import key_of
-from stator_variables._method_table import ANY_COUNT, Args, Kwargs, MethodTable
+from stator_variables._method_table import MethodTable
 from stator_variables._raising import throw
 from stator_variables._tracing import Tracing
 
@@ -52,7 +53,7 @@ def new(cls: type, entries: Entries) -> k.SetTracker:
 
 
 # -- elements ---------------------------------------------------------------------------------------------------------
-@methods.handles(set.__init__)
+@methods.handles(set.__init__, takes=(0, 1))
 def init(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if args[0].entries:
         replace_set(t, args[0], {})

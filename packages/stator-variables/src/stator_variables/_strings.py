@@ -10,8 +10,9 @@ from stator_bytecode import operation, settle
 
 from stator_variables import _attributes, _calls, _iteration, _torch_calls
 from stator_variables import _kinds as k
+from stator_variables._arity import ANY_COUNT, Args, Kwargs
 from stator_variables._lookup import plain_lookup
-from stator_variables._method_table import ANY_COUNT, Args, Kwargs, MethodTable
+from stator_variables._method_table import MethodTable
 from stator_variables._raising import throw
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, VariableTracker
@@ -206,7 +207,11 @@ def _format(t: Tracing, template: str, args: Args, named: Any, counter: list[int
 
 
 def _field(t: Tracing, name: str, args: Args, named: Any, counter: list[int]) -> Any:
-    first, rest = _string.formatter_field_name_split(name)
+    try:
+        first, rest = _string.formatter_field_name_split(name)
+        rest = list(rest)
+    except ValueError as error:
+        throw(ValueError, *error.args)
     if first == "":
         first, counter[0] = counter[0], counter[0] + 1
     elif (isinstance(first, int) and counter[0]) or (isinstance(first, int) and isinstance(named, VariableTracker)):

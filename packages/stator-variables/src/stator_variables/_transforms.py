@@ -108,7 +108,7 @@ class Transformed:
         """The node, outside of the body."""
         module = self.t.graph.install(self.body.name, self.graph.module)
         inputs = [vt.traced for vt in (*self.outer, *extra)]
-        return called(self.t, target, [module, *options, *inputs, *self.graph.lifted])
+        return self.t.graph.call(target, [module, *options, *inputs, *self.graph.lifted], {})
 
     def results(self, traced: Traced, given: Sequence[Any] = ()) -> list[Any]:
         """Trackers of a tuple of results; one that the body gave back as it was is the tracker that it always had."""
@@ -116,13 +116,6 @@ class Transformed:
         sources = [[outside.get(id(vt), vt)] for vt in given] or [[]] * len(traced.example)
         parts = [self.t.graph.project(traced, index) for index in range(len(traced.example))]
         return [_torch_calls.from_traced(self.t, part, source) for part, source in zip(parts, sources, strict=True)]
-
-
-def called(t: Tracing, target: Any, args: Sequence[Any]) -> Traced:
-    try:
-        return t.graph.call(target, args, {})
-    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError) as error:
-        raise _torch_calls.operator_error(t, error) from error
 
 
 def options(t: Tracing, *vts: Any) -> list[Any]:
@@ -351,7 +344,8 @@ def pull(t: Tracing, vt: k.PullTracker, args: Sequence[Any], kwargs: dict[str, A
     retain, create = options(t, given.pop("retain_graph", k.ConstantTracker(True)), given.pop("create_graph", k.NONE))
     if given or len(args) > 3:
         raise t.unsupported("transform", "a pull-back with arguments that it does not have")
-    traced = called(t, targets.cotangents_pulled, [vt.traced, retain, create, *(leaf.traced for leaf in leaves)])
+    given_to = [vt.traced, retain, create, *(leaf.traced for leaf in leaves)]
+    traced = t.graph.call(targets.cotangents_pulled, given_to, {})
     return _pytree.unflatten(t, _torch_calls.from_traced(t, traced).items, vt.given)
 
 

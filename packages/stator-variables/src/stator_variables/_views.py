@@ -9,8 +9,9 @@ from stator_bytecode import operation, settle
 
 from stator_variables import _containers, _dictionary, _dicts, _iteration, _operators, _sets
 from stator_variables import _kinds as k
+from stator_variables._arity import Args, Kwargs
 from stator_variables._hashing import key_of
-from stator_variables._method_table import Args, Kwargs, MethodTable
+from stator_variables._method_table import MethodTable
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 

@@ -14,9 +14,9 @@ from stator_guards import Entry, GlobalState, Guard, Loads, PartSource, Source
 
 from stator._fallback import Recovery
 from stator._options import Options
-from stator._target import Target
+from stator._target import Target, start_of
 from stator._trace import Traced
-from stator.errors import BackendFailed, InternalError, SourceSpan, Unsupported, backend_boundary
+from stator.errors import BackendFailed, InternalError, Unsupported, backend_boundary
 
 if TYPE_CHECKING:
     from stator_subgraphs import CapturedGraph
@@ -49,7 +49,7 @@ def make_entry(target: Target, traced: Traced, options: Options, site: Site | No
     graph_text = captured.module.print_readable(print_output=False) if runs and options.keep_text else ""
     module = captured.module if runs else None
     lowered = _lowered(traced, options, ambient) if runs else None
-    guards = [*traced.guards, Guard(None, GlobalState(), _start(target))]
+    guards = [*traced.guards, Guard(None, GlobalState(), start_of(target))]
     guards += [Guard(None, fact.expression, fact.where) for fact in captured.shape_guards()]  # after the lowering
     if lowered is not None:
         guards += [_layout_guard(guard, captured, target) for guard in lowered.guards]
@@ -71,13 +71,6 @@ def _check(module: Any) -> None:
     faults = check_graph(module)
     if faults:
         raise InternalError("\n".join(["the graph is not one that compilers take", *faults]))
-
-
-def _start(target: Target) -> SourceSpan:
-    from stator._target import Root
-
-    code = target.fn.__code__ if isinstance(target, Root) else target.point.frames[-1].code.raw
-    return SourceSpan(code.co_filename, code.co_qualname, code.co_firstlineno)
 
 
 def _lowered(traced: Traced, options: Options, ambient: AmbientState) -> Lowered:
@@ -123,7 +116,7 @@ def _layout_guard(guard: Any, captured: CapturedGraph, target: Target) -> Guard:
 
     sources: list[Source] = [item.source for item in captured.inputs]
     holds = CallSource(lambda *inputs: guard.holds(inputs), *sources)
-    return Guard(holds, Truth(True), _start(target))
+    return Guard(holds, Truth(True), start_of(target))
 
 
 # -- the function ----------------------------------------------------------------------------------------------------

@@ -104,7 +104,8 @@ def _version(tensor: torch.Tensor) -> int:
 
 
 def writes_silently(module: GraphModule) -> bool:
-    """Running statistics are written by kernels that count no version; so is everything through `.data`."""
+    """Running statistics are written by kernels that count no version; so is everything through `.data`. A collective
+    cannot be taken back: the other processes took part in it."""
     return any(map(_is_silent, _calls(module)))
 
 
@@ -124,7 +125,9 @@ def _is_silent(node: torch.fx.Node) -> bool:
     if any(map(writes_silently, _bodies(node))):
         return True
     name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-    return "batch_norm" in name or "instance_norm" in name or name == "set_" or "data" in node.args
+    if "batch_norm" in name or "instance_norm" in name or name == "set_" or "data" in node.args:
+        return True
+    return str(getattr(node.target, "_qualified_op_name", node.target)).startswith("_c10d_functional")
 
 
 CHECKS = ("_check", "_assert", "sym_constrain_range")

@@ -111,6 +111,7 @@ class Region:
         named = dict(zip(place.target.parameters, state, strict=True))
         try:
             traced = trace(place.target, state, self.options, place.shapes.policy(named))
+            site = None if traced.point is None else self.site_of(traced.point)
         except Unsupported as reason:
             if self.options.fullgraph:
                 raise
@@ -118,7 +119,6 @@ class Region:
             return None
         if traced.reason is not None and self.options.fullgraph:
             raise traced.reason
-        site = None if traced.point is None else self.site_of(traced.point)
         try:
             return make_entry(place.target, traced, self.options, site, ambient)
         except BackendFailed as failure:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import inspect
 import keyword
 import re
 from collections.abc import Callable, Iterable
@@ -13,6 +14,8 @@ import attrs
 from stator_bytecode import Frame, Point, plain
 from stator_guards import CapturedSource, ParameterSource
 from stator_variables import SymbolicDomain, Tracing, function_frame, globals_tracker, wrap
+
+from stator.errors import SourceSpan
 
 
 @attrs.frozen(eq=False)
@@ -34,7 +37,10 @@ class Root:
 
     def frames(self, tracing: Tracing, domain: SymbolicDomain, state: tuple[Any, ...]) -> list[Frame]:
         function = wrap(tracing, self.fn, CapturedSource(self.fn.__name__, self.fn))
-        return [function_frame(tracing, function, wrap_state(tracing, self.parameters, state))]
+        frame = function_frame(tracing, function, wrap_state(tracing, self.parameters, state))
+        if not self.fn.__code__.co_flags & inspect.CO_OPTIMIZED:  # made of a module's code: its names are its globals
+            frame.names = frame.globals
+        return [frame]
 
     def plain(self) -> Callable[..., Any]:
         """The function itself, called with the flat state."""
@@ -85,6 +91,13 @@ class Continuation:
 
 
 Target = Root | Continuation
+
+
+def start_of(target: Target) -> SourceSpan:
+    """The first line of a function; of a continuation, that of its innermost frame's."""
+    code = target.fn.__code__ if isinstance(target, Root) else target.point.frames[-1].code.raw
+    return SourceSpan(code.co_filename, code.co_qualname, code.co_firstlineno)
+
 
 # What the source of an entry uses for itself: its locals, what it captures, and every builtin.
 _OWN_NAMES = re.compile(r"g|before|error|torch|v\d+|r\d+_\d+|\w*_\d+")

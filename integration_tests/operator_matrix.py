@@ -1,0 +1,249 @@
+"""Every higher-order operator in every situation: ``python -m integration_tests.operator_matrix`` writes the page.
+
+A situation is a program around ``run(body, x)``, which calls one operator with ``body``. Each cell is compared with
+plain Python, and says whether it was captured or why not. Where torch itself raises, only the kind of its error is
+compared.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import stator
+import torch
+from torch import Tensor
+from torch._higher_order_ops.hints_wrap import hints_wrapper
+from torch._higher_order_ops.map import map as torch_map
+from torch._higher_order_ops.scan import scan
+from torch._higher_order_ops.strict_mode import strict_mode as torch_strict_mode
+from torch._higher_order_ops.while_loop import while_loop as torch_while_loop
+from torch.compiler import nested_compile_region
+from torch.utils.checkpoint import checkpoint
+
+from integration_tests.oracle import assert_same
+
+PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs" / "reference" / "operators.md"
+Body = Callable[[Tensor], Any]
+Run = Callable[[Body, Tensor], Any]
+map_function: Any = torch_map  # torch leaves these without types
+strict_mode: Any = torch_strict_mode
+while_loop: Any = torch_while_loop
+
+
+# -- operators --------------------------------------------------------------------------------------------------------
+def run_cond(body: Body, x: Tensor) -> Any:
+    return torch.cond(x.sum() > -100, body, body, (x,))
+
+
+def run_while_loop(body: Body, x: Tensor) -> Any:
+    return while_loop(lambda i, a: i.sum() < 2, lambda i, a: (i + 1, body(a)), (torch.zeros(1), x))[1]
+
+
+def run_scan(body: Body, x: Tensor) -> Any:
+    return scan(lambda carry, a: (carry + 1, body(a)), torch.zeros(1), x)[1]
+
+
+OPERATORS: dict[str, Run] = {
+    "cond": run_cond,
+    "while_loop": run_while_loop,
+    "map": map_function,
+    "scan": run_scan,
+    "checkpoint": lambda body, x: checkpoint(body, x, use_reentrant=False),
+    "nested_compile_region": lambda body, x: nested_compile_region(body)(x),
+    "wrap": torch.ops.higher_order.wrap,
+    "hints_wrapper": lambda body, x: hints_wrapper(body, (x,), {}, hints={"level": 1}),
+    "strict_mode": lambda body, x: strict_mode(body, (x,)),
+}
+
+
+# -- situations -------------------------------------------------------------------------------------------------------
+LAYER = torch.nn.Linear(3, 3).requires_grad_(False)
+
+
+def closure_over_tensor(run: Run, x: Tensor, y: Tensor) -> Any:
+    scale = y * 2
+    return run(lambda a: a * scale, x)
+
+
+def closure_over_int(run: Run, x: Tensor, y: Tensor) -> Any:
+    n = 3
+    return run(lambda a: a * n, x)
+
+
+def closure_over_symbol(run: Run, x: Tensor, y: Tensor) -> Any:
+    n = x.shape[0]
+    return run(lambda a: a * n, x)
+
+
+def closure_over_module(run: Run, x: Tensor, y: Tensor) -> Any:
+    return run(LAYER, x)
+
+
+def nested_in_itself(run: Run, x: Tensor, y: Tensor) -> Any:
+    return run(lambda a: run(lambda b: b.sin(), a) + 1, x)
+
+
+def nested_in_another(run: Run, x: Tensor, y: Tensor) -> Any:
+    inner = OPERATORS["wrap"] if run is run_cond else run_cond
+    return run(lambda a: inner(lambda b: b.sin() * y, a) + 1, x)
+
+
+def alias(run: Run, x: Tensor, y: Tensor) -> Any:
+    return run(lambda a: a.view(a.shape), x)
+
+
+@torch.no_grad()
+def write_outside(run: Run, x: Tensor, y: Tensor) -> Any:
+    def body(a: Tensor) -> Tensor:
+        y.add_(1)
+        return a + y
+
+    return run(body, x), y + 0
+
+
+def write_inside(run: Run, x: Tensor, y: Tensor) -> Any:
+    def body(a: Tensor) -> Tensor:
+        b = a.clone()
+        b.mul_(y)
+        return b
+
+    return run(body, x)
+
+
+def no_result(run: Run, x: Tensor, y: Tensor) -> Any:
+    return run(lambda a: (), x)
+
+
+def repeated_result(run: Run, x: Tensor, y: Tensor) -> Any:
+    def body(a: Tensor) -> Any:
+        b = a.sin()
+        return b, b
+
+    return run(body, x)
+
+
+def dynamic_shape(run: Run, x: Tensor, y: Tensor) -> Any:
+    return run(lambda a: a.sin() * y, x * 2).sum(0)
+
+
+def effect_in_body(run: Run, x: Tensor, y: Tensor) -> Any:
+    seen = []
+
+    def body(a: Tensor) -> Tensor:
+        seen.append(1)
+        return a.sin()
+
+    return run(body, x), seen
+
+
+def exception_in_body(run: Run, x: Tensor, y: Tensor) -> Any:
+    def body(a: Tensor) -> Tensor:
+        raise ValueError("in the body")
+
+    return run(body, x)
+
+
+def break_in_body(run: Run, x: Tensor, y: Tensor) -> Any:
+    def body(a: Tensor) -> Tensor:
+        stator.graph_break()
+        return a.sin()
+
+    return run(body, x)
+
+
+SITUATIONS: dict[str, Callable[[Run, Tensor, Tensor], Any]] = {
+    fn.__name__.replace("_", " "): fn
+    for fn in (
+        closure_over_tensor,
+        closure_over_int,
+        closure_over_symbol,
+        closure_over_module,
+        nested_in_itself,
+        nested_in_another,
+        alias,
+        write_outside,
+        write_inside,
+        no_result,
+        repeated_result,
+        dynamic_shape,
+        effect_in_body,
+        exception_in_body,
+        break_in_body,
+    )
+}
+CELLS = [(operator, situation) for situation in SITUATIONS for operator in OPERATORS]
+SYMBOLIC = ("closure over symbol", "dynamic shape")
+WITHOUT_GRADIENT = ("hints_wrapper", "strict_mode", "while_loop")
+
+
+# -- cells ------------------------------------------------------------------------------------------------------------
+def program(operator: str, situation: str) -> Callable[[Tensor, Tensor], Any]:
+    run, fn = OPERATORS[operator], SITUATIONS[situation]
+
+    def cell(x: Tensor, y: Tensor) -> Any:
+        try:
+            return fn(run, x, y)
+        except Exception as error:
+            return type(error).__name__
+
+    return cell
+
+
+def inputs(operator: str, rows: int = 2) -> tuple[Tensor, Tensor]:
+    x = torch.linspace(-1, 1, rows * 3).reshape(rows, 3)
+    return x.requires_grad_(operator not in WITHOUT_GRADIENT), torch.linspace(1, 2, 3)
+
+
+def outcome(operator: str, situation: str) -> str:
+    """What the page says of a cell. Raises AssertionError where it is not what plain Python gives."""
+    plain = program(operator, situation)
+    compiled = stator.compile(plain, backend="eager", dynamic=True if situation in SYMBOLIC else None)
+    expected = plain(*inputs(operator))
+    if isinstance(expected, str) and expected != "ValueError":  # that is the program's own
+        actual = compiled(*inputs(operator))
+        assert actual == expected
+        return f"torch raises; {_breaks(compiled)}"
+    for rows in (2, 5) if situation in SYMBOLIC else (2,):
+        assert_same(plain, compiled, lambda: inputs(operator, rows), calls=2)  # noqa: B023
+    assert situation not in SYMBOLIC or len(compiled.report.entries) == 1 + len(compiled.report.breaks)
+    assert len(compiled.report.breaks) <= 1
+    return _breaks(compiled) or "captured"
+
+
+def _breaks(compiled: Any) -> str:
+    """The reason of the break at the operator, the first; the program may break once more where it meets an error."""
+    return next((f"[{met.reason}](unsupported/{met.reason}.md)" for met in compiled.report.breaks), "")
+
+
+def page() -> str:
+    head = ["| | " + " | ".join(f"`{name}`" for name in OPERATORS) + " |", "|---" * (len(OPERATORS) + 1) + "|"]
+    rows = [
+        f"| {situation} | " + " | ".join(outcome(operator, situation) for operator in OPERATORS) + " |"
+        for situation in SITUATIONS
+    ]
+    return "\n".join([*LEAD, *head, *rows]) + "\n"
+
+
+LEAD = [
+    "# Higher-order operators, situation by situation",
+    "",
+    "<!-- generated by python -m integration_tests.operator_matrix -->",
+    "",
+    "Each cell was compared with plain Python, gradients included. *captured*: one graph, no break.",
+    "A reason: a break at the operator, which ran natively. *torch raises*: plain Python gives an error of torch's:",
+    "its function of that name wants to be compiled by torch's compiler, and that does not take the body.",
+    "",
+]
+
+
+def written() -> dict[tuple[str, str], str]:
+    """The cells as the page has them."""
+    rows = [line.strip("|").split("|") for line in PAGE.read_text().splitlines() if line.startswith("| ")]
+    names = [name.strip().strip("`") for name in rows[0][1:]]
+    return {(name, row[0].strip()): cell.strip() for row in rows[1:] for name, cell in zip(names, row[1:], strict=True)}
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

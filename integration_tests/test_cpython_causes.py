@@ -1,0 +1,410 @@
+"""What CPython's own tests brought to light, one small program for each cause."""
+
+# mypy: ignore-errors
+# The programs misuse types on purpose.
+
+from __future__ import annotations
+
+import collections
+import re
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import stator
+import torch
+
+from integration_tests.oracle import assert_same
+
+
+@stator.disable
+def native(value: Any = None) -> Any:
+    return value
+
+
+def caught(run: Callable[[], Any]) -> Any:
+    try:
+        return run()
+    except Exception as error:
+        return type(error), str(error)
+
+
+class Negative:
+    def __len__(self) -> int:
+        return -1  # noqa: PLE0303
+
+
+class Vague:
+    def __bool__(self) -> Any:
+        return 1  # noqa: PLE0304
+
+    def __int__(self) -> Any:
+        return "three"
+
+    def __iter__(self) -> Any:
+        return [1]
+
+
+class Closed:
+    __contains__ = None
+
+
+class Waiting:
+    def __init__(self) -> None:
+        self.value = native(3)
+
+
+class Lists(list[int]):
+    pass
+
+
+class Kind(type):
+    def __subclasscheck__(cls, other: type) -> bool:
+        raise TypeError("do not ask")
+
+
+class Asked(metaclass=Kind):
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = None
+
+
+class Log:
+    __hash__ = None
+
+    def __init__(self, log: list[str]) -> None:
+        self.log = log
+
+    def __eq__(self, other: object) -> Any:
+        self.log.append("eq")
+        return NotImplemented
+
+
+class Found:
+    @property
+    def __call__(self) -> Any:
+        return lambda x: x + 1
+
+
+class Chained:
+    @classmethod
+    @property
+    def name(cls) -> str:
+        return cls.__name__
+
+
+class Itself:
+    pass
+
+
+def sends() -> Iterator[Any]:
+    return (yield 1)
+
+
+def handles() -> Iterator[Any]:
+    try:
+        yield 1
+    except ValueError as error:
+        yield native(error) is error, error.__traceback__ is not None
+
+
+def wrong_arguments_of_c_functions(x: Any) -> Any:
+    calls: list[Callable[..., Any]] = [bool, int, float, tuple, list, set, frozenset, enumerate, zip, reversed, iter]
+    calls += [next, getattr, hasattr, len, range, map, filter, sorted, isinstance]
+    return [caught(lambda: c(1, 2, 3, 4)) for c in calls] + [caught(lambda: c(sequence=1)) for c in calls]  # noqa: B023
+
+
+def results_of_special_methods(x: Any) -> Any:
+    asked = [lambda: bool(Negative()), lambda: bool(Vague()), lambda: not Vague(), lambda: int(Vague())]
+    asked += [lambda: iter(Vague()), lambda: [*Vague()], lambda: 1 in Closed()]
+    return [caught(run) for run in asked]
+
+
+def barrier_after_a_continued_constructor(x: Any) -> Any:
+    made = Waiting()
+    return made.value, tuple(native(x + i) for i in (1, 2, 3))
+
+
+def method_of_a_pattern_over_a_break(x: Any) -> Any:
+    find = re.compile("b+").findall
+    return find(native("abba"))
+
+
+def long_number_over_a_break(x: Any) -> Any:
+    number = 1 << 40000
+    native()
+    return number.bit_length()
+
+
+def value_of_an_ended_generator(x: Any) -> Any:
+    made = sends()
+    next(made)
+    try:
+        made.send((2,))
+    except StopIteration as end:
+        native(end)
+        return end.value
+
+
+def thrown_exception_is_an_object(x: Any) -> Any:
+    made = handles()
+    next(made)
+    return made.throw(ValueError(1))
+
+
+def parameterized_class_in_isinstance(x: Any) -> Any:
+    return [caught(lambda: isinstance([], k)) for k in (list[int], int | list[int], dict[str, int], 3)]  # noqa: B023
+
+
+def metaclass_is_not_asked_by_comparison(x: Any) -> Any:
+    three = 3
+    return Asked() == three, three == Asked(), caught(lambda: Asked() < 3)
+
+
+def unequal_by_own_equality_alone(x: Any) -> Any:
+    log: list[str] = []
+    return Log(log) != Log(log), len(log), Log(log) != 3, len(log)
+
+
+def callable_from_a_descriptor(x: Any) -> Any:
+    return Found()(x)
+
+
+def endless_call(x: Any) -> Any:
+    Itself.__call__ = Itself()
+    return caught(lambda: (Itself()(),))
+
+
+def class_method_of_a_property(x: Any) -> Any:
+    return Chained.name, Chained().name
+
+
+def bound_c_function(x: Any) -> Any:
+    bound = types.MethodType(len, [1, 2])
+    native()
+    return bound()
+
+
+def nested_without_end(x: Any) -> Any:
+    value: Any = x
+    for _ in range(3000):
+        value = [value]
+    native()
+    found = caught(lambda: repr(value))
+    return found if isinstance(found, str) else found[0]
+
+
+def cycle_of_contexts(x: Any) -> Any:
+    first, second = ValueError(1), ValueError(2)
+    first.__context__, second.__context__ = second, first
+    try:
+        try:
+            raise first
+        except ValueError:
+            raise TypeError("new") from None
+    except TypeError as error:
+        return error.__context__ is first, first.__context__ is second
+
+
+def wrong_cause(x: Any) -> Any:
+    error = ValueError()
+
+    def set_it() -> None:
+        error.__cause__ = 1
+
+    return caught(set_it), error.__cause__
+
+
+def empty_cell(x: Any) -> Any:
+    cell = types.CellType()
+    before = caught(lambda: cell.cell_contents)
+    cell.cell_contents = 3
+    return before, cell.cell_contents
+
+
+def dict_that_changes_under_its_iterator(x: Any) -> Any:
+    d = {0: 1}
+
+    def run() -> None:
+        for key in d:
+            del d[key]
+            d[key + 1] = 1
+
+    return caught(run), d
+
+
+def renamed_generator(x: Any) -> Any:
+    def make() -> Iterator[int]:
+        yield 1
+
+    make.__name__ = "renamed"
+    native()
+    made = make()
+    return made.__name__, next(made)
+
+
+def lists_emptied_by_their_comparison(x: Any) -> Any:
+    class Emptying:
+        __hash__ = None
+
+        def __init__(self, other: list[Any]) -> None:
+            self.other = other
+
+        def __eq__(self, other: object) -> Any:
+            self.other.clear()
+            return NotImplemented
+
+    left: list[Any] = []
+    right: list[Any] = [Emptying(left)]
+    left.append(Emptying(right))
+    return left == right, caught(lambda: Lists(sequence=()))
+
+
+def field_of_the_code_of_a_new_function(x: Any) -> Any:
+    def inner() -> int:
+        return 1
+
+    found = collections.defaultdict(dict, {})
+    found[inner.__code__.co_firstlineno][inner.__code__.co_name] = 1
+    native()
+    return dict(found)
+
+
+def same_tuple(x: Any) -> Any:
+    made = (x, x)
+    return tuple(made) is made
+
+
+class Answering:
+    """An iterator that ends with a value."""
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> Any:
+        raise StopIteration(42)
+
+
+class Made(type):
+    __call__ = dict
+
+
+class Entry(metaclass=Made):
+    pass
+
+
+class Own(classmethod):
+    pass
+
+
+class Owner:
+    name = Own(lambda cls: cls.__name__)
+
+
+class Defaults(collections.defaultdict):
+    def __init__(self) -> None:
+        super().__init__(list)
+
+
+def value_of_an_iterator_in_yield_from(x: Any) -> Any:
+    def make() -> Any:
+        return (yield from Answering())
+
+    return caught(lambda: next(make()))
+
+
+def iterator_exhausted_by_its_own_function(x: Any) -> Any:
+    answers = iter([1, 2, 3, 4])
+    made = iter(lambda: list(made) and 1 if next(answers) == 1 else 2, 2)
+    return list(made)
+
+
+def deque_emptied_while_it_is_searched(x: Any) -> Any:
+    class Clearing:
+        __hash__ = None
+
+        def __eq__(self, other: object) -> bool:
+            d.clear()
+            return False
+
+    d = collections.deque([1, Clearing(), 2])
+    return caught(lambda: 3 in d), caught(lambda: d.remove(3)), len(d)
+
+
+def metaclass_whose_call_is_a_class(x: Any) -> Any:
+    return Entry(a=1), type(Entry()) is dict
+
+
+def subclass_of_classmethod(x: Any) -> Any:
+    return Owner.name(), Owner().name()
+
+
+def subclass_of_defaultdict_over_a_break(x: Any) -> Any:
+    made = Defaults()
+    made["a"].append(1)
+    native()
+    made["b"].append(2)
+    return dict(made), type(made)
+
+
+def slice_of_objects_over_a_break(x: Any) -> Any:
+    made = slice([1], [2], None)
+    native()
+    return made.start, made.stop, made == slice([1], [2])
+
+
+def missing_field_of_a_class(x: Any) -> Any:
+    return caught(lambda: Owner.__abstractmethods__), hasattr(Owner, "__abstractmethods__")
+
+
+def wrong_class_to_catch(x: Any) -> Any:
+    def run() -> None:
+        try:
+            raise ValueError
+        except (ValueError, 42):  # noqa: B030
+            pass
+
+    return caught(run)
+
+
+PROGRAMS = [
+    wrong_class_to_catch,
+    value_of_an_iterator_in_yield_from,
+    iterator_exhausted_by_its_own_function,
+    deque_emptied_while_it_is_searched,
+    metaclass_whose_call_is_a_class,
+    subclass_of_classmethod,
+    subclass_of_defaultdict_over_a_break,
+    slice_of_objects_over_a_break,
+    missing_field_of_a_class,
+    wrong_arguments_of_c_functions,
+    results_of_special_methods,
+    barrier_after_a_continued_constructor,
+    method_of_a_pattern_over_a_break,
+    long_number_over_a_break,
+    value_of_an_ended_generator,
+    thrown_exception_is_an_object,
+    parameterized_class_in_isinstance,
+    metaclass_is_not_asked_by_comparison,
+    unequal_by_own_equality_alone,
+    callable_from_a_descriptor,
+    endless_call,
+    class_method_of_a_property,
+    bound_c_function,
+    nested_without_end,
+    cycle_of_contexts,
+    wrong_cause,
+    empty_cell,
+    dict_that_changes_under_its_iterator,
+    renamed_generator,
+    lists_emptied_by_their_comparison,
+    field_of_the_code_of_a_new_function,
+    same_tuple,
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_program_does_what_plain_python_does(program: Any) -> None:
+    assert_same(program, stator.compile(program, backend="eager"), lambda: (torch.ones(2),))

@@ -1,0 +1,121 @@
+"""How many arguments a C function takes, checked before its handler runs, as C does.
+
+A call that C would refuse (too many arguments, an unknown keyword) runs natively, so that the error is CPython's own.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import inspect
+import itertools
+import operator
+import types
+from typing import Any
+
+import attrs
+from stator_bytecode import HandlerTable
+
+from stator_variables._tracing import Tracing
+
+Args = list[Any]
+Kwargs = dict[str, Any]
+ANY_COUNT = 1 << 30
+
+
+@attrs.frozen
+class Arity:
+    """How many positional arguments (the receiver included) and which keywords C takes; None: any keyword.
+
+    `required` are the places and names of what may come either way, but has to.
+    """
+
+    least: int
+    most: int
+    named: frozenset[str] | None = frozenset()
+    required: tuple[tuple[int, str], ...] = ()
+
+    def accepts(self, args: Args, kwargs: Kwargs) -> bool:
+        if not self.least <= len(args) <= self.most:
+            return False
+        if kwargs and self.named is not None and not kwargs.keys() <= self.named:
+            return False
+        return all((index < len(args)) is not (name in kwargs) for index, name in self.required)
+
+
+def signature_arity(target: Any) -> Arity:
+    """What the signature of `target` says. Raises ValueError when it has none."""
+    parameters = inspect.signature(target).parameters.values()
+    kinds = inspect.Parameter
+    positional = [p for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)]
+    least = sum(p.kind is kinds.POSITIONAL_ONLY and p.default is kinds.empty for p in positional)
+    any_count = any(p.kind is kinds.VAR_POSITIONAL for p in parameters)
+    any_name = any(p.kind is kinds.VAR_KEYWORD for p in parameters)
+    names = frozenset(p.name for p in parameters if p.kind in (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY))
+    required = tuple(
+        (index, p.name)
+        for index, p in enumerate(positional)
+        if p.kind is kinds.POSITIONAL_OR_KEYWORD and p.default is kinds.empty
+    )
+    return Arity(least, ANY_COUNT if any_count else len(positional), None if any_name else names, required)
+
+
+def _takes(least: int, most: int, *named: str) -> Arity:
+    return Arity(least, most, frozenset(named))
+
+
+STATED: dict[Any, Arity] = {
+    **dict.fromkeys((min, max), _takes(1, ANY_COUNT, "key", "default")),
+    **dict.fromkeys((dict, collections.OrderedDict), Arity(0, 1, None)),
+    **dict.fromkeys((bool, set, frozenset, vars), _takes(0, 1)),
+    **dict.fromkeys((iter, next), _takes(1, 2)),
+    **dict.fromkeys((operator.itemgetter, operator.attrgetter), _takes(1, ANY_COUNT)),
+    functools.reduce: _takes(2, 3),
+    filter: _takes(2, 2),
+    super: _takes(0, 2),
+    getattr: _takes(2, 3),
+    int: _takes(0, 2, "base"),
+    str: _takes(0, 3, "object", "encoding", "errors"),
+    range: _takes(1, 3),
+    slice: _takes(1, 3),
+    zip: _takes(0, ANY_COUNT, "strict"),
+    map: _takes(2, ANY_COUNT),
+    functools.partial: Arity(1, ANY_COUNT, None),
+    operator.methodcaller: Arity(1, ANY_COUNT, None),
+    types.GeneratorType.send: _takes(2, 2),
+    types.GeneratorType.throw: _takes(2, 4),
+    types.GeneratorType.close: _takes(1, 1),
+    types.MappingProxyType: _takes(1, 1),
+    BaseException.add_note: _takes(2, 2),
+    itertools.chain: _takes(0, ANY_COUNT),
+}
+"""Of what has no signature to ask."""
+
+
+def checked(table: HandlerTable[Any, Any]) -> HandlerTable[Any, Any]:
+    """The table with a check of the arguments before each handler of a C function whose arity is known."""
+    made: HandlerTable[Any, Any] = HandlerTable(table.what)
+    for target, handler in table.items():
+        arity = None if isinstance(target, types.FunctionType) else _arity_of(target)
+        made.handles(target)(handler if arity is None else _checking(target, arity, handler))
+    return made
+
+
+def _arity_of(target: Any) -> Arity | None:
+    if target in STATED:
+        return STATED[target]
+    try:
+        return signature_arity(target)
+    except (ValueError, TypeError):
+        return None
+
+
+def _checking(target: Any, arity: Arity, handler: Any) -> Any:
+    def run(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+        if not arity.accepts(args, kwargs):
+            raise t.unsupported("bad-arguments", f"a call of {target.__qualname__} that it does not accept")
+        return handler(t, args, kwargs)
+
+    run.__qualname__ = handler.__qualname__
+    run.__module__ = handler.__module__
+    return run

@@ -1,0 +1,76 @@
+"""Questions about the process: asked while tracing, and again by the guards of the entry.
+
+Functional collectives are Python over operators of the dispatcher, so they are interpreted; what they ask about their
+process group, and about torch's configuration, is answered here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed
+from stator_bytecode import HandlerTable
+from stator_guards import AttrSource, CallSource, CapturedSource, Is, Source
+from torch.utils._config_module import ConfigModule
+
+from stator_variables._build import wrap
+from stator_variables._tracing import Tracing, source_of
+from stator_variables._tracker import MISSING
+
+handlers: HandlerTable[Any, Any] = HandlerTable("question")
+
+
+def _question(function: Callable[..., Any]) -> None:
+    @handlers.handles(function)
+    def ask(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if kwargs or any(vt.real is MISSING and vt.constant() is MISSING for vt in args):
+            raise t.unsupported("unanswered-question", f"{function.__name__}() of what is not known while tracing")
+        values = [vt.real if vt.constant() is MISSING else vt.constant() for vt in args]
+        source = CallSource(function, *[_source(t, vt, value) for vt, value in zip(args, values, strict=True)])
+        answer = function(*values)
+        if isinstance(answer, torch.distributed.ProcessGroup):
+            t.guard(source, Is(answer))
+        return wrap(t, answer, source)
+
+
+def _source(t: Tracing, vt: Any, value: Any) -> Source:
+    if vt.constant() is not MISSING:
+        return CapturedSource(repr(value), value)
+    source = source_of(vt) or CapturedSource("argument", value)
+    t.guard(source, Is(value))
+    return source
+
+
+@handlers.handles(
+    ConfigModule.__getattr__,
+    torch._ops._Ops.__getattr__,
+    torch._ops._OpNamespace.__getattr__,
+    torch._ops.OpOverloadPacket.__getattr__,
+)
+def made_on_demand(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """An attribute that is looked up, or made and kept, when it is first asked for."""
+    owner, name = args
+    try:
+        found = getattr(owner.real, name.constant())
+    except (AttributeError, TypeError) as error:
+        raise t.unsupported("unanswered-question", f"an attribute that is not there: {error}") from error
+    source = owner.source
+    return wrap(t, found, AttrSource(source or CapturedSource("operators", owner.real), name.value))
+
+
+if torch.distributed.is_available():
+    from torch.distributed import ProcessGroup, distributed_c10d
+
+    _GROUP: Any = ProcessGroup
+    _META: Any = type(distributed_c10d.group)
+    for _function in (
+        _META.WORLD.fget,
+        distributed_c10d.get_rank,
+        distributed_c10d.get_world_size,
+        distributed_c10d.is_initialized,
+        distributed_c10d._get_group_size_by_name,
+        _GROUP.group_name.fget,
+    ):
+        _question(_function)
