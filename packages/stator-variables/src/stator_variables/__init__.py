@@ -44,11 +44,7 @@ __all__ = [
     "generator_state",
     "globals_tracker",
     "initial_modes",
-<<<<<<< HEAD
-    "leaf_of",
     "real_of",
-=======
->>>>>>> main
     "record",
     "restore_modes",
     "source_of",
