@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import types
+import weakref
 from typing import Any
 
 from stator_bytecode import Raised, operation, settle
@@ -24,8 +25,18 @@ from stator_variables._tracker import DELETED, MISSING
 FUNCTION_FIELDS = {"__name__": "name", "__qualname__": "qualname"}
 
 
+PROXIES = (weakref.ProxyType, weakref.CallableProxyType)
+
+
+def _refuse_proxy(t: Tracing, vt: Any, name: str) -> None:
+    """Of a weak proxy nothing is known: each look at it may find its object gone."""
+    if vt.cls in PROXIES:
+        raise t.unsupported("c-attribute", f"attribute {name} of a weak proxy")
+
+
 def get_attribute(t: Tracing, vt: Any, name: str) -> Any:
     """`vt.name`: a Result. Raises AttributeError of the program."""
+    _refuse_proxy(t, vt, name)
     if isinstance(vt, k.ClassTracker):
         return _class_attribute(t, vt, name)
     if isinstance(vt, k.BuiltinTracker) and isinstance(vt.value, types.ModuleType):
@@ -297,6 +308,7 @@ def set_attribute(t: Tracing, vt: Any, name: str, value: Any) -> Any:
 
 def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     """`object.__setattr__`; `value` MISSING deletes."""
+    _refuse_proxy(t, vt, name)
     if isinstance(vt, k.TensorTracker):
         return _tensor_attributes.write(t, vt, name, value)
     if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
@@ -341,7 +353,8 @@ def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value
             throw(AttributeError, f"property '{name}' of '{vt.cls.__qualname__}' object has no {verb}")
         args = [vt] if value is MISSING else [vt, value]
         return _calls.call(t, wrap(t, function, AttrSource(source, field)), args, {})
-    if kind is types.MemberDescriptorType and getattr(vt, "members", None) is not None:
+    is_slot = kind is types.MemberDescriptorType and "__slots__" in vars(raw.__objclass__)  # C's may be read-only
+    if is_slot and getattr(vt, "members", None) is not None:
         return _set_member(t, raw, vt, name, value)
     if kind is types.GetSetDescriptorType and name in ("__cause__", "__context__", "__traceback__"):
         return _set_exception_field(t, vt, name, value)

@@ -66,7 +66,7 @@ def wrap(t: Tracing, real: Any, source: Source) -> Any:
     """The tracker of an existing value. Atoms have no identity worth tracking; objects have one tracker each."""
     kind = type(real)
     plain = kind in ATOMS or kind in VALUES or kind in SINGLETONS or kind in BY_IDENTITY
-    if plain or isinstance(real, type | enum.Enum):
+    if plain or issubclass(kind, type | enum.Enum):  # `isinstance` would ask a weak proxy for its class
         return LazyTracker(source, real, lambda: build(t, real, source))
     return t.adopt(real, source, lambda: build(t, real, source))
 
@@ -84,10 +84,10 @@ def _builder_for(cls: type, real: Any) -> Builder:
     found = BUILDERS.get(cls)
     if found is not None:
         return found
-    if isinstance(real, type):
+    if issubclass(type(real), type):
         return build_class
     for base, builder in BY_BASE:
-        if isinstance(real, base):
+        if issubclass(type(real), base):
             return builder
     return build_object
 
