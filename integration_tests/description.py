@@ -68,7 +68,7 @@ class Description:
         else:
             self.places[id(value)] = path
             self.alive.append(value)
-            self.facts[path] = ("a", type(value))
+            self.facts[path] = ("a", _stable_class(type(value)))
             for name, part in self._parts(path, value):
                 self.add(path + name, part)
 
@@ -136,6 +136,11 @@ def _stable(value: Any) -> Any:
     if isinstance(value, types.FunctionType):
         return (value.__module__, value.__qualname__)
     return None if isinstance(value, weakref.ref) else value
+
+
+def _stable_class(cls: type) -> Any:
+    """A class that a function defines is another one each time."""
+    return (cls.__module__, cls.__qualname__) if "<locals>" in cls.__qualname__ else cls
 
 
 def _mapping(value: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
