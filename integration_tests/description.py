@@ -17,6 +17,7 @@ from typing import Any
 import attrs
 import numpy as np
 import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 ATOMS = (type(None), bool, int, float, complex, str, bytes, type(...), slice, range, np.generic)
 THEMSELVES = (
@@ -67,7 +68,7 @@ class Description:
         else:
             self.places[id(value)] = path
             self.alive.append(value)
-            self.facts[path] = ("a", type(value))
+            self.facts[path] = ("a", _stable_class(type(value)))
             for name, part in self._parts(path, value):
                 self.add(path + name, part)
 
@@ -93,8 +94,19 @@ class Description:
             yield from _attributes(value)
 
     def _tensor(self, path: str, value: torch.Tensor) -> Iterator[tuple[str, Any]]:
+        with torch._C.DisableTorchFunctionSubclass():  # what a subclass makes of these questions is its own affair
+            self._metadata(path, value)
+            grad = value.grad if value.is_leaf else None
+        if grad is not None:
+            yield ".grad", grad
+        if vars(value):
+            yield from ((f".{k}", v) for k, v in vars(value).items() if not k.startswith("_dynamo") and k not in HIDDEN)
+
+    def _metadata(self, path: str, value: torch.Tensor) -> None:
         for name in ("dtype", "shape", "device", "requires_grad", "is_leaf", "layout"):
             self.facts[f"{path}.{name}"] = getattr(value, name)
+        if is_traceable_wrapper_subclass(value):  # its parts are attributes
+            return
         if value.layout == torch.strided:
             self.facts[path + ".stride"] = value.stride()
             self.facts[path + ".storage_offset"] = value.storage_offset()
@@ -102,10 +114,6 @@ class Description:
             self.alive.append(storage)
             self.facts[path + ".storage"] = self.storages.setdefault(storage._cdata, path)
         self.facts[path + ".data"] = value.detach().clone()
-        if value.is_leaf and value.grad is not None:
-            yield ".grad", value.grad
-        if vars(value):
-            yield from ((f".{k}", v) for k, v in vars(value).items() if not k.startswith("_dynamo") and k not in HIDDEN)
 
 
 def describe(**roots: Any) -> Description:
@@ -128,6 +136,11 @@ def _stable(value: Any) -> Any:
     if isinstance(value, types.FunctionType):
         return (value.__module__, value.__qualname__)
     return None if isinstance(value, weakref.ref) else value
+
+
+def _stable_class(cls: type) -> Any:
+    """A class that a function defines is another one each time."""
+    return (cls.__module__, cls.__qualname__) if "<locals>" in cls.__qualname__ else cls
 
 
 def _mapping(value: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from stator_bytecode._completion import SWITCHED, Continue, ask_domain
 from stator_bytecode._domain import Domain, Invoke, Pending, Raised, Result, Resume, V, chained
-from stator_bytecode._frame import VALUE, Frame, Parked, Snapshot, Then
+from stator_bytecode._frame import VALUE, Frame, GeneratorState, Parked, Snapshot, Then
 from stator_bytecode._generator import ALL_COMPLETIONS, ALL_THENS, resume
 from stator_bytecode._handlers import DEFAULT, SAFE, Handler
 from stator_bytecode._instruction import Code, Instruction
@@ -216,6 +216,15 @@ class Machine:
         self.journal.rollback(journal)
         self.domain.rollback(snapshot.mark)
         return snapshot
+
+    def before_resumption(self, state: GeneratorState) -> Snapshot | None:
+        """Undo all since the generator `state`, which is running, was resumed; None when a snapshot resumed it."""
+        depth = next((i for i, frame in enumerate(self.frames) if frame.generator is state), 0)
+        parked = self.frames[depth - 1].parked if depth else None
+        if parked is None or parked.before is None:
+            return None
+        self.frames = self.frames[:depth]
+        return self.go_back(save_frames(self.frames, parked.before))
 
     def _broke(self, reason: Unsupported) -> Broke:
         reason = _told(self.frames, reason)

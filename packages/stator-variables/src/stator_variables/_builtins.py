@@ -66,6 +66,8 @@ def handle_len(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 def handle_bool(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if not args:
         return k.ConstantTracker(False)
+    if isinstance(args[0], k.NumberTracker) and args[0].cls is bool:
+        return args[0]
     if isinstance(args[0], k.NumberTracker):
         return _torch_calls.record(t, operator.ne, [args[0], k.ConstantTracker(0)], {})
     if isinstance(args[0], k.TensorTracker) and t.policy.capture_data:

@@ -44,9 +44,7 @@ _constant(
 _constant(None, torch._C._get_tracing_state)
 
 
-@handlers.handles(torch._C._log_api_usage_once, torch._C._autograd._profiler_enabled)
-def no_effect(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    return k.ConstantTracker(False if not args else None)
+_constant(None, torch._C._log_api_usage_once)
 
 
 def answer_by_name(t: Tracing, function: Any, args: Sequence[Any]) -> Any:

@@ -12,13 +12,15 @@ from __future__ import annotations
 import collections
 import functools
 import math
+import re
 import types
+import weakref
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import NULL, GeneratorStatus, HandlerTable, layout_of_generator, rebuild_generator
+from stator_bytecode import NULL, GeneratorState, GeneratorStatus, HandlerTable, layout_of_generator, rebuild_generator
 from stator_bytecode.errors import Unsupported
 from stator_guards import CapturedSource, ParameterSource, Source
 
@@ -42,6 +44,7 @@ class Emitter:
     loads: list[str] = attrs.field(factory=list)
     lines: list[str] = attrs.field(factory=list)
     last: list[str] = attrs.field(factory=list)  # what has to wait for the effects
+    late: list[tuple[str, Any]] = attrs.field(factory=list)
     captured: dict[str, Any] = attrs.field(factory=dict)
     outputs: list[Any] = attrs.field(factory=list)  # Traced values the graph has to give
     generators: list[Any] = attrs.field(factory=list)  # states of the generators that were rebuilt as objects
@@ -115,6 +118,21 @@ class Emitter:
         self._made[id(vt)] = name
         self.lines.append(f"{name} = {text}")
         return name
+
+    def after_effects(self, vt: Any, text: str) -> str:
+        """A new object that can be made only when all effects are there, so that no other object may need it before."""
+        name = self._made[id(vt)] = self.fresh()
+        self.last.append(f"{name} = {text}")
+        self.late.append((name, vt))
+        return name
+
+    def flush(self) -> None:
+        """All effects are written."""
+        for name, vt in self.late:
+            if any(re.search(rf"\b{name}\b", line) for line in self.lines):
+                raise self.refuse(vt)
+        self.lines += self.last
+        self.last = self.lines
 
     def refuse(self, vt: Any) -> Unsupported:
         return self.t.unsupported("reconstruction", f"rebuilding a {vt.cls.__name__} that was made while tracing")
@@ -315,6 +333,14 @@ class RaisedBefore(Exception):
         self.tracker = tracker
 
 
+class StillRunning(Exception):
+    """A generator whose frame runs has to become an object: then it must be resumed natively."""
+
+    def __init__(self, state: GeneratorState, refusal: Unsupported) -> None:
+        super().__init__(refusal)
+        self.state, self.refusal = state, refusal
+
+
 @rebuilders.handles(k.ExceptionTracker)
 def exception(e: Emitter, vt: Any) -> str:
     if id(vt) in e.t.machine.origins:
@@ -375,6 +401,11 @@ def partial(e: Emitter, vt: Any) -> str:
     return e.bind(vt, f"{e.capture(functools.partial, 'partial')}({', '.join(parts)})")
 
 
+@rebuilders.handles(k.WeakrefTracker)
+def weak_reference(e: Emitter, vt: Any) -> str:
+    return e.bind(vt, f"{e.capture(weakref.ref, 'ref')}({e.expr(vt.target)})")
+
+
 @rebuilders.handles(k.PullTracker)
 def pull(e: Emitter, vt: Any) -> str:
     raise e.refuse(vt)
@@ -397,7 +428,7 @@ def iterator(e: Emitter, vt: Any) -> str:
 def generator(e: Emitter, vt: Any) -> str:
     """A generator object that stands where the traced one stood."""
     if vt.state.status is GeneratorStatus.RUNNING:
-        raise e.refuse(vt)
+        raise StillRunning(vt.state, e.refuse(vt))
     e.generators.append(vt.state)
     layout, values = layout_of_generator(vt.state, lambda frame: frame.globals.real)
     rebuild = e.capture(rebuild_generator, "rebuild_generator")
@@ -449,12 +480,19 @@ def emit_effects(e: Emitter) -> None:
         elif not isinstance(vt, k.IteratorTracker):
             raise e.refuse(vt)
     _iterators.effects(e, [vt for vt in e.t.changed.values() if isinstance(vt, k.IteratorTracker)])
-    e.lines += e.last
+    e.flush()
     e.lines += _modes.effects(e.t, e.capture)
 
 
 def _list_effect(e: Emitter, vt: Any) -> None:
     name = e.expr(vt)
+    if vt.unread is not None:
+        e.lines.append(f"{_base(e, vt)}.extend({name}, [{', '.join(e.expr(item) for item in vt.added)}])")
+        return
+    if issubclass(vt.cls, collections.deque) and not vt.structure:  # iterators over it go on
+        put = e.capture(collections.deque.__setitem__, "deque_setitem")
+        e.lines += [f"{put}({name}, {i}, {e.expr(item)})" for i, item in enumerate(vt.items)]
+        return
     items = ", ".join(e.expr(item) for item in vt.items)
     if issubclass(vt.cls, collections.deque):
         e.lines += [f"{name}.clear()", f"{name}.extend([{items}])"]

@@ -17,6 +17,7 @@ from stator_variables import (
     _deques,
     _dicts,
     _exception_methods,
+    _foreach,
     _functions,
     _functools,
     _generators,
@@ -38,6 +39,7 @@ from stator_variables import (
     _transforms,
     _values,
     _views,
+    _weakrefs,
 )
 from stator_variables._arity import checked
 
@@ -54,6 +56,7 @@ _FUNCTIONS = checked(
         _attribute_functions.handlers,
         _compile_state.handlers,
         _exception_methods.handlers,
+        _foreach.handlers,
         _functions.handlers,
         _functools.handlers,
         _identity.handlers,
@@ -66,6 +69,7 @@ _FUNCTIONS = checked(
         _questions.handlers,
         _transforms.handlers,
         _values.handlers,
+        _weakrefs.handlers,
     )
 )
 DEFAULT_HANDLERS: HandlerTable[Any, Any] = _FUNCTIONS.merged_with(

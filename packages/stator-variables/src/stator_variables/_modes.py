@@ -13,9 +13,13 @@ from typing import Any
 import attrs
 import torch
 from stator_bytecode import HandlerTable
+from stator_guards import CallSource, Truth
+from torch.autograd.profiler import record_function
 
+from stator_variables import _dictionary, _torch_calls
 from stator_variables import _kinds as k
-from stator_variables import _torch_calls
+from stator_variables._applevel._ranges import initialise_range
+from stator_variables._results import app_level
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -160,3 +164,34 @@ for _function in (
     torch._C._len_torch_function_stack,
 ):
     _reader(_function)
+
+
+# -- profiler ranges --------------------------------------------------------------------------------------------------
+_profiler_enabled: Any = torch._C._autograd._profiler_enabled
+_ENDS = "run_callbacks_on_exit"
+
+
+@handlers.handles(_profiler_enabled)
+def profiler_enabled(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    t.guard(CallSource(_profiler_enabled), Truth(_profiler_enabled()))
+    return k.ConstantTracker(_profiler_enabled())
+
+
+@handlers.handles(record_function.__init__)
+def make_range(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    return app_level(t, initialise_range, args, kwargs)
+
+
+@handlers.handles(record_function.__enter__)
+def enter_range(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Nobody sees a range while no profiler runs. Should it be left natively, after a break, it has nothing to end."""
+    if profiler_enabled(t, [], {}).value or args[0].namespace is None:
+        return MISSING
+    _dictionary.set_name(t, args[0].namespace, _ENDS, k.ConstantTracker(False))
+    return args[0]
+
+
+@handlers.handles(record_function.__exit__)
+def leave_range(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    ends = _dictionary.get_name(t, args[0].namespace, _ENDS)
+    return MISSING if ends is MISSING or ends.constant() is not False else k.NONE

@@ -51,6 +51,8 @@ _MORE = frozenset(
 def is_pure(target: Any) -> bool:
     """Whether calling `target` on constants has no effect and depends on nothing else."""
     if isinstance(target, types.MethodDescriptorType | types.WrapperDescriptorType | types.ClassMethodDescriptorType):
+        if target.__name__ in ("__enter__", "__exit__"):  # a device is a context
+            return False
         return target.__objclass__ in IMMUTABLE_TYPES or (target.__objclass__ is object and target.__name__ in _OBJECT)
     try:
         return target in _BUILTINS or target in _FUNCTIONS or target in _MORE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import types
 from collections.abc import Sequence
 from typing import Any
@@ -244,9 +245,16 @@ def _example(value: Any) -> Any:
 
 def record_operator(t: Tracing, function: Any, left: Any, right: Any) -> Any:
     """An operator with a tensor or a symbolic number on one side; MISSING when the other side has its own say."""
-    if _is_operand(left) and _is_operand(right):
-        return record(t, function, [left, right], {})
-    return MISSING
+    if not (_is_operand(left) and _is_operand(right)):
+        return MISSING
+    if function is operator.ne and any(isinstance(vt, k.NumberTracker) and vt.cls is bool for vt in (left, right)):
+        equal = record(t, operator.eq, [left, right], {})  # a SymBool has no `__ne__` of its own
+        return (
+            k.ConstantTracker(not equal.value)
+            if isinstance(equal, k.ConstantTracker)
+            else record(t, torch.sym_not, [equal], {})
+        )
+    return record(t, function, [left, right], {})
 
 
 def _is_operand(vt: Any) -> bool:

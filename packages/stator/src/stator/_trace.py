@@ -30,6 +30,7 @@ from stator_variables import (
     Journal,
     Policy,
     RaisedBefore,
+    StillRunning,
     Tracing,
     emit_effects,
     finalize_generators,
@@ -127,6 +128,8 @@ def _written_down(outcome: Outcome, machine: Machine, tracing: Tracing, graph: A
             break
         except RaisedBefore as needed:
             outcome = _broken_at_raise(needed, outcome, machine)
+        except StillRunning as running:
+            outcome = _broken_at_resumption(running, outcome, machine)
     reason = without_frames(outcome.reason) if isinstance(outcome, Broke) and not raises else None
     captured = graph.finish(emitter.outputs)
     guards = tracing.finish_guards()
@@ -138,9 +141,18 @@ def _broken_at_raise(needed: RaisedBefore, outcome: Outcome, machine: Machine) -
     """Go back to where an exception was first raised, and break there: raised natively, it has its traceback."""
     _, saved = machine.origins.pop(id(needed.tracker))
     snapshot = machine.go_back(saved)
+    machine.frames = []  # they are of a later moment
     where = outcome.reason.where if isinstance(outcome, Broke) else NOWHERE
     reason = Unsupported("exception-object", "an exception that outlives the graph", "", where)
     return Broke(snapshot, reason)
+
+
+def _broken_at_resumption(running: StillRunning, outcome: Outcome, machine: Machine) -> Broke:
+    """Go back to where a running generator was resumed, and break there: its frame is then its own again."""
+    snapshot = machine.before_resumption(running.state)
+    if snapshot is None or not isinstance(outcome, Broke):
+        raise running.refusal
+    return Broke(snapshot, outcome.reason)
 
 
 def _emitted(outcome: Outcome, tracing: Tracing) -> tuple[Emitter, Point | None, list[str], str]:

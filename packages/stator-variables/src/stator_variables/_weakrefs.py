@@ -1,0 +1,44 @@
+"""Weak references to objects that existed before: what the program holds, it keeps alive while it is traced.
+
+A reference to an object made while tracing is refused: nobody knows when that object would die.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from stator_bytecode import HandlerTable
+from stator_guards import CallSource, Source, TypeIs
+
+from stator_variables import _kinds as k
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import VariableTracker
+
+handlers: HandlerTable[Any, Any] = HandlerTable("weak reference")
+
+
+def referent(reference: Any) -> Any:
+    return reference()
+
+
+def build_weakref(t: Tracing, real: Any, source: Source) -> VariableTracker:
+    from stator_variables._build import wrap
+
+    t.guard(source, TypeIs(weakref.ref))
+    return k.WeakrefTracker(wrap(t, real(), CallSource(referent, source)))
+
+
+@handlers.handles(weakref.ref)
+def make(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`weakref.ref(thing)`: without a callback, one reference is enough for all."""
+    if len(args) != 1 or kwargs or args[0].source is None or not args[0].cls.__weakrefoffset__:
+        raise t.unsupported("construction", "making a weak reference with a callback, or to a new object")
+    return t.shared.setdefault((weakref.ref, id(args[0])), k.WeakrefTracker(args[0]))
+
+
+@handlers.handles(weakref.ref.__call__)
+def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if not isinstance(args[0], k.WeakrefTracker):
+        raise t.unsupported("builtin", f"a call of a {args[0].cls.__qualname__}")
+    return args[0].target
