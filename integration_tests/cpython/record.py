@@ -21,6 +21,7 @@ Each method of these modules runs twice, each time in a process of its own: plai
 (`backend="eager"`), what it calls inlined and breaks allowed. It passes when both end the same way (passed, skipped, or
 the same failure). It is *wrong* when they differ; a *crash* when something of ours fails, also where the test expects
 an exception, or the process dies; *timed out* when it takes longer than the limit, which counts for nothing but itself.
+Of a doctest each statement is compiled; one that breaks runs plainly: code of a module is not entered in its middle.
 Written by `python -m integration_tests.cpython --page FOLDER`; `integration_tests/test_cpython.py` runs the same
 methods.
 

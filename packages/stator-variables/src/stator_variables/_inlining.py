@@ -22,7 +22,6 @@ NATIVE_MODULES = (
     "torch.fx",
     "torch.jit",
     "torch.multiprocessing",
-    "torch.nn.attention.flex_attention",
     "torch.onnx",
     "torch.optim",
     "torch.profiler",
@@ -40,8 +39,10 @@ INLINED_MODULES = (
     "torch._functorch.eager_transforms",
     "torch._functorch.functional_call",
     "torch._functorch.utils",
+    "torch.fx.graph_module",
     "torch._functorch.vmap",
     "torch.distributed._functional_collectives",
+    "torch.fx.traceback",
 )
 """Exceptions from these."""
 

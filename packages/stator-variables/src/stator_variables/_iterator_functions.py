@@ -9,8 +9,8 @@ from stator_bytecode import NULL, HandlerTable, Raised, Resume, operation, settl
 
 from stator_variables import _attributes, _calls, _containers, _iteration, _symbolic
 from stator_variables import _kinds as k
-from stator_variables._lookup import plain_lookup
-from stator_variables._raising import new_exception, throw
+from stator_variables._lookup import defines
+from stator_variables._raising import new_exception, throw, type_name
 from stator_variables._results import folded
 from stator_variables._sorting import sorted_list
 from stator_variables._tracing import Tracing
@@ -77,7 +77,11 @@ def make_filter(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 @handlers.handles(enumerate)
 def make_enumerate(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     start = args[1] if len(args) > 1 else kwargs.get("start", k.ConstantTracker(0))
-    return _iterators(t, args[:1], lambda found: k.IteratorTracker(enumerate, "enumerate", [found[0], start]))
+    if not issubclass(start.cls, int):
+        raise t.unsupported("bad-arguments", f"enumerate() from a {start.cls.__name__} on")
+    return _iterators(
+        t, args[:1] or [kwargs["iterable"]], lambda found: k.IteratorTracker(enumerate, "enumerate", [found[0], start])
+    )
 
 
 @operation
@@ -99,13 +103,15 @@ def make_reversed(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if isinstance(vt, k.ConstantTracker) and hasattr(
         type(vt.value), "__reversed__" if bound is not MISSING else "__len__"
     ):
+        if isinstance(vt.value, range):  # its iterator is one over the range the other way round
+            return _iteration.get_iterator(t, k.ConstantTracker(vt.value[::-1]))
         items = [_calls.fresh(t, item) for item in reversed(vt.value)]
-        made = k.ConstantTracker(vt.value[::-1]) if type(vt.value) is range else vt  # a range_iterator, not `reversed`
-        return k.IteratorTracker(type(reversed(vt.value)), "constant", [items, made])
+        through = k.ConstantTracker(vt.value[::-1]) if isinstance(vt.value, range) else vt  # C goes through this, too
+        return k.IteratorTracker(type(reversed(vt.value)), "constant", [items, through])
     if bound is not MISSING:
         return _calls.call(t, bound, [], {})
-    if plain_lookup(vt.cls, "__getitem__") is MISSING or plain_lookup(vt.cls, "__len__") is MISSING:
-        throw(TypeError, f"'{vt.cls.__name__}' object is not reversible")
+    if not (defines(t, vt.cls, "__getitem__") and defines(t, vt.cls, "__len__")):
+        throw(TypeError, f"'{type_name(vt.cls)}' object is not reversible")
     return _reversed_protocol(t, vt)
 
 
