@@ -215,7 +215,7 @@ def default_dicts_make_their_values(x, n, box):
     return g, counter, nested["a"], "z" in g, g.get("z"), g.default_factory, list(g)
 
 
-@program(breaks="reconstruction")
+@program(breaks="builtin")
 def counters_count(x, n, box):
     c = box.counts
     c.update("abc")
@@ -381,7 +381,7 @@ def a_new_container_is_put_in_place_of_an_old_one(x, n, box):
     return old, box.items, box.table, x + 1
 
 
-@program(breaks="reconstruction")
+@program(breaks="data-dependent-branch")
 def writes_under_a_condition_that_alternates(x, n, box):
     if box.flag:
         box.items.append(x)

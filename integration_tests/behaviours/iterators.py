@@ -73,20 +73,6 @@ def iter_of_a_closure_until_a_sentinel_with_user_equality(x, n, box):
     return list(iter(lambda: next(count), Near())), x + n, box.log
 
 
-@program
-def reversed_of_every_sequence(x, n, box):
-    return (
-        list(reversed(box.items)),
-        list(reversed((1, x))),
-        list(reversed("abc")),
-        list(reversed(range(n))),
-        list(reversed(box.table)),
-        list(reversed(box.table.items())),
-        list(reversed(box.ring)),
-        list(reversed(box.ordered)),
-    )
-
-
 class Sequence:
     def __init__(self, *items):
         self.items = items
