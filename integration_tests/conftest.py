@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("STATOR_CHECK", "1")  # every graph of every test is looked at for faults
 
 
 def pytest_configure(config: object) -> None:

@@ -8,10 +8,8 @@ itself. ``differences`` compares two descriptions, tensors bit by bit or within 
 
 from __future__ import annotations
 
-import functools
 import types
 import weakref
-from array import array
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -47,7 +45,6 @@ class Tolerance:
     strides: bool = True
 
 
-FLOAT = ("builtins", "float")
 EXACT = Tolerance(0.0, 0.0)
 INDUCTOR = Tolerance(1e-3, 5e-4, strides=False)
 
@@ -63,7 +60,7 @@ class Description:
 
     def add(self, path: str, value: Any) -> None:
         if isinstance(value, ATOMS):
-            self.facts[path] = (_class_name(type(value)), _comparable(value))
+            self.facts[path] = (type(value), _comparable(value))
         elif isinstance(value, THEMSELVES):
             self.facts[path] = ("itself", _stable(value))
         elif id(value) in self.places:
@@ -71,7 +68,7 @@ class Description:
         else:
             self.places[id(value)] = path
             self.alive.append(value)
-            self.facts[path] = ("a", _class_name(type(value)))
+            self.facts[path] = ("a", _stable_class(type(value)))
             for name, part in self._parts(path, value):
                 self.add(path + name, part)
 
@@ -90,16 +87,9 @@ class Description:
             yield "{}", sorted(value, key=repr)
         elif isinstance(value, Mapping):
             yield from _mapping(value)
-            yield from ((f".{name}", getattr(value, name)) for name in ("default_factory",) if hasattr(value, name))
-        elif isinstance(value, tuple | list | deque | array):
-            self.facts[path + ".len"] = (len(value), getattr(value, "maxlen", None), getattr(value, "typecode", None))
+        elif isinstance(value, tuple | list | deque):
+            self.facts[path + ".len"] = len(value)
             yield from ((f"[{i}]", part) for i, part in enumerate(value))
-        elif isinstance(value, bytearray):
-            self.facts[path + ".data"] = bytes(value)
-        elif isinstance(value, functools.partial):
-            yield from ((f".{name}", getattr(value, name)) for name in ("func", "args", "keywords"))
-        elif isinstance(value, BaseException):
-            yield from ((f".{name}", getattr(value, name)) for name in ("args", "__cause__", "__context__"))
         if not isinstance(value, torch.Tensor):
             yield from _attributes(value)
 
@@ -141,24 +131,21 @@ def _comparable(value: Any) -> Any:
     return repr(value) if isinstance(value, complex | np.generic) else value
 
 
-def _class_name(cls: type) -> tuple[str, str]:
-    return cls.__module__, cls.__qualname__
-
-
 def _stable(value: Any) -> Any:
-    """Deep copies and second definitions of one function or class are the same one to a reader."""
+    """Deep copies and second definitions of one function are the same function to a reader."""
     if isinstance(value, types.FunctionType):
         return (value.__module__, value.__qualname__)
-    if isinstance(value, type):
-        return _class_name(value)
-    if isinstance(value, types.ModuleType):
-        return value.__name__
     return None if isinstance(value, weakref.ref) else value
+
+
+def _stable_class(cls: type) -> Any:
+    """A class that a function defines is another one each time."""
+    return (cls.__module__, cls.__qualname__) if "<locals>" in cls.__qualname__ else cls
 
 
 def _mapping(value: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
     """Order counts; keys that are plain data name the path, others are described themselves."""
-    yield ".keys()", [(_class_name(type(key)), key if isinstance(key, ATOMS) else None) for key in value]
+    yield ".keys()", [key if isinstance(key, ATOMS + THEMSELVES) else type(key) for key in value]
     for i, (key, part) in enumerate(value.items()):
         named = isinstance(key, ATOMS)
         yield (f"[{key!r}]" if named else f"[key {i}]"), part
@@ -201,7 +188,7 @@ def _agree(left: Any, right: Any, tolerance: Tolerance) -> bool:
         if left.dtype != right.dtype or left.shape != right.shape:
             return False
         return bool(_close(left, right, tolerance))
-    if isinstance(left, tuple) and isinstance(right, tuple) and left[:1] == right[:1] == (FLOAT,):
+    if isinstance(left, tuple) and isinstance(right, tuple) and left[:1] == right[:1] == (float,):
         one, other = (torch.tensor(side[1], dtype=torch.float64) for side in (left, right))
         return _close(one, other, tolerance)
     return type(left) is type(right) and bool(left == right)

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import collections
+import functools
 import re
 import types
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -359,7 +361,37 @@ def missing_field_of_a_class(x: Any) -> Any:
     return caught(lambda: Owner.__abstractmethods__), hasattr(Owner, "__abstractmethods__")
 
 
+def wrong_class_to_catch(x: Any) -> Any:
+    def run() -> None:
+        try:
+            raise ValueError
+        except (ValueError, 42):  # noqa: B030
+            pass
+
+    return caught(run)
+
+
+def read_only_field_of_a_c_object(x: Any) -> Any:
+    made = functools.partial(max, 1)
+    native()
+
+    def run() -> None:
+        made.func = min
+
+    return caught(run), made(2)
+
+
+def weak_proxy(x: Any) -> Any:
+    made = Owner()
+    proxy = weakref.proxy(made)
+    native()
+    return proxy.name(), caught(lambda: proxy.absent)
+
+
 PROGRAMS = [
+    read_only_field_of_a_c_object,
+    weak_proxy,
+    wrong_class_to_catch,
     value_of_an_iterator_in_yield_from,
     iterator_exhausted_by_its_own_function,
     deque_emptied_while_it_is_searched,

@@ -352,6 +352,53 @@ def strictly(x: Tensor, y: Tensor) -> Any:
     return strict_mode(lambda a, b: [(a + b).sin(), a * 2], (x, y))
 
 
+def generator_from_outside(x: Tensor, y: Tensor) -> Any:
+    def sines() -> Any:
+        t = x
+        while True:
+            t = t.sin()
+            yield t
+
+    it = sines()
+    torch.ops.higher_order.wrap(lambda: next(it))
+    return next(it) + y
+
+
+def size_of_the_body(x: Tensor, y: Tensor) -> Any:
+    n = torch.ops.higher_order.wrap(lambda a: a.shape[0] * 2, x)
+    return x * n, n
+
+
+def part_of_a_result(x: Tensor, y: Tensor) -> Any:
+    return torch.ops.higher_order.wrap(lambda a: a.split(1, 0), x * 2)[1] + y[0]
+
+
+def effects_of_nested_bodies(x: Tensor, y: Tensor) -> Any:
+    seen: list[Tensor] = []
+
+    def inner(a: Tensor) -> Tensor:
+        seen.append(a * 2)
+        return a + 1
+
+    def outer(a: Tensor) -> Any:
+        b = torch.ops.higher_order.wrap(inner, a)
+        seen.append(b * 3)
+        return torch.ops.higher_order.wrap(inner, b)
+
+    return torch.ops.higher_order.wrap(outer, x), sum(seen)
+
+
+ESCAPING = [generator_from_outside, size_of_the_body, part_of_a_result, effects_of_nested_bodies]
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("fn", ESCAPING)
+def test_value_gets_out_of_a_body_by_every_way(fn: Callable[..., Any], dynamic: bool | None) -> None:
+    compiled = stator.compile(fn, backend="aot_eager", dynamic=dynamic)
+    assert_same(fn, compiled, inputs)
+    assert not compiled.report.breaks
+
+
 LAYERS = torch.nn.ModuleList([torch.nn.Linear(3, 3) for _ in range(3)])
 
 

@@ -124,7 +124,7 @@ class Compiled:
 
     def __call__(self, *args: Any) -> Any:
         result = self._enter(None, args)
-        return drive(result.site, result.state, self._enter) if type(result) is Goto else result
+        return drive(result.site, result.take(), self._enter) if type(result) is Goto else result
 
     def _enter(self, point: Point | None, state: tuple[Any, ...]) -> Any:
         for guards, run, _ in self.entries.setdefault(point, []):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import stator
 import torch
+
+os.environ.setdefault("STATOR_CHECK", "1")  # every graph of every test is looked at for faults
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -51,6 +51,7 @@ class Site:
             return take(state)
         except BaseException as error:
             hide(error, OWN_CODES)
+            state = ()  # it may hold `error`, whose traceback holds this frame
             raise
 
     def __repr__(self) -> str:
@@ -78,12 +79,17 @@ def _leaves(point: Point, op: str) -> bool:
     return op == "RETURN_VALUE" and kind != "send"
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Goto:
     """Go on at `site` with `state`."""
 
     site: Site
     state: Sequence[Any]
+
+    def take(self) -> Sequence[Any]:
+        """The state, kept here no longer: frames that hold a Goto are held by every exception that passes them."""
+        state, self.state = self.state, ()
+        return state
 
 
 Dispatch = Callable[[Point, list[Any]], Any]
@@ -106,10 +112,13 @@ def drive(site: Site, state: Sequence[Any], dispatch: Dispatch) -> Any:
             result = dispatch(point, state)
             if type(result) is not Goto:
                 return result
-            site, state = result.site, result.state
+            site, state = result.site, result.take()
             del result
     except BaseException as error:
         hide(error, OWN_CODES)
+        if type(state) is list:
+            state.clear()
+        state = ()
         raise
 
 

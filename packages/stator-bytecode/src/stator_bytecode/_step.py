@@ -100,7 +100,9 @@ class NativeStep:
         try:
             result = self.stack.run(state)
         except BaseException as error:
-            return self._raised(error, state)
+            handed_on: list[Any] = [state]
+            state = ()  # it may hold `error`, whose traceback holds this frame
+            return self._raised(error, handed_on)
         taken = self.stack.exits[result[-1]]
         if taken.dropped or taken.closed:
             return self._take(taken, state, result[:-1])
@@ -110,9 +112,14 @@ class NativeStep:
         finalize(self.point, taken, state)
         return taken.point, taken.pick((*state, *results, *map(closed_generator, taken.closed)))
 
-    def _raised(self, error: BaseException, state: State) -> Step:
-        """Where plain Python would go on after `error`; raises it again when that is nowhere in these frames."""
+    def _raised(self, error: BaseException, handed_on: list[Any]) -> Step:
+        """Where plain Python would go on after `error`; raises it again when that is nowhere in these frames.
+
+        `handed_on` is a list with the state. What it holds in the end lives as long as the traceback: the generators
+        that the frames left suspended.
+        """
         hide(error, OWN_CODES)
+        state = handed_on.pop()
         frames = self.point.frames
         for index in range(self.stack.innermost, -1, -1):
             layout = frames[index]
@@ -125,7 +132,11 @@ class NativeStep:
                 return self._take(self._handler_exit(index), state, (error,))
             if layout.generator is not None and isinstance(error, StopIteration):
                 error = self._stop_iteration_error(error, index)
-        raise error
+        handed_on += rebuild(self.point, state, tuple(range(len(self.point.generators))))
+        try:
+            raise error
+        finally:
+            del error, state
 
     def _stop_iteration_error(self, error: StopIteration, index: int) -> RuntimeError:
         """What CPython 3.11 makes of a StopIteration that leaves a generator; later its own code does it."""

@@ -92,7 +92,8 @@ def _write_down(state: GraphState, target: Target, args: Sequence[Any], kwargs: 
     op = "call_method" if isinstance(target, str) else "call_function"
     node = tracer.node(op, target, rebuild(tuple(args), leaf), rebuild(kwargs, leaf))
     state.annotate(node, example)
-    node.meta["source_fn_stack"] = [*tracer.function_stack, (node.name, target)]
+    if "source_fn_stack" not in node.meta:
+        node.meta["source_fn_stack"] = [*tracer.function_stack, (node.name, target)]
     traced = state.issue(node, example)
     if bindings:
         node.meta["unbacked_bindings"] = bindings
@@ -142,4 +143,5 @@ def project(state: GraphState, traced: Traced, index: Any) -> Traced:
     part = tracer.part(traced, index)
     if not known:
         state.annotate(part.node, part.example)
+        part.node.meta["source_fn_stack"] = [*tracer.function_stack, (part.node.name, operator.getitem)]
     return part

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from stator_variables import Traced
 from torch import fx
+from torch._subclasses.fake_tensor import FakeTensor
 
 from stator_subgraphs._symbol import SymbolicTypes, symbols_of
 
@@ -43,6 +45,17 @@ def _nodes(graph: fx.Graph) -> Iterator[str]:
             yield f"{node} has no example"
         if node.op.startswith("call_") and "stack_trace" not in node.meta and "source_fn_stack" in node.meta:
             yield f"{node} does not say which line it is from"
+        yield from _leaks(node)
+
+
+LEAKED = (fx.Proxy, Traced, FakeTensor, *SymbolicTypes)
+
+
+def _leaks(node: fx.Node) -> Iterator[str]:
+    """What belongs to the trace and not to the graph: as an argument it would be a constant of one compilation."""
+    found: list[Any] = []
+    fx.node.map_aggregate((node.args, node.kwargs), found.append)
+    yield from (f"{node} has a {type(item).__name__} of the trace in it" for item in found if isinstance(item, LEAKED))
 
 
 def _placeholders(graph: fx.Graph) -> Iterator[str]:
@@ -55,7 +68,7 @@ def _placeholders(graph: fx.Graph) -> Iterator[str]:
             yield f"the placeholder {node} comes after an operator"
         if "example_value" not in node.meta:
             yield f"the placeholder {node} has no example"
-        elif isinstance(node.meta["example_value"], torch.Tensor) and node.type is None:
+        elif isinstance(node.meta["example_value"], (torch.Tensor, *SymbolicTypes)) and node.type is None:
             yield f"the placeholder {node} has no type"
 
 

@@ -5,6 +5,7 @@ Formatting is cached by line, so that a thousand nodes made ten calls deep read 
 
 from __future__ import annotations
 
+import copy
 import linecache
 import traceback
 from collections.abc import Iterator
@@ -13,7 +14,11 @@ from typing import Any
 import attrs
 from stator_bytecode.errors import NOWHERE, SourceSpan
 from stator_variables import Place, Places
+from torch.fx.proxy import _COPY_META_FIELDS
 from torch.utils._traceback import format_frame
+
+KEPT = ("stack_trace", *_COPY_META_FIELDS)
+"""What a node that is traced again has from the first time: whose line and module it is, and marks of users."""
 
 ModuleStack = dict[str, tuple[str, type]]
 
@@ -59,8 +64,9 @@ class Location:
         place: Place = self.places.current()
         if place.frames:
             meta["stack_trace"] = "".join(map(self._line, place.frames))
-        if place.modules:
+        if place.modules and not place.original:
             meta["nn_module_stack"] = self._module_stack(place.modules)
+        meta.update({field: copy.copy(place.original[field]) for field in KEPT if field in place.original})
 
     def _line(self, span: SourceSpan) -> str:
         key = (span.filename, span.line, span.function)

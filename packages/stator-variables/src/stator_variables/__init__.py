@@ -12,7 +12,7 @@ from stator_variables._modes import initial as initial_modes
 from stator_variables._modes import restore as restore_modes
 from stator_variables._pytree import Spec, flatten, unflatten
 from stator_variables._torch_calls import from_traced, record
-from stator_variables._tracing import Journal, Policy, Tracing, source_of
+from stator_variables._tracing import Journal, Policy, Tracing, real_of, source_of
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
     "generator_state",
     "globals_tracker",
     "initial_modes",
+    "real_of",
     "record",
     "restore_modes",
     "source_of",

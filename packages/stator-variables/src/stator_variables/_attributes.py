@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import types
+import weakref
 from typing import Any
 
 from stator_bytecode import Raised, operation, settle
@@ -16,16 +17,26 @@ from stator_guards import AttrSource, CapturedSource, SlotSource, Source, TypeIs
 from stator_variables import _calls, _dictionary, _functions, _symbolic, _tensor_attributes, _torch_calls
 from stator_variables import _kinds as k
 from stator_variables._build import captured_dict, instance_dict, wrap
-from stator_variables._lookup import mro_lookup, plain_lookup, type_lookup
-from stator_variables._raising import throw
+from stator_variables._lookup import defines, guarded_lookup, mro_lookup, mro_of, plain_lookup, type_lookup
+from stator_variables._raising import throw, type_name
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import DELETED, MISSING
 
 FUNCTION_FIELDS = {"__name__": "name", "__qualname__": "qualname"}
 
 
+PROXIES = (weakref.ProxyType, weakref.CallableProxyType)
+
+
+def _refuse_proxy(t: Tracing, vt: Any, name: str) -> None:
+    """Of a weak proxy nothing is known: each look at it may find its object gone."""
+    if vt.cls in PROXIES:
+        raise t.unsupported("c-attribute", f"attribute {name} of a weak proxy")
+
+
 def get_attribute(t: Tracing, vt: Any, name: str) -> Any:
     """`vt.name`: a Result. Raises AttributeError of the program."""
+    _refuse_proxy(t, vt, name)
     if isinstance(vt, k.ClassTracker):
         return _class_attribute(t, vt, name)
     if isinstance(vt, k.BuiltinTracker) and isinstance(vt.value, types.ModuleType):
@@ -40,7 +51,7 @@ def get_attribute(t: Tracing, vt: Any, name: str) -> Any:
         found = _functions.of_method(t, vt, name)
         if found is not MISSING:
             return found
-    hook = plain_lookup(vt.cls, "__getattribute__")
+    hook = guarded_lookup(t, vt.cls, "__getattribute__")
     if isinstance(hook, types.FunctionType):
         return _hooked_get(t, vt, name)
     found = generic_get(t, vt, name)
@@ -54,7 +65,7 @@ def _hooked_get(t: Tracing, vt: Any, name: str) -> Any:
     try:
         return (yield from settle(_calls.call(t, wrap(t, raw, source), [vt, k.ConstantTracker(name)], {})))
     except Raised as raised:
-        if not issubclass(raised.value.cls, AttributeError) or plain_lookup(vt.cls, "__getattr__") is MISSING:
+        if not issubclass(raised.value.cls, AttributeError) or not defines(t, vt.cls, "__getattr__"):
             raise
     return (yield from settle(_fall_back(t, vt, name)))
 
@@ -62,14 +73,14 @@ def _hooked_get(t: Tracing, vt: Any, name: str) -> Any:
 def _fall_back(t: Tracing, vt: Any, name: str) -> Any:
     raw, source = type_lookup(t, vt.cls, "__getattr__")
     if source is None:
-        throw(AttributeError, f"'{vt.cls.__name__}' object has no attribute '{name}'")
+        throw(AttributeError, f"'{type_name(vt.cls)}' object has no attribute '{name}'")
     return _calls.call(t, wrap(t, raw, source), [vt, k.ConstantTracker(name)], {})
 
 
 def generic_get(t: Tracing, vt: Any, name: str) -> Any:
     """A Result, or MISSING. No `__getattr__`."""
     raw, source = type_lookup(t, vt.cls, name)
-    if source is not None and is_data_descriptor(raw):
+    if source is not None and is_data_descriptor(t, raw):
         return bind(t, raw, source, vt, name)
     if vt.namespace is not None:
         own = _dictionary.get_name(t, vt.namespace, name)
@@ -78,9 +89,9 @@ def generic_get(t: Tracing, vt: Any, name: str) -> Any:
     return MISSING if source is None else bind(t, raw, source, vt, name)
 
 
-def is_data_descriptor(raw: Any) -> bool:
+def is_data_descriptor(t: Tracing, raw: Any) -> bool:
     cls = type(raw)
-    return plain_lookup(cls, "__set__") is not MISSING or plain_lookup(cls, "__delete__") is not MISSING
+    return defines(t, cls, "__set__", "__delete__")
 
 
 def class_of(t: Tracing, vt: Any) -> Any:
@@ -127,7 +138,10 @@ def _of_class(t: Tracing, raw: Any, source: Source, cls_vt: Any, name: str) -> A
     inner, src = raw.__func__, AttrSource(source, "__func__")
     if type(inner) is classmethod:
         return _of_class(t, inner, src, cls_vt, name)
-    chains = sys.version_info < (3, 13) and plain_lookup(type(inner), "__get__") is not MISSING
+    getter = plain_lookup(type(inner), "__get__")
+    chains = sys.version_info < (3, 13) and getter is not MISSING
+    if chains and type(inner) is not types.FunctionType and isinstance(getter, types.FunctionType):
+        return call_descriptor(t, wrap(t, inner, src), "__get__", [cls_vt, cls_vt])
     return bind(t, inner, src, cls_vt, name) if chains else k.MethodTracker(wrap(t, inner, src), cls_vt)
 
 
@@ -160,7 +174,7 @@ def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
         return k.ConstantTracker(raw.__get__(_torch_calls.specialised(t, vt)))
     if vt.real is MISSING:
         if type(raw) is types.MemberDescriptorType:
-            throw(AttributeError, f"'{vt.cls.__name__}' object has no attribute '{name}'")
+            throw(AttributeError, f"'{type_name(vt.cls)}' object has no attribute '{name}'")
         raise t.unsupported("c-attribute", f"attribute {name} of a new {vt.cls.__qualname__}")
     return _read_existing_field(t, raw, vt, name)
 
@@ -189,7 +203,7 @@ def _slot_absent(name: str) -> Any:
 
 
 def _bind_other(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
-    getter = plain_lookup(type(raw), "__get__")
+    getter = guarded_lookup(t, type(raw), "__get__")
     descriptor = wrap(t, raw, source)
     if getter is MISSING:
         return descriptor
@@ -225,7 +239,7 @@ def _class_attribute(t: Tracing, vt: Any, name: str) -> Any:
     """`type.__getattribute__`: the metaclass's data descriptors, the class's own MRO (bound to None), the metaclass."""
     cls = vt.value
     meta, meta_source = type_lookup(t, vt.cls, name)
-    if meta_source is not None and is_data_descriptor(meta):
+    if meta_source is not None and is_data_descriptor(t, meta):
         return _get_meta(t, meta, meta_source, vt, name)
     raw, source = type_lookup(t, cls, name)
     if source is not None:
@@ -235,7 +249,7 @@ def _class_attribute(t: Tracing, vt: Any, name: str) -> Any:
     hook, hook_source = type_lookup(t, vt.cls, "__getattr__")
     if hook_source is not None:
         return _calls.call(t, wrap(t, hook, hook_source), [vt, k.ConstantTracker(name)], {})
-    throw(AttributeError, f"type object '{cls.__name__}' has no attribute '{name}'")
+    throw(AttributeError, f"type object '{type_name(cls)}' has no attribute '{name}'")
 
 
 def _get_meta(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
@@ -262,7 +276,7 @@ def bind_to_class(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
         return _of_class(t, raw, source, vt, "")
     if kind is types.ClassMethodDescriptorType:
         return k.MethodTracker(k.BuiltinTracker(raw), vt, types.BuiltinFunctionType)
-    getter = plain_lookup(kind, "__get__")
+    getter = guarded_lookup(t, kind, "__get__")
     if isinstance(getter, types.FunctionType):
         return call_descriptor(t, wrap(t, raw, source), "__get__", [k.ConstantTracker(None), vt])
     return wrap(t, raw, source)
@@ -272,9 +286,9 @@ def super_attribute(t: Tracing, vt: Any, name: str) -> Any:
     """`super(start, receiver).name`: the MRO of the receiver's class after `start` (super_getattro)."""
     receiver = vt.receiver
     is_class = isinstance(receiver, k.ClassTracker)
-    mro = (receiver.value if is_class else receiver.cls).__mro__
+    mro = mro_of(t, receiver.value if is_class else receiver.cls)
     if is_class and vt.start.value not in mro:
-        is_class, mro = False, receiver.cls.__mro__
+        is_class, mro = False, mro_of(t, receiver.cls)
     after = mro[mro.index(vt.start.value) + 1 :]
     raw, source = mro_lookup(t, after, name)
     if source is None:
@@ -284,7 +298,7 @@ def super_attribute(t: Tracing, vt: Any, name: str) -> Any:
 
 # -- writing ----------------------------------------------------------------------------------------------------------
 def set_attribute(t: Tracing, vt: Any, name: str, value: Any) -> Any:
-    hook = plain_lookup(vt.cls, "__setattr__")
+    hook = guarded_lookup(t, vt.cls, "__setattr__")
     if isinstance(hook, types.FunctionType) and not isinstance(vt, k.TensorTracker):
         raw, source = type_lookup(t, vt.cls, "__setattr__")
         assert source is not None
@@ -294,6 +308,7 @@ def set_attribute(t: Tracing, vt: Any, name: str, value: Any) -> Any:
 
 def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     """`object.__setattr__`; `value` MISSING deletes."""
+    _refuse_proxy(t, vt, name)
     if isinstance(vt, k.TensorTracker):
         return _tensor_attributes.write(t, vt, name, value)
     if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
@@ -301,17 +316,17 @@ def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     if isinstance(vt, k.FunctionTracker) and vt.source is None and value is not MISSING and name in k.WRITTEN_FIELDS:
         return _set_function_field(t, vt, name, value)
     raw, source = type_lookup(t, vt.cls, name)
-    if source is not None and is_data_descriptor(raw):
+    if source is not None and is_data_descriptor(t, raw):
         return _set_through(t, raw, source, vt, name, value)
     if isinstance(vt, k.FunctionTracker) and name in FUNCTION_FIELDS:
         raise t.unsupported("function-attribute-write", f"setting {name} of a function")
     if vt.namespace is None:
         verb = "object attribute" if source is not None else "object has no attribute"
         suffix = f"{verb} '{name}' is read-only" if source is not None else f"{verb} '{name}'"
-        throw(AttributeError, f"'{vt.cls.__name__}' {suffix}")
+        throw(AttributeError, f"'{type_name(vt.cls)}' {suffix}")
     if value is MISSING:
         if _dictionary.remove(t, vt.namespace, name) is MISSING:
-            throw(AttributeError, f"'{vt.cls.__name__}' object has no attribute '{name}'")
+            throw(AttributeError, f"'{type_name(vt.cls)}' object has no attribute '{name}'")
         return None
     _dictionary.set_name(t, vt.namespace, name, value)
     return None
@@ -338,7 +353,8 @@ def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value
             throw(AttributeError, f"property '{name}' of '{vt.cls.__qualname__}' object has no {verb}")
         args = [vt] if value is MISSING else [vt, value]
         return _calls.call(t, wrap(t, function, AttrSource(source, field)), args, {})
-    if kind is types.MemberDescriptorType and getattr(vt, "members", None) is not None:
+    is_slot = kind is types.MemberDescriptorType and "__slots__" in vars(raw.__objclass__)  # C's may be read-only
+    if is_slot and getattr(vt, "members", None) is not None:
         return _set_member(t, raw, vt, name, value)
     if kind is types.GetSetDescriptorType and name in ("__cause__", "__context__", "__traceback__"):
         return _set_exception_field(t, vt, name, value)
@@ -379,7 +395,7 @@ def _set_exception_field(t: Tracing, vt: Any, name: str, value: Any) -> None:
 
 
 def delete_attribute(t: Tracing, vt: Any, name: str) -> Any:
-    hook = plain_lookup(vt.cls, "__delattr__")
+    hook = guarded_lookup(t, vt.cls, "__delattr__")
     if isinstance(hook, types.FunctionType) and not isinstance(vt, k.TensorTracker):
         raw, source = type_lookup(t, vt.cls, "__delattr__")
         assert source is not None

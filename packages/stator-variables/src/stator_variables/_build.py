@@ -66,28 +66,28 @@ def wrap(t: Tracing, real: Any, source: Source) -> Any:
     """The tracker of an existing value. Atoms have no identity worth tracking; objects have one tracker each."""
     kind = type(real)
     plain = kind in ATOMS or kind in VALUES or kind in SINGLETONS or kind in BY_IDENTITY
-    if plain or isinstance(real, type | enum.Enum):
+    if plain or issubclass(kind, type | enum.Enum):  # `isinstance` would ask the object for its class
         return LazyTracker(source, real, lambda: build(t, real, source))
     return t.adopt(real, source, lambda: build(t, real, source))
 
 
 def build(t: Tracing, real: Any, source: Source) -> VariableTracker:
     """The tracker of an existing value, its class guarded."""
-    tracker = _builder_for(type(real), real)(t, real, source)
+    tracker = _builder_for(type(real))(t, real, source)
     tracker.source = source
     if tracker.real is MISSING:
         tracker.real = real
     return tracker
 
 
-def _builder_for(cls: type, real: Any) -> Builder:
+def _builder_for(cls: type) -> Builder:
     found = BUILDERS.get(cls)
     if found is not None:
         return found
-    if isinstance(real, type):
+    if issubclass(cls, type):
         return build_class
     for base, builder in BY_BASE:
-        if isinstance(real, base):
+        if issubclass(cls, base):
             return builder
     return build_object
 
@@ -160,18 +160,24 @@ def _is_symbolic(size: Any) -> bool:
 
 def build_sequence(t: Tracing, real: Any, source: Source) -> VariableTracker:
     t.guard(source, TypeIs(type(real)))
+    if isinstance(real, tuple):
+        return with_namespace(t, k.TupleTracker(_items(t, real, source), type(real)), real, source)
+    tracker = k.ListTracker([], type(real))
+    tracker.unread = lambda: _items(t, real, source)
+    return with_namespace(t, tracker, real, source)
+
+
+def _items(t: Tracing, real: Any, source: Source) -> list[Any]:
     t.guard(source, Length(len(real)))
-    reader = tuple.__getitem__ if isinstance(real, tuple) else list.__getitem__
-    items = [wrap(t, reader(real, i), ItemSource(source, i)) for i in range(len(real))]
-    kind = k.TupleTracker if isinstance(real, tuple) else k.ListTracker
-    return with_namespace(t, kind(items, type(real)), real, source)
+    reader = next(base.__getitem__ for base in (tuple, list, collections.deque) if isinstance(real, base))
+    return [wrap(t, reader(real, i), ItemSource(source, i)) for i in range(len(real))]
 
 
 def build_deque(t: Tracing, real: Any, source: Source) -> VariableTracker:
     t.guard(source, TypeIs(type(real)))
-    t.guard(source, Length(len(real)))
     t.guard(AttrSource(source, "maxlen"), Equals(real.maxlen))
-    tracker = k.ListTracker([wrap(t, item, ItemSource(source, i)) for i, item in enumerate(real)], type(real))
+    tracker = k.ListTracker([], type(real))
+    tracker.unread = lambda: _items(t, real, source)
     tracker.maxlen = real.maxlen
     return with_namespace(t, tracker, real, source)
 

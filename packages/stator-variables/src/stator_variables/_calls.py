@@ -28,11 +28,11 @@ from stator_guards import (
     Length,
 )
 
-from stator_variables import _attributes, _compile_state, _inlining, _pure, _symbolic, _torch_calls
+from stator_variables import _attributes, _compile_state, _dictionary, _inlining, _pure, _symbolic, _torch_calls
 from stator_variables import _kinds as k
 from stator_variables._build import globals_tracker, new_namespace, wrap
-from stator_variables._lookup import is_subtype, plain_lookup, type_lookup
-from stator_variables._raising import as_program_error, throw
+from stator_variables._lookup import guarded_lookup, is_subtype, plain_lookup, type_lookup
+from stator_variables._raising import as_program_error, throw, type_name
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -59,7 +59,7 @@ def call(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any])
         return _call_settled(t, function, args, kwargs)
     raw, source = type_lookup(t, function.cls, "__call__")
     if source is None:
-        throw(TypeError, f"'{function.cls.__name__}' object is not callable")
+        throw(TypeError, f"'{type_name(function.cls)}' object is not callable")
     return call(t, _attributes.bind(t, raw, source, function, "__call__"), args, kwargs)
 
 
@@ -283,7 +283,7 @@ def construct(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) 
     folded = fold_numbers(t, cls, args, kwargs)
     if folded is not MISSING:
         return folded
-    meta_call = plain_lookup(type(cls), "__call__")
+    meta_call = guarded_lookup(t, type(cls), "__call__")
     if not isinstance(meta_call, types.WrapperDescriptorType):  # no C class's own
         raw, source = type_lookup(t, type(cls), "__call__")
         assert source is not None
@@ -294,7 +294,7 @@ def construct(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) 
 def instantiate(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`type.__call__` (type_call in Objects/typeobject.c)."""
     cls = cls_vt.value
-    new = plain_lookup(cls, "__new__")
+    new = guarded_lookup(t, cls, "__new__")
     new = new.__func__ if isinstance(new, staticmethod) else new
     if isinstance(new, types.FunctionType):
         return _instantiate_through_new(t, cls_vt, args, kwargs)
@@ -394,15 +394,15 @@ def make_function(t: Tracing, frame: Frame, code: types.CodeType, parts: dict[st
     new_namespace(function)
     function.defaults = []
     for part, value in parts.items():
-        set_function_part(function, part, value)
+        set_function_part(t, function, part, value)
     return function
 
 
-def set_function_part(function: k.FunctionTracker, part: str, value: Any) -> k.FunctionTracker:
+def set_function_part(t: Tracing, function: k.FunctionTracker, part: str, value: Any) -> k.FunctionTracker:
     if part == "defaults":
         function.defaults = list(value.items)
     elif part == "kwdefaults":
-        function.kwdefaults = {key.constant(): item for key, item in value.entries.values()}
+        function.kwdefaults = {key.constant(): item for key, item in _dictionary.items(t, value)}
     elif part == "closure":
         function.closure = tuple(value.items) if isinstance(value, k.TupleTracker) else tuple(value)
     else:

@@ -15,8 +15,8 @@ from stator_bytecode import NULL, operation, settle
 from stator_variables import _attributes, _calls, _dictionary, _iteration, _torch_calls
 from stator_variables import _kinds as k
 from stator_variables._hashing import key_of, tell_apart
-from stator_variables._lookup import plain_lookup, type_lookup
-from stator_variables._raising import throw
+from stator_variables._lookup import defines, guarded_lookup, plain_lookup, type_lookup
+from stator_variables._raising import throw, type_name
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -36,15 +36,26 @@ def replace_items(t: Tracing, vt: Any, items: list[Any], *, structural: bool = T
 
 
 def append(t: Tracing, vt: Any, item: Any) -> None:
-    if vt.source is None and vt.maxlen is None:
-        vt.items.append(item)
-        t.journal.record(vt.items.pop)
-        t.change(vt)
+    if vt.maxlen is None and (vt.source is None or vt.unread is not None):
+        _append_unread(t, vt, item)
         return
     items = [*vt.items, item]
     if vt.maxlen is not None and len(items) > vt.maxlen:
         items = items[len(items) - vt.maxlen :]
     replace_items(t, vt, items)
+
+
+def _append_unread(t: Tracing, vt: Any, item: Any) -> None:
+    """Nobody needs to know what is there already: a list that grows from call to call is no reason to compile again."""
+    vt.added.append(item)
+    vt.structure += 1
+
+    def undo() -> None:
+        vt.added.pop()
+        vt.structure -= 1
+
+    t.journal.record(undo)
+    t.change(vt)
 
 
 @operation
@@ -62,7 +73,7 @@ def extend(t: Tracing, vt: Any, iterable: Any) -> Any:
 
 def extend_display(t: Tracing, vt: Any, iterable: Any) -> Any:
     """`[*iterable]`, which has an error text of its own."""
-    if plain_lookup(iterable.cls, "__iter__") is MISSING and plain_lookup(iterable.cls, "__getitem__") is MISSING:
+    if not defines(t, iterable.cls, "__iter__", "__getitem__"):
         throw(TypeError, f"Value after * must be an iterable, not {iterable.cls.__name__}")
     return extend(t, vt, iterable)
 
@@ -127,11 +138,12 @@ def new_map(t: Tracing, keys: list[Any], values: list[Any]) -> k.DictTracker:
 @operation
 def dict_update(t: Tracing, vt: Any, mapping: Any) -> Any:
     """`dict.update` with one positional argument (`dict_update_arg` in Objects/dictobject.c)."""
-    if isinstance(mapping, k.DictTracker) and not isinstance(plain_lookup(mapping.cls, "__iter__"), types.FunctionType):
+    iterates = isinstance(guarded_lookup(t, mapping.cls, "__iter__"), types.FunctionType)
+    if isinstance(mapping, k.DictTracker) and not iterates:
         for key, value in _dictionary.items(t, mapping):
             _dictionary.store(t, vt, key, value)
         return k.NONE
-    if plain_lookup(mapping.cls, "keys") is not MISSING:
+    if defines(t, mapping.cls, "keys"):
         yield from _update_from_keys(t, vt, mapping)
         return k.NONE
     iterator = yield from settle(_iteration.get_iterator(t, mapping))
@@ -153,7 +165,7 @@ def _update_from_keys(t: Tracing, vt: Any, mapping: Any) -> Any:
 def _pair(t: Tracing, vt: Any, pair: Any, index: int) -> Any:
     if issubclass(vt.cls, collections.OrderedDict):
         return (yield from _ordered_pair(t, pair))
-    if plain_lookup(pair.cls, "__iter__") is MISSING and plain_lookup(pair.cls, "__getitem__") is MISSING:
+    if not defines(t, pair.cls, "__iter__", "__getitem__"):
         throw(TypeError, f"cannot convert dictionary update sequence element #{index} to a sequence")
     parts = yield from settle(_iteration.drain(t, pair))
     if len(parts) != 2:
@@ -175,7 +187,7 @@ def _ordered_pair(t: Tracing, pair: Any) -> Any:
 def dict_merge(t: Tracing, vt: Any, mapping: Any, function: Any) -> Any:
     """`**mapping` in a call: a repeated keyword is an error."""
     name = getattr(function, "qualname", None) or function.describe()
-    if plain_lookup(mapping.cls, "keys") is MISSING:
+    if not defines(t, mapping.cls, "keys"):
         throw(TypeError, f"{name}() argument after ** must be a mapping, not {mapping.cls.__name__}")
     other = k.DictTracker(dict, complete=True)
     yield from settle(dict_update(t, other, mapping))
@@ -197,7 +209,7 @@ def length(t: Tracing, vt: Any) -> Any:
         return _calls.fold(t, len, [vt], {})
     raw, source = type_lookup(t, vt.cls, "__len__")
     if source is None:
-        throw(TypeError, f"object of type '{vt.cls.__name__}' has no len()")
+        throw(TypeError, f"object of type '{type_name(vt.cls)}' has no len()")
     result = _calls.call(t, _attributes.bind(t, raw, source, vt, "__len__"), [], {})
     return _length_of_call(t, result) if isinstance(raw, types.FunctionType) else result
 
@@ -217,7 +229,7 @@ def checked_length(found: Any) -> Any:
     if value is MISSING:
         return found
     if not hasattr(type(value), "__index__"):
-        throw(TypeError, f"'{found.cls.__name__}' object cannot be interpreted as an integer")
+        throw(TypeError, f"'{type_name(found.cls)}' object cannot be interpreted as an integer")
     if operator.index(value) < 0:
         throw(ValueError, "__len__() should return >= 0")
     return k.ConstantTracker(operator.index(value))
@@ -228,14 +240,14 @@ def set_item(t: Tracing, container: Any, key: Any, new: Any) -> Any:
         return _torch_calls.record(t, operator.setitem, [container, key, new], {})
     raw, source = type_lookup(t, container.cls, "__setitem__")
     if source is None:
-        throw(TypeError, f"'{container.cls.__name__}' object does not support item assignment")
+        throw(TypeError, f"'{type_name(container.cls)}' object does not support item assignment")
     return _calls.call(t, _attributes.bind(t, raw, source, container, "__setitem__"), [key, new], {})
 
 
 def delete_item(t: Tracing, container: Any, key: Any) -> Any:
     raw, source = type_lookup(t, container.cls, "__delitem__")
     if source is None:
-        throw(TypeError, f"'{container.cls.__name__}' object doesn't support item deletion")
+        throw(TypeError, f"'{type_name(container.cls)}' object doesn't support item deletion")
     return _calls.call(t, _attributes.bind(t, raw, source, container, "__delitem__"), [key], {})
 
 
@@ -248,7 +260,7 @@ def index_of(t: Tracing, key: Any) -> int | None:
     value = key.constant()
     if value is not MISSING and hasattr(type(value), "__index__") and not isinstance(value, type):
         return operator.index(value)
-    if plain_lookup(key.cls, "__index__") is not MISSING:
+    if defines(t, key.cls, "__index__"):
         raise t.unsupported("index-object", f"a {key.cls.__name__} as an index")
     return None
 
@@ -256,7 +268,7 @@ def index_of(t: Tracing, key: Any) -> int | None:
 def needed_index(t: Tracing, key: Any) -> int:
     index = index_of(t, key)
     if index is None:
-        throw(TypeError, f"'{key.cls.__name__}' object cannot be interpreted as an integer")
+        throw(TypeError, f"'{type_name(key.cls)}' object cannot be interpreted as an integer")
     return index
 
 

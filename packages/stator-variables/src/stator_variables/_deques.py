@@ -13,7 +13,7 @@ from stator_variables._arity import Args, Kwargs
 from stator_variables._build import new_namespace
 from stator_variables._containers import index_of, needed_index, replace_items
 from stator_variables._method_table import MethodTable
-from stator_variables._raising import throw
+from stator_variables._raising import throw, type_name
 from stator_variables._tracing import Tracing
 
 methods = MethodTable("deque method")
@@ -172,7 +172,7 @@ def getitem(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 def _at(t: Tracing, vt: Any, key: Any) -> int:
     found = index_of(t, key)
     if found is None:
-        throw(TypeError, f"sequence index must be integer, not '{key.cls.__name__}'")
+        throw(TypeError, f"sequence index must be integer, not '{type_name(key.cls)}'")
     if not -len(vt.items) <= found < len(vt.items):
         throw(IndexError, "deque index out of range")
     return found
@@ -248,7 +248,7 @@ def imul(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 def _repeated(t: Tracing, vt: Any, factor: Any) -> list[Any]:
     times = index_of(t, factor)
     if times is None:
-        throw(TypeError, f"can't multiply sequence by non-int of type '{factor.cls.__name__}'")
+        throw(TypeError, f"can't multiply sequence by non-int of type '{type_name(factor.cls)}'")
     items = list(vt.items) * times
     return items if vt.maxlen is None else items[max(len(items) - vt.maxlen, 0) :]
 

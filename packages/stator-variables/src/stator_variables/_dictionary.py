@@ -15,7 +15,7 @@ from stator_guards import DictItemSource, KeyAbsent, KeysAre, KeySource
 from stator_variables._build import wrap
 from stator_variables._hashing import key_of, real_key
 from stator_variables._kinds import ConstantTracker, DictTracker, IteratorTracker
-from stator_variables._lookup import plain_lookup
+from stator_variables._lookup import guarded_lookup
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import DELETED, MISSING, is_pending, pending_real
 
@@ -114,6 +114,11 @@ def _log(t: Tracing, d: DictTracker, write: Any, hashed: Any, before: Any, order
     t.change(d)
 
 
+def deletions(d: DictTracker) -> int:
+    """How many items have been deleted: what an iterator over an OrderedDict objects to."""
+    return sum(write[0] == "delete" for write in d.log)
+
+
 def forget_undone(t: Tracing, d: DictTracker) -> None:
     """Drop writes that were overwritten, and those that put back what was there before the trace."""
     before = d.log
@@ -135,7 +140,7 @@ def complete(t: Tracing, d: DictTracker) -> None:
     if d.complete:
         return
     assert d.source is not None
-    if isinstance(plain_lookup(d.cls, "__iter__"), types.FunctionType):
+    if isinstance(guarded_lookup(t, d.cls, "__iter__"), types.FunctionType):
         raise t.unsupported("container-subclass", f"all keys of a {d.cls.__name__}, which iterates in its own way")
     keys = tuple(_iterate(d.real))
     t.guard(d.source, KeysAre(keys))

@@ -24,7 +24,7 @@ from stator_variables import (
 )
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
-from stator_variables._raising import error, throw
+from stator_variables._raising import error, throw, type_name
 from stator_variables._strings import build_string, format_value
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, VariableTracker
@@ -273,12 +273,12 @@ class SymbolicDomain:
         return _calls.make_function(self.t, frame, code, parts)
 
     def set_function_part(self, function: Any, part: str, value: Any) -> Any:
-        return _calls.set_function_part(function, part, value)
+        return _calls.set_function_part(self.t, function, part, value)
 
     def complete(self, then: Then, value: Any) -> Any:
         if then.kind == "instance":
             if not k.is_none(value):
-                throw(TypeError, f"__init__() should return None, not '{value.cls.__name__}'")
+                throw(TypeError, f"__init__() should return None, not '{type_name(value.cls)}'")
             return then.values[0]
         if then.kind in ("truth", "length"):
             return _operators.truth_of_result(self.t, value, then.kind)
@@ -421,7 +421,7 @@ class SymbolicDomain:
         enter = yield from settle(_attributes.special(self.t, manager, "__enter__"))
         leave = yield from settle(_attributes.special(self.t, manager, "__exit__"))
         if enter is MISSING or leave is MISSING:
-            throw(TypeError, f"'{manager.cls.__name__}' object does not support the context manager protocol")
+            throw(TypeError, f"'{type_name(manager.cls)}' object does not support the context manager protocol")
         return (leave, _calls.call(self.t, enter, [], {}))
 
     def match_class(self, subject: Any, cls: Any, count: int, names: Any) -> Any:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import collections
 import functools
 import math
+import re
 import types
 import weakref
 from collections.abc import Callable, Hashable, Sequence
@@ -43,6 +44,7 @@ class Emitter:
     loads: list[str] = attrs.field(factory=list)
     lines: list[str] = attrs.field(factory=list)
     last: list[str] = attrs.field(factory=list)  # what has to wait for the effects
+    late: list[tuple[str, Any]] = attrs.field(factory=list)
     captured: dict[str, Any] = attrs.field(factory=dict)
     outputs: list[Any] = attrs.field(factory=list)  # Traced values the graph has to give
     generators: list[Any] = attrs.field(factory=list)  # states of the generators that were rebuilt as objects
@@ -116,6 +118,21 @@ class Emitter:
         self._made[id(vt)] = name
         self.lines.append(f"{name} = {text}")
         return name
+
+    def after_effects(self, vt: Any, text: str) -> str:
+        """A new object that can be made only when all effects are there, so that no other object may need it before."""
+        name = self._made[id(vt)] = self.fresh()
+        self.last.append(f"{name} = {text}")
+        self.late.append((name, vt))
+        return name
+
+    def flush(self) -> None:
+        """All effects are written."""
+        for name, vt in self.late:
+            if any(re.search(rf"\b{name}\b", line) for line in self.lines):
+                raise self.refuse(vt)
+        self.lines += self.last
+        self.last = self.lines
 
     def refuse(self, vt: Any) -> Unsupported:
         return self.t.unsupported("reconstruction", f"rebuilding a {vt.cls.__name__} that was made while tracing")
@@ -463,12 +480,19 @@ def emit_effects(e: Emitter) -> None:
         elif not isinstance(vt, k.IteratorTracker):
             raise e.refuse(vt)
     _iterators.effects(e, [vt for vt in e.t.changed.values() if isinstance(vt, k.IteratorTracker)])
-    e.lines += e.last
+    e.flush()
     e.lines += _modes.effects(e.t, e.capture)
 
 
 def _list_effect(e: Emitter, vt: Any) -> None:
     name = e.expr(vt)
+    if vt.unread is not None:
+        e.lines.append(f"{_base(e, vt)}.extend({name}, [{', '.join(e.expr(item) for item in vt.added)}])")
+        return
+    if issubclass(vt.cls, collections.deque) and not vt.structure:  # iterators over it go on
+        put = e.capture(collections.deque.__setitem__, "deque_setitem")
+        e.lines += [f"{put}({name}, {i}, {e.expr(item)})" for i, item in enumerate(vt.items)]
+        return
     items = ", ".join(e.expr(item) for item in vt.items)
     if issubclass(vt.cls, collections.deque):
         e.lines += [f"{name}.clear()", f"{name}.extend([{items}])"]

@@ -12,7 +12,7 @@ from stator_guards import SlotSource
 from stator_variables import _calls, _containers, _dictionary, _exceptions
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace, wrap
-from stator_variables._raising import throw
+from stator_variables._raising import throw, type_name
 from stator_variables._strings import convert
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -106,7 +106,7 @@ for _raw in dict.fromkeys(
 def add_note(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     vt, note = args
     if not issubclass(note.cls, str):
-        throw(TypeError, f"note must be a str, not '{note.cls.__name__}'")
+        throw(TypeError, f"note must be a str, not '{type_name(note.cls)}'")
     if vt.namespace is None:
         raise t.unsupported("exception-attribute", "a note on an exception without a __dict__")
     notes = _dictionary.get_name(t, vt.namespace, "__notes__")

@@ -80,11 +80,10 @@ def _cut(t: Tracing, link: Any) -> None:
 
 def matches(t: Tracing, exception: Any, pattern: Any) -> bool:
     """Whether `except pattern` catches `exception`."""
-    if isinstance(pattern, k.TupleTracker):
-        return any(matches(t, exception, item) for item in pattern.items)
-    if not isinstance(pattern, k.ClassTracker) or not is_subtype(pattern.value, BaseException):
+    patterns = pattern.items if isinstance(pattern, k.TupleTracker) else [pattern]
+    if not all(isinstance(item, k.ClassTracker) and is_subtype(item.value, BaseException) for item in patterns):
         throw(TypeError, "catching classes that do not inherit from BaseException is not allowed")
-    return is_subtype(exception.cls, pattern.value)
+    return any(is_subtype(exception.cls, item.value) for item in patterns)
 
 
 def traceback_of(t: Tracing, exception: Any) -> Any:

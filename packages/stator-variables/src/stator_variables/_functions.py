@@ -11,7 +11,7 @@ from stator_guards import SlotSource
 from stator_variables import _attributes
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
-from stator_variables._raising import throw
+from stator_variables._raising import throw, type_name
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -95,4 +95,4 @@ def of_method(t: Tracing, vt: Any, name: str) -> Any:
         return _attributes.get_attribute(t, vt.function, name)
     if name in ("__name__", "__qualname__") and isinstance(vt.function, k.BuiltinTracker):
         return k.ConstantTracker(getattr(vt.function.value, name))
-    throw(AttributeError, f"'{vt.cls.__name__}' object has no attribute '{name}'")
+    throw(AttributeError, f"'{type_name(vt.cls)}' object has no attribute '{name}'")

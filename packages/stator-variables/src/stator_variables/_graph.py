@@ -6,7 +6,7 @@ here: trackers carry them, never look into them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
@@ -37,6 +37,7 @@ class Place:
 
     frames: tuple[SourceSpan, ...]
     modules: tuple[tuple[str, str, type], ...]  # (unique key, qualified path such as "layers.0.fc", class)
+    original: Mapping[str, Any] = attrs.field(factory=dict)  # metadata of a node that is traced again
 
 
 class Places(Protocol):

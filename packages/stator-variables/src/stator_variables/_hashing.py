@@ -53,8 +53,16 @@ def key_of(t: Tracing, vt: Any) -> Any:
     if getattr(vt.cls, "__hash__", None) is None:
         throw(TypeError, f"unhashable type: '{type_name(vt.cls)}'")
     if type_hashes_by_identity(vt.cls):
+        _rely_on_hash(t, vt.cls)
         return Identity(vt.real if vt.real is not MISSING else vt)
     raise t.unsupported("user-hash", f"a key of class {vt.cls.__name__}, which defines __hash__ or __eq__")
+
+
+def _rely_on_hash(t: Tracing, cls: type) -> None:
+    from stator_variables._lookup import guarded_lookup
+
+    for name in ("__hash__", "__eq__"):
+        guarded_lookup(t, cls, name)
 
 
 class IdOf:

@@ -15,7 +15,7 @@ from stator_guards import CapturedSource
 from stator_variables import _attributes, _calls, _dictionary
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
-from stator_variables._lookup import plain_lookup
+from stator_variables._lookup import guarded_lookup
 from stator_variables._tracing import Tracing
 
 handlers: HandlerTable[Any, Any] = HandlerTable("identity")
@@ -31,7 +31,7 @@ def reduce_ex(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     vt, protocol = args[0], args[1].constant()
     cls = vt.cls
     plain = isinstance(vt, k.ObjectTracker) and not isinstance(vt, k.ExceptionTracker)
-    overridden = plain_lookup(cls, "__reduce__") is not object.__reduce__
+    overridden = guarded_lookup(t, cls, "__reduce__") is not object.__reduce__
     if not plain or overridden or not isinstance(protocol, int) or protocol < 2:
         raise t.unsupported("reduction", f"taking apart a {cls.__qualname__}")
     if any(hasattr(cls, name) for name in ("__getnewargs__", "__getnewargs_ex__")) or slot_names(cls):

@@ -40,6 +40,7 @@ INLINED_MODULES = (
     "torch._functorch.eager_transforms",
     "torch._functorch.functional_call",
     "torch._functorch.utils",
+    "torch.fx.graph_module",
     "torch._functorch.vmap",
     "torch.distributed._functional_collectives",
 )

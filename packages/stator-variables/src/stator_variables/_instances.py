@@ -8,10 +8,11 @@ from typing import Any
 
 import torch
 from stator_bytecode import NULL, HandlerTable, operation, settle
+from stator_guards import CallSource, CapturedSource, Truth
 
-from stator_variables import _attributes, _calls, _operators
+from stator_variables import _attributes, _calls, _operators, _tensor_attributes
 from stator_variables import _kinds as k
-from stator_variables._lookup import is_subtype, plain_lookup, type_lookup
+from stator_variables._lookup import guarded_lookup, is_subtype, mro_of, type_lookup
 from stator_variables._raising import throw
 from stator_variables._results import as_constant
 from stator_variables._tracing import Tracing
@@ -36,19 +37,20 @@ def handle_isinstance(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 def is_instance(t: Tracing, vt: Any, classes: Any) -> Any:
     """A Python bool, or a suspended Result that ends in one."""
-    if _is_asked(classes, "__instancecheck__"):
+    if _is_asked(t, classes, "__instancecheck__"):
         return _ask(t, classes, "__instancecheck__", vt)
     found = class_list(t, classes)
-    checks = [_has_hook(cls, "__instancecheck__") for cls in found]
+    checks = [_has_hook(t, cls, "__instancecheck__") for cls in found]
     is_its_class = isinstance(vt, k.TensorTracker | k.ClassTracker) or "__class__" not in vars(vt.cls)
+    mro_of(t, vt.cls)
     if not any(checks) and (is_its_class or vt.real is MISSING):
         return issubclass(vt.cls, tuple(found))
     return _is_instance_hooked(t, vt, found)
 
 
-def _is_asked(vt: Any, name: str) -> bool:
+def _is_asked(t: Tracing, vt: Any, name: str) -> bool:
     """An object that is no class, and says of itself what its instances are (an alias of `typing`)."""
-    return not isinstance(vt, k.ClassTracker) and isinstance(plain_lookup(vt.cls, name), types.FunctionType)
+    return not isinstance(vt, k.ClassTracker) and isinstance(guarded_lookup(t, vt.cls, name), types.FunctionType)
 
 
 @operation
@@ -58,9 +60,8 @@ def _ask(t: Tracing, asked: Any, name: str, about: Any) -> Any:
     return (yield from settle(_operators.truth(t, result)))
 
 
-def _has_hook(cls: type, name: str) -> bool:
-    hook = plain_lookup(type(cls), name)
-    return isinstance(hook, types.FunctionType) or cls in _TENSOR_TYPES
+def _has_hook(t: Tracing, cls: type, name: str) -> bool:
+    return cls in _TENSOR_TYPES or isinstance(guarded_lookup(t, type(cls), name), types.FunctionType)
 
 
 @operation
@@ -68,7 +69,7 @@ def _is_instance_hooked(t: Tracing, vt: Any, classes: list[type]) -> Any:
     for cls in classes:
         if vt.cls is cls:
             return True
-        if not _has_hook(cls, "__instancecheck__"):
+        if not _has_hook(t, cls, "__instancecheck__"):
             if issubclass(vt.cls, cls):
                 return True
         elif (yield from _ask_hook(t, vt, cls, "__instancecheck__")):
@@ -79,35 +80,49 @@ def _is_instance_hooked(t: Tracing, vt: Any, classes: list[type]) -> Any:
 def _ask_hook(t: Tracing, vt: Any, cls: type, name: str) -> Any:
     import abc
 
-    hook = plain_lookup(type(cls), name)
-    if hook is getattr(abc.ABCMeta, name):
-        return _abc_answer(t, vt.value if name == "__subclasscheck__" else vt.cls, cls)
     known = _KNOWN_CHECKS.get(cls)
     if known is not None:
-        return known(vt)
+        return known(t, vt)
+    if guarded_lookup(t, type(cls), name) is getattr(abc.ABCMeta, name):
+        return _abc_answer(t, vt.value if name == "__subclasscheck__" else vt.cls, cls)
     return (yield from settle(_ask(t, k.ClassTracker(cls), name, vt)))
 
 
 def _abc_answer(t: Tracing, cls: type, base: type) -> bool:
+    """Of an abstract base class, with which other classes can be registered at any time."""
     try:
-        return issubclass(cls, base)
+        found = issubclass(cls, base)
     except Exception as error:  # raised by a `__subclasshook__` of the program
         raise t.unsupported("builtin", f"issubclass() with {base.__qualname__}, which raises {error!r}") from None
+    classes = (CapturedSource(cls.__qualname__, cls), CapturedSource(base.__qualname__, base))
+    t.guard(CallSource(issubclass, *classes), Truth(found))
+    return found
 
 
-def _is_tensor_of(cls: type) -> Callable[[Any], bool]:
-    return lambda vt: isinstance(vt, k.TensorTracker) and isinstance(vt.example, cls)
+def _is_tensor_of(cls: Any) -> Callable[[Tracing, Any], bool]:
+    """Asks for dtype, layout and device, which inputs are guarded on; the fake tensor itself is of no such type."""
+    wanted = (cls.dtype, cls.layout, "cuda" if cls.is_cuda else "cpu")
+
+    def check(t: Tracing, vt: Any) -> bool:
+        found = vt.example if isinstance(vt, k.TensorTracker) else None
+        return found is not None and (found.dtype, found.layout, found.device.type) == wanted
+
+    return check
+
+
+def _is_buffer(t: Tracing, vt: Any) -> bool:
+    if not isinstance(vt, k.TensorTracker):
+        return False
+    marked = _tensor_attributes.own(t, vt, "_is_buffer")
+    return issubclass(vt.cls, torch.nn.Buffer) or (marked is not MISSING and bool(marked.constant()))
 
 
 _TENSOR_TYPES = frozenset(found for found in vars(torch).values() if type(found) is type(torch.FloatTensor))
 """`torch.FloatTensor` and its kin, whose metaclass looks at dtype and device."""
 
-_KNOWN_CHECKS: dict[type, Callable[[Any], bool]] = {
-    torch.nn.Parameter: lambda vt: issubclass(vt.cls, torch.nn.Parameter),
-    torch.nn.Buffer: lambda vt: (
-        issubclass(vt.cls, torch.nn.Buffer)
-        or (isinstance(vt, k.TensorTracker) and getattr(vt.real, "_is_buffer", False))
-    ),
+_KNOWN_CHECKS: dict[type, Callable[[Tracing, Any], bool]] = {
+    torch.nn.Parameter: lambda t, vt: issubclass(vt.cls, torch.nn.Parameter),
+    torch.nn.Buffer: _is_buffer,
     **{cls: _is_tensor_of(cls) for cls in _TENSOR_TYPES},
 }
 
@@ -128,15 +143,16 @@ def class_list(t: Tracing, classes: Any) -> list[type]:
 def handle_issubclass(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if not isinstance(args[0], k.ClassTracker):
         raise t.unsupported("bad-arguments", f"issubclass() of a {args[0].cls.__name__}")
-    if _is_asked(args[1], "__subclasscheck__"):
+    if _is_asked(t, args[1], "__subclasscheck__"):
         return as_constant(t, _ask(t, args[1], "__subclasscheck__", args[0]))
     return as_constant(t, _is_subclass(t, args[0], class_list(t, args[1])))
 
 
 @operation
 def _is_subclass(t: Tracing, vt: Any, classes: list[type]) -> Any:
+    mro_of(t, vt.value)
     for cls in classes:
-        if not _has_hook(cls, "__subclasscheck__"):
+        if not _has_hook(t, cls, "__subclasscheck__"):
             if issubclass(vt.value, cls):
                 return True
         elif (yield from _ask_hook(t, vt, cls, "__subclasscheck__")):

@@ -12,8 +12,8 @@ from stator_bytecode import NULL, Invoke, Raised, Resume, Then, operation, settl
 
 from stator_variables import _attributes, _calls, _dictionary, _operators, _torch_calls
 from stator_variables import _kinds as k
-from stator_variables._lookup import plain_lookup, type_lookup
-from stator_variables._raising import throw
+from stator_variables._lookup import defines, guarded_lookup, plain_lookup, type_lookup
+from stator_variables._raising import throw, type_name
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, VariableTracker
 
@@ -30,9 +30,9 @@ def get_iterator(t: Tracing, vt: Any) -> Any:
     raw, source = type_lookup(t, vt.cls, "__iter__")
     if source is not None and raw is not None:
         return _checked_iterator(_calls.call(t, _attributes.bind(t, raw, source, vt, "__iter__"), [], {}))
-    if raw is not None and plain_lookup(vt.cls, "__getitem__") is not MISSING:
+    if raw is not None and defines(t, vt.cls, "__getitem__"):
         return k.IteratorTracker(_sequence_iterator(), "getitem", [vt])
-    throw(TypeError, f"'{vt.cls.__name__}' object is not iterable")
+    throw(TypeError, f"'{type_name(vt.cls)}' object is not iterable")
 
 
 def _checked_iterator(result: Any) -> Any:
@@ -69,7 +69,7 @@ def _native_iterator(t: Tracing, vt: Any) -> Any:
             throw(TypeError, "iteration over a 0-d tensor")
         parts = _torch_calls.record(t, "unbind", [vt, k.ConstantTracker(0)], {})
         return k.IteratorTracker(_TUPLE_ITERATOR, "sequence", [parts])
-    if isinstance(plain_lookup(vt.cls, "__iter__"), types.FunctionType):
+    if isinstance(guarded_lookup(t, vt.cls, "__iter__"), types.FunctionType):
         return MISSING
     if isinstance(vt, k.SequenceTracker):
         return sequence_iterator(vt)
@@ -117,7 +117,7 @@ def _dict_iterator_class(part: str, ordered: bool, backwards: bool) -> type:
 def set_iterator(t: Tracing, vt: Any) -> Any:
     if len(vt.entries) > 1:
         raise t.unsupported("set-order", "iteration over a set, whose order depends on hashing")
-    return k.IteratorTracker(_SET_ITERATOR, "constant", [list(vt.entries.values()), vt])
+    return k.IteratorTracker(_SET_ITERATOR, "set", [vt, len(vt.entries), list(vt.entries.values())])
 
 
 def next_value(t: Tracing, it: Any) -> Any:
@@ -135,7 +135,7 @@ def next_or_raise(t: Tracing, it: Any) -> Any:
         return next_value(t, it)
     raw, source = type_lookup(t, it.cls, "__next__")
     if source is None:
-        throw(TypeError, f"'{it.cls.__name__}' object is not an iterator")
+        throw(TypeError, f"'{type_name(it.cls)}' object is not an iterator")
     return _calls.call(t, _attributes.bind(t, raw, source, it, "__next__"), [], {})
 
 
@@ -211,12 +211,26 @@ def _next_in_dict(t: Tracing, it: Any) -> Any:
     return key if it.kind == "keys" else value if it.kind == "values" else k.TupleTracker([key, value], tuple)
 
 
+def _next_in_set(t: Tracing, it: Any) -> Any:
+    vt, size, items = it.parts
+    if it.exhausted:
+        return NULL
+    if len(vt.entries) != size:
+        throw(RuntimeError, "Set changed size during iteration")
+    if list(vt.entries.values()) != items:
+        raise t.unsupported("set-order", "a set that changes while it is iterated")
+    return _next_of_items(t, it, items)
+
+
 def _next_in_deque(t: Tracing, it: Any) -> Any:
     vt, size, structure = it.parts
-    if it.exhausted or it.position >= size:
+    done = it.exhausted or it.position >= size
+    if done and it.kind == "deque reversed":
         return _finish(t, it)
     if len(vt.items) != size or vt.structure != structure:
         throw(RuntimeError, "deque mutated during iteration")
+    if done:
+        return _finish(t, it)
     item = vt.items[-1 - it.position if it.kind == "deque reversed" else it.position]
     advance(t, it)
     return item
@@ -341,6 +355,7 @@ _STEPS = {
     "application": _next_of_application,
     "shared": _next_of_application,
     "made": _next_constant,
+    "set": _next_in_set,
     "deque": _next_in_deque,
     "deque reversed": _next_in_deque,
     "getitem": _next_getitem,
@@ -361,7 +376,7 @@ def get_item(t: Tracing, container: Any, key: Any) -> Any:
         return _class_item(t, container, key)
     raw, source = type_lookup(t, container.cls, "__getitem__")
     if source is None:
-        throw(TypeError, f"'{container.cls.__name__}' object is not subscriptable")
+        throw(TypeError, f"'{type_name(container.cls)}' object is not subscriptable")
     return _calls.call(t, _attributes.bind(t, raw, source, container, "__getitem__"), [key], {})
 
 
@@ -401,7 +416,7 @@ def any_equal(t: Tracing, iterable: Any, item: Any) -> Any:
 @operation
 def unpack(t: Tracing, vt: Any, count: int) -> Any:
     """Exactly `count` items."""
-    if plain_lookup(vt.cls, "__iter__") is MISSING and plain_lookup(vt.cls, "__getitem__") is MISSING:
+    if not defines(t, vt.cls, "__iter__", "__getitem__"):
         throw(TypeError, f"cannot unpack non-iterable {vt.cls.__name__} object")
     if is_plain_sequence(vt):
         found = list(vt.items)

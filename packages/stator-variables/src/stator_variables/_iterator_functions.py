@@ -9,8 +9,8 @@ from stator_bytecode import NULL, HandlerTable, Raised, Resume, operation, settl
 
 from stator_variables import _attributes, _calls, _containers, _iteration, _symbolic
 from stator_variables import _kinds as k
-from stator_variables._lookup import plain_lookup
-from stator_variables._raising import new_exception, throw
+from stator_variables._lookup import defines
+from stator_variables._raising import new_exception, throw, type_name
 from stator_variables._results import folded
 from stator_variables._sorting import sorted_list
 from stator_variables._tracing import Tracing
@@ -100,11 +100,12 @@ def make_reversed(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         type(vt.value), "__reversed__" if bound is not MISSING else "__len__"
     ):
         items = [_calls.fresh(t, item) for item in reversed(vt.value)]
-        return k.IteratorTracker(type(reversed(vt.value)), "constant", [items, vt])
+        through = k.ConstantTracker(vt.value[::-1]) if isinstance(vt.value, range) else vt  # C goes through this, too
+        return k.IteratorTracker(type(reversed(vt.value)), "constant", [items, through])
     if bound is not MISSING:
         return _calls.call(t, bound, [], {})
-    if plain_lookup(vt.cls, "__getitem__") is MISSING or plain_lookup(vt.cls, "__len__") is MISSING:
-        throw(TypeError, f"'{vt.cls.__name__}' object is not reversible")
+    if not (defines(t, vt.cls, "__getitem__") and defines(t, vt.cls, "__len__")):
+        throw(TypeError, f"'{type_name(vt.cls)}' object is not reversible")
     return _reversed_protocol(t, vt)
 
 

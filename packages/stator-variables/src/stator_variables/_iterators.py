@@ -14,10 +14,10 @@ from typing import Any
 
 from stator_guards import CallSource, Equals, Source, TypeIs
 
-from stator_variables import _calls
+from stator_variables import _calls, _dictionary
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
-from stator_variables._runtime import advanced, finished
+from stator_variables._runtime import advanced, finished, spoiled
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import VariableTracker
 
@@ -162,7 +162,9 @@ def rebuild(e: Any, vt: Any) -> str:
     make = _MAKE.get(vt.kind)
     if make is None or (vt.kind in UNPLACED and vt.position):
         raise e.refuse(vt)
-    if any(id(part) in e.t.changed for part in vt.parts if isinstance(part, VariableTracker)):
+    if vt.kind in WATCHFUL and not _is_intact(e, vt):
+        return _spoiled(e, vt)
+    if _is_over_changed(e, vt):
         return _over_changed(e, vt)
     text = make(e, vt)
     if vt.position and vt.kind not in NOT_ADVANCED:
@@ -170,8 +172,42 @@ def rebuild(e: Any, vt: Any) -> str:
     return text
 
 
+WATCHFUL = ("deque", "deque reversed", "set")
+"""Kinds that raise when what they go through has changed; a dict is not changed under its iterators."""
+VIEWED = ("keys", "values", "items")
+
+
+def _is_intact(e: Any, vt: Any) -> bool:
+    """Whether the next step will find what it expects. Raises Unsupported where C would go through other items."""
+    of, size, before = vt.parts
+    if isinstance(of, k.ListTracker):
+        return bool(len(of.items) == size and of.structure == before)
+    now = list(of.entries.values())
+    if len(now) == size and now != before:
+        raise e.refuse(vt)
+    return bool(len(now) == size)
+
+
+def _spoiled(e: Any, vt: Any) -> str:
+    name, of = e.expr(vt.parts[0]), vt.parts[0]
+    verb = "reversed" if vt.kind == "deque reversed" else "iter"
+    most = len(of.items if isinstance(of, k.ListTracker) else of.entries)
+    return f"{e.capture(spoiled, 'spoiled')}({name}, {verb}, {most})"
+
+
+def _is_over_changed(e: Any, vt: Any) -> bool:
+    """Whether effects, which come later, change the existing container below in a way that the iterator notices."""
+    of = vt.parts[0]
+    if isinstance(of, k.DictTracker) and of.source is not None:
+        return bool(_dictionary.deletions(of)) or len(of.entries) != len(of.real)
+    return any(id(part) in e.t.changed for part in vt.parts if isinstance(part, VariableTracker))
+
+
 def _over_changed(e: Any, vt: Any) -> str:
     """An iterator over an existing container that is changed by effects, which come later."""
+    if vt.kind in VIEWED:
+        text = f"{e.capture(advanced, 'advanced')}({_MAKE[vt.kind](e, vt)}, {vt.position})"
+        return str(e.after_effects(vt, text))
     if vt.kind != "sequence":
         raise e.refuse(vt)
     name = e.bind(vt, f"iter({e.expr(vt.parts[0])})")
@@ -222,6 +258,7 @@ _MAKE: dict[str, Callable[[Any, Any], str]] = {
     "deque reversed": lambda e, vt: f"reversed({e.expr(vt.parts[0])})",
     "reversed getitem": lambda e, vt: f"reversed({e.expr(vt.parts[0])})",
     "constant": _constant,
+    "set": lambda e, vt: f"iter({e.expr(vt.parts[0])})",
     "keys": _view,
     "values": _view,
     "items": _view,
@@ -259,8 +296,7 @@ def _check_unchanged(e: Any, vt: Any) -> None:
     """The real iterator goes through the real container: it must still hold what it held."""
     if vt.kind == "enumerate" and not _together(vt):
         raise e.refuse(vt)
-    if (
-        any(id(part) in e.t.changed for part in vt.parts if isinstance(part, VariableTracker))
-        and vt.kind != "enumerate"
-    ):
+    if vt.kind in WATCHFUL and not _is_intact(e, vt):
+        raise e.refuse(vt)
+    if _is_over_changed(e, vt) and vt.kind != "enumerate":
         raise e.refuse(vt)

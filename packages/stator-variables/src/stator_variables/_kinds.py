@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from stator_bytecode import GeneratorState
@@ -58,16 +58,34 @@ class NumberTracker(VariableTracker):
 class SequenceTracker(VariableTracker):
     """The items of a list or a tuple (or of an instance of a subclass of either)."""
 
+    items: list[Any]
+
     def __init__(self, items: Iterable[Any], cls: type) -> None:
         self.items = list(items)
         self.cls = cls
 
 
 class ListTracker(SequenceTracker):
-    """A list, or a deque (`maxlen` set then)."""
+    """A list, or a deque (`maxlen` set then).
+
+    An existing one is `unread` until somebody asks for its items: `added` has those that were put at its end.
+    """
 
     maxlen: int | None = None
     structure = 0  # counts what an iterator over a deque objects to
+    unread: Callable[[], list[Any]] | None = None
+    added: list[Any]
+
+    @property
+    def items(self) -> list[Any]:
+        if self.unread is not None:
+            read, self.unread = self.unread, None
+            self.added[:0] = read()
+        return self.added
+
+    @items.setter
+    def items(self, items: list[Any]) -> None:
+        self.added = items
 
 
 class TupleTracker(SequenceTracker):

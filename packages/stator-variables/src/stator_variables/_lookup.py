@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stator_guards import CapturedSource, DictItemSource, InstanceDictSource, KeyAbsent, Source
+from stator_guards import CapturedSource, DictItemSource, InstanceDictSource, Is, KeyAbsent, SlotSource, Source
 
 from stator_variables._build import wrap
 from stator_variables._tracing import Tracing
@@ -21,8 +21,20 @@ def type_lookup(t: Tracing, cls: type, name: str) -> tuple[Any, Source | None]:
     )  # by identity: a metaclass may define how classes are hashed
     if known is None:
         t.alive.append(cls)
-        known = t.lookups[id(cls), name] = mro_lookup(t, cls.__mro__, name)
+        known = t.lookups[id(cls), name] = mro_lookup(t, mro_of(t, cls), name)
     return known
+
+
+def mro_of(t: Tracing, cls: type) -> tuple[type, ...]:
+    """The classes that are looked through, which change when `__bases__` is assigned."""
+    if not cls.__flags__ & _IMMUTABLE and len(cls.__mro__) > 2:
+        t.guard(SlotSource(CapturedSource(cls.__qualname__, cls), type, "__mro__"), Is(cls.__mro__))
+    return cls.__mro__
+
+
+def guarded_lookup(t: Tracing, cls: type, name: str) -> Any:
+    """The raw class attribute or MISSING, relied on."""
+    return type_lookup(t, cls, name)[0]
 
 
 def mro_lookup(t: Tracing, mro: tuple[type, ...], name: str) -> tuple[Any, Source | None]:
@@ -56,6 +68,11 @@ def _namespace_source(t: Tracing, cls: type) -> Source:
     return found
 
 
+def defines(t: Tracing, cls: type, *names: str) -> bool:
+    """Whether `cls` has one of these attributes, relied on."""
+    return any(guarded_lookup(t, cls, name) is not MISSING for name in names)
+
+
 def class_attribute(t: Tracing, cls: type, name: str) -> Any:
     """The tracker of a raw class attribute (unbound), or MISSING."""
     value, source = type_lookup(t, cls, name)
@@ -68,7 +85,7 @@ def is_subtype(cls: type, base: type) -> bool:
 
 
 def plain_lookup(cls: type, name: str) -> Any:
-    """The raw class attribute without guards: for deciding what needs a guarded look."""
+    """The raw class attribute without guards: for classes that cannot change, or decisions that do not rely on it."""
     for base in cls.__mro__:
         namespace = _get_dict(base)
         if name in namespace:

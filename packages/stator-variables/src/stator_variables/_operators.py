@@ -21,7 +21,7 @@ from stator_variables import (
     _torch_calls,
 )
 from stator_variables import _kinds as k
-from stator_variables._lookup import is_subtype, plain_lookup, type_lookup
+from stator_variables._lookup import defines, guarded_lookup, is_subtype, type_lookup
 from stator_variables._raising import as_program_error, throw, type_name
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, VariableTracker
@@ -69,7 +69,7 @@ def unary(t: Tracing, symbol: str, vt: Any) -> Any:
         return _fold(t, function, vt.value)
     raw, source = type_lookup(t, vt.cls, name)
     if source is None:
-        throw(TypeError, f"bad operand type for unary {symbol}: '{vt.cls.__name__}'")
+        throw(TypeError, f"bad operand type for unary {symbol}: '{type_name(vt.cls)}'")
     return _calls.call(t, _attributes.bind(t, raw, source, vt, name), [], {})
 
 
@@ -95,8 +95,8 @@ def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     attempts = []
     if in_place:
         attempts.append((left, f"__i{name}__", right))
-    attempts += _ordered((left, f"__{name}__", right), (right, f"__r{name}__", left))
-    known = [attempt for attempt in attempts if plain_lookup(attempt[0].cls, attempt[1]) is not MISSING]
+    attempts += _ordered(t, (left, f"__{name}__", right), (right, f"__r{name}__", left))
+    known = [attempt for attempt in attempts if guarded_lookup(t, attempt[0].cls, attempt[1]) is not MISSING]
     return _try_slots(t, known, lambda: _no_operator(symbol, left, right))
 
 
@@ -119,12 +119,12 @@ def _is_user_value(*vts: Any) -> bool:
     return any(isinstance(vt.value, enum.Enum) for vt in vts)
 
 
-def _ordered(first: Any, second: Any) -> list[Any]:
+def _ordered(t: Tracing, first: Any, second: Any) -> list[Any]:
     """The right operand goes first when its class is a proper subclass that overrides the reflected method."""
     left, right = first[0].cls, second[0].cls
     if left is right:
         return [first]
-    if is_subtype(right, left) and plain_lookup(right, second[1]) is not plain_lookup(left, second[1]):
+    if is_subtype(right, left) and guarded_lookup(t, right, second[1]) is not guarded_lookup(t, left, second[1]):
         return [second, first]
     return [first, second]
 
@@ -145,7 +145,7 @@ def _slot_call(t: Tracing, receiver: Any, name: str, argument: Any) -> Any:
     if raw is object.__ne__:
         return _inverted_eq(t, receiver, argument)
     if raw is None:
-        throw(TypeError, f"unsupported operand type for {name}: '{receiver.cls.__name__}'")
+        throw(TypeError, f"unsupported operand type for {name}: '{type_name(receiver.cls)}'")
     return _calls.call(t, _attributes.bind(t, raw, source, receiver, name), [argument], {})
 
 
@@ -174,8 +174,8 @@ def _next_slots(t: Tracing, result: Any, attempts: list[Any], fail: Any) -> Any:
 
 def slots(t: Tracing, name: str, symbol: str, left: Any, right: Any) -> Any:
     """The dispatch of a binary operator that has no sign of its own (`divmod`)."""
-    attempts = _ordered((left, f"__{name}__", right), (right, f"__r{name}__", left))
-    known = [attempt for attempt in attempts if plain_lookup(attempt[0].cls, attempt[1]) is not MISSING]
+    attempts = _ordered(t, (left, f"__{name}__", right), (right, f"__r{name}__", left))
+    known = [attempt for attempt in attempts if guarded_lookup(t, attempt[0].cls, attempt[1]) is not MISSING]
     return _try_slots(t, known, lambda: _no_operator(symbol, left, right))
 
 
@@ -195,21 +195,21 @@ def compare(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
         found = _torch_calls.record_operator(t, function, left, right)
         if found is not MISSING:
             return found
-    attempts = _ordered_comparison((left, name, right), (right, reflected, left))
-    known = [a for a in attempts if _compares(a[0], a[1])]
+    attempts = _ordered_comparison(t, (left, name, right), (right, reflected, left))
+    known = [a for a in attempts if _compares(t, a[0], a[1])]
     return _try_slots(t, known, lambda: _no_comparison(t, symbol, left, right))
 
 
-def _compares(vt: Any, name: str) -> bool:
-    raw = plain_lookup(vt.cls, name)
+def _compares(t: Tracing, vt: Any, name: str) -> bool:
+    raw = guarded_lookup(t, vt.cls, name)
     if raw is object.__ne__:
-        return _compares(vt, "__eq__")
+        return _compares(t, vt, "__eq__")
     return raw is not MISSING and raw is not getattr(object, name)
 
 
-def _ordered_comparison(first: Any, second: Any) -> list[Any]:
+def _ordered_comparison(t: Tracing, first: Any, second: Any) -> list[Any]:
     left, right = first[0].cls, second[0].cls
-    if left is not right and is_subtype(right, left) and plain_lookup(right, second[1]) is not MISSING:
+    if left is not right and is_subtype(right, left) and guarded_lookup(t, right, second[1]) is not MISSING:
         return [second, first]
     return [first, second]
 
@@ -238,6 +238,7 @@ def same_object(t: Tracing, left: Any, right: Any) -> bool:
     from stator_guards import DistinctObject
 
     if left is right:
+        t.handed_on.add(id(left))  # that two paths lead to it is now relied on
         return True
     if isinstance(left, k.NumberTracker) or isinstance(right, k.NumberTracker):
         if left.cls is not right.cls or left.cls is float:
@@ -263,9 +264,9 @@ def truth(t: Tracing, vt: Any) -> Any:
     """A Python bool, or a suspended Result that ends in one."""
     if isinstance(vt, k.ConstantTracker):
         return bool(vt.value)
-    if isinstance(vt, k.SequenceTracker | k.SetTracker) and plain_lookup(vt.cls, "__bool__") is MISSING:
+    if isinstance(vt, k.SequenceTracker | k.SetTracker) and not defines(t, vt.cls, "__bool__"):
         return len(vt.items if isinstance(vt, k.SequenceTracker) else vt.entries) > 0
-    if isinstance(vt, k.DictTracker) and plain_lookup(vt.cls, "__bool__") is MISSING:
+    if isinstance(vt, k.DictTracker) and not defines(t, vt.cls, "__bool__"):
         return len(_dictionary.items(t, vt)) > 0
     if isinstance(vt, k.NumberTracker):
         return _truth_of_number(t, vt)
@@ -326,8 +327,8 @@ def contains(t: Tracing, container: Any, item: Any, invert: bool) -> Any:
         throw(TypeError, f"'{container.cls.__name__}' object is not a container")
     if source is not None:
         found = _calls.call(t, _attributes.bind(t, raw, source, container, "__contains__"), [item], {})
-    elif plain_lookup(container.cls, "__iter__") is MISSING and plain_lookup(container.cls, "__getitem__") is MISSING:
-        throw(TypeError, f"argument of type '{container.cls.__name__}' is not iterable")
+    elif not defines(t, container.cls, "__iter__", "__getitem__"):
+        throw(TypeError, f"argument of type '{type_name(container.cls)}' is not iterable")
     else:
         found = _iteration.any_equal(t, container, item)
     if isinstance(found, k.ConstantTracker):

@@ -14,7 +14,7 @@ from stator_variables import _attributes, _calls, _dictionary, _symbolic
 from stator_variables import _kinds as k
 from stator_variables._arity import Args, Kwargs
 from stator_variables._hashing import key_of
-from stator_variables._lookup import plain_lookup
+from stator_variables._lookup import guarded_lookup
 from stator_variables._method_table import MethodTable
 from stator_variables._raising import throw
 from stator_variables._strings import convert
@@ -168,7 +168,7 @@ def _text(t: Tracing, vt: Any) -> Any:
 def handle_hash(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     """Known for constants; a number that depends on where an object lies is for nobody to see."""
     vt = _symbolic.as_constant(t, args[0])
-    hook = plain_lookup(vt.cls, "__hash__")
+    hook = guarded_lookup(t, vt.cls, "__hash__")
     if isinstance(hook, types.FunctionType):
         return _hash_of_user(t, vt)
     if not isinstance(vt, k.ClassTracker | k.IdTracker):

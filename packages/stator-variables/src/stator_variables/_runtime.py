@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import Any
 
 
@@ -29,3 +30,21 @@ def finished(iterator: Iterator[Any]) -> Iterator[Any]:
     for _ in iterator:
         pass
     return iterator
+
+
+def spoiled(container: Any, make: Callable[[Any], Iterator[Any]], most: int) -> Iterator[Any]:
+    """An iterator over `container`, which will find it changed.
+
+    Sets compare sizes, and end up with at most `most` items; deques count what is done to them.
+    """
+    if isinstance(container, deque):
+        held, made = list(container), make(container)
+        deque.append(container, None)
+        deque.clear(container)
+        deque.extend(container, held)
+        return made
+    marks = {object() for _ in range(most + 1)}
+    set.update(container, marks)
+    made = make(container)
+    set.difference_update(container, marks)
+    return made

@@ -13,9 +13,9 @@ from stator_variables import _calls, _containers, _iteration, _operators
 from stator_variables import _kinds as k
 from stator_variables._arity import Args, Kwargs
 from stator_variables._containers import index_of, needed_index, replace_items, slice_of
-from stator_variables._lookup import plain_lookup
+from stator_variables._lookup import guarded_lookup, plain_lookup
 from stator_variables._method_table import MethodTable
-from stator_variables._raising import throw
+from stator_variables._raising import throw, type_name
 from stator_variables._sorting import sort_items
 from stator_variables._strings import convert
 from stator_variables._tracing import Tracing
@@ -74,7 +74,7 @@ def setitem(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @operation
 def _set_slice(t: Tracing, vt: Any, part: slice, value: Any) -> Any:
-    if plain_lookup(value.cls, "__iter__") is plain_lookup(value.cls, "__getitem__"):
+    if guarded_lookup(t, value.cls, "__iter__") is guarded_lookup(t, value.cls, "__getitem__"):
         throw(
             TypeError,
             "can only assign an iterable" if part.step in (None, 1) else "must assign iterable to extended slice",
@@ -224,7 +224,7 @@ def mul(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 def _times(t: Tracing, vt: Any, factor: Any) -> int:
     times = index_of(t, factor)
     if times is None:
-        throw(TypeError, f"can't multiply sequence by non-int of type '{factor.cls.__name__}'")
+        throw(TypeError, f"can't multiply sequence by non-int of type '{type_name(factor.cls)}'")
     if times * len(vt.items) > _LARGEST:
         raise t.unsupported("too-large", f"a {base_name(vt)} of {times * len(vt.items)} items")
     return times
@@ -377,7 +377,7 @@ def copy(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @methods.handles(list.reverse, collections.deque.reverse, takes=0)
 def reverse(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    replace_items(t, args[0], args[0].items[::-1])
+    replace_items(t, args[0], args[0].items[::-1], structural=False)
     return k.NONE
 
 

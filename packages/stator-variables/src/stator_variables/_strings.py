@@ -11,7 +11,7 @@ from stator_bytecode import operation, settle
 from stator_variables import _attributes, _calls, _iteration, _torch_calls
 from stator_variables import _kinds as k
 from stator_variables._arity import ANY_COUNT, Args, Kwargs
-from stator_variables._lookup import plain_lookup
+from stator_variables._lookup import guarded_lookup
 from stator_variables._method_table import MethodTable
 from stator_variables._raising import throw
 from stator_variables._tracing import Tracing
@@ -133,7 +133,7 @@ def percent(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 def _percent(t: Tracing, template: Any, given: Any) -> Any:
     """Values that are not constants are turned into text first; then the real operator has only constants left."""
     text = _known(t, template)
-    is_mapping = not isinstance(given, k.TupleTracker) and plain_lookup(given.cls, "__getitem__") is not MISSING
+    is_mapping = not isinstance(given, k.TupleTracker) and guarded_lookup(t, given.cls, "__getitem__") is not MISSING
     values = list(given.items) if isinstance(given, k.TupleTracker) else [given]
     prepared: list[Any] = []
     parts: list[str] = []

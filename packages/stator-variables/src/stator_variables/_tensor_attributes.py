@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 import torch
-from stator_guards import AttrSource, GradSource
+from stator_guards import AttrSource, Equals, GradSource
 
 from stator_variables import _dictionary, _torch_calls
 from stator_variables import _kinds as k
@@ -32,7 +32,7 @@ def read(t: Tracing, vt: Any, name: str) -> Any:
         return _autograd(t, vt, name)
     if name in ("_backward_hooks", "_base", "_version"):
         raise t.unsupported("tensor-attribute", f"the attribute {name} of a tensor")
-    return _own(t, vt, name)
+    return own(t, vt, name)
 
 
 def _autograd(t: Tracing, vt: Any, name: str) -> Any:
@@ -48,6 +48,8 @@ def _autograd(t: Tracing, vt: Any, name: str) -> Any:
 
 
 def _metadata(t: Tracing, vt: Any, name: str) -> Any:
+    if name in ("is_leaf", "output_nr") and vt.source is not None:  # nothing else is guarded on it
+        t.guard(AttrSource(vt.source, name), Equals(getattr(vt.real, name)))
     if name == "nbytes":
         return _nbytes(t, vt)
     value = getattr(vt.example, name)
@@ -66,7 +68,7 @@ def _nbytes(t: Tracing, vt: Any) -> Any:
     return _torch_calls.record(t, operator.mul, [count, k.ConstantTracker(vt.example.itemsize)], {})
 
 
-def _own(t: Tracing, vt: Any, name: str) -> Any:
+def own(t: Tracing, vt: Any, name: str) -> Any:
     """An attribute that the user has set on the tensor object."""
     if vt.namespace is None and vt.real is not MISSING and vt.source is not None:
         from stator_variables._build import with_namespace
@@ -83,7 +85,7 @@ def write(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     if hasattr(torch.Tensor, name):
         raise t.unsupported("tensor-attribute-write", f"setting {name} of a tensor")
     if vt.namespace is None:
-        _own(t, vt, name)
+        own(t, vt, name)
     if vt.namespace is None:
         from stator_variables._build import new_namespace
 

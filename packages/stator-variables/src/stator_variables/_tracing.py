@@ -28,7 +28,7 @@ from stator_guards import (
 )
 
 from stator_variables._graph import Dim, GraphRecorder
-from stator_variables._tracker import LazyTracker, VariableTracker, is_pending
+from stator_variables._tracker import MISSING, LazyTracker, VariableTracker, is_pending, pending_real
 
 CONTENTS = (AttrAbsent, KeyAbsent, KeyPresent, KeysAre, Length)
 """What may change of an object that itself stays the same."""
@@ -198,6 +198,11 @@ def source_of(tracker: Any) -> Source:
         return source
     found: Source = tracker.source
     return found
+
+
+def real_of(tracker: Any) -> Any:
+    """The object behind an existing value, looked at or not; MISSING for a new one."""
+    return pending_real(tracker) if is_pending(tracker) else getattr(tracker, "real", MISSING)
 
 
 def span_of(frame: Frame, instruction: Instruction | None) -> SourceSpan:

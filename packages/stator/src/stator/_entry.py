@@ -16,7 +16,7 @@ from stator._fallback import Recovery
 from stator._options import Options
 from stator._target import Target, start_of
 from stator._trace import Traced
-from stator.errors import BackendFailed, Unsupported, backend_boundary
+from stator.errors import BackendFailed, InternalError, Unsupported, backend_boundary
 
 if TYPE_CHECKING:
     from stator_subgraphs import CapturedGraph
@@ -43,6 +43,8 @@ class EntryData:
 def make_entry(target: Target, traced: Traced, options: Options, site: Site | None, ambient: AmbientState) -> Entry:
     """Lower the graph, collect the guards, write the function."""
     captured = traced.captured
+    if options.check:
+        _check(captured.module)
     runs = captured.op_count > 0 or bool(traced.emitter.outputs)
     graph_text = captured.module.print_readable(print_output=False) if runs and options.keep_text else ""
     module = captured.module if runs else None
@@ -61,6 +63,14 @@ def make_entry(target: Target, traced: Traced, options: Options, site: Site | No
         for loads in (value for value in data.namespace.values() if type(value) is Loads):
             serve(loads)
     return Entry(checked, run, data.source, backend_key=options.key, data=data)
+
+
+def _check(module: Any) -> None:
+    from stator_subgraphs import check_graph
+
+    faults = check_graph(module)
+    if faults:
+        raise InternalError("\n".join(["the graph is not one that compilers take", *faults]))
 
 
 def _lowered(traced: Traced, options: Options, ambient: AmbientState) -> Lowered:

@@ -17,12 +17,17 @@ from torch.fx import GraphModule
 from stator._target import Target
 
 
-@attrs.frozen
+@attrs.define
 class Plainly:
     """Given back by an entry that failed: run `target` natively on `state`."""
 
     target: Target
     state: tuple[Any, ...]
+
+    def take(self) -> tuple[Any, ...]:
+        """The state, kept here no longer, as that of a Goto."""
+        state, self.state = self.state, ()
+        return state
 
 
 @attrs.frozen

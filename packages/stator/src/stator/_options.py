@@ -53,7 +53,7 @@ class Stack:
         return self._all[0]
 
 
-OURS = ("recompile_limit", "fallback", "break_everywhere", "oracle", "keep_text", "capture_data")
+OURS = ("recompile_limit", "fallback", "break_everywhere", "oracle", "keep_text", "capture_data", "check")
 
 
 @attrs.frozen
@@ -69,6 +69,7 @@ class Options:
     break_everywhere: bool | str | int = False  # stress: see `_stress.py`
     oracle: bool = False  # run the plain function too, and compare; also STATOR_ORACLE=1 in the environment
     capture_data: bool | None = None  # sizes and numbers that data decides as unbacked symbols; None: if `fullgraph`
+    check: bool = False  # look for faults in every graph; also STATOR_CHECK=1 in the environment
     keep_text: bool = True  # keep each graph's text for the report, since a backend may take the graph apart
 
     @property
@@ -94,6 +95,7 @@ def make_options(  # `compile` hands on what it was given, in its own order
     given = dict(options or {})
     ours = {name: given.pop(name) for name in OURS if name in given}
     ours.setdefault("oracle", os.environ.get("STATOR_ORACLE") == "1")
+    ours.setdefault("check", os.environ.get("STATOR_CHECK") == "1")
     if recompile_limit is not None:
         ours["recompile_limit"] = recompile_limit
     _check_types(fullgraph, dynamic, ours)

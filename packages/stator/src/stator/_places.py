@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
 import torch
 from stator_bytecode import Frame, Machine, SourceSpan
 from stator_guards import Source
-from stator_variables import Place, source_of
+from stator_variables import Place, real_of, source_of
+
+GENERATED = "<eval_with_key>"
+"""How the names of files begin that fx makes up for the code of graphs."""
 
 
 @attrs.define(eq=False)
@@ -21,7 +25,18 @@ class MachinePlaces:
     def current(self) -> Place:
         frames = [] if self.machine is None else self.machine.frames
         visible = [frame for frame in frames if not frame.hidden]
-        return Place(tuple(_span(frame) for frame in visible), self._modules(visible))
+        return Place(tuple(map(_span, visible)), self._modules(visible), self._original(visible))
+
+    def _original(self, frames: list[Frame]) -> Mapping[str, Any]:
+        """The metadata of the node that the innermost generated `forward` has come to, by its line."""
+        for frame in reversed(frames):
+            raw = frame.code.raw
+            module = real_of(frame.slots[0]) if raw.co_filename.startswith(GENERATED) and frame.slots else None
+            if isinstance(module, torch.fx.GraphModule):
+                line, *_ = frame.code.instructions[frame.pc].positions
+                index = (module._lineno_map or {}).get((line or 0) - raw.co_firstlineno)
+                return {} if index is None else [*module.graph.nodes][index].meta
+        return {}
 
     def forget(self) -> None:
         self.machine = None

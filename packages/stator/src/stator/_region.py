@@ -75,22 +75,22 @@ class Region:
     def finish(self, result: Any) -> Any:
         """Drive what an entry gave to the end."""
         if type(result) is Goto:
-            return drive(result.site, result.state, self.dispatch)
+            return drive(result.site, result.take(), self.dispatch)
         if type(result) is Plainly:
-            return result.target.plain()(*result.state)
+            return result.target.plain()(*result.take())
         return result
 
     def dispatch(self, point: Point, state: Sequence[Any]) -> Any:
         """The continuation at `point`: a value, or the next Goto."""
         result = self.enter(self.place_of(point), tuple(state))
         if type(result) is Plainly:
-            return result.target.plain()(*result.state)
+            return result.target.plain()(*result.take())
         return result
 
     def enter(self, place: Place, state: tuple[Any, ...]) -> Any:
         key = self.options.key
         entry = place.cache.lookup(key, state)
-        if entry is None and not place.refused and not is_foreign_call():
+        if entry is None and not (place.refused or place.target.is_stale or is_foreign_call()):
             entry = place.cache.get_or_make(key, state, lambda: self._make(place, state))
         if entry is None:
             return Plainly(place.target, state)

@@ -7,7 +7,7 @@ import inspect
 import keyword
 import re
 from collections.abc import Callable, Iterable
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 import attrs
@@ -24,12 +24,16 @@ class Root:
 
     fn: FunctionType
     parameters: tuple[str, ...]
+    code: CodeType
 
     @classmethod
     def of(cls, fn: FunctionType) -> Root:
-        code = fn.__code__
-        count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
-        return cls(fn, entry_names(code.co_varnames[:count]))
+        return cls(fn, entry_names(_signature(fn.__code__)[-1]), fn.__code__)
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the function was given code with another signature: state is bound as it was before."""
+        return self.fn.__code__ is not self.code and _signature(self.fn.__code__) != _signature(self.code)
 
     @property
     def name(self) -> str:
@@ -44,7 +48,7 @@ class Root:
 
     def plain(self) -> Callable[..., Any]:
         """The function itself, called with the flat state."""
-        code = self.fn.__code__
+        code = self.code
         positional, keyword = code.co_argcount, code.co_kwonlyargcount
         names = code.co_varnames[positional : positional + keyword]
         has_args, has_kwargs = bool(code.co_flags & 4), bool(code.co_flags & 8)
@@ -60,10 +64,17 @@ class Root:
         return run
 
 
+def _signature(code: CodeType) -> tuple[int, int, int, int, tuple[str, ...]]:
+    has_more = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    count = code.co_argcount + code.co_kwonlyargcount + has_more.bit_count()
+    return code.co_posonlyargcount, code.co_argcount, code.co_kwonlyargcount, has_more, code.co_varnames[:count]
+
+
 @attrs.frozen(eq=False)
 class Continuation:
     """The whole frame stack after a break."""
 
+    is_stale = False
     point: Point
     _plain: list[Callable[..., Any]] = attrs.field(factory=list, init=False)
 

@@ -1,0 +1,96 @@
+"""A random program gives what plain Python gives: compiled beside plain, each with globals of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import itertools
+import math
+import pathlib
+import random
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import stator
+import torch
+
+from integration_tests.fuzzing import _toolbox
+from integration_tests.fuzzing._program import Inputs, Program
+from integration_tests.models import Call
+from integration_tests.oracle import assert_same
+
+MODULES = (contextlib, copy, functools, itertools, math, random, stator, torch, warnings)
+TOOLS = {name: tool for name, tool in vars(_toolbox).items() if getattr(tool, "__module__", "") == _toolbox.__name__}
+
+
+class Globals(Mapping[str, Any]):
+    """What a program may have changed of its globals."""
+
+    names = ("COUNT", "LOG", "TABLE", "HELD")
+    __slots__ = ("__namespace",)  # what is to be compared are the items
+
+    def __init__(self, namespace: dict[str, Any]) -> None:
+        self.__namespace = namespace
+
+    def __getitem__(self, name: str) -> Any:
+        return self.__namespace[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def check(program: Program, file: pathlib.Path) -> None:
+    """Compare three calls. ``file`` gets the text: tracebacks name it."""
+    file.write_text(program.text)
+    ours, theirs = _namespace(program, file), _namespace(program, file)
+    arguments = iter(program.calls)
+    with contextlib.suppress(Refused):
+        assert_same(
+            _in_full(ours["main"]),
+            _in_full(_compiled(theirs["main"], program)),
+            lambda: make_call(next(arguments)),
+            len(program.calls),
+            owners=(Globals(ours), Globals(theirs)),
+        )
+
+
+class Refused(BaseException):
+    """`fullgraph` was asked for and cannot be had: not an outcome of the program."""
+
+
+def _compiled(fn: Callable[..., Any], program: Program) -> Any:
+    return stator.compile(fn, backend="eager", fullgraph=program.fullgraph, options=dict(program.options))
+
+
+def _in_full(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Both sides go through this one: it is part of tracebacks."""
+
+    def run(*args: Any) -> Any:
+        try:
+            return fn(*args)
+        except stator.Unsupported as reason:
+            raise Refused from reason
+
+    return run
+
+
+def _namespace(program: Program, file: pathlib.Path) -> dict[str, Any]:
+    namespace = {"__name__": "random_program", **TOOLS, **{module.__name__: module for module in MODULES}}
+    exec(compile(program.text, str(file), "exec"), namespace)
+    return namespace
+
+
+def make_call(inputs: Inputs) -> Call:
+    dtype = torch.float64 if inputs.double else torch.float32
+    count = inputs.size * inputs.size
+    x = torch.linspace(-1, 2, count, dtype=dtype).reshape(inputs.size, inputs.size)
+    x.requires_grad_(inputs.grad)
+    y = {"same": x, "view": x.detach()}.get(inputs.sharing, torch.arange(float(count)).reshape_as(x) / 4)
+    items = [4] if inputs.short else [4, 2, 3]
+    box = (_toolbox.SmallBox if inputs.small else _toolbox.Box)(inputs.number, items)
+    return Call((x, y, inputs.number, [items, {"a": inputs.number, "k": box}, box]))

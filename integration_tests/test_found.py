@@ -1,0 +1,142 @@
+"""What random programs and the table of facts have found: each difference from plain Python keeps a test of its own."""
+
+from __future__ import annotations
+
+import collections
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import stator
+import torch
+from torch import Tensor
+
+from integration_tests.oracle import assert_same
+
+FOUND: dict[str, Callable[[Tensor, dict[str, Any]], Any]] = {}
+
+
+def found(fn: Callable[[Tensor, dict[str, Any]], Any]) -> Callable[[Tensor, dict[str, Any]], Any]:
+    FOUND[fn.__name__.replace("_", " ")] = fn
+    return fn
+
+
+@found
+def a_reversed_range_goes_on_after_a_break(x: Tensor, d: dict[str, Any]) -> Any:
+    seen = []
+    for i in reversed(range(1, 7, 2)):
+        stator.graph_break()
+        seen.append(i)
+    return seen
+
+
+@found
+def a_shuffle_draws_what_it_draws_plainly(x: Tensor, d: dict[str, Any]) -> Any:
+    items = [3, 1, 2, 7, 5]
+    random.shuffle(items)
+    return items, random.random()
+
+
+@found
+def a_new_dict_that_grows_under_its_loop_raises(x: Tensor, d: dict[str, Any]) -> Any:
+    new = {"a": 1}
+    for _ in new:
+        new |= {"z": 1}
+    return new
+
+
+@found
+def a_dict_from_outside_that_grows_under_its_loop_raises(x: Tensor, d: dict[str, Any]) -> Any:
+    for key in d:
+        d[key + "z"] = 1
+    return d
+
+
+@found
+def a_set_that_grows_under_its_loop_raises(x: Tensor, d: dict[str, Any]) -> Any:
+    new = {7}
+    for _ in new:
+        new.add(9)
+    return new
+
+
+@found
+def a_deque_that_grows_under_its_loop_raises(x: Tensor, d: dict[str, Any]) -> Any:
+    new = collections.deque([1])
+    for _ in new:
+        stator.graph_break()
+        new.append(2)
+    return new
+
+
+@found
+def an_ordered_dict_that_shrinks_under_its_loop_raises(x: Tensor, d: dict[str, Any]) -> Any:
+    new = collections.OrderedDict(a=1, b=2)
+    for key in new:
+        del new[key]
+        stator.graph_break()
+    return new
+
+
+@found
+def a_deque_may_be_reversed_under_its_loop(x: Tensor, d: dict[str, Any]) -> Any:
+    items = d["deque"]
+    seen = []
+    for item in items:
+        stator.graph_break()
+        seen.append(item)
+        items.reverse()
+        items[0] = 5
+    return seen
+
+
+@found
+def values_of_a_dict_may_change_under_its_loop(x: Tensor, d: dict[str, Any]) -> Any:
+    for key in d:
+        d[key] = x + 1
+        stator.graph_break()
+    return d
+
+
+@found
+def a_dict_that_was_changed_before_its_loop(x: Tensor, d: dict[str, Any]) -> Any:
+    d["more"] = 1
+    d.pop("a")
+    seen = []
+    for item in d.items():
+        stator.graph_break()
+        seen.append(item)
+    return seen
+
+
+@found
+def an_iterator_over_a_changed_dict_escapes_twice(x: Tensor, d: dict[str, Any]) -> Any:
+    d["more"] = 1
+    keys = iter(d.keys())
+    d["list"].append(keys)
+    return next(keys), d["list"][-1] is keys, d["list"].pop() is keys, list(keys)
+
+
+@found
+def a_keyword_only_default_across_a_break(x: Tensor, d: dict[str, Any]) -> Any:
+    def inner(y: Tensor, *, k: Any = stator.graph_break()) -> Any:  # type: ignore[func-returns-value]  # noqa: B008
+        return y, k
+
+    return inner(x)
+
+
+@found
+def an_error_text_names_the_module_of_a_class_written_in_c(x: Tensor, d: dict[str, Any]) -> Any:
+    return x, collections.deque([1]).items  # type: ignore[attr-defined]
+
+
+def make_args() -> tuple[Tensor, dict[str, Any]]:
+    return torch.arange(3.0), {"a": 1, "deque": collections.deque([1, 2, 3]), "list": [1]}
+
+
+@pytest.mark.parametrize("options", [{}, {"break_everywhere": 5}], ids=["as it is", "every fifth"])
+@pytest.mark.parametrize("title", FOUND)
+def test_found_by_random_programs(title: str, options: dict[str, Any]) -> None:
+    fn = FOUND[title]
+    assert_same(fn, stator.compile(fn, backend="eager", options=dict(options)), make_args)

@@ -1,0 +1,112 @@
+"""What the nodes of a graph say about the program, also when the graph is traced again."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from typing import Any
+
+import pytest
+import stator
+import torch
+from torch import nn
+
+from integration_tests.counting import Counting
+from integration_tests.oracle import assert_same
+
+KEPT = ("nn_module_stack", "source_fn_stack", "stack_trace", "custom")
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+        self.out = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.layers(x)
+        z = y.sin() * y.shape[0]
+        made: torch.Tensor = self.out(z) + torch.cat([y, y]).chunk(2)[1]
+        return made
+
+
+def captured(subject: Any, *args: Any, **options: Any) -> torch.fx.GraphModule:
+    backend = Counting()
+    stator.compile(subject, backend=backend, fullgraph=True, **options)(*args)
+    assert backend.count == 1
+    return backend.graphs[0]
+
+
+def described(graph: torch.fx.GraphModule) -> list[tuple[Any, ...]]:
+    nodes = [node for node in graph.graph.nodes if node.op.startswith("call_")]
+    return [(node.target, *(node.meta.get(field) for field in KEPT)) for node in nodes]
+
+
+def inputs_of(graph: torch.fx.GraphModule, *args: Any) -> list[Any]:
+    """Values for the placeholders: `args` first, then tensors of the sizes that the graph was made with."""
+    examples = [node.meta["example_value"] for node in graph.graph.find_nodes(op="placeholder")]
+    return [*args, *(torch.randn(tuple(example.shape)) for example in examples[len(args) :])]
+
+
+def test_nodes_say_lines_and_modules() -> None:
+    graph = captured(Block(), torch.ones(2, 4))
+    rows = described(graph)
+    paths = [[path for path, _ in row[1].values()] for row in rows if row[0] is torch._C._nn.linear]
+    assert paths == [["self", "self.layers", "self.layers.0"], ["self", "self.out"]]
+    assert all("in Block.forward" in row[3] for row in rows)
+    assert all(row[2] for row in rows)
+
+
+def test_printed_graph_shows_the_lines_of_the_user() -> None:
+    graph, printed = captured(Block(), torch.ones(2, 4)), io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        graph.print_readable()
+    assert "test_graph_metadata.py" in printed.getvalue()
+    assert "code: z = y.sin() * y.shape[0]" in printed.getvalue()
+
+
+def test_metadata_survives_several_rounds_of_tracing() -> None:
+    first = captured(Block(), torch.ones(2, 4))
+    graph = first
+    for _ in range(3):
+        graph = captured(graph, *inputs_of(graph, torch.ones(2, 4)))
+        assert described(graph) == described(first)
+
+
+def test_metadata_is_not_shared_between_nodes() -> None:
+    first = captured(Block(), torch.ones(2, 4))
+    again = captured(first, *inputs_of(first, torch.ones(2, 4)))
+    for node in again.graph.nodes:
+        node.meta.get("nn_module_stack", {}).clear()
+    assert all(row[1] for row in described(first))
+
+
+def test_graph_with_symbols_is_traced_again() -> None:
+    graph = captured(lambda x: (x * x.shape[0]).reshape(-1), torch.ones(3, 4), dynamic=True)
+    again = captured(graph, 3, 4, torch.ones(3, 4), dynamic=True)
+    assert [row for row in described(again) if row[0] != "size"] == [
+        row for row in described(graph) if row[0] != "size"
+    ]
+
+
+def test_graph_of_fx_is_traced_inside_a_function() -> None:
+    traced = torch.fx.symbolic_trace(Block())
+    for node in traced.graph.nodes:
+        node.meta["custom"] = {"name": node.name}
+    graph = captured(lambda x: traced(x) * 2, torch.ones(2, 4))
+    names = [node.meta.get("custom", {}).get("name") for node in graph.graph.nodes if node.op.startswith("call_")]
+    assert names[0] == "layers_0"
+    assert names[-1] is None
+
+
+def test_graph_module_runs_as_it_did() -> None:
+    traced = torch.fx.symbolic_trace(Block())
+    compiled = stator.compile(lambda x: traced(x) * 2, backend="eager")
+    assert_same(lambda x: traced(x) * 2, compiled, lambda: (torch.ones(2, 4),), gradients=False)
+
+
+@pytest.mark.parametrize("name", ["check", "STATOR_CHECK"])
+def test_faulty_graph_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATOR_CHECK", "1" if name == "STATOR_CHECK" else "0")
+    options = {} if name == "STATOR_CHECK" else {"check": True}
+    assert stator.compile(lambda x: x + 1, backend="eager", options=options)(torch.ones(2)).tolist() == [2, 2]
