@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import stator
 
-from integration_tests.oracle import assert_same
+from integration_tests.oracle import assert_same, refusing
 from integration_tests.tensor_behaviours import Constants, arguments, catalogue, load, programs
 
 CALLS = 4
@@ -21,16 +20,8 @@ def check(name: str, title: str, *, may_refuse: bool = False, **options: Any) ->
     """Run a program of one copy of its module plainly and of another one compiled."""
     ours, theirs, numbers = load(name), load(name), itertools.count()
     plain, fn = programs(ours)[title], programs(theirs)[title]
-    compiled: Callable[..., Any] = stator.compile(fn, backend="eager", **options)
-
-    def call(*args: Any) -> Any:
-        try:
-            return compiled(*args)
-        except stator.Unsupported:
-            if not may_refuse:
-                raise
-        return fn(*args)
-
+    compiled = stator.compile(fn, backend="eager", **options)
+    call = refusing(compiled, fn, []) if may_refuse else compiled
     assert_same(plain, call, lambda: arguments(next(numbers)), CALLS, owners=(Constants(ours), Constants(theirs)))
 
 
