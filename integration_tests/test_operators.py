@@ -19,12 +19,14 @@ from torch._higher_order_ops.strict_mode import strict_mode as torch_strict_mode
 from torch._higher_order_ops.while_loop import while_loop as torch_while_loop
 from torch.compiler import nested_compile_region
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+from torch.utils import checkpoint as checkpointing
 from torch.utils.checkpoint import checkpoint
 
 from integration_tests.oracle import Tolerance, assert_same
 
 # torch leaves these without types
 allow_in_graph: Any = torch.compiler.allow_in_graph
+selective: Any = checkpointing.create_selective_checkpoint_contexts
 map_function: Any = torch_map
 strict_mode: Any = torch_strict_mode
 while_loop: Any = torch_while_loop
@@ -169,6 +171,24 @@ def test_break_in_a_body_is_a_break_at_the_operator() -> None:
     met = check_refused(fn, "builtin")
     assert "in the body wrap_body" in met.detail
     assert met.where.function.endswith("body")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"use_reentrant": True},
+        {
+            "use_reentrant": False,
+            "context_fn": lambda: selective([torch.ops.aten.mm.default]),
+        },
+    ],
+    ids=["reentrant", "selective"],
+)
+def test_checkpoint_of_another_kind_is_left_to_torch(options: dict[str, Any]) -> None:
+    def fn(x: Tensor, y: Tensor) -> Any:
+        return checkpoint(lambda a: (a @ a.T).sin() @ y.T, x * 2, **options) + 1
+
+    check_refused(fn, "higher-order-operator")
 
 
 def test_exception_in_a_body_reaches_its_handler() -> None:
