@@ -139,8 +139,8 @@ def _stable(value: Any) -> Any:
 
 
 def _stable_class(cls: type) -> Any:
-    """A class that a function defines is another one each time."""
-    return (cls.__module__, cls.__qualname__) if "<locals>" in cls.__qualname__ else cls
+    """A class that a function, or a module loaded twice, defines is another one each time."""
+    return cls.__module__, cls.__qualname__
 
 
 def _mapping(value: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:

@@ -2,7 +2,8 @@
 
 A situation is a program around ``run(body, x)``, which calls one operator with ``body``. Each cell is compared with
 plain Python, and says whether it was captured or why not. Where torch itself raises, only the kind of its error is
-compared.
+compared. Beside it stands what torch.compile does with the same program under ``fullgraph``, as measured when the page
+was written.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import stator
 import torch
 from torch import Tensor
+from torch._higher_order_ops.associative_scan import associative_scan
 from torch._higher_order_ops.hints_wrap import hints_wrapper
 from torch._higher_order_ops.map import map as torch_map
 from torch._higher_order_ops.scan import scan
@@ -45,16 +47,22 @@ def run_scan(body: Body, x: Tensor) -> Any:
     return scan(lambda carry, a: (carry + 1, body(a)), torch.zeros(1), x)[1]
 
 
+def run_associative_scan(body: Body, x: Tensor) -> Any:
+    return associative_scan(lambda a, b: body(a + b), x, 0, combine_mode="generic")
+
+
 OPERATORS: dict[str, Run] = {
     "cond": run_cond,
     "while_loop": run_while_loop,
     "map": map_function,
     "scan": run_scan,
+    "associative_scan": run_associative_scan,
     "checkpoint": lambda body, x: checkpoint(body, x, use_reentrant=False),
     "nested_compile_region": lambda body, x: nested_compile_region(body)(x),
     "wrap": torch.ops.higher_order.wrap,
     "hints_wrapper": lambda body, x: hints_wrapper(body, (x,), {}, hints={"level": 1}),
     "strict_mode": lambda body, x: strict_mode(body, (x,)),
+    "vmap": lambda body, x: torch.func.vmap(body)(x),
 }
 
 
@@ -90,8 +98,17 @@ def nested_in_another(run: Run, x: Tensor, y: Tensor) -> Any:
     return run(lambda a: inner(lambda b: b.sin() * y, a) + 1, x)
 
 
+def another_in_it(run: Run, x: Tensor, y: Tensor) -> Any:
+    total = y.sum()
+    return run(lambda a: torch.ops.higher_order.wrap(lambda b: b.sin() * total, a) + 1, x)
+
+
 def alias(run: Run, x: Tensor, y: Tensor) -> Any:
     return run(lambda a: a.view(a.shape), x)
+
+
+def operand_returned(run: Run, x: Tensor, y: Tensor) -> Any:
+    return run(lambda a: a, x)
 
 
 @torch.no_grad()
@@ -128,6 +145,17 @@ def dynamic_shape(run: Run, x: Tensor, y: Tensor) -> Any:
     return run(lambda a: a.sin() * y, x * 2).sum(0)
 
 
+@torch.no_grad()
+def unbacked_size(run: Run, x: Tensor, y: Tensor) -> Any:
+    return run(lambda a: a.sin() + 1, x[x.sum(1) > -9])
+
+
+@torch.no_grad()
+def closure_over_unbacked_int(run: Run, x: Tensor, y: Tensor) -> Any:
+    count = (y > 0).sum().item()
+    return run(lambda a: a.sin() * count, x)
+
+
 def effect_in_body(run: Run, x: Tensor, y: Tensor) -> Any:
     seen = []
 
@@ -162,12 +190,16 @@ SITUATIONS: dict[str, Callable[[Run, Tensor, Tensor], Any]] = {
         closure_over_module,
         nested_in_itself,
         nested_in_another,
+        another_in_it,
         alias,
+        operand_returned,
         write_outside,
         write_inside,
         no_result,
         repeated_result,
         dynamic_shape,
+        unbacked_size,
+        closure_over_unbacked_int,
         effect_in_body,
         exception_in_body,
         break_in_body,
@@ -175,16 +207,24 @@ SITUATIONS: dict[str, Callable[[Run, Tensor, Tensor], Any]] = {
 }
 CELLS = [(operator, situation) for situation in SITUATIONS for operator in OPERATORS]
 SYMBOLIC = ("closure over symbol", "dynamic shape")
+UNBACKED = ("unbacked size", "closure over unbacked int")
+BY_LENGTH = ("associative_scan",)
+"""torch's function halves what it is given in Python: another length is another graph."""
 WITHOUT_GRADIENT = ("hints_wrapper", "strict_mode", "while_loop")
 
 
 # -- cells ------------------------------------------------------------------------------------------------------------
-def program(operator: str, situation: str) -> Callable[[Tensor, Tensor], Any]:
+def bare(operator: str, situation: str) -> Callable[[Tensor, Tensor], Any]:
     run, fn = OPERATORS[operator], SITUATIONS[situation]
+    return lambda x, y: fn(run, x, y)
+
+
+def program(operator: str, situation: str) -> Callable[[Tensor, Tensor], Any]:
+    fn = bare(operator, situation)
 
     def cell(x: Tensor, y: Tensor) -> Any:
         try:
-            return fn(run, x, y)
+            return fn(x, y)
         except Exception as error:
             return type(error).__name__
 
@@ -198,32 +238,72 @@ def inputs(operator: str, rows: int = 2) -> tuple[Tensor, Tensor]:
 
 def outcome(operator: str, situation: str) -> str:
     """What the page says of a cell. Raises AssertionError where it is not what plain Python gives."""
+    torch._dynamo.reset()  # some plain functions run in torch's own compiler: what it met before counts there
     plain = program(operator, situation)
+    if situation in UNBACKED:
+        return _whole(operator, plain)
     compiled = stator.compile(plain, backend="eager", dynamic=True if situation in SYMBOLIC else None)
     expected = plain(*inputs(operator))
     if isinstance(expected, str) and expected != "ValueError":  # that is the program's own
         actual = compiled(*inputs(operator))
         assert actual == expected
-        return f"torch raises; {_breaks(compiled)}"
+        return "; ".join(filter(None, ("torch raises", _breaks(compiled))))
     for rows in (2, 5) if situation in SYMBOLIC else (2,):
         assert_same(plain, compiled, lambda: inputs(operator, rows), calls=2)  # noqa: B023
-    assert situation not in SYMBOLIC or len(compiled.report.entries) == 1 + len(compiled.report.breaks)
+    reused = situation in SYMBOLIC and operator not in BY_LENGTH
+    assert not reused or len(compiled.report.entries) == 1 + len(compiled.report.breaks)
     assert len(compiled.report.breaks) <= 1
     return _breaks(compiled) or "captured"
 
 
+def _whole(operator: str, plain: Callable[..., Any]) -> str:
+    """What data decides is kept in the graph where nothing may break."""
+    whole, said = stator.compile(plain, backend="eager", fullgraph=True), "captured"
+    try:
+        whole(*inputs(operator))
+    except stator.Unsupported as error:
+        whole, said = stator.compile(plain, backend="eager"), _linked(error.reason)
+    assert_same(plain, whole, lambda: inputs(operator), calls=2)
+    return said
+
+
+def outcome_of_torch(operator: str, situation: str) -> str:
+    """`captured`, or the kind of its error; `wrong` for another answer than plain Python's."""
+    if situation == "break in body":
+        return "–"
+    torch._dynamo.reset()
+    with torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
+        whole = torch.compile(bare(operator, situation), backend="eager", fullgraph=True)
+        try:
+            given = whole(*inputs(operator))
+            torch.testing.assert_close(given, program(operator, situation)(*inputs(operator)))
+        except AssertionError:
+            return "wrong"
+        except Exception as error:
+            return type(error).__name__
+    return "captured"
+
+
+def _linked(reason: str) -> str:
+    return f"[{reason}](unsupported/{reason}.md)"
+
+
 def _breaks(compiled: Any) -> str:
     """The reason of the break at the operator, the first; the program may break once more where it meets an error."""
-    return next((f"[{met.reason}](unsupported/{met.reason}.md)" for met in compiled.report.breaks), "")
+    return next((_linked(met.reason) for met in compiled.report.breaks), "")
 
 
 def page() -> str:
+    return "\n".join([*LEAD, *_table(outcome), "", *BESIDE, *_table(outcome_of_torch)]) + "\n"
+
+
+def _table(measure: Callable[[str, str], str]) -> list[str]:
     head = ["| | " + " | ".join(f"`{name}`" for name in OPERATORS) + " |", "|---" * (len(OPERATORS) + 1) + "|"]
     rows = [
-        f"| {situation} | " + " | ".join(outcome(operator, situation) for operator in OPERATORS) + " |"
+        f"| {situation} | " + " | ".join(measure(operator, situation) for operator in OPERATORS) + " |"
         for situation in SITUATIONS
     ]
-    return "\n".join([*LEAD, *head, *rows]) + "\n"
+    return [*head, *rows]
 
 
 LEAD = [
@@ -238,9 +318,20 @@ LEAD = [
 ]
 
 
+BESIDE = [
+    "## torch.compile",
+    "",
+    "The same programs under `torch.compile(fullgraph=True)`, with `capture_scalar_outputs` and",
+    "`capture_dynamic_output_shape_ops`: *captured*, or the kind of its error. It wants",
+    "`nested_compile_region` outside of the program. Breaks are asked for in our own way, so that row is empty.",
+    "",
+]
+
+
 def written() -> dict[tuple[str, str], str]:
-    """The cells as the page has them."""
-    rows = [line.strip("|").split("|") for line in PAGE.read_text().splitlines() if line.startswith("| ")]
+    """Our cells as the page has them."""
+    ours = PAGE.read_text().partition(BESIDE[0])[0]
+    rows = [line.strip("|").split("|") for line in ours.splitlines() if line.startswith("| ")]
     names = [name.strip().strip("`") for name in rows[0][1:]]
     return {(name, row[0].strip()): cell.strip() for row in rows[1:] for name, cell in zip(names, row[1:], strict=True)}
 

@@ -18,13 +18,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import attrs
+import stator
 import torch
 
 from integration_tests.description import EXACT, Description, Tolerance, describe, differences
 from integration_tests.models import Call
 from integration_tests.world import World
 
-__all__ = ["EXACT", "Tolerance", "assert_same", "run"]
+__all__ = ["EXACT", "Tolerance", "assert_same", "refusing", "run"]
 
 HERE = pathlib.Path(__file__).resolve()
 MACHINERY = ("stator", "stator_backends", "stator_bytecode", "stator_guards", "stator_subgraphs", "stator_variables")
@@ -97,6 +98,21 @@ def run(fn: Callable[..., Any], arguments: Call, owner: Any, start: World) -> Ou
     outcome.warned = [(w.category, str(w.message)) for w in warned if _is_the_users(w.filename)]
     start.restore()
     return outcome
+
+
+def refusing(
+    compiled: Callable[..., Any], plain: Callable[..., Any], refused: list[stator.Unsupported]
+) -> Callable[..., Any]:
+    """Calls what was compiled with `fullgraph=True`; where it refuses, notes that and runs the plain function."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return compiled(*args, **kwargs)
+        except stator.Unsupported as error:
+            refused.append(error)
+        return plain(*args, **kwargs)
+
+    return call
 
 
 def _copy(arguments: Call) -> Call:

@@ -388,7 +388,20 @@ def weak_proxy(x: Any) -> Any:
     return proxy.name(), caught(lambda: proxy.absent)
 
 
+def reversed_range_over_a_break(x: Any) -> Any:
+    made = reversed(range(1, 17, 5))
+    first = next(made)
+    native()
+    return first, list(made)
+
+
+def enumerate_by_name(x: Any) -> Any:
+    return list(enumerate(iterable="ab", start=3)), caught(lambda: enumerate("ab", "c"))
+
+
 PROGRAMS = [
+    reversed_range_over_a_break,
+    enumerate_by_name,
     read_only_field_of_a_c_object,
     weak_proxy,
     wrong_class_to_catch,

@@ -4,7 +4,6 @@ why.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -19,12 +18,15 @@ from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.strict_mode import strict_mode as torch_strict_mode
 from torch._higher_order_ops.while_loop import while_loop as torch_while_loop
 from torch.compiler import nested_compile_region
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+from torch.utils import checkpoint as checkpointing
 from torch.utils.checkpoint import checkpoint
 
-from integration_tests.oracle import assert_same
+from integration_tests.oracle import Tolerance, assert_same
 
 # torch leaves these without types
 allow_in_graph: Any = torch.compiler.allow_in_graph
+selective: Any = checkpointing.create_selective_checkpoint_contexts
 map_function: Any = torch_map
 strict_mode: Any = torch_strict_mode
 while_loop: Any = torch_while_loop
@@ -169,6 +171,24 @@ def test_break_in_a_body_is_a_break_at_the_operator() -> None:
     met = check_refused(fn, "builtin")
     assert "in the body wrap_body" in met.detail
     assert met.where.function.endswith("body")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"use_reentrant": True},
+        {
+            "use_reentrant": False,
+            "context_fn": lambda: selective([torch.ops.aten.mm.default]),
+        },
+    ],
+    ids=["reentrant", "selective"],
+)
+def test_checkpoint_of_another_kind_is_left_to_torch(options: dict[str, Any]) -> None:
+    def fn(x: Tensor, y: Tensor) -> Any:
+        return checkpoint(lambda a: (a @ a.T).sin() @ y.T, x * 2, **options) + 1
+
+    check_refused(fn, "higher-order-operator")
 
 
 def test_exception_in_a_body_reaches_its_handler() -> None:
@@ -437,22 +457,6 @@ def test_operator_with_the_common_base_is_captured() -> None:
 
 
 # -- what is left whole -----------------------------------------------------------------------------------------------
-def test_flex_attention_costs_one_break() -> None:
-    from torch.nn.attention.flex_attention import flex_attention
-
-    bias = torch.linspace(0, 1, 8)
-
-    def fn(x: Tensor) -> Any:
-        return flex_attention(x, x + 1, x + 2, score_mod=lambda score, b, h, i, j: score + bias[i]) * 2
-
-    x = torch.linspace(-1, 1, 64).reshape(1, 2, 8, 4)
-    compiled = stator.compile(fn, backend="eager")
-    with warnings.catch_warnings():  # that it is slow, once in a process
-        warnings.simplefilter("ignore")
-        assert torch.equal(compiled(x), fn(x))
-    assert len(compiled.report.breaks) == 1
-
-
 @torch.library.custom_op("stator_test::increment", mutates_args=("x",))
 def increment(x: Tensor) -> None:
     x.add_(1)
@@ -478,3 +482,64 @@ def test_operators_and_functions_that_are_not_looked_into_are_nodes_in_a_body_to
     with torch.no_grad():
         assert torch.equal(compiled(x, y), marked(x, y))
     assert not compiled.report.breaks
+
+
+# -- attention --------------------------------------------------------------------------------------------------------
+BIAS = torch.linspace(0, 1, 8)
+CAUSAL = create_block_mask(lambda b, h, i, j: i >= j, None, None, 8, 8, device="cpu")
+
+
+def heads() -> tuple[Tensor, ...]:
+    return tuple(torch.linspace(-1, 1, 64).reshape(1, 2, 8, 4) + shift for shift in (0, 1, 2))
+
+
+def unchanged_scores(q: Tensor, k: Tensor, v: Tensor) -> Any:
+    return flex_attention(q, k, v)
+
+
+def biased_scores(q: Tensor, k: Tensor, v: Tensor) -> Any:
+    scale, slope = 3, BIAS.flip(0)
+    return flex_attention(q, k, v, score_mod=lambda score, b, h, i, j: score * scale + BIAS[i] - slope[j] + BIAS[0] * h)
+
+
+def causal_scores(q: Tensor, k: Tensor, v: Tensor) -> Any:
+    return flex_attention(q * 2, k, v, block_mask=CAUSAL, return_lse=True)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("fn", [unchanged_scores, biased_scores, causal_scores])
+@pytest.mark.filterwarnings("ignore")  # that it is slow, and that `return_lse` will have another name
+def test_scores_and_masks_of_flex_attention_are_bodies(fn: Callable[..., Any], backend: str) -> None:
+    compiled = stator.compile(fn, backend=backend, fullgraph=True)
+    assert_same(fn, compiled, heads, tolerance=Tolerance(1e-5, 1e-6))
+    assert {"score_mod_0", "mask_mod_0"} <= bodies(compiled.report.graphs[0])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_flex_attention_has_gradients(backend: str) -> None:
+    table = torch.linspace(0, 1, 8)
+
+    def fn(q: Tensor, k: Tensor, v: Tensor) -> Any:
+        return flex_attention(q, k, v, score_mod=lambda score, b, h, i, j: score + table[i] * table[j])
+
+    compiled = stator.compile(fn, backend=backend, fullgraph=True)
+    make = lambda: tuple(part.requires_grad_() for part in heads())  # noqa: E731
+    assert_same(fn, compiled, make, tolerance=Tolerance(1e-5, 1e-6))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_break_in_a_score_is_one_break_at_flex_attention() -> None:
+    def fn(q: Tensor, k: Tensor, v: Tensor) -> Any:
+        seen = []
+
+        def scored(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            seen.append(1)
+            return score * 2
+
+        try:
+            return flex_attention(q, k, v, score_mod=scored) + 1
+        except RuntimeError as error:
+            return type(error).__name__
+
+    assert check_refused(fn, "effect-in-body", heads).detail.endswith("in the body score_mod")

@@ -11,7 +11,7 @@ from stator_variables._kinds import ConstantTracker, NumberTracker, TensorTracke
 from stator_variables._modes import initial as initial_modes
 from stator_variables._modes import restore as restore_modes
 from stator_variables._pytree import Spec, flatten, unflatten
-from stator_variables._torch_calls import from_traced, record
+from stator_variables._torch_calls import argument, from_traced, record
 from stator_variables._tracing import Journal, Policy, Tracing, real_of, source_of
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker
 
@@ -60,6 +60,7 @@ __all__ += [
     "BodyTrace",
     "Permits",
     "Spec",
+    "argument",
     "flatten",
     "leaf_of",
     "record_wrapping",

@@ -95,7 +95,7 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
 
             if function.code is _functools.DISPATCH_CODE:
                 return _functools.dispatch(t, function, list(args))
-        answer = _compile_state.answer_by_name(function.real)
+        answer = _compile_state.answer_by_name(t, function.real, args)
         if answer is not None:
             return answer
         _inlining.refuse_native(t, function)

@@ -5,6 +5,7 @@ While stator interprets a function, `torch.compiler.is_compiling()` and its kin 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -46,7 +47,11 @@ _constant(None, torch._C._get_tracing_state)
 _constant(None, torch._C._log_api_usage_once)
 
 
-def answer_by_name(function: Any) -> Any:
-    """`torch.onnx.is_in_onnx_export`, known by name so that torch.onnx need not be imported; None for all others."""
+def answer_by_name(t: Tracing, function: Any, args: Sequence[Any]) -> Any:
+    """What is known by name, so that its module need not be imported: `torch.onnx.is_in_onnx_export`, and `mark_static`
+    of a size, which makes it a constant from here on; None for all others."""
+    if function.__name__ == "mark_static" and function.__module__ == "torch._dynamo.decorators" and len(args) == 2:
+        int(args[0].example.size(args[1].constant()))  # ShapeEnv guards what a symbol is asked for
+        return k.ConstantTracker(None)
     is_export_query = function.__name__ == "is_in_onnx_export" and function.__module__.startswith("torch.onnx")
     return k.ConstantTracker(False) if is_export_query else None

@@ -22,7 +22,6 @@ NATIVE_MODULES = (
     "torch.fx",
     "torch.jit",
     "torch.multiprocessing",
-    "torch.nn.attention.flex_attention",
     "torch.onnx",
     "torch.optim",
     "torch.profiler",
@@ -43,6 +42,7 @@ INLINED_MODULES = (
     "torch.fx.graph_module",
     "torch._functorch.vmap",
     "torch.distributed._functional_collectives",
+    "torch.fx.traceback",
 )
 """Exceptions from these."""
 

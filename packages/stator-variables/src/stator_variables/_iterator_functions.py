@@ -77,7 +77,11 @@ def make_filter(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 @handlers.handles(enumerate)
 def make_enumerate(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     start = args[1] if len(args) > 1 else kwargs.get("start", k.ConstantTracker(0))
-    return _iterators(t, args[:1], lambda found: k.IteratorTracker(enumerate, "enumerate", [found[0], start]))
+    if not issubclass(start.cls, int):
+        raise t.unsupported("bad-arguments", f"enumerate() from a {start.cls.__name__} on")
+    return _iterators(
+        t, args[:1] or [kwargs["iterable"]], lambda found: k.IteratorTracker(enumerate, "enumerate", [found[0], start])
+    )
 
 
 @operation
@@ -99,6 +103,8 @@ def make_reversed(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if isinstance(vt, k.ConstantTracker) and hasattr(
         type(vt.value), "__reversed__" if bound is not MISSING else "__len__"
     ):
+        if isinstance(vt.value, range):  # its iterator is one over the range the other way round
+            return _iteration.get_iterator(t, k.ConstantTracker(vt.value[::-1]))
         items = [_calls.fresh(t, item) for item in reversed(vt.value)]
         through = k.ConstantTracker(vt.value[::-1]) if isinstance(vt.value, range) else vt  # C goes through this, too
         return k.IteratorTracker(type(reversed(vt.value)), "constant", [items, through])

@@ -34,6 +34,7 @@ from torch._higher_order_ops.map import map as map_function
 from torch._higher_order_ops.map import map_impl
 from torch._higher_order_ops.scan import scan, scan_op
 from torch._higher_order_ops.while_loop import while_loop, while_loop_op
+from torch.nn.attention.flex_attention import flex_attention
 
 from stator_subgraphs._mutation import storage_of
 
@@ -50,7 +51,7 @@ def as_a_whole(function: Any) -> None:
         return (yield from settle(Invoke(frame_for(t, known, args, kwargs))))
 
 
-for _function in (while_loop, scan, map_function, associative_scan, InvokeQuant.__call__):
+for _function in (while_loop, scan, map_function, associative_scan, InvokeQuant.__call__, flex_attention):
     as_a_whole(_function)
 
 
