@@ -11,9 +11,9 @@ from hypothesis import HealthCheck
 
 from integration_tests.fuzzing import Program, check, programs
 
-PROGRAMS = int(os.environ.get("STATOR_PROGRAMS", "200"))
+PROGRAMS = int(os.environ.get("STATOR_PROGRAMS", "140"))
 FIRST = int(os.environ.get("STATOR_FIRST_SEED", "0"))
-SHARDS = 20
+SHARDS = 14
 
 SETTINGS = hypothesis.settings(
     max_examples=max(1, PROGRAMS // SHARDS),

@@ -90,7 +90,8 @@ def make_call(inputs: Inputs) -> Call:
     count = inputs.size * inputs.size
     x = torch.linspace(-1, 2, count, dtype=dtype).reshape(inputs.size, inputs.size)
     x.requires_grad_(inputs.grad)
-    y = {"same": x, "view": x.detach()}.get(inputs.sharing, torch.arange(float(count)).reshape_as(x) / 4)
+    # Of one dtype: an operator that fails after a write raises from the graph, without the program's own frames.
+    y = {"same": x, "view": x.detach()}.get(inputs.sharing, torch.arange(float(count), dtype=dtype).reshape_as(x) / 4)
     items = [4] if inputs.short else [4, 2, 3]
     box = (_toolbox.SmallBox if inputs.small else _toolbox.Box)(inputs.number, items)
     return Call((x, y, inputs.number, [items, {"a": inputs.number, "k": box}, box]))
