@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import random
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -129,6 +130,20 @@ def a_keyword_only_default_across_a_break(x: Tensor, d: dict[str, Any]) -> Any:
 @found
 def an_error_text_names_the_module_of_a_class_written_in_c(x: Tensor, d: dict[str, Any]) -> Any:
     return x, collections.deque([1]).items  # type: ignore[attr-defined]
+
+
+class Thing:
+    """Weak references refer to it."""
+
+
+THINGS = (Thing(), Thing())
+REFERENCES = (weakref.ref(THINGS[0]), weakref.ref(THINGS[0], repr))
+
+
+@found
+def an_object_has_one_weak_reference_without_a_callback(x: Tensor, d: dict[str, Any]) -> Any:
+    first, second = map(weakref.ref, THINGS)
+    return x + 1, [made is known for made in (first, second) for known in (*REFERENCES, first, weakref.ref(THINGS[1]))]
 
 
 def make_args() -> tuple[Tensor, dict[str, Any]]:

@@ -249,12 +249,26 @@ def same_object(t: Tracing, left: Any, right: Any) -> bool:
     if bool in (left.cls, right.cls) and left.cls is right.cls:  # two objects only: identity is equality
         sides = [_torch_calls.decide(t, vt) if isinstance(vt, k.NumberTracker) else vt.value for vt in (left, right)]
         return sides[0] is sides[1]
+    if isinstance(left, k.WeakrefTracker) and isinstance(right, k.WeakrefTracker):
+        if _is_only_reference(t, left) and _is_only_reference(t, right):
+            return same_object(t, left.target, right.target)
     if left.real is not MISSING and right.real is not MISSING:
         if left.real is right.real:
             return True
         if left.source is not None and right.source is not None and left.cls is right.cls:
             t.guard(left.source, DistinctObject(right.source))
     return False
+
+
+def _is_only_reference(t: Tracing, vt: Any) -> bool:
+    """An object that is alive has one weak reference without a callback, whoever asks for it."""
+    from stator_guards import AttrSource, IsNone, IsNotNone
+
+    if vt.source is None:
+        return True
+    alone = vt.real.__callback__ is None
+    t.guard(AttrSource(vt.source, "__callback__"), IsNone() if alone else IsNotNone())
+    return alone and not k.is_none(vt.target)
 
 
 def _same_atom(left: Any, right: Any) -> bool:
