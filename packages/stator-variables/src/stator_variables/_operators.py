@@ -249,9 +249,8 @@ def same_object(t: Tracing, left: Any, right: Any) -> bool:
     if bool in (left.cls, right.cls) and left.cls is right.cls:  # two objects only: identity is equality
         sides = [_torch_calls.decide(t, vt) if isinstance(vt, k.NumberTracker) else vt.value for vt in (left, right)]
         return sides[0] is sides[1]
-    if isinstance(left, k.WeakrefTracker) and isinstance(right, k.WeakrefTracker):
-        if _is_only_reference(t, left) and _is_only_reference(t, right):
-            return same_object(t, left.target, right.target)
+    if isinstance(left, k.WeakrefTracker) and all(_is_only_reference(t, vt) for vt in (left, right)):
+        return same_object(t, left.target, right.target)
     if left.real is not MISSING and right.real is not MISSING:
         if left.real is right.real:
             return True
@@ -264,8 +263,8 @@ def _is_only_reference(t: Tracing, vt: Any) -> bool:
     """An object that is alive has one weak reference without a callback, whoever asks for it."""
     from stator_guards import AttrSource, IsNone, IsNotNone
 
-    if vt.source is None:
-        return True
+    if not isinstance(vt, k.WeakrefTracker) or vt.source is None:
+        return isinstance(vt, k.WeakrefTracker)
     alone = vt.real.__callback__ is None
     t.guard(AttrSource(vt.source, "__callback__"), IsNone() if alone else IsNotNone())
     return alone and not k.is_none(vt.target)
