@@ -371,9 +371,7 @@ for <t> in [<T>, <T>]:
 for <t> in <C>, <T>:
     <loop>
 ---
-for q in <l>:
-    if len(<l>) > 6:
-        break
+for q in itertools.islice(<l>, 7):
     <loop>
 ---
 w = 0
