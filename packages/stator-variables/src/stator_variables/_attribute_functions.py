@@ -8,7 +8,8 @@ from stator_bytecode import HandlerTable, Raised, operation, settle
 
 from stator_variables import _attributes, _calls
 from stator_variables import _kinds as k
-from stator_variables._raising import throw
+from stator_variables._lookup import plain_lookup
+from stator_variables._raising import throw, type_name
 from stator_variables._results import then_none
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -92,11 +93,25 @@ def handle_vars(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(object.__new__)
 def object_new(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    """What it takes besides the class, another `__init__` may want (object_new)."""
+    cls = args[0].value if args and isinstance(args[0], k.ClassTracker) else None
+    if cls is not None and (len(args) > 1 or kwargs):
+        if plain_lookup(cls, "__new__") is not object.__new__:
+            throw(TypeError, "object.__new__() takes exactly one argument (the type to instantiate)")
+        if plain_lookup(cls, "__init__") is object.__init__:
+            throw(TypeError, f"{type_name(cls)}() takes no arguments")
     return _calls.allocate(t, args[0], object.__new__, [], {})
 
 
 @handlers.handles(object.__init__)
 def object_init(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    """What it takes besides the instance, another `__new__` may have wanted (object_init)."""
+    if len(args) > 1 or kwargs:
+        cls = args[0].cls
+        if plain_lookup(cls, "__init__") is not object.__init__:
+            throw(TypeError, "object.__init__() takes exactly one argument (the instance to initialize)")
+        if plain_lookup(cls, "__new__") is object.__new__:
+            throw(TypeError, f"{type_name(cls)}.__init__() takes exactly one argument (the instance to initialize)")
     return k.NONE
 
 

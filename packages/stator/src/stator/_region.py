@@ -117,6 +117,8 @@ class Region:
                 raise
             place.refused.append(without_frames(reason))
             return None
+        finally:
+            named.clear()  # the policy asks it while tracing; what was traced may outlive this call, the state must not
         if traced.reason is not None and self.options.fullgraph:
             raise traced.reason
         try:
