@@ -2,16 +2,16 @@
 
 from stator_variables._bodies import EVERYTHING, NOTHING, BodyTrace, Permits, leaf_of, record_wrapping, wrapped
 from stator_variables._build import globals_tracker, wrap
-from stator_variables._calls import call, frame_for, function_frame
 from stator_variables._domain import SymbolicDomain
 from stator_variables._emit import Emitter, RaisedBefore, StillRunning, emit_effects, finalize_generators
 from stator_variables._graph import BodyGraph, BodyRecorder, Dim, GraphRecorder, Place, Places, Traced
 from stator_variables._handlers import DEFAULT_HANDLERS
 from stator_variables._kinds import ConstantTracker, NumberTracker, TensorTracker, generator_state
-from stator_variables._modes import initial as initial_modes
-from stator_variables._modes import restore as restore_modes
+from stator_variables._model._calls import call, frame_for, function_frame
 from stator_variables._pytree import Spec, flatten, unflatten
-from stator_variables._torch_calls import argument, from_traced, record
+from stator_variables._torch._modes import initial as initial_modes
+from stator_variables._torch._modes import restore as restore_modes
+from stator_variables._torch._torch_calls import argument, from_traced, record
 from stator_variables._tracing import Journal, Policy, Tracing, real_of, source_of
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker
 

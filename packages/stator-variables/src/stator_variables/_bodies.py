@@ -22,11 +22,12 @@ import attrs
 from stator_bytecode import Frame, GeneratorState, Raised, operation, settle
 from stator_bytecode.errors import SourceSpan, Unsupported
 
-from stator_variables import _calls, _torch_calls
 from stator_variables import _kinds as k
-from stator_variables._dictionary import forget_undone
 from stator_variables._graph import BodyGraph, BodyRecorder, Traced
+from stator_variables._model import _calls
+from stator_variables._model._dictionary import forget_undone
 from stator_variables._pytree import Spec, flatten
+from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import VariableTracker, is_pending
 

@@ -35,9 +35,9 @@ from stator_guards import (
 )
 
 from stator_variables import _kinds as k
+from stator_variables._library._weakrefs import build_weakref
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker
-from stator_variables._weakrefs import build_weakref
 
 ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
 SINGLETONS = (torch.dtype, torch.layout, torch.memory_format)
@@ -213,7 +213,7 @@ def build_set(t: Tracing, real: Any, source: Source) -> VariableTracker:
     t.guard(source, TypeIs(type(real)))
     t.guard(source, _same_members(real))
     tracker = k.SetTracker(type(real))
-    from stator_variables._hashing import key_of
+    from stator_variables._model._hashing import key_of
 
     for item in real:
         vt = k.ClassTracker(item) if isinstance(item, type) else k.ConstantTracker(item)
@@ -406,7 +406,7 @@ def build_recipe(t: Tracing, real: Any, source: Source) -> VariableTracker:
 
 
 def build_iterator(t: Tracing, real: Any, source: Source) -> VariableTracker:
-    from stator_variables import _iterators
+    from stator_variables._builtin import _iterators
 
     found: VariableTracker = _iterators.build(t, real, source)
     return found

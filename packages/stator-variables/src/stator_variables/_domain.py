@@ -12,7 +12,10 @@ from typing import Any
 
 from stator_bytecode import NULL, Frame, GeneratorState, Instruction, Raised, Then, operation, settle
 
-from stator_variables import (
+from stator_variables import _kinds as k
+from stator_variables._build import wrap
+from stator_variables._builtin._strings import build_string, format_value
+from stator_variables._model import (
     _attributes,
     _calls,
     _containers,
@@ -22,11 +25,8 @@ from stator_variables import (
     _matching,
     _operators,
 )
-from stator_variables import _kinds as k
-from stator_variables._build import wrap
-from stator_variables._hashing import key_of
-from stator_variables._raising import error, throw, type_name
-from stator_variables._strings import build_string, format_value
+from stator_variables._model._hashing import key_of
+from stator_variables._model._raising import error, throw, type_name
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, VariableTracker
 

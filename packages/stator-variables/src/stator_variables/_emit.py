@@ -24,10 +24,11 @@ from stator_bytecode import NULL, GeneratorState, GeneratorStatus, HandlerTable,
 from stator_bytecode.errors import Unsupported
 from stator_guards import CapturedSource, ParameterSource, Source
 
-from stator_variables import _iterators, _modes
 from stator_variables import _kinds as k
-from stator_variables._exceptions import TracebackTracker
+from stator_variables._builtin import _iterators
+from stator_variables._model._exceptions import TracebackTracker
 from stator_variables._runtime import make_function
+from stator_variables._torch import _modes
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import DELETED, MISSING, is_pending
 

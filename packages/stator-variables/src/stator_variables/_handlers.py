@@ -6,43 +6,47 @@ from typing import Any
 
 from stator_bytecode import HandlerTable
 
-from stator_variables import (
-    _assertion,
+from stator_variables._builtin import (
     _attribute_functions,
-    _autograd_function,
     _binding,
     _builtins,
-    _caching,
-    _compile_state,
     _constructors,
     _deques,
     _dicts,
     _exception_methods,
-    _foreach,
-    _functions,
-    _functools,
     _generators,
-    _identity,
-    _inspection,
     _instances,
     _iterator_functions,
-    _itertools,
     _mappingproxy,
-    _modes,
-    _module_attributes,
     _numbers,
-    _operator_functions,
-    _questions,
     _representation,
     _sequences,
     _sets,
     _strings,
-    _transforms,
     _values,
     _views,
+)
+from stator_variables._builtin._arity import checked
+from stator_variables._library import (
+    _caching,
+    _functools,
+    _identity,
+    _inspection,
+    _itertools,
+    _operator_functions,
+    _questions,
     _weakrefs,
 )
-from stator_variables._arity import checked
+from stator_variables._model import _functions
+from stator_variables._torch import (
+    _assertion,
+    _autograd_function,
+    _compile_state,
+    _foreach,
+    _modes,
+    _module_attributes,
+    _transforms,
+)
 
 _FUNCTIONS = checked(
     _builtins.handlers.merged_with(

@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 from torch.utils import _pytree as pytree
 
-from stator_variables import _calls, _dictionary
 from stator_variables import _kinds as k
+from stator_variables._model import _calls, _dictionary
 from stator_variables._tracing import Tracing
 
 

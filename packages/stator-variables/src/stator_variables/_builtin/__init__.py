@@ -1,0 +1,1 @@
+"""Handlers of builtin functions and of the methods of builtin types, keyed by the real callable."""

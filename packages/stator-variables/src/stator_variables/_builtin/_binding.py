@@ -1,0 +1,97 @@
+"""What binds and refers, called by name: `__get__`, `type.__call__`, methods compared, unions, context variables."""
+
+from __future__ import annotations
+
+import contextvars
+import operator
+import types
+from typing import Any
+
+from stator_bytecode import HandlerTable
+from stator_guards import CallSource, CapturedSource
+
+from stator_variables import _kinds as k
+from stator_variables._build import wrap
+from stator_variables._model import _calls, _operators
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+handlers: HandlerTable[Any, Any] = HandlerTable("binding")
+Args = list[Any]
+Kwargs = dict[str, Any]
+_BOUND = {
+    types.FunctionType: types.MethodType,
+    types.WrapperDescriptorType: types.MethodWrapperType,
+    types.MethodDescriptorType: types.BuiltinFunctionType,
+}
+"""The class of a descriptor, and that of what its `__get__` gives for an instance."""
+
+
+@handlers.handles(*(vars(cls)["__get__"] for cls in _BOUND))
+def bind(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    if kwargs or not 2 <= len(args) <= 3 or (k.is_none(args[1]) and (len(args) < 3 or k.is_none(args[2]))):
+        raise t.unsupported("bad-arguments", "a call of __get__ that it does not accept")
+    function, receiver = args[:2]
+    return function if k.is_none(receiver) else k.MethodTracker(function, receiver, _BOUND[function.cls])
+
+
+@handlers.handles(type.__call__)
+def call_class(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    """What a metaclass reaches with `super().__call__`."""
+    cls, *rest = args
+    if not isinstance(cls, k.ClassTracker) or cls.value is type:
+        raise t.unsupported("bad-arguments", "a call of type.__call__ that it does not accept")
+    return _calls.instantiate(t, cls, rest, kwargs)
+
+
+def _union(method: Any, swap: bool) -> None:
+    @handlers.handles(method)
+    def union(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+        return _union_of(t, args[::-1] if swap else args)
+
+
+for _owner in (type, types.UnionType):
+    _union(vars(_owner)["__or__"], False)
+    _union(vars(_owner)["__ror__"], True)
+
+
+def _union_of(t: Tracing, args: Args) -> Any:
+    """`int | None`."""
+    sides = [vt.value if isinstance(vt, k.ClassTracker) else vt.constant() for vt in args]
+    sides = [vt.real if side is MISSING else side for vt, side in zip(args, sides, strict=True)]
+    if not all(side is None or isinstance(side, type | types.UnionType | types.GenericAlias) for side in sides):
+        raise t.unsupported("bad-arguments", "a union of what is not known as a class")
+    made = operator.or_(*sides)
+    return wrap(t, made, CapturedSource("union", made))
+
+
+def _compare_methods(name: str, negated: bool) -> None:
+    @handlers.handles(vars(types.MethodType)[name])
+    def compare(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+        """Two methods are equal when the receiver is one object and the functions are equal."""
+        left, right = args
+        if not isinstance(right, k.MethodTracker):
+            return k.ConstantTracker(NotImplemented)
+        if not all(isinstance(vt.function, k.FunctionTracker) for vt in args):
+            raise t.unsupported("builtin", "a comparison of methods of other callables")
+        parts = ((left.receiver, right.receiver), (left.function, right.function))
+        return k.ConstantTracker(all(_operators.same_object(t, *pair) for pair in parts) is not negated)
+
+
+_compare_methods("__eq__", False)
+_compare_methods("__ne__", True)
+
+
+# -- contexts ---------------------------------------------------------------------------------------------------------
+def context_value(variable: Any) -> Any:
+    """What a context variable holds, or `MISSING`."""
+    return variable.get(MISSING)
+
+
+@handlers.handles(contextvars.ContextVar.get)
+def get_context(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    vt = args[0]
+    value = MISSING if vt.source is None or kwargs else context_value(vt.real)
+    if value is MISSING:  # its default decides: CPython's own
+        raise t.unsupported("builtin", "reading a context variable that is not set")
+    return wrap(t, value, CallSource(context_value, vt.source))

@@ -1,0 +1,178 @@
+"""Fields and methods of exceptions (Objects/exceptions.c): new ones from the tracker, existing ones read."""
+
+from __future__ import annotations
+
+import builtins
+import types
+from typing import Any
+
+from stator_bytecode import HandlerTable, operation, settle
+from stator_guards import SlotSource
+
+from stator_variables import _kinds as k
+from stator_variables._build import new_namespace, wrap
+from stator_variables._builtin._strings import convert
+from stator_variables._model import _calls, _containers, _dictionary, _exceptions
+from stator_variables._model._raising import throw, type_name
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+handlers: HandlerTable[Any, Any] = HandlerTable("exception method")
+Args = list[Any]
+Kwargs = dict[str, Any]
+_CLASSES = tuple(
+    dict.fromkeys(c for c in vars(builtins).values() if isinstance(c, type) and issubclass(c, BaseException))
+)
+_PLAIN = tuple(
+    cls
+    for cls in _CLASSES
+    if "__init__" in vars(cls) and not any(name in vars(cls) for name in ("name", "errno", "encoding", "msg"))
+)
+"""Classes whose `__init__` takes any positional arguments and only keeps them."""
+
+
+@handlers.handles(*(vars(cls)["__init__"] for cls in _PLAIN))
+def init(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    vt = args[0]
+    if kwargs or vt.source is not None:
+        raise t.unsupported("bad-arguments", f"a call of {vt.cls.__name__}.__init__ that it does not accept")
+    before, vt.args = vt.args, args[1:]
+
+    def undo() -> None:
+        vt.args = before
+
+    t.journal.record(undo)
+    return k.NONE
+
+
+# -- fields -----------------------------------------------------------------------------------------------------------
+def _args(t: Tracing, vt: Any) -> Any:
+    """One tuple, however often it is asked for."""
+    if vt.args_tuple is None or vt.args_tuple.items is not vt.args:
+        vt.args_tuple = k.TupleTracker([], tuple)
+        vt.args_tuple.items = vt.args
+    return vt.args_tuple
+
+
+def _link(name: str) -> Any:
+    return lambda t, vt: k.NONE if getattr(vt, name) is None else getattr(vt, name)
+
+
+def _traceback(t: Tracing, vt: Any) -> Any:
+    return _exceptions.traceback_of(t, vt) if id(vt) in t.machine.origins else k.NONE
+
+
+def _value(t: Tracing, vt: Any) -> Any:
+    """`StopIteration.value`, `SystemExit.code`."""
+    if vt.cls is SystemExit and len(vt.args) > 1:
+        return _args(t, vt)
+    return vt.args[0] if vt.args else k.NONE
+
+
+_FIELDS = {
+    BaseException.__dict__["args"]: _args,
+    BaseException.__dict__["__cause__"]: _link("cause"),
+    BaseException.__dict__["__context__"]: _link("context"),
+    BaseException.__dict__["__suppress_context__"]: lambda t, vt: k.ConstantTracker(vt.suppress_context),
+    BaseException.__dict__["__traceback__"]: _traceback,
+    StopIteration.__dict__["value"]: _value,
+    SystemExit.__dict__["code"]: _value,
+    BaseExceptionGroup.__dict__["message"]: lambda t, vt: vt.args[0],
+    BaseExceptionGroup.__dict__["exceptions"]: lambda t, vt: k.TupleTracker(vt.args[1].items, tuple),
+}
+_DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType)
+
+
+def _field(raw: Any, of_new: Any) -> None:
+    @handlers.handles(raw)
+    def read(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+        vt = args[0]
+        if raw in vt.members:
+            return vt.members[raw]
+        if vt.source is not None:
+            return wrap(t, raw.__get__(vt.real), SlotSource(vt.source, raw.__objclass__, raw.__name__))
+        if of_new is None:
+            raise t.unsupported("exception-attribute", f"{raw.__name__} of a {vt.cls.__name__} made while tracing")
+        return of_new(t, vt)
+
+
+for _raw in dict.fromkeys(
+    value
+    for cls in _CLASSES
+    for name, value in vars(cls).items()
+    if isinstance(value, _DESCRIPTORS) and name not in ("__dict__", "__weakref__")
+):
+    _field(_raw, _FIELDS.get(_raw))
+
+
+# -- methods ----------------------------------------------------------------------------------------------------------
+@handlers.handles(BaseException.add_note)
+def add_note(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    vt, note = args
+    if not issubclass(note.cls, str):
+        throw(TypeError, f"note must be a str, not '{type_name(note.cls)}'")
+    if vt.namespace is None:
+        raise t.unsupported("exception-attribute", "a note on an exception without a __dict__")
+    notes = _dictionary.get_name(t, vt.namespace, "__notes__")
+    if notes is MISSING:
+        notes = k.ListTracker([], list)
+        _dictionary.set_name(t, vt.namespace, "__notes__", notes)
+    if not isinstance(notes, k.ListTracker):
+        throw(TypeError, "Cannot add note: __notes__ is not a list")
+    _containers.append(t, notes, note)
+    return k.NONE
+
+
+@handlers.handles(BaseException.__str__, AttributeError.__str__, NameError.__str__)
+def str_(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    parts = args[0].args
+    if not parts:
+        return k.ConstantTracker("")
+    return convert(t, parts[0] if len(parts) == 1 else k.TupleTracker(parts, tuple), "s")
+
+
+@handlers.handles(KeyError.__str__)
+def key_error_str(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return convert(t, args[0].args[0], "r") if len(args[0].args) == 1 else str_(t, args, kwargs)
+
+
+@handlers.handles(BaseException.__repr__)
+def repr_(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return _repr(t, args[0])
+
+
+@operation
+def _repr(t: Tracing, vt: Any) -> Any:
+    shown = vt.args[0] if len(vt.args) == 1 else k.TupleTracker(vt.args, tuple)
+    text = (yield from settle(convert(t, shown, "r"))).value
+    return k.ConstantTracker(f"{vt.cls.__name__}({text})" if len(vt.args) == 1 else f"{vt.cls.__name__}{text}")
+
+
+@handlers.handles(BaseExceptionGroup.__str__)
+def group_str(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    message, found = args[0].args[0].constant(), args[0].args[1]
+    if not isinstance(message, str):
+        raise t.unsupported("string-of-unknown", "str() of an exception group")
+    count = len(found.items)
+    return k.ConstantTracker(f"{message} ({count} sub-exception{'' if count == 1 else 's'})")
+
+
+@handlers.handles(BaseExceptionGroup, ExceptionGroup)
+def make_group(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    """A group of exceptions, where C would accept it; errors are C's own."""
+    fits = len(args) == 2 and not kwargs and isinstance(args[1], k.ListTracker | k.TupleTracker) and args[1].items
+    if not fits or not isinstance(args[0].constant(), str):
+        raise t.unsupported("bad-arguments", "a call of ExceptionGroup that it does not accept")
+    if not all(isinstance(item, k.ExceptionTracker) and issubclass(item.cls, Exception) for item in args[1].items):
+        raise t.unsupported("exception-group", "a group of exceptions that are not all Exceptions")
+    made = k.ExceptionTracker(ExceptionGroup, [args[0], args[1]])
+    new_namespace(made)
+    return made
+
+
+@handlers.handles(OSError)
+def make_os_error(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    """With an errno the class of the new object depends on it."""
+    if len(args) > 1 or kwargs:
+        raise t.unsupported("construction", "an OSError with an errno")
+    return _calls.instantiate(t, k.ClassTracker(OSError), args, kwargs)

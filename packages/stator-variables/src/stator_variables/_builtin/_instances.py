@@ -1,0 +1,197 @@
+"""Handlers of what asks for classes: `type`, `isinstance`, `issubclass`, `callable`, `super`."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from stator_bytecode import NULL, HandlerTable, operation, settle
+from stator_guards import CallSource, CapturedSource, Truth
+
+from stator_variables import _kinds as k
+from stator_variables._builtin._results import as_constant
+from stator_variables._model import _attributes, _calls, _operators
+from stator_variables._model._lookup import guarded_lookup, is_subtype, mro_of, type_lookup
+from stator_variables._model._raising import throw
+from stator_variables._torch import _tensor_attributes
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+Args = list[Any]
+Kwargs = dict[str, Any]
+handlers: HandlerTable[Any, Any] = HandlerTable("builtin")
+
+
+@handlers.handles(type)
+def type_of(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    if len(args) != 1 or kwargs:
+        raise t.unsupported("class-definition", "making a class inside the region", "define the class outside")
+    return _attributes.class_of(t, args[0])
+
+
+@handlers.handles(isinstance)
+def handle_isinstance(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return as_constant(t, is_instance(t, *args))
+
+
+def is_instance(t: Tracing, vt: Any, classes: Any) -> Any:
+    """A Python bool, or a suspended Result that ends in one."""
+    if _is_asked(t, classes, "__instancecheck__"):
+        return _ask(t, classes, "__instancecheck__", vt)
+    found = class_list(t, classes)
+    checks = [_has_hook(t, cls, "__instancecheck__") for cls in found]
+    is_its_class = isinstance(vt, k.TensorTracker | k.ClassTracker) or "__class__" not in vars(vt.cls)
+    mro_of(t, vt.cls)
+    if not any(checks) and (is_its_class or vt.real is MISSING):
+        return issubclass(vt.cls, tuple(found))
+    return _is_instance_hooked(t, vt, found)
+
+
+def _is_asked(t: Tracing, vt: Any, name: str) -> bool:
+    """An object that is no class, and says of itself what its instances are (an alias of `typing`)."""
+    return not isinstance(vt, k.ClassTracker) and isinstance(guarded_lookup(t, vt.cls, name), types.FunctionType)
+
+
+@operation
+def _ask(t: Tracing, asked: Any, name: str, about: Any) -> Any:
+    method = _attributes.special(t, asked, name)
+    result = yield from settle(_calls.call(t, method, [about], {}))
+    return (yield from settle(_operators.truth(t, result)))
+
+
+def _has_hook(t: Tracing, cls: type, name: str) -> bool:
+    return cls in _TENSOR_TYPES or isinstance(guarded_lookup(t, type(cls), name), types.FunctionType)
+
+
+@operation
+def _is_instance_hooked(t: Tracing, vt: Any, classes: list[type]) -> Any:
+    for cls in classes:
+        if vt.cls is cls:
+            return True
+        if not _has_hook(t, cls, "__instancecheck__"):
+            if issubclass(vt.cls, cls):
+                return True
+        elif (yield from _ask_hook(t, vt, cls, "__instancecheck__")):
+            return True
+    return False
+
+
+def _ask_hook(t: Tracing, vt: Any, cls: type, name: str) -> Any:
+    import abc
+
+    known = _KNOWN_CHECKS.get(cls)
+    if known is not None:
+        return known(t, vt)
+    if guarded_lookup(t, type(cls), name) is getattr(abc.ABCMeta, name):
+        return _abc_answer(t, vt.value if name == "__subclasscheck__" else vt.cls, cls)
+    return (yield from settle(_ask(t, k.ClassTracker(cls), name, vt)))
+
+
+def _abc_answer(t: Tracing, cls: type, base: type) -> bool:
+    """Of an abstract base class, with which other classes can be registered at any time."""
+    try:
+        found = issubclass(cls, base)
+    except Exception as error:  # raised by a `__subclasshook__` of the program
+        raise t.unsupported("builtin", f"issubclass() with {base.__qualname__}, which raises {error!r}") from None
+    classes = (CapturedSource(cls.__qualname__, cls), CapturedSource(base.__qualname__, base))
+    t.guard(CallSource(issubclass, *classes), Truth(found))
+    return found
+
+
+def _is_tensor_of(cls: Any) -> Callable[[Tracing, Any], bool]:
+    """Asks for dtype, layout and device, which inputs are guarded on; the fake tensor itself is of no such type."""
+    wanted = (cls.dtype, cls.layout, "cuda" if cls.is_cuda else "cpu")
+
+    def check(t: Tracing, vt: Any) -> bool:
+        found = vt.example if isinstance(vt, k.TensorTracker) else None
+        return found is not None and (found.dtype, found.layout, found.device.type) == wanted
+
+    return check
+
+
+def _is_buffer(t: Tracing, vt: Any) -> bool:
+    if not isinstance(vt, k.TensorTracker):
+        return False
+    marked = _tensor_attributes.own(t, vt, "_is_buffer")
+    return issubclass(vt.cls, torch.nn.Buffer) or (marked is not MISSING and bool(marked.constant()))
+
+
+_TENSOR_TYPES = frozenset(found for found in vars(torch).values() if type(found) is type(torch.FloatTensor))
+"""`torch.FloatTensor` and its kin, whose metaclass looks at dtype and device."""
+
+_KNOWN_CHECKS: dict[type, Callable[[Tracing, Any], bool]] = {
+    torch.nn.Parameter: lambda t, vt: issubclass(vt.cls, torch.nn.Parameter),
+    torch.nn.Buffer: _is_buffer,
+    **{cls: _is_tensor_of(cls) for cls in _TENSOR_TYPES},
+}
+
+
+def class_list(t: Tracing, classes: Any) -> list[type]:
+    """The classes named by the second argument of isinstance: a class, a union, or nested tuples of them."""
+    if isinstance(classes, k.ClassTracker):
+        return [classes.value]
+    if isinstance(classes, k.TupleTracker):
+        return [cls for item in classes.items for cls in class_list(t, item)]
+    parts = classes.real.__args__ if isinstance(classes.real, types.UnionType) else ()
+    if parts and all(type(part) is not types.GenericAlias for part in parts):
+        return [part if isinstance(part, type) else type(None) for part in parts]
+    raise t.unsupported("bad-arguments", f"isinstance() with a {classes.cls.__name__}")
+
+
+@handlers.handles(issubclass)
+def handle_issubclass(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    if not isinstance(args[0], k.ClassTracker):
+        raise t.unsupported("bad-arguments", f"issubclass() of a {args[0].cls.__name__}")
+    if _is_asked(t, args[1], "__subclasscheck__"):
+        return as_constant(t, _ask(t, args[1], "__subclasscheck__", args[0]))
+    return as_constant(t, _is_subclass(t, args[0], class_list(t, args[1])))
+
+
+@operation
+def _is_subclass(t: Tracing, vt: Any, classes: list[type]) -> Any:
+    mro_of(t, vt.value)
+    for cls in classes:
+        if not _has_hook(t, cls, "__subclasscheck__"):
+            if issubclass(vt.value, cls):
+                return True
+        elif (yield from _ask_hook(t, vt, cls, "__subclasscheck__")):
+            return True
+    return False
+
+
+@handlers.handles(callable)
+def handle_callable(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    vt = args[0]
+    if isinstance(vt, k.FunctionTracker | k.ClassTracker | k.MethodTracker):
+        return k.ConstantTracker(True)
+    return k.ConstantTracker(type_lookup(t, vt.cls, "__call__")[1] is not None)
+
+
+@handlers.handles(super)
+def make_super(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    if args:
+        return _super(t, *args, *[k.NONE] * (2 - len(args)))
+    frame = t.frame
+    assert frame is not None
+    index = frame.code.slots.index("__class__") if "__class__" in frame.code.slots else -1
+    if index < 0:
+        throw(RuntimeError, "super(): __class__ cell not found")
+    first = frame.slots[0]
+    raw, cell = frame.code.raw, frame.slots[index]
+    receiver = first.content if raw.co_varnames[:1] in [(name,) for name in raw.co_cellvars] else first
+    if not raw.co_argcount or receiver is NULL or cell is NULL or cell.content is NULL:
+        raise t.unsupported("bad-arguments", "super() without an argument, or without a class")
+    return _super(t, cell.content, receiver)
+
+
+def _super(t: Tracing, start: Any, receiver: Any) -> Any:
+    """As `supercheck` allows it; its errors are C's own."""
+    fits = isinstance(start, k.ClassTracker) and (
+        is_subtype(receiver.cls, start.value)
+        or (isinstance(receiver, k.ClassTracker) and is_subtype(receiver.value, start.value))
+    )
+    if not fits:
+        raise t.unsupported("bad-arguments", "super() of an object that is no instance of the class")
+    return k.SuperTracker(start, receiver)

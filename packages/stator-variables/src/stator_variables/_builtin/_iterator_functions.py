@@ -1,0 +1,170 @@
+"""Handlers of what makes, orders and steps iterators: `range`, `zip`, `map`, `reversed`, `sorted`."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from stator_bytecode import NULL, HandlerTable, Raised, Resume, operation, settle
+
+from stator_variables import _kinds as k
+from stator_variables._builtin._results import folded
+from stator_variables._model import _attributes, _calls, _containers, _iteration
+from stator_variables._model._lookup import defines
+from stator_variables._model._raising import new_exception, throw, type_name
+from stator_variables._model._sorting import sorted_list
+from stator_variables._torch import _symbolic
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+Args = list[Any]
+Kwargs = dict[str, Any]
+handlers: HandlerTable[Any, Any] = HandlerTable("builtin")
+
+
+@handlers.handles(iter)
+def handle_iter(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    if len(args) == 2:
+        return k.IteratorTracker(type(iter(int, 1)), "callable", list(args))
+    return _iteration.get_iterator(t, args[0])
+
+
+@handlers.handles(next)
+def handle_next(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    if isinstance(args[0], k.GeneratorTracker) and len(args) == 1:
+        return Resume(args[0].state, k.NONE)
+    return _next(t, args[0], args[1] if len(args) > 1 else None)
+
+
+@operation
+def _next(t: Tracing, it: Any, default: Any) -> Any:
+    try:
+        value = yield from settle(_iteration.next_value(t, it))
+    except Raised as raised:
+        if default is None or not issubclass(raised.value.cls, StopIteration):
+            raise
+        return default
+    if value is not NULL:
+        return value
+    if default is None:
+        raise Raised(new_exception(StopIteration, []))
+    return default
+
+
+@handlers.handles(range)
+def make_range(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    values = [_symbolic.as_constant(t, arg).constant() for arg in args]
+    if any(v is MISSING for v in values):
+        throw(TypeError, f"'{args[0].cls.__name__}' object cannot be interpreted as an integer")
+    return folded(t, range, [k.ConstantTracker(v) for v in values], kwargs)
+
+
+@handlers.handles(zip)
+def make_zip(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    strict = kwargs["strict"].constant() if "strict" in kwargs else False
+    return _iterators(t, args, lambda found: k.IteratorTracker(zip, "zip", [found, bool(strict)]))
+
+
+@handlers.handles(map)
+def make_map(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return _iterators(t, args[1:], lambda found: k.IteratorTracker(map, "map", [args[0], found]))
+
+
+@handlers.handles(filter)
+def make_filter(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return _iterators(t, args[1:], lambda found: k.IteratorTracker(filter, "filter", [args[0], found[0]]))
+
+
+@handlers.handles(enumerate)
+def make_enumerate(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    start = args[1] if len(args) > 1 else kwargs.get("start", k.ConstantTracker(0))
+    if not issubclass(start.cls, int):
+        raise t.unsupported("bad-arguments", f"enumerate() from a {start.cls.__name__} on")
+    return _iterators(
+        t, args[:1] or [kwargs["iterable"]], lambda found: k.IteratorTracker(enumerate, "enumerate", [found[0], start])
+    )
+
+
+@operation
+def _iterators(t: Tracing, iterables: Args, make: Any) -> Any:
+    found = []
+    for iterable in iterables:
+        found.append((yield from settle(_iteration.get_iterator(t, iterable))))
+    return make(found)
+
+
+@handlers.handles(reversed)
+def make_reversed(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    vt = args[0]
+    bound = _attributes.special(t, vt, "__reversed__")
+    if isinstance(bound, k.MethodTracker) and isinstance(bound.function, k.FunctionTracker):
+        return _calls.call(t, bound, [], {})
+    if isinstance(vt, k.TupleTracker):
+        return k.IteratorTracker(reversed, "reversed", [vt, len(vt.items)])
+    if isinstance(vt, k.ConstantTracker) and hasattr(
+        type(vt.value), "__reversed__" if bound is not MISSING else "__len__"
+    ):
+        if isinstance(vt.value, range):  # its iterator is one over the range the other way round
+            return _iteration.get_iterator(t, k.ConstantTracker(vt.value[::-1]))
+        items = [_calls.fresh(t, item) for item in reversed(vt.value)]
+        through = k.ConstantTracker(vt.value[::-1]) if isinstance(vt.value, range) else vt  # C goes through this, too
+        return k.IteratorTracker(type(reversed(vt.value)), "constant", [items, through])
+    if bound is not MISSING:
+        return _calls.call(t, bound, [], {})
+    if not (defines(t, vt.cls, "__getitem__") and defines(t, vt.cls, "__len__")):
+        throw(TypeError, f"'{type_name(vt.cls)}' object is not reversible")
+    return _reversed_protocol(t, vt)
+
+
+@operation
+def _reversed_protocol(t: Tracing, vt: Any) -> Any:
+    """`reversed` of an object with `__len__` and `__getitem__`."""
+    size = (yield from settle(_containers.length(t, vt))).constant()
+    if not isinstance(size, int):
+        raise t.unsupported("builtin", f"reversed() of a {vt.cls.__name__} of unknown length")
+    return k.IteratorTracker(reversed, "reversed getitem", [vt, size])
+
+
+@handlers.handles(sorted)
+def handle_sorted(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    if len(args) != 1 or not kwargs.keys() <= {"key", "reverse"}:
+        raise t.unsupported("bad-arguments", "a call of sorted() that it does not accept")
+    return _sorted(t, args[0], kwargs)
+
+
+@operation
+def _sorted(t: Tracing, iterable: Any, kwargs: Kwargs) -> Any:
+    if isinstance(iterable, k.SetTracker) and not k.is_none(kwargs.get("key", k.NONE)):
+        raise t.unsupported("set-order", "sorted() of a set with a key, which leaves equal keys in the order of hashes")
+    items = yield from settle(_unordered_items(t, iterable))
+    return (yield from settle(sorted_list(t, items, kwargs.get("key"), kwargs.get("reverse"))))
+
+
+def _unordered_items(t: Tracing, iterable: Any) -> Any:
+    """All items, for who puts them in order: those of a set too, when they are strings or ints."""
+    if isinstance(iterable, k.SetTracker) and has_total_order(iterable):
+        return list(iterable.entries.values())
+    return _iteration.drain(t, iterable)
+
+
+def has_total_order(vt: Any) -> bool:
+    kinds = {type(item.constant()) for item in vt.entries.values()}
+    return kinds in ({str}, {int}, {bytes}, {float}) and not any(
+        item.value != item.value for item in vt.entries.values()
+    )
+
+
+_OVER_CONTAINERS: tuple[type, ...] = (type(iter([])), type(iter(())), type(iter({})), type(reversed([])))
+_ITERATOR_TYPES: tuple[Any, ...] = (*_OVER_CONTAINERS, zip, map, filter, enumerate)
+
+
+@handlers.handles(*[cls.__next__ for cls in _ITERATOR_TYPES], types.GeneratorType.__next__)
+def iterator_next(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    if not isinstance(args[0], k.IteratorTracker | k.GeneratorTracker):
+        raise t.unsupported("foreign-iterator", f"a step of an existing {args[0].cls.__name__}")
+    return handle_next(t, args[:1], {})
+
+
+@handlers.handles(*[cls.__iter__ for cls in _ITERATOR_TYPES], types.GeneratorType.__iter__)
+def iterator_iter(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return args[0]

@@ -1,0 +1,302 @@
+"""Builtin iterators as objects: from outside, made again, moved on at the end.
+
+An existing iterator is read through its `__reduce__`, its position guarded; where it moved, the entry moves the real
+one.
+Where a position keeps changing from call to call (a loop that breaks on each round), the iterator is stepped natively.
+"""
+
+from __future__ import annotations
+
+import collections
+import gc
+from collections.abc import Callable
+from typing import Any
+
+from stator_guards import CallSource, Equals, Source, TypeIs
+
+from stator_variables import _kinds as k
+from stator_variables._build import wrap
+from stator_variables._model import _calls, _dictionary
+from stator_variables._runtime import advanced, finished, spoiled
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import VariableTracker
+
+_DICTS: tuple[dict[Any, Any], ...] = ({}, collections.OrderedDict())
+_DICT_ITERATORS: dict[type, tuple[str, bool]] = {}
+for _dict in _DICTS:
+    for _part in ("keys", "values", "items"):
+        _DICT_ITERATORS.setdefault(type(iter(getattr(_dict, _part)())), (_part, False))
+        _DICT_ITERATORS.setdefault(type(reversed(getattr(_dict, _part)())), (_part, True))
+ORDERED_ITERATOR: type = type(iter(collections.OrderedDict()))
+CONSTANTS = tuple({type(iter(value)) for value in ("a", "é", b"", range(1), range(1 << 70))})
+SEQUENCES: tuple[type, ...] = (type(iter([])), type(iter(())))
+REVERSED: tuple[type, ...] = (type(reversed([])), reversed)
+NESTED = (zip, map, filter, enumerate)
+VIEWS = {type(getattr({}, part)()): part for part in ("keys", "values", "items")}
+SETS: type = type(iter(set()))
+EXISTING = (
+    *(cls for cls in _DICT_ITERATORS if cls is not ORDERED_ITERATOR),
+    *(*CONSTANTS, *SEQUENCES, *REVERSED, *NESTED, *VIEWS, SETS),
+)
+"""Classes whose instances from outside are understood."""
+
+
+# -- reading existing ones --------------------------------------------------------------------------------------------
+def build(t: Tracing, real: Any, source: Source) -> Any:
+    t.guard(source, TypeIs(type(real)))
+    if type(real) in VIEWS:
+        return k.ViewTracker(type(real), VIEWS[type(real)], wrap(t, referent(real), CallSource(referent, source)))
+    if type(real) is SETS:
+        raise t.unsupported("set-order", "an iterator over a set, whose order depends on hashing")
+    tracker = _nested(t, real, source) if type(real) in NESTED else _positioned(t, real, source)
+    tracker.start = tracker.position
+    return tracker
+
+
+def referent(of: Any) -> Any:
+    """The dict behind a view or an iterator; None behind an iterator that is exhausted."""
+    found = [obj for obj in gc.get_referents(of) if isinstance(obj, dict)]
+    return found[0] if found else None
+
+
+def operand(iterator: Any, index: int = 0) -> Any:
+    """What a builtin iterator was made of, by its `__reduce__`."""
+    return iterator.__reduce__()[1][index]
+
+
+SPOILED = -2
+
+
+def position(iterator: Any) -> int:
+    """How far an iterator is; -1: exhausted, no longer knowing what it went through; `SPOILED`: its dict changed."""
+    try:
+        reduced = iterator.__reduce__()
+    except RuntimeError:
+        return SPOILED
+    if type(iterator) in _DICT_ITERATORS:
+        whole = referent(iterator)
+        return -1 if whole is None else len(whole) - len(reduced[1][0])
+    if len(reduced) < 3:
+        return -1 if type(reduced[1][0]) in (tuple, list, str, bytes) and not reduced[1][0] else 0
+    return reduced[2] or 0
+
+
+def _positioned(t: Tracing, real: Any, source: Source) -> Any:
+    at, where = position(real), CallSource(position, source)
+    if t.policy.number_is_symbolic(where, at):
+        raise t.unsupported("iterator-position", "an iterator that is somewhere else on every call")
+    if at == SPOILED:
+        raise t.unsupported("dict-changed-during-iteration", "an iterator over a dict that has changed")
+    t.guard(where, Equals(at))
+    if at < 0:
+        tracker = k.IteratorTracker(type(real), "constant", [[], k.NONE], 0)
+        tracker.exhausted = True
+        return tracker
+    if type(real) in _DICT_ITERATORS:
+        return _dict_iterator(t, real, source, at)
+    base = wrap(t, operand(real), CallSource(operand, source))
+    if type(real) in CONSTANTS:
+        if not isinstance(base, k.ConstantTracker):  # a subclass of str, say
+            raise t.unsupported("existing-iterator", f"an iterator over a {base.cls.__name__} from outside")
+        return k.IteratorTracker(type(real), "constant", [[_calls.fresh(t, item) for item in base.value], base], at)
+    if type(real) in SEQUENCES:
+        return k.IteratorTracker(type(real), "sequence", [base], at)
+    if not isinstance(base, k.SequenceTracker):
+        raise t.unsupported("existing-iterator", f"a reversed {base.cls.__name__} from outside")
+    return k.IteratorTracker(type(real), "reversed", [base, at + 1], 0)
+
+
+def _dict_iterator(t: Tracing, real: Any, source: Source, at: int) -> Any:
+    from stator_variables._model import _iteration
+
+    part, backwards = _DICT_ITERATORS[type(real)]
+    whole = wrap(t, referent(real), CallSource(referent, source))
+    tracker = _iteration.dict_iterator(t, whole, part, backwards)
+    tracker.position = at
+    return tracker
+
+
+def _nested(t: Tracing, real: Any, source: Source) -> Any:
+    parts = real.__reduce__()[1]
+    length = CallSource(_operand_count, source)
+    t.guard(length, Equals(len(parts)))
+    vts = [wrap(t, part, CallSource(_OPERANDS[i], source)) for i, part in enumerate(parts[: len(_OPERANDS)])]
+    if type(real) is zip and len(parts) <= len(_OPERANDS):
+        t.guard(CallSource(_is_strict, source), Equals(_is_strict(real)))
+        return k.IteratorTracker(zip, "zip", [vts, _is_strict(real)])
+    if type(real) is map and len(parts) <= len(_OPERANDS):
+        return k.IteratorTracker(map, "map", [vts[0], vts[1:]])
+    if type(real) is filter:
+        return k.IteratorTracker(filter, "filter", vts)
+    if type(real) is enumerate:
+        return k.IteratorTracker(enumerate, "enumerate", vts)
+    raise t.unsupported("existing-iterator", f"a {type(real).__name__} of very many iterators from outside")
+
+
+def _operand_count(iterator: Any) -> int:
+    return len(iterator.__reduce__()[1])
+
+
+def _is_strict(iterator: Any) -> bool:
+    return len(iterator.__reduce__()) > 2
+
+
+def _operand_reader(index: int) -> Callable[[Any], Any]:
+    def operand_at(iterator: Any) -> Any:
+        return operand(iterator, index)
+
+    return operand_at
+
+
+_OPERANDS = [_operand_reader(i) for i in range(8)]
+
+
+# -- making new ones again --------------------------------------------------------------------------------------------
+def rebuild(e: Any, vt: Any) -> str:
+    """An expression for an iterator made while tracing, where it stands."""
+    if vt.exhausted:
+        text = _EMPTY.get(vt.cls)
+        if text is None:
+            raise e.refuse(vt)
+        return f"{e.capture(finished, 'finished')}({text})"
+    make = _MAKE.get(vt.kind)
+    if make is None or (vt.kind in UNPLACED and vt.position):
+        raise e.refuse(vt)
+    if vt.kind in WATCHFUL and not _is_intact(e, vt):
+        return _spoiled(e, vt)
+    if _is_over_changed(e, vt):
+        return _over_changed(e, vt)
+    text = make(e, vt)
+    if vt.position and vt.kind not in NOT_ADVANCED:
+        return f"{e.capture(advanced, 'advanced')}({text}, {vt.position})"
+    return text
+
+
+WATCHFUL = ("deque", "deque reversed", "set")
+"""Kinds that raise when what they go through has changed; a dict is not changed under its iterators."""
+VIEWED = ("keys", "values", "items")
+
+
+def _is_intact(e: Any, vt: Any) -> bool:
+    """Whether the next step will find what it expects. Raises Unsupported where C would go through other items."""
+    of, size, before = vt.parts
+    if isinstance(of, k.ListTracker):
+        return bool(len(of.items) == size and of.structure == before)
+    now = list(of.entries.values())
+    if len(now) == size and now != before:
+        raise e.refuse(vt)
+    return bool(len(now) == size)
+
+
+def _spoiled(e: Any, vt: Any) -> str:
+    name, of = e.expr(vt.parts[0]), vt.parts[0]
+    verb = "reversed" if vt.kind == "deque reversed" else "iter"
+    most = len(of.items if isinstance(of, k.ListTracker) else of.entries)
+    return f"{e.capture(spoiled, 'spoiled')}({name}, {verb}, {most})"
+
+
+def _is_over_changed(e: Any, vt: Any) -> bool:
+    """Whether effects, which come later, change the existing container below in a way that the iterator notices."""
+    of = vt.parts[0]
+    if isinstance(of, k.DictTracker) and of.source is not None:
+        return bool(_dictionary.deletions(of)) or len(of.entries) != len(of.real)
+    return any(id(part) in e.t.changed for part in vt.parts if isinstance(part, VariableTracker))
+
+
+def _over_changed(e: Any, vt: Any) -> str:
+    """An iterator over an existing container that is changed by effects, which come later."""
+    if vt.kind in VIEWED:
+        text = f"{e.capture(advanced, 'advanced')}({_MAKE[vt.kind](e, vt)}, {vt.position})"
+        return str(e.after_effects(vt, text))
+    if vt.kind != "sequence":
+        raise e.refuse(vt)
+    name = e.bind(vt, f"iter({e.expr(vt.parts[0])})")
+    e.last.append(f"{name}.__setstate__({vt.position})")
+    return str(name)
+
+
+NOT_ADVANCED = ("enumerate", "zip", "map", "filter", "callable")
+UNPLACED = ("made", "application")
+"""Kinds that can be made again only while they stand at their start."""
+
+_EMPTY = {type(iter([])): "iter([])", type(iter(())): "iter(())", zip: "zip()", type(iter(range(0))): "iter(range(0))"}
+_EMPTY |= {type(iter("")): "iter('')", type(iter(b"")): "iter(b'')", type(iter(int, 0)): "iter(int, 0)"}
+_EMPTY |= {type(iter({})): "iter({})", type(iter({}.values())): "iter({}.values())"}
+_EMPTY |= {type(iter({}.items())): "iter({}.items())", type(reversed([])): "reversed([])"}
+
+
+def _list(e: Any, vts: list[Any]) -> str:
+    return ", ".join(e.expr(vt) for vt in vts)
+
+
+def _view(e: Any, vt: Any) -> str:
+    verb = "reversed" if vt.parts[2] else "iter"
+    return f"{verb}({e.expr(vt.parts[0])}.{vt.kind}())"
+
+
+def _zip(e: Any, vt: Any) -> str:
+    return f"zip({_list(e, vt.parts[0])}{', ' if vt.parts[0] else ''}strict={vt.parts[1]})"
+
+
+def _constant(e: Any, vt: Any) -> str:
+    verb = "reversed" if vt.cls is reversed else "iter"
+    return f"{verb}({e.expr(vt.parts[1])})"
+
+
+def _call(e: Any, vt: Any) -> str:
+    """An iterator of a class that is called with positional and keyword arguments."""
+    args, kwargs = vt.parts[1:3]
+    named = [f"{name}={e.expr(value)}" for name, value in kwargs.items()]
+    return f"{e.capture(vt.cls, vt.cls.__name__)}({', '.join([e.expr(arg) for arg in args] + named)})"
+
+
+_MAKE: dict[str, Callable[[Any, Any], str]] = {
+    "sequence": lambda e, vt: f"iter({e.expr(vt.parts[0])})",
+    "deque": lambda e, vt: f"iter({e.expr(vt.parts[0])})",
+    "getitem": lambda e, vt: f"iter({e.expr(vt.parts[0])})",
+    "reversed": lambda e, vt: f"reversed({e.expr(vt.parts[0])})",
+    "deque reversed": lambda e, vt: f"reversed({e.expr(vt.parts[0])})",
+    "reversed getitem": lambda e, vt: f"reversed({e.expr(vt.parts[0])})",
+    "constant": _constant,
+    "set": lambda e, vt: f"iter({e.expr(vt.parts[0])})",
+    "keys": _view,
+    "values": _view,
+    "items": _view,
+    "zip": _zip,
+    "map": lambda e, vt: f"map({_list(e, [vt.parts[0], *vt.parts[1]])})",
+    "filter": lambda e, vt: f"filter({_list(e, vt.parts)})",
+    "enumerate": lambda e, vt: f"enumerate({e.expr(vt.parts[0])}, {e.expr(vt.parts[1])} + {vt.position})",
+    "callable": lambda e, vt: f"iter({_list(e, vt.parts)})",
+    "application": _call,
+    "made": _call,
+}
+
+
+# -- moving existing ones on ------------------------------------------------------------------------------------------
+def effects(e: Any, changed: list[Any]) -> None:
+    """Move the real iterators as far as the traced ones went. An enumerate moves what is below it too."""
+    below = {id(vt.parts[0]) for vt in changed if vt.kind == "enumerate" and _together(vt)}
+    for vt in changed:
+        if id(vt) in below or vt.kind in ("zip", "map", "filter"):
+            continue
+        _check_unchanged(e, vt)
+        name, steps = e.expr(vt), vt.position - vt.start
+        if vt.exhausted:
+            e.lines.append(f"{e.capture(finished, 'finished')}({name})")
+        elif steps:
+            e.lines.append(f"{e.capture(advanced, 'advanced')}({name}, {steps})")
+
+
+def _together(vt: Any) -> bool:
+    inner = vt.parts[0]
+    return isinstance(inner, k.IteratorTracker) and inner.position - inner.start == vt.position - vt.start
+
+
+def _check_unchanged(e: Any, vt: Any) -> None:
+    """The real iterator goes through the real container: it must still hold what it held."""
+    if vt.kind == "enumerate" and not _together(vt):
+        raise e.refuse(vt)
+    if vt.kind in WATCHFUL and not _is_intact(e, vt):
+        raise e.refuse(vt)
+    if _is_over_changed(e, vt) and vt.kind != "enumerate":
+        raise e.refuse(vt)

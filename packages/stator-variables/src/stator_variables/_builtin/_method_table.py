@@ -1,0 +1,79 @@
+"""Handlers of C methods, with the check of their arguments that C does first.
+
+A call that C would refuse (too many arguments, an unknown keyword, a receiver of another class) runs natively, so that
+the error is CPython's own.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Collection
+from typing import Any
+
+import attrs
+from stator_bytecode import HandlerTable
+
+from stator_variables import _kinds as k
+from stator_variables._builtin._arity import Args, Arity, Kwargs, signature_arity
+from stator_variables._model import _calls
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+Method = Callable[[Tracing, Args, Kwargs], Any]
+
+
+@attrs.define
+class MethodTable:
+    """`handles(list.pop)` reads the arity from the signature; `takes=(0, 1)` states it, beyond the receiver."""
+
+    what: str
+    handlers: HandlerTable[Any, Method] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.handlers = HandlerTable(self.what)
+
+    def handles(
+        self, *targets: Any, takes: int | tuple[int, int] | None = None, named: Collection[str] | None = ()
+    ) -> Callable[[Method], Method]:
+        def register(handler: Method) -> Method:
+            for target in targets:
+                arity = signature_arity(target) if takes is None else _stated(target, takes, named)
+                self.handlers.handles(target)(_checked(target, arity, handler))
+            return handler
+
+        return register
+
+
+def _stated(target: Any, takes: int | tuple[int, int], named: Collection[str] | None) -> Arity:
+    least, most = (takes, takes) if isinstance(takes, int) else takes
+    receiver = int(hasattr(target, "__objclass__"))
+    return Arity(least + receiver, most + receiver, None if named is None else frozenset(named))
+
+
+def _checked(target: Any, arity: Arity, handler: Method) -> Method:
+    owner = getattr(target, "__objclass__", object)
+    if isinstance(target, types.ClassMethodDescriptorType):
+        owner = object
+
+    def run(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+        if not arity.accepts(args, kwargs) or not issubclass(args[0].cls, owner):
+            raise t.unsupported("bad-arguments", f"a call of {target.__qualname__} that it does not accept")
+        if type(args[0]) is k.ObjectTracker and owner is not object:
+            raise t.unsupported("foreign-object", f"{target.__qualname__} of an existing {args[0].cls.__name__}")
+        if isinstance(args[0], k.ConstantTracker) and owner is not object:
+            folded = _calls.fold(t, target, args, kwargs)
+            if folded is not MISSING:
+                return folded
+            args = [_opened(args[0]), *args[1:]]
+        return handler(t, args, kwargs)
+
+    run.__qualname__ = handler.__qualname__
+    run.__module__ = handler.__module__
+    return run
+
+
+def _opened(vt: Any) -> Any:
+    """A constant tuple (a torch.Size) as a tracker with items."""
+    if isinstance(vt.value, tuple):
+        return k.TupleTracker([k.ConstantTracker(item) for item in vt.value], vt.cls)
+    return vt

@@ -1,0 +1,127 @@
+"""Operators of numbers and strings as methods, `divmod`, `round`, `pow`: folded on constants, else declined."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stator_bytecode import HandlerTable
+
+from stator_variables import _kinds as k
+from stator_variables._model import _attributes, _calls, _operators
+from stator_variables._model._raising import throw
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+handlers: HandlerTable[Any, Any] = HandlerTable("number")
+Args = list[Any]
+Kwargs = dict[str, Any]
+NOT_IMPLEMENTED = k.ConstantTracker(NotImplemented)
+_NUMBERS = (int, float, complex)
+_SLOTS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift", "divmod"]
+_BINARY = (*_SLOTS, *(f"r{name}" for name in _SLOTS), "eq", "ne", "lt", "le", "gt", "ge")
+
+
+def _register(cls: type, name: str) -> None:
+    target = vars(cls).get(f"__{name}__")
+    if target is None:
+        return
+
+    @handlers.handles(target)
+    def run(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+        folded = _calls.fold(t, target, args, kwargs)
+        if folded is not MISSING:
+            return folded
+        if len(args) == 2 and not kwargs and issubclass(args[0].cls, cls):
+            return _with_other(t, name, args[0], args[1])
+        raise t.unsupported("bad-arguments", f"a call of {target.__qualname__} that it does not accept")
+
+
+def _with_other(t: Tracing, name: str, left: Any, right: Any) -> Any:
+    if not issubclass(right.cls, _NUMBERS):
+        return NOT_IMPLEMENTED
+    left, right = _plain(left), _plain(right)
+    known = all(isinstance(vt, k.NumberTracker | k.ConstantTracker) for vt in (left, right))
+    if known and (isinstance(left, k.NumberTracker) or isinstance(right, k.NumberTracker)):
+        symbol = _SYMBOLS.get(name) or _SYMBOLS.get(name[1:])
+        if symbol is not None:
+            operands = (left, right) if name in _SYMBOLS else (right, left)
+            run = _operators.compare if symbol in _COMPARISONS else _operators.binary
+            return run(t, symbol, *operands)
+        found = _calls.fold_numbers(t, getattr(left.cls, f"__{name}__"), [left, right], {})
+        if found is not MISSING:
+            return found
+    raise t.unsupported("number-object", f"an operator of a {right.cls.__name__} that is not known while tracing")
+
+
+def _plain(vt: Any) -> Any:
+    """A constant of a subclass (an IntEnum member) as the number that the operators of the builtin class see."""
+    value = vt.constant()
+    if value is MISSING or type(value) in (bool, *_NUMBERS):
+        return vt
+    return k.ConstantTracker(int.__int__(value) if isinstance(value, int) else float.__float__(value))
+
+
+_COMPARISONS = {"==", "!=", "<", "<=", ">", ">="}
+_SYMBOLS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lshift": "<<", "rshift": ">>"}
+_SYMBOLS |= {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**"}
+_SYMBOLS |= {"and": "&", "or": "|", "xor": "^"}
+
+for _cls in (*_NUMBERS, bool):
+    for _name in _BINARY:
+        _register(_cls, _name)
+
+for _other in (str, bytes, range, slice, type(None)):
+    for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        if f"__{_name}__" in vars(_other):
+            _target = vars(_other)[f"__{_name}__"]
+
+            @handlers.handles(_target)
+            def _compare(t: Tracing, args: Args, kwargs: Kwargs, target: Any = _target, cls: type = _other) -> Any:
+                folded = _calls.fold(t, target, args, kwargs)
+                if folded is not MISSING:
+                    return folded
+                if cls is slice and all(isinstance(vt, k.SliceTracker) for vt in args):
+                    sides = [k.TupleTracker(vt.parts, tuple) for vt in args]
+                    return _operators.compare(t, _SYMBOLS[target.__name__.strip("_")], *sides)
+                if issubclass(args[1].cls, cls):
+                    raise t.unsupported("number-object", f"a comparison of a {args[1].cls.__name__}")
+                return NOT_IMPLEMENTED
+
+
+# -- builtin functions ------------------------------------------------------------------------------------------------
+@handlers.handles(divmod)
+def handle_divmod(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    folded = _calls.fold(t, divmod, args, kwargs)
+    if folded is not MISSING:
+        return folded
+    if len(args) != 2 or kwargs:
+        raise t.unsupported("bad-arguments", "a call of divmod() that it does not accept")
+    if all(isinstance(vt, k.NumberTracker | k.ConstantTracker) for vt in args):
+        return k.TupleTracker([_operators.binary(t, symbol, *args) for symbol in ("//", "%")], tuple)
+    return _operators.slots(t, "divmod", "divmod()", args[0], args[1])
+
+
+@handlers.handles(round)
+def handle_round(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    folded = _calls.fold(t, round, args, kwargs)
+    if folded is not MISSING:
+        return folded
+    digits = args[1] if len(args) > 1 else kwargs.get("ndigits", k.NONE)
+    number = args[0] if args else kwargs["number"]
+    method = _attributes.special(t, number, "__round__")
+    if method is MISSING:
+        throw(TypeError, f"type {number.cls.__name__} doesn't define __round__ method")
+    return _calls.call(t, method, [] if k.is_none(digits) else [digits], {})
+
+
+@handlers.handles(pow)
+def handle_pow(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    folded = _calls.fold(t, pow, args, kwargs)
+    if folded is not MISSING:
+        return folded
+    if len(args) == 2 and not kwargs:
+        return _operators.binary(t, "**", args[0], args[1])
+    folded = _calls.fold_numbers(t, pow, args, kwargs)
+    if folded is not MISSING:
+        return folded
+    raise t.unsupported("number-object", "pow() with three arguments that are not constants")

@@ -1,0 +1,193 @@
+"""`repr` of builtin containers over trackers, and `str`, `repr`, `format`, `hash` as `object` defines them."""
+
+from __future__ import annotations
+
+import collections
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from stator_bytecode import operation, settle
+
+from stator_variables import _kinds as k
+from stator_variables._builtin._arity import Args, Kwargs
+from stator_variables._builtin._method_table import MethodTable
+from stator_variables._builtin._strings import convert
+from stator_variables._model import _attributes, _calls, _dictionary
+from stator_variables._model._hashing import key_of
+from stator_variables._model._lookup import guarded_lookup
+from stator_variables._model._raising import throw
+from stator_variables._torch import _symbolic
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+methods = MethodTable("representation")
+_MADE: tuple[dict[Any, Any], ...] = ({}, collections.OrderedDict())
+_VIEWS = [type(getattr(made, part)()) for made in _MADE for part in ("keys", "values", "items")]
+
+
+@methods.handles(object.__repr__)
+def object_repr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    raise t.unsupported("identity-number", f"repr() of a {args[0].cls.__name__}, which shows where it is in memory")
+
+
+@methods.handles(object.__str__)
+def object_str(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return convert(t, args[0], "r")
+
+
+@methods.handles(object.__format__)
+def object_format(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    spec = args[1].constant()
+    if spec == "":
+        return convert(t, args[0], "s")
+    if isinstance(spec, str):
+        throw(TypeError, f"unsupported format string passed to {args[0].cls.__name__}.__format__")
+    raise t.unsupported("bad-arguments", "a format that is no string")
+
+
+# -- containers -------------------------------------------------------------------------------------------------------
+@methods.handles(list.__repr__)
+def list_repr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return _in_turn(t, args[0], "[...]", lambda: _joined(t, list(args[0].items), "[", "]"))
+
+
+@methods.handles(tuple.__repr__)
+def tuple_repr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    end = ",)" if len(args[0].items) == 1 else ")"
+    return _in_turn(t, args[0], "(...)", lambda: _joined(t, list(args[0].items), "(", end))
+
+
+@methods.handles(torch.Size.__repr__)
+def size_repr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return _in_turn(t, args[0], "torch.Size(...)", lambda: _joined(t, list(args[0].items), "torch.Size([", "])"))
+
+
+@methods.handles(collections.deque.__repr__)
+def deque_repr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    vt = args[0]
+    end = "])" if vt.maxlen is None else f"], maxlen={vt.maxlen})"
+    return _in_turn(t, vt, "[...]", lambda: _joined(t, list(vt.items), f"{vt.cls.__name__}([", end))
+
+
+@methods.handles(dict.__repr__)
+def dict_repr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return _in_turn(t, args[0], "{...}", lambda: _dict_text(t, args[0]))
+
+
+@methods.handles(collections.defaultdict.__repr__)
+def defaultdict_repr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return _defaultdict_text(t, args[0])
+
+
+@operation
+def _defaultdict_text(t: Tracing, vt: Any) -> Any:
+    factory = k.NONE if vt.default_factory is MISSING else vt.default_factory
+    shown = yield from _text(t, factory)
+    inside = yield from settle(dict_repr(t, [vt], {}))
+    return k.ConstantTracker(f"{vt.cls.__name__}({shown}, {inside.value})")
+
+
+@methods.handles(collections.OrderedDict.__repr__)
+def ordered_repr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return _in_turn(t, args[0], "...", lambda: _ordered_text(t, args[0]))
+
+
+@operation
+def _ordered_text(t: Tracing, vt: Any) -> Any:
+    if not _dictionary.items(t, vt):
+        return k.ConstantTracker(f"{vt.cls.__name__}()")
+    pairs = [k.TupleTracker(pair, tuple) for pair in _dictionary.items(t, vt)]
+    return (yield from settle(_joined(t, pairs, f"{vt.cls.__name__}([", "])")))
+
+
+@methods.handles(set.__repr__, frozenset.__repr__)
+def set_repr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    vt = args[0]
+    if len(vt.entries) > 1:
+        raise t.unsupported("set-order", "repr() of a set, whose order depends on hashing")
+    if not vt.entries:
+        return k.ConstantTracker(f"{vt.cls.__name__}()")
+    start, end = ("{", "}") if vt.cls is set else (f"{vt.cls.__name__}({{", "})")
+    return _in_turn(t, vt, f"{vt.cls.__name__}(...)", lambda: _joined(t, list(vt.entries.values()), start, end))
+
+
+@methods.handles(*dict.fromkeys(cls.__repr__ for cls in _VIEWS))
+def view_repr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    vt = args[0]
+    pairs = _dictionary.items(t, vt.mapping)
+    whole = [k.TupleTracker(pair, tuple) for pair in pairs]
+    items = {"keys": [key for key, _ in pairs], "values": [value for _, value in pairs], "items": whole}[vt.part]
+    return _in_turn(t, vt, "...", lambda: _joined(t, items, f"{vt.cls.__name__}([", "])"))
+
+
+def _in_turn(t: Tracing, vt: Any, again: str, make: Callable[[], Any]) -> Any:
+    """A container that contains itself is shown as `again` (`Py_ReprEnter`)."""
+    if any(shown is vt for shown in t.representing):
+        return k.ConstantTracker(again)
+    return _entered(t, vt, make)
+
+
+@operation
+def _entered(t: Tracing, vt: Any, make: Callable[[], Any]) -> Any:
+    depth = len(t.representing)
+    t.representing.append(vt)
+    t.journal.record(lambda: t.representing.__delitem__(slice(depth, None)))
+    try:
+        return (yield from settle(make()))
+    finally:
+        del t.representing[depth:]
+
+
+@operation
+def _joined(t: Tracing, items: list[Any], start: str, end: str) -> Any:
+    texts = []
+    for item in items:
+        texts.append((yield from _text(t, item)))
+    return k.ConstantTracker(f"{start}{', '.join(texts)}{end}")
+
+
+@operation
+def _dict_text(t: Tracing, vt: Any) -> Any:
+    texts = []
+    for key, value in _dictionary.items(t, vt):
+        key_text = yield from _text(t, key)
+        texts.append(f"{key_text}: {(yield from _text(t, value))}")
+    return k.ConstantTracker(f"{{{', '.join(texts)}}}")
+
+
+def _text(t: Tracing, vt: Any) -> Any:
+    shown = (yield from settle(convert(t, vt, "r"))).constant()
+    if not isinstance(shown, str):
+        raise t.unsupported("string-of-unknown", f"repr() of a {vt.cls.__name__}")
+    return shown
+
+
+# -- hash -------------------------------------------------------------------------------------------------------------
+@methods.handles(hash)
+def handle_hash(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    """Known for constants; a number that depends on where an object lies is for nobody to see."""
+    vt = _symbolic.as_constant(t, args[0])
+    hook = guarded_lookup(t, vt.cls, "__hash__")
+    if isinstance(hook, types.FunctionType):
+        return _hash_of_user(t, vt)
+    if not isinstance(vt, k.ClassTracker | k.IdTracker):
+        key_of(t, vt)  # raises TypeError for what has no hash
+        folded = _calls.fold(t, hash, [vt], kwargs)
+        if folded is not MISSING:
+            return folded
+        if isinstance(vt, k.TupleTracker) and not any(item.constant() is MISSING for item in vt.items):
+            return k.ConstantTracker(hash(tuple(item.constant() for item in vt.items)))  # a named tuple
+    raise t.unsupported("identity-number", f"hash() of a {vt.cls.__name__}")
+
+
+@operation
+def _hash_of_user(t: Tracing, vt: Any) -> Any:
+    found = yield from settle(_calls.call(t, _attributes.special(t, vt, "__hash__"), [], {}))
+    value = found.constant()
+    if isinstance(value, int):
+        return k.ConstantTracker(hash(value))
+    if value is MISSING:
+        raise t.unsupported("identity-number", f"hash() of a {vt.cls.__name__}")
+    throw(TypeError, "__hash__ method should return an integer")

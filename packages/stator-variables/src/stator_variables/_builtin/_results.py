@@ -1,0 +1,45 @@
+"""What handlers give back: a call of our own Python in place of C, a settled bool, None, a folded constant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stator_bytecode import operation, settle
+
+from stator_variables import _kinds as k
+from stator_variables._build import wrap
+from stator_variables._model import _calls
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+Args = list[Any]
+Kwargs = dict[str, Any]
+
+
+def app_level(t: Tracing, function: Any, args: Args, kwargs: Kwargs) -> Any:
+    """Call a Python function of ours in place of a C one."""
+    from stator_guards import CapturedSource
+
+    return _calls.call(t, wrap(t, function, CapturedSource(function.__qualname__, function)), args, kwargs)
+
+
+@operation
+def _settled_constant(t: Tracing, result: Any) -> Any:
+    return k.ConstantTracker((yield from settle(result)))
+
+
+def as_constant(t: Tracing, result: Any) -> Any:
+    return k.ConstantTracker(result) if isinstance(result, bool) else _settled_constant(t, result)
+
+
+@operation
+def then_none(t: Tracing, result: Any) -> Any:
+    yield from settle(result)
+    return k.NONE
+
+
+def folded(t: Tracing, function: Any, args: Args, kwargs: Kwargs) -> Any:
+    found = _calls.fold(t, function, args, kwargs)
+    if found is MISSING:
+        raise t.unsupported("builtin", f"{function.__name__}() of values that are not known while tracing")
+    return found

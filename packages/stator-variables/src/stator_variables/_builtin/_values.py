@@ -1,0 +1,62 @@
+"""Small values with handlers of their own: slices made by name, added sizes, checks for overridden torch functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from stator_bytecode import HandlerTable
+
+from stator_variables import _kinds as k
+from stator_variables._model import _calls
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+handlers: HandlerTable[Any, Any] = HandlerTable("value")
+
+
+@handlers.handles(slice)
+def make_slice(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    folded = _calls.fold(t, slice, args, kwargs)
+    if folded is not MISSING:
+        return folded
+    start, stop, step = (k.NONE, args[0], k.NONE) if len(args) == 1 else (*args, k.NONE)[:3]
+    return k.SliceTracker((start, stop, step))
+
+
+def _size_as_tuple(name: str) -> None:
+    """`torch.Size` has methods of its own that do what tuple's do, and give sizes where tuple's give tuples."""
+
+    @handlers.handles(getattr(torch.Size, name))
+    def run(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        return _calls.call(t, k.BuiltinTracker(getattr(tuple, name)), args, kwargs)
+
+
+for _name in ("__getitem__", "__add__", "__mul__", "__rmul__"):
+    _size_as_tuple(_name)
+
+
+@handlers.handles(torch.Size.__radd__)
+def size_radd(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    size, left = args
+    if not isinstance(left, k.TupleTracker):
+        return k.ConstantTracker(NotImplemented)
+    return k.TupleTracker([*left.items, *size.items], torch.Size)
+
+
+@handlers.handles(torch.Size.numel)
+def size_numel(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    total: Any = k.ConstantTracker(1)
+    from stator_variables._model import _operators
+
+    for item in args[0].items:
+        total = _operators.binary(t, "*", total, item)
+    return total
+
+
+@handlers.handles(
+    torch._C._has_torch_function, torch._C._has_torch_function_unary, torch._C._has_torch_function_variadic
+)
+def has_torch_function(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Plain tensors have none; subclasses are not traced yet."""
+    return k.ConstantTracker(False)

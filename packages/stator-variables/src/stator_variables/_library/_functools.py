@@ -1,0 +1,192 @@
+"""operator's getters and the C parts of functools."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+import sys
+import threading
+import types
+from typing import Any
+
+from stator_bytecode import HandlerTable, operation, settle
+from stator_guards import CallSource, CapturedSource, Equals, IsNone
+
+from stator_variables import _kinds as k
+from stator_variables._applevel import _functools as app
+from stator_variables._build import wrap
+from stator_variables._builtin._results import app_level
+from stator_variables._model import _attributes, _calls, _exceptions, _iteration
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+handlers: HandlerTable[Any, Any] = HandlerTable("functools function")
+Args = list[Any]
+Kwargs = dict[str, Any]
+_GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
+
+
+def _maker(cls: type) -> None:
+    @handlers.handles(cls)
+    def make(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+        names = args if cls is operator.attrgetter else args[:1]
+        bad = not args or (kwargs and cls is not operator.methodcaller)
+        if bad or (cls is not operator.itemgetter and not all(isinstance(vt.constant(), str) for vt in names)):
+            raise t.unsupported("bad-arguments", f"a call of operator.{cls.__name__} that it does not accept")
+        return k.RecipeTracker(cls, args, kwargs)
+
+
+for _cls in _GETTERS:
+    _maker(_cls)
+
+
+@handlers.handles(*(cls.__call__ for cls in _GETTERS))
+def use_getter(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    getter = args[0]
+    if len(args) != 2 or kwargs:
+        raise t.unsupported("bad-arguments", f"a call of an operator.{getter.cls.__name__} that it does not accept")
+    if not isinstance(getter, k.RecipeTracker):
+        raise t.unsupported("builtin", f"a call of an operator.{getter.cls.__name__} of objects")
+    parts = k.TupleTracker(getter.args, tuple)
+    if getter.cls is operator.itemgetter:
+        return app_level(t, app.get_items, [parts, args[1]], {})
+    if getter.cls is operator.attrgetter:
+        return app_level(t, app.get_attributes, [parts, args[1]], {})
+    rest = k.TupleTracker(getter.args[1:], tuple)
+    return app_level(t, app.call_method, [getter.args[0], rest, _calls.new_dict(t, getter.kwargs), args[1]], {})
+
+
+@handlers.handles(functools.cmp_to_key)
+def cmp_to_key(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return app_level(t, app.cmp_to_key, args, kwargs)
+
+
+@handlers.handles(functools.cached_property.__get__)
+def cached_property_get(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return app_level(t, app.cached_property_get, args, kwargs)
+
+
+DISPATCH_CODE = functools.singledispatch(lambda value: value).dispatch.__code__
+
+
+def dispatched(dispatch: Any, cls: type) -> Any:
+    """The implementation that a single-dispatch function has for a class."""
+    return dispatch(cls)
+
+
+def dispatch(t: Tracing, function: Any, args: Args) -> Any:
+    """`dispatch(cls)` of an existing single-dispatch function: asked again on every call."""
+    cls = args[0]
+    if not isinstance(cls, k.ClassTracker):
+        raise t.unsupported("bad-arguments", "a dispatch on something that is no class")
+    held = cls.source if cls.source is not None else CapturedSource(cls.value.__qualname__, cls.value)
+    return wrap(t, function.real(cls.value), CallSource(dispatched, function.source, held))
+
+
+@handlers.handles(types.MethodType)
+def make_method(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    if len(args) != 2 or kwargs or k.is_none(args[1]):
+        raise t.unsupported("bad-arguments", "a call of MethodType that it does not accept")
+    return k.MethodTracker(args[0], args[1])
+
+
+@handlers.handles(threading.get_ident)
+def get_ident(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    t.guard(CallSource(threading.get_ident), Equals(threading.get_ident()))
+    return k.ConstantTracker(threading.get_ident())
+
+
+@handlers.handles(sys.exc_info)
+def exc_info(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    """The exception that the innermost frame which handles one is handling; outside of ours there must be none."""
+    for frame in reversed(t.machine.frames):
+        if frame.handled is not None:
+            cls = _attributes.class_of(t, frame.handled)
+            return k.TupleTracker([cls, frame.handled, _exceptions.traceback_of(t, frame.handled)], tuple)
+    if sys.exc_info()[0] is not None:
+        raise t.unsupported("handled-outside", "sys.exc_info() inside a handler outside the region")
+    t.guard(CallSource(handled_outside), IsNone())
+    return k.TupleTracker([k.NONE, k.NONE, k.NONE], tuple)
+
+
+def handled_outside() -> Any:
+    return sys.exc_info()[1]
+
+
+def _over_items(real: Any) -> None:
+    @handlers.handles(real)
+    def run(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+        if len(args) != 1 or not kwargs.keys() <= {"start"}:
+            raise t.unsupported("bad-arguments", f"a call of math.{real.__name__} that it does not accept")
+        return _drained(t, real, args[0], kwargs)
+
+
+@operation
+def _drained(t: Tracing, real: Any, iterable: Any, kwargs: Kwargs) -> Any:
+    items = k.TupleTracker((yield from settle(_iteration.drain(t, iterable))), tuple)
+    folded = (_calls.fold if real is math.prod else _calls.fold_numbers)(t, real, [items], kwargs)
+    if folded is not MISSING:
+        return folded
+    if real is math.prod:
+        return (yield from settle(app_level(t, app.prod, [items, kwargs.get("start", k.ConstantTracker(1))], {})))
+    raise t.unsupported("builtin", f"math.{real.__name__} of values that are not known while tracing")
+
+
+_over_items(math.prod)
+_over_items(math.fsum)
+
+for _method in (int.__dict__["from_bytes"], float.__dict__["fromhex"], bytes.__dict__["fromhex"]):
+
+    @handlers.handles(_method)
+    def made_from_text(t: Tracing, args: Args, kwargs: Kwargs, method: Any = _method) -> Any:
+        """A class method of a number or bytes: pure where the class is the builtin one."""
+        cls = args[0].value
+        if cls not in (int, float, bytes):
+            raise t.unsupported("construction", f"making an instance of {cls.__qualname__}")
+        folded = _calls.fold(t, getattr(cls, method.__name__), args[1:], kwargs)
+        if folded is MISSING:
+            raise t.unsupported(
+                "builtin", f"{cls.__name__}.{method.__name__} of a value that is not known while tracing"
+            )
+        return folded
+
+
+@handlers.handles(
+    *(
+        vars(cls)["__class_getitem__"]
+        for cls in (list, dict, tuple, set, frozenset, type)
+        if "__class_getitem__" in vars(cls)
+    )
+)
+def generic_alias(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    """`list[int]`: an alias of constants and classes."""
+    parts = args[1].items if isinstance(args[1], k.TupleTracker) else [args[1]]
+    values = [part.value if isinstance(part, k.ClassTracker) else part.constant() for part in parts]
+    if any(value is MISSING for value in values):
+        raise t.unsupported("builtin", "a generic alias of objects")
+    alias = types.GenericAlias(args[0].value, tuple(values) if isinstance(args[1], k.TupleTracker) else values[0])
+    return wrap(t, alias, CapturedSource(repr(alias), alias))
+
+
+@handlers.handles(types.GenericAlias.__call__)
+def call_alias(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    """Calls the class; an instance that can hold attributes gets `__orig_class__`, which builtin ones cannot."""
+    origin = args[0].real.__origin__ if args[0].real is not MISSING else None
+    if origin not in (list, dict, tuple, set, frozenset):
+        raise t.unsupported("builtin", "a call of a generic alias")
+    return _calls.call(t, k.ClassTracker(origin), args[1:], kwargs)
+
+
+def _folded_or(real: Any, function: Any) -> None:
+    @handlers.handles(real)
+    def run(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+        if len(args) != 2 or kwargs:
+            raise t.unsupported("bad-arguments", f"a call of operator.{real.__name__} that it does not accept")
+        folded = _calls.fold(t, real, args, kwargs)
+        return app_level(t, function, args, kwargs) if folded is MISSING else folded
+
+
+_folded_or(operator.concat, app.concat)
+_folded_or(operator.countOf, app.count_of)
+_folded_or(operator.indexOf, app.index_of)

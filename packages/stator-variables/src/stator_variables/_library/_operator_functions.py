@@ -1,0 +1,72 @@
+"""Handlers of the functions of the operator module, and `functools.partial`."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any
+
+from stator_bytecode import HandlerTable
+
+from stator_variables import _kinds as k
+from stator_variables._builtin._results import as_constant, then_none
+from stator_variables._model import _attributes, _calls, _containers, _iteration, _operators
+from stator_variables._model._raising import throw
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+Args = list[Any]
+Kwargs = dict[str, Any]
+handlers: HandlerTable[Any, Any] = HandlerTable("builtin")
+
+
+@handlers.handles(functools.partial)
+def make_partial(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    function, *rest = args
+    if isinstance(function, k.PartialTracker) and function.cls is functools.partial:
+        return k.PartialTracker(
+            functools.partial, function.function, [*function.args, *rest], {**function.kwargs, **kwargs}
+        )
+    return k.PartialTracker(functools.partial, function, rest, kwargs)
+
+
+def _operator_handlers() -> None:
+    binary = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**"}
+    binary |= {"matmul": "@", "and_": "&", "or_": "|", "xor": "^", "lshift": "<<", "rshift": ">>"}
+    in_place = "add sub mul truediv floordiv mod pow matmul and_ or_ xor lshift rshift".split()
+    binary |= {f"i{name.rstrip('_')}": f"{binary[name]}=" for name in in_place}
+    for name, symbol in binary.items():
+        _register_operator(getattr(operator, name), lambda t, a, s=symbol: _operators.binary(t, s, a[0], a[1]))
+    for name, symbol in {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items():
+        _register_operator(getattr(operator, name), lambda t, a, s=symbol: _operators.compare(t, s, a[0], a[1]))
+    for name, symbol in {"neg": "-", "pos": "+", "invert": "~"}.items():
+        _register_operator(getattr(operator, name), lambda t, a, s=symbol: _operators.unary(t, s, a[0]))
+    _register_operator(operator.getitem, lambda t, a: _iteration.get_item(t, a[0], a[1]))
+    _register_operator(operator.setitem, lambda t, a: then_none(t, _containers.set_item(t, *a)))
+    _register_operator(operator.delitem, lambda t, a: then_none(t, _containers.delete_item(t, *a)))
+    _register_operator(operator.is_, lambda t, a: _operators.identical(t, a[0], a[1], False))
+    _register_operator(operator.is_not, lambda t, a: _operators.identical(t, a[0], a[1], True))
+    _register_operator(operator.not_, lambda t, a: _operators._negated(t, a[0]))
+    _register_operator(operator.truth, lambda t, a: as_constant(t, _operators.truth(t, a[0])))
+    _register_operator(operator.contains, lambda t, a: _operators.contains(t, a[0], a[1], False))
+    _register_operator(operator.index, lambda t, a: _index(t, a[0]))
+
+
+def _index(t: Tracing, vt: Any) -> Any:
+    """`operator.index`: an int of any kind as it is, else what `__index__` gives."""
+    if issubclass(vt.cls, int) and isinstance(vt, k.NumberTracker):
+        return vt
+    found = _calls.fold(t, operator.index, [vt], {})
+    if found is not MISSING:
+        return found
+    bound = _attributes.special(t, vt, "__index__")
+    if bound is MISSING:
+        throw(TypeError, f"'{vt.cls.__name__}' object cannot be interpreted as an integer")
+    return _calls.call(t, bound, [], {})
+
+
+def _register_operator(function: Any, run: Any) -> None:
+    handlers.handles(function)(lambda t, args, kwargs: run(t, args))
+
+
+_operator_handlers()

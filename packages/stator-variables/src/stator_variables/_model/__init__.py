@@ -1,0 +1,1 @@
+"""CPython's algorithms over trackers: attributes, calls, operators, iteration, containers, exceptions."""

@@ -1,0 +1,439 @@
+"""Attribute access as CPython does it: data descriptors, the instance dictionary, other descriptors, `__getattr__`.
+
+`PyObject_GenericGetAttr` and `PyObject_GenericSetAttr` (Objects/object.c) over trackers; classes and modules have
+their own (`type_getattro` in Objects/typeobject.c, `_Py_module_getattro` in Objects/moduleobject.c).
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+import weakref
+from typing import Any
+
+from stator_bytecode import NULL, Raised, operation, settle
+from stator_guards import AttrSource, CapturedSource, SlotSource, Source, TypeIs, TypeSource
+
+from stator_variables import _kinds as k
+from stator_variables._build import captured_dict, instance_dict, wrap
+from stator_variables._model import _calls, _dictionary, _functions
+from stator_variables._model._lookup import defines, guarded_lookup, mro_lookup, mro_of, plain_lookup, type_lookup
+from stator_variables._model._raising import throw, type_name
+from stator_variables._torch import _symbolic, _tensor_attributes, _torch_calls
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import DELETED, MISSING
+
+FUNCTION_FIELDS = {"__name__": "name", "__qualname__": "qualname"}
+
+
+PROXIES = (weakref.ProxyType, weakref.CallableProxyType)
+
+
+def _refuse_proxy(t: Tracing, vt: Any, name: str) -> None:
+    """Of a weak proxy nothing is known: each look at it may find its object gone."""
+    if vt.cls in PROXIES:
+        raise t.unsupported("c-attribute", f"attribute {name} of a weak proxy")
+
+
+def get_attribute(t: Tracing, vt: Any, name: str) -> Any:
+    """`vt.name`: a Result. Raises AttributeError of the program."""
+    _refuse_proxy(t, vt, name)
+    if isinstance(vt, k.ClassTracker):
+        return _class_attribute(t, vt, name)
+    if isinstance(vt, k.BuiltinTracker) and isinstance(vt.value, types.ModuleType):
+        return _module_attribute(t, vt, name)
+    if isinstance(vt, k.SuperTracker):
+        return super_attribute(t, vt, name)
+    if isinstance(vt, k.TensorTracker):
+        found = _tensor_attributes.read(t, vt, name)
+        if found is not MISSING:
+            return found
+    if isinstance(vt, k.MethodTracker):
+        found = _functions.of_method(t, vt, name)
+        if found is not MISSING:
+            return found
+    hook = guarded_lookup(t, vt.cls, "__getattribute__")
+    if isinstance(hook, types.FunctionType):
+        return _hooked_get(t, vt, name)
+    found = generic_get(t, vt, name)
+    return found if found is not MISSING else _fall_back(t, vt, name)
+
+
+@operation
+def _hooked_get(t: Tracing, vt: Any, name: str) -> Any:
+    raw, source = type_lookup(t, vt.cls, "__getattribute__")
+    assert source is not None
+    try:
+        return (yield from settle(_calls.call(t, wrap(t, raw, source), [vt, k.ConstantTracker(name)], {})))
+    except Raised as raised:
+        if not issubclass(raised.value.cls, AttributeError) or not defines(t, vt.cls, "__getattr__"):
+            raise
+    return (yield from settle(_fall_back(t, vt, name)))
+
+
+def _fall_back(t: Tracing, vt: Any, name: str) -> Any:
+    raw, source = type_lookup(t, vt.cls, "__getattr__")
+    if source is None:
+        throw(AttributeError, f"'{type_name(vt.cls)}' object has no attribute '{name}'")
+    return _calls.call(t, wrap(t, raw, source), [vt, k.ConstantTracker(name)], {})
+
+
+def generic_get(t: Tracing, vt: Any, name: str) -> Any:
+    """A Result, or MISSING. No `__getattr__`."""
+    raw, source = type_lookup(t, vt.cls, name)
+    if source is not None and is_data_descriptor(t, raw):
+        return bind(t, raw, source, vt, name)
+    if vt.namespace is not None:
+        own = _dictionary.get_name(t, vt.namespace, name)
+        if own is not MISSING:
+            return own
+    return MISSING if source is None else bind(t, raw, source, vt, name)
+
+
+def is_data_descriptor(t: Tracing, raw: Any) -> bool:
+    cls = type(raw)
+    return defines(t, cls, "__set__", "__delete__")
+
+
+def class_of(t: Tracing, vt: Any) -> Any:
+    """`type(vt)` as a tracker."""
+    source = TypeSource(vt.source) if vt.source is not None else CapturedSource(vt.cls.__qualname__, vt.cls)
+    if vt.source is not None:
+        t.guard(vt.source, TypeIs(vt.cls))
+    tracker = k.ClassTracker(vt.cls)
+    tracker.source = source
+    return tracker
+
+
+def _descriptor_kind(raw: Any) -> type:
+    """The class whose C code binds `raw`: a subclass of these is bound as they are, unless it has its own `__get__`."""
+    for base in (property, classmethod, staticmethod):
+        if issubclass(type(raw), base) and plain_lookup(type(raw), "__get__") is vars(base)["__get__"]:
+            return base
+    return type(raw)
+
+
+def bind(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
+    """`raw.__get__(vt, type(vt))` for a raw class attribute."""
+    kind = _descriptor_kind(raw)
+    if kind is types.FunctionType:
+        return k.MethodTracker(wrap(t, raw, source), vt)
+    if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
+        cls = types.BuiltinFunctionType if kind is types.MethodDescriptorType else types.MethodWrapperType
+        return k.MethodTracker(k.BuiltinTracker(raw), vt, cls)
+    if kind is property:
+        return _get_property(t, raw, source, vt, name)
+    if kind is staticmethod:
+        return wrap(t, raw.__func__, AttrSource(source, "__func__"))
+    if kind is classmethod:
+        return _of_class(t, raw, source, class_of(t, vt), name)
+    if kind is types.ClassMethodDescriptorType:
+        return k.MethodTracker(k.BuiltinTracker(raw), class_of(t, vt), types.BuiltinFunctionType)
+    if kind in (types.GetSetDescriptorType, types.MemberDescriptorType):
+        return _get_c_field(t, raw, vt, name)
+    return _bind_other(t, raw, source, vt)
+
+
+def _of_class(t: Tracing, raw: Any, source: Source, cls_vt: Any, name: str) -> Any:
+    """`classmethod.__get__`: before 3.13 a descriptor that it wraps is asked."""
+    inner, src = raw.__func__, AttrSource(source, "__func__")
+    if type(inner) is classmethod:
+        return _of_class(t, inner, src, cls_vt, name)
+    getter = plain_lookup(type(inner), "__get__")
+    chains = sys.version_info < (3, 13) and getter is not MISSING
+    if chains and type(inner) is not types.FunctionType and isinstance(getter, types.FunctionType):
+        return call_descriptor(t, wrap(t, inner, src), "__get__", [cls_vt, cls_vt])
+    return bind(t, inner, src, cls_vt, name) if chains else k.MethodTracker(wrap(t, inner, src), cls_vt)
+
+
+def _get_property(t: Tracing, raw: property, source: Source, vt: Any, name: str) -> Any:
+    if raw.fget is None:
+        throw(AttributeError, f"property '{name}' of '{vt.cls.__qualname__}' object has no getter")
+    return _calls.call(t, wrap(t, raw.fget, AttrSource(source, "fget")), [vt], {})
+
+
+def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
+    handler = t.handlers.get(raw)
+    if handler is not None:
+        return handler(t, [vt], {})
+    if name == "__class__":
+        return class_of(t, vt)
+    if name == "__dict__" and vt.namespace is not None:
+        return vt.namespace
+    members = getattr(vt, "members", None)
+    if members is not None and raw in members:
+        found = members[raw]
+        if found is DELETED:
+            throw(AttributeError, f"'{vt.cls.__name__}' object has no attribute '{name}'")
+        return found
+    constant = vt.constant()
+    if constant is not MISSING:
+        return _calls.fresh(t, raw.__get__(constant))
+    if isinstance(vt, k.NumberTracker):
+        if vt.cls is int:
+            return vt if _symbolic.FIELDS[name] is None else k.ConstantTracker(_symbolic.FIELDS[name])
+        return k.ConstantTracker(raw.__get__(_torch_calls.specialised(t, vt)))
+    if vt.real is MISSING:
+        if type(raw) is types.MemberDescriptorType:
+            throw(AttributeError, f"'{type_name(vt.cls)}' object has no attribute '{name}'")
+        raise t.unsupported("c-attribute", f"attribute {name} of a new {vt.cls.__qualname__}")
+    return _read_existing_field(t, raw, vt, name)
+
+
+def _read_existing_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
+    """A field of an existing C object, or a slot: read it, and rely on it through its source."""
+    whole = vt.source if vt.source is not None else CapturedSource(vt.describe(), vt.real)
+    source = SlotSource(whole, raw.__objclass__, name)
+    try:
+        value = raw.__get__(vt.real)
+    except AttributeError as error:
+        t.guard(whole, _slot_absent(name))
+        throw(AttributeError, *error.args)
+    except Exception as error:  # C's own check; natively it raises the same
+        raise t.unsupported("c-attribute", f"attribute {name} of a {vt.cls.__qualname__}: {error}") from None
+    found = wrap(t, value, source)
+    if getattr(vt, "members", None) is not None:
+        vt.members[raw] = found
+    return found
+
+
+def _slot_absent(name: str) -> Any:
+    from stator_guards import AttrAbsent
+
+    return AttrAbsent(name)
+
+
+def _bind_other(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
+    getter = guarded_lookup(t, type(raw), "__get__")
+    descriptor = wrap(t, raw, source)
+    if getter is MISSING:
+        return descriptor
+    return call_descriptor(t, descriptor, "__get__", [vt, class_of(t, vt)])
+
+
+def call_descriptor(t: Tracing, descriptor: Any, method: str, args: list[Any]) -> Any:
+    raw, source = type_lookup(t, descriptor.cls, method)
+    assert source is not None
+    return _calls.call(t, wrap(t, raw, source), [descriptor, *args], {})
+
+
+def _module_attribute(t: Tracing, vt: Any, name: str) -> Any:
+    namespace = instance_dict(vt.value)
+    assert namespace is not None
+    d = captured_dict(t, namespace, f"{vt.value.__name__}.__dict__")
+    found = _dictionary.get_name(t, d, name)
+    if found is not MISSING:
+        return found
+    if name in ("__dict__",):
+        return d
+    raw, source = type_lookup(t, vt.cls, name)
+    if source is not None and name not in ("__getattr__",):
+        return bind(t, raw, source, vt, name)
+    if "__getattr__" in namespace:
+        return _calls.call(t, _dictionary.get_name(t, d, "__getattr__"), [k.ConstantTracker(name)], {})
+    if plain_lookup(vt.cls, "__getattr__") is not MISSING:  # of a class of modules
+        return _fall_back(t, vt, name)
+    throw(AttributeError, f"module '{vt.value.__name__}' has no attribute '{name}'")
+
+
+def _class_attribute(t: Tracing, vt: Any, name: str) -> Any:
+    """`type.__getattribute__`: the metaclass's data descriptors, the class's own MRO (bound to None), the metaclass."""
+    cls = vt.value
+    meta, meta_source = type_lookup(t, vt.cls, name)
+    if meta_source is not None and is_data_descriptor(t, meta):
+        return _get_meta(t, meta, meta_source, vt, name)
+    raw, source = type_lookup(t, cls, name)
+    if source is not None:
+        return bind_to_class(t, raw, source, vt)
+    if meta_source is not None:
+        return bind(t, meta, meta_source, vt, name)
+    hook, hook_source = type_lookup(t, vt.cls, "__getattr__")
+    if hook_source is not None:
+        return _calls.call(t, wrap(t, hook, hook_source), [vt, k.ConstantTracker(name)], {})
+    throw(AttributeError, f"type object '{type_name(cls)}' has no attribute '{name}'")
+
+
+def _get_meta(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
+    """A field of the class object itself, such as `__name__`, `__mro__`, `__dict__`."""
+    if isinstance(raw, types.GetSetDescriptorType | types.MemberDescriptorType):
+        if name == "__class__":
+            return class_of(t, vt)
+        if name == "__dict__":
+            raise t.unsupported("class-dict", f"the __dict__ of class {vt.value.__qualname__}")
+        source = CapturedSource(vt.value.__qualname__, vt.value)
+        try:
+            return wrap(t, raw.__get__(vt.value), AttrSource(source, name))
+        except AttributeError as error:  # `__abstractmethods__` of a class that has none
+            t.guard(source, _slot_absent(name))
+            throw(AttributeError, *error.args)
+    return bind(t, raw, source, vt, name)
+
+
+def bind_to_class(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
+    """`raw.__get__(None, cls)`."""
+    kind = _descriptor_kind(raw)
+    if kind is staticmethod:
+        return wrap(t, raw.__func__, AttrSource(source, "__func__"))
+    if kind is classmethod:
+        return _of_class(t, raw, source, vt, "")
+    if kind is types.ClassMethodDescriptorType:
+        return k.MethodTracker(k.BuiltinTracker(raw), vt, types.BuiltinFunctionType)
+    getter = guarded_lookup(t, kind, "__get__")
+    if isinstance(getter, types.FunctionType):
+        return call_descriptor(t, wrap(t, raw, source), "__get__", [k.ConstantTracker(None), vt])
+    return wrap(t, raw, source)
+
+
+def super_attribute(t: Tracing, vt: Any, name: str) -> Any:
+    """`super(start, receiver).name`: the MRO of the receiver's class after `start` (super_getattro)."""
+    receiver = vt.receiver
+    is_class = isinstance(receiver, k.ClassTracker)
+    mro = mro_of(t, receiver.value if is_class else receiver.cls)
+    if is_class and vt.start.value not in mro:
+        is_class, mro = False, mro_of(t, receiver.cls)
+    after = mro[mro.index(vt.start.value) + 1 :]
+    raw, source = mro_lookup(t, after, name)
+    if source is None:
+        throw(AttributeError, f"'super' object has no attribute '{name}'")
+    return bind_to_class(t, raw, source, receiver) if is_class else bind(t, raw, source, receiver, name)
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+def set_attribute(t: Tracing, vt: Any, name: str, value: Any) -> Any:
+    hook = guarded_lookup(t, vt.cls, "__setattr__")
+    if isinstance(hook, types.FunctionType) and not isinstance(vt, k.TensorTracker):
+        raw, source = type_lookup(t, vt.cls, "__setattr__")
+        assert source is not None
+        return _calls.call(t, wrap(t, raw, source), [vt, k.ConstantTracker(name), value], {})
+    return generic_set(t, vt, name, value)
+
+
+def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
+    """`object.__setattr__`; `value` MISSING deletes."""
+    _refuse_proxy(t, vt, name)
+    if isinstance(vt, k.TensorTracker):
+        return _tensor_attributes.write(t, vt, name, value)
+    if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
+        raise t.unsupported("global-attribute-write", f"setting {name} on {vt.describe()}", "set it outside the region")
+    if isinstance(vt, k.FunctionTracker) and vt.source is None and value is not MISSING and name in k.WRITTEN_FIELDS:
+        return _set_function_field(t, vt, name, value)
+    raw, source = type_lookup(t, vt.cls, name)
+    if source is not None and is_data_descriptor(t, raw):
+        return _set_through(t, raw, source, vt, name, value)
+    if isinstance(vt, k.FunctionTracker) and name in FUNCTION_FIELDS:
+        raise t.unsupported("function-attribute-write", f"setting {name} of a function")
+    if vt.namespace is None:
+        verb = "object attribute" if source is not None else "object has no attribute"
+        suffix = f"{verb} '{name}' is read-only" if source is not None else f"{verb} '{name}'"
+        throw(AttributeError, f"'{type_name(vt.cls)}' {suffix}")
+    if value is MISSING:
+        if _dictionary.remove(t, vt.namespace, name) is MISSING:
+            throw(AttributeError, f"'{type_name(vt.cls)}' object has no attribute '{name}'")
+        return None
+    _dictionary.set_name(t, vt.namespace, name, value)
+    return None
+
+
+def _set_function_field(t: Tracing, vt: Any, name: str, value: Any) -> None:
+    before = dict(vt.fields)
+    vt.fields[name] = value
+
+    def undo() -> None:
+        vt.fields = before
+
+    t.journal.record(undo)
+    t.change(vt)
+
+
+def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value: Any) -> Any:
+    kind = _descriptor_kind(raw)
+    if kind is property:
+        field = "fdel" if value is MISSING else "fset"
+        function = getattr(raw, field)
+        if function is None:
+            verb = "deleter" if value is MISSING else "setter"
+            throw(AttributeError, f"property '{name}' of '{vt.cls.__qualname__}' object has no {verb}")
+        args = [vt] if value is MISSING else [vt, value]
+        return _calls.call(t, wrap(t, function, AttrSource(source, field)), args, {})
+    is_slot = kind is types.MemberDescriptorType and "__slots__" in vars(raw.__objclass__)  # C's may be read-only
+    if is_slot and getattr(vt, "members", None) is not None:
+        return _set_member(t, raw, vt, name, value)
+    if kind is types.GetSetDescriptorType and name in ("__cause__", "__context__", "__traceback__"):
+        return _set_exception_field(t, vt, name, value)
+    if isinstance(plain_lookup(kind, "__set__"), types.FunctionType) and value is not MISSING:
+        return call_descriptor(t, wrap(t, raw, source), "__set__", [vt, value])
+    if isinstance(plain_lookup(kind, "__delete__"), types.FunctionType) and value is MISSING:
+        return call_descriptor(t, wrap(t, raw, source), "__delete__", [vt])
+    if isinstance(vt, k.CellTracker) and name == "cell_contents":
+        return set_cell(t, vt, NULL if value is MISSING else value)
+    raise t.unsupported("c-attribute-write", f"setting {name} of {vt.cls.__qualname__}")
+
+
+def set_cell(t: Tracing, cell: Any, content: Any) -> None:
+    before = cell.content
+    cell.content = content
+
+    def undo() -> None:
+        cell.content = before
+
+    t.journal.record(undo)
+    t.change(cell)
+
+
+def _set_member(t: Tracing, raw: Any, vt: Any, name: str, value: Any) -> None:
+    before = vt.members.get(raw, MISSING)
+    if value is MISSING and (before is DELETED or (before is MISSING and not _has_member(t, raw, vt, name))):
+        throw(AttributeError, name)
+    vt.members[raw] = DELETED if value is MISSING else value
+
+    def undo() -> None:
+        if before is MISSING:
+            del vt.members[raw]
+        else:
+            vt.members[raw] = before
+
+    t.journal.record(undo)
+    t.change(vt)
+
+
+def _has_member(t: Tracing, raw: Any, vt: Any, name: str) -> bool:
+    """Whether a slot of an existing object, not touched yet, is filled."""
+    if vt.real is MISSING:
+        return False
+    try:
+        _read_existing_field(t, raw, vt, name)
+    except Raised:
+        return False
+    return True
+
+
+def _set_exception_field(t: Tracing, vt: Any, name: str, value: Any) -> None:
+    is_exception = isinstance(value, k.ExceptionTracker) or (value is not MISSING and k.is_none(value))
+    if name == "__traceback__" or vt.source is not None or not is_exception:
+        raise t.unsupported("exception-attribute-write", f"setting {name} of an exception")
+    field = name.strip("_")
+    before = getattr(vt, field), vt.suppress_context
+    setattr(vt, field, None if k.is_none(value) else value)
+    if name == "__cause__":
+        vt.suppress_context = True
+
+    def undo() -> None:
+        setattr(vt, field, before[0])
+        vt.suppress_context = before[1]
+
+    t.journal.record(undo)
+
+
+def delete_attribute(t: Tracing, vt: Any, name: str) -> Any:
+    hook = guarded_lookup(t, vt.cls, "__delattr__")
+    if isinstance(hook, types.FunctionType) and not isinstance(vt, k.TensorTracker):
+        raw, source = type_lookup(t, vt.cls, "__delattr__")
+        assert source is not None
+        return _calls.call(t, wrap(t, raw, source), [vt, k.ConstantTracker(name)], {})
+    return generic_set(t, vt, name, MISSING)
+
+
+def special(t: Tracing, vt: Any, name: str) -> Any:
+    """A special method looked up on the class, bound (`_PyObject_LookupSpecial`); MISSING when there is none."""
+    raw, source = type_lookup(t, vt.cls, name)
+    return MISSING if source is None else bind(t, raw, source, vt, name)

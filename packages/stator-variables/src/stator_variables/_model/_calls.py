@@ -1,0 +1,413 @@
+"""Calls and construction: Python functions become frames, C functions are handlers, `type.__call__` is spelt out."""
+
+from __future__ import annotations
+
+import collections
+import types
+from collections.abc import Sequence
+from typing import Any
+
+from stator_bytecode import (
+    BindingError,
+    Frame,
+    Invoke,
+    Then,
+    bind_arguments,
+    new_frame,
+    operation,
+    settle,
+)
+from stator_guards import (
+    AttrSource,
+    CapturedSource,
+    DefaultsSource,
+    DictItemSource,
+    IsNone,
+    KeysAre,
+    KwDefaultsSource,
+    Length,
+)
+
+from stator_variables import _inlining
+from stator_variables import _kinds as k
+from stator_variables._build import globals_tracker, new_namespace, wrap
+from stator_variables._library import _pure
+from stator_variables._model import _attributes, _dictionary
+from stator_variables._model._lookup import guarded_lookup, is_subtype, plain_lookup, type_lookup
+from stator_variables._model._raising import as_program_error, throw, type_name
+from stator_variables._torch import _compile_state, _symbolic, _torch_calls
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+REFUSED_FLAGS = {0x80: "a coroutine function", 0x200: "an asynchronous generator function"}
+
+
+def call(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """`function(*args, **kwargs)`: a Result."""
+    if isinstance(function, k.FunctionTracker):
+        return call_function(t, function, args, kwargs)
+    if isinstance(function, k.MethodTracker):
+        return call(t, function.function, [function.receiver, *args], kwargs)
+    if isinstance(function, k.BuiltinTracker):
+        return call_builtin(t, function, args, kwargs)
+    if isinstance(function, k.ClassTracker):
+        return construct(t, function, list(args), kwargs)
+    if isinstance(function, k.PartialTracker):
+        return call(t, function.function, [*function.args, *args], {**function.kwargs, **kwargs})
+    if isinstance(function, k.PullTracker):
+        from stator_variables._torch import _transforms
+
+        return _transforms.pull(t, function, args, kwargs)
+    if _is_suspended(function):
+        return _call_settled(t, function, args, kwargs)
+    raw, source = type_lookup(t, function.cls, "__call__")
+    if source is None:
+        throw(TypeError, f"'{type_name(function.cls)}' object is not callable")
+    return call(t, _attributes.bind(t, raw, source, function, "__call__"), args, kwargs)
+
+
+@operation
+def _call_settled(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """A callable that a descriptor of the program gives."""
+    return (yield from settle(call(t, (yield from settle(function)), args, kwargs)))
+
+
+# -- Python functions -------------------------------------------------------------------------------------------------
+def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    if function.real is not MISSING:
+        # A function that stator compiled already is inlined. The mark is in its globals, which no decorator copies.
+        original = function.real.__globals__.get("__stator_original__")
+        if original is not None:
+            globals_src = AttrSource(function.source, "__globals__")
+            function = wrap(t, original, DictItemSource(globals_src, "__stator_original__"))
+        wrapped = _inlining.behind_bookkeeping(function.real)
+        if wrapped is not None:
+            function = wrap(t, wrapped, CapturedSource(wrapped.__qualname__, wrapped))
+        handler = t.handlers.get(function.real)
+        handled = MISSING if handler is None else handler(t, list(args), kwargs)
+        if handled is not MISSING:  # MISSING: to be interpreted after all
+            return handled
+        if _torch_calls.is_recorded(function.real):
+            return _torch_calls.call_recorded(t, function.real, list(args), kwargs)
+        if _inlining.is_allowed_in_graph(function.real):
+            return _torch_calls.record(t, function.real, list(args), kwargs)
+        if _inlining.is_assumed_constant(function.real):
+            return _assumed_constant(t, function.real, args, kwargs)
+        if function.code.co_name == "dispatch":
+            from stator_variables._library import _functools
+
+            if function.code is _functools.DISPATCH_CODE:
+                return _functools.dispatch(t, function, list(args))
+        answer = _compile_state.answer_by_name(t, function.real, args)
+        if answer is not None:
+            return answer
+        _inlining.refuse_native(t, function)
+    for flag, what in REFUSED_FLAGS.items():
+        if function.code.co_flags & flag:
+            raise t.unsupported("async", f"a call of {what}, {function.qualname}")
+    frame = frame_for(t, function, args, kwargs)
+    if function.code.co_qualname in COMPOSED and function.globals.real.get("__name__") == _TRANSFORMS:
+        return as_a_whole(frame)
+    return Invoke(frame)
+
+
+COMPOSED = frozenset({"jacrev.<locals>.wrapper_fn", "jacfwd.<locals>.wrapper_fn"})
+"""Transforms that torch composes of others in Python: a break anywhere in one is a break at it, so it costs one."""
+_TRANSFORMS = "torch._functorch.eager_transforms"
+
+
+@operation
+def as_a_whole(frame: Frame) -> Any:
+    return (yield Invoke(frame))
+
+
+def _assumed_constant(t: Tracing, real: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """The user vouches for it: call it now, with what is known of the arguments, and keep the result."""
+    values = [_known(t, arg) for arg in args]
+    named = {name: _known(t, arg) for name, arg in kwargs.items()}
+    result = real(*values, **named)
+    return wrap(t, result, CapturedSource(f"result of {real.__name__}", result))
+
+
+def _known(t: Tracing, vt: Any) -> Any:
+    constant = vt.constant()
+    if constant is MISSING and vt.real is MISSING:
+        raise t.unsupported("assumed-constant", "an argument of a function marked constant that is not known yet")
+    return vt.real if constant is MISSING else constant
+
+
+def frame_for(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Frame:
+    """A frame with the arguments bound. Raises TypeError of the program, in CPython's words."""
+    defaults, kwdefaults = function_defaults(t, function)
+    name = function.qualname
+    try:
+        slots = bind_arguments(
+            function.code, name, defaults, kwdefaults, list(args), kwargs, k_tuple, lambda named: new_dict(t, named)
+        )
+    except BindingError as error:
+        throw(TypeError, str(error))
+    globals_vt = function.globals
+    builtins_vt = builtins_of(t, globals_vt)
+    hidden = is_app_level(globals_vt)
+    return new_frame(function.code, slots, function.closure, globals_vt, builtins_vt, function, hidden=hidden)
+
+
+def function_frame(t: Tracing, function: Any, slots: list[Any]) -> Frame:
+    """A frame for parameters that are bound already."""
+    globals_vt = function.globals
+    return new_frame(function.code, slots, function.closure, globals_vt, builtins_of(t, globals_vt), function)
+
+
+def k_tuple(items: Sequence[Any]) -> k.TupleTracker:
+    return k.TupleTracker(items, tuple)
+
+
+def is_app_level(globals_vt: Any) -> bool:
+    return str(globals_vt.real.get("__name__", "")).startswith("stator_variables._applevel")
+
+
+def builtins_of(t: Tracing, globals_vt: Any) -> Any:
+    found = globals_vt.real.get("__builtins__", __builtins__)
+    return globals_tracker(t, found if isinstance(found, dict) else found.__dict__)
+
+
+def function_defaults(t: Tracing, function: Any) -> tuple[list[Any], dict[str, Any]]:
+    """Positional and keyword-only defaults; those of an existing function are read, and guarded, on its first call."""
+    if function.real is not MISSING and function.defaults is None:
+        real, source = function.real, function.source
+        function.defaults = _existing_defaults(t, real, source)
+        function.kwdefaults = _existing_kwdefaults(t, real, source)
+    return function.defaults or [], function.kwdefaults or {}
+
+
+def _existing_defaults(t: Tracing, real: Any, source: Any) -> list[Any]:
+    if real.__defaults__ is None:
+        if real.__code__.co_argcount:
+            t.guard(AttrSource(source, "__defaults__"), IsNone())
+        return []
+    t.guard(AttrSource(source, "__defaults__"), Length(len(real.__defaults__)))
+    return [wrap(t, value, DefaultsSource(source, i)) for i, value in enumerate(real.__defaults__)]
+
+
+def _existing_kwdefaults(t: Tracing, real: Any, source: Any) -> dict[str, Any]:
+    if real.__kwdefaults__ is None:
+        if real.__code__.co_kwonlyargcount:
+            t.guard(AttrSource(source, "__kwdefaults__"), IsNone())
+        return {}
+    t.guard(AttrSource(source, "__kwdefaults__"), KeysAre(tuple(real.__kwdefaults__)))
+    return {name: wrap(t, value, KwDefaultsSource(source, name)) for name, value in real.__kwdefaults__.items()}
+
+
+def new_dict(t: Tracing, items: dict[str, Any]) -> k.DictTracker:
+    """A new dict with string keys."""
+    d = k.DictTracker(dict, complete=True)
+    d.entries = {name: (k.ConstantTracker(name), value) for name, value in items.items()}
+    return d
+
+
+# -- C functions ------------------------------------------------------------------------------------------------------
+def call_builtin(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """A function written in C: its handler, a graph operation, or a pure function of constants, in this order."""
+    target = function.value
+    handler = _handler(t, target)
+    if handler is not None:
+        return handler(t, list(args), kwargs)
+    if _torch_calls.is_recorded(target):
+        return _torch_calls.call_recorded(t, target, list(args), kwargs)
+    folded = fold_numbers(t, target, args, kwargs)
+    if folded is not MISSING:
+        return folded
+    where = getattr(target, "__module__", None) or getattr(getattr(target, "__objclass__", None), "__name__", "")
+    name = f"{where}.{getattr(target, '__qualname__', repr(target))}" if where else repr(target)
+    raise t.unsupported("builtin", f"a call of {name}", "call it outside the compiled region, or add a handler")
+
+
+def _handler(t: Tracing, target: Any) -> Any:
+    try:
+        return t.handlers.get(target)
+    except TypeError:  # an unhashable callable
+        return None
+
+
+def fold(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """A pure function's result on constants, as a tracker; MISSING when it is not pure or they are not constants."""
+    if not _pure.is_pure(target):
+        return MISSING
+    values = [arg.constant() for arg in args]
+    named = {name: arg.constant() for name, arg in kwargs.items()}
+    if any(v is MISSING for v in values) or any(v is MISSING for v in named.values()):
+        return MISSING
+    try:
+        result = target(*values, **named)
+    except Exception as error:  # whatever a pure function raises on these constants, the program sees
+        raise as_program_error(error) from None
+    return fresh(t, result)
+
+
+def fold_numbers(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """`fold`, with symbolic numbers among the arguments: computed in the graph where possible, else made constants."""
+    if not _symbolic.has_numbers([*args, *kwargs.values()]):
+        return fold(t, target, args, kwargs)
+    found = _symbolic.apply(t, target, args, kwargs)
+    if found is not MISSING or not _pure.is_pure(target):
+        return found
+    named = {name: _symbolic.as_constant(t, arg) for name, arg in kwargs.items()}
+    return fold(t, target, [_symbolic.as_constant(t, arg) for arg in args], named)
+
+
+def fresh(t: Tracing, value: Any) -> Any:
+    """A tracker for a value made while tracing out of constants."""
+    if type(value) is tuple:
+        return k.TupleTracker([fresh(t, item) for item in value], tuple)
+    if type(value) is list:
+        return k.ListTracker([fresh(t, item) for item in value], list)
+    if type(value) is dict:
+        d = k.DictTracker(dict, complete=True)
+        d.entries = {key: (fresh(t, key), fresh(t, item)) for key, item in value.items()}
+        return d
+    if type(value) in (set, frozenset):
+        s = k.SetTracker(type(value))
+        s.entries = {item: fresh(t, item) for item in value}
+        return s
+    if isinstance(value, type):
+        return k.ClassTracker(value)
+    return k.ConstantTracker(value)
+
+
+# -- construction -----------------------------------------------------------------------------------------------------
+def construct(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`cls(*args, **kwargs)`: the metaclass's `__call__`, else `type.__call__`."""
+    cls = cls_vt.value
+    handler = t.handlers.get(cls)
+    if handler is not None:
+        return handler(t, args, kwargs)
+    if _torch_calls.is_recorded(cls):
+        return _torch_calls.call_recorded(t, cls, args, kwargs)
+    folded = fold_numbers(t, cls, args, kwargs)
+    if folded is not MISSING:
+        return folded
+    meta_call = guarded_lookup(t, type(cls), "__call__")
+    if not isinstance(meta_call, types.WrapperDescriptorType):  # no C class's own
+        raw, source = type_lookup(t, type(cls), "__call__")
+        assert source is not None
+        return call(t, _attributes.bind(t, raw, source, cls_vt, "__call__"), args, kwargs)
+    return instantiate(t, cls_vt, args, kwargs)
+
+
+def instantiate(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`type.__call__` (type_call in Objects/typeobject.c)."""
+    cls = cls_vt.value
+    new = guarded_lookup(t, cls, "__new__")
+    new = new.__func__ if isinstance(new, staticmethod) else new
+    if isinstance(new, types.FunctionType):
+        return _instantiate_through_new(t, cls_vt, args, kwargs)
+    obj = allocate(t, cls_vt, new, args, kwargs)
+    return initialise(t, obj, args, kwargs)
+
+
+@operation
+def _instantiate_through_new(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    raw, source = type_lookup(t, cls_vt.value, "__new__")
+    assert source is not None
+    if isinstance(raw, staticmethod):
+        raw, source = raw.__func__, AttrSource(source, "__func__")
+    obj = yield from settle(call(t, wrap(t, raw, source), [cls_vt, *args], kwargs))
+    if not is_subtype(obj.cls, cls_vt.value):
+        return obj
+    return (yield from settle(initialise(t, obj, args, kwargs)))
+
+
+def initialise(t: Tracing, obj: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Call `__init__` on a new object; the Result is the object."""
+    raw, source = type_lookup(t, obj.cls, "__init__")
+    assert source is not None
+    if raw is object.__init__:
+        _check_no_arguments(obj, args, kwargs)
+        return obj
+    if isinstance(obj, k.ExceptionTracker) and isinstance(raw, types.WrapperDescriptorType):
+        return _initialise_exception(t, obj, args, kwargs)
+    result = call(t, _attributes.bind(t, raw, source, obj, "__init__"), args, kwargs)
+    if isinstance(result, Invoke) and result.then.kind == "value":
+        return Invoke(result.frame, Then("instance", (obj,)))
+    if _is_suspended(result):
+        return _then_object(result, obj)
+    return obj
+
+
+_KEEP_MORE_THAN_ARGS = (OSError, UnicodeError, SyntaxError, ImportError, BaseExceptionGroup)
+
+
+def _initialise_exception(t: Tracing, obj: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if kwargs or issubclass(obj.cls, _KEEP_MORE_THAN_ARGS):
+        raise t.unsupported("construction", f"making a {obj.cls.__name__}, which keeps more than its arguments")
+    obj.args = list(args)
+    return obj
+
+
+def _check_no_arguments(obj: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
+    if (args or kwargs) and plain_lookup(obj.cls, "__new__") is object.__new__:
+        throw(TypeError, f"{obj.cls.__name__}() takes no arguments")
+
+
+def _is_suspended(result: Any) -> bool:
+    from stator_bytecode import Pending, Resume
+
+    return type(result) in (Pending, Resume, Invoke)
+
+
+@operation
+def _then_object(result: Any, obj: Any) -> Any:
+    yield from settle(result)
+    return obj
+
+
+def allocate(t: Tracing, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """What the C `__new__` that `cls` inherits makes: storage by its builtin base."""
+    cls = cls_vt.value
+    if getattr(cls, "__abstractmethods__", None):
+        names = ", ".join(sorted(cls.__abstractmethods__))
+        plural = "s" if len(cls.__abstractmethods__) > 1 else ""
+        throw(TypeError, f"Can't instantiate abstract class {cls.__name__} with abstract method{plural} {names}")
+    tracker = _storage(t, cls, new, args)
+    if tracker is MISSING:
+        raise t.unsupported("construction", f"making an instance of {cls.__qualname__}", "make it outside the region")
+    if cls.__dictoffset__ or any("__dict__" in base.__dict__ for base in cls.__mro__):
+        new_namespace(tracker)
+    return tracker
+
+
+def _storage(t: Tracing, cls: type, new: Any, args: list[Any]) -> Any:
+    if new is object.__new__:
+        return k.ObjectTracker(cls)
+    if new in (dict.__new__, collections.OrderedDict.__new__) or new is collections.defaultdict.__new__:
+        return k.DictTracker(cls, complete=True)
+    if new is list.__new__ or new is collections.deque.__new__:
+        return k.ListTracker([], cls)
+    if new is set.__new__:
+        return k.SetTracker(cls)
+    if issubclass(cls, BaseException) and new.__self__.__module__ == "builtins":
+        return k.ExceptionTracker(cls, list(args))
+    return MISSING
+
+
+# -- functions made while tracing -------------------------------------------------------------------------------------
+def make_function(t: Tracing, frame: Frame, code: types.CodeType, parts: dict[str, Any]) -> k.FunctionTracker:
+    """MAKE_FUNCTION: a new function; `parts`: trackers of its defaults, keyword defaults, annotations and closure."""
+    function = k.FunctionTracker(code, frame.globals, name=code.co_name, qualname=code.co_qualname)
+    new_namespace(function)
+    function.defaults = []
+    for part, value in parts.items():
+        set_function_part(t, function, part, value)
+    return function
+
+
+def set_function_part(t: Tracing, function: k.FunctionTracker, part: str, value: Any) -> k.FunctionTracker:
+    if part == "defaults":
+        function.defaults = list(value.items)
+    elif part == "kwdefaults":
+        function.kwdefaults = {key.constant(): item for key, item in _dictionary.items(t, value)}
+    elif part == "closure":
+        function.closure = tuple(value.items) if isinstance(value, k.TupleTracker) else tuple(value)
+    else:
+        function.annotations = value
+    return function

@@ -1,0 +1,290 @@
+"""What instructions and other parts of the data model do with containers: storage, `len`, item assignment, updates.
+
+The methods that C defines on each builtin container are in `_sequences`, `_deques`, `_dicts`, `_views` and `_sets`.
+"""
+
+from __future__ import annotations
+
+import collections
+import operator
+import types
+from typing import Any
+
+from stator_bytecode import NULL, operation, settle
+
+from stator_variables import _kinds as k
+from stator_variables._model import _attributes, _calls, _dictionary, _iteration
+from stator_variables._model._hashing import key_of, tell_apart
+from stator_variables._model._lookup import defines, guarded_lookup, plain_lookup, type_lookup
+from stator_variables._model._raising import throw, type_name
+from stator_variables._torch import _torch_calls
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+
+# -- lists ------------------------------------------------------------------------------------------------------------
+def replace_items(t: Tracing, vt: Any, items: list[Any], *, structural: bool = True) -> None:
+    """Every list mutation: the new items, undone together."""
+    before = vt.items, vt.structure
+    vt.items = items
+    vt.structure += structural
+
+    def undo() -> None:
+        vt.items, vt.structure = before
+
+    t.journal.record(undo)
+    t.change(vt)
+
+
+def append(t: Tracing, vt: Any, item: Any) -> None:
+    if vt.maxlen is None and (vt.source is None or vt.unread is not None):
+        _append_unread(t, vt, item)
+        return
+    items = [*vt.items, item]
+    if vt.maxlen is not None and len(items) > vt.maxlen:
+        items = items[len(items) - vt.maxlen :]
+    replace_items(t, vt, items)
+
+
+def _append_unread(t: Tracing, vt: Any, item: Any) -> None:
+    """Nobody needs to know what is there already: a list that grows from call to call is no reason to compile again."""
+    vt.added.append(item)
+    vt.structure += 1
+
+    def undo() -> None:
+        vt.added.pop()
+        vt.structure -= 1
+
+    t.journal.record(undo)
+    t.change(vt)
+
+
+@operation
+def extend(t: Tracing, vt: Any, iterable: Any) -> Any:
+    """Item by item, as C does it for all but lists and tuples: the iterable may look at the list, or raise half way."""
+    if _iteration.is_plain_sequence(iterable):
+        for item in list(iterable.items):
+            append(t, vt, item)
+        return k.NONE
+    iterator = yield from settle(_iteration.get_iterator(t, iterable))
+    while (item := (yield from settle(_iteration.next_value(t, iterator)))) is not NULL:
+        append(t, vt, item)
+    return k.NONE
+
+
+def extend_display(t: Tracing, vt: Any, iterable: Any) -> Any:
+    """`[*iterable]`, which has an error text of its own."""
+    if not defines(t, iterable.cls, "__iter__", "__getitem__"):
+        throw(TypeError, f"Value after * must be an iterable, not {iterable.cls.__name__}")
+    return extend(t, vt, iterable)
+
+
+# -- sets -------------------------------------------------------------------------------------------------------------
+def new_set(t: Tracing, items: list[Any], cls: type) -> k.SetTracker:
+    made = k.SetTracker(cls)
+    for item in items:
+        hashed = key_of(t, item)
+        tell_apart(t, item, hashed)
+        made.entries.setdefault(hashed, item)
+    return made
+
+
+def replace_set(t: Tracing, vt: Any, entries: dict[Any, Any]) -> None:
+    before = vt.entries
+    vt.entries = entries
+
+    def undo() -> None:
+        vt.entries = before
+
+    t.journal.record(undo)
+    t.change(vt)
+
+
+def set_add(t: Tracing, vt: Any, item: Any) -> Any:
+    hashed = key_of(t, item)
+    tell_apart(t, item, hashed)
+    if hashed in vt.entries:
+        return k.NONE
+    if vt.source is None:
+        vt.entries[hashed] = item
+        t.journal.record(lambda: vt.entries.pop(hashed))
+        t.change(vt)
+    else:
+        replace_set(t, vt, {**vt.entries, hashed: item})
+    return k.NONE
+
+
+@operation
+def set_update(t: Tracing, vt: Any, iterable: Any) -> Any:
+    if isinstance(iterable, k.SetTracker):
+        for item in list(iterable.entries.values()):
+            set_add(t, vt, item)
+        return k.NONE
+    iterator = yield from settle(_iteration.get_iterator(t, iterable))
+    while (item := (yield from settle(_iteration.next_value(t, iterator)))) is not NULL:
+        set_add(t, vt, item)
+    return k.NONE
+
+
+# -- dicts ------------------------------------------------------------------------------------------------------------
+def new_map(t: Tracing, keys: list[Any], values: list[Any]) -> k.DictTracker:
+    made = k.DictTracker(dict, complete=True)
+    for key, value in zip(keys, values, strict=True):
+        hashed = key_of(t, key)
+        tell_apart(t, key, hashed)
+        made.entries[hashed] = (made.entries[hashed][0] if hashed in made.entries else key, value)
+    return made
+
+
+@operation
+def dict_update(t: Tracing, vt: Any, mapping: Any) -> Any:
+    """`dict.update` with one positional argument (`dict_update_arg` in Objects/dictobject.c)."""
+    iterates = isinstance(guarded_lookup(t, mapping.cls, "__iter__"), types.FunctionType)
+    if isinstance(mapping, k.DictTracker) and not iterates:
+        for key, value in _dictionary.items(t, mapping):
+            _dictionary.store(t, vt, key, value)
+        return k.NONE
+    if defines(t, mapping.cls, "keys"):
+        yield from _update_from_keys(t, vt, mapping)
+        return k.NONE
+    iterator = yield from settle(_iteration.get_iterator(t, mapping))
+    index = 0
+    while (pair := (yield from settle(_iteration.next_value(t, iterator)))) is not NULL:
+        key, value = yield from _pair(t, vt, pair, index)
+        _dictionary.store(t, vt, key, value)
+        index += 1
+    return k.NONE
+
+
+def _update_from_keys(t: Tracing, vt: Any, mapping: Any) -> Any:
+    keys = yield from settle(_attributes.get_attribute(t, mapping, "keys"))
+    iterator = yield from settle(_iteration.get_iterator(t, (yield from settle(_calls.call(t, keys, [], {})))))
+    while (key := (yield from settle(_iteration.next_value(t, iterator)))) is not NULL:
+        _dictionary.store(t, vt, key, (yield from settle(_iteration.get_item(t, mapping, key))))
+
+
+def _pair(t: Tracing, vt: Any, pair: Any, index: int) -> Any:
+    if issubclass(vt.cls, collections.OrderedDict):
+        return (yield from _ordered_pair(t, pair))
+    if not defines(t, pair.cls, "__iter__", "__getitem__"):
+        throw(TypeError, f"cannot convert dictionary update sequence element #{index} to a sequence")
+    parts = yield from settle(_iteration.drain(t, pair))
+    if len(parts) != 2:
+        throw(ValueError, f"dictionary update sequence element #{index} has length {len(parts)}; 2 is required")
+    return parts
+
+
+def _ordered_pair(t: Tracing, pair: Any) -> Any:
+    """As `mutablemapping_add_pairs` in Objects/odictobject.c unpacks it."""
+    parts = yield from settle(_iteration.drain(t, pair))
+    if len(parts) > 2:
+        throw(ValueError, "too many values to unpack (expected 2)")
+    if len(parts) < 2:
+        throw(ValueError, f"need more than {len(parts)} value{'' if len(parts) == 1 else 's'} to unpack")
+    return parts
+
+
+@operation
+def dict_merge(t: Tracing, vt: Any, mapping: Any, function: Any) -> Any:
+    """`**mapping` in a call: a repeated keyword is an error."""
+    name = getattr(function, "qualname", None) or function.describe()
+    if not defines(t, mapping.cls, "keys"):
+        throw(TypeError, f"{name}() argument after ** must be a mapping, not {mapping.cls.__name__}")
+    other = k.DictTracker(dict, complete=True)
+    yield from settle(dict_update(t, other, mapping))
+    for hashed, (key, value) in other.entries.items():
+        if hashed in vt.entries:
+            raise t.unsupported("repeated-keyword", f"{name}() gets keyword argument {hashed!r} twice")
+        _dictionary.store(t, vt, key, value)
+    return k.NONE
+
+
+# -- any container ----------------------------------------------------------------------------------------------------
+def length(t: Tracing, vt: Any) -> Any:
+    """`len(vt)`: a Result."""
+    if isinstance(vt, k.TensorTracker):
+        if vt.example.dim() == 0:
+            throw(TypeError, "len() of a 0-d tensor")
+        return _torch_calls.metadata_value(t, vt.example.shape[0], "size", [vt, k.ConstantTracker(0)], {})
+    if isinstance(vt, k.ConstantTracker) and not _is_user_class(vt.cls):
+        return _calls.fold(t, len, [vt], {})
+    raw, source = type_lookup(t, vt.cls, "__len__")
+    if source is None:
+        throw(TypeError, f"object of type '{type_name(vt.cls)}' has no len()")
+    result = _calls.call(t, _attributes.bind(t, raw, source, vt, "__len__"), [], {})
+    return _length_of_call(t, result) if isinstance(raw, types.FunctionType) else result
+
+
+def _is_user_class(cls: type) -> bool:
+    return isinstance(plain_lookup(cls, "__len__"), types.FunctionType)
+
+
+@operation
+def _length_of_call(t: Tracing, result: Any) -> Any:
+    """What a `__len__` in Python gave, as C checks it."""
+    return checked_length((yield from settle(result)))
+
+
+def checked_length(found: Any) -> Any:
+    value = found.constant()
+    if value is MISSING:
+        return found
+    if not hasattr(type(value), "__index__"):
+        throw(TypeError, f"'{type_name(found.cls)}' object cannot be interpreted as an integer")
+    if operator.index(value) < 0:
+        throw(ValueError, "__len__() should return >= 0")
+    return k.ConstantTracker(operator.index(value))
+
+
+def set_item(t: Tracing, container: Any, key: Any, new: Any) -> Any:
+    if isinstance(container, k.TensorTracker):
+        return _torch_calls.record(t, operator.setitem, [container, key, new], {})
+    raw, source = type_lookup(t, container.cls, "__setitem__")
+    if source is None:
+        throw(TypeError, f"'{type_name(container.cls)}' object does not support item assignment")
+    return _calls.call(t, _attributes.bind(t, raw, source, container, "__setitem__"), [key, new], {})
+
+
+def delete_item(t: Tracing, container: Any, key: Any) -> Any:
+    raw, source = type_lookup(t, container.cls, "__delitem__")
+    if source is None:
+        throw(TypeError, f"'{type_name(container.cls)}' object doesn't support item deletion")
+    return _calls.call(t, _attributes.bind(t, raw, source, container, "__delitem__"), [key], {})
+
+
+def index_of(t: Tracing, key: Any) -> int | None:
+    """What `operator.index` gives for a tracker: an int; None when it is no integer."""
+    if isinstance(key, k.NumberTracker):
+        return int(_torch_calls.specialised(t, key)) if key.cls is not float else None
+    if isinstance(key, k.TensorTracker) and not (key.example.is_floating_point() or key.example.is_complex()):
+        return index_of(t, _torch_calls.record(t, "item", [key], {}))
+    value = key.constant()
+    if value is not MISSING and hasattr(type(value), "__index__") and not isinstance(value, type):
+        return operator.index(value)
+    if defines(t, key.cls, "__index__"):
+        raise t.unsupported("index-object", f"a {key.cls.__name__} as an index")
+    return None
+
+
+def needed_index(t: Tracing, key: Any) -> int:
+    index = index_of(t, key)
+    if index is None:
+        throw(TypeError, f"'{type_name(key.cls)}' object cannot be interpreted as an integer")
+    return index
+
+
+def slice_of(t: Tracing, key: Any) -> slice | None:
+    """A slice as a Python one, None when `key` is no slice."""
+    if isinstance(key, k.SliceTracker):
+        return slice(*(_slice_part(t, part) for part in key.parts))
+    value = key.constant()
+    return value if isinstance(value, slice) else None
+
+
+def _slice_part(t: Tracing, part: Any) -> int | None:
+    if k.is_none(part):
+        return None
+    index = index_of(t, part)
+    if index is None:
+        throw(TypeError, "slice indices must be integers or None or have an __index__ method")
+    return index

@@ -1,0 +1,201 @@
+"""The storage of dicts: read, write, delete and complete a DictTracker. What Python methods do with it is elsewhere.
+
+An existing dict is read key by key, each read guarded on its own, until somebody asks for all of it (iteration,
+length); only then are its keys and their order relied on.
+"""
+
+from __future__ import annotations
+
+import collections
+import types
+from typing import Any
+
+from stator_guards import DictItemSource, KeyAbsent, KeysAre, KeySource
+
+from stator_variables._build import item_owner, wrap
+from stator_variables._kinds import ConstantTracker, DictTracker, IteratorTracker
+from stator_variables._model._hashing import key_of, real_key
+from stator_variables._model._lookup import guarded_lookup
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import DELETED, MISSING, is_pending, pending_real
+
+
+def lookup(t: Tracing, d: DictTracker, hashed: Any) -> Any:
+    """The value under a hashed key, or MISSING."""
+    found = d.entries.get(hashed)
+    if found is not None:
+        return MISSING if found[1] is DELETED else found[1]
+    if d.complete:
+        return MISSING
+    return _read_existing(t, d, hashed)
+
+
+def _read_existing(t: Tracing, d: DictTracker, hashed: Any) -> Any:
+    key = real_key(hashed)
+    if key is MISSING:
+        complete(t, d)
+        return lookup(t, d, hashed)
+    try:
+        value = dict.get(d.real, key, MISSING)
+    except Exception as error:  # raised by the `__eq__` of a key of the program's
+        raise t.unsupported("user-hash", f"a look into a dict whose keys raise {error!r}") from None
+    assert d.source is not None
+    if value is MISSING:
+        t.guard(d.source, KeyAbsent(key))
+        d.entries[hashed] = (None, DELETED)
+        return MISSING
+    tracker = wrap(t, value, DictItemSource(d.source, key, item_owner(d.cls, dict)))
+    t.present.append((d.source, key, tracker))
+    d.entries[hashed] = (ConstantTracker(key), tracker)
+    return tracker
+
+
+def store(t: Tracing, d: DictTracker, key: Any, value: Any) -> None:
+    store_hashed(t, d, key_of(t, key), key, value)
+
+
+def store_hashed(t: Tracing, d: DictTracker, hashed: Any, key: Any, value: Any) -> None:
+    """Set an item; an equal key that is there already keeps its place and its key object."""
+    before = d.entries.get(hashed, MISSING)
+    known = before is not MISSING and before[1] is not DELETED
+    if not known and d.iterators:
+        _refuse_under_iteration(t, d)
+    d.entries[hashed] = (before[0] if known else key, value)
+    _log(t, d, ("set", hashed, key, value), hashed, before)
+
+
+def _refuse_under_iteration(t: Tracing, d: DictTracker) -> None:
+    """Keys of a dict do not come or go while the program iterates over it: what C's iterator does then depends on how
+    the dict is stored, so that it has to be C's own iterator, over the dict as it was before."""
+    d.iterators = [it for it in d.iterators if not it.exhausted]
+    held = (value for frame in t.machine.frames for value in (*frame.stack, *frame.slots))
+    if d.iterators and any(_holds(value, d.iterators) for value in held):
+        raise t.unsupported("dict-changed-during-iteration", "a dict whose keys change while it is iterated")
+
+
+def _holds(value: Any, iterators: list[Any]) -> bool:
+    if type(value) is list:
+        return any(_holds(part, iterators) for part in value)
+    return type(value) is IteratorTracker and (value in iterators or _holds(value.parts, iterators))
+
+
+def remove(t: Tracing, d: DictTracker, hashed: Any) -> Any:
+    """Delete an item and give its value, or MISSING when there was none."""
+    value = lookup(t, d, hashed)
+    if value is MISSING:
+        return MISSING
+    if d.iterators:
+        _refuse_under_iteration(t, d)
+    entry = d.entries[hashed]
+    order = list(d.entries)
+    if d.complete:
+        del d.entries[hashed]
+    else:
+        d.entries[hashed] = (entry[0], DELETED)
+    _log(t, d, ("delete", hashed, entry[0], None), hashed, entry, order)
+    return value
+
+
+def _log(t: Tracing, d: DictTracker, write: Any, hashed: Any, before: Any, order: list[Any] | None = None) -> None:
+    d.log.append(write)
+
+    def undo() -> None:
+        d.log.pop()
+        if before is MISSING:
+            d.entries.pop(hashed, None)
+        else:
+            d.entries[hashed] = before
+        if order is not None:
+            rest = dict(d.entries)
+            d.entries.clear()
+            d.entries.update((k, rest[k]) for k in order if k in rest)
+
+    t.journal.record(undo)
+    t.change(d)
+
+
+def deletions(d: DictTracker) -> int:
+    """How many items have been deleted: what an iterator over an OrderedDict objects to."""
+    return sum(write[0] == "delete" for write in d.log)
+
+
+def forget_undone(t: Tracing, d: DictTracker) -> None:
+    """Drop writes that were overwritten, and those that put back what was there before the trace."""
+    before = d.log
+    if d.source is None or any(verb == "delete" for verb, *_ in before):
+        return
+    final = {hashed: (verb, hashed, key, value) for verb, hashed, key, value in before}
+    d.log = [write for write in final.values() if not _is_original(d, *write[1::2])]
+    t.journal.record(lambda: setattr(d, "log", before))
+
+
+def _is_original(d: DictTracker, hashed: Any, value: Any) -> bool:
+    key = real_key(hashed)
+    real = pending_real(value) if is_pending(value) else value.real
+    return key is not MISSING and real is not MISSING and dict.get(d.real, key, MISSING) is real
+
+
+def complete(t: Tracing, d: DictTracker) -> None:
+    """Know all keys of an existing dict, in order."""
+    if d.complete:
+        return
+    assert d.source is not None
+    if isinstance(guarded_lookup(t, d.cls, "__iter__"), types.FunctionType):
+        raise t.unsupported("container-subclass", f"all keys of a {d.cls.__name__}, which iterates in its own way")
+    keys = tuple(_iterate(d.real))
+    t.guard(d.source, KeysAre(keys))
+    entries: dict[Any, tuple[Any, Any]] = {}
+    for index, key in enumerate(keys):
+        key_vt = wrap(t, key, KeySource(d.source, index))
+        hashed = key_of(t, key_vt)
+        read = d.entries.get(hashed)
+        if read is None or read[1] is DELETED or _was_written(d, hashed):
+            entries[hashed] = (
+                key_vt,
+                wrap(t, dict.__getitem__(d.real, key), DictItemSource(d.source, key, item_owner(d.cls, dict))),
+            )
+        else:
+            entries[hashed] = (key_vt, read[1])
+    for verb, hashed, key_vt, value in d.log:
+        if verb == "set":
+            entries[hashed] = (entries[hashed][0] if hashed in entries else key_vt, value)
+        else:
+            entries.pop(hashed, None)
+    partial = d.entries
+    d.entries, d.complete = entries, True
+
+    def undo() -> None:
+        d.entries, d.complete = partial, False
+
+    t.journal.record(undo)
+
+
+def _iterate(real: Any) -> Any:
+    """The keys in their order, which for an OrderedDict is not that of the dict it is."""
+    kind = collections.OrderedDict if isinstance(real, collections.OrderedDict) else dict
+    return kind.__iter__(real)
+
+
+def _was_written(d: DictTracker, hashed: Any) -> bool:
+    return any(entry[1] == hashed for entry in d.log)
+
+
+def items(t: Tracing, d: DictTracker) -> list[tuple[Any, Any]]:
+    """(key, value) trackers in order."""
+    complete(t, d)
+    return [(key, value) for key, value in d.entries.values() if value is not DELETED]
+
+
+def clear(t: Tracing, d: DictTracker) -> None:
+    complete(t, d)
+    for hashed in list(d.entries):
+        remove(t, d, hashed)
+
+
+def get_name(t: Tracing, d: DictTracker, name: str) -> Any:
+    """Item under a string key, or MISSING."""
+    return lookup(t, d, name)
+
+
+def set_name(t: Tracing, d: DictTracker, name: str, value: Any) -> None:
+    store_hashed(t, d, name, ConstantTracker(name), value)

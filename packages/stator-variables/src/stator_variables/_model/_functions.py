@@ -1,0 +1,98 @@
+"""Attributes of functions and bound methods: those made while tracing answer from the tracker."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from stator_bytecode import NULL, HandlerTable
+from stator_guards import SlotSource
+
+from stator_variables import _kinds as k
+from stator_variables._build import wrap
+from stator_variables._model import _attributes
+from stator_variables._model._raising import throw, type_name
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+handlers: HandlerTable[Any, Any] = HandlerTable("function attribute")
+_FUNCTION = types.FunctionType.__dict__
+_METHOD = types.MethodType.__dict__
+
+
+def _of_function(name: str, of_new: Any) -> None:
+    @handlers.handles(_FUNCTION[name])
+    def read(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        vt = args[0]
+        if vt.real is not MISSING:
+            return wrap(t, _FUNCTION[name].__get__(vt.real), SlotSource(vt.source, types.FunctionType, name))
+        found = vt.fields[name] if name in vt.fields else of_new(vt)
+        if found is MISSING:
+            raise t.unsupported("function-attribute", f"the attribute {name} of a function made while tracing")
+        return found
+
+
+_of_function("__name__", lambda vt: k.ConstantTracker(vt.name))
+_of_function("__qualname__", lambda vt: k.ConstantTracker(vt.qualname))
+_of_function("__code__", lambda vt: k.BuiltinTracker(vt.code))
+_of_function("__globals__", lambda vt: vt.globals)
+_of_function("__closure__", lambda vt: k.TupleTracker(vt.closure, tuple) if vt.closure else k.NONE)
+_of_function("__defaults__", lambda vt: k.TupleTracker(vt.defaults, tuple) if vt.defaults else k.NONE)
+_of_function("__kwdefaults__", lambda vt: MISSING if vt.kwdefaults else k.NONE)
+_of_function("__annotations__", lambda vt: _annotations(vt))  # noqa: PLW0108  # it is defined below
+_of_function("__doc__", lambda vt: k.ConstantTracker(_docstring(vt.code)))
+_of_function("__module__", lambda vt: k.ConstantTracker(vt.globals.real.get("__name__")))
+
+
+def _annotations(vt: Any) -> Any:
+    """The dict is made on the first look, as in CPython, and is the same one from then on."""
+    made = k.DictTracker(dict, complete=True)
+    items = vt.annotations.items if isinstance(vt.annotations, k.TupleTracker) else []
+    made.entries = {name.constant(): (name, value) for name, value in zip(items[::2], items[1::2], strict=True)}
+    vt.fields["__annotations__"] = made
+    return made
+
+
+def _docstring(code: types.CodeType) -> Any:
+    first = code.co_consts[0] if code.co_consts else None
+    return first if isinstance(first, str) else None
+
+
+@handlers.handles(types.CellType.__dict__["cell_contents"])
+def cell_contents(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if not isinstance(args[0], k.CellTracker):
+        raise t.unsupported("function-attribute", "the contents of a cell that is no variable here")
+    if args[0].content is NULL:
+        throw(ValueError, "Cell is empty")
+    return args[0].content
+
+
+@handlers.handles(_METHOD["__func__"])
+def method_function(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    return args[0].function
+
+
+@handlers.handles(_METHOD["__self__"], types.BuiltinFunctionType.__dict__["__self__"])
+def method_receiver(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if not isinstance(args[0], k.MethodTracker):
+        raise t.unsupported("function-attribute", "__self__ of a C function")
+    return args[0].receiver
+
+
+@handlers.handles(_METHOD["__getattribute__"])
+def method_attribute(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`method.__getattribute__`: what a method has not itself, its function is asked for."""
+    vt, name = args[0], args[1].constant()
+    found = _attributes.generic_get(t, vt, name)
+    return found if found is not MISSING else _attributes.get_attribute(t, vt.function, name)
+
+
+def of_method(t: Tracing, vt: Any, name: str) -> Any:
+    """An attribute of a bound method, or MISSING: the function's own, `__doc__` included."""
+    if name in ("__func__", "__self__", "__call__", "__class__", "__eq__", "__hash__", "__get__", "__reduce__"):
+        return MISSING
+    if isinstance(vt.function, k.FunctionTracker):
+        return _attributes.get_attribute(t, vt.function, name)
+    if name in ("__name__", "__qualname__") and isinstance(vt.function, k.BuiltinTracker):
+        return k.ConstantTracker(getattr(vt.function.value, name))
+    throw(AttributeError, f"'{type_name(vt.cls)}' object has no attribute '{name}'")

@@ -1,0 +1,450 @@
+"""Iteration: iterators over trackers, unpacking, and draining an iterable into a list."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import types
+from typing import Any
+
+import torch
+from stator_bytecode import NULL, Invoke, Raised, Resume, Then, operation, settle
+
+from stator_variables import _kinds as k
+from stator_variables._model import _attributes, _calls, _dictionary, _operators
+from stator_variables._model._lookup import defines, guarded_lookup, plain_lookup, type_lookup
+from stator_variables._model._raising import throw, type_name
+from stator_variables._torch import _torch_calls
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING, VariableTracker
+
+_LIST_ITERATOR: type = type(iter([]))
+_TUPLE_ITERATOR = type(iter(()))
+_SET_ITERATOR: type = type(iter(set()))
+
+
+def get_iterator(t: Tracing, vt: Any) -> Any:
+    """`iter(vt)`: a Result."""
+    native = _native_iterator(t, vt)
+    if native is not MISSING:
+        return native
+    raw, source = type_lookup(t, vt.cls, "__iter__")
+    if source is not None and raw is not None:
+        return _checked_iterator(_calls.call(t, _attributes.bind(t, raw, source, vt, "__iter__"), [], {}))
+    if raw is not None and defines(t, vt.cls, "__getitem__"):
+        return k.IteratorTracker(_sequence_iterator(), "getitem", [vt])
+    throw(TypeError, f"'{type_name(vt.cls)}' object is not iterable")
+
+
+def _checked_iterator(result: Any) -> Any:
+    """The result of `__iter__`, which has to be an iterator."""
+    if isinstance(result, Invoke):
+        return Invoke(result.frame, Then("iter"))
+    return iterator_of_call(result) if isinstance(result, VariableTracker) else _settled_iterator(result)
+
+
+@operation
+def _settled_iterator(result: Any) -> Any:
+    return iterator_of_call((yield from settle(result)))
+
+
+def iterator_of_call(found: Any) -> Any:
+    if plain_lookup(found.cls, "__next__") is MISSING:
+        throw(TypeError, f"iter() returned non-iterator of type '{found.cls.__name__}'")
+    return found
+
+
+def _sequence_iterator() -> type:
+    class _OldStyle:
+        def __getitem__(self, i: int) -> int:
+            raise IndexError
+
+    return type(iter(_OldStyle()))
+
+
+def _native_iterator(t: Tracing, vt: Any) -> Any:
+    if isinstance(vt, k.IteratorTracker | k.GeneratorTracker):
+        return vt
+    if isinstance(vt, k.TensorTracker):
+        if vt.example.dim() == 0:
+            throw(TypeError, "iteration over a 0-d tensor")
+        parts = _torch_calls.record(t, "unbind", [vt, k.ConstantTracker(0)], {})
+        return k.IteratorTracker(_TUPLE_ITERATOR, "sequence", [parts])
+    if isinstance(guarded_lookup(t, vt.cls, "__iter__"), types.FunctionType):
+        return MISSING
+    if isinstance(vt, k.SequenceTracker):
+        return sequence_iterator(vt)
+    if isinstance(vt, k.DictTracker):
+        return dict_iterator(t, vt, "keys")
+    if isinstance(vt, k.ViewTracker):
+        return dict_iterator(t, vt.mapping, vt.part)
+    if isinstance(vt, k.SetTracker):
+        return set_iterator(t, vt)
+    if isinstance(vt, k.ConstantTracker) and hasattr(vt.value, "__iter__"):
+        items = [_calls.fresh(t, item) for item in vt.value]
+        return k.IteratorTracker(type(iter(vt.value)), "constant", [items, vt])
+    return MISSING
+
+
+def is_plain_sequence(vt: Any) -> bool:
+    """A list or tuple that C goes through by its items, whatever is done meanwhile."""
+    if not isinstance(vt, k.SequenceTracker) or issubclass(vt.cls, collections.deque):
+        return False
+    return not isinstance(plain_lookup(vt.cls, "__iter__"), types.FunctionType)
+
+
+def sequence_iterator(vt: Any) -> k.IteratorTracker:
+    if isinstance(vt, k.TupleTracker):
+        return k.IteratorTracker(_TUPLE_ITERATOR, "sequence", [vt])
+    if issubclass(vt.cls, collections.deque):
+        return k.IteratorTracker(type(iter(collections.deque())), "deque", [vt, len(vt.items), vt.structure])
+    return k.IteratorTracker(_LIST_ITERATOR, "sequence", [vt])
+
+
+def dict_iterator(t: Tracing, d: Any, part: str, backwards: bool = False) -> Any:
+    ordered = issubclass(d.cls, collections.OrderedDict)
+    parts = [d, len(_dictionary.items(t, d)), backwards]
+    made = k.IteratorTracker(_dict_iterator_class(part, ordered, backwards), part, parts)
+    d.iterators.append(made)
+    return made
+
+
+@functools.cache
+def _dict_iterator_class(part: str, ordered: bool, backwards: bool) -> type:
+    view = getattr(collections.OrderedDict() if ordered else {}, part)()
+    return type(reversed(view) if backwards else iter(view))
+
+
+def set_iterator(t: Tracing, vt: Any) -> Any:
+    if len(vt.entries) > 1:
+        raise t.unsupported("set-order", "iteration over a set, whose order depends on hashing")
+    return k.IteratorTracker(_SET_ITERATOR, "set", [vt, len(vt.entries), list(vt.entries.values())])
+
+
+def next_value(t: Tracing, it: Any) -> Any:
+    """The next item; NULL when exhausted; a Resume for a generator; a Pending where items need calls."""
+    if isinstance(it, k.GeneratorTracker):
+        return Resume(it.state, then=Then("next"))
+    if isinstance(it, k.IteratorTracker):
+        return _STEPS[it.kind](t, it)
+    return _user_next(t, it)
+
+
+def next_or_raise(t: Tracing, it: Any) -> Any:
+    """The same, with the StopIteration that an iterator of the program's raises: it may have a value."""
+    if isinstance(it, k.GeneratorTracker | k.IteratorTracker):
+        return next_value(t, it)
+    raw, source = type_lookup(t, it.cls, "__next__")
+    if source is None:
+        throw(TypeError, f"'{type_name(it.cls)}' object is not an iterator")
+    return _calls.call(t, _attributes.bind(t, raw, source, it, "__next__"), [], {})
+
+
+@operation
+def _user_next(t: Tracing, it: Any) -> Any:
+    try:
+        return (yield from settle(next_or_raise(t, it)))
+    except Raised as raised:
+        if not issubclass(raised.value.cls, StopIteration):
+            raise
+        return NULL
+
+
+def advance(t: Tracing, it: Any) -> None:
+    """Move a tracked iterator one on."""
+    it.position += 1
+
+    def undo() -> None:
+        it.position -= 1
+
+    t.journal.record(undo)
+    t.change(it)
+
+
+def _finish(t: Tracing, it: Any) -> Any:
+    if not it.exhausted:
+        it.exhausted = True
+
+        def undo() -> None:
+            it.exhausted = False
+
+        t.journal.record(undo)
+        t.change(it)
+    return NULL
+
+
+def _next_of_items(t: Tracing, it: Any, items: list[Any]) -> Any:
+    if it.exhausted or it.position >= len(items):
+        return _finish(t, it)
+    item = items[it.position]
+    advance(t, it)
+    return item
+
+
+def _next_in_sequence(t: Tracing, it: Any) -> Any:
+    return _next_of_items(t, it, it.parts[0].items)
+
+
+def _next_reversed(t: Tracing, it: Any) -> Any:
+    items = it.parts[0].items
+    index = it.parts[1] - 1 - it.position
+    if it.exhausted or index < 0 or index >= len(items):
+        return _finish(t, it)
+    advance(t, it)
+    return items[index]
+
+
+def _next_constant(t: Tracing, it: Any) -> Any:
+    return _next_of_items(t, it, it.parts[0])
+
+
+def _next_in_dict(t: Tracing, it: Any) -> Any:
+    d, size, backwards = it.parts
+    if it.exhausted:
+        return NULL
+    pairs = _dictionary.items(t, d)
+    if len(pairs) != size:
+        raise t.unsupported("dict-changed-during-iteration", "a dict whose keys changed since its iterator was made")
+    if it.position >= size:
+        return _finish(t, it)
+    key, value = pairs[-1 - it.position if backwards else it.position]
+    advance(t, it)
+    return key if it.kind == "keys" else value if it.kind == "values" else k.TupleTracker([key, value], tuple)
+
+
+def _next_in_set(t: Tracing, it: Any) -> Any:
+    vt, size, items = it.parts
+    if it.exhausted:
+        return NULL
+    if len(vt.entries) != size:
+        throw(RuntimeError, "Set changed size during iteration")
+    if list(vt.entries.values()) != items:
+        raise t.unsupported("set-order", "a set that changes while it is iterated")
+    return _next_of_items(t, it, items)
+
+
+def _next_in_deque(t: Tracing, it: Any) -> Any:
+    vt, size, structure = it.parts
+    done = it.exhausted or it.position >= size
+    if done and it.kind == "deque reversed":
+        return _finish(t, it)
+    if len(vt.items) != size or vt.structure != structure:
+        throw(RuntimeError, "deque mutated during iteration")
+    if done:
+        return _finish(t, it)
+    item = vt.items[-1 - it.position if it.kind == "deque reversed" else it.position]
+    advance(t, it)
+    return item
+
+
+@operation
+def _next_of_application(t: Tracing, it: Any) -> Any:
+    """One step of the generator that does the work."""
+    try:
+        value = yield from settle(next_value(t, it.parts[0]))
+    except Raised as raised:
+        if not issubclass(raised.value.cls, StopIteration):
+            raise
+        return _finish(t, it)
+    if value is NULL:
+        return _finish(t, it)
+    advance(t, it)
+    return value
+
+
+@operation
+def _next_zip(t: Tracing, it: Any) -> Any:
+    sources, strict = it.parts
+    found: list[Any] = []
+    for index, part in enumerate(sources):
+        value = yield from settle(next_value(t, part))
+        if value is NULL:
+            if strict:
+                yield from _check_strict(t, sources, index)
+            return NULL
+        found.append(value)
+    return k.TupleTracker(found, tuple) if sources else NULL
+
+
+def _check_strict(t: Tracing, sources: list[Any], index: int) -> Any:
+    if index:
+        s = " " if index == 1 else "s 1-"
+        throw(ValueError, f"zip() argument {index + 1} is shorter than argument{s}{index}")
+    for later, part in enumerate(sources[1:], start=1):
+        value = yield from settle(next_value(t, part))
+        if value is not NULL:
+            s = " " if later == 1 else "s 1-"
+            throw(ValueError, f"zip() argument {later + 1} is longer than argument{s}{later}")
+
+
+@operation
+def _next_map(t: Tracing, it: Any) -> Any:
+    function, sources = it.parts
+    args: list[Any] = []
+    for part in sources:
+        value = yield from settle(next_value(t, part))
+        if value is NULL:
+            return NULL
+        args.append(value)
+    return (yield from settle(_calls.call(t, function, args, {})))
+
+
+@operation
+def _next_filter(t: Tracing, it: Any) -> Any:
+    function, source = it.parts
+    while True:
+        value = yield from settle(next_value(t, source))
+        if value is NULL:
+            return NULL
+        kept = value if k.is_none(function) else (yield from settle(_calls.call(t, function, [value], {})))
+        if (yield from settle(_operators.truth(t, kept))):
+            return value
+
+
+@operation
+def _next_enumerate(t: Tracing, it: Any) -> Any:
+    source, start = it.parts
+    value = yield from settle(next_value(t, source))
+    if value is NULL:
+        return NULL
+    index = _operators.binary(t, "+", start, k.ConstantTracker(it.position))
+    advance(t, it)
+    return k.TupleTracker([index, value], tuple)
+
+
+@operation
+def _next_getitem(t: Tracing, it: Any) -> Any:
+    if it.exhausted:
+        return NULL
+    try:
+        index = it.position if it.kind == "getitem" else it.parts[1] - 1 - it.position
+        if index < 0:
+            return _finish(t, it)
+        found = yield from settle(get_item(t, it.parts[0], k.ConstantTracker(index)))
+    except Raised as raised:
+        if not issubclass(raised.value.cls, IndexError | StopIteration):
+            raise
+        return _finish(t, it)
+    advance(t, it)
+    return found
+
+
+@operation
+def _next_callable(t: Tracing, it: Any) -> Any:
+    function, sentinel = it.parts
+    if it.exhausted:
+        return NULL
+    value = yield from settle(_calls.call(t, function, [], {}))
+    if it.exhausted:  # the call went through the iterator itself
+        return NULL
+    if (yield from settle(_operators.equal(t, sentinel, value))):
+        return _finish(t, it)
+    return value
+
+
+_STEPS = {
+    "sequence": _next_in_sequence,
+    "reversed": _next_reversed,
+    "constant": _next_constant,
+    "keys": _next_in_dict,
+    "values": _next_in_dict,
+    "items": _next_in_dict,
+    "zip": _next_zip,
+    "map": _next_map,
+    "filter": _next_filter,
+    "enumerate": _next_enumerate,
+    "application": _next_of_application,
+    "shared": _next_of_application,
+    "made": _next_constant,
+    "set": _next_in_set,
+    "deque": _next_in_deque,
+    "deque reversed": _next_in_deque,
+    "getitem": _next_getitem,
+    "reversed getitem": _next_getitem,
+    "callable": _next_callable,
+}
+
+
+def get_item(t: Tracing, container: Any, key: Any) -> Any:
+    """`container[key]`: a Result."""
+    if isinstance(container, k.TensorTracker):
+        import operator
+
+        if isinstance(key, k.NumberTracker) and key.cls is int:
+            return _torch_calls.record(t, torch.select, [container, k.ConstantTracker(0), key], {})
+        return _torch_calls.record(t, operator.getitem, [container, key], {})
+    if isinstance(container, k.ClassTracker):
+        return _class_item(t, container, key)
+    raw, source = type_lookup(t, container.cls, "__getitem__")
+    if source is None:
+        throw(TypeError, f"'{type_name(container.cls)}' object is not subscriptable")
+    return _calls.call(t, _attributes.bind(t, raw, source, container, "__getitem__"), [key], {})
+
+
+def _class_item(t: Tracing, cls_vt: Any, key: Any) -> Any:
+    raw, source = type_lookup(t, cls_vt.cls, "__getitem__")
+    if source is not None:
+        return _calls.call(t, _attributes.bind(t, raw, source, cls_vt, "__getitem__"), [key], {})
+    getter = _attributes.get_attribute(t, cls_vt, "__class_getitem__")
+    return _calls.call(t, getter, [key], {})
+
+
+@operation
+def drain(t: Tracing, vt: Any) -> Any:
+    """All items of an iterable, as a Python list of trackers."""
+    if is_plain_sequence(vt):
+        return list(vt.items)
+    iterator = yield from settle(get_iterator(t, vt))
+    found: list[Any] = []
+    while True:
+        value = yield from settle(next_value(t, iterator))
+        if value is NULL:
+            return found
+        found.append(value)
+
+
+@operation
+def any_equal(t: Tracing, iterable: Any, item: Any) -> Any:
+    iterator = yield from settle(get_iterator(t, iterable))
+    while True:
+        value = yield from settle(next_value(t, iterator))
+        if value is NULL:
+            return k.ConstantTracker(False)
+        if (yield from settle(_operators.equal(t, value, item))):
+            return k.ConstantTracker(True)
+
+
+@operation
+def unpack(t: Tracing, vt: Any, count: int) -> Any:
+    """Exactly `count` items."""
+    if not defines(t, vt.cls, "__iter__", "__getitem__"):
+        throw(TypeError, f"cannot unpack non-iterable {vt.cls.__name__} object")
+    if is_plain_sequence(vt):
+        found = list(vt.items)
+    else:
+        found = yield from _take(t, vt, count + 1)
+    if len(found) > count:
+        throw(ValueError, f"too many values to unpack (expected {count})")
+    if len(found) < count:
+        throw(ValueError, f"not enough values to unpack (expected {count}, got {len(found)})")
+    return found
+
+
+def _take(t: Tracing, vt: Any, most: int) -> Any:
+    iterator = yield from settle(get_iterator(t, vt))
+    found: list[Any] = []
+    while len(found) < most:
+        value = yield from settle(next_value(t, iterator))
+        if value is NULL:
+            break
+        found.append(value)
+    return found
+
+
+@operation
+def unpack_ex(t: Tracing, vt: Any, before: int, after: int) -> Any:
+    found = yield from settle(drain(t, vt))
+    if len(found) < before + after:
+        throw(ValueError, f"not enough values to unpack (expected at least {before + after}, got {len(found)})")
+    end = len(found) - after
+    return [*found[:before], k.ListTracker(found[before:end], list), *found[end:]]

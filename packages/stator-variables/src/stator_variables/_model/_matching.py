@@ -1,0 +1,87 @@
+"""match statements (`match_class`, `match_keys` in Python/ceval.c)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stator_bytecode import Raised, operation, settle
+
+from stator_variables import _kinds as k
+from stator_variables._builtin import _instances
+from stator_variables._model import _attributes, _dictionary
+from stator_variables._model._raising import throw
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+_SELF_MATCHING = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
+
+
+_SEQUENCE, _MAPPING = 1 << 5, 1 << 6  # Py_TPFLAGS_SEQUENCE, Py_TPFLAGS_MAPPING: what the interpreter looks at
+
+
+def match_sequence(subject: Any) -> Any:
+    return k.ConstantTracker(bool(subject.cls.__flags__ & _SEQUENCE))
+
+
+def match_mapping(subject: Any) -> Any:
+    return k.ConstantTracker(bool(subject.cls.__flags__ & _MAPPING))
+
+
+def match_keys(t: Tracing, subject: Any, keys: Any) -> Any:
+    if not isinstance(subject, k.DictTracker):
+        raise t.unsupported("match-mapping", f"a mapping pattern over a {subject.cls.__name__}")
+    from stator_variables._model._hashing import key_of
+
+    hashed = [key_of(t, key) for key in keys.items]
+    if len(set(hashed)) < len(hashed):
+        raise t.unsupported("match-mapping", "a mapping pattern that asks for a key twice")
+    found = [_dictionary.lookup(t, subject, key) for key in hashed]
+    return k.NONE if any(value is MISSING for value in found) else k.TupleTracker(found, tuple)
+
+
+@operation
+def match_class(t: Tracing, subject: Any, cls: Any, count: int, names: Any) -> Any:
+    if not isinstance(cls, k.ClassTracker):
+        throw(TypeError, "called match pattern must be a class")
+    if not (yield from settle(_instances.is_instance(t, subject, cls))):
+        return k.NONE
+    positional = yield from _positional_names(t, cls, count)
+    found: list[Any] = []
+    if positional is None:
+        found.append(subject)
+        positional = []
+    wanted = [*positional, *(n.value for n in names.items)]
+    if len(set(wanted)) < len(wanted):
+        raise t.unsupported("bad-arguments", f"a pattern of {cls.value.__name__} that asks for an attribute twice")
+    for name in wanted:
+        try:
+            found.append((yield from settle(_attributes.get_attribute(t, subject, name))))
+        except Raised as raised:
+            if not issubclass(raised.value.cls, AttributeError):
+                raise
+            return k.NONE
+    return k.TupleTracker(found, tuple)
+
+
+def _positional_names(t: Tracing, cls: Any, count: int) -> Any:
+    """Names from `__match_args__`; None when the subject itself is the one positional match."""
+    if not count:
+        return []
+    try:
+        args = yield from settle(_attributes.get_attribute(t, cls, "__match_args__"))
+    except Raised as raised:
+        if not issubclass(raised.value.cls, AttributeError):
+            raise
+        if count == 1 and issubclass(cls.value, _SELF_MATCHING):
+            return None
+        args = k.TupleTracker([], tuple)
+    names = (
+        [item.constant() for item in args.items] if args.cls is tuple and isinstance(args, k.TupleTracker) else [None]
+    )
+    if not all(type(name) is str for name in names[:count]):
+        raise t.unsupported("bad-arguments", f"a __match_args__ of {cls.value.__name__} that is no tuple of names")
+    if len(args.items) < count:
+        allowed = len(args.items) or int(issubclass(cls.value, _SELF_MATCHING))
+        s = "" if allowed == 1 else "s"
+        throw(TypeError, f"{cls.value.__name__}() accepts {allowed} positional sub-pattern{s} ({count} given)")
+    return names[:count]

@@ -1,0 +1,362 @@
+"""Operators, unary to in-place, comparisons, truth and containment: CPython's dispatch, reflected forms included.
+
+`binary_op1` and `do_richcompare` (Objects/abstract.c, Objects/object.c) over trackers.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from stator_bytecode import Invoke, Then, Unsupported, operation, settle
+
+from stator_variables import _kinds as k
+from stator_variables._model import _attributes, _calls, _containers, _dictionary, _iteration
+from stator_variables._model._lookup import defines, guarded_lookup, is_subtype, type_lookup
+from stator_variables._model._raising import as_program_error, throw, type_name
+from stator_variables._torch import _assertion, _symbolic, _torch_calls
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING, VariableTracker
+
+_ARITHMETIC = {
+    "+": ("add", operator.add, operator.iadd),
+    "-": ("sub", operator.sub, operator.isub),
+    "*": ("mul", operator.mul, operator.imul),
+    "/": ("truediv", operator.truediv, operator.itruediv),
+    "//": ("floordiv", operator.floordiv, operator.ifloordiv),
+    "%": ("mod", operator.mod, operator.imod),
+    "**": ("pow", operator.pow, operator.ipow),
+    "@": ("matmul", operator.matmul, operator.imatmul),
+    "<<": ("lshift", operator.lshift, operator.ilshift),
+    ">>": ("rshift", operator.rshift, operator.irshift),
+    "&": ("and", operator.and_, operator.iand),
+    "|": ("or", operator.or_, operator.ior),
+    "^": ("xor", operator.xor, operator.ixor),
+}
+_COMPARISONS = {
+    "<": ("__lt__", "__gt__", operator.lt),
+    "<=": ("__le__", "__ge__", operator.le),
+    "==": ("__eq__", "__eq__", operator.eq),
+    "!=": ("__ne__", "__ne__", operator.ne),
+    ">": ("__gt__", "__lt__", operator.gt),
+    ">=": ("__ge__", "__le__", operator.ge),
+}
+_UNARY = {
+    "-": ("__neg__", operator.neg),
+    "+": ("__pos__", operator.pos),
+    "~": ("__invert__", operator.invert),
+}
+IN_GRAPH = (k.TensorTracker, k.NumberTracker)
+
+
+def unary(t: Tracing, symbol: str, vt: Any) -> Any:
+    name, function = _UNARY[symbol]
+    if isinstance(vt, k.NumberTracker) and vt.cls is bool:
+        vt = _symbolic.as_constant(t, vt)
+    if symbol == "~" and isinstance(vt, k.NumberTracker):
+        return binary(t, "-", unary(t, "-", vt), k.ConstantTracker(1))
+    if isinstance(vt, IN_GRAPH):
+        return _torch_calls.record(t, function, [vt], {})
+    if isinstance(vt, k.ConstantTracker):
+        return _fold(t, function, vt.value)
+    raw, source = type_lookup(t, vt.cls, name)
+    if source is None:
+        throw(TypeError, f"bad operand type for unary {symbol}: '{type_name(vt.cls)}'")
+    return _calls.call(t, _attributes.bind(t, raw, source, vt, name), [], {})
+
+
+def _fold(t: Tracing, function: Any, *values: Any) -> Any:
+    try:
+        return _calls.fresh(t, function(*values))
+    except Exception as error:  # what the operator raises on constants is the program's
+        raise as_program_error(error) from None
+
+
+def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
+    """`left symbol right`; a symbol that ends in "=" is the in-place form."""
+    in_place = symbol.endswith("=")
+    name, plain, augmented = _ARITHMETIC[symbol.removesuffix("=")]
+    left, right = _computable(t, symbol, left, right)
+    if isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker) and not _is_user_value(left, right):
+        return _fold(t, plain, left.value, right.value)
+    if isinstance(left, IN_GRAPH) or isinstance(right, IN_GRAPH):
+        writes = in_place and isinstance(left, k.TensorTracker)
+        found = _torch_calls.record_operator(t, augmented if writes else plain, left, right)
+        if found is not MISSING:
+            return found
+    attempts = []
+    if in_place:
+        attempts.append((left, f"__i{name}__", right))
+    attempts += _ordered(t, (left, f"__{name}__", right), (right, f"__r{name}__", left))
+    known = [attempt for attempt in attempts if guarded_lookup(t, attempt[0].cls, attempt[1]) is not MISSING]
+    return _try_slots(t, known, lambda: _no_operator(symbol, left, right))
+
+
+_NOT_OF_BOOLS = frozenset({"^", "^=", "<", "<=", ">", ">="})
+
+
+def _computable(t: Tracing, symbol: str, left: Any, right: Any) -> tuple[Any, Any]:
+    """Symbolic numbers know no complex ones, and symbolic bools not every operator: then they become constants."""
+    for number, other in ((left, right), (right, left)):
+        refused = other.cls is complex or (number.cls is bool and symbol in _NOT_OF_BOOLS)
+        if refused and isinstance(number, k.NumberTracker) and not isinstance(other, k.TensorTracker):
+            return _symbolic.as_constant(t, left), _symbolic.as_constant(t, right)
+    return left, right
+
+
+def _is_user_value(*vts: Any) -> bool:
+    """Constants of user classes (enum members) whose operators may be Python code."""
+    import enum
+
+    return any(isinstance(vt.value, enum.Enum) for vt in vts)
+
+
+def _ordered(t: Tracing, first: Any, second: Any) -> list[Any]:
+    """The right operand goes first when its class is a proper subclass that overrides the reflected method."""
+    left, right = first[0].cls, second[0].cls
+    if left is right:
+        return [first]
+    if is_subtype(right, left) and guarded_lookup(t, right, second[1]) is not guarded_lookup(t, left, second[1]):
+        return [second, first]
+    return [first, second]
+
+
+def _try_slots(t: Tracing, attempts: list[Any], fail: Any) -> Any:
+    """Call slot methods in turn until one is not NotImplemented."""
+    if not attempts:
+        return fail()
+    results = _slot_call(t, *attempts[0])
+    if not _may_decline(results):
+        return results
+    return _next_slots(t, results, attempts[1:], fail)
+
+
+def _slot_call(t: Tracing, receiver: Any, name: str, argument: Any) -> Any:
+    raw, source = type_lookup(t, receiver.cls, name)
+    assert source is not None
+    if raw is object.__ne__:
+        return _inverted_eq(t, receiver, argument)
+    if raw is None:
+        throw(TypeError, f"unsupported operand type for {name}: '{type_name(receiver.cls)}'")
+    return _calls.call(t, _attributes.bind(t, raw, source, receiver, name), [argument], {})
+
+
+@operation
+def _inverted_eq(t: Tracing, receiver: Any, argument: Any) -> Any:
+    """`object.__ne__`: the opposite of what the own `__eq__` says."""
+    result = yield from settle(_slot_call(t, receiver, "__eq__", argument))
+    return result if _may_decline(result) else (yield from settle(_negated(t, result)))
+
+
+def _may_decline(result: Any) -> bool:
+    if isinstance(result, VariableTracker):
+        return isinstance(result, k.ConstantTracker) and result.value is NotImplemented
+    return True
+
+
+@operation
+def _next_slots(t: Tracing, result: Any, attempts: list[Any], fail: Any) -> Any:
+    value = yield from settle(result)
+    for attempt in attempts:
+        if not _may_decline(value):
+            return value
+        value = yield from settle(_slot_call(t, *attempt))
+    return value if not _may_decline(value) else fail()
+
+
+def slots(t: Tracing, name: str, symbol: str, left: Any, right: Any) -> Any:
+    """The dispatch of a binary operator that has no sign of its own (`divmod`)."""
+    attempts = _ordered(t, (left, f"__{name}__", right), (right, f"__r{name}__", left))
+    known = [attempt for attempt in attempts if guarded_lookup(t, attempt[0].cls, attempt[1]) is not MISSING]
+    return _try_slots(t, known, lambda: _no_operator(symbol, left, right))
+
+
+def _no_operator(symbol: str, left: Any, right: Any) -> Any:
+    names = f"'{type_name(left.cls)}' and '{type_name(right.cls)}'"
+    what = "** or pow()" if symbol == "**" else symbol
+    throw(TypeError, f"unsupported operand type(s) for {what}: {names}")
+
+
+# -- comparison -------------------------------------------------------------------------------------------------------
+def compare(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
+    name, reflected, function = _COMPARISONS[symbol]
+    left, right = _computable(t, symbol, left, right)
+    if isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker) and not _is_user_value(left, right):
+        return _fold(t, function, left.value, right.value)
+    if isinstance(left, IN_GRAPH) or isinstance(right, IN_GRAPH):
+        found = _torch_calls.record_operator(t, function, left, right)
+        if found is not MISSING:
+            return found
+    attempts = _ordered_comparison(t, (left, name, right), (right, reflected, left))
+    known = [a for a in attempts if _compares(t, a[0], a[1])]
+    return _try_slots(t, known, lambda: _no_comparison(t, symbol, left, right))
+
+
+def _compares(t: Tracing, vt: Any, name: str) -> bool:
+    raw = guarded_lookup(t, vt.cls, name)
+    if raw is object.__ne__:
+        return _compares(t, vt, "__eq__")
+    return raw is not MISSING and raw is not getattr(object, name)
+
+
+def _ordered_comparison(t: Tracing, first: Any, second: Any) -> list[Any]:
+    left, right = first[0].cls, second[0].cls
+    if left is not right and is_subtype(right, left) and guarded_lookup(t, right, second[1]) is not MISSING:
+        return [second, first]
+    return [first, second]
+
+
+def _no_comparison(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
+    if symbol == "==":
+        return identical(t, left, right, False)
+    if symbol == "!=":
+        return identical(t, left, right, True)
+    names = f"'{type_name(left.cls)}' and '{type_name(right.cls)}'"
+    throw(TypeError, f"'{symbol}' not supported between instances of {names}")
+
+
+@operation
+def _negated(t: Tracing, result: Any) -> Any:
+    value = yield from settle(result)
+    return k.ConstantTracker(not (yield from settle(truth(t, value))))
+
+
+def identical(t: Tracing, left: Any, right: Any, invert: bool) -> Any:
+    return k.ConstantTracker(same_object(t, left, right) is not invert)
+
+
+def same_object(t: Tracing, left: Any, right: Any) -> bool:
+    """`left is right`, guarded where two paths from outside are told apart."""
+    from stator_guards import DistinctObject
+
+    if left is right:
+        t.handed_on.add(id(left))  # that two paths lead to it is now relied on
+        return True
+    if isinstance(left, k.NumberTracker) or isinstance(right, k.NumberTracker):
+        if left.cls is not right.cls or left.cls is float:
+            return False
+        left, right = _symbolic.as_constant(t, left), _symbolic.as_constant(t, right)
+    if isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker):
+        return left.value is right.value or (type(left.value) is type(right.value) and _same_atom(left, right))
+    if bool in (left.cls, right.cls) and left.cls is right.cls:  # two objects only: identity is equality
+        sides = [_torch_calls.decide(t, vt) if isinstance(vt, k.NumberTracker) else vt.value for vt in (left, right)]
+        return sides[0] is sides[1]
+    if isinstance(left, k.WeakrefTracker) and all(_is_only_reference(t, vt) for vt in (left, right)):
+        return same_object(t, left.target, right.target)
+    if left.real is not MISSING and right.real is not MISSING:
+        if left.real is right.real:
+            return True
+        if left.source is not None and right.source is not None and left.cls is right.cls:
+            t.guard(left.source, DistinctObject(right.source))
+    return False
+
+
+def _is_only_reference(t: Tracing, vt: Any) -> bool:
+    """An object that is alive has one weak reference without a callback, whoever asks for it."""
+    from stator_guards import AttrSource, IsNone, IsNotNone
+
+    if not isinstance(vt, k.WeakrefTracker) or vt.source is None:
+        return isinstance(vt, k.WeakrefTracker)
+    alone = vt.real.__callback__ is None
+    t.guard(AttrSource(vt.source, "__callback__"), IsNone() if alone else IsNotNone())
+    return alone and not k.is_none(vt.target)
+
+
+def _same_atom(left: Any, right: Any) -> bool:
+    """Identity of equal immutable values is up to the interpreter; small ints and interned strings are shared."""
+    return type(left.value) in (int, str) and left.value == right.value
+
+
+# -- truth and containment --------------------------------------------------------------------------------------------
+def truth(t: Tracing, vt: Any) -> Any:
+    """A Python bool, or a suspended Result that ends in one."""
+    if isinstance(vt, k.ConstantTracker):
+        return bool(vt.value)
+    if isinstance(vt, k.SequenceTracker | k.SetTracker) and not defines(t, vt.cls, "__bool__"):
+        return len(vt.items if isinstance(vt, k.SequenceTracker) else vt.entries) > 0
+    if isinstance(vt, k.DictTracker) and not defines(t, vt.cls, "__bool__"):
+        return len(_dictionary.items(t, vt)) > 0
+    if isinstance(vt, k.NumberTracker):
+        return _truth_of_number(t, vt)
+    if isinstance(vt, k.TensorTracker):
+        expected = _assertion.expected_truth(t)
+        if expected is not None and _assertion.check(t, vt, expected):
+            return expected
+        raise t.unsupported(
+            "data-dependent-branch",
+            "a branch on the value of a tensor",
+            "use torch.where or torch.cond, or accept the graph break",
+        )
+    for name, kind in (("__bool__", "truth"), ("__len__", "length")):
+        raw, source = type_lookup(t, vt.cls, name)
+        if source is not None:
+            return _truth_of_call(t, _calls.call(t, _attributes.bind(t, raw, source, vt, name), [], {}), kind)
+    return True
+
+
+def _truth_of_number(t: Tracing, vt: Any) -> bool:
+    """`ShapeEnv` guards the answer, or cannot tell before run time."""
+    try:
+        return _torch_calls.decide(t, vt)
+    except Unsupported:
+        expected = _assertion.expected_truth(t)
+        if expected is None or not _assertion.check(t, vt, expected):
+            raise
+        return expected
+
+
+def _truth_of_call(t: Tracing, result: Any, kind: str) -> Any:
+    if isinstance(result, Invoke):
+        return Invoke(result.frame, Then(kind))
+    if isinstance(result, VariableTracker):
+        return truth_of_result(t, result, kind)
+    return _settled_truth(t, result, kind)
+
+
+@operation
+def _settled_truth(t: Tracing, result: Any, kind: str) -> Any:
+    value = yield from settle(result)
+    return (yield from settle(truth_of_result(t, value, kind)))
+
+
+def truth_of_result(t: Tracing, value: Any, kind: str) -> Any:
+    """The truth that `__bool__` ("truth") or `__len__` ("length") gave, checked as C does."""
+    if kind == "truth" and value.cls is not bool:
+        throw(TypeError, f"__bool__ should return bool, returned {value.cls.__name__}")
+    return truth(t, value if kind == "truth" else _containers.checked_length(value))
+
+
+def contains(t: Tracing, container: Any, item: Any, invert: bool) -> Any:
+    """`item in container`."""
+    if isinstance(container, k.ConstantTracker) and isinstance(item, k.ConstantTracker):
+        return _fold(t, lambda c, i: (i in c) is not invert, container.value, item.value)
+    raw, source = type_lookup(t, container.cls, "__contains__")
+    if raw is None:
+        throw(TypeError, f"'{container.cls.__name__}' object is not a container")
+    if source is not None:
+        found = _calls.call(t, _attributes.bind(t, raw, source, container, "__contains__"), [item], {})
+    elif not defines(t, container.cls, "__iter__", "__getitem__"):
+        throw(TypeError, f"argument of type '{type_name(container.cls)}' is not iterable")
+    else:
+        found = _iteration.any_equal(t, container, item)
+    if isinstance(found, k.ConstantTracker):
+        return k.ConstantTracker(bool(found.value) is not invert)
+    return _contained(t, found, invert)
+
+
+@operation
+def _contained(t: Tracing, result: Any, invert: bool) -> Any:
+    value = yield from settle(result)
+    if isinstance(value, k.TensorTracker) and not invert:
+        return value
+    return k.ConstantTracker((yield from settle(truth(t, value))) is not invert)
+
+
+@operation
+def equal(t: Tracing, left: Any, right: Any) -> Any:
+    """Identity, then `==`, as a Python bool: what containers use (PyObject_RichCompareBool)."""
+    numbers = isinstance(left, k.NumberTracker) or isinstance(right, k.NumberTracker)  # whose values do as well
+    if left is right or (not numbers and same_object(t, left, right)):
+        return True
+    result = yield from settle(compare(t, "==", left, right))
+    return (yield from settle(truth(t, result)))

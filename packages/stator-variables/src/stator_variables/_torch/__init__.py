@@ -1,0 +1,1 @@
+"""Tensors, modes and modules: what becomes a node of the graph, and what torch's own C functions answer."""

@@ -1,0 +1,305 @@
+"""`torch.autograd.Function`: one node over the graphs of its forward and its backward.
+
+Forward is traced on the arguments themselves, with gradients off; backward, if it may be called, right after it on
+gradients like the outputs. Neither may do anything but compute: one that does runs natively, as does one whose
+context holds what the stand-in (`_function_targets.py`) could not hand to the original backward.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Generator, Sequence
+from typing import Any
+
+import attrs
+import torch
+from stator_bytecode import HandlerTable, operation, settle
+from torch.autograd.function import BackwardCFunction, Function, NestedIOFunction, _SingleLevelFunction
+
+from stator_variables import _kinds as k
+from stator_variables._applevel import _autograd as app
+from stator_variables._bodies import BodyTrace, Permits
+from stator_variables._build import ATOMS, SINGLETONS, VALUES, new_namespace
+from stator_variables._graph import Traced
+from stator_variables._model import _attributes, _dictionary
+from stator_variables._model._raising import throw
+from stator_variables._torch import _function_targets as targets
+from stator_variables._torch import _modes, _torch_calls
+from stator_variables._torch._transforms import GRAD_MODE
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import DELETED, MISSING
+
+handlers: HandlerTable[Any, Any] = HandlerTable("autograd function")
+_OWN = ("needs_input_grad", "to_save", "dirty_tensors", "non_differentiable", "materialize_grads")
+_CONTEXTS: weakref.WeakKeyDictionary[type, type] = weakref.WeakKeyDictionary()
+Gradients = Generator[Any, Any, Any]
+
+
+@handlers.handles(app.unknown)
+def unknown(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    context, name = args
+    if hasattr(BackwardCFunction, name.value):
+        raise t.unsupported("autograd-function", f"{name.value} of the context of an autograd.Function")
+    throw(AttributeError, f"'{context.cls.__name__}' object has no attribute '{name.value}'")
+
+
+@handlers.handles(Function.apply.__func__)  # type: ignore[attr-defined]  # a classmethod
+@operation
+def apply(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    applying = Applying(t, args[0], args[1:])
+    applying.check(kwargs)
+    with applying.trace("forward", writes=True) as body:
+        result = yield from applying.forward(body)
+        applying.take_apart(result)
+        applying.forward_graph, _ = body.flat(k.TupleTracker([*applying.tensors, *applying.extra], tuple))
+    applying.check_writes()
+    if applying.is_executable:
+        with applying.trace("backward", writes=False) as body:
+            grads = yield from applying.backward(body)
+            applying.backward_graph, _ = body.flat(k.TupleTracker(grads, tuple))
+    return applying.record()
+
+
+@attrs.define(eq=False)
+class Applying:
+    """One call: its arguments, what forward gave and left on the context, and the graphs."""
+
+    t: Tracing
+    owner: Any
+    args: list[Any]
+    context: Any = None
+    items: list[Any] = attrs.field(factory=list)  # of the output, tensors or not
+    tensors: list[Any] = attrs.field(factory=list)  # the tensors among them
+    extra: list[Any] = attrs.field(factory=list)  # what outlives forward and is neither argument nor output
+    kept: list[Any] = attrs.field(factory=list)  # in order: what the values on the context have in their places
+    is_single: bool = False
+    forward_graph: Any = None
+    backward_graph: Any = None
+    plan: Any = None
+
+    @property
+    def cls(self) -> Any:
+        return self.owner.value
+
+    @property
+    def has_setup(self) -> bool:
+        return self.cls.setup_context is not _SingleLevelFunction.setup_context
+
+    @property
+    def positions(self) -> list[int]:
+        return [index for index, vt in enumerate(self.args) if isinstance(vt, k.TensorTracker)]
+
+    @property
+    def inputs(self) -> list[Any]:
+        return [self.args[position] for position in self.positions]
+
+    @property
+    def is_executable(self) -> bool:
+        return torch.is_grad_enabled() and any(vt.example.requires_grad for vt in self.inputs)
+
+    def refuse(self, what: str) -> Exception:
+        return self.t.unsupported("autograd-function", f"{self.cls.__qualname__}: {what}")
+
+    def check(self, kwargs: dict[str, Any]) -> None:
+        if not isinstance(self.owner, k.ClassTracker) or issubclass(self.cls, NestedIOFunction):
+            raise self.t.unsupported("autograd-function", "apply of something else than a Function")
+        if kwargs or getattr(self.cls, "boxed_grads_call", False):
+            raise self.refuse("keyword arguments, or gradients in a list")
+        if self.has_setup and self.cls.forward.__defaults__:
+            raise self.refuse("a forward with defaults")
+        if self.cls.vmap is not Function.vmap:
+            raise self.refuse("a vmap of its own")
+
+    def trace(self, part: str, *, writes: bool) -> BodyTrace:
+        return BodyTrace(self.t, f"{self.cls.__name__}_{part}", Permits(writes=writes, aliases=True))
+
+    # -- forward ------------------------------------------------------------------------------------------------------
+    def forward(self, body: BodyTrace) -> Gradients:
+        for vt in self.inputs:
+            body.recorder.argument(vt.traced)  # what forward sees of it is the argument itself
+        flags = [isinstance(vt, k.TensorTracker) and vt.example.requires_grad for vt in self.args]
+        self.context = self._new_context({"needs_input_grad": _pair(map(k.ConstantTracker, flags))})
+        function = yield from settle(_attributes.get_attribute(self.t, self.owner, "forward"))
+        with_gradients = GRAD_MODE.now
+        _modes.put(self.t, GRAD_MODE, False)
+        if self.has_setup:
+            result = yield from body.run(function, self.args, {})
+            setup = yield from settle(_attributes.get_attribute(self.t, self.owner, "setup_context"))
+            yield from body.run(setup, [self.context, _pair(self.args), result], {})
+        else:
+            result = yield from body.run(function, [self.context, *self.args], {})
+        _modes.put(self.t, GRAD_MODE, with_gradients)
+        body.roots = [self.owner, function, *self.args]  # the context is the body's own
+        return result
+
+    def _new_context(self, attributes: dict[str, Any]) -> Any:
+        cls = _CONTEXTS.get(self.cls)
+        if cls is None:
+            cls = _CONTEXTS[self.cls] = type(f"{self.cls.__name__}Backward", (app.Context,), {})
+        context = k.ObjectTracker(cls)
+        new_namespace(context)
+        context.namespace.entries = {name: (k.ConstantTracker(name), vt) for name, vt in attributes.items()}
+        return context
+
+    def take_apart(self, result: Any) -> None:
+        """What forward gave, and what it left on the context."""
+        self.is_single = not (isinstance(result, k.TupleTracker) and result.cls is tuple)
+        self.items = [result] if self.is_single else result.items
+        if not all(isinstance(vt, k.TensorTracker) or vt.constant() is not MISSING for vt in self.items):
+            raise self.refuse("a result that is neither a tensor nor a constant")
+        outputs = [index for index, vt in enumerate(self.items) if isinstance(vt, k.TensorTracker)]
+        self.tensors = [self.items[index] for index in outputs]
+        stored = {name: vt for name, (_, vt) in self.context.namespace.entries.items() if vt is not DELETED}
+        saved = self._tuple(stored, "to_save")
+        origins = tuple(None if k.is_none(vt) else self._origin(vt) for vt in saved)
+        self.kept = []
+        attributes = tuple((name, self._stored(vt)) for name, vt in stored.items() if name not in _OWN)
+        materialize = stored.get("materialize_grads", k.ConstantTracker(True)).constant()
+        self.plan = targets.Plan(
+            positions=tuple(self.positions),
+            arguments=len(self.args),
+            outputs=tuple(outputs),
+            output_count=len(self.items),
+            saved=origins,
+            attributes=attributes,
+            dirty=self._outputs(stored, "dirty_tensors"),
+            non_differentiable=self._outputs(stored, "non_differentiable"),
+            materialize=bool(materialize),
+        )
+
+    def _tuple(self, stored: dict[str, Any], name: str) -> list[Any]:
+        vt = stored.get(name)
+        if vt is None:
+            return []
+        if not isinstance(vt, k.TupleTracker):
+            raise self.refuse(f"{name} that is no tuple")
+        return vt.items
+
+    def _outputs(self, stored: dict[str, Any], name: str) -> tuple[int, ...]:
+        found = [_index(vt, self.tensors) for vt in self._tuple(stored, name)]
+        if None in found:
+            raise self.refuse(f"{name} with what is no output")
+        return tuple(index for index in found if index is not None)
+
+    def _origin(self, vt: Any) -> targets.Origin:
+        """Where the stand-in has a tensor, or a symbolic number, that outlives forward."""
+        if not isinstance(vt, k.TensorTracker | k.NumberTracker):
+            raise self.refuse(f"a {vt.cls.__name__} that is saved for backward")
+        for kind, known in (("input", self.inputs), ("output", self.tensors), ("extra", self.extra)):
+            index = _index(vt, known)
+            if index is not None:
+                return kind, index
+        self.extra.append(vt)
+        return "extra", len(self.extra) - 1
+
+    def _stored(self, vt: Any) -> Any:
+        """A value on the context as data: constants, tensors, and containers of these."""
+        if isinstance(vt, k.TensorTracker | k.NumberTracker):
+            self.kept.append(vt)
+            return targets.Kept(self._origin(vt))
+        if isinstance(vt, k.SequenceTracker) and (vt.cls in (list, tuple) or hasattr(vt.cls, "_fields")):
+            items = [self._stored(item) for item in vt.items]
+            return vt.cls(*items) if hasattr(vt.cls, "_fields") else vt.cls(items)
+        if isinstance(vt, k.DictTracker) and vt.cls is dict:
+            return {key.constant(): self._stored(item) for key, item in _dictionary.items(self.t, vt)}
+        value = vt.constant()
+        if type(value) in ATOMS or type(value) in SINGLETONS or type(value) in VALUES or type(value) is torch.Size:
+            return value
+        raise self.refuse(f"a {vt.cls.__name__} on its context")
+
+    def check_writes(self) -> None:
+        """A write to an argument has to be marked; anything else that is written to is refused."""
+        dirty = [_index(self.tensors[index], self.inputs) for index in self.plan.dirty]
+        if not {*self.forward_graph.written} <= {*dirty}:
+            raise self.refuse("a write to a tensor that is not marked dirty")
+        if any(position is not None and self.inputs[position].example._is_view() for position in dirty):
+            raise self.refuse("a write to a view")
+
+    # -- backward -----------------------------------------------------------------------------------------------------
+    def backward(self, body: BodyTrace) -> Gradients:
+        grads = [self._gradient(body, vt) for vt in self.tensors]
+        facts = tuple(_facts(vt.example) for vt in grads)
+        self.plan = attrs.evolve(self.plan, gradients=facts)
+        places = dict(zip(self.plan.outputs, grads, strict=True))
+        given = [places.get(index, k.NONE) for index in range(len(self.items))]
+        context = self._new_context(self._handed_on(body))
+        name = "backward" if self.cls.vjp is Function.vjp else "vjp"
+        function = yield from settle(_attributes.get_attribute(self.t, self.owner, name))
+        with_gradients = GRAD_MODE.now
+        _modes.put(self.t, GRAD_MODE, False)
+        result = yield from body.run(function, [context, *given], {})
+        _modes.put(self.t, GRAD_MODE, with_gradients)
+        body.roots = [self.owner, function, *self.args]
+        return self._gradients(result)
+
+    def _gradient(self, body: BodyTrace, vt: Any) -> Any:
+        with self.t.graph.fake_mode:
+            return body.argument(torch.empty_like(vt.example, requires_grad=False), "grad")
+
+    def _handed_on(self, body: BodyTrace) -> dict[str, Any]:
+        """What backward finds on its context: tensors are inputs of its body."""
+        entries = self.context.namespace.entries
+        found = {name: vt for name, (_, vt) in entries.items() if vt is not DELETED and name not in _OWN[1:]}
+        saved = self._tuple({name: vt for name, (_, vt) in entries.items()}, "to_save")
+        given = [vt if k.is_none(vt) else body.argument(vt.example, "saved") for vt in saved]
+        kept = iter([body.argument(vt.example, "kept") for vt in self.kept])
+        for name, value in self.plan.attributes:
+            found[name] = _again(found[name], value, kept)
+        return {**found, "saved": _pair(given)}
+
+    def _gradients(self, result: Any) -> list[Any]:
+        items = result.items if isinstance(result, k.TupleTracker) and result.cls is tuple else [result]
+        if len(items) < len(self.args) or not all(k.is_none(vt) for vt in items[len(self.args) :]):
+            raise self.refuse("a backward that gives another number of gradients")
+        found = [items[position] for position in self.positions]
+        if not all(isinstance(vt, k.TensorTracker) or k.is_none(vt) for vt in found):
+            raise self.refuse("a gradient that is no tensor")
+        return found
+
+    # -- the node -----------------------------------------------------------------------------------------------------
+    def record(self) -> Any:
+        t = self.t
+        holder = t.graph.install(self.cls.__name__, targets.Holder(self.cls, self.plan, self.has_setup))
+        forward = t.graph.install(f"{self.cls.__name__}_forward", self.forward_graph.module)
+        backward, lifted = None, self.forward_graph.lifted
+        after: Sequence[Traced] = ()
+        if self.backward_graph is not None:
+            backward = t.graph.install(f"{self.cls.__name__}_backward", self.backward_graph.module)
+            after = self.backward_graph.lifted
+        inputs = [vt.traced for vt in self.inputs]
+        counts = (len(inputs), len(lifted))
+        given = [holder, forward, backward, counts, *inputs, *lifted, *after]
+        traced = t.graph.call(targets.applied, given, {})
+        parts = (t.graph.project(traced, index) for index in range(len(self.tensors)))
+        results = iter([_torch_calls.from_traced(t, part, self.inputs) for part in parts])
+        items = [next(results) if isinstance(vt, k.TensorTracker) else vt for vt in self.items]
+        return items[0] if self.is_single else _pair(items)
+
+
+def _pair(items: Any) -> Any:
+    return k.TupleTracker(items, tuple)
+
+
+def _index(vt: Any, known: list[Any]) -> int | None:
+    found = (index for index, other in enumerate(known) if other.traced.node is getattr(vt, "traced", vt).node)
+    return next(found, None)
+
+
+def _again(vt: Any, value: Any, kept: Any) -> Any:
+    """A value on the context with the tensors that backward has in its places."""
+    if type(value) is targets.Kept:
+        return next(kept)
+    if isinstance(vt, k.SequenceTracker) and vt.cls is not torch.Size:
+        return type(vt)([_again(item, part, kept) for item, part in zip(vt.items, value, strict=True)], vt.cls)
+    if isinstance(vt, k.DictTracker):
+        made = k.DictTracker(dict, complete=True)
+        pairs = zip(vt.entries.items(), value.values(), strict=True)
+        made.entries = {hashed: (key, _again(item, part, kept)) for (hashed, (key, item)), part in pairs}
+        return made
+    return vt
+
+
+def _facts(example: Any) -> Any:
+    """What backward may rely on of a gradient; nothing is known of symbolic sizes."""
+    sizes = [tuple(size if type(size) is int else None for size in part) for part in (example.shape, example.stride())]
+    return (example.dtype, *sizes)

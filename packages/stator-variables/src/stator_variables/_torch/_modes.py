@@ -1,0 +1,198 @@
+"""Global modes that code may read and set while it is traced: grad mode, autocast, default dtype, determinism.
+
+A mode that is set is really set, and the setter becomes a node, so that fake tensors and the graph come out right.
+The journal puts it back on a rollback, and the end of the trace does; the entry sets the final value when it runs.
+What is read is guarded by the entry's one global-state guard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import torch
+from stator_bytecode import HandlerTable
+from stator_guards import CallSource, Truth
+from torch.autograd.profiler import record_function
+
+from stator_variables import _kinds as k
+from stator_variables._applevel._ranges import initialise_range
+from stator_variables._builtin._results import app_level
+from stator_variables._model import _dictionary
+from stator_variables._torch import _torch_calls
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+handlers: HandlerTable[Any, Any] = HandlerTable("global mode")
+
+
+@attrs.frozen
+class Setting:
+    """One mode: `read(*key)` gives its value, `write(*key, value)` sets it; `key` is the device type of autocast's."""
+
+    read: Callable[..., Any]
+    write: Callable[..., Any]
+    text: str
+    key: tuple[Any, ...] = ()
+    is_node: bool = attrs.field(default=True, eq=False)  # False: the mode comes from what an operator's body runs in
+
+    @property
+    def now(self) -> Any:
+        return self.read(*self.key)
+
+    def set(self, value: Any) -> None:
+        self.write(*self.key, value)
+
+
+def initial(t: Tracing) -> None:
+    """Nothing is set yet: settings are remembered when they are first written."""
+    t.modes.clear()
+
+
+def restore(t: Tracing) -> None:
+    """Put the modes back as they were when tracing started."""
+    for setting, before in reversed(t.modes.items()):
+        if setting.now != before:
+            setting.set(before)
+
+
+def effects(t: Tracing, capture: Callable[[Any, str], str]) -> list[str]:
+    """Statements that set the modes whose value differs from the start."""
+    lines = []
+    for setting, before in t.modes.items():
+        value = setting.now
+        if value != before:
+            parts = [*map(repr, setting.key), repr(value) if isinstance(value, bool | int) else capture(value, "mode")]
+            lines.append(f"{capture(setting.write, setting.text)}({', '.join(parts)})")
+    return lines
+
+
+def put(t: Tracing, setting: Setting, value: Any) -> None:
+    """Set a mode, as a node of the graph and for real."""
+    before = setting.now
+    t.modes.setdefault(setting, before)
+    if setting.is_node:
+        arguments = [k.ConstantTracker(part) for part in (*setting.key, value)]
+        _torch_calls.record(t, setting.write, arguments, {})
+    setting.set(value)
+    t.journal.record(lambda: setting.set(before))
+
+
+def _writer(function: Callable[..., Any], read: Callable[..., Any]) -> None:
+    """A setter `function(*key, value)`."""
+
+    @handlers.handles(function)
+    def write(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        values = [arg.constant() for arg in (*args, *kwargs.values())]
+        if any(value is MISSING for value in values):
+            raise t.unsupported("mode-value", f"{function.__name__}() with a value that is not known while tracing")
+        put(t, Setting(read, function, function.__name__, tuple(values[:-1])), values[-1])
+        return k.NONE
+
+
+_writer(torch._C._set_grad_enabled, torch.is_grad_enabled)
+_writer(torch.set_autocast_enabled, torch.is_autocast_enabled)
+_writer(torch.set_autocast_dtype, torch.get_autocast_dtype)
+_writer(torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled)
+
+
+# -- the depth of nested autocast contexts ----------------------------------------------------------------------------
+def _nesting() -> int:
+    torch.autocast_increment_nesting()
+    return int(torch.autocast_decrement_nesting())
+
+
+def _set_nesting(depth: int) -> None:
+    while _nesting() < depth:
+        torch.autocast_increment_nesting()
+    while _nesting() > depth:
+        torch.autocast_decrement_nesting()
+
+
+NESTING = Setting(_nesting, _set_nesting, "set_autocast_nesting", is_node=False)
+
+
+@handlers.handles(torch.autocast_increment_nesting)
+def increment_nesting(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    put(t, NESTING, _nesting() + 1)
+    return k.ConstantTracker(_nesting())
+
+
+@handlers.handles(torch.autocast_decrement_nesting)
+def decrement_nesting(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    put(t, NESTING, _nesting() - 1)
+    return k.ConstantTracker(_nesting())
+
+
+@handlers.handles(torch.clear_autocast_cache)
+def clear_cache(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """The cache only spares casts; the casts of the graph are its own."""
+    _torch_calls.record(t, torch.clear_autocast_cache, [], {})
+    return k.NONE
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+def _reader(function: Callable[..., Any]) -> None:
+    """A function that reads global state which the entry guards as a whole."""
+
+    @handlers.handles(function)
+    def read(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        values = [arg.constant() for arg in args]
+        if any(value is MISSING for value in values) or kwargs:
+            raise t.unsupported("mode-value", f"{function.__name__}() of a value that is not known while tracing")
+        return k.ConstantTracker(function(*values))
+
+
+for _function in (
+    torch.is_grad_enabled,
+    torch.is_inference_mode_enabled,
+    torch.is_autocast_enabled,
+    torch.is_autocast_cache_enabled,
+    torch.get_autocast_dtype,
+    torch.get_autocast_gpu_dtype,
+    torch.get_autocast_cpu_dtype,
+    torch.is_autocast_cpu_enabled,
+    torch.get_default_dtype,
+    torch.are_deterministic_algorithms_enabled,
+    torch.is_deterministic_algorithms_warn_only_enabled,
+    torch.is_anomaly_enabled,
+    torch._C._is_autocast_available,
+    torch._C._get_deterministic_algorithms,
+    torch._C._is_torch_function_enabled,
+    torch._C._is_torch_function_all_disabled,
+    torch._C._is_torch_function_mode_enabled,
+    torch._C._len_torch_function_stack,
+):
+    _reader(_function)
+
+
+# -- profiler ranges --------------------------------------------------------------------------------------------------
+_profiler_enabled: Any = torch._C._autograd._profiler_enabled
+_ENDS = "run_callbacks_on_exit"
+
+
+@handlers.handles(_profiler_enabled)
+def profiler_enabled(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    t.guard(CallSource(_profiler_enabled), Truth(_profiler_enabled()))
+    return k.ConstantTracker(_profiler_enabled())
+
+
+@handlers.handles(record_function.__init__)
+def make_range(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    return app_level(t, initialise_range, args, kwargs)
+
+
+@handlers.handles(record_function.__enter__)
+def enter_range(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Nobody sees a range while no profiler runs. Should it be left natively, after a break, it has nothing to end."""
+    if profiler_enabled(t, [], {}).value or args[0].namespace is None:
+        return MISSING
+    _dictionary.set_name(t, args[0].namespace, _ENDS, k.ConstantTracker(False))
+    return args[0]
+
+
+@handlers.handles(record_function.__exit__)
+def leave_range(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    ends = _dictionary.get_name(t, args[0].namespace, _ENDS)
+    return MISSING if ends is MISSING or ends.constant() is not False else k.NONE

@@ -1,0 +1,68 @@
+"""C functions of symbolic numbers: some stay symbolic, for the others the number becomes a constant, and is guarded."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from stator_variables import _kinds as k
+from stator_variables._torch import _torch_calls
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+_NAMES = ("sqrt", "cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan", "log2")
+IN_GRAPH: dict[Any, Any] = {getattr(math, name): getattr(torch, f"_sym_{name}") for name in _NAMES}
+IN_GRAPH |= {math.floor: math.floor, math.ceil: math.ceil, math.trunc: torch.sym_int, float.__round__: round}
+IN_GRAPH |= {float.is_integer: "is_integer", float.__trunc__: torch.sym_int, int.__float__: torch.sym_float}
+IN_GRAPH |= {getattr(cls, f"__{name}__"): getattr(operator, name) for cls in (int, float) for name in ("neg", "abs")}
+"""What the graph calls in their place; all give at run time what they themselves give."""
+
+OF_INT = frozenset({operator.index, math.floor, math.ceil, math.trunc, int.conjugate})
+OF_INT |= {getattr(int, f"__{name}__") for name in ("index", "int", "trunc", "floor", "ceil", "round", "pos")}
+"""With an int alone they give it back."""
+
+KNOWN_OF_INT = {math.isfinite: True, math.isnan: False, math.isinf: False}
+FIELDS = {"real": None, "numerator": None, "imag": 0, "denominator": 1}
+"""Attributes of an int that are itself (None) or constants."""
+
+
+def apply(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """The result, when it is known or can be computed in the graph; else MISSING."""
+    if not args or kwargs or not isinstance(args[0], k.NumberTracker):
+        return MISSING
+    if len(args) == 1 and args[0].cls is int:
+        if target in OF_INT:
+            return args[0]
+        if target in KNOWN_OF_INT:
+            return k.ConstantTracker(KNOWN_OF_INT[target])
+    recorded = IN_GRAPH.get(target)
+    constants = all(isinstance(arg, k.ConstantTracker) for arg in args[1:])
+    return MISSING if recorded is None or not constants else _torch_calls.record(t, recorded, args, {})
+
+
+def has_numbers(vts: Sequence[Any]) -> bool:
+    """Whether a symbolic number is among these, or in a tuple or list among them."""
+    return any(
+        isinstance(vt, k.NumberTracker) or (isinstance(vt, k.TupleTracker | k.SliceTracker) and has_numbers(_parts(vt)))
+        for vt in vts
+    )
+
+
+def _parts(vt: Any) -> Sequence[Any]:
+    return vt.parts if isinstance(vt, k.SliceTracker) else vt.items
+
+
+def as_constant(t: Tracing, vt: Any) -> Any:
+    """The same value with constants for symbolic numbers; `ShapeEnv` guards each, for the line that needed it."""
+    if isinstance(vt, k.NumberTracker):
+        return k.ConstantTracker(_torch_calls.specialised(t, vt))
+    if isinstance(vt, k.TupleTracker) and has_numbers(vt.items):
+        return k.TupleTracker([as_constant(t, item) for item in vt.items], vt.cls)
+    if isinstance(vt, k.SliceTracker) and has_numbers(vt.parts):
+        start, stop, step = (as_constant(t, part) for part in vt.parts)
+        return k.SliceTracker((start, stop, step))
+    return vt

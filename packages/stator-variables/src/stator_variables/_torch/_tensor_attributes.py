@@ -1,0 +1,120 @@
+"""Attributes of tensors: metadata from the fake tensor, views as nodes, the rest as ordinary attributes."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+from stator_guards import AttrSource, Equals, GradSource
+
+from stator_variables import _kinds as k
+from stator_variables._build import wrap
+from stator_variables._model import _dictionary
+from stator_variables._torch import _torch_calls
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+_NAMES = (
+    "shape dtype device layout ndim requires_grad is_leaf is_cuda is_cpu is_mps is_xpu is_meta is_sparse is_quantized "
+    "is_nested is_mkldnn is_xla is_vulkan is_ipu is_maia is_mtia is_sparse_csr itemsize nbytes names output_nr"
+)
+_METADATA = frozenset(name for name in _NAMES.split() if hasattr(torch.Tensor, name))  # releases drop some
+_VIEWS = frozenset("T mT H mH real imag data".split())
+
+
+def read(t: Tracing, vt: Any, name: str) -> Any:
+    """A Result, or MISSING when `name` is an ordinary attribute (a method, or one the user has set)."""
+    if name in _METADATA:
+        return _metadata(t, vt, name)
+    if name in _VIEWS:
+        return _torch_calls.from_traced(t, t.graph.attribute(vt.traced, name), [vt])
+    if name in ("grad", "grad_fn"):
+        return _autograd(t, vt, name)
+    if name in ("_backward_hooks", "_base", "_version"):
+        raise t.unsupported("tensor-attribute", f"the attribute {name} of a tensor")
+    return own(t, vt, name)
+
+
+def _autograd(t: Tracing, vt: Any, name: str) -> Any:
+    """`grad` and `grad_fn` of an input are read as they are: of what is traced, only setting `grad` changes them."""
+    if name == "grad" and vt.grad is not MISSING:
+        return vt.grad
+    if vt.source is not None:
+        source = GradSource(vt.source) if name == "grad" else AttrSource(vt.source, name)
+        return wrap(t, getattr(vt.real, name), source)
+    if vt.example.grad_fn is None:  # a leaf, and nothing that is traced accumulates gradients
+        return k.NONE
+    raise t.unsupported("tensor-attribute", f"the attribute {name} of a tensor that is computed here")
+
+
+def _metadata(t: Tracing, vt: Any, name: str) -> Any:
+    if name in ("is_leaf", "output_nr") and vt.source is not None:  # nothing else is guarded on it
+        t.guard(AttrSource(vt.source, name), Equals(getattr(vt.real, name)))
+    if name == "nbytes":
+        return _nbytes(t, vt)
+    value = getattr(vt.example, name)
+    if name == "shape":
+        return _torch_calls.metadata_value(t, value, "size", [vt], {})
+    if name == "device" and value.type == "meta":
+        value = vt.example.fake_device
+    return k.ConstantTracker(value)
+
+
+def _nbytes(t: Tracing, vt: Any) -> Any:
+    """Not asked of the fake, which cannot tell where sizes are symbolic."""
+    count = _torch_calls.read_metadata(t, torch.Tensor.numel, [vt], {})
+    if isinstance(count, k.ConstantTracker):
+        return k.ConstantTracker(count.value * vt.example.itemsize)
+    return _torch_calls.record(t, operator.mul, [count, k.ConstantTracker(vt.example.itemsize)], {})
+
+
+def own(t: Tracing, vt: Any, name: str) -> Any:
+    """An attribute that the user has set on the tensor object."""
+    if vt.namespace is None and vt.real is not MISSING and vt.source is not None:
+        from stator_variables._build import with_namespace
+
+        with_namespace(t, vt, vt.real, vt.source)
+    if vt.namespace is None or hasattr(torch.Tensor, name):
+        return MISSING
+    return _dictionary.get_name(t, vt.namespace, name)
+
+
+def write(t: Tracing, vt: Any, name: str, value: Any) -> Any:
+    if name == "grad" and _may_be_gradient(vt, value):
+        return _write_grad(t, vt, value)
+    if hasattr(torch.Tensor, name):
+        raise t.unsupported("tensor-attribute-write", f"setting {name} of a tensor")
+    if vt.namespace is None:
+        own(t, vt, name)
+    if vt.namespace is None:
+        from stator_variables._build import new_namespace
+
+        new_namespace(vt)
+    if value is MISSING:
+        _dictionary.remove(t, vt.namespace, name)
+    else:
+        _dictionary.set_name(t, vt.namespace, name, value)
+    return None
+
+
+def _may_be_gradient(vt: Any, value: Any) -> bool:
+    """Whether `vt.grad = value` of an existing tensor is right (THPVariable_set_grad); the error is raised natively."""
+    if vt.source is None or value is MISSING or k.is_none(value):
+        return vt.source is not None and value is not MISSING
+    if not isinstance(value, k.TensorTracker) or value is vt:
+        return False
+    ours, theirs = vt.example, value.example
+    same = (ours.dtype, ours.device, ours.layout) == (theirs.dtype, theirs.device, theirs.layout)
+    return same and tuple(ours.shape) == tuple(theirs.shape)
+
+
+def _write_grad(t: Tracing, vt: Any, value: Any) -> None:
+    before = vt.grad
+    vt.grad = value
+
+    def undo() -> None:
+        vt.grad = before
+
+    t.journal.record(undo)
+    t.change(vt)

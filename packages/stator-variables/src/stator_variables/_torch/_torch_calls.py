@@ -1,0 +1,290 @@
+"""Tensor operations become nodes: what is recorded whole, and how trackers and nodes turn into each other."""
+
+from __future__ import annotations
+
+import operator
+import types
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from stator_bytecode import Unsupported
+from stator_guards import Equals, SizeSource
+
+from stator_variables import _kinds as k
+from stator_variables._graph import Traced
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+METADATA = frozenset(
+    "size dim ndimension numel nelement stride is_contiguous is_floating_point is_complex element_size storage_offset "
+    "get_device is_signed is_conj is_neg is_inference is_sparse_csr __len__ is_same_size has_names is_pinned".split()
+)
+"""Tensor methods that only read metadata: answered from the fake tensor, no node."""
+
+NOT_RECORDED = frozenset(
+    "numpy data_ptr storage untyped_storage __reduce_ex__ __repr__ __deepcopy__ backward register_hook tolist "
+    "__array__ __format__ __str__ __hash__ __bool__ __contains__ __iter__ retain_grad share_memory_ __dlpack__ "
+    "resize_ set_ requires_grad_ apply_ map_ map2_ register_post_accumulate_grad_hook __torch_function__ as_subclass "
+    "_make_subclass __setstate__ __dir__ __reversed__ __rdiv__ type __len__".split()
+)
+
+_C: Any = torch._C  # its stubs lack three of these
+_C_NAMESPACES = (_C._VariableFunctions, _C._nn, _C._special, _C._linalg, _C._fft)
+_PYTHON_MODULES = ("torch.nn.functional", "torch.functional")
+_OVERRIDE_CHECKS = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
+_INLINED_FUNCTIONAL = frozenset(getattr(F, name) for name in (*_OVERRIDE_CHECKS, "handle_torch_function"))
+
+
+def _recorded_functions() -> frozenset[Any]:
+    found: set[Any] = set()
+    for namespace in _C_NAMESPACES:
+        names = [name for name in dir(namespace) if not name.startswith("__")]
+        found |= {value for name in names if callable(value := getattr(namespace, name)) and _is_hashable(value)}
+    for module in (F, torch.functional):
+        for value in vars(module).values():
+            if isinstance(value, types.FunctionType) and value.__module__ in _PYTHON_MODULES:
+                found.add(value)
+    found |= {torch.tensor, torch.sym_max, torch.sym_min, torch.sym_not, torch.sym_ite, torch.sym_int, torch.sym_float}
+    found -= {torch.is_grad_enabled, torch.get_default_dtype, torch.result_type, torch.can_cast, torch.promote_types}
+    return frozenset(found - _INLINED_FUNCTIONAL)
+
+
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+RECORDED = _recorded_functions()
+_TENSOR_PYTHON_METHODS = frozenset(
+    value
+    for name, value in vars(torch.Tensor).items()
+    if isinstance(value, types.FunctionType) and name not in {*NOT_RECORDED, "unflatten"}  # in C that is recorded
+)
+
+
+def is_recorded(target: Any) -> bool:
+    """Whether a call of `target` is one node of the graph."""
+    kind = type(target)
+    if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
+        return target.__objclass__ is torch._C.TensorBase and target.__name__ not in NOT_RECORDED
+    if kind in (torch._ops.OpOverload, torch._ops.OpOverloadPacket):
+        return True
+    try:
+        return target in RECORDED or target in _TENSOR_PYTHON_METHODS
+    except TypeError:
+        return False
+
+
+def call_recorded(t: Tracing, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    name = getattr(target, "__name__", "")
+    is_method = getattr(target, "__objclass__", None) is torch._C.TensorBase or target in _TENSOR_PYTHON_METHODS
+    if name in METADATA and args and isinstance(args[0], k.TensorTracker):
+        return read_metadata(t, target, args, kwargs)
+    return record(t, name if is_method else target, args, kwargs)
+
+
+def record(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Record one operation; the Result is a tracker of what it gives."""
+    if target is torch.tensor and _symbolic_content(args[0] if args else kwargs["data"]):
+        target = torch._refs.tensor  # the C function asks for the numbers
+    plain = [argument(t, arg) for arg in args]
+    named = {name: argument(t, arg) for name, arg in kwargs.items()}
+    return from_traced(t, t.graph.call(target, plain, named), [*args, *kwargs.values()])
+
+
+def _symbolic_content(vt: Any) -> bool:
+    """Whether it is a symbolic number, or a nested list with one inside."""
+    if isinstance(vt, k.SequenceTracker):
+        return any(map(_symbolic_content, vt.items))
+    return isinstance(vt, k.NumberTracker) and vt.cls is not bool
+
+
+def operator_error(t: Tracing, error: Exception) -> Unsupported:
+    """An operator refused its fake operands: it is run natively, and raises the error in its own words."""
+    said = str(error).partition("\n")[0]  # below it there may be a stack of C++
+    return t.unsupported("operator-error", f"an operator that raises {type(error).__name__}: {said}")
+
+
+def argument(t: Tracing, vt: Any) -> Any:
+    """What the graph takes for a tracker: nested Traced and constants."""
+    if isinstance(vt, k.TensorTracker | k.NumberTracker):
+        return vt.traced
+    if isinstance(vt, k.ConstantTracker):
+        return vt.value
+    if isinstance(vt, k.TupleTracker):
+        return _rebuilt(vt.cls, tuple(argument(t, item) for item in vt.items))
+    if isinstance(vt, k.ListTracker):
+        return [argument(t, item) for item in vt.items]
+    if isinstance(vt, k.SliceTracker):
+        return slice(*(argument(t, _as_number(t, part)) for part in vt.parts))
+    if isinstance(vt, k.DictTracker) and vt.cls is dict:
+        from stator_variables._model import _dictionary
+
+        return {key.constant(): argument(t, value) for key, value in _dictionary.items(t, vt)}
+    if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
+        return vt.value
+    raise t.unsupported("graph-argument", f"a {vt.cls.__qualname__} as an argument of a tensor operation")
+
+
+def _as_number(t: Tracing, part: Any) -> Any:
+    """A bound of a slice that is a tensor: its number, so that a symbol made up for it is one of the graph."""
+    return record(t, "item", [part], {}) if isinstance(part, k.TensorTracker) else part
+
+
+def _rebuilt(cls: type, items: tuple[Any, ...]) -> Any:
+    if cls is tuple or cls is torch.Size:
+        return items
+    return cls(*items) if hasattr(cls, "_fields") else items
+
+
+def from_traced(t: Tracing, traced: Traced, operands: Sequence[Any] = ()) -> Any:
+    """The tracker of a node's value. An operation that returned its operand gives the operand's own tracker."""
+    example = traced.example
+    if isinstance(example, torch.Tensor):
+        for operand in operands:
+            if isinstance(operand, k.TensorTracker) and operand.example is example:
+                return operand
+            if isinstance(operand, k.SequenceTracker):
+                for item in operand.items:
+                    if isinstance(item, k.TensorTracker) and item.example is example:
+                        return item
+        return k.TensorTracker(traced, type_of_tensor(example))
+    if isinstance(example, torch.SymInt | torch.SymFloat | torch.SymBool):
+        return number(t, traced)
+    if isinstance(example, tuple | list):
+        parts = [from_traced(t, t.graph.project(traced, i), operands) for i in range(len(example))]
+        kind = k.TupleTracker if isinstance(example, tuple) else k.ListTracker
+        return kind(parts, type(example))
+    if type(example) is dict and all(type(key) in _CONSTANT_RESULTS for key in example):
+        made = k.DictTracker(dict, complete=True)
+        for key in example:
+            part = from_traced(t, t.graph.project(traced, key), operands)
+            made.entries[key] = (k.ConstantTracker(key), part)
+        return made
+    if type(example) not in _CONSTANT_RESULTS:  # a storage, say: that of the fake, which is nobody's
+        raise t.unsupported("graph-result", f"an operation that gives a {type(example).__qualname__}")
+    return k.ConstantTracker(example)
+
+
+_CONSTANT_RESULTS = frozenset(
+    (
+        type(None),
+        type(NotImplemented),
+        bool,
+        int,
+        float,
+        complex,
+        str,
+        torch.dtype,
+        torch.device,
+        torch.layout,
+        torch.memory_format,
+    )
+)
+
+
+def type_of_tensor(example: torch.Tensor) -> type:
+    return torch.nn.Parameter if isinstance(example, torch.nn.Parameter) else torch.Tensor
+
+
+def number(t: Tracing, traced: Traced) -> Any:
+    """A symbolic number, or a constant where the symbol turned out to be one."""
+    kinds = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+    example = traced.example
+    node = example.node
+    known = node.maybe_as_int() if isinstance(example, torch.SymInt) else None
+    if known is not None:
+        return k.ConstantTracker(known)
+    return k.NumberTracker(traced, kinds[type(example)])
+
+
+def read_metadata(t: Tracing, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Metadata as constants where it is static; a node where it is symbolic."""
+    plain = [_example(argument(t, arg)) for arg in args]
+    named = {name: _example(argument(t, arg)) for name, arg in kwargs.items()}
+    try:
+        value = target(*plain, **named)
+    except (RuntimeError, TypeError, ValueError, ArithmeticError, IndexError) as error:
+        raise operator_error(t, error) from error
+    if target.__name__ == "storage_offset":
+        _guard_offset(t, args[0])
+    return metadata_value(t, value, target.__name__, args, kwargs)
+
+
+def _guard_offset(t: Tracing, vt: Any) -> None:
+    """Static tensors may lie anywhere in their storage: who asks where relies on the inputs over that storage."""
+    storage = vt.example.untyped_storage()._cdata
+    for found in [found for found in t.heap.values() if type(found) is k.TensorTracker]:
+        source, offset = found.source, found.example.storage_offset()
+        if source is not None and type(offset) is int and found.example.untyped_storage()._cdata == storage:
+            t.guard(SizeSource(source, "storage_offset", 0), Equals(offset))
+
+
+def metadata_value(t: Tracing, value: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if isinstance(value, tuple):
+        items = []
+        for index, item in enumerate(value):
+            if isinstance(item, torch.SymInt):
+                items.append(record(t, name, [args[0], k.ConstantTracker(index)], {}))
+            else:
+                items.append(k.ConstantTracker(item))
+        return k.TupleTracker(items, type(value))
+    if isinstance(value, torch.SymInt | torch.SymBool | torch.SymFloat):
+        return record(t, name, args, kwargs)
+    return k.ConstantTracker(value)
+
+
+def _example(value: Any) -> Any:
+    return value.example if isinstance(value, Traced) else value
+
+
+def record_operator(t: Tracing, function: Any, left: Any, right: Any) -> Any:
+    """An operator with a tensor or a symbolic number on one side; MISSING when the other side has its own say."""
+    if not (_is_operand(left) and _is_operand(right)):
+        return MISSING
+    if function is operator.ne and any(isinstance(vt, k.NumberTracker) and vt.cls is bool for vt in (left, right)):
+        equal = record(t, operator.eq, [left, right], {})  # a SymBool has no `__ne__` of its own
+        return (
+            k.ConstantTracker(not equal.value)
+            if isinstance(equal, k.ConstantTracker)
+            else record(t, torch.sym_not, [equal], {})
+        )
+    return record(t, function, [left, right], {})
+
+
+def _is_operand(vt: Any) -> bool:
+    if isinstance(vt, k.ConstantTracker):
+        return isinstance(vt.value, int | float | complex) and not isinstance(vt.value, _enum())
+    return isinstance(vt, k.TensorTracker | k.NumberTracker)
+
+
+def _enum() -> type:
+    import enum
+
+    return enum.Enum
+
+
+def specialised(t: Tracing, vt: Any) -> Any:
+    """The value of a symbolic number as a constant: ShapeEnv guards that it stays so."""
+    try:
+        return vt.cls(t.graph.constant_of(vt.traced))
+    except Exception as error:
+        if type(error).__name__ == "GuardOnDataDependentSymNode":
+            shown = "a number that depends on data, needed as a constant"
+            raise t.unsupported("data-dependent-number", shown) from error
+        raise
+
+
+def decide(t: Tracing, vt: Any) -> bool:
+    """The truth of a symbolic number: ShapeEnv keeps the guard."""
+    try:
+        return t.graph.truth_of(vt.traced)
+    except Exception as error:
+        if type(error).__name__ == "GuardOnDataDependentSymNode":
+            raise t.unsupported("data-dependent-branch", "a branch on a number that depends on data") from error
+        raise

@@ -1,0 +1,400 @@
+"""The transforms of torch.func: one node each, over the graph that their function becomes.
+
+    torch.func.grad(f)(x)      ->      def body(x): ...                     # what f does, traced with x as f sees it
+                                       value_and_grads(body, (0,), 1, x)    # the real transform, over that
+
+The function is traced as a body: its inputs are what the transform would hand to it (a slice of a batch, a tensor to be
+differentiated), and no level of the interpreter stack is entered while tracing. A break in it is a break at the
+transform, which then runs natively; so does whatever is refused here, and raises in its own words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+import attrs
+import torch
+from stator_bytecode import HandlerTable, Raised, operation, settle
+from torch._functorch import eager_transforms, vmap
+from torch.nn.utils import stateless
+
+from stator_variables import _kinds as k
+from stator_variables import _pytree
+from stator_variables._applevel import _transforms as app
+from stator_variables._bodies import BodyTrace, Permits
+from stator_variables._builtin._results import app_level
+from stator_variables._graph import Traced
+from stator_variables._pytree import Spec
+from stator_variables._torch import _modes, _torch_calls
+from stator_variables._torch import _transform_targets as targets
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+handlers: HandlerTable[Any, Any] = HandlerTable("transform")
+GRAD_MODE = _modes.Setting(torch.is_grad_enabled, torch._C._set_grad_enabled, "_set_grad_enabled", is_node=False)
+See = Callable[[Any], Any]
+"""From the example of an input to the example of what the body is given for it."""
+
+
+def sliced(dim: int) -> See:
+    def like_a_slice(example: Any) -> Any:  # `select` needs one to be there, `vmap` does not
+        left = [axis for axis in range(example.dim()) if axis != dim % example.dim()]
+        sizes, strides = ([of[axis] for axis in left] for of in (example.shape, example.stride()))
+        return example.new_empty_strided(sizes, strides)
+
+    return like_a_slice
+
+
+def constant(example: Any) -> Any:
+    return example.detach()
+
+
+def differentiable(example: Any) -> Any:
+    return example.detach().requires_grad_()
+
+
+@attrs.define(eq=False)
+class Transformed:
+    """A transform under way: `outer` are its inputs, `inner` what the body was given for them."""
+
+    t: Tracing
+    name: str
+    body: BodyTrace
+    outer: list[Any] = attrs.field(factory=list)
+    inner: list[Any] = attrs.field(factory=list)
+    handed: list[Any] = attrs.field(factory=list)
+    graph: Any = None
+
+    @classmethod
+    def of(cls, t: Tracing, name: str) -> Transformed:
+        return cls(t, name, BodyTrace(t, f"{name}_body", Permits(effects=True, aliases=True)))
+
+    def refuse(self, why: str) -> Exception:
+        return self.t.unsupported("transform", f"{self.name} of {why}")
+
+    def give(self, vt: Any, see: See) -> Any:
+        """The body's own value for an input of the transform."""
+        if not isinstance(vt, k.TensorTracker):
+            raise self.refuse(f"a {vt.cls.__name__}")
+        try:
+            with self.t.graph.fake_mode:
+                example = see(vt.example)
+        except (RuntimeError, IndexError, TypeError) as error:
+            raise _torch_calls.operator_error(self.t, error) from error
+        given = self.body.argument(example)
+        self.outer.append(vt)
+        self.inner.append(given)
+        return given
+
+    def give_all(self, vt: Any, see: See) -> Any:
+        """A copy of a structure, around what the body is given for its tensors."""
+        leaves, spec = _pytree.flatten(self.t, vt)
+        given = [self.give(leaf, see) if isinstance(leaf, k.TensorTracker) else self.hand(leaf) for leaf in leaves]
+        return _pytree.unflatten(self.t, given, spec)
+
+    def hand(self, vt: Any) -> Any:
+        """What the body gets as it is."""
+        self.handed.append(vt)
+        return vt
+
+    def run(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Generator[Any, Any, Any]:
+        self.body.touched.clear()  # what was made to be handed in
+        result = yield from self.body.run(function, args, kwargs)
+        self.body.roots = [function, *self.handed]  # the structures around are the body's own
+        return result
+
+    def close(self, results: Sequence[Any]) -> None:
+        """The body gives these tensors."""
+        if not all(isinstance(vt, k.TensorTracker) for vt in results):
+            raise self.refuse("a function that gives more than tensors")
+        self.graph, _ = self.body.flat(k.TupleTracker(results, tuple))
+
+    def record(self, target: Any, options: Sequence[Any], extra: Sequence[Any] = ()) -> Traced:
+        """The node, outside of the body."""
+        module = self.t.graph.install(self.body.name, self.graph.module)
+        inputs = [vt.traced for vt in (*self.outer, *extra)]
+        return self.t.graph.call(target, [module, *options, *inputs, *self.graph.lifted], {})
+
+    def results(self, traced: Traced, given: Sequence[Any] = ()) -> list[Any]:
+        """Trackers of a tuple of results; one that the body gave back as it was is the tracker that it always had."""
+        outside = dict(zip(map(id, self.inner), self.outer, strict=True))
+        sources = [[outside.get(id(vt), vt)] for vt in given] or [[]] * len(traced.example)
+        parts = [self.t.graph.project(traced, index) for index in range(len(traced.example))]
+        return [_torch_calls.from_traced(self.t, part, source) for part, source in zip(parts, sources, strict=True)]
+
+
+def options(t: Tracing, *vts: Any) -> list[Any]:
+    """What is not traced: it has to be known."""
+    values = [vt.constant() for vt in vts]
+    if any(value is MISSING for value in values):
+        raise t.unsupported("transform", "an option of a transform that is not known while tracing")
+    return values
+
+
+def pair(*items: Any) -> Any:
+    return k.TupleTracker(items, tuple)
+
+
+# -- vmap -------------------------------------------------------------------------------------------------------------
+@handlers.handles(vmap.vmap_impl)
+@operation
+def vmap_impl(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`vmap_impl(function, in_dims, out_dims, randomness, chunk_size, *args, **kwargs)`"""
+    function, in_dims, out_dims, randomness, chunk_size, *positional = args
+    mode, chunk = options(t, randomness, chunk_size)
+    leaves, spec = _pytree.flatten(t, pair(*positional))
+    dims = _dims(t, in_dims, spec)
+    call = _Call(function, spec, dims, out_dims, mode, kwargs)
+    if chunk is None:
+        results, spec, _ = yield from _mapped(t, call, leaves)
+    else:
+        results, spec = yield from _in_chunks(t, call, leaves, chunk)
+    return _pytree.unflatten(t, results, spec)
+
+
+@attrs.frozen(eq=False)
+class _Call:
+    """A call of a mapped function. `dims` has a dimension, or None, for each leaf of the arguments."""
+
+    function: Any
+    spec: Spec
+    dims: list[int | None]
+    out_dims: Any
+    randomness: str
+    kwargs: dict[str, Any]
+
+
+def _mapped(
+    t: Tracing, call: _Call, leaves: list[Any]
+) -> Generator[Any, Any, tuple[list[Any], Spec, list[int | None]]]:
+    transformed = Transformed.of(t, "vmap")
+    with transformed.body:
+        pairs = zip(leaves, call.dims, strict=True)
+        inner = [transformed.hand(leaf) if dim is None else transformed.give(leaf, sliced(dim)) for leaf, dim in pairs]
+        transformed.handed += call.kwargs.values()
+        given = _pytree.unflatten(t, inner, call.spec).items
+        result = yield from transformed.run(call.function, given, call.kwargs)
+        results, spec = _pytree.flatten(t, result)
+        transformed.close(results)
+    out_dims = call.out_dims
+    if spec == _pytree.LEAF and isinstance(out_dims, k.TupleTracker) and len(out_dims.items) == 1:
+        out_dims = out_dims.items[0]  # as vmap has it, for a function that gives one tensor
+    placed = _dims(t, out_dims, spec)
+    used = tuple(dim for dim in call.dims if dim is not None)
+    traced = transformed.record(targets.vmapped, [used, tuple(placed), call.randomness])
+    return transformed.results(traced, results), spec, placed
+
+
+def _dims(t: Tracing, vt: Any, spec: Spec) -> list[int | None]:
+    found = _pytree.broadcast(t, vt, spec)
+    if found is None:
+        raise t.unsupported("transform", "vmap with dimensions of another structure")
+    dims = options(t, *found)
+    if not all(dim is None or type(dim) is int for dim in dims):
+        raise t.unsupported("transform", "vmap with dimensions that are no integers")
+    return dims
+
+
+def _in_chunks(t: Tracing, call: _Call, leaves: list[Any], size: int) -> Generator[Any, Any, tuple[list[Any], Spec]]:
+    """The function is called once for each chunk, as it is natively."""
+    batched = [(leaf, dim) for leaf, dim in zip(leaves, call.dims, strict=True) if dim is not None]
+    lengths = {_length(t, leaf, dim) for leaf, dim in batched}
+    if len(lengths) != 1 or call.randomness == "same":
+        raise t.unsupported("transform", "vmap in chunks of unequal batches, or with randomness='same'")
+    (length,) = lengths
+    if not isinstance(length, int) or length == 0:
+        raise t.unsupported("transform", "vmap in chunks of a batch of symbolic size, or of none")
+    collected: list[list[Any]] = []
+    for start in range(0, length, size):
+        part = (start, min(size, length - start))
+        parts = [_part(t, leaf, dim, part) for leaf, dim in zip(leaves, call.dims, strict=True)]
+        results, spec, placed = yield from _mapped(t, call, parts)
+        collected.append(results)
+    return [_joined(t, parts, dim) for parts, dim in zip(zip(*collected, strict=True), placed, strict=True)], spec
+
+
+def _length(t: Tracing, leaf: Any, dim: int) -> Any:
+    if not isinstance(leaf, k.TensorTracker) or not -leaf.example.dim() <= dim < leaf.example.dim():
+        raise t.unsupported("transform", f"vmap over dimension {dim} of a {leaf.cls.__name__}")
+    return leaf.example.shape[dim]
+
+
+def _part(t: Tracing, leaf: Any, dim: int | None, part: tuple[int, int]) -> Any:
+    if dim is None:
+        return leaf
+    return _torch_calls.record(t, torch.narrow, [leaf, *map(k.ConstantTracker, (dim, *part))], {})
+
+
+def _joined(t: Tracing, parts: Sequence[Any], dim: int | None) -> Any:
+    if dim is None:
+        raise t.unsupported("transform", "vmap in chunks with a result that has no batch dimension")
+    return _torch_calls.record(t, torch.cat, [pair(*parts), k.ConstantTracker(dim)], {})
+
+
+# -- what is differentiated -------------------------------------------------------------------------------------------
+@attrs.frozen(eq=False)
+class _Chosen:
+    """The arguments of a body, which of its flat inputs are differentiated, and the structure that these form."""
+
+    args: list[Any]
+    places: tuple[int, ...]
+    spec: Spec
+
+
+def _choose(transformed: Transformed, argnums: Any, args: list[Any], see: See) -> _Chosen:
+    t = transformed.t
+    (numbers,) = options(t, argnums)
+    chosen = range(len(args)) if numbers is None else _argument_numbers(transformed, numbers, len(args))
+    given, places = [], {}
+    for number, vt in enumerate(args):
+        start = len(transformed.outer)
+        given.append(transformed.give_all(vt, see if number in chosen else constant))
+        places[number] = range(start, len(transformed.outer))
+    specs = tuple(_all_tensors(transformed, args[number]) for number in chosen)
+    spec = specs[0] if type(numbers) is int else Spec(tuple, (), specs)
+    return _Chosen(given, tuple(place for number in chosen for place in places[number]), spec)
+
+
+def _argument_numbers(transformed: Transformed, numbers: Any, count: int) -> list[int]:
+    listed = numbers if type(numbers) is tuple else (numbers,)
+    found = [number + count if number < 0 else number for number in listed]
+    if not found or len({*found}) != len(found) or not all(0 <= number < count for number in found):
+        raise transformed.refuse("arguments that do not exist")
+    return found
+
+
+def _all_tensors(transformed: Transformed, vt: Any) -> Spec:
+    leaves, spec = _pytree.flatten(transformed.t, vt)
+    if not leaves or not all(isinstance(leaf, k.TensorTracker) for leaf in leaves):
+        raise transformed.refuse("an argument that is not made of tensors")
+    return spec
+
+
+def _apart(transformed: Transformed, result: Any, has_aux: bool) -> tuple[Any, Any]:
+    """The result proper, and what the function gives besides."""
+    if not has_aux:
+        return result, pair()
+    if not isinstance(result, k.TupleTracker) or len(result.items) != 2:
+        raise transformed.refuse("a function that gives no pair")
+    return result.items[0], result.items[1]
+
+
+def _run_differentiably(transformed: Transformed, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Reverse mode turns gradients on around the function, whatever the mode outside is."""
+    was_on = GRAD_MODE.now
+    if not was_on:
+        _modes.put(transformed.t, GRAD_MODE, True)
+    result = yield from transformed.run(function, args, kwargs)
+    if not was_on:
+        _modes.put(transformed.t, GRAD_MODE, False)
+    return result
+
+
+# -- grad -------------------------------------------------------------------------------------------------------------
+@handlers.handles(eager_transforms.grad_and_value_impl)
+@operation
+def grad_and_value_impl(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`grad_and_value_impl(function, argnums, has_aux, args, kwargs)`"""
+    function, argnums, aux_flag, positional, named = args
+    (has_aux,) = options(t, aux_flag)
+    transformed = Transformed.of(t, "grad")
+    with transformed.body:
+        chosen = _choose(transformed, argnums, positional.items, differentiable)
+        entries = transformed.give_all(named, constant).entries
+        keywords = {key: value for key, (_, value) in entries.items()}
+        result = yield from _run_differentiably(transformed, function, chosen.args, keywords)
+        value, aux = _apart(transformed, result, has_aux)
+        if not isinstance(value, k.TensorTracker) or value.example.dim() != 0:
+            raise transformed.refuse("a function that gives no scalar")
+        others, spec = _pytree.flatten(t, aux)
+        transformed.close([value, *others])
+    traced = transformed.record(targets.value_and_grads, [chosen.places, len(transformed.outer)])
+    grads, values, rest = (t.graph.project(traced, index) for index in range(3))
+    gradients = _pytree.unflatten(t, transformed.results(grads), chosen.spec)
+    value = _torch_calls.from_traced(t, values)
+    if not has_aux:
+        return pair(gradients, value)
+    return pair(gradients, pair(value, _pytree.unflatten(t, transformed.results(rest, others), spec)))
+
+
+# -- vjp --------------------------------------------------------------------------------------------------------------
+@handlers.handles(eager_transforms._vjp_with_argnums)
+@operation
+def vjp_with_argnums(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`_vjp_with_argnums(function, *primals, argnums=None, has_aux=False)`"""
+    function, *primals = args
+    (has_aux,) = options(t, kwargs.get("has_aux", k.ConstantTracker(False)))
+    transformed = Transformed.of(t, "vjp")
+    with transformed.body:
+        chosen = _choose(transformed, kwargs.get("argnums", k.NONE), primals, differentiable)
+        result = yield from _run_differentiably(transformed, function, chosen.args, {})
+        result, aux = _apart(transformed, result, has_aux)
+        results, spec = _pytree.flatten(t, result)
+        others, aux_spec = _pytree.flatten(t, aux)
+        transformed.close([*results, *others])
+    traced = transformed.record(targets.pulled_back, [chosen.places, len(transformed.outer), len(results)])
+    out, rest, pull = (t.graph.project(traced, index) for index in range(3))
+    made = [_pytree.unflatten(t, transformed.results(out, results), spec), k.PullTracker(pull, spec, chosen.spec)]
+    if has_aux:
+        made.append(_pytree.unflatten(t, transformed.results(rest, others), aux_spec))
+    return pair(*made)
+
+
+def pull(t: Tracing, vt: k.PullTracker, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Its call: `function(cotangents, retain_graph=True, create_graph=None)`."""
+    given = {**dict(zip(("cotangents", "retain_graph", "create_graph"), args, strict=False)), **kwargs}
+    leaves, spec = _pytree.flatten(t, given.pop("cotangents", k.NONE))
+    if spec != vt.taken or not all(isinstance(leaf, k.TensorTracker) for leaf in leaves):
+        raise t.unsupported("transform", "a pull-back of cotangents of another structure")
+    retain, create = options(t, given.pop("retain_graph", k.ConstantTracker(True)), given.pop("create_graph", k.NONE))
+    if given or len(args) > 3:
+        raise t.unsupported("transform", "a pull-back with arguments that it does not have")
+    given_to = [vt.traced, retain, create, *(leaf.traced for leaf in leaves)]
+    traced = t.graph.call(targets.cotangents_pulled, given_to, {})
+    return _pytree.unflatten(t, _torch_calls.from_traced(t, traced).items, vt.given)
+
+
+# -- jvp --------------------------------------------------------------------------------------------------------------
+@handlers.handles(eager_transforms._jvp_with_argnums)
+@operation
+def jvp_with_argnums(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`_jvp_with_argnums(function, primals, tangents, argnums, *, strict=False, has_aux)`"""
+    function, primals, tangents, *rest = args
+    argnums = rest[0] if rest else kwargs["argnums"]
+    strict, has_aux = options(t, kwargs.get("strict", k.ConstantTracker(False)), kwargs["has_aux"])
+    transformed = Transformed.of(t, "jvp")
+    if not isinstance(primals, k.TupleTracker):
+        raise transformed.refuse("primals that are no tuple")
+    with transformed.body:
+        chosen = _choose(transformed, argnums, primals.items, constant)
+        directions, spec = _pytree.flatten(t, tangents)
+        if not _same_structure(spec, chosen.spec) or not all(isinstance(vt, k.TensorTracker) for vt in directions):
+            raise transformed.refuse("tangents of another structure")
+        result = yield from transformed.run(function, chosen.args, {})
+        result, aux = _apart(transformed, result, has_aux)
+        results, spec = _pytree.flatten(t, result)
+        others, aux_spec = _pytree.flatten(t, aux)
+        transformed.close([*results, *others])
+    flags = [chosen.places, len(transformed.outer), len(results), strict]
+    traced = transformed.record(targets.pushed_forward, flags, directions)
+    out, pushed, rest_of = (t.graph.project(traced, index) for index in range(3))
+    made = [_pytree.unflatten(t, transformed.results(part), spec) for part in (out, pushed)]
+    if has_aux:
+        made.append(_pytree.unflatten(t, transformed.results(rest_of, others), aux_spec))
+    return pair(*made)
+
+
+def _same_structure(tangents: Spec, primals: Spec) -> bool:
+    """`argnums` that is one number still has its tangents in a tuple."""
+    return tangents == primals or tangents == Spec(tuple, (), (primals,))
+
+
+# -- functional_call --------------------------------------------------------------------------------------------------
+@handlers.handles(stateless._untie_named_tensors_map)
+@operation
+def untie_named_tensors(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    try:
+        return (yield from settle(app_level(t, app.untie_named_tensors, args, kwargs)))
+    except Raised:
+        raise t.unsupported("transform", "functional_call with several values for one tied tensor") from None
