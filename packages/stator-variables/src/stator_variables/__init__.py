@@ -3,7 +3,9 @@
 from stator_variables._bodies import EVERYTHING, NOTHING, BodyTrace, Permits, leaf_of, record_wrapping, wrapped
 from stator_variables._build import globals_tracker, wrap
 from stator_variables._domain import SymbolicDomain
-from stator_variables._emit import Emitter, RaisedBefore, StillRunning, emit_effects, finalize_generators
+from stator_variables._emit._effects import emit_effects
+from stator_variables._emit._emitter import Emitter, RaisedBefore, StillRunning
+from stator_variables._emit._objects import finalize_generators
 from stator_variables._graph import BodyGraph, BodyRecorder, Dim, GraphRecorder, Place, Places, Traced
 from stator_variables._handlers import DEFAULT_HANDLERS
 from stator_variables._kinds import ConstantTracker, NumberTracker, TensorTracker, generator_state
