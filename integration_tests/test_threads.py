@@ -6,6 +6,9 @@ The interpreter changes threads every few instructions here, and every case runs
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import gc
 import os
 import random
 import resource
@@ -102,7 +105,7 @@ def a_break_in_the_middle(x: Tensor, n: int) -> Any:
 
 @program
 def breaks_in_a_loop_in_a_called_function(x: Tensor, n: int) -> Any:
-    def step(y: Tensor, i: int) -> Tensor:
+    def step(y: Tensor, i: int) -> Any:
         return y * opaque(i + 1) + n
 
     for i in range(3):
@@ -185,7 +188,7 @@ def test_first_calls_of_eight_threads(title: str, backend: str) -> None:
         outcome(alone, X, n)
     for _ in range(ROUNDS if backend == "eager" else 1):
         compiled = stator.compile(fn, backend=backend)
-        results = together(*(lambda n=n: outcome(compiled, X, n) for n in numbers))
+        results = together(*(lambda n=n, call=compiled: outcome(call, X, n) for n in numbers))
         assert_equal(results, expected)
         assert compiled.report.entry_count <= max(alone.report.entry_count, 2 * len(set(numbers)))
 
@@ -215,7 +218,7 @@ def test_recompiles_beside_hits() -> None:
 
     for _ in range(ROUNDS):
         compiled = stator.compile(fn, backend="eager", recompile_limit=32)
-        results = together(*(lambda seed=seed: calls(compiled, seed) for seed in range(THREADS)))
+        results = together(*(lambda seed=seed, call=compiled: calls(call, seed) for seed in range(THREADS)))
         assert_equal(results, [calls(fn, seed) for seed in range(THREADS)])
 
 
@@ -278,15 +281,15 @@ def test_changes_by_another_thread_between_calls_are_seen() -> None:
     compiled = stator.compile(reads_settings, backend="eager", recompile_limit=64)
     with ThreadPoolExecutor(1) as other:
         for n in range(1, 25):
-            change = [
-                lambda n=n: setattr(SETTINGS, "factor", n % 3),
-                lambda n=n: SETTINGS.names.update(a=n % 3),
-                lambda n=n: SETTINGS.items.append(n % 3),
-                lambda: SETTINGS.items.clear(),
-                lambda n=n: setattr(Settings, "factor", n),
-                lambda: SETTINGS.__dict__.pop("factor", None),
-            ][n % 6]
-            other.submit(change).result()
+            change: list[tuple[Any, ...]] = [
+                (setattr, SETTINGS, "factor", n % 3),
+                (SETTINGS.names.__setitem__, "a", n % 3),
+                (SETTINGS.items.append, n % 3),
+                (SETTINGS.items.clear,),
+                (setattr, Settings, "factor", n),
+                (SETTINGS.__dict__.pop, "factor", None),
+            ]
+            other.submit(*change[n % 6]).result()
             for _ in range(3):
                 assert_equal(compiled(X), reads_settings(X))
 
@@ -361,7 +364,7 @@ def test_grad_mode_and_autocast_are_each_threads_own() -> None:
     cases = [(grad, cast) for grad in (True, False) for cast in (True, False)] * 2
     for _ in range(ROUNDS):
         compiled = stator.compile(fn, backend="eager")
-        results = together(*(lambda case=case: under(compiled, *case) for case in cases))
+        results = together(*(lambda case=case, call=compiled: under(call, *case) for case in cases))
         assert results == [under(fn, *case) for case in cases]
 
 
@@ -468,7 +471,7 @@ def test_compiled_function_calls_itself_in_another_thread() -> None:
         worker.join()
         return found[0] + n
 
-    compiled: Any = stator.compile(fn, backend="eager")
+    compiled: Any = stator.compile(fn, backend="eager", recompile_limit=99)  # a thread's name counts the threads
     assert_equal(together(*[lambda: compiled(X, 3)] * 3), [fn(X, 3) for _ in range(3)])
 
 
@@ -480,10 +483,8 @@ def test_backends_that_call_what_the_other_thread_compiles() -> None:
     def backend(mine: int) -> Any:
         def compile_graph(graph: Any, inputs: Any) -> Any:
             with_other = functions[1 - mine]
-            try:
+            with contextlib.suppress(threading.BrokenBarrierError):
                 meeting.wait(0.5)
-            except threading.BrokenBarrierError:
-                pass
             assert torch.equal(with_other(X), X + 2 - mine)
             return graph.forward
 
@@ -535,7 +536,7 @@ def test_lru_cache_and_context_variables_and_thread_locals() -> None:
     expected = together(*(lambda n=n: work(fn, n) for n in range(4)))
     for _ in range(ROUNDS):
         compiled = stator.compile(fn, backend="eager", recompile_limit=64)
-        assert_equal(together(*(lambda n=n: work(compiled, n) for n in range(4))), expected)
+        assert_equal(together(*(lambda n=n, call=compiled: work(call, n) for n in range(4))), expected)
 
 
 # -- endurance --------------------------------------------------------------------------------------------------------
@@ -549,7 +550,8 @@ def soak(seconds: float) -> int:
         while time.monotonic() < end:
             which, n, x = order.randrange(len(plain)), order.randrange(4), X[: order.randrange(1, 3)]
             fresh = order.random() < 0.05
-            call = stator.compile(plain[which], backend=order.choice(["eager", "eager", "aot_eager"])) if fresh else shared[which]
+            call, backend = shared[which], order.choice(["eager", "eager", "aot_eager"])
+            call = stator.compile(plain[which], backend=backend) if fresh else call
             assert_equal(outcome(call, x, n), outcome(plain[which], x, n))
             if order.random() < 0.01:
                 shared[which].report._region.reset()
@@ -580,10 +582,9 @@ def test_soak() -> None:
 
 def resident() -> int:
     """Bytes of memory that this process holds now; what it held at most, where the system does not tell."""
-    import gc
-
     gc.collect()
     try:
+        ctypes.CDLL("libc.so.6").malloc_trim(0)  # each thread has a heap of its own, with holes
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * resource.getpagesize()
     except OSError:

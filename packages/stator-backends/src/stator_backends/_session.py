@@ -20,7 +20,7 @@ import torch
 
 
 class CompileFlag(threading.local):
-    """Takes the place of torch's global, which `torch.compiler.is_compiling()` gives back: true in threads that hold it."""
+    """Stands for the global of torch that `torch.compiler.is_compiling()` gives: true in the thread that holds it."""
 
     holders = 0
 

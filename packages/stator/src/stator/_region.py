@@ -49,8 +49,8 @@ class _Never:
 
 
 class _Making(threading.local):
-    """Whether this thread makes an entry. Compiled functions that are called meanwhile, by a backend or a finalizer, run
-    plainly if they have no entry: whoever makes one may be waiting for what this thread holds."""
+    """Whether this thread makes an entry. Compiled functions called meanwhile, by a backend or a finalizer, run plainly
+    if they have no entry: whoever makes one may be waiting for what this thread holds."""
 
     now = False
 
