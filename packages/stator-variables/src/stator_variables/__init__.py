@@ -10,6 +10,7 @@ from stator_variables._graph import BodyGraph, BodyRecorder, Dim, GraphRecorder,
 from stator_variables._handlers import DEFAULT_HANDLERS
 from stator_variables._kinds import ConstantTracker, NumberTracker, TensorTracker, generator_state
 from stator_variables._model._calls import call, frame_for, function_frame
+from stator_variables._parts import ObjectRecipe, parts_of
 from stator_variables._pytree import Spec, flatten, unflatten
 from stator_variables._torch._modes import initial as initial_modes
 from stator_variables._torch._modes import restore as restore_modes
@@ -27,6 +28,7 @@ __all__ = [
     "Journal",
     "LazyTracker",
     "NumberTracker",
+    "ObjectRecipe",
     "Place",
     "Places",
     "Policy",
@@ -46,6 +48,7 @@ __all__ = [
     "generator_state",
     "globals_tracker",
     "initial_modes",
+    "parts_of",
     "real_of",
     "record",
     "restore_modes",
