@@ -114,8 +114,8 @@ def weak_reference(e: Emitter, vt: Any) -> str:
     return e.bind(vt, f"{e.capture(weakref.ref, 'ref')}({e.expr(vt.target)})")
 
 
-@rebuilders.handles(k.PullTracker)
-def pull(e: Emitter, vt: Any) -> str:
+@rebuilders.handles(k.GraphFunction)
+def graph_function(e: Emitter, vt: Any) -> str:
     raise e.refuse(vt)
 
 
