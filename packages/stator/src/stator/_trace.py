@@ -17,7 +17,6 @@ from stator_bytecode import (
     Broke,
     Escaped,
     FrameState,
-    GeneratorState,
     Machine,
     Outcome,
     Point,
@@ -36,11 +35,11 @@ from stator_variables import (
     Tracing,
     emit_effects,
     finalize_generators,
-    generator_state,
     initial_modes,
     restore_modes,
 )
 
+from stator._carried import Carried, reads_frames
 from stator._options import Options
 from stator._places import MachinePlaces
 from stator._release import release, without_frames
@@ -169,11 +168,11 @@ def _broken_at_resumption(running: StillRunning, outcome: Outcome, machine: Mach
 def _emitted(outcome: Outcome, tracing: Tracing) -> tuple[Emitter, Point | None, list[str], str]:
     """The text of the entry. A generator that only the frames see is carried as state; one that something else can
     reach has to be an object, which shows when that something is written: then it is written again."""
-    objects: list[GeneratorState] = []
+    objects: list[Any] = []
     while True:
         emitter = Emitter(tracing)
         point, values, result = None, [], ""
-        carried = _Carried(objects)
+        carried = Carried(objects, not isinstance(outcome, Returned) and reads_frames(outcome.snapshot))
         if isinstance(outcome, Returned):
             result = emitter.expr(outcome.value)
         else:
@@ -182,25 +181,10 @@ def _emitted(outcome: Outcome, tracing: Tracing) -> tuple[Emitter, Point | None,
             values = [emitter.expr(vt) for vt in trackers]
         emit_effects(emitter)
         finalize_generators(emitter, carried.states)
-        reached = [state for state in emitter.generators if state in carried.states]
+        reached = carried.reached(emitter)
         if not reached:
             return emitter, point, values, result
         objects += reached
-
-
-@attrs.define(eq=False)
-class _Carried:
-    """Which values are generators that go on as frame state."""
-
-    objects: list[GeneratorState]
-    states: list[GeneratorState] = attrs.field(factory=list)
-
-    def __call__(self, value: Any) -> GeneratorState | None:
-        state = generator_state(value)
-        if state is None or state in self.objects:
-            return None
-        self.states.append(state)
-        return state
 
 
 def _globals_of(frame: FrameState) -> dict[str, Any]:
