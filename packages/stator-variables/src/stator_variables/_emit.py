@@ -114,7 +114,10 @@ class Emitter:
         return rebuilders[_kind(vt)](self, vt)
 
     def bind(self, vt: Any, text: str) -> str:
-        """Give a new object a name before its contents are known, so that it may contain itself."""
+        """Give a new object a name before its contents are known, so that it may contain itself. One that can be made
+        only of its contents, a tuple say, was made with them if they contain it."""
+        if id(vt) in self._made:
+            return self._made[id(vt)]
         name = self.fresh()
         self._made[id(vt)] = name
         self.lines.append(f"{name} = {text}")
@@ -421,8 +424,7 @@ def recipe(e: Emitter, vt: Any) -> str:
 
 @rebuilders.handles(k.IteratorTracker)
 def iterator(e: Emitter, vt: Any) -> str:
-    text = _iterators.rebuild(e, vt)
-    return e._made.get(id(vt)) or e.bind(vt, text)
+    return e.bind(vt, _iterators.rebuild(e, vt))
 
 
 @rebuilders.handles(k.GeneratorTracker)

@@ -281,8 +281,8 @@ class GeneratorTracker(VariableTracker):
 class IteratorTracker(VariableTracker):
     """A builtin iterator, named by `kind`; `parts` are its operands, `position` how far it is.
 
-    Kinds: "sequence" (list, tuple), "reversed", "keys"/"values"/"items", "constant" (str, range… : `parts[0]` a Python
-    list of trackers), "zip", "map", "filter", "enumerate", "chain", "islice", "repeat", "callable".
+    Kinds: "sequence" (list, tuple), "reversed", "keys"/"values"/"items", "constant" (str, range… : `parts[0]` its
+    values), "zip", "map", "filter", "enumerate", "chain", "islice", "repeat", "callable".
     """
 
     def __init__(self, cls: type, kind: str, parts: list[Any], position: int = 0) -> None:

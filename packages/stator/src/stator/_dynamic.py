@@ -25,6 +25,7 @@ class Shapes:
 
     dynamic: bool | None
     capture_data: bool = False
+    patience: float = math.inf
     static_floats: bool = False
     sizes: dict[Source, Sizes] = attrs.field(factory=dict)
     strides: dict[Source, Sizes] = attrs.field(factory=dict)
@@ -34,7 +35,7 @@ class Shapes:
         def number_is_symbolic(source: Source, value: Any) -> bool:
             return self._is_symbolic(source, value) and (_is_argument(source) or not _belongs_to_module(source, state))
 
-        return Policy(dims=self.dims, number_is_symbolic=number_is_symbolic, capture_data=self.capture_data)
+        return Policy(self.dims, number_is_symbolic, self.capture_data, self.patience)
 
     # -- tensors ----------------------------------------------------------------------------------------------------
     def dims(self, source: Source, tensor: torch.Tensor) -> list[Dim]:

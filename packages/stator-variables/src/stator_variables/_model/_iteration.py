@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import functools
 import types
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -81,8 +82,7 @@ def _native_iterator(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.SetTracker):
         return set_iterator(t, vt)
     if isinstance(vt, k.ConstantTracker) and hasattr(vt.value, "__iter__"):
-        items = [_calls.fresh(t, item) for item in vt.value]
-        return k.IteratorTracker(type(iter(vt.value)), "constant", [items, vt])
+        return k.IteratorTracker(type(iter(vt.value)), "constant", [indexed(vt.value), vt])
     return MISSING
 
 
@@ -194,7 +194,23 @@ def _next_reversed(t: Tracing, it: Any) -> Any:
     return items[index]
 
 
+def indexed(values: Any) -> Any:
+    """The items of a constant by their position; a long range has them all without making them."""
+    return values if isinstance(values, Sequence) else list(values)
+
+
 def _next_constant(t: Tracing, it: Any) -> Any:
+    try:
+        item = it.parts[0][it.position] if not it.exhausted else NULL
+    except IndexError:
+        item = NULL
+    if item is NULL:
+        return _finish(t, it)
+    advance(t, it)
+    return _calls.fresh(t, item)
+
+
+def _next_made(t: Tracing, it: Any) -> Any:
     return _next_of_items(t, it, it.parts[0])
 
 
@@ -355,7 +371,7 @@ _STEPS = {
     "enumerate": _next_enumerate,
     "application": _next_of_application,
     "shared": _next_of_application,
-    "made": _next_constant,
+    "made": _next_made,
     "set": _next_in_set,
     "deque": _next_in_deque,
     "deque reversed": _next_in_deque,
