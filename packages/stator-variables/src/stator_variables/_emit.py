@@ -27,7 +27,8 @@ from stator_guards import CapturedSource, ParameterSource, Source
 from stator_variables import _kinds as k
 from stator_variables._builtin import _iterators
 from stator_variables._model._exceptions import TracebackTracker
-from stator_variables._runtime import make_function
+from stator_variables._model._lookup import plain_lookup
+from stator_variables._runtime import make_function, unset
 from stator_variables._torch import _modes
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import DELETED, MISSING, is_pending
@@ -234,7 +235,7 @@ def _is_leaf(vt: Any) -> bool:
 @rebuilders.handles(k.DictTracker)
 def dict_(e: Emitter, vt: Any) -> str:
     if vt.owner is not None:
-        return f"{e.expr(vt.owner)}.__dict__"
+        return _namespace(e, vt.owner, e.expr(vt.owner))
     pairs = [pair for pair in vt.entries.values() if pair[1] is not DELETED]
     if vt.cls is dict and all(_is_leaf(value) for _, value in pairs):
         inside = ", ".join(f"{e.expr(key)}: {e.expr(value)}" for key, value in pairs)
@@ -261,11 +262,24 @@ def _empty_dict(e: Emitter, vt: Any) -> str:
 
 def _dict_writer(e: Emitter, cls: type) -> Callable[[str, str, str], str]:
     """Item assignment that no override of the class can see: the writes were interpreted already."""
-    if cls is dict or cls is collections.OrderedDict or cls is collections.defaultdict:
+    if cls in _PLAIN_DICTS:
         return lambda name, key, value: f"{name}[{key}] = {value}"
-    base = "OrderedDict" if issubclass(cls, collections.OrderedDict) else "dict"
-    setter = e.capture(getattr(collections, base, dict).__setitem__, f"{base}_setitem")
+    setter = e.capture(_base_dict(cls).__setitem__, f"{_base_dict(cls).__name__}_setitem")
     return lambda name, key, value: f"{setter}({name}, {key}, {value})"
+
+
+def _dict_deleter(e: Emitter, cls: type) -> Callable[[str, str], str]:
+    if cls in _PLAIN_DICTS:
+        return lambda name, key: f"del {name}[{key}]"
+    deleter = e.capture(_base_dict(cls).__delitem__, f"{_base_dict(cls).__name__}_delitem")
+    return lambda name, key: f"{deleter}({name}, {key})"
+
+
+_PLAIN_DICTS = (dict, collections.OrderedDict, collections.defaultdict)
+
+
+def _base_dict(cls: type) -> type[dict[Any, Any]]:
+    return collections.OrderedDict if issubclass(cls, collections.OrderedDict) else dict
 
 
 @rebuilders.handles(k.SetTracker)
@@ -380,7 +394,14 @@ def fill_namespace(e: Emitter, vt: Any, name: str) -> None:
         return
     for key, (_, value) in vt.namespace.entries.items():
         if value is not DELETED:
-            e.lines.append(f"{name}.__dict__[{key!r}] = {e.expr(value)}")
+            e.lines.append(f"{_namespace(e, vt, name)}[{key!r}] = {e.expr(value)}")
+
+
+def _namespace(e: Emitter, vt: Any, name: str) -> str:
+    """The instance `__dict__`, past what the class says about reading it."""
+    own = isinstance(plain_lookup(vt.cls, "__getattribute__"), types.FunctionType)
+    own = own or not isinstance(plain_lookup(vt.cls, "__dict__"), types.GetSetDescriptorType)
+    return f"{e.capture(object.__getattribute__, 'getattribute')}({name}, '__dict__')" if own else f"{name}.__dict__"
 
 
 @rebuilders.handles(k.ClassTracker, k.BuiltinTracker)
@@ -402,7 +423,9 @@ def id_(e: Emitter, vt: Any) -> str:
 def partial(e: Emitter, vt: Any) -> str:
     parts = [e.expr(vt.function), *(e.expr(arg) for arg in vt.args)]
     parts += [f"{key}={e.expr(value)}" for key, value in vt.kwargs.items()]
-    return e.bind(vt, f"{e.capture(functools.partial, 'partial')}({', '.join(parts)})")
+    name = e.bind(vt, f"{e.capture(functools.partial, 'partial')}({', '.join(parts)})")
+    fill_namespace(e, vt, name)
+    return name
 
 
 @rebuilders.handles(k.WeakrefTracker)
@@ -499,12 +522,12 @@ def _list_effect(e: Emitter, vt: Any) -> None:
 
 def _dict_effect(e: Emitter, vt: Any) -> None:
     name = e.expr(vt)
-    writer = _dict_writer(e, vt.cls)
+    writer, deleter = _dict_writer(e, vt.cls), _dict_deleter(e, vt.cls)
     for verb, key, value in _final_writes(vt.log):
         if verb == "set":
             e.lines.append(writer(name, e.expr(key), e.expr(value)))
         else:
-            e.lines.append(f"del {name}[{e.expr(key)}]")
+            e.lines.append(deleter(name, e.expr(key)))
 
 
 def _final_writes(log: list[tuple[str, Any, Any, Any]]) -> list[tuple[str, Any, Any]]:
@@ -536,6 +559,6 @@ def _member_effect(e: Emitter, vt: Any) -> None:
     for member, value in vt.members.items():
         target = e.capture(member, member.__name__)
         if value is DELETED:
-            e.lines.append(f"{target}.__delete__({name})")
+            e.lines.append(f"{e.capture(unset, 'unset')}({target}, {name})")
         elif value.source is None or not is_pending(value):
             e.lines.append(f"{target}.__set__({name}, {e.expr(value)})")

@@ -256,6 +256,8 @@ class BuiltinTracker(VariableTracker):
         self.cls = type(value)
 
     def describe(self) -> str:
+        if issubclass(self.cls, types.ModuleType):  # which may have its own way to be read
+            return f"module {vars(types.ModuleType)['__dict__'].__get__(self.value).get('__name__')}"
         return getattr(self.value, "__qualname__", None) or repr(self.value)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -62,7 +63,7 @@ class Shapes:
 
     # -- numbers ----------------------------------------------------------------------------------------------------
     def _is_symbolic(self, source: Source, value: Any) -> bool:
-        """Ints that changed, and floats: zero has a sign that comparisons do not tell, the others are no numbers."""
+        """Ints that changed and that a graph can hold, and floats: zero has a sign that comparisons do not tell, the others are no numbers."""
         before = self.numbers.setdefault(source, value)
         if before is not CHANGED and (type(before) is not type(value) or before != value):
             self.numbers[source] = before = CHANGED
@@ -70,7 +71,7 @@ class Shapes:
             return False
         if type(value) is float:
             return not self.static_floats and math.isfinite(value) and value != 0
-        return value not in (0, 1)
+        return value not in (0, 1) and -sys.maxsize <= value <= sys.maxsize
 
 
 def _seen(known: dict[Source, Sizes], source: Source, now: tuple[int, ...], at_odds: Sizes) -> Sizes:

@@ -72,7 +72,8 @@ def _is_no_bound(vt: Any) -> bool:
 @operation
 def _made(t: Tracing, function: Any, cls: type, args: Args, kwargs: Kwargs) -> Any:
     inner = yield from settle(app_level(t, function, args, kwargs))
-    return k.IteratorTracker(cls, "application", [inner, args, kwargs])
+    made = [args[1:], kwargs, cls.from_iterable] if function is app.chain_from_iterable else [args, kwargs, cls]
+    return k.IteratorTracker(cls, "application", [inner, *made])
 
 
 for _name in _LAZY:
@@ -130,7 +131,7 @@ def _combined(
     for iterable in args[:count]:
         pools.append((yield from settle(_iteration.drain(t, iterable))))
     rows = [k.TupleTracker(row, tuple) for row in real(*pools, *numbers, **named)]
-    return k.IteratorTracker(real, "made", [rows, args, kwargs])
+    return k.IteratorTracker(real, "made", [rows, args, kwargs, real])
 
 
 _eager(itertools.product, None, 0)

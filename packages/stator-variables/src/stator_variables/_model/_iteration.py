@@ -406,17 +406,36 @@ def _class_item(t: Tracing, cls_vt: Any, key: Any) -> Any:
 
 
 @operation
-def drain(t: Tracing, vt: Any) -> Any:
+def drain(t: Tracing, vt: Any, asks_length: bool = False) -> Any:
     """All items of an iterable, as a Python list of trackers."""
     if is_plain_sequence(vt):
         return list(vt.items)
     iterator = yield from settle(get_iterator(t, vt))
+    if asks_length and isinstance(guarded_lookup(t, vt.cls, "__iter__"), types.FunctionType):
+        yield from _ask_length(t, vt)
     found: list[Any] = []
     while True:
         value = yield from settle(next_value(t, iterator))
         if value is NULL:
             return found
         found.append(value)
+
+
+def _ask_length(t: Tracing, vt: Any) -> Any:
+    """`PyObject_LengthHint`: a class of the program's may say how long it is, and sees that it is asked."""
+    for name in ("__len__", "__length_hint__"):
+        method = _attributes.special(t, vt, name)
+        if method is MISSING:
+            continue
+        try:
+            found = (yield from settle(_calls.call(t, (yield from settle(method)), [], {}))).constant()
+        except Raised as raised:
+            if not issubclass(raised.value.cls, TypeError):
+                raise
+            continue
+        if not (found is NotImplemented or (isinstance(found, int) and found >= 0)):
+            raise t.unsupported("length-hint", f"{name} of a {vt.cls.__name__}, which gives no length")
+        return
 
 
 @operation
