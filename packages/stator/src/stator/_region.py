@@ -23,7 +23,6 @@ from stator._trace import trace
 from stator._traceback import OWN_CODES
 from stator.errors import BackendFailed, Unsupported
 
-
 PATIENCE = 20_000
 """Instructions without a graph operation after which a loop runs natively, unless one graph was asked for."""
 

@@ -72,7 +72,9 @@ def _is_no_bound(vt: Any) -> bool:
 @operation
 def _made(t: Tracing, function: Any, cls: type, args: Args, kwargs: Kwargs) -> Any:
     inner = yield from settle(app_level(t, function, args, kwargs))
-    made = [args[1:], kwargs, cls.from_iterable] if function is app.chain_from_iterable else [args, kwargs, cls]
+    made: list[Any] = [args, kwargs, cls]
+    if function is app.chain_from_iterable:
+        made = [args[1:], kwargs, itertools.chain.from_iterable]
     return k.IteratorTracker(cls, "application", [inner, *made])
 
 

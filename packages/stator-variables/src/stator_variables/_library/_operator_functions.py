@@ -33,7 +33,7 @@ def make_partial(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 def _has_fields(vt: Any) -> bool:
     """A partial object that was given attributes is not taken apart."""
-    if vt.real is not MISSING and functools.partial.__reduce__(vt.real)[2][3] is not None:  # type: ignore[index]
+    if vt.real is not MISSING and functools.partial.__reduce__(vt.real)[2][3] is not None:
         return True
     return bool(vt.namespace is not None and vt.namespace.entries)
 
