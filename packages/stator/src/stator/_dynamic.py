@@ -63,7 +63,7 @@ class Shapes:
 
     # -- numbers ----------------------------------------------------------------------------------------------------
     def _is_symbolic(self, source: Source, value: Any) -> bool:
-        """Ints that changed and fit into a graph, and floats: zero has a sign that comparisons do not tell, some are no number."""
+        """Ints that changed, if a graph can hold them, and floats: zero has a sign that no comparison tells."""
         before = self.numbers.setdefault(source, value)
         if before is not CHANGED and (type(before) is not type(value) or before != value):
             self.numbers[source] = before = CHANGED
