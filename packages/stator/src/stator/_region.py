@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -21,6 +22,9 @@ from stator._target import Continuation, Root, Target
 from stator._trace import trace
 from stator._traceback import OWN_CODES
 from stator.errors import BackendFailed, Unsupported
+
+PATIENCE = 20_000
+"""Instructions without a graph operation after which a loop runs natively, unless one graph was asked for."""
 
 
 @attrs.define(eq=False)
@@ -48,6 +52,14 @@ class _Never:
         return {}
 
 
+class _Making(threading.local):
+    """Whether this thread makes an entry. Compiled functions called meanwhile, by a backend or a finalizer, run plainly
+    if they have no entry: whoever makes one may be waiting for what this thread holds."""
+
+    now = False
+
+
+_making = _Making()
 NOTHING = Entry(_Never(), run=lambda *state: None)
 
 
@@ -90,21 +102,26 @@ class Region:
     def enter(self, place: Place, state: tuple[Any, ...]) -> Any:
         key = self.options.key
         entry = place.cache.lookup(key, state)
-        if entry is None and not (place.refused or place.target.is_stale or is_foreign_call()):
+        if entry is None and not (place.refused or place.target.is_stale or _making.now or is_foreign_call()):
             entry = place.cache.get_or_make(key, state, lambda: self._make(place, state))
         if entry is None:
             return Plainly(place.target, state)
         if place is self.root:
             self.newest[0] = entry
+            if place is not self.root:  # reset meanwhile by another thread
+                self.newest[0] = NOTHING
         return entry.run(*state)
 
     # -- making -------------------------------------------------------------------------------------------------------
     def _make(self, place: Place, state: tuple[Any, ...]) -> Entry | None:
+        _making.now = True
         try:
             return self._made(place, state)
         except FloatsNeeded:
             place.shapes.static_floats = True
             return self._made(place, state)
+        finally:
+            _making.now = False
 
     def _made(self, place: Place, state: tuple[Any, ...]) -> Entry | None:
         ambient = AmbientState.capture()
@@ -154,7 +171,8 @@ class Region:
 
 
 def _place(target: Target, options: Options) -> Place:
-    return Place(target, Cache(target.name, options.recompile_limit), Shapes(options.dynamic, options.captures_data))
+    shapes = Shapes(options.dynamic, options.captures_data, math.inf if options.fullgraph else PATIENCE)
+    return Place(target, Cache(target.name, options.recompile_limit), shapes)
 
 
 OWN_CODES.update(method.__code__ for method in (Region.run, Region.finish, Region.dispatch))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import attrs
+from stator_backends import one_at_a_time
 from stator_bytecode import (
     DEFAULT,
     Broke,
@@ -65,6 +67,11 @@ class Traced:
 
 def trace(target: Target, state: tuple[Any, ...], options: Options, policy: Policy) -> Traced:
     """Trace `target` on `state`. Raises Unsupported when not even the start can be written down."""
+    with one_at_a_time:  # torch's tracing state is global, and so is the interpreter's lock: nothing is lost
+        return _traced(target, state, options, policy)
+
+
+def _traced(target: Target, state: tuple[Any, ...], options: Options, policy: Policy) -> Traced:
     started = time.perf_counter()
     places = MachinePlaces()
     graph = options.stack.graph(places, capture_data=options.captures_data)
@@ -76,7 +83,7 @@ def trace(target: Target, state: tuple[Any, ...], options: Options, policy: Poli
     initial_modes(tracing)
     try:
         with graph.tracing(), _quiet(), _own_faults(tracing):
-            outcome = machine.run(target.frames(tracing, domain, state))
+            outcome = _before_loop(machine.run(target.frames(tracing, domain, state)), machine, tracing)
             return _written_down(outcome, machine, tracing, graph, started)
     finally:
         restore_modes(tracing)
@@ -99,12 +106,16 @@ def _own_faults(tracing: Tracing) -> Iterator[None]:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """torch logs an operator that fails on fake tensors; the program may expect it to, and handles the error itself."""
-    logger = logging.getLogger("torch._subclasses.fake_tensor")
-    before, logger.disabled = logger.disabled, True
+    logger, here = logging.getLogger("torch._subclasses.fake_tensor"), threading.get_ident()
+
+    def of_another_thread(record: logging.LogRecord) -> bool:
+        return record.thread != here
+
+    logger.addFilter(of_another_thread)
     try:
         yield
     finally:
-        logger.disabled = before
+        logger.removeFilter(of_another_thread)
 
 
 DEEPEST = 200
@@ -116,6 +127,16 @@ def _refuse_deep(outcome: Outcome) -> None:
         code = outcome.snapshot.frames[0].code.raw
         where = SourceSpan(code.co_filename, code.co_qualname, code.co_firstlineno)
         raise Unsupported("too-deep", f"a break {len(outcome.snapshot.frames)} calls deep", "", where)
+
+
+def _before_loop(outcome: Outcome, machine: Machine, tracing: Tracing) -> Outcome:
+    """A function with a long loop is called natively, as one step; the whole target, if that is where it began."""
+    if not isinstance(outcome, Broke) or outcome.reason.reason != "long-loop":
+        return outcome
+    snapshot = machine.before_call(tracing.looping)
+    if snapshot is None:
+        raise outcome.reason
+    return Broke(snapshot, outcome.reason)
 
 
 def _written_down(outcome: Outcome, machine: Machine, tracing: Tracing, graph: Any, started: float) -> Traced:
