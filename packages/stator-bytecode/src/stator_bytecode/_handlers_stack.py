@@ -90,7 +90,12 @@ def store_fast(machine: Machine, frame: Frame, instr: Instruction) -> None:
 def delete_fast(machine: Machine, frame: Frame, instr: Instruction) -> None:
     if frame.slots[instr.arg] is NULL:
         _unbound(machine, frame, instr)
-    frame.slots[instr.arg] = NULL
+    value, frame.slots[instr.arg] = frame.slots[instr.arg], NULL
+    try:
+        machine.domain.drop(value, machine.frames)
+    except Unsupported:
+        frame.slots[instr.arg] = value
+        raise
 
 
 @stack_ops.handles("MAKE_CELL")

@@ -15,6 +15,7 @@ from stator_bytecode import NULL, Frame, GeneratorState, Instruction, Raised, Th
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
 from stator_variables._builtin._strings import build_string, format_value
+from stator_variables._library import _weakrefs
 from stator_variables._model import (
     _attributes,
     _calls,
@@ -311,13 +312,20 @@ class SymbolicDomain:
         return value.state if isinstance(value, k.GeneratorTracker) else None
 
     def drop(self, value: Any, holders: list[Frame]) -> None:
-        """A generator that has yet to clean up does so when nobody refers to it: only a real one knows when."""
-        if type(value) is not k.GeneratorTracker or not k.has_clean_up(value.state):
+        """A generator that has yet to clean up does so when nobody refers to it: only a real one knows when. Likewise
+        an object that came as a local value, and is told when it dies."""
+        is_generator = type(value) is k.GeneratorTracker and k.has_clean_up(value.state)
+        if not is_generator and not _weakrefs.is_told(value):
             return
-        if not any(value is held for frame in holders for held in (*frame.slots, *frame.stack)):
+        if any(_weakrefs.holds(held, value) for frame in holders for held in (*frame.slots, *frame.stack)):
+            return
+        if is_generator:
             raise self.t.unsupported("generator-dropped", "letting go of a generator that has yet to clean up")
+        raise self.t.unsupported("object-dropped", "letting go of an object that is told when it dies")
 
     def send(self, receiver: Any, value: Any) -> Any:
+        if receiver.cls is types.CoroutineType:
+            raise self.t.unsupported("async", "a step of a coroutine")
         if k.is_none(value):
             return self._send_next(receiver)
         return self._send_call(receiver, value)
@@ -344,6 +352,8 @@ class SymbolicDomain:
         return (found, NULL)
 
     def yield_from_iterator(self, value: Any) -> Any:
+        if value.cls is types.CoroutineType:
+            raise self.t.unsupported("async", "yield from a coroutine")
         return value if isinstance(value, k.GeneratorTracker) else _iteration.get_iterator(self.t, value)
 
     # -- building -----------------------------------------------------------------------------------------------------
