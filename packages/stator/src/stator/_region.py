@@ -124,23 +124,25 @@ class Region:
         named = dict(zip(place.target.parameters, state, strict=True))
         try:
             traced = trace(place.target, state, self.options, place.shapes.policy(named))
-            site = None if traced.point is None else self.site_of(traced.point)
+            try:
+                if traced.reason is not None and self.options.fullgraph:
+                    raise traced.reason
+                site = None if traced.point is None else self.site_of(traced.point)
+                return make_entry(place.target, traced, self.options, site, ambient)
+            finally:
+                traced.captured.release()
+                del traced  # it holds the reason, whose traceback holds this frame
         except Unsupported as reason:
             if self.options.fullgraph:
                 raise
             place.refused.append(without_frames(reason))
-            return None
-        finally:
-            named.clear()  # the policy asks it while tracing; what was traced may outlive this call, the state must not
-        if traced.reason is not None and self.options.fullgraph:
-            raise traced.reason
-        try:
-            return make_entry(place.target, traced, self.options, site, ambient)
         except BackendFailed as failure:
             if not self.options.fallback:
                 raise
             place.refused.append(Unsupported("backend-failed", str(failure)))
-            return None
+        finally:
+            named.clear()  # the policy asks it while tracing; what was traced may outlive this call, the state must not
+        return None
 
     def place_of(self, point: Point) -> Place:
         found = self.places.get(point)
