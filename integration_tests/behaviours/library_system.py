@@ -288,7 +288,7 @@ async def coroutine(y):
     return y + 1
 
 
-@program(breaks="builtin")
+@program(breaks="construction")
 def a_coroutine_is_run_by_a_loop(x, n, box):
     loop = asyncio.new_event_loop()
     try:
