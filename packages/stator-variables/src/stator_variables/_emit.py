@@ -26,6 +26,7 @@ from stator_guards import CapturedSource, ParameterSource, Source
 
 from stator_variables import _kinds as k
 from stator_variables._builtin import _iterators
+from stator_variables._library import _caching
 from stator_variables._model._exceptions import TracebackTracker
 from stator_variables._runtime import make_function
 from stator_variables._torch import _modes
@@ -190,7 +191,7 @@ def number(e: Emitter, vt: Any) -> str:
 def tuple_(e: Emitter, vt: Any) -> str:
     items = ", ".join(e.expr(item) for item in vt.items)
     text = f"({items},)" if vt.items else "()"
-    if vt.items and all(isinstance(item, k.ConstantTracker) for item in vt.items):
+    if vt.items and all(not is_pending(item) and isinstance(item, k.ConstantTracker) for item in vt.items):
         text = f"tuple([{items}])"  # the compiler would make one object of all that are equal
     if vt.cls is not tuple:
         text = f"{e.capture(tuple.__new__, 'tuple_new')}({e.capture(vt.cls, vt.cls.__name__)}, {text})"
@@ -473,6 +474,7 @@ def emit_effects(e: Emitter) -> None:
         elif not isinstance(vt, k.IteratorTracker):
             raise e.refuse(vt)
     _iterators.effects(e, [vt for vt in e.t.changed.values() if isinstance(vt, k.IteratorTracker)])
+    _caching.effects(e)
     e.flush()
     e.lines += _modes.effects(e.t, e.capture)
 
@@ -535,5 +537,5 @@ def _member_effect(e: Emitter, vt: Any) -> None:
         target = e.capture(member, member.__name__)
         if value is DELETED:
             e.lines.append(f"{target}.__delete__({name})")
-        elif value.source is None or not is_pending(value):
+        else:
             e.lines.append(f"{target}.__set__({name}, {e.expr(value)})")

@@ -154,7 +154,8 @@ class Region:
 
 
 def _place(target: Target, options: Options) -> Place:
-    return Place(target, Cache(target.name, options.recompile_limit), Shapes(options.dynamic, options.captures_data))
+    shapes = Shapes(options.dynamic, options.captures_data, options.fullgraph)
+    return Place(target, Cache(target.name, options.recompile_limit), shapes)
 
 
 OWN_CODES.update(method.__code__ for method in (Region.run, Region.finish, Region.dispatch))
