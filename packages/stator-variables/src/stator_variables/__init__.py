@@ -1,14 +1,29 @@
 """Variable trackers: what Python values mean symbolically, and the journal of their side effects."""
 
 from stator_variables._bodies import EVERYTHING, NOTHING, BodyTrace, Permits, leaf_of, record_wrapping, wrapped
-from stator_variables._build import globals_tracker, wrap
+from stator_variables._build import attributes_of, globals_tracker, new_object, wrap
+from stator_variables._builtin._results import app_level
 from stator_variables._domain import SymbolicDomain
-from stator_variables._emit import Emitter, RaisedBefore, StillRunning, emit_effects, finalize_generators
+from stator_variables._emit._effects import emit_effects
+from stator_variables._emit._emitter import Emitter, RaisedBefore, StillRunning
+from stator_variables._emit._objects import finalize_generators
 from stator_variables._graph import BodyGraph, BodyRecorder, Dim, GraphRecorder, Place, Places, Traced
 from stator_variables._handlers import DEFAULT_HANDLERS
-from stator_variables._kinds import ConstantTracker, NumberTracker, TensorTracker, generator_state
+from stator_variables._kinds import (
+    NONE,
+    ConstantTracker,
+    GraphFunction,
+    NumberTracker,
+    TensorTracker,
+    TupleTracker,
+    generator_state,
+    is_none,
+)
+from stator_variables._model._attributes import get_attribute
 from stator_variables._model._calls import call, frame_for, function_frame
-from stator_variables._pytree import Spec, flatten, unflatten
+from stator_variables._model._dictionary import items as dict_items
+from stator_variables._pytree import LEAF, Spec, broadcast, flatten, unflatten
+from stator_variables._torch._modes import grad_mode
 from stator_variables._torch._modes import initial as initial_modes
 from stator_variables._torch._modes import restore as restore_modes
 from stator_variables._torch._torch_calls import argument, from_traced, record
@@ -66,4 +81,20 @@ __all__ += [
     "record_wrapping",
     "unflatten",
     "wrapped",
+]
+
+# likewise, for what operators do to values
+__all__ += [
+    "LEAF",
+    "NONE",
+    "GraphFunction",
+    "TupleTracker",
+    "app_level",
+    "attributes_of",
+    "broadcast",
+    "dict_items",
+    "get_attribute",
+    "grad_mode",
+    "is_none",
+    "new_object",
 ]

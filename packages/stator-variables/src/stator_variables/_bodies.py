@@ -98,7 +98,7 @@ class BodyTrace:
     def wrapping(self, result: Any) -> BodyGraph:
         """End the body; its result goes on outside."""
         outside = self._outside()
-        escaping = [vt.traced for vt in reachable([result, *outside]) if isinstance(vt, _IN_GRAPH)]
+        escaping = [vt.traced for vt in reachable([result, *outside]) if isinstance(vt, (*_IN_GRAPH, k.GraphFunction))]
         return self._closed(self.recorder.close_wrapping(escaping))
 
     def flat(self, result: Any) -> tuple[BodyGraph, Spec]:

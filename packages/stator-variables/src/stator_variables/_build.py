@@ -12,7 +12,7 @@ import math
 import operator
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -37,7 +37,7 @@ from stator_guards import (
 from stator_variables import _kinds as k
 from stator_variables._library._weakrefs import build_weakref
 from stator_variables._tracing import Tracing, source_of
-from stator_variables._tracker import MISSING, LazyTracker, VariableTracker
+from stator_variables._tracker import DELETED, MISSING, LazyTracker, VariableTracker
 
 ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
 SINGLETONS = (torch.dtype, torch.layout, torch.memory_format)
@@ -379,6 +379,19 @@ def new_namespace(tracker: Any) -> None:
     d = k.DictTracker(dict, complete=True)
     d.owner = tracker
     tracker.namespace = d
+
+
+def new_object(cls: type, attributes: Mapping[str, Any]) -> Any:
+    """A new instance of a Python class; `__init__` is not run."""
+    vt = k.ObjectTracker(cls)
+    new_namespace(vt)
+    vt.namespace.entries = {name: (k.ConstantTracker(name), value) for name, value in attributes.items()}
+    return vt
+
+
+def attributes_of(vt: Any) -> dict[str, Any]:
+    """What a new object has in its `__dict__` by now."""
+    return {name: value for name, (_, value) in vt.namespace.entries.items() if value is not DELETED}
 
 
 def recipe_of(real: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -40,18 +40,15 @@ from stator_variables._library import (
 from stator_variables._model import _functions
 from stator_variables._torch import (
     _assertion,
-    _autograd_function,
     _compile_state,
     _foreach,
     _modes,
     _module_attributes,
-    _transforms,
 )
 
 _FUNCTIONS = checked(
     _builtins.handlers.merged_with(
         _assertion.handlers,
-        _autograd_function.handlers,
         _binding.handlers,
         _caching.handlers,
         _operator_functions.handlers,
@@ -73,7 +70,6 @@ _FUNCTIONS = checked(
         _module_attributes.handlers,
         _numbers.handlers,
         _questions.handlers,
-        _transforms.handlers,
         _values.handlers,
         _weakrefs.handlers,
     )

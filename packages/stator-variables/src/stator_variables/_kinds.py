@@ -322,18 +322,14 @@ class WeakrefTracker(VariableTracker):
         self.target = target
 
 
-class PullTracker(VariableTracker):
-    """The function that `torch.func.vjp` gives: a value of the graph that holds a graph of autograd, and stays in it.
-
-    `taken` is the structure of the cotangents, `given` that of the gradients.
-    """
+class GraphFunction(VariableTracker):
+    """A function that an operator gives, and that stays in the graph: `handler` is what a call of it does."""
 
     cls = types.FunctionType
 
-    def __init__(self, traced: Traced, taken: Any, given: Any) -> None:
+    def __init__(self, traced: Traced, handler: Callable[[Any, list[Any], dict[str, Any]], Any]) -> None:
         self.traced = traced
-        self.taken = taken
-        self.given = given
+        self.handler = handler
 
 
 class RecipeTracker(VariableTracker):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import attrs
+import torch
 from torch.utils import _pytree as pytree
 
 from stator_variables import _kinds as k
@@ -18,7 +19,7 @@ from stator_variables._tracing import Tracing
 class Spec:
     """A structure without its leaves. `cls` is None for a leaf; `keys` are those of a dict, in its order."""
 
-    cls: type | None = None
+    cls: Any = None
     keys: tuple[Any, ...] = ()
     children: tuple[Spec, ...] = ()
 
@@ -26,13 +27,22 @@ class Spec:
     def leaf_count(self) -> int:
         return 1 if self.cls is None else sum(child.leaf_count for child in self.children)
 
+    def filled(self, leaves: Iterator[Any]) -> Any:
+        """The real structure around real leaves."""
+        if self.cls is None:
+            return next(leaves)
+        items = [child.filled(leaves) for child in self.children]
+        if issubclass(self.cls, dict):
+            return self.cls(zip(self.keys, items, strict=True))
+        return self.cls(*items) if hasattr(self.cls, "_fields") else self.cls(items)
+
 
 LEAF = Spec()
 
 
 def flatten(t: Tracing, vt: Any) -> tuple[list[Any], Spec]:
     """The leaves from left to right, and the structure. Raises Unsupported for classes that say themselves how."""
-    if isinstance(vt, k.SequenceTracker) and (vt.cls in (list, tuple) or hasattr(vt.cls, "_fields")):
+    if isinstance(vt, k.SequenceTracker) and (vt.cls in (list, tuple, torch.Size) or hasattr(vt.cls, "_fields")):
         return _joined(t, vt.cls, (), vt.items)
     if isinstance(vt, k.DictTracker) and vt.cls in (dict, collections.OrderedDict):
         pairs = [(key.constant(), value) for key, value in _dictionary.items(t, vt)]

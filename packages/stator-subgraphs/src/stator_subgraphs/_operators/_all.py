@@ -6,8 +6,23 @@ from typing import Any
 
 from stator_bytecode import HandlerTable
 
-from stator_subgraphs._operators import _checkpoint, _cond, _flex, _loop, _region, _wrap
+from stator_subgraphs._operators import (
+    _autograd_function,
+    _checkpoint,
+    _cond,
+    _flex,
+    _loop,
+    _region,
+    _transforms,
+    _wrap,
+)
 
 OPERATORS: HandlerTable[Any, Any] = _cond.handlers.merged_with(
-    _checkpoint.handlers, _flex.handlers, _loop.handlers, _region.handlers, _wrap.handlers
+    _autograd_function.handlers,
+    _checkpoint.handlers,
+    _flex.handlers,
+    _loop.handlers,
+    _region.handlers,
+    _transforms.handlers,
+    _wrap.handlers,
 )

@@ -54,10 +54,8 @@ def call(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any])
         return construct(t, function, list(args), kwargs)
     if isinstance(function, k.PartialTracker):
         return call(t, function.function, [*function.args, *args], {**function.kwargs, **kwargs})
-    if isinstance(function, k.PullTracker):
-        from stator_variables._torch import _transforms
-
-        return _transforms.pull(t, function, args, kwargs)
+    if isinstance(function, k.GraphFunction):
+        return function.handler(t, list(args), kwargs)
     if _is_suspended(function):
         return _call_settled(t, function, args, kwargs)
     raw, source = type_lookup(t, function.cls, "__call__")
@@ -163,7 +161,8 @@ def k_tuple(items: Sequence[Any]) -> k.TupleTracker:
 
 
 def is_app_level(globals_vt: Any) -> bool:
-    return str(globals_vt.real.get("__name__", "")).startswith("stator_variables._applevel")
+    """Whether a function is of a module, or of a package, that is called `_applevel`: then it stands for one in C."""
+    return "._applevel" in str(globals_vt.real.get("__name__", ""))
 
 
 def builtins_of(t: Tracing, globals_vt: Any) -> Any:

@@ -7,7 +7,8 @@ What is read is guarded by the entry's one global-state guard.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import attrs
@@ -89,6 +90,20 @@ def _writer(function: Callable[..., Any], read: Callable[..., Any]) -> None:
             raise t.unsupported("mode-value", f"{function.__name__}() with a value that is not known while tracing")
         put(t, Setting(read, function, function.__name__, tuple(values[:-1])), values[-1])
         return k.NONE
+
+
+_GRAD_OF_A_BODY = Setting(torch.is_grad_enabled, torch._C._set_grad_enabled, "_set_grad_enabled", is_node=False)
+
+
+@contextlib.contextmanager
+def grad_mode(t: Tracing, enabled: bool) -> Iterator[None]:
+    """Grad mode as an operator has it around its body. What fails inside takes it back with all else."""
+    before = torch.is_grad_enabled()
+    if enabled != before:
+        put(t, _GRAD_OF_A_BODY, enabled)
+    yield
+    if enabled != before:
+        put(t, _GRAD_OF_A_BODY, before)
 
 
 _writer(torch._C._set_grad_enabled, torch.is_grad_enabled)

@@ -14,6 +14,7 @@ from typing import Any
 
 import attrs
 import torch
+from stator_variables import Spec
 from torch.autograd.function import Function
 
 Origin = tuple[str, int]
@@ -28,6 +29,15 @@ class Kept:
 
 
 @attrs.frozen(eq=False)
+class Stored:
+    """An attribute of the context: a structure, with constants and `Kept` for its leaves."""
+
+    name: str
+    spec: Spec
+    leaves: tuple[Any, ...]
+
+
+@attrs.frozen(eq=False)
 class Plan:
     """How a call of the original relates to one of its stand-in. Positions of outputs count the tensors alone."""
 
@@ -36,7 +46,7 @@ class Plan:
     outputs: tuple[int, ...]  # positions of tensors in the original's output
     output_count: int
     saved: tuple[Origin | None, ...]
-    attributes: tuple[tuple[str, Any], ...]  # names and values stored on the context
+    attributes: tuple[Stored, ...]
     dirty: tuple[int, ...]
     non_differentiable: tuple[int, ...]
     materialize: bool
@@ -140,40 +150,23 @@ def _set_up(call: Call, ctx: Any, inputs: Sequence[Any], outputs: Sequence[Any])
     saved = [None if origin is None else call.value(origin, inputs, outputs) for origin in plan.saved]
     if saved:
         ctx.save_for_backward(*saved)
-    for name, value in plan.attributes:
-        setattr(ctx, name, filled(value, lambda origin: call.value(origin, inputs, outputs)))
+    kept: list[Any] = []
+
+    def read(leaf: Any) -> Any:
+        if type(leaf) is not Kept:
+            return leaf
+        kept.append(call.value(leaf.origin, inputs, outputs))
+        return kept[-1]
+
+    for stored in plan.attributes:
+        setattr(ctx, stored.name, stored.spec.filled(map(read, stored.leaves)))
     if plan.dirty:
         ctx.mark_dirty(*[outputs[index] for index in plan.dirty])
     if plan.non_differentiable:
         ctx.mark_non_differentiable(*[outputs[index] for index in plan.non_differentiable])
     if not plan.materialize:
         ctx.set_materialize_grads(False)
-    ctx._stator_call = call
-
-
-def filled(value: Any, read: Callable[[Origin], Any]) -> Any:
-    """A stored value, with the tensors in their places."""
-    if type(value) is Kept:
-        return read(value.origin)
-    if isinstance(value, tuple | list):
-        items = [filled(item, read) for item in value]
-        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
-    if isinstance(value, dict):
-        return {key: filled(item, read) for key, item in value.items()}
-    return value
-
-
-def kept_in(value: Any, leaves: list[Any], stored: Any = None) -> list[Any]:
-    """What of a stored value stands in the places of tensors, in order."""
-    if type(value) is Kept:
-        leaves.append(stored)
-    elif isinstance(value, tuple | list):
-        for item, there in zip(value, stored, strict=True):
-            kept_in(item, leaves, there)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            kept_in(item, leaves, stored[key])
-    return leaves
+    ctx._stator_call, ctx._stator_kept = call, kept
 
 
 # -- backward ---------------------------------------------------------------------------------------------------------
@@ -184,9 +177,8 @@ def _backward_of(original: type[Function]) -> Callable[..., Any]:
         call: Call = ctx._stator_call
         plan = call.plan
         if call.backward is not None and plan.fits(grads):
-            stored = [leaf for name, value in plan.attributes for leaf in kept_in(value, [], getattr(ctx, name))]
             saved = [tensor for tensor in ctx.saved_tensors if tensor is not None]
-            found = call.backward(*grads, *saved, *stored, *call.backward_lifted)
+            found = call.backward(*grads, *saved, *ctx._stator_kept, *call.backward_lifted)
         else:
             found = own(ctx, *_spread(grads, plan.outputs, plan.output_count))
             found = found if isinstance(found, tuple) else (found,)

@@ -14,20 +14,30 @@ from typing import Any
 import attrs
 import torch
 from stator_bytecode import HandlerTable, operation, settle
+from stator_variables import (
+    MISSING,
+    NONE,
+    BodyTrace,
+    ConstantTracker,
+    NumberTracker,
+    Permits,
+    TensorTracker,
+    Traced,
+    Tracing,
+    TupleTracker,
+    attributes_of,
+    flatten,
+    from_traced,
+    get_attribute,
+    grad_mode,
+    is_none,
+    new_object,
+    unflatten,
+)
 from torch.autograd.function import BackwardCFunction, Function, NestedIOFunction, _SingleLevelFunction
 
-from stator_variables import _kinds as k
-from stator_variables._applevel import _autograd as app
-from stator_variables._bodies import BodyTrace, Permits
-from stator_variables._build import ATOMS, SINGLETONS, VALUES, new_namespace
-from stator_variables._graph import Traced
-from stator_variables._model import _attributes, _dictionary
-from stator_variables._model._raising import throw
-from stator_variables._torch import _function_targets as targets
-from stator_variables._torch import _modes, _torch_calls
-from stator_variables._torch._transforms import GRAD_MODE
-from stator_variables._tracing import Tracing
-from stator_variables._tracker import DELETED, MISSING
+from stator_subgraphs._operators import _applevel
+from stator_subgraphs._operators import _function_targets as targets
 
 handlers: HandlerTable[Any, Any] = HandlerTable("autograd function")
 _OWN = ("needs_input_grad", "to_save", "dirty_tensors", "non_differentiable", "materialize_grads")
@@ -35,12 +45,12 @@ _CONTEXTS: weakref.WeakKeyDictionary[type, type] = weakref.WeakKeyDictionary()
 Gradients = Generator[Any, Any, Any]
 
 
-@handlers.handles(app.unknown)
+@handlers.handles(_applevel.unknown)
 def unknown(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    context, name = args
-    if hasattr(BackwardCFunction, name.value):
-        raise t.unsupported("autograd-function", f"{name.value} of the context of an autograd.Function")
-    throw(AttributeError, f"'{context.cls.__name__}' object has no attribute '{name.value}'")
+    name = args[1].value
+    if hasattr(BackwardCFunction, name):
+        raise t.unsupported("autograd-function", f"{name} of the context of an autograd.Function")
+    return MISSING
 
 
 @handlers.handles(Function.apply.__func__)  # type: ignore[attr-defined]  # a classmethod
@@ -51,12 +61,12 @@ def apply(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     with applying.trace("forward", writes=True) as body:
         result = yield from applying.forward(body)
         applying.take_apart(result)
-        applying.forward_graph, _ = body.flat(k.TupleTracker([*applying.tensors, *applying.extra], tuple))
+        applying.forward_graph, _ = body.flat(TupleTracker([*applying.tensors, *applying.extra], tuple))
     applying.check_writes()
     if applying.is_executable:
         with applying.trace("backward", writes=False) as body:
             grads = yield from applying.backward(body)
-            applying.backward_graph, _ = body.flat(k.TupleTracker(grads, tuple))
+            applying.backward_graph, _ = body.flat(TupleTracker(grads, tuple))
     return applying.record()
 
 
@@ -87,7 +97,7 @@ class Applying:
 
     @property
     def positions(self) -> list[int]:
-        return [index for index, vt in enumerate(self.args) if isinstance(vt, k.TensorTracker)]
+        return [index for index, vt in enumerate(self.args) if isinstance(vt, TensorTracker)]
 
     @property
     def inputs(self) -> list[Any]:
@@ -101,7 +111,7 @@ class Applying:
         return self.t.unsupported("autograd-function", f"{self.cls.__qualname__}: {what}")
 
     def check(self, kwargs: dict[str, Any]) -> None:
-        if not isinstance(self.owner, k.ClassTracker) or issubclass(self.cls, NestedIOFunction):
+        if not isinstance(getattr(self.owner, "value", None), type) or issubclass(self.cls, NestedIOFunction):
             raise self.t.unsupported("autograd-function", "apply of something else than a Function")
         if kwargs or getattr(self.cls, "boxed_grads_call", False):
             raise self.refuse("keyword arguments, or gradients in a list")
@@ -117,44 +127,38 @@ class Applying:
     def forward(self, body: BodyTrace) -> Gradients:
         for vt in self.inputs:
             body.recorder.argument(vt.traced)  # what forward sees of it is the argument itself
-        flags = [isinstance(vt, k.TensorTracker) and vt.example.requires_grad for vt in self.args]
-        self.context = self._new_context({"needs_input_grad": _pair(map(k.ConstantTracker, flags))})
-        function = yield from settle(_attributes.get_attribute(self.t, self.owner, "forward"))
-        with_gradients = GRAD_MODE.now
-        _modes.put(self.t, GRAD_MODE, False)
-        if self.has_setup:
-            result = yield from body.run(function, self.args, {})
-            setup = yield from settle(_attributes.get_attribute(self.t, self.owner, "setup_context"))
-            yield from body.run(setup, [self.context, _pair(self.args), result], {})
-        else:
-            result = yield from body.run(function, [self.context, *self.args], {})
-        _modes.put(self.t, GRAD_MODE, with_gradients)
+        flags = [isinstance(vt, TensorTracker) and vt.example.requires_grad for vt in self.args]
+        self.context = self._new_context({"needs_input_grad": _pair(map(ConstantTracker, flags))})
+        function = yield from settle(get_attribute(self.t, self.owner, "forward"))
+        with grad_mode(self.t, False):
+            if self.has_setup:
+                result = yield from body.run(function, self.args, {})
+                setup = yield from settle(get_attribute(self.t, self.owner, "setup_context"))
+                yield from body.run(setup, [self.context, _pair(self.args), result], {})
+            else:
+                result = yield from body.run(function, [self.context, *self.args], {})
         body.roots = [self.owner, function, *self.args]  # the context is the body's own
         return result
 
     def _new_context(self, attributes: dict[str, Any]) -> Any:
         cls = _CONTEXTS.get(self.cls)
         if cls is None:
-            cls = _CONTEXTS[self.cls] = type(f"{self.cls.__name__}Backward", (app.Context,), {})
-        context = k.ObjectTracker(cls)
-        new_namespace(context)
-        context.namespace.entries = {name: (k.ConstantTracker(name), vt) for name, vt in attributes.items()}
-        return context
+            cls = _CONTEXTS[self.cls] = type(f"{self.cls.__name__}Backward", (_applevel.Context,), {})
+        return new_object(cls, attributes)
 
     def take_apart(self, result: Any) -> None:
         """What forward gave, and what it left on the context."""
-        self.is_single = not (isinstance(result, k.TupleTracker) and result.cls is tuple)
+        self.is_single = not (isinstance(result, TupleTracker) and result.cls is tuple)
         self.items = [result] if self.is_single else result.items
-        if not all(isinstance(vt, k.TensorTracker) or vt.constant() is not MISSING for vt in self.items):
+        if not all(isinstance(vt, TensorTracker) or vt.constant() is not MISSING for vt in self.items):
             raise self.refuse("a result that is neither a tensor nor a constant")
-        outputs = [index for index, vt in enumerate(self.items) if isinstance(vt, k.TensorTracker)]
+        outputs = [index for index, vt in enumerate(self.items) if isinstance(vt, TensorTracker)]
         self.tensors = [self.items[index] for index in outputs]
-        stored = {name: vt for name, (_, vt) in self.context.namespace.entries.items() if vt is not DELETED}
+        stored = attributes_of(self.context)
         saved = self._tuple(stored, "to_save")
-        origins = tuple(None if k.is_none(vt) else self._origin(vt) for vt in saved)
-        self.kept = []
-        attributes = tuple((name, self._stored(vt)) for name, vt in stored.items() if name not in _OWN)
-        materialize = stored.get("materialize_grads", k.ConstantTracker(True)).constant()
+        origins = tuple(None if is_none(vt) else self._origin(vt) for vt in saved)
+        attributes = tuple(self._stored(name, vt) for name, vt in stored.items() if name not in _OWN)
+        materialize = stored.get("materialize_grads", ConstantTracker(True)).constant()
         self.plan = targets.Plan(
             positions=tuple(self.positions),
             arguments=len(self.args),
@@ -171,7 +175,7 @@ class Applying:
         vt = stored.get(name)
         if vt is None:
             return []
-        if not isinstance(vt, k.TupleTracker):
+        if not isinstance(vt, TupleTracker):
             raise self.refuse(f"{name} that is no tuple")
         return vt.items
 
@@ -183,7 +187,7 @@ class Applying:
 
     def _origin(self, vt: Any) -> targets.Origin:
         """Where the stand-in has a tensor, or a symbolic number, that outlives forward."""
-        if not isinstance(vt, k.TensorTracker | k.NumberTracker):
+        if not isinstance(vt, TensorTracker | NumberTracker):
             raise self.refuse(f"a {vt.cls.__name__} that is saved for backward")
         for kind, known in (("input", self.inputs), ("output", self.tensors), ("extra", self.extra)):
             index = _index(vt, known)
@@ -192,20 +196,19 @@ class Applying:
         self.extra.append(vt)
         return "extra", len(self.extra) - 1
 
-    def _stored(self, vt: Any) -> Any:
-        """A value on the context as data: constants, tensors, and containers of these."""
-        if isinstance(vt, k.TensorTracker | k.NumberTracker):
+    def _stored(self, name: str, vt: Any) -> targets.Stored:
+        """A value on the context: constants, tensors, and containers of these."""
+        leaves, spec = flatten(self.t, vt)
+        return targets.Stored(name, spec, tuple(map(self._stored_leaf, leaves)))
+
+    def _stored_leaf(self, vt: Any) -> Any:
+        if isinstance(vt, TensorTracker | NumberTracker):
             self.kept.append(vt)
             return targets.Kept(self._origin(vt))
-        if isinstance(vt, k.SequenceTracker) and (vt.cls in (list, tuple) or hasattr(vt.cls, "_fields")):
-            items = [self._stored(item) for item in vt.items]
-            return vt.cls(*items) if hasattr(vt.cls, "_fields") else vt.cls(items)
-        if isinstance(vt, k.DictTracker) and vt.cls is dict:
-            return {key.constant(): self._stored(item) for key, item in _dictionary.items(self.t, vt)}
         value = vt.constant()
-        if type(value) in ATOMS or type(value) in SINGLETONS or type(value) in VALUES or type(value) is torch.Size:
-            return value
-        raise self.refuse(f"a {vt.cls.__name__} on its context")
+        if value is MISSING:
+            raise self.refuse(f"a {vt.cls.__name__} on its context")
+        return value
 
     def check_writes(self) -> None:
         """A write to an argument has to be marked; anything else that is written to is refused."""
@@ -221,14 +224,12 @@ class Applying:
         facts = tuple(_facts(vt.example) for vt in grads)
         self.plan = attrs.evolve(self.plan, gradients=facts)
         places = dict(zip(self.plan.outputs, grads, strict=True))
-        given = [places.get(index, k.NONE) for index in range(len(self.items))]
+        given = [places.get(index, NONE) for index in range(len(self.items))]
         context = self._new_context(self._handed_on(body))
         name = "backward" if self.cls.vjp is Function.vjp else "vjp"
-        function = yield from settle(_attributes.get_attribute(self.t, self.owner, name))
-        with_gradients = GRAD_MODE.now
-        _modes.put(self.t, GRAD_MODE, False)
-        result = yield from body.run(function, [context, *given], {})
-        _modes.put(self.t, GRAD_MODE, with_gradients)
+        function = yield from settle(get_attribute(self.t, self.owner, name))
+        with grad_mode(self.t, False):
+            result = yield from body.run(function, [context, *given], {})
         body.roots = [self.owner, function, *self.args]
         return self._gradients(result)
 
@@ -238,21 +239,25 @@ class Applying:
 
     def _handed_on(self, body: BodyTrace) -> dict[str, Any]:
         """What backward finds on its context: tensors are inputs of its body."""
-        entries = self.context.namespace.entries
-        found = {name: vt for name, (_, vt) in entries.items() if vt is not DELETED and name not in _OWN[1:]}
-        saved = self._tuple({name: vt for name, (_, vt) in entries.items()}, "to_save")
-        given = [vt if k.is_none(vt) else body.argument(vt.example, "saved") for vt in saved]
+        stored = attributes_of(self.context)
+        given = [vt if is_none(vt) else body.argument(vt.example, "saved") for vt in self._tuple(stored, "to_save")]
         kept = iter([body.argument(vt.example, "kept") for vt in self.kept])
-        for name, value in self.plan.attributes:
-            found[name] = _again(found[name], value, kept)
+        found = {name: vt for name, vt in stored.items() if name not in _OWN[1:]}
+        for stored_as in self.plan.attributes:
+            leaves, spec = flatten(self.t, found[stored_as.name])
+            again = [
+                next(kept) if type(leaf) is targets.Kept else vt
+                for vt, leaf in zip(leaves, stored_as.leaves, strict=True)
+            ]
+            found[stored_as.name] = unflatten(self.t, again, spec)
         return {**found, "saved": _pair(given)}
 
     def _gradients(self, result: Any) -> list[Any]:
-        items = result.items if isinstance(result, k.TupleTracker) and result.cls is tuple else [result]
-        if len(items) < len(self.args) or not all(k.is_none(vt) for vt in items[len(self.args) :]):
+        items = result.items if isinstance(result, TupleTracker) and result.cls is tuple else [result]
+        if len(items) < len(self.args) or not all(is_none(vt) for vt in items[len(self.args) :]):
             raise self.refuse("a backward that gives another number of gradients")
         found = [items[position] for position in self.positions]
-        if not all(isinstance(vt, k.TensorTracker) or k.is_none(vt) for vt in found):
+        if not all(isinstance(vt, TensorTracker) or is_none(vt) for vt in found):
             raise self.refuse("a gradient that is no tensor")
         return found
 
@@ -271,32 +276,18 @@ class Applying:
         given = [holder, forward, backward, counts, *inputs, *lifted, *after]
         traced = t.graph.call(targets.applied, given, {})
         parts = (t.graph.project(traced, index) for index in range(len(self.tensors)))
-        results = iter([_torch_calls.from_traced(t, part, self.inputs) for part in parts])
-        items = [next(results) if isinstance(vt, k.TensorTracker) else vt for vt in self.items]
+        results = iter([from_traced(t, part, self.inputs) for part in parts])
+        items = [next(results) if isinstance(vt, TensorTracker) else vt for vt in self.items]
         return items[0] if self.is_single else _pair(items)
 
 
 def _pair(items: Any) -> Any:
-    return k.TupleTracker(items, tuple)
+    return TupleTracker(items, tuple)
 
 
 def _index(vt: Any, known: list[Any]) -> int | None:
     found = (index for index, other in enumerate(known) if other.traced.node is getattr(vt, "traced", vt).node)
     return next(found, None)
-
-
-def _again(vt: Any, value: Any, kept: Any) -> Any:
-    """A value on the context with the tensors that backward has in its places."""
-    if type(value) is targets.Kept:
-        return next(kept)
-    if isinstance(vt, k.SequenceTracker) and vt.cls is not torch.Size:
-        return type(vt)([_again(item, part, kept) for item, part in zip(vt.items, value, strict=True)], vt.cls)
-    if isinstance(vt, k.DictTracker):
-        made = k.DictTracker(dict, complete=True)
-        pairs = zip(vt.entries.items(), value.values(), strict=True)
-        made.entries = {hashed: (key, _again(item, part, kept)) for (hashed, (key, item)), part in pairs}
-        return made
-    return vt
 
 
 def _facts(example: Any) -> Any:

@@ -10,29 +10,42 @@ transform, which then runs natively; so does whatever is refused here, and raise
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import attrs
 import torch
 from stator_bytecode import HandlerTable, Raised, operation, settle
+from stator_variables import (
+    LEAF,
+    MISSING,
+    NONE,
+    BodyTrace,
+    ConstantTracker,
+    GraphFunction,
+    Permits,
+    Spec,
+    TensorTracker,
+    Traced,
+    Tracing,
+    TupleTracker,
+    app_level,
+    broadcast,
+    dict_items,
+    flatten,
+    from_traced,
+    grad_mode,
+    record,
+    unflatten,
+)
 from torch._functorch import eager_transforms, vmap
 from torch.nn.utils import stateless
 
-from stator_variables import _kinds as k
-from stator_variables import _pytree
-from stator_variables._applevel import _transforms as app
-from stator_variables._bodies import BodyTrace, Permits
-from stator_variables._builtin._results import app_level
-from stator_variables._graph import Traced
-from stator_variables._pytree import Spec
-from stator_variables._torch import _modes, _torch_calls
-from stator_variables._torch import _transform_targets as targets
-from stator_variables._tracing import Tracing
-from stator_variables._tracker import MISSING
+from stator_subgraphs._operators import _applevel
+from stator_subgraphs._operators import _transform_targets as targets
 
 handlers: HandlerTable[Any, Any] = HandlerTable("transform")
-GRAD_MODE = _modes.Setting(torch.is_grad_enabled, torch._C._set_grad_enabled, "_set_grad_enabled", is_node=False)
 See = Callable[[Any], Any]
 """From the example of an input to the example of what the body is given for it."""
 
@@ -75,23 +88,21 @@ class Transformed:
 
     def give(self, vt: Any, see: See) -> Any:
         """The body's own value for an input of the transform."""
-        if not isinstance(vt, k.TensorTracker):
+        if not isinstance(vt, TensorTracker):
             raise self.refuse(f"a {vt.cls.__name__}")
-        try:
-            with self.t.graph.fake_mode:
-                example = see(vt.example)
-        except (RuntimeError, IndexError, TypeError) as error:
-            raise _torch_calls.operator_error(self.t, error) from error
-        given = self.body.argument(example)
+        if see is differentiable and not (vt.example.is_floating_point() or vt.example.is_complex()):
+            raise self.refuse(f"a tensor of {vt.example.dtype}")
+        with self.t.graph.fake_mode:
+            given = self.body.argument(see(vt.example))
         self.outer.append(vt)
         self.inner.append(given)
         return given
 
     def give_all(self, vt: Any, see: See) -> Any:
         """A copy of a structure, around what the body is given for its tensors."""
-        leaves, spec = _pytree.flatten(self.t, vt)
-        given = [self.give(leaf, see) if isinstance(leaf, k.TensorTracker) else self.hand(leaf) for leaf in leaves]
-        return _pytree.unflatten(self.t, given, spec)
+        leaves, spec = flatten(self.t, vt)
+        given = [self.give(leaf, see) if isinstance(leaf, TensorTracker) else self.hand(leaf) for leaf in leaves]
+        return unflatten(self.t, given, spec)
 
     def hand(self, vt: Any) -> Any:
         """What the body gets as it is."""
@@ -106,9 +117,9 @@ class Transformed:
 
     def close(self, results: Sequence[Any]) -> None:
         """The body gives these tensors."""
-        if not all(isinstance(vt, k.TensorTracker) for vt in results):
+        if not all(isinstance(vt, TensorTracker) for vt in results):
             raise self.refuse("a function that gives more than tensors")
-        self.graph, _ = self.body.flat(k.TupleTracker(results, tuple))
+        self.graph, _ = self.body.flat(pair(*results))
 
     def record(self, target: Any, options: Sequence[Any], extra: Sequence[Any] = ()) -> Traced:
         """The node, outside of the body."""
@@ -121,7 +132,7 @@ class Transformed:
         outside = dict(zip(map(id, self.inner), self.outer, strict=True))
         sources = [[outside.get(id(vt), vt)] for vt in given] or [[]] * len(traced.example)
         parts = [self.t.graph.project(traced, index) for index in range(len(traced.example))]
-        return [_torch_calls.from_traced(self.t, part, source) for part, source in zip(parts, sources, strict=True)]
+        return [from_traced(self.t, part, source) for part, source in zip(parts, sources, strict=True)]
 
 
 def options(t: Tracing, *vts: Any) -> list[Any]:
@@ -133,7 +144,7 @@ def options(t: Tracing, *vts: Any) -> list[Any]:
 
 
 def pair(*items: Any) -> Any:
-    return k.TupleTracker(items, tuple)
+    return TupleTracker(items, tuple)
 
 
 # -- vmap -------------------------------------------------------------------------------------------------------------
@@ -143,14 +154,14 @@ def vmap_impl(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`vmap_impl(function, in_dims, out_dims, randomness, chunk_size, *args, **kwargs)`"""
     function, in_dims, out_dims, randomness, chunk_size, *positional = args
     mode, chunk = options(t, randomness, chunk_size)
-    leaves, spec = _pytree.flatten(t, pair(*positional))
+    leaves, spec = flatten(t, pair(*positional))
     dims = _dims(t, in_dims, spec)
     call = _Call(function, spec, dims, out_dims, mode, kwargs)
     if chunk is None:
         results, spec, _ = yield from _mapped(t, call, leaves)
     else:
         results, spec = yield from _in_chunks(t, call, leaves, chunk)
-    return _pytree.unflatten(t, results, spec)
+    return unflatten(t, results, spec)
 
 
 @attrs.frozen(eq=False)
@@ -170,15 +181,18 @@ def _mapped(
 ) -> Generator[Any, Any, tuple[list[Any], Spec, list[int | None]]]:
     transformed = Transformed.of(t, "vmap")
     with transformed.body:
-        pairs = zip(leaves, call.dims, strict=True)
+        pairs = list(zip(leaves, call.dims, strict=True))
+        for leaf, dim in pairs:
+            if dim is not None:
+                _length(t, leaf, dim)
         inner = [transformed.hand(leaf) if dim is None else transformed.give(leaf, sliced(dim)) for leaf, dim in pairs]
         transformed.handed += call.kwargs.values()
-        given = _pytree.unflatten(t, inner, call.spec).items
+        given = unflatten(t, inner, call.spec).items
         result = yield from transformed.run(call.function, given, call.kwargs)
-        results, spec = _pytree.flatten(t, result)
+        results, spec = flatten(t, result)
         transformed.close(results)
     out_dims = call.out_dims
-    if spec == _pytree.LEAF and isinstance(out_dims, k.TupleTracker) and len(out_dims.items) == 1:
+    if spec == LEAF and isinstance(out_dims, TupleTracker) and len(out_dims.items) == 1:
         out_dims = out_dims.items[0]  # as vmap has it, for a function that gives one tensor
     placed = _dims(t, out_dims, spec)
     used = tuple(dim for dim in call.dims if dim is not None)
@@ -187,7 +201,7 @@ def _mapped(
 
 
 def _dims(t: Tracing, vt: Any, spec: Spec) -> list[int | None]:
-    found = _pytree.broadcast(t, vt, spec)
+    found = broadcast(t, vt, spec)
     if found is None:
         raise t.unsupported("transform", "vmap with dimensions of another structure")
     dims = options(t, *found)
@@ -215,7 +229,7 @@ def _in_chunks(t: Tracing, call: _Call, leaves: list[Any], size: int) -> Generat
 
 
 def _length(t: Tracing, leaf: Any, dim: int) -> Any:
-    if not isinstance(leaf, k.TensorTracker) or not -leaf.example.dim() <= dim < leaf.example.dim():
+    if not isinstance(leaf, TensorTracker) or not -leaf.example.dim() <= dim < leaf.example.dim():
         raise t.unsupported("transform", f"vmap over dimension {dim} of a {leaf.cls.__name__}")
     return leaf.example.shape[dim]
 
@@ -223,13 +237,13 @@ def _length(t: Tracing, leaf: Any, dim: int) -> Any:
 def _part(t: Tracing, leaf: Any, dim: int | None, part: tuple[int, int]) -> Any:
     if dim is None:
         return leaf
-    return _torch_calls.record(t, torch.narrow, [leaf, *map(k.ConstantTracker, (dim, *part))], {})
+    return record(t, torch.narrow, [leaf, *map(ConstantTracker, (dim, *part))], {})
 
 
 def _joined(t: Tracing, parts: Sequence[Any], dim: int | None) -> Any:
     if dim is None:
         raise t.unsupported("transform", "vmap in chunks with a result that has no batch dimension")
-    return _torch_calls.record(t, torch.cat, [pair(*parts), k.ConstantTracker(dim)], {})
+    return record(t, torch.cat, [pair(*parts), ConstantTracker(dim)], {})
 
 
 # -- what is differentiated -------------------------------------------------------------------------------------------
@@ -265,8 +279,8 @@ def _argument_numbers(transformed: Transformed, numbers: Any, count: int) -> lis
 
 
 def _all_tensors(transformed: Transformed, vt: Any) -> Spec:
-    leaves, spec = _pytree.flatten(transformed.t, vt)
-    if not leaves or not all(isinstance(leaf, k.TensorTracker) for leaf in leaves):
+    leaves, spec = flatten(transformed.t, vt)
+    if not leaves or not all(isinstance(leaf, TensorTracker) for leaf in leaves):
         raise transformed.refuse("an argument that is not made of tensors")
     return spec
 
@@ -275,20 +289,9 @@ def _apart(transformed: Transformed, result: Any, has_aux: bool) -> tuple[Any, A
     """The result proper, and what the function gives besides."""
     if not has_aux:
         return result, pair()
-    if not isinstance(result, k.TupleTracker) or len(result.items) != 2:
+    if not isinstance(result, TupleTracker) or len(result.items) != 2:
         raise transformed.refuse("a function that gives no pair")
     return result.items[0], result.items[1]
-
-
-def _run_differentiably(transformed: Transformed, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Reverse mode turns gradients on around the function, whatever the mode outside is."""
-    was_on = GRAD_MODE.now
-    if not was_on:
-        _modes.put(transformed.t, GRAD_MODE, True)
-    result = yield from transformed.run(function, args, kwargs)
-    if not was_on:
-        _modes.put(transformed.t, GRAD_MODE, False)
-    return result
 
 
 # -- grad -------------------------------------------------------------------------------------------------------------
@@ -301,21 +304,21 @@ def grad_and_value_impl(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> 
     transformed = Transformed.of(t, "grad")
     with transformed.body:
         chosen = _choose(transformed, argnums, positional.items, differentiable)
-        entries = transformed.give_all(named, constant).entries
-        keywords = {key: value for key, (_, value) in entries.items()}
-        result = yield from _run_differentiably(transformed, function, chosen.args, keywords)
+        keywords = {key.value: transformed.give_all(vt, constant) for key, vt in dict_items(t, named)}
+        with grad_mode(t, True):  # reverse mode turns them on around the function, whatever the mode outside is
+            result = yield from transformed.run(function, chosen.args, keywords)
         value, aux = _apart(transformed, result, has_aux)
-        if not isinstance(value, k.TensorTracker) or value.example.dim() != 0:
+        if not isinstance(value, TensorTracker) or value.example.dim() != 0:
             raise transformed.refuse("a function that gives no scalar")
-        others, spec = _pytree.flatten(t, aux)
+        others, spec = flatten(t, aux)
         transformed.close([value, *others])
     traced = transformed.record(targets.value_and_grads, [chosen.places, len(transformed.outer)])
     grads, values, rest = (t.graph.project(traced, index) for index in range(3))
-    gradients = _pytree.unflatten(t, transformed.results(grads), chosen.spec)
-    value = _torch_calls.from_traced(t, values)
+    gradients = unflatten(t, transformed.results(grads), chosen.spec)
+    value = from_traced(t, values)
     if not has_aux:
         return pair(gradients, value)
-    return pair(gradients, pair(value, _pytree.unflatten(t, transformed.results(rest, others), spec)))
+    return pair(gradients, pair(value, unflatten(t, transformed.results(rest, others), spec)))
 
 
 # -- vjp --------------------------------------------------------------------------------------------------------------
@@ -324,35 +327,36 @@ def grad_and_value_impl(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> 
 def vjp_with_argnums(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`_vjp_with_argnums(function, *primals, argnums=None, has_aux=False)`"""
     function, *primals = args
-    (has_aux,) = options(t, kwargs.get("has_aux", k.ConstantTracker(False)))
+    (has_aux,) = options(t, kwargs.get("has_aux", ConstantTracker(False)))
     transformed = Transformed.of(t, "vjp")
     with transformed.body:
-        chosen = _choose(transformed, kwargs.get("argnums", k.NONE), primals, differentiable)
-        result = yield from _run_differentiably(transformed, function, chosen.args, {})
+        chosen = _choose(transformed, kwargs.get("argnums", NONE), primals, differentiable)
+        with grad_mode(t, True):
+            result = yield from transformed.run(function, chosen.args, {})
         result, aux = _apart(transformed, result, has_aux)
-        results, spec = _pytree.flatten(t, result)
-        others, aux_spec = _pytree.flatten(t, aux)
+        results, spec = flatten(t, result)
+        others, aux_spec = flatten(t, aux)
         transformed.close([*results, *others])
     traced = transformed.record(targets.pulled_back, [chosen.places, len(transformed.outer), len(results)])
     out, rest, pull = (t.graph.project(traced, index) for index in range(3))
-    made = [_pytree.unflatten(t, transformed.results(out, results), spec), k.PullTracker(pull, spec, chosen.spec)]
+    pulling = GraphFunction(pull, functools.partial(_pull, pull, spec, chosen.spec))
+    made = [unflatten(t, transformed.results(out, results), spec), pulling]
     if has_aux:
-        made.append(_pytree.unflatten(t, transformed.results(rest, others), aux_spec))
+        made.append(unflatten(t, transformed.results(rest, others), aux_spec))
     return pair(*made)
 
 
-def pull(t: Tracing, vt: k.PullTracker, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """Its call: `function(cotangents, retain_graph=True, create_graph=None)`."""
-    given = {**dict(zip(("cotangents", "retain_graph", "create_graph"), args, strict=False)), **kwargs}
-    leaves, spec = _pytree.flatten(t, given.pop("cotangents", k.NONE))
-    if spec != vt.taken or not all(isinstance(leaf, k.TensorTracker) for leaf in leaves):
+def _pull(pulled: Traced, taken: Spec, given: Spec, t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """The function that vjp gives: from cotangents of the structure `taken` to gradients of the structure `given`."""
+    named = {**dict(zip(("cotangents", "retain_graph", "create_graph"), args, strict=False)), **kwargs}
+    leaves, spec = flatten(t, named.pop("cotangents", NONE))
+    if spec != taken or not all(isinstance(leaf, TensorTracker) for leaf in leaves):
         raise t.unsupported("transform", "a pull-back of cotangents of another structure")
-    retain, create = options(t, given.pop("retain_graph", k.ConstantTracker(True)), given.pop("create_graph", k.NONE))
-    if given or len(args) > 3:
+    retain, create = options(t, named.pop("retain_graph", ConstantTracker(True)), named.pop("create_graph", NONE))
+    if named or len(args) > 3:
         raise t.unsupported("transform", "a pull-back with arguments that it does not have")
-    given_to = [vt.traced, retain, create, *(leaf.traced for leaf in leaves)]
-    traced = t.graph.call(targets.cotangents_pulled, given_to, {})
-    return _pytree.unflatten(t, _torch_calls.from_traced(t, traced).items, vt.given)
+    traced = t.graph.call(targets.cotangents_pulled, [pulled, retain, create, *(leaf.traced for leaf in leaves)], {})
+    return unflatten(t, from_traced(t, traced).items, given)
 
 
 # -- jvp --------------------------------------------------------------------------------------------------------------
@@ -362,26 +366,26 @@ def jvp_with_argnums(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any
     """`_jvp_with_argnums(function, primals, tangents, argnums, *, strict=False, has_aux)`"""
     function, primals, tangents, *rest = args
     argnums = rest[0] if rest else kwargs["argnums"]
-    strict, has_aux = options(t, kwargs.get("strict", k.ConstantTracker(False)), kwargs["has_aux"])
+    strict, has_aux = options(t, kwargs.get("strict", ConstantTracker(False)), kwargs["has_aux"])
     transformed = Transformed.of(t, "jvp")
-    if not isinstance(primals, k.TupleTracker):
+    if not isinstance(primals, TupleTracker):
         raise transformed.refuse("primals that are no tuple")
     with transformed.body:
         chosen = _choose(transformed, argnums, primals.items, constant)
-        directions, spec = _pytree.flatten(t, tangents)
-        if not _same_structure(spec, chosen.spec) or not all(isinstance(vt, k.TensorTracker) for vt in directions):
+        directions, spec = flatten(t, tangents)
+        if not _same_structure(spec, chosen.spec) or not all(isinstance(vt, TensorTracker) for vt in directions):
             raise transformed.refuse("tangents of another structure")
         result = yield from transformed.run(function, chosen.args, {})
         result, aux = _apart(transformed, result, has_aux)
-        results, spec = _pytree.flatten(t, result)
-        others, aux_spec = _pytree.flatten(t, aux)
+        results, spec = flatten(t, result)
+        others, aux_spec = flatten(t, aux)
         transformed.close([*results, *others])
     flags = [chosen.places, len(transformed.outer), len(results), strict]
     traced = transformed.record(targets.pushed_forward, flags, directions)
     out, pushed, rest_of = (t.graph.project(traced, index) for index in range(3))
-    made = [_pytree.unflatten(t, transformed.results(part), spec) for part in (out, pushed)]
+    made = [unflatten(t, transformed.results(part), spec) for part in (out, pushed)]
     if has_aux:
-        made.append(_pytree.unflatten(t, transformed.results(rest_of, others), aux_spec))
+        made.append(unflatten(t, transformed.results(rest_of, others), aux_spec))
     return pair(*made)
 
 
@@ -395,6 +399,6 @@ def _same_structure(tangents: Spec, primals: Spec) -> bool:
 @operation
 def untie_named_tensors(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     try:
-        return (yield from settle(app_level(t, app.untie_named_tensors, args, kwargs)))
+        return (yield from settle(app_level(t, _applevel.untie_named_tensors, args, kwargs)))
     except Raised:
         raise t.unsupported("transform", "functional_call with several values for one tied tensor") from None

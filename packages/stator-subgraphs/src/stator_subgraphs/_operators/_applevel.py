@@ -1,0 +1,41 @@
+"""Python of ours that is interpreted in place of torch's: the context of an `autograd.Function`, part of torch.func."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch.autograd.function import FunctionCtx
+
+
+class Context(FunctionCtx):
+    """Stores what the real one does, under the same names. What it cannot know is asked of `unknown`, and refused."""
+
+    @property
+    def saved_tensors(self) -> Any:
+        return self.saved
+
+    def __getattr__(self, name: str) -> Any:
+        return unknown(self, name)
+
+
+def unknown(context: Any, name: str) -> Any:
+    """An attribute that nobody stored; whoever interprets this refuses those that the real context has."""
+    raise AttributeError(f"'{type(context).__name__}' object has no attribute '{name}'")
+
+
+def untie_named_tensors(module: Any, given: Any) -> Any:
+    """`_untie_named_tensors_map(module, given)`: what is given for one of several names of a tensor holds for all.
+    torch's own iterates over sets, where the order makes no difference."""
+    tied: Any = {}
+    members = [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
+    for name, tensor in members:
+        tied.setdefault(tensor, {})[name] = None
+    found = given.copy()
+    for names in tied.values():
+        named = [name for name in names if name in given]
+        if len(names) > 1 and named:
+            if len(named) > 1:
+                raise NotImplementedError
+            for name in names:
+                found[name] = given[named[0]]
+    return found

@@ -1,0 +1,1 @@
+"""Reconstruction: from trackers back to Python source."""

@@ -1,0 +1,154 @@
+"""Values turned back into source: constants, tensors, containers. Each is made once, and may contain itself."""
+
+from __future__ import annotations
+
+import collections
+import math
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from stator_variables import _kinds as k
+from stator_variables._emit._emitter import Emitter, fill_namespace, rebuilders
+from stator_variables._tracker import DELETED, MISSING, is_pending
+
+_LITERALS = (int, float, str, bytes, bool, type(None))
+
+
+@rebuilders.handles(k.ConstantTracker)
+def constant(e: Emitter, vt: Any) -> str:
+    value = vt.value
+    if type(value) in _LITERALS and not _has_no_literal(value):
+        return repr(value)
+    return e.capture(value, type(value).__name__)
+
+
+def _has_no_literal(value: Any) -> bool:
+    """Infinities, and ints that the interpreter may refuse to write down."""
+    if type(value) is float:
+        return not math.isfinite(value)
+    return type(value) is int and value.bit_length() > _LONGEST
+
+
+_LONGEST = 2000  # bits: fewer digits than the lowest limit that sys.set_int_max_str_digits takes
+
+
+@rebuilders.handles(k.TensorTracker)
+def tensor(e: Emitter, vt: Any) -> str:
+    text = e.output(vt.traced)
+    if vt.namespace is not None and vt.namespace.entries:
+        name = e.bind(vt, text)
+        fill_namespace(e, vt, name)
+        return name
+    return text
+
+
+@rebuilders.handles(k.NumberTracker)
+def number(e: Emitter, vt: Any) -> str:
+    """A number that an argument, or a size of one, is as such is read from there: the graph need not give it."""
+    source = e.t.graph.source_of(vt.traced)
+    return e.output(vt.traced) if source is None else e.load(source)
+
+
+@rebuilders.handles(k.TupleTracker)
+def tuple_(e: Emitter, vt: Any) -> str:
+    items = ", ".join(e.expr(item) for item in vt.items)
+    text = f"({items},)" if vt.items else "()"
+    if vt.items and all(not is_pending(item) and isinstance(item, k.ConstantTracker) for item in vt.items):
+        text = f"tuple([{items}])"  # the compiler would make one object of all that are equal
+    if vt.cls is not tuple:
+        text = f"{e.capture(tuple.__new__, 'tuple_new')}({e.capture(vt.cls, vt.cls.__name__)}, {text})"
+        if vt.cls is torch.Size or hasattr(vt.cls, "n_sequence_fields"):  # made by C code that `tuple.__new__` refuses
+            text = f"{e.capture(vt.cls, vt.cls.__name__)}(({items}{',' if vt.items else ''}))"
+    name = e.bind(vt, text)
+    fill_namespace(e, vt, name)
+    return name
+
+
+@rebuilders.handles(k.ListTracker)
+def list_(e: Emitter, vt: Any) -> str:
+    if vt.cls is list and all(_is_leaf(item) for item in vt.items):
+        return e.bind(vt, f"[{', '.join(e.expr(item) for item in vt.items)}]")
+    name = e.bind(vt, "[]" if vt.cls is list else _empty(e, vt))
+    if vt.items:
+        items = ", ".join(e.expr(item) for item in vt.items)
+        e.lines.append(
+            f"{name}.extend([{items}])" if vt.cls is list else f"{list_base(e, vt)}.extend({name}, [{items}])"
+        )
+    fill_namespace(e, vt, name)
+    return name
+
+
+def _empty(e: Emitter, vt: Any) -> str:
+    cls = e.capture(vt.cls, vt.cls.__name__)
+    if vt.cls is collections.deque:
+        return f"{cls}(maxlen={vt.maxlen})"
+    return f"{cls}.__new__({cls})"
+
+
+def list_base(e: Emitter, vt: Any) -> str:
+    return e.capture(collections.deque, "deque") if issubclass(vt.cls, collections.deque) else "list"
+
+
+def _is_leaf(vt: Any) -> bool:
+    return is_pending(vt) or vt.source is not None or isinstance(vt, k.ConstantTracker | k.TensorTracker)
+
+
+@rebuilders.handles(k.DictTracker)
+def dict_(e: Emitter, vt: Any) -> str:
+    if vt.owner is not None:
+        return f"{e.expr(vt.owner)}.__dict__"
+    pairs = [pair for pair in vt.entries.values() if pair[1] is not DELETED]
+    if vt.cls is dict and all(_is_leaf(value) for _, value in pairs):
+        inside = ", ".join(f"{e.expr(key)}: {e.expr(value)}" for key, value in pairs)
+        return e.bind(vt, f"{{{inside}}}")
+    name = e.bind(vt, _empty_dict(e, vt))
+    if vt.cls is not collections.defaultdict and vt.default_factory is not MISSING:
+        e.lines.append(f"{name}.default_factory = {e.expr(vt.default_factory)}")
+    writer = dict_writer(e, vt.cls)
+    for key, value in pairs:
+        e.lines.append(writer(name, e.expr(key), e.expr(value)))
+    fill_namespace(e, vt, name)
+    return name
+
+
+def _empty_dict(e: Emitter, vt: Any) -> str:
+    if vt.cls is dict:
+        return "{}"
+    cls = e.capture(vt.cls, vt.cls.__name__)
+    if vt.cls is collections.defaultdict:
+        factory = "None" if vt.default_factory is MISSING else e.expr(vt.default_factory)
+        return f"{cls}({factory})"
+    return f"{cls}.__new__({cls})"
+
+
+def dict_writer(e: Emitter, cls: type) -> Callable[[str, str, str], str]:
+    """Item assignment that no override of the class can see: the writes were interpreted already."""
+    if cls is dict or cls is collections.OrderedDict or cls is collections.defaultdict:
+        return lambda name, key, value: f"{name}[{key}] = {value}"
+    base = "OrderedDict" if issubclass(cls, collections.OrderedDict) else "dict"
+    setter = e.capture(getattr(collections, base, dict).__setitem__, f"{base}_setitem")
+    return lambda name, key, value: f"{setter}({name}, {key}, {value})"
+
+
+@rebuilders.handles(k.SetTracker)
+def set_(e: Emitter, vt: Any) -> str:
+    items = ", ".join(e.expr(item) for item in vt.entries.values())
+    return e.bind(vt, f"{e.capture(vt.cls, vt.cls.__name__)}([{items}])")
+
+
+@rebuilders.handles(k.ViewTracker)
+def view(e: Emitter, vt: Any) -> str:
+    return e.bind(vt, f"{e.expr(vt.mapping)}.{vt.part}()")
+
+
+@rebuilders.handles(k.ProxyTracker)
+def proxy(e: Emitter, vt: Any) -> str:
+    return e.bind(vt, f"{e.capture(types.MappingProxyType, 'MappingProxy')}({e.expr(vt.mapping)})")
+
+
+@rebuilders.handles(k.SliceTracker)
+def slice_(e: Emitter, vt: Any) -> str:
+    return f"slice({', '.join(e.expr(part) for part in vt.parts)})"

@@ -1,0 +1,108 @@
+"""The journal as statements: what the traced code did to existing objects, replayed after the graph ran."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable
+from typing import Any
+
+from stator_bytecode import NULL, HandlerTable
+
+from stator_variables import _kinds as k
+from stator_variables._builtin import _iterators
+from stator_variables._emit._containers import dict_writer, list_base
+from stator_variables._emit._emitter import Emitter, by_kind
+from stator_variables._library import _caching
+from stator_variables._torch import _modes
+from stator_variables._tracker import DELETED
+
+Replay = Callable[[Emitter, Any], None]
+_replays: HandlerTable[type, Replay] = HandlerTable("change")
+
+
+def emit_effects(e: Emitter) -> None:
+    """Replay on existing objects what the traced code did to them, in the order of the first change to each."""
+    changed = list(e.t.changed.values())
+    iterators = [vt for vt in changed if isinstance(vt, k.IteratorTracker)]
+    for vt in changed:
+        if not isinstance(vt, k.IteratorTracker):
+            replay = by_kind(_replays, vt)
+            if replay is None:
+                raise e.refuse(vt)
+            replay(e, vt)
+    _iterators.effects(e, iterators)
+    _caching.effects(e)
+    e.flush()
+    e.lines += _modes.effects(e.t, e.capture)
+
+
+@_replays.handles(k.TensorTracker)
+def _grad_effect(e: Emitter, vt: Any) -> None:
+    e.lines.append(f"{e.expr(vt)}.grad = {e.expr(vt.grad)}")
+
+
+@_replays.handles(k.ListTracker)
+def _list_effect(e: Emitter, vt: Any) -> None:
+    name = e.expr(vt)
+    if vt.unread is not None:
+        e.lines.append(f"{list_base(e, vt)}.extend({name}, [{', '.join(e.expr(item) for item in vt.added)}])")
+        return
+    if issubclass(vt.cls, collections.deque) and not vt.structure:  # iterators over it go on
+        put = e.capture(collections.deque.__setitem__, "deque_setitem")
+        e.lines += [f"{put}({name}, {i}, {e.expr(item)})" for i, item in enumerate(vt.items)]
+        return
+    items = ", ".join(e.expr(item) for item in vt.items)
+    if issubclass(vt.cls, collections.deque):
+        e.lines += [f"{name}.clear()", f"{name}.extend([{items}])"]
+    elif vt.cls is list:
+        e.lines.append(f"{name}[:] = [{items}]")
+    else:
+        e.lines.append(f"list.__setitem__({name}, slice(None), [{items}])")
+
+
+@_replays.handles(k.DictTracker)
+def _dict_effect(e: Emitter, vt: Any) -> None:
+    name = e.expr(vt)
+    writer = dict_writer(e, vt.cls)
+    for verb, key, value in _final_writes(vt.log):
+        if verb == "set":
+            e.lines.append(writer(name, e.expr(key), e.expr(value)))
+        else:
+            e.lines.append(f"del {name}[{e.expr(key)}]")
+
+
+def _final_writes(log: list[tuple[str, Any, Any, Any]]) -> list[tuple[str, Any, Any]]:
+    """The log without overwritten values; deletions make the order of writes matter, so it is kept whole then."""
+    if any(verb == "delete" for verb, *_ in log):
+        return [(verb, key, value) for verb, _, key, value in log]
+    final: dict[Any, tuple[str, Any, Any]] = {}
+    for verb, hashed, key, value in log:
+        final[hashed] = (verb, final[hashed][1] if hashed in final else key, value)
+    return list(final.values())
+
+
+@_replays.handles(k.SetTracker)
+def _set_effect(e: Emitter, vt: Any) -> None:
+    name = e.expr(vt)
+    removed = [item for item in vt.real if item not in vt.entries]
+    added = [item for hashed, item in vt.entries.items() if hashed not in vt.real]
+    e.lines += [f"{name}.discard({e.capture(item)})" for item in removed]
+    e.lines += [f"{name}.add({e.expr(item)})" for item in added]
+
+
+@_replays.handles(k.CellTracker)
+def _cell_effect(e: Emitter, vt: Any) -> None:
+    name = e.expr(vt)
+    empty = vt.content is NULL
+    e.lines.append(f"del {name}.cell_contents" if empty else f"{name}.cell_contents = {e.expr(vt.content)}")
+
+
+@_replays.handles(k.ObjectTracker)
+def _member_effect(e: Emitter, vt: Any) -> None:
+    name = e.expr(vt)
+    for member, value in vt.members.items():
+        target = e.capture(member, member.__name__)
+        if value is DELETED:
+            e.lines.append(f"{target}.__delete__({name})")
+        else:
+            e.lines.append(f"{target}.__set__({name}, {e.expr(value)})")

@@ -1,0 +1,165 @@
+"""From trackers back to Python source: loads before the graph runs, rebuilt values and effects after it.
+
+v0 = self._parameters["weight"]      # loads: everything existing that is needed, read before anything is written
+g = graph(x, v0)
+v1 = [g[0], x]                       # values: new objects, each made once
+self.__dict__["last"] = v1           # effects: in program order
+return v1
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeVar
+
+import attrs
+from stator_bytecode import NULL, GeneratorState, HandlerTable
+from stator_bytecode.errors import Unsupported
+from stator_guards import CapturedSource, ParameterSource, Source
+
+from stator_variables._tracing import Tracing, source_of
+from stator_variables._tracker import DELETED, is_pending
+
+Entry = TypeVar("Entry", bound=Callable[..., Any])
+Rebuild = Callable[["Emitter", Any], str]
+rebuilders: HandlerTable[type, Rebuild] = HandlerTable("tracker")  # filled by the modules beside this one
+
+
+@attrs.define(eq=False)
+class Emitter:
+    """Collects the source of one entry. `captured` are the constants its namespace needs."""
+
+    t: Tracing
+    loads: list[str] = attrs.field(factory=list)
+    lines: list[str] = attrs.field(factory=list)
+    last: list[str] = attrs.field(factory=list)  # what has to wait for the effects
+    late: list[tuple[str, Any]] = attrs.field(factory=list)
+    captured: dict[str, Any] = attrs.field(factory=dict)
+    outputs: list[Any] = attrs.field(factory=list)  # Traced values the graph has to give
+    generators: list[Any] = attrs.field(factory=list)  # states of the generators that were rebuilt as objects
+    _loaded: dict[Source, str] = attrs.field(factory=dict)
+    _made: dict[int, str] = attrs.field(factory=dict)
+    _kept: list[Any] = attrs.field(factory=list)
+    _names: dict[int, str] = attrs.field(factory=dict)
+    _output_index: dict[int, int] = attrs.field(factory=dict)
+    _shared: dict[Hashable, Any] = attrs.field(factory=dict)
+
+    def capture(self, value: Any, hint: str = "c") -> str:
+        """A name for a constant object in the entry's namespace."""
+        known = self._names.get(id(value))
+        if known is None:
+            known = self._names[id(value)] = f"{_identifier(hint)}_{len(self.captured)}"
+            self.captured[known] = value
+        return known
+
+    def load(self, source: Source) -> str:
+        """A name that holds what `source` held when the entry started."""
+        if isinstance(source, ParameterSource):
+            return source.parameter
+        if type(source) is CapturedSource:
+            return self.capture(source.held.get(), source.text)
+        known = self._loaded.get(source)
+        if known is None:
+            text = source.expression(self)
+            known = self._loaded[source] = f"v{len(self._loaded)}"
+            self.loads.append(f"{known} = {text}")
+        return known
+
+    # the Renderer protocol of stator_guards: how a source writes its parts
+    def value(self, source: Source) -> str:
+        return self.load(source)
+
+    def arguments(self, sources: Sequence[Source]) -> str:
+        return ", ".join(map(self.load, sources))
+
+    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        if key not in self._shared:
+            self._shared[key] = make()
+        return self._shared[key]
+
+    def output(self, traced: Any) -> str:
+        key = id(traced.node)
+        if key not in self._output_index:
+            self._output_index[key] = len(self.outputs)
+            self.outputs.append(traced)
+        return f"g[{self._output_index[key]}]"
+
+    def fresh(self) -> str:
+        return f"r{len(self._made)}_{len(self.lines)}"
+
+    def expr(self, vt: Any) -> str:
+        """An expression for a value, made at most once however often it is used."""
+        if vt is NULL:
+            raise AssertionError("NULL has no expression")
+        if is_pending(vt):
+            self.t.handed_on.add(id(vt))
+        if is_pending(vt) or vt.source is not None:
+            return self.load(source_of(vt))
+        known = self._made.get(id(vt))
+        if known is not None:
+            return known
+        self._kept.append(vt)
+        rebuild = by_kind(rebuilders, vt)
+        assert rebuild is not None, f"no way to rebuild {vt!r}"
+        return rebuild(self, vt)
+
+    def bind(self, vt: Any, text: str) -> str:
+        """Give a new object a name before its contents are known, so that it may contain itself."""
+        name = self.fresh()
+        self._made[id(vt)] = name
+        self.lines.append(f"{name} = {text}")
+        return name
+
+    def after_effects(self, vt: Any, text: str) -> str:
+        """A new object that can be made only when all effects are there, so that no other object may need it before."""
+        name = self._made[id(vt)] = self.fresh()
+        self.last.append(f"{name} = {text}")
+        self.late.append((name, vt))
+        return name
+
+    def flush(self) -> None:
+        """All effects are written."""
+        for name, vt in self.late:
+            if any(re.search(rf"\b{name}\b", line) for line in self.lines):
+                raise self.refuse(vt)
+        self.lines += self.last
+        self.last = self.lines
+
+    def refuse(self, vt: Any) -> Unsupported:
+        return self.t.unsupported("reconstruction", f"rebuilding a {vt.cls.__name__} that was made while tracing")
+
+
+def by_kind(table: HandlerTable[type, Entry], vt: Any) -> Entry | None:
+    """What a table has for the kind of a tracker, or for the nearest kind above it."""
+    return next((table[cls] for cls in type(vt).__mro__ if cls in table), None)
+
+
+def _identifier(hint: str) -> str:
+    text = "".join(ch if ch.isalnum() else "_" for ch in hint).strip("_")
+    return text if text and not text[0].isdigit() else f"c_{text}"
+
+
+class RaisedBefore(Exception):
+    """An exception raised while tracing has to become an object: it must be raised natively, to have a traceback."""
+
+    def __init__(self, tracker: Any) -> None:
+        super().__init__(tracker)
+        self.tracker = tracker
+
+
+class StillRunning(Exception):
+    """A generator whose frame runs has to become an object: then it must be resumed natively."""
+
+    def __init__(self, state: GeneratorState, refusal: Unsupported) -> None:
+        super().__init__(refusal)
+        self.state, self.refusal = state, refusal
+
+
+def fill_namespace(e: Emitter, vt: Any, name: str) -> None:
+    """The instance `__dict__` of a new object."""
+    if vt.namespace is None:
+        return
+    for key, (_, value) in vt.namespace.entries.items():
+        if value is not DELETED:
+            e.lines.append(f"{name}.__dict__[{key!r}] = {e.expr(value)}")

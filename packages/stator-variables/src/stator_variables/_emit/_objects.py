@@ -1,0 +1,161 @@
+"""Objects turned back into source: cells, functions, exceptions, instances, iterators, generators."""
+
+from __future__ import annotations
+
+import functools
+import types
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from stator_bytecode import NULL, GeneratorStatus, layout_of_generator, rebuild_generator
+
+from stator_variables import _kinds as k
+from stator_variables._builtin import _iterators
+from stator_variables._emit._emitter import Emitter, RaisedBefore, StillRunning, fill_namespace, rebuilders
+from stator_variables._model._exceptions import TracebackTracker
+from stator_variables._runtime import make_function
+from stator_variables._tracker import DELETED
+
+
+@rebuilders.handles(k.CellTracker)
+def cell(e: Emitter, vt: Any) -> str:
+    name = e.bind(vt, f"{e.capture(types.CellType, 'Cell')}()")
+    if vt.content is not NULL:
+        e.lines.append(f"{name}.cell_contents = {e.expr(vt.content)}")
+    return name
+
+
+@rebuilders.handles(k.FunctionTracker)
+def function(e: Emitter, vt: Any) -> str:
+    cells = "".join(f"{e.expr(cell_vt)}, " for cell_vt in vt.closure)
+    code = e.capture(vt.code, vt.code.co_name)
+    globals_ = e.capture(vt.globals.real, "globals")
+    text = f"{e.capture(make_function, 'make_function')}({code}, {globals_}, {vt.name!r}, {vt.qualname!r}, ({cells}))"
+    name = e.bind(vt, text)
+    if vt.defaults:
+        e.lines.append(f"{name}.__defaults__ = ({', '.join(e.expr(d) for d in vt.defaults)},)")
+    if vt.kwdefaults:
+        inside = ", ".join(f"{key!r}: {e.expr(value)}" for key, value in vt.kwdefaults.items())
+        e.lines.append(f"{name}.__kwdefaults__ = {{{inside}}}")
+    if isinstance(vt.annotations, k.TupleTracker):
+        items = [e.expr(item) for item in vt.annotations.items]
+        pairs = ", ".join(f"{a}: {b}" for a, b in zip(items[::2], items[1::2], strict=True))
+        e.lines.append(f"{name}.__annotations__ = {{{pairs}}}")
+    for field, value in vt.fields.items():
+        e.lines.append(f"{name}.{field} = {e.expr(value)}")
+    fill_namespace(e, vt, name)
+    return name
+
+
+@rebuilders.handles(k.MethodTracker)
+def method(e: Emitter, vt: Any) -> str:
+    if vt.cls is not types.MethodType:
+        is_of_class = isinstance(vt.function.value, types.ClassMethodDescriptorType)
+        receiver = e.expr(vt.receiver)
+        args = f"None, {receiver}" if is_of_class else f"{receiver}, type({receiver})"  # 3.11 may crash without it
+        return e.bind(vt, f"{e.expr(vt.function)}.__get__({args})")
+    return e.bind(vt, f"{e.capture(types.MethodType, 'Method')}({e.expr(vt.function)}, {e.expr(vt.receiver)})")
+
+
+@rebuilders.handles(k.ExceptionTracker)
+def exception(e: Emitter, vt: Any) -> str:
+    if id(vt) in e.t.machine.origins:
+        raise RaisedBefore(vt)
+    cls = e.capture(vt.cls, vt.cls.__name__)
+    args = "".join(f", {e.expr(arg)}" for arg in vt.args)
+    name = e.bind(vt, f"{cls}.__new__({cls}{args})")
+    for base in (StopIteration, SystemExit):  # these keep in `__init__` what they were made with
+        if issubclass(vt.cls, base):
+            e.lines.append(f"{base.__name__}.__init__({name}{args})")
+    for field in ("cause", "context"):
+        if getattr(vt, field) is not None:
+            e.lines.append(f"{name}.__{field}__ = {e.expr(getattr(vt, field))}")
+    if vt.suppress_context:
+        e.lines.append(f"{name}.__suppress_context__ = True")
+    fill_namespace(e, vt, name)
+    return name
+
+
+@rebuilders.handles(k.ObjectTracker)
+def object_(e: Emitter, vt: Any) -> str:
+    name = e.bind(vt, f"object.__new__({e.capture(vt.cls, vt.cls.__name__)})")
+    for member, value in vt.members.items():
+        if value is not DELETED:
+            e.lines.append(f"{e.capture(member, member.__name__)}.__set__({name}, {e.expr(value)})")
+    fill_namespace(e, vt, name)
+    return name
+
+
+@rebuilders.handles(k.ClassTracker, k.BuiltinTracker)
+def captured(e: Emitter, vt: Any) -> str:
+    return e.capture(vt.value, getattr(vt.value, "__name__", "c"))
+
+
+@rebuilders.handles(k.SuperTracker)
+def super_(e: Emitter, vt: Any) -> str:
+    return f"super({e.expr(vt.start)}, {e.expr(vt.receiver)})"
+
+
+@rebuilders.handles(k.IdTracker)
+def id_(e: Emitter, vt: Any) -> str:
+    return f"id({e.expr(vt.thing)})"
+
+
+@rebuilders.handles(k.PartialTracker)
+def partial(e: Emitter, vt: Any) -> str:
+    parts = [e.expr(vt.function), *(e.expr(arg) for arg in vt.args)]
+    parts += [f"{key}={e.expr(value)}" for key, value in vt.kwargs.items()]
+    return e.bind(vt, f"{e.capture(functools.partial, 'partial')}({', '.join(parts)})")
+
+
+@rebuilders.handles(k.WeakrefTracker)
+def weak_reference(e: Emitter, vt: Any) -> str:
+    return e.bind(vt, f"{e.capture(weakref.ref, 'ref')}({e.expr(vt.target)})")
+
+
+@rebuilders.handles(k.GraphFunction)
+def graph_function(e: Emitter, vt: Any) -> str:
+    raise e.refuse(vt)
+
+
+@rebuilders.handles(k.RecipeTracker)
+def recipe(e: Emitter, vt: Any) -> str:
+    parts = [e.expr(arg) for arg in vt.args]
+    parts += [f"{name}={e.expr(value)}" for name, value in vt.kwargs.items()]
+    return e.bind(vt, f"{e.capture(vt.cls, vt.cls.__name__)}({', '.join(parts)})")
+
+
+@rebuilders.handles(k.IteratorTracker)
+def iterator(e: Emitter, vt: Any) -> str:
+    text = _iterators.rebuild(e, vt)
+    return e._made.get(id(vt)) or e.bind(vt, text)
+
+
+@rebuilders.handles(k.GeneratorTracker)
+def generator(e: Emitter, vt: Any) -> str:
+    """A generator object that stands where the traced one stood."""
+    if vt.state.status is GeneratorStatus.RUNNING:
+        raise StillRunning(vt.state, e.refuse(vt))
+    e.generators.append(vt.state)
+    layout, values = layout_of_generator(vt.state, lambda frame: frame.globals.real)
+    rebuild = e.capture(rebuild_generator, "rebuild_generator")
+    parts = "".join(f"{e.expr(value)}, " for value in values)
+    name = e.bind(vt, f"{rebuild}({e.capture(layout, 'layout')}, ({parts}))")
+    renamed = k.names_of(vt.state)
+    if renamed is not None:
+        e.lines.append(f"{name}.__name__, {name}.__qualname__ = {renamed[0]!r}, {renamed[1]!r}")
+    return name
+
+
+def finalize_generators(e: Emitter, carried: Sequence[Any]) -> None:
+    """Suspended generators that nothing can reach any more die with the entry, so that their `finally` blocks run."""
+    known = [*carried, *e.generators]
+    for vt in list(e.t.generators):
+        if vt.state not in known and k.has_clean_up(vt.state):
+            e.expr(vt)
+
+
+@rebuilders.handles(TracebackTracker)
+def traceback(e: Emitter, vt: Any) -> str:
+    raise RaisedBefore(vt.exception)
