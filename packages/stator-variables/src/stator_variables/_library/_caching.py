@@ -34,7 +34,7 @@ _CACHED: Any = functools._lru_cache_wrapper
 
 @attrs.define(eq=False)
 class CachedCall:
-    """A call for the entry to make. `made`: it was made while tracing, which counts as that of the entry's first run."""
+    """A call for the entry to make. `made`: it was made while tracing, which counts as that of the first run."""
 
     cached: Any
     args: list[Any]

@@ -368,7 +368,7 @@ def allocate(t: Tracing, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[st
         plural = "s" if len(cls.__abstractmethods__) > 1 else ""
         throw(TypeError, f"Can't instantiate abstract class {cls.__name__} with abstract method{plural} {names}")
     tracker = _storage(t, cls, new, args)
-    if tracker is MISSING:
+    if tracker is MISSING or hasattr(cls, "__del__"):
         raise t.unsupported("construction", f"making an instance of {cls.__qualname__}", "make it outside the region")
     if cls.__dictoffset__ or any("__dict__" in base.__dict__ for base in cls.__mro__):
         new_namespace(tracker)
