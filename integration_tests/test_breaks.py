@@ -10,7 +10,7 @@ import stator
 import torch
 from torch import Tensor
 
-from integration_tests.broken import CUT, EXPLODES
+from integration_tests.broken_holders import CUT, EXPLODES
 from integration_tests.counting import Counting
 from integration_tests.models import Call
 from integration_tests.oracle import assert_same
@@ -41,16 +41,7 @@ def test_broken_function_gives_what_plain_python_gives(title: str) -> None:
     assert_same(CUT[title], stator.compile(CUT[title], backend="eager"), lambda: make_args(stator.graph_break))
 
 
-_KNOWN = {
-    "a generator with": "the generator of a `contextmanager` becomes an object, stepped natively at the end",
-}
-_COSTS = [
-    pytest.param(title, marks=pytest.mark.xfail(reason=_KNOWN[title], strict=True)) if title in _KNOWN else title
-    for title in CUT
-]
-
-
-@pytest.mark.parametrize("title", _COSTS)
+@pytest.mark.parametrize("title", CUT)
 def test_break_costs_one_graph(title: str) -> None:
     assert graphs(CUT[title], quiet) == 1
     assert graphs(CUT[title], stator.graph_break) == 2

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import collections
+import itertools
 import random
+import sys
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -144,6 +146,25 @@ REFERENCES = (weakref.ref(THINGS[0]), weakref.ref(THINGS[0], repr))
 def an_object_has_one_weak_reference_without_a_callback(x: Tensor, d: dict[str, Any]) -> Any:
     first, second = map(weakref.ref, THINGS)
     return x + 1, [made is known for made in (first, second) for known in (*REFERENCES, first, weakref.ref(THINGS[1]))]
+
+
+@found
+def a_native_look_at_the_frame_finds_what_holds_a_generator(x: Tensor, d: dict[str, Any]) -> Any:
+    items = enumerate(x * i for i in range(3))
+    name = "items"
+    first = next(items)
+    return first, sorted(sys._getframe().f_locals), eval(name) is items, next(items)
+
+
+class Chains(itertools.chain[Any]):
+    """A subclass of an iterator written in C."""
+
+
+@found
+def iterators_of_itertools_leave_the_region_not_begun(x: Tensor, d: dict[str, Any]) -> Any:
+    chained = itertools.chain.from_iterable([[1], [2]]), Chains.from_iterable([[x], d])
+    drained = itertools.product(iter([1, 2]), "ab"), itertools.combinations((i for i in range(3)), 2)
+    return x + 1, [type(made).__name__ for made in chained], chained, drained
 
 
 def make_args() -> tuple[Tensor, dict[str, Any]]:

@@ -15,7 +15,7 @@ import pytest
 import stator
 import torch
 
-from integration_tests.broken import CUT, EXPLODES
+from integration_tests.broken_holders import CUT, EXPLODES
 from integration_tests.models import ZOO, Call
 from integration_tests.oracle import assert_same
 from integration_tests.programs import PROGRAMS, Bag

@@ -60,7 +60,7 @@ def test_backend_runs_in_context_and_leaves_none() -> None:
     def look(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> None:
         context = TracingContext.get()
         seen.extend([context.fake_mode, CompileContext.current_compile_id(), gm.meta["dynamo_compile_id"]])
-        seen.append(torch.compiler.is_compiling())
+        seen.append(bool(torch.compiler.is_compiling()))
 
     built, compile_id = sine(3), CompileId(frame_id=4, frame_compile_id=2)
     lower(built.gm, built.inputs, watching(look), fake_mode=built.fake_mode, compile_id=compile_id)

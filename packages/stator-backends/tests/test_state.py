@@ -65,22 +65,25 @@ def test_inference_mode_is_put_back_as_no_grad() -> None:
         assert not torch.is_grad_enabled()
 
 
-def test_compile_flag_survives_threads_that_overlap() -> None:
-    entered, leave = threading.Event(), threading.Event()
+def test_compile_flag_is_that_of_one_thread() -> None:
+    asked, seen = threading.Event(), []
 
     def hold() -> None:
+        seen.append(bool(torch.compiler.is_compiling()))
+        asked.set()
         with compile_session():
-            entered.set()
-            leave.wait(10)
+            seen.append(bool(torch.compiler.is_compiling()))
 
     thread = threading.Thread(target=hold)
     with compile_session():
         thread.start()
-        entered.wait(10)
-    assert torch.compiler.is_compiling()
-    leave.set()
+        assert asked.wait(10)
+        thread.join(0.05)  # it waits for its turn
+        assert seen == [False]
+        assert torch.compiler.is_compiling()
     thread.join()
-    assert not torch.compiler.is_compiling()
+    assert seen == [False, True]
+    assert torch.compiler.is_compiling() is False
 
 
 def test_all_names_are_public_and_nothing_else_is() -> None:

@@ -20,8 +20,10 @@ from stator_bytecode._frame import (
     Then,
 )
 from stator_bytecode._handlers import DEFAULT
+from stator_bytecode._layout import Parts
 from stator_bytecode._machine import Machine
 from stator_bytecode._outcome import Broke
+from stator_bytecode._plain import plain
 from stator_bytecode._point import layout_of
 from stator_bytecode._saved import frame_state
 from stator_bytecode.errors import Unsupported
@@ -140,7 +142,7 @@ def test_frames_come_back_as_they_were() -> None:
 def test_a_generator_that_only_the_stack_sees_is_carried_as_state() -> None:
     snapshot, domain = stop_at("BINARY_SUBSCR", subscript_in_loop, 3)
     point, values = layout_of(snapshot, domain.generator_state, lambda state: state.globals)
-    assert [layout.raw.co_name for layout in point.generators] == ["producer"]
+    assert [layout.raw.co_name for layout in point.carried] == ["producer"]
     made = []
     (frame,) = point.frames_from(values, lambda state: made.append(state) or ("generator", state))  # type: ignore[func-returns-value]
     assert ("generator", made[0]) in frame.stack
@@ -152,6 +154,54 @@ def subscript_in_loop(n: int) -> Any:
     for value in producer(n):
         return [value][0]
     return None
+
+
+@attrs.frozen
+class Pair:
+    """A recipe: a list."""
+
+    def build(self, parts: Any) -> list[Any]:
+        return list(parts)
+
+
+def test_an_object_that_holds_a_generator_is_carried_in_parts() -> None:
+    fn = subscript_of_held
+    snapshot, domain = stop_at("CONTAINS_OP", fn, 3)
+    taken: dict[int, Parts] = {}
+
+    def virtual(value: Any) -> Any:
+        if type(value) is list and any(domain.generator_state(item) is not None for item in value):
+            return taken.setdefault(id(value), Parts(Pair(), tuple(value)))
+        return domain.generator_state(value)
+
+    point, values = layout_of(snapshot, virtual, lambda state: state.globals)
+    assert [type(layout).__name__ for layout in point.carried] == ["FrameLayout", "PartsLayout"]
+    assert len(set(point.parameters)) == len(values) == point.count
+    (frame,) = point.frames_from(values, lambda state: ("generator", state))
+    held = frame.slots[fn.__code__.co_varnames.index("held")]
+    assert held[0] == "first"
+    assert held[1][0] == "generator"
+    assert held is frame.slots[fn.__code__.co_varnames.index("alias")]
+    assert plain(point)(*values) == (True, [1, 2])
+
+
+def test_what_the_instruction_works_on_is_never_taken_apart() -> None:
+    snapshot, _ = stop_at("CONTAINS_OP", subscript_of_held, 3)
+    parts = Parts(Pair(), ())
+    for value, carried in ((3, 0), ("found", 1)):
+        slots = ("found", *snapshot.frames[0].slots[1:])
+        state = attrs.evolve(snapshot.frames[0], slots=slots, stack=(3, 3))
+        changed = attrs.evolve(snapshot, frames=(state,))
+        point, _ = layout_of(changed, lambda seen, value=value: parts if seen == value else None, lambda s: s.globals)
+        assert len(point.carried) == carried
+
+
+def subscript_of_held(n: int) -> Any:
+    produced = producer(n)
+    next(produced)
+    held = alias = ["first", produced]
+    found = n in (n, 4)
+    return found and held is alias, list(held[1])
 
 
 def test_a_running_generator_is_linked_to_its_frame() -> None:

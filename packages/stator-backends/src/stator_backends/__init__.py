@@ -18,7 +18,7 @@ from ._inductor import Inductor, inductor
 from ._lower import Lowered, lower
 from ._registry import BackendRegistry
 from ._repro import write_repro
-from ._session import compile_session, preserved_rng
+from ._session import compile_session, one_at_a_time, preserved_rng
 from .errors import BackendFailed, InvalidOption, MalformedGraph, UnknownBackend, Unwritable
 
 __all__ = [
@@ -54,6 +54,7 @@ __all__ = [
     "list_backends",
     "lookup",
     "lower",
+    "one_at_a_time",
     "preserved_rng",
     "register_backend",
     "spec_of",

@@ -29,12 +29,16 @@ def static_context(tensor: Tensor, source: Source) -> StatefulSymbolicContext:
     )
 
 
+NO_POINTERS = config.patch(fake_tensor_allow_unsafe_data_ptr_access=False)
+"""One for all: each makes a context variable, which the thread's context then keeps for ever."""
+
+
 @contextmanager
 def cleared(fake_mode: FakeTensorMode, context: TracingContext) -> Iterator[None]:
     """Afterwards nothing here refers to an input any more, not even weakly: a weak reference blocks `swap_tensors`."""
     try:
         # A fake tensor that hands out a data pointer would let a backend compile in an address that means nothing.
-        with config.patch(fake_tensor_allow_unsafe_data_ptr_access=False):
+        with NO_POINTERS:
             yield
     finally:
         context.tensor_to_context.clear()

@@ -27,7 +27,7 @@ from ._backend import Backend, BackendSpec, Compiled, spec_of
 from ._check import check_graph
 from ._context import cleared, static_context
 from ._origin import GraphInput, attach_sources, placeholders
-from ._session import compile_session, harmless_warnings, one_at_a_time, preserved_rng
+from ._session import compile_session, harmless_warnings, preserved_rng
 from .errors import BackendFailed, MalformedGraph
 
 
@@ -122,7 +122,6 @@ def _surroundings(job: _Job, ambient: AmbientState, compile_id: CompileId) -> It
     """Everything that is on while a backend runs, and taken away after it."""
     job.gm.meta["dynamo_compile_id"] = compile_id
     with ExitStack() as stack:
-        stack.enter_context(one_at_a_time)
         stack.enter_context(compile_session())
         stack.enter_context(preserved_rng())
         stack.enter_context(_disable_current_modes())

@@ -1,7 +1,8 @@
 """What holds while anything compiles: torch's own "we are compiling" flag, and who may compile at the same time.
 
-The flag is one global that torch saves and restores around a block. Two threads whose blocks overlap without nesting
-would leave it set for ever, hence the count.
+torch's tracing sets dozens of plain globals for a moment and sets them back: `warnings.showwarning`, flags of dispatch
+modes, the context of fake kernels. Two threads that do so together, not nested, leave them set for ever, and meanwhile
+read each other's. So one thread traces at a time; another that runs plainly meets none of what it would act upon.
 """
 
 from __future__ import annotations
@@ -12,50 +13,39 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-import attrs
 import torch
-from torch.compiler import _compile_session_context
 
 
-@attrs.define(eq=False)
-class CompileFlag:
-    """`torch.compiler.is_compiling()` is true while at least one holder is inside."""
+class CompileFlag(threading.local):
+    """Stands for the global of torch that `torch.compiler.is_compiling()` gives: true in the thread that holds it."""
 
-    _lock: threading.Lock = attrs.field(factory=threading.Lock)
-    _holders: int = 0
-    _block: AbstractContextManager[Any] = attrs.field(factory=nullcontext)
+    holders = 0
+
+    def __bool__(self) -> bool:
+        return self.holders > 0
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        self._enter()
-        try:
-            yield
-        finally:
-            self._leave()
-
-    def _enter(self) -> None:
-        with self._lock:
-            if self._holders == 0:
-                self._block = _compile_session_context()
-                self._block.__enter__()
-            self._holders += 1
-
-    def _leave(self) -> None:
-        with self._lock:
-            self._holders -= 1
-            if self._holders == 0:
-                self._block.__exit__(None, None, None)
+        with one_at_a_time:
+            before, torch.compiler._is_compiling_flag = torch.compiler._is_compiling_flag, self  # type: ignore[assignment]
+            self.holders += 1
+            try:
+                yield
+            finally:
+                self.holders -= 1
+                torch.compiler._is_compiling_flag = before
 
 
+one_at_a_time = threading.RLock()
+"""Held by the thread that traces or lowers."""
 _flag = CompileFlag()
-one_at_a_time = threading.RLock()  # AOTAutograd and Inductor patch process-wide settings while they compile
 
 
 def compile_session() -> AbstractContextManager[None]:
-    """Inside, `torch.compiler.is_compiling()` is true. Nests, also across threads; a front end may trace in it."""
+    """Inside, `torch.compiler.is_compiling()` is true for this thread, and no other thread is inside. Nests."""
     return _flag.held()
 
 

@@ -25,6 +25,7 @@ from stator_bytecode._handler_table import HandlerConflict, HandlerTable
 from stator_bytecode._handlers import DEFAULT, SAFE
 from stator_bytecode._handlers_stack import Handler as OpcodeHandler
 from stator_bytecode._instruction import Code, Handler, Instruction, Positions
+from stator_bytecode._layout import Parts, Recipe
 from stator_bytecode._machine import Machine
 from stator_bytecode._outcome import Broke, Escaped, Outcome, Returned, Yielded
 from stator_bytecode._plain import plain
@@ -102,7 +103,9 @@ __all__ += [
     "NO_STEP",
     "Dispatch",
     "Goto",
+    "Parts",
     "Point",
+    "Recipe",
     "Site",
     "State",
     "drive",

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from stator_bytecode._layout import VALUE, FrameLayout, GeneratorAt, Kind, Places
+from stator_bytecode._layout import VALUE, CarriedAt, FrameLayout, Kind, Layout, Places
 from stator_bytecode._point import Point
 
 State = tuple[Any, ...]
@@ -28,7 +28,7 @@ class Exit:
     closed: tuple[FrameLayout, ...] = ()
     """Running generators that ended and can still be seen: they are objects from now on, made after the results."""
     dropped: tuple[int, ...] = ()
-    """Suspended generators that nothing can see any more."""
+    """Suspended generators, and objects in parts, that nothing can see any more."""
 
 
 @attrs.define(eq=False)
@@ -74,9 +74,9 @@ def materialized(point: Point, generators: tuple[int, ...]) -> Exit:
 
 @attrs.define(eq=False)
 class _Part:
-    """A frame or generator that stays: its layout, and the places of its values (`rest`: after slots and stack)."""
+    """What stays: a layout, and the places of its values (`rest`: those after slots and stack)."""
 
-    layout: FrameLayout
+    layout: Layout
     slots: Sequence[Cell]
     stack: Sequence[Cell]
     rest: list[int]
@@ -103,14 +103,14 @@ class _ExitBuilder:
         sources = tuple(place for part in parts for place in self._sources(part))
         assert len(sources) == after.count
         closed = tuple(point.frames[running] for running in self.closed)
-        gone = set(range(len(point.generators))) - set(self.numbers) - set(self.objects)
+        gone = set(range(len(point.carried))) - set(self.numbers) - set(self.objects)
         return Exit(after, picker(sources), closed, tuple(sorted(gone)))
 
-    def _with_places(self, start: int, stop: int) -> Iterator[tuple[FrameLayout, Places]]:
-        layouts = self.point.frames + self.point.generators
+    def _with_places(self, start: int, stop: int) -> Iterator[tuple[Layout, Places]]:
+        layouts = (*self.point.frames, *self.point.carried)
         return zip(layouts[start:stop], self.point.places[start:stop], strict=True)
 
-    def _part(self, layout: FrameLayout, places: Places) -> _Part:
+    def _part(self, layout: Layout, places: Places) -> _Part:
         rest = [place for place in (places.handled, places.names, *places.then) if place is not None]
         slots = list(zip(layout.slots, places.slots, strict=True))
         return _Part(layout, slots, list(zip(layout.stack, places.stack, strict=True)), rest)
@@ -120,28 +120,28 @@ class _ExitBuilder:
         found: list[_Part] = []
         for part in _growing(parts, found):
             for kind, _ in (*part.slots, *part.stack):
-                if isinstance(kind, GeneratorAt) and self._is_state(kind) and kind.index not in self.numbers:
+                if isinstance(kind, CarriedAt) and self._is_state(kind) and kind.index not in self.numbers:
                     self.numbers[kind.index] = len(found)
                     position = len(self.point.frames) + kind.index
                     found.extend(self._part(*pair) for pair in self._with_places(position, position + 1))
         return found
 
-    def _renumbered(self, part: _Part) -> FrameLayout:
+    def _renumbered(self, part: _Part) -> Any:
         slots = tuple(self._kind(kind) for kind, _ in part.slots)
         return attrs.evolve(part.layout, slots=slots, stack=tuple(self._kind(kind) for kind, _ in part.stack))
 
-    def _is_state(self, kind: GeneratorAt) -> bool:
+    def _is_state(self, kind: CarriedAt) -> bool:
         """Whether it is a suspended generator that stays one."""
         return not kind.running and kind.index not in self.objects
 
     def _kind(self, kind: Kind) -> Kind:
-        if not isinstance(kind, GeneratorAt):
+        if not isinstance(kind, CarriedAt):
             return kind
         if self._is_state(kind):
-            return GeneratorAt(self.numbers[kind.index], False)
+            return CarriedAt(self.numbers[kind.index], False)
         return kind if self._object(kind) is None else VALUE
 
-    def _object(self, kind: GeneratorAt) -> int | None:
+    def _object(self, kind: CarriedAt) -> int | None:
         """The place of the object that stands for the generator from now on, if one does."""
         if not kind.running:
             return self.objects.get(kind.index)
@@ -153,7 +153,7 @@ class _ExitBuilder:
 
     def _sources(self, part: _Part) -> Iterator[int]:
         for kind, place in (*part.slots, *part.stack):
-            source = self._object(kind) if isinstance(kind, GeneratorAt) else place
+            source = self._object(kind) if isinstance(kind, CarriedAt) else place
             if source is not None:
                 yield source
         yield from part.rest

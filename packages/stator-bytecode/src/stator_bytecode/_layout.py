@@ -8,9 +8,9 @@ compared by value, with codes and globals dictionaries by identity.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import CodeType
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import attrs
 
@@ -36,14 +36,14 @@ class RaisedAt:
 
 
 @attrs.frozen
-class GeneratorAt:
-    """A generator carried as frame state: `Point.generators[index]`, or the running `Point.frames[index]`."""
+class CarriedAt:
+    """A generator or object carried as frame state: `Point.carried[index]`, or a running `Point.frames[index]`."""
 
     index: int
     running: bool
 
 
-Kind: TypeAlias = Holder | RaisedAt | GeneratorAt
+Kind: TypeAlias = Holder | RaisedAt | CarriedAt
 
 VALUE, CELL, NULL_KIND = Holder.VALUE, Holder.CELL, Holder.NULL
 UNBOUND = NULL_KIND
@@ -138,6 +138,37 @@ class FrameLayout:
         return attrs.evolve(self, pc=pc, stack=kinds, then=None)
 
 
+class Recipe(Protocol):
+    """How an object that is carried in parts is made of them again: static, compared by value."""
+
+    def build(self, parts: Sequence[Any]) -> Any:
+        """The real object."""
+
+
+@attrs.frozen
+class Parts:
+    """An object that nothing but the frames can see, taken apart so that a generator in it can be frame state."""
+
+    recipe: Recipe
+    values: tuple[Any, ...]
+
+
+@attrs.frozen
+class PartsLayout:
+    """An object carried in parts: `slots` has their kinds. Laid out like a frame that has nothing else."""
+
+    recipe: Recipe
+    slots: tuple[Kind, ...]
+    stack: tuple[Kind, ...] = ()
+    handled: ClassVar[bool] = False
+    has_names: ClassVar[bool] = False
+    then: ClassVar[None] = None
+    generator: ClassVar[None] = None
+
+
+Layout: TypeAlias = FrameLayout | PartsLayout
+
+
 @attrs.frozen
 class Places:
     """Where in the flat state the values of one frame are; None for what carries none."""
@@ -151,7 +182,7 @@ class Places:
     stop: int
 
 
-def places_of(layout: FrameLayout, start: int) -> Places:
+def places_of(layout: Layout, start: int) -> Places:
     position = start
 
     def take(carried: bool) -> int | None:

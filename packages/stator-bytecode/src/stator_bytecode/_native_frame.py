@@ -19,11 +19,11 @@ from typing import Any
 import attrs
 
 from stator_bytecode._glue import Glue
-from stator_bytecode._layout import NULL_KIND, FrameLayout, GeneratorAt, Kind, Places
+from stator_bytecode._layout import NULL_KIND, CarriedAt, FrameLayout, Kind, Places
 from stator_bytecode._raw import assemble
 from stator_bytecode._raw_instruction import Raw, RawHandler
 
-GeneratorPlace = Callable[[GeneratorAt], "int | None"]
+GeneratorPlace = Callable[[CarriedAt], "int | None"]
 """The index of a generator object in the state, or None where it is left out."""
 
 VARIADIC = 0x04 | 0x08
@@ -143,7 +143,7 @@ class NativeFrame:
         return len(self.layout.slots) - self.shape.n_free
 
     def _place(self, kind: Kind, place: int | None) -> int | None:
-        return self.generator_place(kind) if isinstance(kind, GeneratorAt) else place
+        return self.generator_place(kind) if isinstance(kind, CarriedAt) else place
 
     def handle(self, place: int) -> None:
         """Enter the handling of the exception at `place`: leaves the previous one on the stack, for POP_EXCEPT."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from stator_bytecode._body import Body
 from stator_bytecode._complete import Completion, write_completion
-from stator_bytecode._layout import GeneratorAt
+from stator_bytecode._layout import CarriedAt
 from stator_bytecode._point import Point
 from stator_bytecode._raw_instruction import RawHandler
 from stator_bytecode._rebuild import Rebuilder
@@ -36,7 +36,7 @@ class Plain:
             raise Unsupported("native-continuation", "the outermost frame is a generator's")
         self.point = point
         self.generators = Rebuilder(point, self._running_place)
-        self.first_running = point.count + len(point.generators)
+        self.first_running = point.count + len(point.carried)
         self.running = [index for index, layout in enumerate(point.frames) if layout.generator is not None]
         self.functions: list[Callable[[Any], Any]] = []
         inner: Callable[[Any], Any] | None = None
@@ -68,7 +68,7 @@ class Plain:
         for order, index in enumerate(self.running):
             full[self.first_running + order] = generator = self.functions[index](full)
             next(generator)
-        for number in range(len(self.point.generators)):
+        for number in range(len(self.point.carried)):
             self.generators.fill(full, number)
         return full
 
@@ -90,14 +90,14 @@ class Plain:
         elif self.point.frames[index + 1].generator is None:
             self._write_call(body, inner)
         else:
-            self._write_resumption(body, GeneratorAt(index + 1, True))
+            self._write_resumption(body, CarriedAt(index + 1, True))
         return body.function(is_generator)
 
     def _write_call(self, body: Body, inner: Callable[[Any], Any]) -> None:
         body.glue.handler = body.raw_at(body.layout.pc).handler
         write_completion(Completion(body.frame, inner, body.leave))
 
-    def _write_resumption(self, body: Body, generator: GeneratorAt) -> None:
+    def _write_resumption(self, body: Body, generator: CarriedAt) -> None:
         """The instruction that waits for a generator is run again, on a generator that goes on where it was."""
         layout, frame, glue = body.layout, body.frame, body.glue
         kind = "" if layout.then is None else layout.then.kind

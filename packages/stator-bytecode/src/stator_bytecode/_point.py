@@ -34,34 +34,39 @@ from stator_bytecode._layout import (
     NULL_KIND,
     PREVIOUS,
     VALUE,
+    CarriedAt,
     FrameLayout,
-    GeneratorAt,
     Kind,
+    Layout,
+    Parts,
+    PartsLayout,
     Places,
     RaisedAt,
-    ThenLayout,
     places_of,
     split_then,
 )
 from stator_bytecode._saved import frame_state
+from stator_bytecode._shape import shapes_of
 
 V = Any
+Virtual = Callable[[V], "GeneratorState | Parts | None"]
 _PROLOGUE = frozenset({"COPY_FREE_VARS", "MAKE_CELL"})
 
 
 @attrs.frozen(cache_hash=True)
 class Point:
-    """The frame stack, outermost first, the innermost before its instruction `pc`; then generators carried as state."""
+    """The frame stack, outermost first, the innermost before its instruction `pc`; then what is carried as state:
+    suspended generators, and objects in parts that hold some."""
 
     frames: tuple[FrameLayout, ...]
-    generators: tuple[FrameLayout, ...] = ()
+    carried: tuple[Layout, ...] = ()
     _cache: dict[str, Any] = attrs.field(factory=dict, init=False, eq=False, repr=False)
 
     @property
     def places(self) -> tuple[Places, ...]:
-        """Where each frame's values are in the flat state; the generators' follow the frames'."""
+        """Where each frame's values are in the flat state; what is carried follows."""
         if "places" not in self._cache:
-            self._cache["places"] = tuple(_all_places(self.frames + self.generators))
+            self._cache["places"] = tuple(_all_places((*self.frames, *self.carried)))
         places: tuple[Places, ...] = self._cache["places"]
         return places
 
@@ -82,20 +87,22 @@ class Point:
         values: Iterable[V],
         make_generator: Callable[[GeneratorState], V],
         wrap: Callable[[Any], V] = lambda static: static,
+        make_object: Callable[[Any, list[V]], V] = lambda recipe, parts: recipe.build(parts),
     ) -> list[Frame]:
         """The frames again, for `Machine.run`. `wrap` makes a value of a globals or builtins dictionary."""
-        return _Restoring(self, iter(values), make_generator, wrap).frames()
+        return _Restoring(self, list(values), make_generator, wrap, make_object).frames()
 
 
 def layout_of(
     snapshot: Snapshot,
-    virtual: Callable[[V], GeneratorState | None],
+    virtual: Virtual,
     globals_of: Callable[[FrameState], dict[str, Any]],
 ) -> tuple[Point, list[V]]:
     """Split `snapshot` into its Point and the flat list of values.
 
-    `virtual` tells which values are generators that nothing but these frames can see: they are carried as state. It is
-    asked for locals and for stack positions.
+    `virtual` tells which values are generators that nothing but these frames can see: they are carried as state, and
+    so are the objects that hold them, in parts. It is asked for locals, for stack positions and for parts. What the
+    innermost instruction works on is never taken apart.
     """
     return _Splitting(snapshot, virtual, globals_of).split()
 
@@ -115,22 +122,25 @@ class _Splitting:
     def __init__(
         self,
         snapshot: Snapshot,
-        virtual: Callable[[V], GeneratorState | None],
+        virtual: Virtual,
         globals_of: Callable[[FrameState], dict[str, Any]],
     ) -> None:
         self.snapshot = snapshot
         self.virtual = virtual
         self.globals_of = globals_of
         self.values: list[V] = []
-        self.suspended: list[GeneratorState] = []
+        self.carried: list[GeneratorState | Parts] = []
+        self.operands = {id(value) for value in _operands(snapshot)}
 
     def split(self) -> tuple[Point, list[V]]:
         frames = tuple(self.frame(state, _status(state)) for state in self.snapshot.frames)
-        generators: list[FrameLayout] = []
-        while len(generators) < len(self.suspended):  # a generator may hold another one
-            generator = self.suspended[len(generators)]
-            generators.append(self.frame(_generator_state(generator), generator.status))
-        return Point(frames, tuple(generators)), self.values
+        layouts = tuple(self._layout(carried) for carried in self.carried)  # which grows: each may hold others
+        return Point(frames, layouts), self.values
+
+    def _layout(self, carried: GeneratorState | Parts) -> Layout:
+        if isinstance(carried, Parts):
+            return PartsLayout(carried.recipe, tuple(self._kind(value, VALUE) for value in carried.values))
+        return self.frame(_generator_state(carried), carried.status)
 
     def frame(self, state: FrameState, status: GeneratorStatus | None) -> FrameLayout:
         cells = cell_slots(state.code) if state.pc >= prologue_length(state.code) else frozenset()
@@ -163,21 +173,29 @@ class _Splitting:
             return PREVIOUS
         if type(value) is LastInstruction:
             return RaisedAt(value.index)
-        generator = self.virtual(value)
-        if generator is not None:
-            return self._generator(generator)
-        self.values.append(value)
-        return plain
+        carried = self.virtual(value)
+        if carried is None or (isinstance(carried, Parts) and id(value) in self.operands):
+            self.values.append(value)
+            return plain
+        return self._carried(carried)
 
-    def _generator(self, generator: GeneratorState) -> GeneratorAt:
+    def _carried(self, carried: GeneratorState | Parts) -> CarriedAt:
         for index, state in enumerate(self.snapshot.frames):
-            if state.generator is generator:
-                return GeneratorAt(index, True)
-        for index, known in enumerate(self.suspended):
-            if known is generator:
-                return GeneratorAt(index, False)
-        self.suspended.append(generator)
-        return GeneratorAt(len(self.suspended) - 1, False)
+            if state.generator is carried:
+                return CarriedAt(index, True)
+        for index, known in enumerate(self.carried):
+            if known is carried:
+                return CarriedAt(index, False)
+        self.carried.append(carried)
+        return CarriedAt(len(self.carried) - 1, False)
+
+
+def _operands(snapshot: Snapshot) -> tuple[V, ...]:
+    """What the innermost instruction works on."""
+    if not snapshot.frames:
+        return ()
+    state = snapshot.frames[-1]
+    return tuple(state.stack[-depth] for depth in shapes_of(state.code.instructions[state.pc]).used)
 
 
 def _status(state: FrameState) -> GeneratorStatus | None:
@@ -205,7 +223,7 @@ def prologue_length(code: Code) -> int:
     return length
 
 
-def _all_places(layouts: tuple[FrameLayout, ...]) -> Iterator[Places]:
+def _all_places(layouts: tuple[Layout, ...]) -> Iterator[Places]:
     start = 0
     for layout in layouts:
         places = places_of(layout, start)
@@ -219,8 +237,11 @@ def _all_places(layouts: tuple[FrameLayout, ...]) -> Iterator[Places]:
 def _names(point: Point) -> Iterator[str]:
     for index, layout in enumerate(point.frames):
         yield from _names_of(layout, f"f{index}_" if index else "")
-    for index, layout in enumerate(point.generators):
-        yield from _names_of(layout, f"g{index}_")
+    for index, carried in enumerate(point.carried):
+        if isinstance(carried, PartsLayout):
+            yield from (f"o{index}_part{number}" for number, kind in enumerate(carried.slots) if kind in CARRYING)
+        else:
+            yield from _names_of(carried, f"g{index}_")
 
 
 def _names_of(layout: FrameLayout, prefix: str) -> Iterator[str]:
@@ -254,29 +275,29 @@ class _Restoring:
     def __init__(
         self,
         point: Point,
-        values: Iterator[V],
+        values: list[V],
         make_generator: Callable[[GeneratorState], V],
         wrap: Callable[[Any], V],
+        make_object: Callable[[Any, list[V]], V],
     ) -> None:
+        self.layouts = (*point.frames, *point.carried)
         self.point = point
         self.values = values
         self.make_generator = make_generator
         self.wrap = wrap
-        self.running: dict[int, V] = {}
-        self.suspended: list[V] = []
+        self.make_object = make_object
+        self.made: dict[int, V] = {}  # generators and objects, by the number of their layout
 
     def frames(self) -> list[Frame]:
         """Frames first without contents, so that generators can be linked whatever refers to them."""
-        frames = [self._empty(layout) for layout in self.point.frames]
-        for index, (layout, frame) in enumerate(zip(self.point.frames, frames, strict=True)):
+        numbered = [(n, layout) for n, layout in enumerate(self.layouts) if isinstance(layout, FrameLayout)]
+        frames = [self._empty(layout) for _, layout in numbered]
+        for (number, layout), frame in zip(numbered, frames, strict=True):
             if layout.generator is not None:
-                self.running[index] = self._link(frame, layout)
-        generators = [self._empty(layout) for layout in self.point.generators]
-        for layout, frame in zip(self.point.generators, generators, strict=True):
-            self.suspended.append(self._link(frame, layout))
-        for layout, frame in zip(self.point.frames + self.point.generators, frames + generators, strict=True):
-            self._fill(frame, layout)
-        return frames
+                self.made[number] = self._link(frame, layout.generator)
+        for (number, layout), frame in zip(numbered, frames, strict=True):
+            self._fill(frame, layout, self._values_of(number))
+        return frames[: len(self.point.frames)]
 
     def _empty(self, layout: FrameLayout) -> Frame:
         frame_globals = layout.globals
@@ -291,27 +312,35 @@ class _Restoring:
             hidden=layout.hidden,
         )
 
-    def _link(self, frame: Frame, layout: FrameLayout) -> V:
-        assert layout.generator is not None
-        frame.generator = GeneratorState(frame, layout.generator)
+    def _link(self, frame: Frame, status: GeneratorStatus) -> V:
+        frame.generator = GeneratorState(frame, status)
         return self.make_generator(frame.generator)
 
-    def _fill(self, frame: Frame, layout: FrameLayout) -> None:
-        frame.slots = [self._value(kind) for kind in layout.slots]
-        frame.stack = [self._value(kind) for kind in layout.stack]
-        frame.handled = next(self.values) if layout.handled else None
-        frame.names = next(self.values) if layout.has_names else None
+    def _fill(self, frame: Frame, layout: FrameLayout, values: Iterator[V]) -> None:
+        frame.slots = [self._value(kind, values) for kind in layout.slots]
+        frame.stack = [self._value(kind, values) for kind in layout.stack]
+        frame.handled = next(values) if layout.handled else None
+        frame.names = next(values) if layout.has_names else None
         if layout.then is not None:
-            frame.parked = self._parked(layout, layout.then)
+            frame.parked = Parked(layout.instruction, layout.then.restore(values))
 
-    def _parked(self, layout: FrameLayout, then: ThenLayout) -> Parked:
-        return Parked(layout.instruction, then.restore(self.values))
-
-    def _value(self, kind: Kind) -> Any:
+    def _value(self, kind: Kind, values: Iterator[V]) -> Any:
         if kind in CARRYING:
-            return PreviousExc(next(self.values)) if kind is PREVIOUS else next(self.values)
-        if isinstance(kind, GeneratorAt):
-            return self.running[kind.index] if kind.running else self.suspended[kind.index]
+            return PreviousExc(next(values)) if kind is PREVIOUS else next(values)
+        if isinstance(kind, CarriedAt):
+            return self._carried(kind.index + (0 if kind.running else len(self.point.frames)))
         if isinstance(kind, RaisedAt):
             return LastInstruction(kind.index)
         return PreviousExc(None) if kind is NO_PREVIOUS else NULL
+
+    def _carried(self, number: int) -> V:
+        """A generator, which is there already, or an object in parts, which is made when it is first asked for."""
+        layout = self.layouts[number]
+        if number not in self.made and isinstance(layout, PartsLayout):
+            values = self._values_of(number)
+            self.made[number] = self.make_object(layout.recipe, [self._value(kind, values) for kind in layout.slots])
+        return self.made[number]
+
+    def _values_of(self, number: int) -> Iterator[V]:
+        places = self.point.places[number]
+        return iter(self.values[places.start : places.stop])

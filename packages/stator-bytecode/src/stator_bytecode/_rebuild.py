@@ -13,7 +13,7 @@ from typing import Any
 
 from stator_bytecode._body import Body
 from stator_bytecode._frame import GeneratorStatus
-from stator_bytecode._layout import FrameLayout, GeneratorAt, Places
+from stator_bytecode._layout import CarriedAt, FrameLayout, PartsLayout, Places
 from stator_bytecode._native_frame import GeneratorPlace
 from stator_bytecode._point import Point
 from stator_bytecode.errors import Unsupported
@@ -23,12 +23,13 @@ AnyGenerator = Generator[Any, Any, Any]
 
 def rebuild_generator(layout: FrameLayout, values: Sequence[Any]) -> AnyGenerator:
     """The generator that `layout` and its values (a flat state of this frame alone) describe. It may hold no others."""
+    generator: AnyGenerator
     (generator,) = rebuild(Point((), (layout,)), tuple(values), (0,))
     return generator
 
 
-def rebuild(point: Point, state: Sequence[Any], numbers: Sequence[int]) -> list[AnyGenerator]:
-    """The suspended generators `numbers` of `point`, as objects, with those that they hold."""
+def rebuild(point: Point, state: Sequence[Any], numbers: Sequence[int]) -> list[Any]:
+    """What `point` carries under `numbers`, suspended generators and objects in parts, with what these hold."""
     builder = Rebuilder(point)
     full = builder.extended(state)
     for number in numbers:
@@ -37,7 +38,7 @@ def rebuild(point: Point, state: Sequence[Any], numbers: Sequence[int]) -> list[
 
 
 class Rebuilder:
-    """Makes the generators of one Point. The extended state has an object for each after the flat state."""
+    """Makes what one Point carries. The extended state has an object for each after the flat state."""
 
     def __init__(self, point: Point, running_place: Callable[[int], int | None] = lambda index: None) -> None:
         self.point = point
@@ -45,28 +46,40 @@ class Rebuilder:
         self.functions: dict[int, Callable[[Any], AnyGenerator]] = {}
 
     def extended(self, state: Sequence[Any]) -> list[Any]:
-        return [*state, *[None] * len(self.point.generators)]
+        return [*state, *[None] * len(self.point.carried)]
 
-    def place(self, kind: GeneratorAt) -> int | None:
+    def place(self, kind: CarriedAt) -> int | None:
         return self.running_place(kind.index) if kind.running else self.point.count + kind.index
 
     def fill(self, full: list[Any], number: int) -> None:
-        """Make generator `number`, those it holds first."""
+        """Make generator or object `number`, those it holds first."""
         place = self.point.count + number
         if full[place] is not None:
             return
-        layout = self.point.generators[number]
+        layout = self.point.carried[number]
         for kind in (*layout.slots, *layout.stack):
-            if isinstance(kind, GeneratorAt) and not kind.running and kind.index != number:
+            if isinstance(kind, CarriedAt) and not kind.running and kind.index != number:
                 self.fill(full, kind.index)
+        if isinstance(layout, PartsLayout):
+            full[place] = self._object(full, layout, self._places(number))
+            return
         if number not in self.functions:
-            places = self.point.places[len(self.point.frames) + number]
-            self.functions[number] = generator_function(layout, places, self.place)
+            self.functions[number] = generator_function(layout, self._places(number), self.place)
         full[place] = generator = self.functions[number](full)
         if layout.generator is GeneratorStatus.SUSPENDED:
             next(generator)
         elif layout.generator is GeneratorStatus.CLOSED:
             generator.close()
+
+    def _places(self, number: int) -> Places:
+        return self.point.places[len(self.point.frames) + number]
+
+    def _object(self, full: list[Any], layout: PartsLayout, places: Places) -> Any:
+        at = [
+            self.place(kind) if isinstance(kind, CarriedAt) else place
+            for kind, place in zip(layout.slots, places.slots, strict=True)
+        ]
+        return layout.recipe.build([full[place] for place in at if place is not None])
 
 
 def generator_function(layout: FrameLayout, places: Places, place: GeneratorPlace) -> Callable[[Any], AnyGenerator]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from stator_bytecode._exit import Draft, Exit, State, exit_to, materialized
-from stator_bytecode._layout import VALUE, FrameLayout, GeneratorAt, RaisedAt
+from stator_bytecode._layout import VALUE, CarriedAt, FrameLayout, RaisedAt
 from stator_bytecode._native_stack import NativeStack
 from stator_bytecode._point import Point
 from stator_bytecode._rebuild import closed_generator, rebuild
@@ -40,9 +40,9 @@ def _touched(point: Point) -> tuple[int, ...]:
     used = [layout.stack[-depth] for depth in shapes_of(layout.instruction).used]
     found: list[int] = []
     for kind in _growing_kinds(used, found, point):
-        if isinstance(kind, GeneratorAt) and kind.running:
+        if isinstance(kind, CarriedAt) and kind.running:
             raise Unsupported("running-generator", "an instruction uses a generator that is running itself")
-        if isinstance(kind, GeneratorAt) and kind.index not in found:
+        if isinstance(kind, CarriedAt) and kind.index not in found:
             found.append(kind.index)
     return tuple(found)
 
@@ -50,8 +50,8 @@ def _touched(point: Point) -> tuple[int, ...]:
 def _growing_kinds(used: list[Any], found: list[int], point: Point) -> Iterator[Any]:
     yield from used
     for index in found:  # grows under this loop
-        yield from point.generators[index].slots
-        yield from point.generators[index].stack
+        yield from point.carried[index].slots
+        yield from point.carried[index].stack
 
 
 class Shuffling:
@@ -132,7 +132,7 @@ class NativeStep:
                 return self._take(self._handler_exit(index), state, (error,))
             if layout.generator is not None and isinstance(error, StopIteration):
                 error = self._stop_iteration_error(error, index)
-        handed_on += rebuild(self.point, state, tuple(range(len(self.point.generators))))
+        handed_on += rebuild(self.point, state, tuple(range(len(self.point.carried))))
         try:
             raise error
         finally:

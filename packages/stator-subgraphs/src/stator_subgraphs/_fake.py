@@ -22,6 +22,8 @@ from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 Target = Callable[..., Any] | str
+NO_POINTERS = config.patch(fake_tensor_allow_unsafe_data_ptr_access=False)
+"""One for all: each makes a context variable, which the thread's context then keeps for ever."""
 PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
@@ -47,7 +49,7 @@ class ShapeOptions:
 
 def new_fake_mode(shape_env: ShapeEnv) -> FakeTensorMode:
     """A mode whose tensors never hand out a data pointer: an address read while tracing would be baked in."""
-    with config.patch(fake_tensor_allow_unsafe_data_ptr_access=False):
+    with NO_POINTERS:
         return FakeTensorMode(shape_env=shape_env)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import linecache
 import operator
+import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,6 +13,7 @@ import torch
 from stator_variables import Traced
 from torch import fx
 from torch._guards import CompileId
+from torch.fx.graph_module import _loader
 from torch.fx.passes.runtime_assert import insert_deferred_runtime_asserts
 
 from stator_subgraphs._captured import CapturedGraph
@@ -75,7 +78,14 @@ def _module(state: GraphState, compile_id: CompileId) -> fx.GraphModule:
     module.meta["dynamo_compile_id"] = compile_id
     module.meta["dynamo_flat_name_to_original_fqn"] = {}
     vars(module)["_param_name_to_source"] = {}
+    weakref.finalize(module, _forget_text, module.forward.__code__.co_filename).atexit = False
     return module
+
+
+def _forget_text(filename: str) -> None:
+    """fx keeps the text of every module that it ever generated."""
+    _loader.eval_cache.pop(filename, None)
+    linecache.cache.pop(filename, None)
 
 
 # -- checks that only the values at run time can answer ------------------------------------------------------------

@@ -22,6 +22,7 @@ from stator_variables._kinds import (
 from stator_variables._model._attributes import get_attribute
 from stator_variables._model._calls import call, frame_for, function_frame
 from stator_variables._model._dictionary import items as dict_items
+from stator_variables._parts import ObjectRecipe, parts_of
 from stator_variables._pytree import LEAF, Spec, broadcast, flatten, unflatten
 from stator_variables._torch._modes import grad_mode
 from stator_variables._torch._modes import initial as initial_modes
@@ -40,6 +41,7 @@ __all__ = [
     "Journal",
     "LazyTracker",
     "NumberTracker",
+    "ObjectRecipe",
     "Place",
     "Places",
     "Policy",
@@ -59,6 +61,7 @@ __all__ = [
     "generator_state",
     "globals_tracker",
     "initial_modes",
+    "parts_of",
     "real_of",
     "record",
     "restore_modes",

@@ -86,7 +86,7 @@ def is_disabled(fn: Any) -> bool:
 
 def is_compiling() -> bool:
     """Whether this code is being captured, by stator or by torch.compile. False when it runs plainly."""
-    return torch.compiler.is_compiling()
+    return bool(torch.compiler.is_compiling())
 
 
 REGIONS: weakref.WeakSet[Any] = weakref.WeakSet()

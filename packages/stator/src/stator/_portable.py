@@ -181,6 +181,6 @@ _REDUCERS: dict[type, Callable[[Any], Any]] = {
     types.CellType: _reduced_cell,
     weakref.ReferenceType: _reduced_weakref,
     Code: lambda code: (decode, (code.raw,)),
-    Point: lambda point: (Point, (point.frames, point.generators)),
+    Point: lambda point: (Point, (point.frames, point.carried)),
     Site: lambda site: (Site, (site.point,)),
 }

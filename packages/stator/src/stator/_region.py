@@ -48,6 +48,14 @@ class _Never:
         return {}
 
 
+class _Making(threading.local):
+    """Whether this thread makes an entry. Compiled functions called meanwhile, by a backend or a finalizer, run plainly
+    if they have no entry: whoever makes one may be waiting for what this thread holds."""
+
+    now = False
+
+
+_making = _Making()
 NOTHING = Entry(_Never(), run=lambda *state: None)
 
 
@@ -90,21 +98,26 @@ class Region:
     def enter(self, place: Place, state: tuple[Any, ...]) -> Any:
         key = self.options.key
         entry = place.cache.lookup(key, state)
-        if entry is None and not (place.refused or place.target.is_stale or is_foreign_call()):
+        if entry is None and not (place.refused or place.target.is_stale or _making.now or is_foreign_call()):
             entry = place.cache.get_or_make(key, state, lambda: self._make(place, state))
         if entry is None:
             return Plainly(place.target, state)
         if place is self.root:
             self.newest[0] = entry
+            if place is not self.root:  # reset meanwhile by another thread
+                self.newest[0] = NOTHING
         return entry.run(*state)
 
     # -- making -------------------------------------------------------------------------------------------------------
     def _make(self, place: Place, state: tuple[Any, ...]) -> Entry | None:
+        _making.now = True
         try:
             return self._made(place, state)
         except FloatsNeeded:
             place.shapes.static_floats = True
             return self._made(place, state)
+        finally:
+            _making.now = False
 
     def _made(self, place: Place, state: tuple[Any, ...]) -> Entry | None:
         ambient = AmbientState.capture()

@@ -96,7 +96,10 @@ class Continuation:
         tracing.mortal = mortal(state)
         trackers = wrap_state(tracing, self.parameters, state)
         return self.point.frames_from(
-            trackers, domain.make_generator, lambda namespace: globals_tracker(tracing, namespace)
+            trackers,
+            domain.make_generator,
+            lambda namespace: globals_tracker(tracing, namespace),
+            lambda recipe, parts: recipe.tracker(parts),
         )
 
     def plain(self) -> Callable[..., Any]:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import attrs
+from stator_backends import one_at_a_time
 from stator_bytecode import (
     DEFAULT,
     Broke,
     Escaped,
     FrameState,
-    GeneratorState,
     Machine,
     Outcome,
     Point,
@@ -34,11 +35,11 @@ from stator_variables import (
     Tracing,
     emit_effects,
     finalize_generators,
-    generator_state,
     initial_modes,
     restore_modes,
 )
 
+from stator._carried import Carried, reads_frames
 from stator._options import Options
 from stator._places import MachinePlaces
 from stator._release import release, without_frames
@@ -66,6 +67,11 @@ class Traced:
 
 def trace(target: Target, state: tuple[Any, ...], options: Options, policy: Policy) -> Traced:
     """Trace `target` on `state`. Raises Unsupported when not even the start can be written down."""
+    with one_at_a_time:  # torch's tracing state is global, and so is the interpreter's lock: nothing is lost
+        return _traced(target, state, options, policy)
+
+
+def _traced(target: Target, state: tuple[Any, ...], options: Options, policy: Policy) -> Traced:
     started = time.perf_counter()
     places = MachinePlaces()
     graph = options.stack.graph(places, capture_data=options.captures_data)
@@ -100,12 +106,16 @@ def _own_faults(tracing: Tracing) -> Iterator[None]:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """torch logs an operator that fails on fake tensors; the program may expect it to, and handles the error itself."""
-    logger = logging.getLogger("torch._subclasses.fake_tensor")
-    before, logger.disabled = logger.disabled, True
+    logger, here = logging.getLogger("torch._subclasses.fake_tensor"), threading.get_ident()
+
+    def of_another_thread(record: logging.LogRecord) -> bool:
+        return record.thread != here
+
+    logger.addFilter(of_another_thread)
     try:
         yield
     finally:
-        logger.disabled = before
+        logger.removeFilter(of_another_thread)
 
 
 DEEPEST = 200
@@ -158,11 +168,11 @@ def _broken_at_resumption(running: StillRunning, outcome: Outcome, machine: Mach
 def _emitted(outcome: Outcome, tracing: Tracing) -> tuple[Emitter, Point | None, list[str], str]:
     """The text of the entry. A generator that only the frames see is carried as state; one that something else can
     reach has to be an object, which shows when that something is written: then it is written again."""
-    objects: list[GeneratorState] = []
+    objects: list[Any] = []
     while True:
         emitter = Emitter(tracing)
         point, values, result = None, [], ""
-        carried = _Carried(objects)
+        carried = Carried(objects, not isinstance(outcome, Returned) and reads_frames(outcome.snapshot))
         if isinstance(outcome, Returned):
             result = emitter.expr(outcome.value)
         else:
@@ -171,25 +181,10 @@ def _emitted(outcome: Outcome, tracing: Tracing) -> tuple[Emitter, Point | None,
             values = [emitter.expr(vt) for vt in trackers]
         emit_effects(emitter)
         finalize_generators(emitter, carried.states)
-        reached = [state for state in emitter.generators if state in carried.states]
+        reached = carried.reached(emitter)
         if not reached:
             return emitter, point, values, result
         objects += reached
-
-
-@attrs.define(eq=False)
-class _Carried:
-    """Which values are generators that go on as frame state."""
-
-    objects: list[GeneratorState]
-    states: list[GeneratorState] = attrs.field(factory=list)
-
-    def __call__(self, value: Any) -> GeneratorState | None:
-        state = generator_state(value)
-        if state is None or state in self.objects:
-            return None
-        self.states.append(state)
-        return state
 
 
 def _globals_of(frame: FrameState) -> dict[str, Any]:

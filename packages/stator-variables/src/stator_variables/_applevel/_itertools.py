@@ -52,7 +52,7 @@ def chain(*iterables: Any) -> Iterator[Any]:
     return _chain(iter(iterables))
 
 
-def chain_from_iterable(cls: Any, iterable: Any, /) -> Iterator[Any]:
+def chain_from_iterable(iterable: Any, /) -> Iterator[Any]:
     return _chain(iter(iterable))
 
 

@@ -244,10 +244,10 @@ def _constant(e: Any, vt: Any) -> str:
 
 
 def _call(e: Any, vt: Any) -> str:
-    """An iterator of a class that is called with positional and keyword arguments."""
-    args, kwargs = vt.parts[1:3]
+    """An iterator that a function gives, called with positional and keyword arguments."""
+    args, kwargs, real = vt.parts[1:]
     named = [f"{name}={e.expr(value)}" for name, value in kwargs.items()]
-    return f"{e.capture(vt.cls, vt.cls.__name__)}({', '.join([e.expr(arg) for arg in args] + named)})"
+    return f"{e.capture(real, real.__name__)}({', '.join([e.expr(arg) for arg in args] + named)})"
 
 
 _MAKE: dict[str, Callable[[Any, Any], str]] = {

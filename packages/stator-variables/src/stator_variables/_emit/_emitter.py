@@ -104,6 +104,9 @@ class Emitter:
         assert rebuild is not None, f"no way to rebuild {vt!r}"
         return rebuild(self, vt)
 
+    def has_made(self, vt: Any) -> bool:
+        return id(vt) in self._made
+
     def bind(self, vt: Any, text: str) -> str:
         """Give a new object a name before its contents are known, so that it may contain itself."""
         name = self.fresh()

@@ -46,7 +46,7 @@ def _lazy(real: Any, function: Any, cls: type) -> None:
         if real is itertools.islice:
             args = [*args[:1], *(_symbolic.as_constant(t, bound) for bound in args[1:])]
         _check(t, real, arity, args, kwargs)
-        return _made(t, function, cls, args, kwargs)
+        return _made(t, function, cls, args, kwargs, real)
 
 
 def _check(t: Tracing, real: Any, arity: Arity, args: Args, kwargs: Kwargs) -> None:
@@ -70,22 +70,27 @@ def _is_no_bound(vt: Any) -> bool:
 
 
 @operation
-def _made(t: Tracing, function: Any, cls: type, args: Args, kwargs: Kwargs) -> Any:
+def _made(t: Tracing, function: Any, cls: type, args: Args, kwargs: Kwargs, real: Any) -> Any:
     inner = yield from settle(app_level(t, function, args, kwargs))
-    return k.IteratorTracker(cls, "application", [inner, args, kwargs])
+    return k.IteratorTracker(cls, "application", [inner, args, kwargs, real])
 
 
 for _name in _LAZY:
     if hasattr(itertools, _name):
         _lazy(getattr(itertools, _name), getattr(app, _name), getattr(itertools, _name))
-_lazy(itertools.chain.__dict__["from_iterable"], app.chain_from_iterable, itertools.chain)
 
 
 @handlers.handles(itertools.chain.from_iterable)
 def chain_from_iterable(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    if len(args) != 1 or kwargs:
+    return chain_of_class(t, [k.ClassTracker(itertools.chain), *args], kwargs)
+
+
+@handlers.handles(itertools.chain.__dict__["from_iterable"])
+def chain_of_class(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    if len(args) != 2 or kwargs:
         raise t.unsupported("bad-arguments", "a call of chain.from_iterable that it does not accept")
-    return _made(t, app.chain_from_iterable, itertools.chain, [k.ClassTracker(itertools.chain), *args], {})
+    cls = args[0].value
+    return _made(t, app.chain_from_iterable, cls, args[1:], {}, cls.from_iterable)
 
 
 @handlers.handles(itertools.tee)
@@ -130,7 +135,8 @@ def _combined(
     for iterable in args[:count]:
         pools.append((yield from settle(_iteration.drain(t, iterable))))
     rows = [k.TupleTracker(row, tuple) for row in real(*pools, *numbers, **named)]
-    return k.IteratorTracker(real, "made", [rows, args, kwargs])
+    drained = [k.TupleTracker(pool, tuple) for pool in pools]
+    return k.IteratorTracker(real, "made", [rows, drained + args[count:], kwargs, real])
 
 
 _eager(itertools.product, None, 0)

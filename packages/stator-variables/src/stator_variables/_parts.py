@@ -1,0 +1,207 @@
+"""Objects that hold suspended generators, carried over a break in parts.
+
+A generator that only the frames can see goes on as frame state. One that an object holds, which only the frames can
+see, has to go on the same way, or the break would leave a generator object that is stepped natively from then on:
+
+    with managed(x):      # a bound `__exit__` on the stack: its object, its attribute `gen`, the generator
+        graph_break()
+    for i, batch in enumerate(batches()): ...
+
+So such an object is taken apart into a recipe, which is static, and the trackers of what it holds; each continuation
+makes a tracker of them again. Natively it is built when it is needed.
+"""
+
+from __future__ import annotations
+
+import collections
+import types
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import attrs
+from stator_bytecode import Parts
+
+from stator_variables import _kinds as k
+from stator_variables._build import new_namespace
+from stator_variables._runtime import advanced
+from stator_variables._tracker import DELETED, VariableTracker
+
+
+@attrs.frozen
+class ObjectRecipe:
+    """How an object of `cls` is made of its parts; `detail` is what else its family has to know."""
+
+    family: type[VariableTracker]
+    cls: type
+    detail: Any = None
+
+    def build(self, parts: Sequence[Any]) -> Any:
+        return _FAMILIES[self.family].build(self, parts)
+
+    def tracker(self, parts: Sequence[Any]) -> VariableTracker:
+        return _FAMILIES[self.family].join(self, parts)
+
+
+Split = tuple[Hashable, Sequence[Any]]
+
+
+@attrs.frozen
+class Family:
+    """One sort of object: to a detail and parts (None: not this one), and back to a tracker or to a real object."""
+
+    split: Callable[[Any], Split | None]
+    join: Callable[[ObjectRecipe, Sequence[Any]], VariableTracker]
+    build: Callable[[ObjectRecipe, Sequence[Any]], Any]
+
+
+def parts_of(vt: Any) -> Parts | None:
+    """A new object taken apart; None for what is no such object. Makes nobody look at an unread value."""
+    family = _FAMILIES.get(type(vt))
+    if family is None or vt.source is not None:
+        return None
+    split = family.split(vt)
+    return None if split is None else Parts(ObjectRecipe(type(vt), vt.cls, split[0]), tuple(split[1]))
+
+
+# -- instances of classes written in Python ---------------------------------------------------------------------------
+def _split_object(vt: Any) -> Split | None:
+    if vt.namespace is None or hasattr(vt.cls, "__del__"):
+        return None
+    fields = {key.constant(): value for key, value in vt.namespace.entries.values() if value is not DELETED}
+    members = {member: value for member, value in vt.members.items() if value is not DELETED}
+    return (tuple(fields), tuple(members)), (*fields.values(), *members.values())
+
+
+def _join_object(recipe: ObjectRecipe, parts: Sequence[Any]) -> VariableTracker:
+    names, members = recipe.detail
+    tracker = k.ObjectTracker(recipe.cls)
+    new_namespace(tracker)
+    for name, part in zip(names, parts, strict=False):
+        tracker.namespace.entries[name] = (k.ConstantTracker(name), part)
+    tracker.members = dict(zip(members, parts[len(names) :], strict=True))
+    return tracker
+
+
+def _build_object(recipe: ObjectRecipe, parts: Sequence[Any]) -> Any:
+    names, members = recipe.detail
+    made: Any = object.__new__(recipe.cls)
+    made.__dict__.update(zip(names, parts, strict=False))
+    for member, part in zip(members, parts[len(names) :], strict=True):
+        member.__set__(made, part)
+    return made
+
+
+# -- methods and containers -------------------------------------------------------------------------------------------
+def _split_method(vt: Any) -> Split | None:
+    return (None, (vt.function, vt.receiver)) if vt.cls is types.MethodType else None
+
+
+def _split_tuple(vt: Any) -> Split | None:
+    return (None, vt.items) if vt.cls is tuple else None
+
+
+def _split_list(vt: Any) -> Split | None:
+    return (vt.maxlen, vt.items) if vt.cls in (list, collections.deque) else None
+
+
+def _join_list(recipe: ObjectRecipe, parts: Sequence[Any]) -> VariableTracker:
+    tracker = k.ListTracker(parts, recipe.cls)
+    if recipe.detail is not None:
+        tracker.maxlen = recipe.detail
+    return tracker
+
+
+def _build_list(recipe: ObjectRecipe, parts: Sequence[Any]) -> Any:
+    return list(parts) if recipe.cls is list else collections.deque(parts, recipe.detail)
+
+
+# -- iterators over generators ----------------------------------------------------------------------------------------
+def _split_iterator(vt: Any) -> Split | None:
+    split = _ITERATORS.get(vt.kind)
+    return None if split is None or vt.exhausted else split(vt)
+
+
+def _split_enumerate(vt: Any) -> Split | None:
+    """The count goes on as a value: as a part of the recipe it would make another continuation of every round."""
+    source, start = vt.parts
+    if not isinstance(start, k.ConstantTracker):
+        return (("enumerate",), (source, start)) if not vt.position else None
+    return ("enumerate",), (source, k.ConstantTracker(start.value + vt.position))
+
+
+def _split_application(vt: Any) -> Split:
+    """Of one that has started only the generator behind it matters, and what it was called with no longer."""
+    inner, args, kwargs, real = vt.parts
+    if vt.position:
+        return ("application", real, None), (inner,)
+    return ("application", real, len(args), *kwargs), (inner, *args, *kwargs.values())
+
+
+SHORT = 8
+"""Items: each position of an iterator over a list is a continuation of its own, so long ones are not carried."""
+
+
+def _split_sequence(vt: Any) -> Split | None:
+    (of,) = vt.parts
+    if vt.position and len(of.items) > SHORT:
+        return None
+    return ("sequence", vt.position), (of,)
+
+
+_ITERATORS: dict[str, Callable[[Any], Split | None]] = {
+    "zip": lambda vt: (("zip", vt.parts[1]), vt.parts[0]),
+    "map": lambda vt: (("map",), (vt.parts[0], *vt.parts[1])),
+    "filter": lambda vt: (("filter",), vt.parts),
+    "enumerate": _split_enumerate,
+    "sequence": _split_sequence,
+    "application": _split_application,
+}
+
+
+def _join_iterator(recipe: ObjectRecipe, parts: Sequence[Any]) -> VariableTracker:
+    kind, *detail = recipe.detail
+    if kind == "zip":
+        return k.IteratorTracker(zip, kind, [list(parts), *detail])
+    if kind == "map":
+        return k.IteratorTracker(map, kind, [parts[0], list(parts[1:])])
+    if kind != "application":
+        return k.IteratorTracker(recipe.cls, kind, list(parts), *detail)
+    inner, *rest = parts
+    real, count, *names = detail
+    if count is None:
+        return k.IteratorTracker(recipe.cls, kind, [inner, [], {}, real], 1)
+    named = dict(zip(names, rest[count:], strict=True))
+    return k.IteratorTracker(recipe.cls, kind, [inner, rest[:count], named, real])
+
+
+def _build_iterator(recipe: ObjectRecipe, parts: Sequence[Any]) -> Any:
+    """Of an application that has started: its generator, which gives what it would give."""
+    kind, *detail = recipe.detail
+    if kind == "zip":
+        return zip(*parts, strict=detail[0])
+    if kind == "sequence":
+        return advanced(iter(parts[0]), detail[0])
+    if kind != "application":
+        return recipe.cls(*parts)
+    inner, *rest = parts
+    real, count, *names = detail
+    if count is None:
+        return inner
+    return real(*rest[:count], **dict(zip(names, rest[count:], strict=True)))
+
+
+_FAMILIES: dict[type[VariableTracker], Family] = {
+    k.ObjectTracker: Family(_split_object, _join_object, _build_object),
+    k.MethodTracker: Family(
+        _split_method,
+        lambda recipe, parts: k.MethodTracker(*parts),
+        lambda recipe, parts: types.MethodType(*parts),
+    ),
+    k.TupleTracker: Family(
+        _split_tuple,
+        lambda recipe, parts: k.TupleTracker(parts, tuple),
+        lambda recipe, parts: tuple(parts),
+    ),
+    k.ListTracker: Family(_split_list, _join_list, _build_list),
+    k.IteratorTracker: Family(_split_iterator, _join_iterator, _build_iterator),
+}

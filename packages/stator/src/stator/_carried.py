@@ -1,0 +1,107 @@
+"""Which values of a broken frame stack go on as frame state: generators, and the objects that hold them.
+
+Only what nothing but the frames can see may go on so; what else sees it shows when the entry is written down.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import attrs
+from stator_bytecode import NULL, GeneratorState, Parts, Snapshot, operands
+from stator_variables import Emitter, generator_state, parts_of, real_of
+
+FRAME_READERS = (breakpoint, dir, eval, exec, inspect.currentframe, locals, sys._getframe, vars)
+"""What looks into the frames that call it: they have to hold what the program's would hold."""
+
+
+def reads_frames(snapshot: Snapshot) -> bool:
+    """Whether the instruction that broke works on one of `FRAME_READERS`."""
+    state = snapshot.frames[-1]
+    count = operands(state.code.instructions[state.pc])
+    return any(
+        any(real_of(value) is reader for reader in FRAME_READERS)
+        for value in state.stack[len(state.stack) - count :]
+        if value is not NULL
+    )
+
+
+@attrs.define(eq=False)
+class Carried:
+    """Asked for each value of the frames. `objects`: trackers and generators known to be needed as real objects;
+    `nothing`: all are."""
+
+    objects: list[Any]
+    nothing: bool = False
+    states: list[GeneratorState] = attrs.field(factory=list)
+    _parts: dict[int, tuple[Any, Parts | None]] = attrs.field(factory=dict)  # by the identity of a tracker, kept alive
+
+    def __call__(self, value: Any) -> GeneratorState | Parts | None:
+        if self.nothing:
+            return None
+        state = generator_state(value)
+        if state is None:
+            return self._in_parts(value)
+        if any(state is known for known in self.objects):
+            return None
+        self.states.append(state)
+        return state
+
+    def reached(self, emitter: Emitter) -> list[Any]:
+        """What was carried, and yet made an object, because something beside the frames refers to it."""
+        states = [state for state in emitter.generators if any(state is known for known in self.states)]
+        return states + [
+            value for value, parts in self._parts.values() if parts is not None and emitter.has_made(value)
+        ]
+
+    def _in_parts(self, value: Any) -> Parts | None:
+        if id(value) not in self._parts:
+            self._parts[id(value)] = (value, None)
+            self._parts[id(value)] = (value, self._taken_apart(value))
+        return self._parts[id(value)][1]
+
+    def _taken_apart(self, value: Any) -> Parts | None:
+        parts = parts_of(value)
+        if parts is None or any(value is known for known in self.objects):
+            return None
+        return parts if self._holds_generator(parts) and not _holds_itself(value, parts) else None
+
+    def _holds_generator(self, parts: Parts) -> bool:
+        for part in parts.values:
+            state = generator_state(part)
+            if state is None and self._in_parts(part) is not None:
+                return True
+            if state is not None and all(state is not known for known in self.objects):
+                return True
+        return False
+
+
+def _holds_itself(value: Any, parts: Parts) -> bool:
+    """Whether an object can be reached from itself, through what would be carried."""
+    seen: dict[int, Any] = {}
+    waiting: list[Any] = list(parts.values)
+    while waiting:
+        part = waiting.pop()
+        if part is value:
+            return True
+        if id(part) not in seen:
+            seen[id(part)] = part
+            waiting += _held(part)
+    return False
+
+
+def _held(part: Any) -> Iterator[Any]:
+    state = generator_state(part)
+    if state is not None:
+        yield from _of_frame(state)
+        return
+    parts = parts_of(part)
+    if parts is not None:
+        yield from parts.values
+
+
+def _of_frame(state: GeneratorState) -> Iterable[Any]:
+    return (*state.frame.slots, *state.frame.stack)
