@@ -78,9 +78,10 @@ def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     named = dict(zip(kwargs, real[len(values) :], strict=True))
     made = CachedCall(cached, values, kwargs, functools.partial(cached.real, *real[: len(values)], **named))
     t.guard(cached.source, Is(cached.real))
-    shape = (peek, tuple(kwargs), parameters()["typed"])
-    made.asked = CallSource(t.shared.setdefault(shape, functools.partial(*shape)), cached.source, *sources)
-    result = made.asked.fn(cached.real, *real)
+    shape = (tuple(kwargs), parameters()["typed"])
+    ask = t.shared.setdefault((peek, *shape), functools.partial(peek, *shape))
+    made.asked = CallSource(ask, cached.source, *sources)
+    result = ask(cached.real, *real)
     if result is MISSING:
         result = _missed(t, made)
     t.guard(made.asked, Is(result))
@@ -130,6 +131,8 @@ def peek(names: Sequence[str], typed: bool, cached: Any, *values: Any) -> Any:
     The collector is told, in this order, of each kept call (key, result, the type of the record; where their number is
     bounded), of the dict by keys, the function, and the mark between positional and named arguments.
     """
+    if type(cached) is not _CACHED:
+        return MISSING
     held = gc.get_referents(cached)
     at = next(i for i in range(len(held) - 3, 0, -1) if type(held[i]) is dict and type(held[i + 2]) is object)
     key = _key(names, typed, held[at + 2], values)
