@@ -53,6 +53,18 @@ class SymbolicDomain:
     def at(self, frame: Frame, instruction: Instruction) -> None:
         self.t.frame = frame
         self.t.instruction = instruction
+        self.t.steps += 1
+        if self.t.steps > self.t.policy.patience:
+            self._lose_patience()
+
+    def _lose_patience(self) -> None:
+        """So many instructions without an operation of the graph, twice: the frame that was there all the time loops.
+        The first time is not enough, since another frame may have come to its loop only then."""
+        frames, done = self.t.machine.frames, self.t.graph.mark()
+        before, self.t.steps, self.t.waited = self.t.waited, 0, (done, list(frames))
+        if before is not None and before[0] == done:
+            self.t.looping = sum(1 for held, frame in zip(before[1], frames, strict=False) if held is frame) - 1
+            raise self.t.unsupported("long-loop", "a loop that goes on for long without a tensor operation")
 
     # -- constants, names, imports ------------------------------------------------------------------------------------
     def constant(self, value: object) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -21,6 +22,9 @@ from stator._target import Continuation, Root, Target
 from stator._trace import trace
 from stator._traceback import OWN_CODES
 from stator.errors import BackendFailed, Unsupported
+
+PATIENCE = 20_000
+"""Instructions without a graph operation after which a loop runs natively, unless one graph was asked for."""
 
 
 @attrs.define(eq=False)
@@ -167,7 +171,8 @@ class Region:
 
 
 def _place(target: Target, options: Options) -> Place:
-    shapes = Shapes(options.dynamic, options.captures_data, options.fullgraph)
+    patience = math.inf if options.fullgraph else PATIENCE
+    shapes = Shapes(options.dynamic, options.captures_data, options.fullgraph, patience)
     return Place(target, Cache(target.name, options.recompile_limit), shapes)
 
 
