@@ -173,7 +173,8 @@ class Region:
 
 
 def _place(target: Target, options: Options) -> Place:
-    shapes = Shapes(options.dynamic, options.captures_data, math.inf if options.fullgraph else PATIENCE)
+    patience = math.inf if options.fullgraph else PATIENCE
+    shapes = Shapes(options.dynamic, options.captures_data, options.fullgraph, patience)
     return Place(target, Cache(target.name, options.recompile_limit, warns=not options.fullgraph), shapes)
 
 
