@@ -66,8 +66,10 @@ def assert_same(
     tolerance: Tolerance = EXACT,
     gradients: bool = True,
     owners: tuple[Any, Any] | None = None,
+    graphs_may_raise: bool = True,
 ) -> None:
-    """Call both ``calls`` times and compare everything.
+    """Call both ``calls`` times and compare everything. With ``graphs_may_raise=False`` no graph raises when it runs,
+    though the program itself runs then.
 
     ``make_args`` gives a ``Call``, a tuple or a dict. ``owners`` are what the two functions may change besides their
     arguments (a module, a namespace: two equal copies); a module that is called directly is its own owner.
@@ -80,6 +82,8 @@ def assert_same(
         _compare(expected, actual, tolerance, f"call {number + 1}")
         if gradients and expected.error is None and _backward(expected) and _backward(actual):
             _compare(expected, actual, tolerance, f"gradients of call {number + 1}")
+        report: Any = getattr(compiled, "report", None)
+        assert graphs_may_raise or not report.failures, report.failures
 
 
 def run(fn: Callable[..., Any], arguments: Call, owner: Any, start: World) -> Outcome:

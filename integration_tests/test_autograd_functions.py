@@ -281,7 +281,13 @@ CLOSE = Tolerance(1e-9, 1e-12, strides=False)
 @pytest.mark.parametrize("title", CAPTURED)
 def test_function_gives_what_it_gives_natively_in_one_graph(title: str) -> None:
     counting = Counting()
-    assert_same(CAPTURED[title], stator.compile(CAPTURED[title], backend=counting), make_args, tolerance=CLOSE)
+    assert_same(
+        CAPTURED[title],
+        stator.compile(CAPTURED[title], backend=counting),
+        make_args,
+        tolerance=CLOSE,
+        graphs_may_raise=False,
+    )
     assert counting.count == 1
 
 
@@ -292,13 +298,13 @@ SAMPLED = [title if title in SOME else pytest.param(title, marks=pytest.mark.slo
 @pytest.mark.parametrize("title", SAMPLED)
 def test_function_is_lowered_by_aot(title: str) -> None:
     compiled = stator.compile(CAPTURED[title], backend="aot_eager", fullgraph=True)
-    assert_same(CAPTURED[title], compiled, make_args, calls=1, tolerance=CLOSE)
+    assert_same(CAPTURED[title], compiled, make_args, calls=1, tolerance=CLOSE, graphs_may_raise=False)
 
 
 @pytest.mark.parametrize("title", SAMPLED)
 def test_function_takes_dynamic_shapes(title: str) -> None:
     compiled = stator.compile(CAPTURED[title], backend="aot_eager", fullgraph=True, dynamic=True)
-    assert_same(CAPTURED[title], compiled, make_args, calls=1, tolerance=CLOSE)
+    assert_same(CAPTURED[title], compiled, make_args, calls=1, tolerance=CLOSE, graphs_may_raise=False)
 
 
 @broken
@@ -354,7 +360,13 @@ def that_no_transform_takes(x: Tensor, w: Tensor) -> Any:
 
 @pytest.mark.parametrize("title", BROKEN)
 def test_break_at_apply_gives_what_plain_python_gives(title: str) -> None:
-    assert_same(BROKEN[title], stator.compile(BROKEN[title], backend="eager"), make_args, tolerance=CLOSE)
+    assert_same(
+        BROKEN[title],
+        stator.compile(BROKEN[title], backend="eager"),
+        make_args,
+        tolerance=CLOSE,
+        graphs_may_raise=False,
+    )
 
 
 @pytest.mark.parametrize("title", BROKEN)

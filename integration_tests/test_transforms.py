@@ -244,7 +244,13 @@ CLOSE = Tolerance(1e-9, 1e-12, strides=False)
 @pytest.mark.parametrize("title", CAPTURED)
 def test_transform_gives_what_it_gives_natively_in_one_graph(title: str) -> None:
     counting = Counting()
-    assert_same(CAPTURED[title], stator.compile(CAPTURED[title], backend=counting), make_args, tolerance=CLOSE)
+    assert_same(
+        CAPTURED[title],
+        stator.compile(CAPTURED[title], backend=counting),
+        make_args,
+        tolerance=CLOSE,
+        graphs_may_raise=False,
+    )
     assert counting.count == 1
     assert _depth() == 0
 
@@ -262,7 +268,7 @@ SAMPLED = [title if title in SOME else pytest.param(title, marks=pytest.mark.slo
 @pytest.mark.parametrize("title", SAMPLED)
 def test_transform_is_lowered_by_aot(title: str) -> None:
     compiled = stator.compile(CAPTURED[title], backend="aot_eager", fullgraph=True)
-    assert_same(CAPTURED[title], compiled, make_args, calls=1, tolerance=CLOSE)
+    assert_same(CAPTURED[title], compiled, make_args, calls=1, tolerance=CLOSE, graphs_may_raise=False)
 
 
 _STATIC = ("mapped in chunks", "jacobian by reverse in chunks", "body that counts its calls", "jacobian by forward")
@@ -276,7 +282,7 @@ DYNAMIC = [
 def test_transform_takes_dynamic_shapes(title: str) -> None:
     counting = Counting()
     compiled = stator.compile(CAPTURED[title], backend=counting, dynamic=True)
-    assert_same(CAPTURED[title], compiled, make_args, calls=1, tolerance=CLOSE)
+    assert_same(CAPTURED[title], compiled, make_args, calls=1, tolerance=CLOSE, graphs_may_raise=False)
     assert counting.count == 1
 
 
@@ -387,7 +393,13 @@ def a_transform_that_is_not_captured(x: Tensor, w: Tensor) -> Any:
 
 @pytest.mark.parametrize("title", BROKEN)
 def test_break_at_a_transform_gives_what_plain_python_gives(title: str) -> None:
-    assert_same(BROKEN[title], stator.compile(BROKEN[title], backend="eager"), make_args, tolerance=CLOSE)
+    assert_same(
+        BROKEN[title],
+        stator.compile(BROKEN[title], backend="eager"),
+        make_args,
+        tolerance=CLOSE,
+        graphs_may_raise=False,
+    )
     assert _depth() == 0
 
 

@@ -48,8 +48,10 @@ class Run:
 def warm_up() -> None:
     """What is imported on a first call, before processes part; what there is then is no matter of their collectors."""
     import torch
+    from torch.fx.experimental.symbolic_shapes import uninteresting_files
 
     stator.compile(lambda x: [x + 1], backend="eager")(torch.ones(1))
+    uninteresting_files()  # torch imports half of itself for the names of its files
     gc.collect()
     gc.freeze()
 

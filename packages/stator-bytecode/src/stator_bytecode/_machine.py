@@ -219,7 +219,10 @@ class Machine:
 
     def before_resumption(self, state: GeneratorState) -> Snapshot | None:
         """Undo all since the generator `state`, which is running, was resumed; None when a snapshot resumed it."""
-        depth = next((i for i, frame in enumerate(self.frames) if frame.generator is state), 0)
+        return self.before_call(next((i for i, frame in enumerate(self.frames) if frame.generator is state), 0))
+
+    def before_call(self, depth: int) -> Snapshot | None:
+        """Undo all since frame `depth` was called or resumed; None when that is where this run began."""
         parked = self.frames[depth - 1].parked if depth else None
         if parked is None or parked.before is None:
             return None

@@ -74,7 +74,7 @@ class Held:
 
 def _name(obj: object) -> str:
     """A class or function by its name, another object by its class alone."""
-    name = getattr(obj, "__qualname__", None) if isinstance(obj, type | FunctionType) else None
+    name = getattr(obj, "__qualname__", None) if issubclass(type(obj), (type, FunctionType)) else None
     return name if isinstance(name, str) else f"of class {type(obj).__name__}"
 
 

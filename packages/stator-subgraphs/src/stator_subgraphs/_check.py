@@ -15,18 +15,19 @@ from stator_subgraphs._symbol import SymbolicTypes, symbols_of
 NUMBERS = (int, float, bool, *SymbolicTypes)
 
 
-def check_graph(module: fx.GraphModule) -> list[str]:
-    """Everything that is wrong with a finished graph or one of its bodies; empty when a compiler may see it."""
+def check_graph(module: fx.GraphModule, *, is_body: bool = False) -> list[str]:
+    """Everything that is wrong with a finished graph or one of its bodies; empty when a compiler may see it. A body
+    may give one value as it is (the condition of a loop)."""
     faults = [
         *_lint(module),
         *_nodes(module.graph),
         *_placeholders(module.graph),
         *_symbols(module.graph),
-        *_output(module.graph),
+        *_output(module.graph, is_body),
     ]
     for name, child in module.named_children():
         if isinstance(child, fx.GraphModule):
-            faults += [f"{name}: {fault}" for fault in check_graph(child)]
+            faults += [f"{name}: {fault}" for fault in check_graph(child, is_body=True)]
     return faults
 
 
@@ -108,10 +109,12 @@ def _mentioned(example: Any) -> set[Any]:
     return set(symbols_of(example))
 
 
-def _output(graph: fx.Graph) -> Iterator[str]:
+def _output(graph: fx.Graph, is_body: bool) -> Iterator[str]:
     last = next(iter(reversed(graph.nodes)), None)
     if last is None or last.op != "output":
         yield "the last node is no output"
+    elif is_body and isinstance(last.args[0], fx.Node):
+        return
     elif not isinstance(last.args[0], tuple):
         yield "the output is no tuple"
     else:

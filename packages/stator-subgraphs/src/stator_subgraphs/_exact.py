@@ -18,7 +18,7 @@ from stator_subgraphs._symbol import SymbolicTypes, expression_of, symbols_of
 def constant_of(state: GraphState, traced: Traced) -> Any:
     """The number, guarded to stay what it is. Raises what `ShapeEnv` raises for one that data decides."""
     example, expression = traced.example, expression_of(traced.example)
-    if expression is None or not (isinstance(example, torch.SymFloat) or has_floats(expression)):
+    if not isinstance(example, torch.SymFloat) and (expression is None or not has_floats(expression)):
         return example.node.pytype(example)
     for symbol in symbols_of(example):
         bound = state.current.symbol(symbol)
@@ -30,9 +30,15 @@ def constant_of(state: GraphState, traced: Traced) -> Any:
 def truth_of(state: GraphState, traced: Traced) -> bool:
     """A comparison of a float symbol with a number is exact; of a sum of several it need not be."""
     expression = expression_of(traced.example)
+    if expression is None and any(_is_float(node) for node in traced.node.all_input_nodes):
+        return bool(_value(traced.node))  # its symbols are fixed already, and sympy multiplied them
     if expression is None or not has_floats(expression) or all(map(_is_exact, expression.args)):
         return bool(traced.example)
     return bool(constant_of(state, traced))
+
+
+def _is_float(node: fx.Node) -> bool:
+    return isinstance(node.meta.get("example_value"), torch.SymFloat)
 
 
 def _is_exact(expression: Any) -> bool:

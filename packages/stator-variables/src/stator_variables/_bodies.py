@@ -26,7 +26,7 @@ from stator_variables import _kinds as k
 from stator_variables._graph import BodyGraph, BodyRecorder, Traced
 from stator_variables._model import _calls
 from stator_variables._model._dictionary import forget_undone
-from stator_variables._pytree import Spec, flatten
+from stator_variables._pytree import LEAF, Spec, flatten
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import VariableTracker, is_pending
@@ -108,6 +108,16 @@ class BodyTrace:
         graph = self._closed(self.recorder.close([leaf_of(self.t, leaf) for leaf in leaves]))
         self._refuse_leaks(outside, graph)
         return graph, spec
+
+    def alone(self, result: Any) -> BodyGraph:
+        """End a body that gives one tensor or number; it gives that as it is, not in a tuple."""
+        graph, spec = self.flat(result)
+        if spec != LEAF:
+            raise self.t.unsupported("result-of-body", f"{spec.leaf_count} values as the result of {self.name}")
+        output = graph.module.graph.output_node()
+        output.args = output.args[0]
+        graph.module.recompile()
+        return graph
 
     def _refuse_leaks(self, outside: list[Any], graph: BodyGraph) -> None:
         """What a flat body computes exists only while its operator runs."""

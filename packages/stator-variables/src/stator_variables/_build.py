@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import gc
 import math
 import operator
 import types
@@ -200,11 +201,13 @@ def build_dict(t: Tracing, real: Any, source: Source) -> VariableTracker:
 
 
 def build_mappingproxy(t: Tracing, real: Any, source: Source) -> VariableTracker:
-    """Read-only, so its items are read through the view itself."""
     t.guard(source, TypeIs(types.MappingProxyType))
-    mapping = k.DictTracker(dict, complete=False)
-    mapping.real, mapping.source = dict(real), source
-    return k.ProxyTracker(mapping)
+    return k.ProxyTracker(wrap(t, behind_proxy(real), CallSource(behind_proxy, source)))
+
+
+def behind_proxy(proxy: Any) -> Any:
+    """The mapping that a mappingproxy shows: the one thing it refers to."""
+    return gc.get_referents(proxy)[0]
 
 
 def build_set(t: Tracing, real: Any, source: Source) -> VariableTracker:
@@ -352,6 +355,8 @@ def with_namespace(t: Tracing, tracker: Any, real: Any, source: Source) -> Varia
 
 def instance_dict(real: Any) -> dict[str, Any] | None:
     """The instance dictionary itself, whatever the class says about `__dict__`."""
+    if issubclass(type(real), functools.partial) and functools.partial.__reduce__(real)[2][3] is None:
+        return {}  # it gets its own when that is asked for, and C tells the difference
     try:
         found = object.__getattribute__(real, "__dict__")
     except AttributeError:

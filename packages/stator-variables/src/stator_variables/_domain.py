@@ -27,7 +27,7 @@ from stator_variables._model import (
 )
 from stator_variables._model._hashing import key_of
 from stator_variables._model._raising import error, throw, type_name
-from stator_variables._tracing import Tracing
+from stator_variables._tracing import Tracing, real_of
 from stator_variables._tracker import MISSING, VariableTracker
 
 
@@ -53,6 +53,18 @@ class SymbolicDomain:
     def at(self, frame: Frame, instruction: Instruction) -> None:
         self.t.frame = frame
         self.t.instruction = instruction
+        self.t.steps += 1
+        if self.t.steps > self.t.policy.patience:
+            self._lose_patience()
+
+    def _lose_patience(self) -> None:
+        """So many instructions without an operation of the graph, twice: the frame that was there all the time loops.
+        The first time is not enough, since another frame may have come to its loop only then."""
+        frames, done = self.t.machine.frames, self.t.graph.mark()
+        before, self.t.steps, self.t.waited = self.t.waited, 0, (done, list(frames))
+        if before is not None and before[0] == done:
+            self.t.looping = sum(1 for held, frame in zip(before[1], frames, strict=False) if held is frame) - 1
+            raise self.t.unsupported("long-loop", "a loop that goes on for long without a tensor operation")
 
     # -- constants, names, imports ------------------------------------------------------------------------------------
     def constant(self, value: object) -> Any:
@@ -299,11 +311,13 @@ class SymbolicDomain:
         return value.state if isinstance(value, k.GeneratorTracker) else None
 
     def drop(self, value: Any, holders: list[Frame]) -> None:
-        """A generator that has yet to clean up does so when nobody refers to it: only a real one knows when."""
-        if type(value) is not k.GeneratorTracker or not k.has_clean_up(value.state):
-            return
-        if not any(value is held for frame in holders for held in (*frame.slots, *frame.stack)):
-            raise self.t.unsupported("generator-dropped", "letting go of a generator that has yet to clean up")
+        """What does something when it dies does so when nobody refers to it: only a real object knows when."""
+        if type(value) is k.GeneratorTracker:
+            refusal = ("generator", "a generator that has yet to clean up") if k.has_clean_up(value.state) else None
+        else:
+            refusal = ("object", "an object whose end may be noticed") if id(real_of(value)) in self.t.mortal else None
+        if refusal and not any(value is held for frame in holders for held in (*frame.slots, *frame.stack)):
+            raise self.t.unsupported(f"{refusal[0]}-dropped", f"letting go of {refusal[1]}")
 
     def send(self, receiver: Any, value: Any) -> Any:
         if k.is_none(value):

@@ -256,6 +256,8 @@ class BuiltinTracker(VariableTracker):
         self.cls = type(value)
 
     def describe(self) -> str:
+        if issubclass(self.cls, types.ModuleType):  # which may have its own way to be read
+            return f"module {vars(types.ModuleType)['__dict__'].__get__(self.value).get('__name__')}"
         return getattr(self.value, "__qualname__", None) or repr(self.value)
 
 
@@ -281,8 +283,8 @@ class GeneratorTracker(VariableTracker):
 class IteratorTracker(VariableTracker):
     """A builtin iterator, named by `kind`; `parts` are its operands, `position` how far it is.
 
-    Kinds: "sequence" (list, tuple), "reversed", "keys"/"values"/"items", "constant" (str, range… : `parts[0]` a Python
-    list of trackers), "zip", "map", "filter", "enumerate", "chain", "islice", "repeat", "callable".
+    Kinds: "sequence" (list, tuple), "reversed", "keys"/"values"/"items", "constant" (str, range… : `parts[0]` its
+    values), "zip", "map", "filter", "enumerate", "chain", "islice", "repeat", "callable".
     """
 
     def __init__(self, cls: type, kind: str, parts: list[Any], position: int = 0) -> None:

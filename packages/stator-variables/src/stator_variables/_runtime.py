@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import types
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -16,6 +17,12 @@ def make_function(
     function.__qualname__ = qualname
     function.__module__ = globals_.get("__name__", function.__module__)
     return function
+
+
+def unset(member: Any, owner: Any) -> None:
+    """Empty a slot, which may have been filled only while tracing."""
+    with contextlib.suppress(AttributeError):
+        member.__delete__(owner)
 
 
 def advanced(iterator: Iterator[Any], steps: int) -> Iterator[Any]:

@@ -5,6 +5,7 @@ Every function of the data model takes it first, as `t`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -43,6 +44,8 @@ class Policy:
     dims: Callable[[Source, Any], list[Dim]] = lambda source, tensor: [Dim()] * tensor.dim()
     number_is_symbolic: Callable[[Source, Any], bool] = lambda source, value: False
     capture_data: bool = False  # results that depend on data become unbacked symbols
+    is_whole: bool = False  # a break is an error, so what a break would have run is run while tracing where possible
+    patience: float = math.inf  # so many instructions without an operation of the graph are a long loop
 
 
 @attrs.define(eq=False)
@@ -85,8 +88,13 @@ class Tracing:
     frame: Frame | None = None
     instruction: Instruction | None = None
     machine: Any = None
+    steps: int = 0  # since the graph was last seen to grow
+    waited: tuple[Any, list[Frame]] | None = None  # mark of the graph and frames when patience was last lost
+    looping: int = 0  # the depth of the frame whose loop was given up
     lookups: dict[Any, Any] = attrs.field(factory=dict)  # class attribute lookups already guarded
     shared: dict[Any, Any] = attrs.field(factory=dict)  # objects that equal requests are to share
+    calls: list[Any] = attrs.field(factory=list)  # of cached functions: the entry makes them after the graph
+    mortal: set[int] = attrs.field(factory=set)  # ids: held by the frames alone, and their end may be noticed
     touched: list[dict[int, Any]] = attrs.field(factory=list)  # per open body: what was changed in it, and where
 
     # -- where the program is ---------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,11 +21,13 @@ Sizes = tuple[int | None, ...]  # None: it changed
 class Shapes:
     """What was seen of one target's inputs. `dynamic`: True makes all symbolic at once, False none ever.
 
-    `static_floats`: a compiler asked for their values.
+    `is_whole`: see `Policy`. `static_floats`: a compiler asked for their values.
     """
 
     dynamic: bool | None
     capture_data: bool = False
+    is_whole: bool = False
+    patience: float = math.inf
     static_floats: bool = False
     sizes: dict[Source, Sizes] = attrs.field(factory=dict)
     strides: dict[Source, Sizes] = attrs.field(factory=dict)
@@ -34,7 +37,7 @@ class Shapes:
         def number_is_symbolic(source: Source, value: Any) -> bool:
             return self._is_symbolic(source, value) and (_is_argument(source) or not _belongs_to_module(source, state))
 
-        return Policy(dims=self.dims, number_is_symbolic=number_is_symbolic, capture_data=self.capture_data)
+        return Policy(self.dims, number_is_symbolic, self.capture_data, self.is_whole, self.patience)
 
     # -- tensors ----------------------------------------------------------------------------------------------------
     def dims(self, source: Source, tensor: torch.Tensor) -> list[Dim]:
@@ -61,7 +64,7 @@ class Shapes:
 
     # -- numbers ----------------------------------------------------------------------------------------------------
     def _is_symbolic(self, source: Source, value: Any) -> bool:
-        """Ints that changed, and floats: zero has a sign that comparisons do not tell, the others are no numbers."""
+        """Ints that changed, if a graph can hold them, and floats: zero has a sign that no comparison tells."""
         before = self.numbers.setdefault(source, value)
         if before is not CHANGED and (type(before) is not type(value) or before != value):
             self.numbers[source] = before = CHANGED
@@ -69,7 +72,7 @@ class Shapes:
             return False
         if type(value) is float:
             return not self.static_floats and math.isfinite(value) and value != 0
-        return value not in (0, 1)
+        return value not in (0, 1) and -sys.maxsize <= value <= sys.maxsize
 
 
 def _seen(known: dict[Source, Sizes], source: Source, now: tuple[int, ...], at_odds: Sizes) -> Sizes:

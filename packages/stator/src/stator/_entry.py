@@ -36,6 +36,7 @@ class EntryData:
     breaks: bool
     trace_seconds: float
     namespace: dict[str, Any]
+    failures: list[str] = attrs.field(factory=list)  # the last error of the graph when it ran
     source: str = ""
     filename: str = ""
 
@@ -124,7 +125,7 @@ def _function(target: Target, traced: Traced, lowered: Lowered | None, site: Sit
     emitter = traced.emitter
     number = next(_numbers)
     name = f"entry_{number}"
-    call = _graph_call(traced, lowered, target, emitter) if lowered is not None else []
+    call = _graph_call(traced, lowered, target, data) if lowered is not None else []
     body = [*emitter.loads, *call, *emitter.lines, _ending(traced, site, emitter)]
     text = "".join(f"    {line}\n" for line in body)
     data.source = f"def {name}({', '.join(target.parameters)}):\n{text}"
@@ -145,12 +146,13 @@ def _ending(traced: Traced, site: Site | None, emitter: Any) -> str:
     return f"return {emitter.capture(Goto, 'Goto')}({emitter.capture(site, 'site')}, [{values}])"
 
 
-def _graph_call(traced: Traced, lowered: Lowered, target: Target, emitter: Any) -> list[str]:
+def _graph_call(traced: Traced, lowered: Lowered, target: Target, data: EntryData) -> list[str]:
     """`g = graph(inputs)`; an operator that raises is raised again by the program itself, run plainly."""
+    emitter = traced.emitter
     inputs = _inputs(traced, target, emitter)
     graph = emitter.capture(lowered.callable, "graph")
     arguments = ", ".join(inputs)
-    recovery = Recovery.of(traced.captured.module, target)
+    recovery = Recovery.of(traced.captured.module, target, data.failures)
     if recovery is None:
         return [f"g = {graph}({arguments})"]
     state = "".join(f"{name}, " for name in target.parameters)

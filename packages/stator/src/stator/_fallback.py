@@ -48,19 +48,20 @@ class Recovery:
     random: bool
     writes: bool
     grad: bool
+    failures: list[str]  # the last one
     checked: tuple[int, ...] = ()  # in a graph with checks: which of its tensor inputs are written to
 
     @classmethod
-    def of(cls, module: GraphModule, target: Target) -> Recovery | None:
+    def of(cls, module: GraphModule, target: Target, failures: list[str]) -> Recovery | None:
         """None when the graph may write where no version counter shows it."""
         from stator_subgraphs import may_draw
 
         if has_checks(module):
             written = written_inputs(module)
-            return cls(target, may_draw(module), bool(written), torch.is_grad_enabled(), written)
+            return cls(target, may_draw(module), bool(written), torch.is_grad_enabled(), failures, written)
         if writes_silently(module):
             return None
-        return cls(target, may_draw(module), writes(module), torch.is_grad_enabled())
+        return cls(target, may_draw(module), writes(module), torch.is_grad_enabled(), failures)
 
     @property
     def looks_before(self) -> bool:
@@ -83,6 +84,7 @@ class Recovery:
             if before.rng is not None:
                 torch.set_rng_state(before.rng)
         torch._C._set_grad_enabled(self.grad)
+        self.failures[:] = [f"{type(error).__name__}: {error}"]
         return Plainly(self.target, state)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import attrs
@@ -21,6 +22,9 @@ from stator._target import Continuation, Root, Target
 from stator._trace import trace
 from stator._traceback import OWN_CODES
 from stator.errors import BackendFailed, Unsupported
+
+PATIENCE = 20_000
+"""Instructions without a graph operation after which a loop runs natively, unless one graph was asked for."""
 
 
 @attrs.define(eq=False)
@@ -101,6 +105,8 @@ class Region:
         if entry is None and not (place.refused or place.target.is_stale or _making.now or is_foreign_call()):
             entry = place.cache.get_or_make(key, state, lambda: self._make(place, state))
         if entry is None:
+            if self.options.fullgraph and place.cache.is_full(key):
+                raise _past_limit(place.cache, key, state)
             return Plainly(place.target, state)
         if place is self.root:
             self.newest[0] = entry
@@ -169,7 +175,19 @@ class Region:
 
 
 def _place(target: Target, options: Options) -> Place:
-    return Place(target, Cache(target.name, options.recompile_limit), Shapes(options.dynamic, options.captures_data))
+    patience = math.inf if options.fullgraph else PATIENCE
+    shapes = Shapes(options.dynamic, options.captures_data, options.fullgraph, patience)
+    return Place(target, Cache(target.name, options.recompile_limit, warns=not options.fullgraph), shapes)
 
 
 OWN_CODES.update(method.__code__ for method in (Region.run, Region.finish, Region.dispatch))
+
+
+def _past_limit(cache: Cache, key: Hashable, state: tuple[Any, ...]) -> Unsupported:
+    """`fullgraph` promises one graph or an error, so nothing may run plainly past the limit."""
+    failure = next((failure for reason in cache.reasons(state, key) for failure in reason.failures), None)
+    detail = f"another version of {cache.name}: it has its {cache.limit} already"
+    if failure is None:
+        return Unsupported("recompile-limit", detail, "raise recompile_limit")
+    changed = f"{detail}, and {failure.source} was {failure.needed}, is now {failure.found}"
+    return Unsupported("recompile-limit", changed, f"{failure.fix}, or raise recompile_limit", failure.where)

@@ -24,12 +24,14 @@ class EntryReport:
     guard_source: str
     trace_seconds: float
     source: str
+    failures: tuple[str, ...] = ()  # the last error that the graph raised; the program itself ran then
 
     def lines(self, number: int, guards: bool) -> list[str]:
         spent = f"{self.trace_seconds * 1000:.1f} ms to trace"
         found = [f"entry {number}: {self.target}: {self.op_count} operations, {len(self.guards)} guards, {spent}"]
         if self.reason is not None:
             found += [f"  {line}" for line in str(self.reason).splitlines()]
+        found += [f"  its graph raised, so the program itself ran: {text}" for text in self.failures]
         if guards:
             found += [f"  guard: {guard.name} is {guard.kind.needed}, needed at {guard.where}" for guard in self.guards]
         return found
@@ -60,6 +62,11 @@ class Report:
     def breaks(self) -> list[Unsupported]:
         """Where, why, and what to try: the `where`, `reason` and `detail`, `hint` of each."""
         return [entry.reason for entry in self.entries if entry.reason is not None] + list(self.refused)
+
+    @property
+    def failures(self) -> list[str]:
+        """The last error of each graph that raised when it ran."""
+        return [text for entry in self.entries for text in entry.failures]
 
     @property
     def graph_count(self) -> int:
@@ -117,6 +124,7 @@ def _entry_report(entry: Any) -> EntryReport:
         getattr(entry.guards, "source", ""),
         data.trace_seconds,
         entry.source,
+        tuple(data.failures),
     )
 
 
@@ -128,6 +136,9 @@ class LiveReport:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(Report.of(self._region), name)
+
+    def __dir__(self) -> list[str]:
+        return dir(Report)
 
     def __str__(self) -> str:
         return str(Report.of(self._region))

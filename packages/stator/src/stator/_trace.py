@@ -83,7 +83,7 @@ def _traced(target: Target, state: tuple[Any, ...], options: Options, policy: Po
     initial_modes(tracing)
     try:
         with graph.tracing(), _quiet(), _own_faults(tracing):
-            outcome = machine.run(target.frames(tracing, domain, state))
+            outcome = _before_loop(machine.run(target.frames(tracing, domain, state)), machine, tracing)
             return _written_down(outcome, machine, tracing, graph, started)
     except BaseException:
         graph.release()
@@ -130,6 +130,16 @@ def _refuse_deep(outcome: Outcome) -> None:
         code = outcome.snapshot.frames[0].code.raw
         where = SourceSpan(code.co_filename, code.co_qualname, code.co_firstlineno)
         raise Unsupported("too-deep", f"a break {len(outcome.snapshot.frames)} calls deep", "", where)
+
+
+def _before_loop(outcome: Outcome, machine: Machine, tracing: Tracing) -> Outcome:
+    """A function with a long loop is called natively, as one step; the whole target, if that is where it began."""
+    if not isinstance(outcome, Broke) or outcome.reason.reason != "long-loop":
+        return outcome
+    snapshot = machine.before_call(tracing.looping)
+    if snapshot is None:
+        raise outcome.reason
+    return Broke(snapshot, outcome.reason)
 
 
 def _written_down(outcome: Outcome, machine: Machine, tracing: Tracing, graph: Any, started: float) -> Traced:

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from stator_bytecode import HandlerTable, operation
-from stator_variables import BodyGraph, BodyTrace, Permits, TensorTracker, Tracing, argument, from_traced
+from stator_variables import BodyGraph, BodyTrace, Permits, Tracing, argument, from_traced
 from torch._higher_order_ops.flex_attention import flex_attention as flex_attention_op
 from torch.overrides import TorchFunctionMode
 
@@ -58,6 +58,4 @@ def _body(t: Tracing, name: str, function: Any, query: Any, *, scored: bool) -> 
     with BodyTrace(t, name, Permits(aliases=True)) as body, IndexedByTensors():
         inputs = [body.argument(given) for given in (*scores, *places)]
         result = yield from body.run(function, inputs, {})
-        if not isinstance(result, TensorTracker):
-            raise t.unsupported("result-of-body", f"a {result.cls.__qualname__} as the result of {name}")
-        return body.flat(result)[0]
+        return body.alone(result)

@@ -60,7 +60,9 @@ for _function in (while_loop, scan, map_function, associative_scan, InvokeQuant.
 def record_while_loop(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     test, step, carried = args[0], args[1], args[2].items
     examples = [_next_round(t, value) for value in carried]
-    condition, _ = yield from _body(t, "cond_fn", test, examples)
+    with BodyTrace(t, "cond_fn") as inner:
+        result = yield from inner.run(test, [inner.argument(example) for example in examples], {})
+        condition = inner.alone(result)
     body, spec = yield from _body(t, "body_fn", step, examples)
     lifted = t.graph.merge([condition, body])
     bodies = t.graph.install("cond_fn", condition.module), t.graph.install("body_fn", body.module)

@@ -94,8 +94,10 @@ def handle_vars(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 @handlers.handles(object.__new__)
 def object_new(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     """What it takes besides the class, another `__init__` may want (object_new)."""
-    cls = args[0].value if args and isinstance(args[0], k.ClassTracker) else None
-    if cls is not None and (len(args) > 1 or kwargs):
+    if not args or not isinstance(args[0], k.ClassTracker):
+        raise t.unsupported("bad-arguments", "object.__new__ of something that is no class")
+    cls = args[0].value
+    if len(args) > 1 or kwargs:
         if plain_lookup(cls, "__new__") is not object.__new__:
             throw(TypeError, "object.__new__() takes exactly one argument (the type to instantiate)")
         if plain_lookup(cls, "__init__") is object.__init__:

@@ -56,7 +56,7 @@ def _set_of(t: Tracing, cls: type, args: Args) -> Any:
 
 @operation
 def _collected(t: Tracing, make: Any, args: Args) -> Any:
-    return make((yield from settle(_iteration.drain(t, args[0]))) if args else [])
+    return make((yield from settle(_iteration.drain(t, args[0], True))) if args else [])
 
 
 @handlers.handles(frozenset.__new__)

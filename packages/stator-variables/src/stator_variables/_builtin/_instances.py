@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from stator_bytecode import NULL, HandlerTable, operation, settle
+from stator_bytecode import NULL, HandlerTable, Raised, operation, settle
 from stator_guards import CallSource, CapturedSource, Truth
 
 from stator_variables import _kinds as k
 from stator_variables._builtin._results import as_constant
 from stator_variables._model import _attributes, _calls, _operators
-from stator_variables._model._lookup import guarded_lookup, is_subtype, mro_of, type_lookup
+from stator_variables._model._lookup import guarded_lookup, is_subtype, mro_of, plain_lookup, type_lookup
 from stator_variables._model._raising import throw
 from stator_variables._torch import _tensor_attributes
 from stator_variables._tracing import Tracing
@@ -42,11 +42,30 @@ def is_instance(t: Tracing, vt: Any, classes: Any) -> Any:
         return _ask(t, classes, "__instancecheck__", vt)
     found = class_list(t, classes)
     checks = [_has_hook(t, cls, "__instancecheck__") for cls in found]
-    is_its_class = isinstance(vt, k.TensorTracker | k.ClassTracker) or "__class__" not in vars(vt.cls)
     mro_of(t, vt.cls)
-    if not any(checks) and (is_its_class or vt.real is MISSING):
+    if not any(checks) and not _claims_a_class(vt):
         return issubclass(vt.cls, tuple(found))
     return _is_instance_hooked(t, vt, found)
+
+
+def _claims_a_class(vt: Any) -> bool:
+    """Whether `vt.__class__` may be another than `type(vt)`."""
+    if isinstance(vt, k.TensorTracker | k.ClassTracker):
+        return False
+    own = isinstance(plain_lookup(vt.cls, "__getattribute__"), types.FunctionType)
+    return own or plain_lookup(vt.cls, "__class__") is not vars(object)["__class__"]
+
+
+def _claimed(t: Tracing, vt: Any) -> Any:
+    if not _claims_a_class(vt):
+        return vt.cls
+    try:
+        found = yield from settle(_attributes.get_attribute(t, vt, "__class__"))
+    except Raised as raised:
+        if not issubclass(raised.value.cls, AttributeError):
+            raise
+        return vt.cls
+    return found.value if isinstance(found, k.ClassTracker) else vt.cls
 
 
 def _is_asked(t: Tracing, vt: Any, name: str) -> bool:
@@ -71,7 +90,7 @@ def _is_instance_hooked(t: Tracing, vt: Any, classes: list[type]) -> Any:
         if vt.cls is cls:
             return True
         if not _has_hook(t, cls, "__instancecheck__"):
-            if issubclass(vt.cls, cls):
+            if issubclass(vt.cls, cls) or issubclass((yield from _claimed(t, vt)), cls):
                 return True
         elif (yield from _ask_hook(t, vt, cls, "__instancecheck__")):
             return True
@@ -85,7 +104,9 @@ def _ask_hook(t: Tracing, vt: Any, cls: type, name: str) -> Any:
     if known is not None:
         return known(t, vt)
     if guarded_lookup(t, type(cls), name) is getattr(abc.ABCMeta, name):
-        return _abc_answer(t, vt.value if name == "__subclasscheck__" else vt.cls, cls)
+        if name == "__subclasscheck__":
+            return _abc_answer(t, vt.value, cls)
+        return _abc_answer(t, (yield from _claimed(t, vt)), cls) or _abc_answer(t, vt.cls, cls)
     return (yield from settle(_ask(t, k.ClassTracker(cls), name, vt)))
 
 
@@ -135,8 +156,8 @@ def class_list(t: Tracing, classes: Any) -> list[type]:
     if isinstance(classes, k.TupleTracker):
         return [cls for item in classes.items for cls in class_list(t, item)]
     parts = classes.real.__args__ if isinstance(classes.real, types.UnionType) else ()
-    if parts and all(type(part) is not types.GenericAlias for part in parts):
-        return [part if isinstance(part, type) else type(None) for part in parts]
+    if parts and all(issubclass(type(part), type) for part in parts):  # an alias says of itself that it is a class
+        return list(parts)
     raise t.unsupported("bad-arguments", f"isinstance() with a {classes.cls.__name__}")
 
 

@@ -106,9 +106,7 @@ def make_reversed(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     ):
         if isinstance(vt.value, range):  # its iterator is one over the range the other way round
             return _iteration.get_iterator(t, k.ConstantTracker(vt.value[::-1]))
-        items = [_calls.fresh(t, item) for item in reversed(vt.value)]
-        through = k.ConstantTracker(vt.value[::-1]) if isinstance(vt.value, range) else vt  # C goes through this, too
-        return k.IteratorTracker(type(reversed(vt.value)), "constant", [items, through])
+        return k.IteratorTracker(type(reversed(vt.value)), "constant", [list(reversed(vt.value)), vt])
     if bound is not MISSING:
         return _calls.call(t, bound, [], {})
     if not (defines(t, vt.cls, "__getitem__") and defines(t, vt.cls, "__len__")):

@@ -16,7 +16,7 @@ from stator_guards import CallSource, Equals, Source, TypeIs
 
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
-from stator_variables._model import _calls, _dictionary
+from stator_variables._model import _dictionary
 from stator_variables._runtime import advanced, finished, spoiled
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import VariableTracker
@@ -98,7 +98,7 @@ def _positioned(t: Tracing, real: Any, source: Source) -> Any:
     if type(real) in CONSTANTS:
         if not isinstance(base, k.ConstantTracker):  # a subclass of str, say
             raise t.unsupported("existing-iterator", f"an iterator over a {base.cls.__name__} from outside")
-        return k.IteratorTracker(type(real), "constant", [[_calls.fresh(t, item) for item in base.value], base], at)
+        return k.IteratorTracker(type(real), "constant", [base.value, base], at)
     if type(real) in SEQUENCES:
         return k.IteratorTracker(type(real), "sequence", [base], at)
     if not isinstance(base, k.SequenceTracker):

@@ -1,32 +1,60 @@
-"""mappingproxy: a read-only view of a dict, answered by the dict's own methods."""
+"""mappingproxy: a read-only view, which asks the mapping below for everything (Objects/descrobject.c)."""
 
 from __future__ import annotations
 
 import types
 from typing import Any
 
-from stator_bytecode import HandlerTable
+from stator_bytecode import HandlerTable, operation, settle
 
 from stator_variables import _kinds as k
-from stator_variables._model import _calls
+from stator_variables._model import _attributes, _calls, _operators
+from stator_variables._model._lookup import defines
 from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("mappingproxy")
-_SHARED = ("__getitem__", "__len__", "__contains__", "__iter__", "get", "keys", "values", "items", "copy", "__or__")
+_SLOTS = ("__getitem__", "__len__", "__contains__", "__iter__", "__reversed__")
+_METHODS = ("get", "keys", "values", "items", "copy")
 
 
-def _as_dict_method(name: str) -> None:
+def _ask_mapping(name: str, find: Any) -> None:
     @handlers.handles(getattr(types.MappingProxyType, name))
     def run(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        return _calls.call(t, k.BuiltinTracker(getattr(dict, name)), [args[0].mapping, *args[1:]], kwargs)
+        return _asked(t, find(t, args[0].mapping, name), [_unwrapped(arg) for arg in args[1:]], kwargs, name)
 
 
-for _name in _SHARED:
-    _as_dict_method(_name)
+@operation
+def _asked(t: Tracing, found: Any, args: list[Any], kwargs: dict[str, Any], name: str) -> Any:
+    method = yield from settle(found)
+    if method is MISSING:
+        raise t.unsupported("mapping-proxy", f"{name} of a mapping without it")
+    return (yield from settle(_calls.call(t, method, args, kwargs)))
+
+
+def _unwrapped(vt: Any) -> Any:
+    return vt.mapping if isinstance(vt, k.ProxyTracker) else vt
+
+
+for _name in _SLOTS:
+    _ask_mapping(_name, _attributes.special)
+for _name in _METHODS:
+    _ask_mapping(_name, _attributes.get_attribute)
+
+
+@handlers.handles(types.MappingProxyType.__or__)
+def merge(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    return _operators.binary(t, "|", *map(_unwrapped, args))
+
+
+@handlers.handles(types.MappingProxyType.__ror__)
+def merge_reflected(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    return merge(t, args[::-1], kwargs)
 
 
 @handlers.handles(types.MappingProxyType)
 def make(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    if not isinstance(args[0], k.DictTracker):
-        raise t.unsupported("construction", f"a mappingproxy of a {args[0].cls.__name__}")
-    return k.ProxyTracker(args[0])
+    mapping = args[0]
+    if isinstance(mapping, k.SequenceTracker | k.ConstantTracker) or not defines(t, mapping.cls, "__getitem__"):
+        raise t.unsupported("construction", f"a mappingproxy of a {mapping.cls.__name__}")
+    return k.ProxyTracker(mapping)

@@ -6,6 +6,7 @@ the error is CPython's own.
 
 from __future__ import annotations
 
+import collections
 import types
 from collections.abc import Callable, Collection
 from typing import Any
@@ -54,10 +55,13 @@ def _checked(target: Any, arity: Arity, handler: Method) -> Method:
     owner = getattr(target, "__objclass__", object)
     if isinstance(target, types.ClassMethodDescriptorType):
         owner = object
+    unordered = getattr(target, "__name__", "") in vars(collections.OrderedDict)
 
     def run(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         if not arity.accepts(args, kwargs) or not issubclass(args[0].cls, owner):
             raise t.unsupported("bad-arguments", f"a call of {target.__qualname__} that it does not accept")
+        if owner is dict and unordered and issubclass(args[0].cls, collections.OrderedDict):
+            raise t.unsupported("bad-arguments", f"a call of {target.__qualname__}, which knows nothing of an order")
         if type(args[0]) is k.ObjectTracker and owner is not object:
             raise t.unsupported("foreign-object", f"{target.__qualname__} of an existing {args[0].cls.__name__}")
         if isinstance(args[0], k.ConstantTracker) and owner is not object:

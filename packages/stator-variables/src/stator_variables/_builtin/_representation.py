@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -186,8 +187,9 @@ def handle_hash(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 def _hash_of_user(t: Tracing, vt: Any) -> Any:
     found = yield from settle(_calls.call(t, _attributes.special(t, vt, "__hash__"), [], {}))
     value = found.constant()
-    if isinstance(value, int):
-        return k.ConstantTracker(hash(value))
+    if isinstance(value, int):  # one that is too large is hashed itself, and -1 is C's sign of an error
+        fits = -sys.maxsize - 1 <= value <= sys.maxsize and value != -1
+        return k.ConstantTracker(int(value) if fits else hash(value))
     if value is MISSING:
         raise t.unsupported("identity-number", f"hash() of a {vt.cls.__name__}")
     throw(TypeError, "__hash__ method should return an integer")

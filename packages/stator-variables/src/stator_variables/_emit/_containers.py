@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from stator_variables import _kinds as k
-from stator_variables._emit._emitter import Emitter, fill_namespace, rebuilders
+from stator_variables._emit._emitter import Emitter, fill_namespace, namespace_of, rebuilders
 from stator_variables._tracker import DELETED, MISSING, is_pending
 
 _LITERALS = (int, float, str, bytes, bool, type(None))
@@ -56,7 +56,7 @@ def number(e: Emitter, vt: Any) -> str:
 def tuple_(e: Emitter, vt: Any) -> str:
     items = ", ".join(e.expr(item) for item in vt.items)
     text = f"({items},)" if vt.items else "()"
-    if vt.items and all(isinstance(item, k.ConstantTracker) for item in vt.items):
+    if vt.items and all(not is_pending(item) and isinstance(item, k.ConstantTracker) for item in vt.items):
         text = f"tuple([{items}])"  # the compiler would make one object of all that are equal
     if vt.cls is not tuple:
         text = f"{e.capture(tuple.__new__, 'tuple_new')}({e.capture(vt.cls, vt.cls.__name__)}, {text})"
@@ -99,7 +99,7 @@ def _is_leaf(vt: Any) -> bool:
 @rebuilders.handles(k.DictTracker)
 def dict_(e: Emitter, vt: Any) -> str:
     if vt.owner is not None:
-        return f"{e.expr(vt.owner)}.__dict__"
+        return namespace_of(e, vt.owner, e.expr(vt.owner))
     pairs = [pair for pair in vt.entries.values() if pair[1] is not DELETED]
     if vt.cls is dict and all(_is_leaf(value) for _, value in pairs):
         inside = ", ".join(f"{e.expr(key)}: {e.expr(value)}" for key, value in pairs)
@@ -126,11 +126,24 @@ def _empty_dict(e: Emitter, vt: Any) -> str:
 
 def dict_writer(e: Emitter, cls: type) -> Callable[[str, str, str], str]:
     """Item assignment that no override of the class can see: the writes were interpreted already."""
-    if cls is dict or cls is collections.OrderedDict or cls is collections.defaultdict:
+    if cls in _PLAIN_DICTS:
         return lambda name, key, value: f"{name}[{key}] = {value}"
-    base = "OrderedDict" if issubclass(cls, collections.OrderedDict) else "dict"
-    setter = e.capture(getattr(collections, base, dict).__setitem__, f"{base}_setitem")
+    setter = e.capture(_base_dict(cls).__setitem__, f"{_base_dict(cls).__name__}_setitem")
     return lambda name, key, value: f"{setter}({name}, {key}, {value})"
+
+
+def dict_deleter(e: Emitter, cls: type) -> Callable[[str, str], str]:
+    if cls in _PLAIN_DICTS:
+        return lambda name, key: f"del {name}[{key}]"
+    deleter = e.capture(_base_dict(cls).__delitem__, f"{_base_dict(cls).__name__}_delitem")
+    return lambda name, key: f"{deleter}({name}, {key})"
+
+
+_PLAIN_DICTS = (dict, collections.OrderedDict, collections.defaultdict)
+
+
+def _base_dict(cls: type) -> type[dict[Any, Any]]:
+    return collections.OrderedDict if issubclass(cls, collections.OrderedDict) else dict
 
 
 @rebuilders.handles(k.SetTracker)

@@ -10,10 +10,12 @@ from stator_bytecode import NULL, HandlerTable
 
 from stator_variables import _kinds as k
 from stator_variables._builtin import _iterators
-from stator_variables._emit._containers import dict_writer, list_base
+from stator_variables._emit._containers import dict_deleter, dict_writer, list_base
 from stator_variables._emit._emitter import Emitter, by_kind
+from stator_variables._library import _caching
+from stator_variables._runtime import unset
 from stator_variables._torch import _modes
-from stator_variables._tracker import DELETED, is_pending
+from stator_variables._tracker import DELETED
 
 Replay = Callable[[Emitter, Any], None]
 _replays: HandlerTable[type, Replay] = HandlerTable("change")
@@ -30,6 +32,7 @@ def emit_effects(e: Emitter) -> None:
                 raise e.refuse(vt)
             replay(e, vt)
     _iterators.effects(e, iterators)
+    _caching.effects(e)
     e.flush()
     e.lines += _modes.effects(e.t, e.capture)
 
@@ -61,12 +64,12 @@ def _list_effect(e: Emitter, vt: Any) -> None:
 @_replays.handles(k.DictTracker)
 def _dict_effect(e: Emitter, vt: Any) -> None:
     name = e.expr(vt)
-    writer = dict_writer(e, vt.cls)
+    writer, deleter = dict_writer(e, vt.cls), dict_deleter(e, vt.cls)
     for verb, key, value in _final_writes(vt.log):
         if verb == "set":
             e.lines.append(writer(name, e.expr(key), e.expr(value)))
         else:
-            e.lines.append(f"del {name}[{e.expr(key)}]")
+            e.lines.append(deleter(name, e.expr(key)))
 
 
 def _final_writes(log: list[tuple[str, Any, Any, Any]]) -> list[tuple[str, Any, Any]]:
@@ -101,6 +104,6 @@ def _member_effect(e: Emitter, vt: Any) -> None:
     for member, value in vt.members.items():
         target = e.capture(member, member.__name__)
         if value is DELETED:
-            e.lines.append(f"{target}.__delete__({name})")
-        elif value.source is None or not is_pending(value):
+            e.lines.append(f"{e.capture(unset, 'unset')}({target}, {name})")
+        else:
             e.lines.append(f"{target}.__set__({name}, {e.expr(value)})")

@@ -10,6 +10,7 @@ return v1
 from __future__ import annotations
 
 import re
+import types
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ from stator_bytecode import NULL, GeneratorState, HandlerTable
 from stator_bytecode.errors import Unsupported
 from stator_guards import CapturedSource, ParameterSource, Source
 
+from stator_variables._model._lookup import plain_lookup
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import DELETED, is_pending
 
@@ -108,7 +110,10 @@ class Emitter:
         return id(vt) in self._made
 
     def bind(self, vt: Any, text: str) -> str:
-        """Give a new object a name before its contents are known, so that it may contain itself."""
+        """Give a new object a name before its contents are known, so that it may contain itself. One that can be made
+        only of its contents, a tuple say, was made with them if they contain it."""
+        if self.has_made(vt):
+            return self._made[id(vt)]
         name = self.fresh()
         self._made[id(vt)] = name
         self.lines.append(f"{name} = {text}")
@@ -165,4 +170,11 @@ def fill_namespace(e: Emitter, vt: Any, name: str) -> None:
         return
     for key, (_, value) in vt.namespace.entries.items():
         if value is not DELETED:
-            e.lines.append(f"{name}.__dict__[{key!r}] = {e.expr(value)}")
+            e.lines.append(f"{namespace_of(e, vt, name)}[{key!r}] = {e.expr(value)}")
+
+
+def namespace_of(e: Emitter, vt: Any, name: str) -> str:
+    """The instance `__dict__`, past what the class says about reading it."""
+    own = isinstance(plain_lookup(vt.cls, "__getattribute__"), types.FunctionType)
+    own = own or not isinstance(plain_lookup(vt.cls, "__dict__"), types.GetSetDescriptorType)
+    return f"{e.capture(object.__getattribute__, 'getattribute')}({name}, '__dict__')" if own else f"{name}.__dict__"

@@ -106,7 +106,9 @@ def id_(e: Emitter, vt: Any) -> str:
 def partial(e: Emitter, vt: Any) -> str:
     parts = [e.expr(vt.function), *(e.expr(arg) for arg in vt.args)]
     parts += [f"{key}={e.expr(value)}" for key, value in vt.kwargs.items()]
-    return e.bind(vt, f"{e.capture(functools.partial, 'partial')}({', '.join(parts)})")
+    name = e.bind(vt, f"{e.capture(functools.partial, 'partial')}({', '.join(parts)})")
+    fill_namespace(e, vt, name)
+    return name
 
 
 @rebuilders.handles(k.WeakrefTracker)
@@ -128,8 +130,7 @@ def recipe(e: Emitter, vt: Any) -> str:
 
 @rebuilders.handles(k.IteratorTracker)
 def iterator(e: Emitter, vt: Any) -> str:
-    text = _iterators.rebuild(e, vt)
-    return e._made.get(id(vt)) or e.bind(vt, text)
+    return e.bind(vt, _iterators.rebuild(e, vt))
 
 
 @rebuilders.handles(k.GeneratorTracker)

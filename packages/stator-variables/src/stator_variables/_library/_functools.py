@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 import operator
 import sys
@@ -19,7 +20,7 @@ from stator_variables._build import wrap
 from stator_variables._builtin._results import app_level
 from stator_variables._model import _attributes, _calls, _exceptions, _iteration
 from stator_variables._tracing import Tracing
-from stator_variables._tracker import MISSING
+from stator_variables._tracker import MISSING, is_pending
 
 handlers: HandlerTable[Any, Any] = HandlerTable("functools function")
 Args = list[Any]
@@ -80,8 +81,16 @@ def dispatch(t: Tracing, function: Any, args: Args) -> Any:
     cls = args[0]
     if not isinstance(cls, k.ClassTracker):
         raise t.unsupported("bad-arguments", "a dispatch on something that is no class")
+    parts = inspect.getclosurevars(function.real).nonlocals
+    known = [t.heap.get(id(part)) for part in (parts["registry"], getattr(parts["dispatch_cache"], "data", None))]
+    if any(found is not None and not is_pending(found) for found in known):
+        raise t.unsupported("builtin", "a dispatch by implementations that were just looked at, or registered")
     held = cls.source if cls.source is not None else CapturedSource(cls.value.__qualname__, cls.value)
-    return wrap(t, function.real(cls.value), CallSource(dispatched, function.source, held))
+    try:
+        found = function.real(cls.value)
+    except Exception as error:  # no implementation is closer than another
+        raise t.unsupported("builtin", f"a dispatch that raises {error!r}") from None
+    return wrap(t, found, CallSource(dispatched, function.source, held))
 
 
 @handlers.handles(types.MethodType)

@@ -29,5 +29,8 @@ def signature(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     t.guard(function.source, Is(real))
     if isinstance(function, k.FunctionTracker) and function.namespace is not None and function.source is not None:
         t.guard(function.namespace.source, KeysAre(tuple(real.__dict__)))
-    found = inspect.signature(types.MethodType(real, object()) if bound else real)
+    try:
+        found = inspect.signature(types.MethodType(real, object()) if bound else real)
+    except (ValueError, TypeError) as error:
+        raise t.unsupported("inspection", f"inspect.signature, which raises {error!r}") from None
     return wrap(t, found, CapturedSource(f"signature of {getattr(real, '__name__', '?')}", found))

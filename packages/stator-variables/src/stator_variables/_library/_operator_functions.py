@@ -9,6 +9,7 @@ from typing import Any
 from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
+from stator_variables._build import new_namespace
 from stator_variables._builtin._results import as_constant, then_none
 from stator_variables._model import _attributes, _calls, _containers, _iteration, _operators
 from stator_variables._model._raising import throw
@@ -23,11 +24,18 @@ handlers: HandlerTable[Any, Any] = HandlerTable("builtin")
 @handlers.handles(functools.partial)
 def make_partial(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     function, *rest = args
-    if isinstance(function, k.PartialTracker) and function.cls is functools.partial:
-        return k.PartialTracker(
-            functools.partial, function.function, [*function.args, *rest], {**function.kwargs, **kwargs}
-        )
-    return k.PartialTracker(functools.partial, function, rest, kwargs)
+    if isinstance(function, k.PartialTracker) and function.cls is functools.partial and not _has_fields(function):
+        function, rest, kwargs = function.function, [*function.args, *rest], {**function.kwargs, **kwargs}
+    made = k.PartialTracker(functools.partial, function, rest, kwargs)
+    new_namespace(made)
+    return made
+
+
+def _has_fields(vt: Any) -> bool:
+    """A partial object that was given attributes is not taken apart."""
+    if vt.real is not MISSING and functools.partial.__reduce__(vt.real)[2][3] is not None:
+        return True
+    return bool(vt.namespace is not None and vt.namespace.entries)
 
 
 def _operator_handlers() -> None:

@@ -38,10 +38,6 @@ def _refuse_proxy(t: Tracing, vt: Any, name: str) -> None:
 def get_attribute(t: Tracing, vt: Any, name: str) -> Any:
     """`vt.name`: a Result. Raises AttributeError of the program."""
     _refuse_proxy(t, vt, name)
-    if isinstance(vt, k.ClassTracker):
-        return _class_attribute(t, vt, name)
-    if isinstance(vt, k.BuiltinTracker) and isinstance(vt.value, types.ModuleType):
-        return _module_attribute(t, vt, name)
     if isinstance(vt, k.SuperTracker):
         return super_attribute(t, vt, name)
     if isinstance(vt, k.TensorTracker):
@@ -52,11 +48,22 @@ def get_attribute(t: Tracing, vt: Any, name: str) -> Any:
         found = _functions.of_method(t, vt, name)
         if found is not MISSING:
             return found
-    hook = guarded_lookup(t, vt.cls, "__getattribute__")
-    if isinstance(hook, types.FunctionType):
+    if _is_hook(guarded_lookup(t, vt.cls, "__getattribute__"), "__getattribute__"):
         return _hooked_get(t, vt, name)
+    if isinstance(vt, k.ClassTracker):
+        return _class_attribute(t, vt, name)
+    if isinstance(vt, k.BuiltinTracker) and issubclass(vt.cls, types.ModuleType):
+        return _module_attribute(t, vt, name)
     found = generic_get(t, vt, name)
     return found if found is not MISSING else _fall_back(t, vt, name)
+
+
+def _is_hook(raw: Any, name: str) -> bool:
+    """Whether a class has its own way to read, set or delete attributes: a function, or the C slot of something
+    else."""
+    return isinstance(raw, types.FunctionType) or (
+        isinstance(raw, types.WrapperDescriptorType) and raw.__name__ != name
+    )
 
 
 @operation
@@ -81,7 +88,7 @@ def _fall_back(t: Tracing, vt: Any, name: str) -> Any:
 def generic_get(t: Tracing, vt: Any, name: str) -> Any:
     """A Result, or MISSING. No `__getattr__`."""
     raw, source = type_lookup(t, vt.cls, name)
-    if source is not None and is_data_descriptor(t, raw):
+    if source is not None and _comes_first(t, raw):
         return bind(t, raw, source, vt, name)
     if vt.namespace is not None:
         own = _dictionary.get_name(t, vt.namespace, name)
@@ -93,6 +100,11 @@ def generic_get(t: Tracing, vt: Any, name: str) -> Any:
 def is_data_descriptor(t: Tracing, raw: Any) -> bool:
     cls = type(raw)
     return defines(t, cls, "__set__", "__delete__")
+
+
+def _comes_first(t: Tracing, raw: Any) -> bool:
+    """Whether a class attribute is asked before the instance: a data descriptor that has a say in reading."""
+    return is_data_descriptor(t, raw) and defines(t, type(raw), "__get__")
 
 
 def class_of(t: Tracing, vt: Any) -> Any:
@@ -191,10 +203,7 @@ def _read_existing_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
         throw(AttributeError, *error.args)
     except Exception as error:  # C's own check; natively it raises the same
         raise t.unsupported("c-attribute", f"attribute {name} of a {vt.cls.__qualname__}: {error}") from None
-    found = wrap(t, value, source)
-    if getattr(vt, "members", None) is not None:
-        vt.members[raw] = found
-    return found
+    return wrap(t, value, source)
 
 
 def _slot_absent(name: str) -> Any:
@@ -220,7 +229,8 @@ def call_descriptor(t: Tracing, descriptor: Any, method: str, args: list[Any]) -
 def _module_attribute(t: Tracing, vt: Any, name: str) -> Any:
     namespace = instance_dict(vt.value)
     assert namespace is not None
-    d = captured_dict(t, namespace, f"{vt.value.__name__}.__dict__")
+    own_name = namespace.get("__name__", "?")
+    d = captured_dict(t, namespace, f"{own_name}.__dict__")
     found = _dictionary.get_name(t, d, name)
     if found is not MISSING:
         return found
@@ -233,14 +243,16 @@ def _module_attribute(t: Tracing, vt: Any, name: str) -> Any:
         return _calls.call(t, _dictionary.get_name(t, d, "__getattr__"), [k.ConstantTracker(name)], {})
     if plain_lookup(vt.cls, "__getattr__") is not MISSING:  # of a class of modules
         return _fall_back(t, vt, name)
-    throw(AttributeError, f"module '{vt.value.__name__}' has no attribute '{name}'")
+    if "__name__" not in namespace:
+        throw(AttributeError, f"module has no attribute '{name}'")
+    throw(AttributeError, f"module '{own_name}' has no attribute '{name}'")
 
 
 def _class_attribute(t: Tracing, vt: Any, name: str) -> Any:
     """`type.__getattribute__`: the metaclass's data descriptors, the class's own MRO (bound to None), the metaclass."""
     cls = vt.value
     meta, meta_source = type_lookup(t, vt.cls, name)
-    if meta_source is not None and is_data_descriptor(t, meta):
+    if meta_source is not None and _comes_first(t, meta):
         return _get_meta(t, meta, meta_source, vt, name)
     raw, source = type_lookup(t, cls, name)
     if source is not None:
@@ -291,8 +303,12 @@ def super_attribute(t: Tracing, vt: Any, name: str) -> Any:
     mro = mro_of(t, receiver.value if is_class else receiver.cls)
     if is_class and vt.start.value not in mro:
         is_class, mro = False, mro_of(t, receiver.cls)
+    if vt.start.value not in mro or name == "__class__":  # unbound: it has attributes of its own alone
+        raise t.unsupported("c-attribute", f"attribute {name} of a super object")
     after = mro[mro.index(vt.start.value) + 1 :]
     raw, source = mro_lookup(t, after, name)
+    if source is None and name in vars(super):
+        raise t.unsupported("c-attribute", f"attribute {name} of a super object")
     if source is None:
         throw(AttributeError, f"'super' object has no attribute '{name}'")
     return bind_to_class(t, raw, source, receiver) if is_class else bind(t, raw, source, receiver, name)
@@ -301,7 +317,7 @@ def super_attribute(t: Tracing, vt: Any, name: str) -> Any:
 # -- writing ----------------------------------------------------------------------------------------------------------
 def set_attribute(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     hook = guarded_lookup(t, vt.cls, "__setattr__")
-    if isinstance(hook, types.FunctionType) and not isinstance(vt, k.TensorTracker):
+    if _is_hook(hook, "__setattr__") and not isinstance(vt, k.TensorTracker):
         raw, source = type_lookup(t, vt.cls, "__setattr__")
         assert source is not None
         return _calls.call(t, wrap(t, raw, source), [vt, k.ConstantTracker(name), value], {})
@@ -426,7 +442,7 @@ def _set_exception_field(t: Tracing, vt: Any, name: str, value: Any) -> None:
 
 def delete_attribute(t: Tracing, vt: Any, name: str) -> Any:
     hook = guarded_lookup(t, vt.cls, "__delattr__")
-    if isinstance(hook, types.FunctionType) and not isinstance(vt, k.TensorTracker):
+    if _is_hook(hook, "__delattr__") and not isinstance(vt, k.TensorTracker):
         raw, source = type_lookup(t, vt.cls, "__delattr__")
         assert source is not None
         return _calls.call(t, wrap(t, raw, source), [vt, k.ConstantTracker(name)], {})

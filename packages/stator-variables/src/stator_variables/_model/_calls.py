@@ -367,12 +367,19 @@ def allocate(t: Tracing, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[st
         names = ", ".join(sorted(cls.__abstractmethods__))
         plural = "s" if len(cls.__abstractmethods__) > 1 else ""
         throw(TypeError, f"Can't instantiate abstract class {cls.__name__} with abstract method{plural} {names}")
+    if guarded_lookup(t, cls, "__del__") is not MISSING:
+        raise t.unsupported("construction", f"making a {cls.__qualname__}, which is told when it dies")
+    if cls is not object and cls.__flags__ & (_HEAP_TYPE | _NO_INSTANCES) != _HEAP_TYPE and new is object.__new__:
+        raise t.unsupported("construction", f"making an instance of {cls.__qualname__}, a class of C")
     tracker = _storage(t, cls, new, args)
-    if tracker is MISSING:
+    if tracker is MISSING or hasattr(cls, "__del__"):
         raise t.unsupported("construction", f"making an instance of {cls.__qualname__}", "make it outside the region")
     if cls.__dictoffset__ or any("__dict__" in base.__dict__ for base in cls.__mro__):
         new_namespace(tracker)
     return tracker
+
+
+_HEAP_TYPE, _NO_INSTANCES = 1 << 9, 1 << 7  # Py_TPFLAGS_HEAPTYPE, Py_TPFLAGS_DISALLOW_INSTANTIATION
 
 
 def _storage(t: Tracing, cls: type, new: Any, args: list[Any]) -> Any:

@@ -142,7 +142,7 @@ def complete(t: Tracing, d: DictTracker) -> None:
     assert d.source is not None
     if isinstance(guarded_lookup(t, d.cls, "__iter__"), types.FunctionType):
         raise t.unsupported("container-subclass", f"all keys of a {d.cls.__name__}, which iterates in its own way")
-    keys = tuple(_iterate(d.real))
+    keys = _keys_of(t, d)
     t.guard(d.source, KeysAre(keys))
     entries: dict[Any, tuple[Any, Any]] = {}
     for index, key in enumerate(keys):
@@ -150,10 +150,8 @@ def complete(t: Tracing, d: DictTracker) -> None:
         hashed = key_of(t, key_vt)
         read = d.entries.get(hashed)
         if read is None or read[1] is DELETED or _was_written(d, hashed):
-            entries[hashed] = (
-                key_vt,
-                wrap(t, dict.__getitem__(d.real, key), DictItemSource(d.source, key, item_owner(d.cls, dict))),
-            )
+            source = DictItemSource(d.source, key, item_owner(d.cls, dict))
+            entries[hashed] = (key_vt, wrap(t, _value_of(t, d, key), source))
         else:
             entries[hashed] = (key_vt, read[1])
     for verb, hashed, key_vt, value in d.log:
@@ -170,10 +168,25 @@ def complete(t: Tracing, d: DictTracker) -> None:
     t.journal.record(undo)
 
 
-def _iterate(real: Any) -> Any:
+def _keys_of(t: Tracing, d: DictTracker) -> tuple[Any, ...]:
     """The keys in their order, which for an OrderedDict is not that of the dict it is."""
-    kind = collections.OrderedDict if isinstance(real, collections.OrderedDict) else dict
-    return kind.__iter__(real)
+    kind = collections.OrderedDict if issubclass(d.cls, collections.OrderedDict) else dict
+    try:
+        return tuple(kind.__iter__(d.real))
+    except Exception as error:
+        raise _lost_keys(t, error) from None
+
+
+def _value_of(t: Tracing, d: DictTracker, key: Any) -> Any:
+    try:
+        return dict.__getitem__(d.real, key)
+    except Exception as error:
+        raise _lost_keys(t, error) from None
+
+
+def _lost_keys(t: Tracing, error: Exception) -> Exception:
+    """The class of a key says so, or somebody wrote past the order of an OrderedDict."""
+    return t.unsupported("user-hash", f"a dict that does not find its own keys: {error!r}")
 
 
 def _was_written(d: DictTracker, hashed: Any) -> bool:

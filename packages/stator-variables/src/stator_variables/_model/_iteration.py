@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import functools
 import types
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -81,8 +82,7 @@ def _native_iterator(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.SetTracker):
         return set_iterator(t, vt)
     if isinstance(vt, k.ConstantTracker) and hasattr(vt.value, "__iter__"):
-        items = [_calls.fresh(t, item) for item in vt.value]
-        return k.IteratorTracker(type(iter(vt.value)), "constant", [items, vt])
+        return k.IteratorTracker(type(iter(vt.value)), "constant", [indexed(vt.value), vt])
     return MISSING
 
 
@@ -194,7 +194,23 @@ def _next_reversed(t: Tracing, it: Any) -> Any:
     return items[index]
 
 
+def indexed(values: Any) -> Any:
+    """The items of a constant by their position; a long range has them all without making them."""
+    return values if isinstance(values, Sequence) else list(values)
+
+
 def _next_constant(t: Tracing, it: Any) -> Any:
+    try:
+        item = it.parts[0][it.position] if not it.exhausted else NULL
+    except IndexError:
+        item = NULL
+    if item is NULL:
+        return _finish(t, it)
+    advance(t, it)
+    return _calls.fresh(t, item)
+
+
+def _next_made(t: Tracing, it: Any) -> Any:
     return _next_of_items(t, it, it.parts[0])
 
 
@@ -355,7 +371,7 @@ _STEPS = {
     "enumerate": _next_enumerate,
     "application": _next_of_application,
     "shared": _next_of_application,
-    "made": _next_constant,
+    "made": _next_made,
     "set": _next_in_set,
     "deque": _next_in_deque,
     "deque reversed": _next_in_deque,
@@ -390,17 +406,36 @@ def _class_item(t: Tracing, cls_vt: Any, key: Any) -> Any:
 
 
 @operation
-def drain(t: Tracing, vt: Any) -> Any:
+def drain(t: Tracing, vt: Any, asks_length: bool = False) -> Any:
     """All items of an iterable, as a Python list of trackers."""
     if is_plain_sequence(vt):
         return list(vt.items)
     iterator = yield from settle(get_iterator(t, vt))
+    if asks_length and isinstance(guarded_lookup(t, vt.cls, "__iter__"), types.FunctionType):
+        yield from _ask_length(t, vt)
     found: list[Any] = []
     while True:
         value = yield from settle(next_value(t, iterator))
         if value is NULL:
             return found
         found.append(value)
+
+
+def _ask_length(t: Tracing, vt: Any) -> Any:
+    """`PyObject_LengthHint`: a class of the program's may say how long it is, and sees that it is asked."""
+    for name in ("__len__", "__length_hint__"):
+        method = _attributes.special(t, vt, name)
+        if method is MISSING:
+            continue
+        try:
+            found = (yield from settle(_calls.call(t, (yield from settle(method)), [], {}))).constant()
+        except Raised as raised:
+            if not issubclass(raised.value.cls, TypeError):
+                raise
+            continue
+        if not (found is NotImplemented or (isinstance(found, int) and found >= 0)):
+            raise t.unsupported("length-hint", f"{name} of a {vt.cls.__name__}, which gives no length")
+        return
 
 
 @operation

@@ -50,8 +50,11 @@ def _search(t: Tracing, mro: tuple[type, ...], name: str) -> tuple[Any, Source |
     for cls in mro:
         namespace = _get_dict(cls)
         frozen = bool(cls.__flags__ & _IMMUTABLE)
-        if name in namespace:
-            value = namespace[name]
+        try:
+            value = namespace.get(name, MISSING)
+        except Exception as error:  # raised by the `__eq__` of a key of the program's
+            raise t.unsupported("user-hash", f"a look into a class whose names raise {error!r}") from None
+        if value is not MISSING:
             source = DictItemSource(_namespace_source(t, cls), name)
             return value, CapturedSource(source.name, value) if frozen else source
         if not frozen:

@@ -57,7 +57,7 @@ def unary(t: Tracing, symbol: str, vt: Any) -> Any:
         return binary(t, "-", unary(t, "-", vt), k.ConstantTracker(1))
     if isinstance(vt, IN_GRAPH):
         return _torch_calls.record(t, function, [vt], {})
-    if isinstance(vt, k.ConstantTracker):
+    if isinstance(vt, k.ConstantTracker) and not _is_user_value(vt):
         return _fold(t, function, vt.value)
     raw, source = type_lookup(t, vt.cls, name)
     if source is None:
