@@ -4,6 +4,7 @@ why.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -173,22 +174,101 @@ def test_break_in_a_body_is_a_break_at_the_operator() -> None:
     assert met.where.function.endswith("body")
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"use_reentrant": True},
-        {
-            "use_reentrant": False,
-            "context_fn": lambda: selective([torch.ops.aten.mm.default]),
-        },
-    ],
-    ids=["reentrant", "selective"],
-)
-def test_checkpoint_of_another_kind_is_left_to_torch(options: dict[str, Any]) -> None:
-    def fn(x: Tensor, y: Tensor) -> Any:
-        return checkpoint(lambda a: (a @ a.T).sin() @ y.T, x * 2, **options) + 1
+def save_products(context: Any, operator: Any, *args: Any, **kwargs: Any) -> Any:
+    policy = checkpointing.CheckpointPolicy
+    return policy.MUST_SAVE if operator == torch.ops.aten.mm.default else policy.PREFER_RECOMPUTE
 
-    check_refused(fn, "higher-order-operator")
+
+RUNS = [0]
+
+
+@torch.library.custom_op("stator_test::counted_sine", mutates_args=())
+def counted_sine(x: Tensor) -> Tensor:
+    RUNS[0] += 1
+    return x.sin()
+
+
+counted_sine.register_fake(torch.empty_like)
+counted_sine.register_autograd(
+    lambda ctx, grad: grad * ctx.saved_tensors[0].cos(),
+    setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
+)
+PRODUCTS = [torch.ops.aten.mm.default]
+CHOOSING: dict[str, dict[str, Any]] = {
+    "nothing": {"use_reentrant": False},
+    "to the end": {"use_reentrant": False, "early_stop": False},
+    "operators": {"use_reentrant": False, "context_fn": lambda: selective(PRODUCTS)},
+    "policy": {"use_reentrant": False, "context_fn": functools.partial(selective, save_products)},
+    "reentrant": {"use_reentrant": True},
+    "reentrant, other random numbers": {"use_reentrant": True, "preserve_rng_state": False},
+}
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("title", CHOOSING)
+def test_checkpoint_that_chooses_what_to_keep_is_captured(title: str, backend: str) -> None:
+    def fn(x: Tensor, y: Tensor) -> Any:
+        return checkpoint(lambda a: (a @ LAYER(a).T).sin() @ y, x * 2, **CHOOSING[title]) + 1
+
+    check_captured(fn, backend=backend)
+
+
+def recomputing(x: Tensor, y: Tensor, options: dict[str, Any]) -> Any:
+    def body(a: Tensor) -> Tensor:
+        hidden = torch.nn.functional.dropout(counted_sine(a), 0.5)
+        found: Tensor = counted_sine(counted_sine(hidden) @ LAYER.weight) * y
+        return found
+
+    return checkpoint(body, x * 2, **options)
+
+
+@pytest.mark.parametrize("title", CHOOSING)
+def test_as_much_is_computed_again_as_in_plain_python(title: str) -> None:
+    def count(fn: Callable[..., Any]) -> list[Any]:
+        RUNS[0] = 0
+        torch.manual_seed(0)
+        x, y = inputs()
+        out = fn(x, y, CHOOSING[title])
+        forward = RUNS[0]
+        out.sum().backward()
+        return [forward, RUNS[0], out.tolist(), x.grad.tolist() if x.grad is not None else None, torch.rand(1).item()]
+
+    compiled = stator.compile(recomputing, backend="eager", fullgraph=True)
+    compiled(*inputs(), CHOOSING[title])  # traced before anything is counted
+    assert count(compiled) == count(recomputing)
+
+
+def test_policy_made_in_the_function_is_called_as_it_is() -> None:
+    def fn(x: Tensor, y: Tensor) -> Any:
+        kept = [torch.ops.aten.mm.default]
+
+        def choose(context: Any, operator: Any, *args: Any, **kwargs: Any) -> Any:
+            return (
+                save_products(context, operator) if operator in kept else checkpointing.CheckpointPolicy.MUST_RECOMPUTE
+            )
+
+        context_fn = functools.partial(selective, choose)
+        return checkpoint(lambda a: (a @ a.T).sin() @ y, x * 2, use_reentrant=False, context_fn=context_fn)
+
+    check_captured(fn)
+
+
+REENTRANT: dict[str, tuple[str, Callable[..., Any]]] = {
+    "no gradients": ("higher-order-operator", lambda x, y: checkpoint(torch.sin, y * 2, use_reentrant=True)),
+    "grad mode": (
+        "higher-order-operator",
+        lambda x, y: checkpoint(lambda a: a * (2 if torch.is_grad_enabled() else 3), x * 2, use_reentrant=True),
+    ),
+    "detached": ("result-of-body", lambda x, y: checkpoint(lambda a: (a, a.detach()), x * 2, use_reentrant=True)),
+    "structure": ("result-of-body", lambda x, y: checkpoint(lambda a: (a.sin(), [y]), x * 2, use_reentrant=True)),
+    "warned about": ("higher-order-operator", lambda x, y: checkpoint(torch.sin, x * 2)),
+}
+
+
+@pytest.mark.parametrize("title", REENTRANT)
+def test_reentrant_checkpoint_that_cannot_be_one_body_is_left_to_torch(title: str) -> None:
+    reason, fn = REENTRANT[title]
+    check_refused(fn, reason)
 
 
 def test_exception_in_a_body_reaches_its_handler() -> None:

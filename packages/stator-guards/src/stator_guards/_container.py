@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 
@@ -29,6 +29,7 @@ class Length(Kind):
     length: int
 
     rank = 14
+    fix = "keep the length fixed, or stack the elements into one tensor with a dynamic dimension"
 
     def test(self, value: str, render: Renderer) -> str:
         return f"{render.capture(len, 'len')}({value}) == {self.length}"
@@ -46,10 +47,6 @@ class Length(Kind):
     def found(self, value: Any, state: State) -> str:
         return f"of length {len(value)}"
 
-    @property
-    def fix(self) -> str:
-        return "keep the length fixed, or stack the elements into one tensor with a dynamic dimension"
-
 
 def _keys(keys: tuple[Hashable, ...]) -> Hashable:
     return tuple(map(key_of, keys))
@@ -63,6 +60,7 @@ class KeysAre(Kind):
 
     rank = 18
     reads = 2
+    fix = "pass the same keys in the same order"
 
     def test(self, value: str, render: Renderer) -> str:
         if not self.keys:
@@ -87,39 +85,6 @@ class KeysAre(Kind):
     def found(self, value: Any, state: State) -> str:
         return f"one with keys {short(list(value))}"
 
-    @property
-    def fix(self) -> str:
-        return "pass the same keys in the same order"
-
-
-@attrs.frozen
-class KeyAbsent(Kind):
-    """`key not in value`."""
-
-    key: Hashable = attrs.field(eq=key_of)
-
-    rank = 15
-
-    def test(self, value: str, render: Renderer) -> str:
-        return f"{_literal(self.key, render)} not in {value}"
-
-    def holds(self, value: Any, state: State) -> bool:
-        return self.key not in value
-
-    def watch(self, value: Any, cells: Cells) -> bool:
-        return _is_safe(self.key) and cells.mapping(value)
-
-    @property
-    def needed(self) -> str:
-        return f"without {short(self.key)}"
-
-    def found(self, value: Any, state: State) -> str:
-        return f"with {short(self.key)}"
-
-    @property
-    def fix(self) -> str:
-        return f"set {short(self.key)} before the first call, or never"
-
 
 @attrs.frozen
 class KeyPresent(Kind):
@@ -128,26 +93,40 @@ class KeyPresent(Kind):
     key: Hashable = attrs.field(eq=key_of)
 
     rank = 15
+    words: ClassVar[tuple[str, str]] = ("with", "without")  # how it is, and how it should not be
+    operator: ClassVar[str] = "in"
 
     def test(self, value: str, render: Renderer) -> str:
-        return f"{_literal(self.key, render)} in {value}"
+        return f"{_literal(self.key, render)} {self.operator} {value}"
 
     def holds(self, value: Any, state: State) -> bool:
-        return self.key in value
+        return (self.key in value) is (self.operator == "in")
 
     def watch(self, value: Any, cells: Cells) -> bool:
         return _is_safe(self.key) and cells.mapping(value)
 
     @property
     def needed(self) -> str:
-        return f"with {short(self.key)}"
+        return f"{self.words[0]} {short(self.key)}"
 
     def found(self, value: Any, state: State) -> str:
-        return f"without {short(self.key)}"
+        return f"{self.words[1]} {short(self.key)}"
 
     @property
     def fix(self) -> str:
         return f"keep {short(self.key)} in place"
+
+
+@attrs.frozen
+class KeyAbsent(KeyPresent):
+    """`key not in value`."""
+
+    words = ("without", "with")
+    operator = "not in"
+
+    @property
+    def fix(self) -> str:
+        return f"set {short(self.key)} before the first call, or never"
 
 
 @attrs.frozen

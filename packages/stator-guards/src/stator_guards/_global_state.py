@@ -66,6 +66,7 @@ class GlobalState(Kind):
     described: str
 
     rank = 28
+    fix = "set modes and defaults outside the loop that calls the function, the same for every call"
 
     def __init__(self) -> None:
         native = torch._C._dynamo.guards.GlobalStateGuard()
@@ -96,10 +97,6 @@ class GlobalState(Kind):
         changed = [f"{name} {now[name]} (was {old})" for name, old in self.rest.items() if now[name] != old]
         reason = [] if self.native.check() else [f"{self.native.reason().strip()} changed ({described()})"]
         return ", ".join(reason + changed)
-
-    @property
-    def fix(self) -> str:
-        return "set modes and defaults outside the loop that calls the function, the same for every call"
 
 
 def described() -> str:

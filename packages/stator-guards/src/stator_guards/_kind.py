@@ -76,7 +76,7 @@ class Kind:
 
     @property
     def fix(self) -> str:
-        """The cheapest change to the program that avoids the failure."""
+        """The cheapest change to the program that avoids the failure; a class attribute where it is always the same."""
         raise NotImplementedError
 
 

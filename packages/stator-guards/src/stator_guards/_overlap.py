@@ -49,6 +49,7 @@ class NoOverlap(Kind):
     tensors: tuple[Source, ...]
 
     rank = 70
+    fix = "clone one of the overlapping tensors"
 
     @property
     def others(self) -> tuple[Source, ...]:
@@ -68,10 +69,6 @@ class NoOverlap(Kind):
         met = [str(source) for source in self.tensors if overlaps(value, source.evaluate(state))]
         return f"overlapping {', '.join(met)}"
 
-    @property
-    def fix(self) -> str:
-        return "clone one of the overlapping tensors"
-
 
 @attrs.frozen
 class Overlap(Kind):
@@ -80,6 +77,7 @@ class Overlap(Kind):
     tensors: tuple[Source, ...]
 
     rank = 70
+    fix = "pass views of one tensor always, or never"
 
     @property
     def others(self) -> tuple[Source, ...]:
@@ -98,7 +96,3 @@ class Overlap(Kind):
     def found(self, value: Any, state: State) -> str:
         apart = [str(source) for source in self.tensors if not overlaps(value, source.evaluate(state))]
         return f"apart from {', '.join(apart)}"
-
-    @property
-    def fix(self) -> str:
-        return "pass views of one tensor always, or never"

@@ -76,7 +76,8 @@ class PartSource(Source):
         raise NotImplementedError
 
     def write(self, whole: str, render: Renderer) -> str:
-        raise NotImplementedError
+        """Its text in generated code: by default as it is named for people."""
+        return self.named(whole)
 
     def read(self, whole: Any) -> Any:
         raise NotImplementedError
@@ -224,9 +225,6 @@ class CellSource(PartSource):
     def label(self) -> str:
         return f"in_{self.whole.label}"
 
-    def write(self, whole: str, render: Renderer) -> str:
-        return f"{whole}.cell_contents"
-
     def read(self, whole: Any) -> Any:
         return whole.cell_contents
 
@@ -248,9 +246,6 @@ class _FunctionPart(PartSource):
     @property
     def label(self) -> str:
         return f"{self.whole.label}_{self.attribute.strip('_')}_{self.index}"
-
-    def write(self, whole: str, render: Renderer) -> str:
-        return f"{whole}.{self.attribute}[{self.index}]"
 
     def read(self, whole: Any) -> Any:
         return getattr(whole, self.attribute)[self.index]
@@ -288,9 +283,6 @@ class KwDefaultsSource(PartSource):
     @property
     def label(self) -> str:
         return self.parameter
-
-    def write(self, whole: str, render: Renderer) -> str:
-        return f"{whole}.__kwdefaults__[{self.parameter!r}]"
 
     def read(self, whole: Any) -> Any:
         return whole.__kwdefaults__[self.parameter]
@@ -332,9 +324,6 @@ class CodeSource(PartSource):
     @property
     def label(self) -> str:
         return f"code_of_{self.whole.label}"
-
-    def write(self, whole: str, render: Renderer) -> str:
-        return f"{whole}.__code__"
 
     def read(self, whole: Any) -> Any:
         return whole.__code__
@@ -391,9 +380,6 @@ class SizeSource(PartSource):
     def label(self) -> str:
         return f"{self.whole.label}_{self.kind}_{self.argument}"
 
-    def write(self, whole: str, render: Renderer) -> str:
-        return f"{whole}.{self.kind}({self.argument})"
-
     def read(self, whole: Any) -> Any:
         return whole.storage_offset() if self.kind == "storage_offset" else getattr(whole, self.kind)(self.dim)
 
@@ -408,9 +394,6 @@ class GradSource(PartSource):
     @property
     def label(self) -> str:
         return f"grad_of_{self.whole.label}"
-
-    def write(self, whole: str, render: Renderer) -> str:
-        return f"{whole}.grad"
 
     def read(self, whole: Any) -> Any:
         return whole.grad

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 
@@ -21,16 +21,18 @@ class SameObject(Kind):
     other: Source
 
     rank = 12
+    operator: ClassVar[str] = "is"
+    fix = "keep passing one object in both places, or never do"
 
     @property
     def others(self) -> tuple[Source, ...]:
         return (self.other,)
 
     def test(self, value: str, render: Renderer) -> str:
-        return f"{value} is {render.value(self.other)}"
+        return f"{value} {self.operator} {render.value(self.other)}"
 
     def holds(self, value: Any, state: State) -> bool:
-        return value is self.other.evaluate(state)
+        return (value is self.other.evaluate(state)) is (self.operator == "is")
 
     def watch(self, value: Any, cells: Cells) -> bool:
         return True
@@ -42,31 +44,13 @@ class SameObject(Kind):
     def found(self, value: Any, state: State) -> str:
         return f"another object, {short(value)}"
 
-    @property
-    def fix(self) -> str:
-        return "keep passing one object in both places, or never do"
-
 
 @attrs.frozen
-class DistinctObject(Kind):
+class DistinctObject(SameObject):
     """`value is not other`: two paths that led to two objects still do."""
 
-    other: Source
-
-    rank = 12
-
-    @property
-    def others(self) -> tuple[Source, ...]:
-        return (self.other,)
-
-    def test(self, value: str, render: Renderer) -> str:
-        return f"{value} is not {render.value(self.other)}"
-
-    def holds(self, value: Any, state: State) -> bool:
-        return value is not self.other.evaluate(state)
-
-    def watch(self, value: Any, cells: Cells) -> bool:
-        return True
+    operator = "is not"
+    fix = "keep passing two objects, or copy one of them"
 
     @property
     def needed(self) -> str:
@@ -74,10 +58,6 @@ class DistinctObject(Kind):
 
     def found(self, value: Any, state: State) -> str:
         return f"the same object as {self.other}"
-
-    @property
-    def fix(self) -> str:
-        return "keep passing two objects, or copy one of them"
 
 
 def _ids(scope: Mapping[str, object]) -> tuple[tuple[str, int], ...]:
@@ -93,6 +73,7 @@ class ShapeExpression(Kind):
     scope: Mapping[str, object] = attrs.field(factory=dict, eq=_ids)
 
     rank = 80
+    fix = "keep the relation between the sizes, or expect another compiled version"
 
     @property
     def others(self) -> tuple[Source, ...]:
@@ -122,10 +103,6 @@ class ShapeExpression(Kind):
     def found(self, value: Any, state: State) -> str:
         return ", ".join(f"{name} = {size!r}" for name, size in self._sizes(state).items())
 
-    @property
-    def fix(self) -> str:
-        return "keep the relation between the sizes, or expect another compiled version"
-
 
 def holds(relation: Callable[[], object]) -> bool:
     """A relation that cannot be computed (10 // n == 2 where n is 0) does not hold."""
@@ -142,9 +119,7 @@ def _may_raise(node: ast.AST) -> bool:
     """Whether computing it can fail: a division by what is no constant, a power, a function."""
     if isinstance(node, ast.BinOp):
         constant = isinstance(node.right, ast.Constant) and bool(node.right.value)
-        return (
-            isinstance(node.op, ast.Div | ast.FloorDiv | ast.Mod | ast.Pow | ast.LShift | ast.RShift) and not constant
-        )
+        return isinstance(node.op, _FALLIBLE) and not constant
     return isinstance(node, ast.Call)
 
 
@@ -168,6 +143,7 @@ class Custom(Kind):
 
     rank = 60
     reads = 2
+    fix = "keep this property of the value, or expect another compiled version"
 
     def test(self, value: str, render: Renderer) -> str:
         fn = render.capture(self.fn, getattr(self.fn, "__name__", "fn")) if "{fn}" in self.template else ""
@@ -182,7 +158,3 @@ class Custom(Kind):
 
     def found(self, value: Any, state: State) -> str:
         return short(value)
-
-    @property
-    def fix(self) -> str:
-        return "keep this property of the value, or expect another compiled version"

@@ -52,6 +52,7 @@ class TensorMatch(Kind):
 
     rank = 30
     batched = True
+    fix = "keep the tensor's metadata, or mark the dimension that changes as dynamic"
 
     def __init__(
         self,
@@ -126,10 +127,6 @@ class TensorMatch(Kind):
             return f"a {type(value).__qualname__}"
         return "one with " + ", ".join(self._differences(value))
 
-    @property
-    def fix(self) -> str:
-        return "keep the tensor's metadata, or mark the dimension that changes as dynamic"
-
 
 def _unequal(what: str, old: Sequence[int | None], new: Sequence[int]) -> list[str]:
     pairs = enumerate(zip(old, new, strict=True))
@@ -184,6 +181,7 @@ class DistinctTensors(Kind):
     rest: tuple[Source, ...]
 
     rank = 31
+    fix = "pass different tensors, or always the same one in the same places"
 
     @property
     def others(self) -> tuple[Source, ...]:
@@ -202,7 +200,3 @@ class DistinctTensors(Kind):
 
     def found(self, value: Any, state: State) -> str:
         return "one tensor in two of these places"
-
-    @property
-    def fix(self) -> str:
-        return "pass different tensors, or always the same one in the same places"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 
@@ -22,6 +22,7 @@ class TypeIs(Kind):
     cls: type
 
     rank = 10
+    fix = "pass values of one type, or expect one compiled version per type"
 
     def test(self, value: str, render: Renderer) -> str:
         return f"{render.capture(type, 'type')}({value}) is {render.capture(self.cls, self.cls.__name__)}"
@@ -39,10 +40,6 @@ class TypeIs(Kind):
     def found(self, value: Any, state: State) -> str:
         return f"a {type(value).__qualname__}"
 
-    @property
-    def fix(self) -> str:
-        return "pass values of one type, or expect one compiled version per type"
-
 
 @attrs.frozen(init=False)
 class Is(Kind):
@@ -52,6 +49,7 @@ class Is(Kind):
 
     rank = 12
     reads = 2
+    fix = "keep using the same object, or pass what changes as an argument"
 
     def __init__(self, obj: object, *, weak: bool = True) -> None:
         self.__attrs_init__(Held.of(obj, weak=weak))
@@ -79,63 +77,35 @@ class Is(Kind):
     def found(self, value: Any, state: State) -> str:
         return f"another one, {short(value)}"
 
-    @property
-    def fix(self) -> str:
-        return "keep using the same object, or pass what changes as an argument"
-
 
 @attrs.frozen
 class IsNone(Kind):
     """`value is None`."""
 
     rank = 10
+    operator: ClassVar[str] = "is"
+    needed = "None"
+    fix = "pass None always or never"
 
     def test(self, value: str, render: Renderer) -> str:
-        return f"{value} is None"
+        return f"{value} {self.operator} None"
 
     def holds(self, value: Any, state: State) -> bool:
-        return value is None
+        return (value is None) is (self.operator == "is")
 
     def watch(self, value: Any, cells: Cells) -> bool:
         return True
 
-    @property
-    def needed(self) -> str:
-        return "None"
-
     def found(self, value: Any, state: State) -> str:
         return short(value)
-
-    @property
-    def fix(self) -> str:
-        return "pass None always or never"
 
 
 @attrs.frozen
-class IsNotNone(Kind):
+class IsNotNone(IsNone):
     """`value is not None`."""
 
-    rank = 10
-
-    def test(self, value: str, render: Renderer) -> str:
-        return f"{value} is not None"
-
-    def holds(self, value: Any, state: State) -> bool:
-        return value is not None
-
-    def watch(self, value: Any, cells: Cells) -> bool:
-        return True
-
-    @property
-    def needed(self) -> str:
-        return "not None"
-
-    def found(self, value: Any, state: State) -> str:
-        return short(value)
-
-    @property
-    def fix(self) -> str:
-        return "pass None always or never"
+    operator = "is not"
+    needed = "not None"
 
 
 @attrs.frozen
@@ -145,6 +115,7 @@ class Truth(Kind):
     expected: bool
 
     rank = 14
+    fix = "keep the flag or container as it was, or expect one compiled version per truth value"
 
     def test(self, value: str, render: Renderer) -> str:
         return value if self.expected else f"not {value}"
@@ -161,10 +132,6 @@ class Truth(Kind):
 
     def found(self, value: Any, state: State) -> str:
         return short(value)
-
-    @property
-    def fix(self) -> str:
-        return "keep the flag or container as it was, or expect one compiled version per truth value"
 
 
 def _constant(instance: object, attribute: object, value: object) -> None:

@@ -19,6 +19,7 @@ from stator_variables._kinds import (
     generator_state,
     is_none,
 )
+from stator_variables._known import known_value
 from stator_variables._model._attributes import get_attribute
 from stator_variables._model._calls import call, frame_for, function_frame
 from stator_variables._model._dictionary import items as dict_items
@@ -99,5 +100,6 @@ __all__ += [
     "get_attribute",
     "grad_mode",
     "is_none",
+    "known_value",
     "new_object",
 ]

@@ -15,7 +15,6 @@ from stator_bytecode import NULL, Frame, GeneratorState, Instruction, Raised, Th
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
 from stator_variables._builtin._strings import build_string, format_value
-from stator_variables._library import _weakrefs
 from stator_variables._model import (
     _attributes,
     _calls,
@@ -28,7 +27,7 @@ from stator_variables._model import (
 )
 from stator_variables._model._hashing import key_of
 from stator_variables._model._raising import error, throw, type_name
-from stator_variables._tracing import Tracing
+from stator_variables._tracing import Tracing, real_of
 from stator_variables._tracker import MISSING, VariableTracker
 
 
@@ -312,16 +311,13 @@ class SymbolicDomain:
         return value.state if isinstance(value, k.GeneratorTracker) else None
 
     def drop(self, value: Any, holders: list[Frame]) -> None:
-        """A generator that has yet to clean up does so when nobody refers to it: only a real one knows when. Likewise
-        an object that came as a local value, and is told when it dies."""
-        is_generator = type(value) is k.GeneratorTracker and k.has_clean_up(value.state)
-        if not is_generator and not _weakrefs.is_told(value):
-            return
-        if any(_weakrefs.holds(held, value) for frame in holders for held in (*frame.slots, *frame.stack)):
-            return
-        if is_generator:
-            raise self.t.unsupported("generator-dropped", "letting go of a generator that has yet to clean up")
-        raise self.t.unsupported("object-dropped", "letting go of an object that is told when it dies")
+        """What does something when it dies does so when nobody refers to it: only a real object knows when."""
+        if type(value) is k.GeneratorTracker:
+            refusal = ("generator", "a generator that has yet to clean up") if k.has_clean_up(value.state) else None
+        else:
+            refusal = ("object", "an object whose end may be noticed") if id(real_of(value)) in self.t.mortal else None
+        if refusal and not any(value is held for frame in holders for held in (*frame.slots, *frame.stack)):
+            raise self.t.unsupported(f"{refusal[0]}-dropped", f"letting go of {refusal[1]}")
 
     def send(self, receiver: Any, value: Any) -> Any:
         if receiver.cls is types.CoroutineType:

@@ -137,6 +137,9 @@ class LiveReport:
     def __getattr__(self, name: str) -> Any:
         return getattr(Report.of(self._region), name)
 
+    def __dir__(self) -> list[str]:
+        return dir(Report)
+
     def __str__(self) -> str:
         return str(Report.of(self._region))
 

@@ -1,42 +1,122 @@
-"""`torch.utils.checkpoint.checkpoint`: the forward pass is one body, which a compiler may run once more in backward."""
+"""`torch.utils.checkpoint.checkpoint`: what is not kept in the forward pass is computed once more in backward.
+
+The function becomes a body, and the node calls the real `checkpoint` over it: policies, random numbers and how much is
+recomputed are torch's. A compiler that looks finds torch's own operator, which marks what it may recompute.
+"""
 
 from __future__ import annotations
 
+import collections
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from stator_bytecode import HandlerTable, operation
-from stator_variables import MISSING, BodyTrace, Permits, Tracing, record_wrapping
+from stator_variables import (
+    LEAF,
+    MISSING,
+    BodyTrace,
+    Permits,
+    TensorTracker,
+    Tracing,
+    TupleTracker,
+    flatten,
+    from_traced,
+    grad_mode,
+    known_value,
+    record_wrapping,
+)
+from torch._guards import TracingContext
 from torch.utils import checkpoint as checkpointing
 
-from stator_subgraphs._operators._recompute import same_random_numbers
-from stator_subgraphs._random import may_draw
-
 handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
-
-UNDERSTOOD = {
-    "use_reentrant": (False,),
-    "preserve_rng_state": (True, False),
-    "determinism_check": ("default", "none"),
-    "debug": (False,),
-    "early_stop": (True, False),
-}
+real_checkpoint: Any = checkpointing.checkpoint  # torch leaves it without types
+tag_activation_checkpoint = torch.ops.higher_order.tag_activation_checkpoint
+OPTIONS = ("use_reentrant", "preserve_rng_state", "determinism_check", "debug", "early_stop")
 
 
 @handlers.handles(checkpointing.checkpoint)
 @operation
 def checkpoint(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Plain Python runs the body once more in backward, effects included; a graph cannot, so they are only kept where
-    there is no backward."""
-    options = {name: kwargs.pop(name).constant() for name in UNDERSTOOD.keys() & kwargs.keys()}
-    if not args or options.get("use_reentrant", MISSING) is MISSING or "context_fn" in kwargs:
+    options = {name: kwargs.pop(name).constant() for name in OPTIONS if name in kwargs}
+    if not args or options.get("use_reentrant") not in (True, False) or MISSING in options.values():
         raise t.unsupported("higher-order-operator", "checkpoint with these options")
-    if any(value not in UNDERSTOOD[name] for name, value in options.items()):
-        raise t.unsupported("higher-order-operator", f"checkpoint with {options}")
-    once = not torch.is_grad_enabled()
+    policy = known_value(t, kwargs.pop("context_fn")) if "context_fn" in kwargs else None
+    if options["use_reentrant"]:
+        if kwargs or policy is not None or options.get("debug"):
+            raise t.unsupported("higher-order-operator", "reentrant checkpoint with options it does not take")
+        return (yield from _reentrant(t, args[0], args[1:], options))
+    once = not torch.is_grad_enabled()  # plain Python runs the function once more in backward, effects included
     with BodyTrace(t, "wrap_body", Permits(effects=once, writes=once, aliases=True)) as body:
         result = yield from body.run(args[0], args[1:], kwargs)
         graph = body.wrapping(result)
-    if options.get("preserve_rng_state", True) and may_draw(graph.module):
-        graph.module.meta["_checkpoint_context_fn"] = same_random_numbers
-    return record_wrapping(t, torch.ops.higher_order.tag_activation_checkpoint, graph, "wrap_body", result, **options)
+    if policy is not None:
+        graph.module.meta["_checkpoint_context_fn"] = policy
+    return record_wrapping(t, checkpointed, graph, "wrap_body", result, **options)
+
+
+def checkpointed(body: torch.fx.GraphModule, *inputs: Any, **options: Any) -> Any:
+    """`torch.utils.checkpoint.checkpoint` over a body."""
+    if TracingContext.try_get() is not None:
+        return tag_activation_checkpoint(body, *inputs, **options)
+    policy = body.meta.get("_checkpoint_context_fn")
+    return real_checkpoint(body, *inputs, **options, **({} if policy is None else {"context_fn": policy}))
+
+
+# -- reentrant --------------------------------------------------------------------------------------------------------
+def _reentrant(t: Tracing, function: Any, args: list[Any], options: dict[str, Any]) -> Generator[Any, Any, Any]:
+    """An `autograd.Function` whose inputs are the tensors among the arguments: forward runs without gradients, backward
+    runs it again with. It is traced as backward runs it, and must not look which of the two it is in."""
+    tensors = [vt for vt in args if isinstance(vt, TensorTracker)]
+    if not any(vt.example.requires_grad for vt in tensors):
+        raise t.unsupported("higher-order-operator", "reentrant checkpoint of nothing that requires gradients")
+    with BodyTrace(t, "wrap_body", Permits(aliases=True)) as body:
+        inner = {id(vt): _detached(t, body, vt) for vt in tensors}
+        with grad_mode(t, True), _blind(t):
+            result = yield from body.run(function, [inner.get(id(vt), vt) for vt in args], {})
+        leaves, spec = flatten(t, result)
+        if spec != LEAF and (spec.cls is not tuple or spec.leaf_count != len(spec.children)):
+            raise t.unsupported("result-of-body", "reentrant checkpoint of a function that gives more than tensors")
+        if not all(isinstance(vt, TensorTracker) and _is_like_an_output(vt.example) for vt in leaves):
+            raise t.unsupported("result-of-body", "reentrant checkpoint with a result that has no gradient")
+        graph, _ = body.flat(result)
+    held = t.graph.install("wrap_body", graph.module)
+    inputs = [vt.traced for vt in tensors]
+    given = t.graph.call(checkpointed_reentrantly, [held, len(inputs), *inputs, *graph.lifted], options)
+    results = [from_traced(t, t.graph.project(given, index)) for index in range(len(leaves))]
+    return results[0] if spec == LEAF else TupleTracker(results, tuple)
+
+
+def _is_like_an_output(example: torch.Tensor) -> bool:
+    """All floating results of an `autograd.Function` require gradients, whatever they were computed from."""
+    return example.requires_grad or not (example.is_floating_point() or example.is_complex())
+
+
+def _detached(t: Tracing, body: BodyTrace, vt: Any) -> Any:
+    with t.graph.fake_mode:
+        return body.argument(vt.example.detach().requires_grad_(vt.example.requires_grad))
+
+
+@contextmanager
+def _blind(t: Tracing) -> Iterator[None]:
+    """Nobody asks for grad mode meanwhile."""
+
+    def refuse(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        raise t.unsupported("higher-order-operator", "reentrant checkpoint of a function that asks for grad mode")
+
+    before = t.handlers
+    t.handlers = collections.ChainMap({torch.is_grad_enabled: refuse}, before)  # type: ignore[arg-type]  # is not written
+    try:
+        yield
+    finally:
+        t.handlers = before
+
+
+def checkpointed_reentrantly(body: torch.fx.GraphModule, count: int, *inputs: Any, **options: Any) -> Any:
+    """The same over a body; `count` of the inputs are arguments, the others what the function uses besides."""
+    if TracingContext.try_get() is not None:
+        return tag_activation_checkpoint(body, *inputs, use_reentrant=False)
+    if any(isinstance(value, torch._subclasses.FakeTensor) for value in inputs):
+        options["preserve_rng_state"] = False  # a fake has no such state
+    return real_checkpoint(lambda *taken: body(*taken, *inputs[count:]), *inputs[:count], **options)

@@ -8,13 +8,12 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-import torch
 from stator_bytecode import HandlerTable
 from stator_guards import CallSource, ParameterSource, Source, TypeIs
 
 from stator_variables import _kinds as k
 from stator_variables._tracing import Tracing, real_of, source_of
-from stator_variables._tracker import MISSING, VariableTracker, is_pending
+from stator_variables._tracker import VariableTracker
 
 handlers: HandlerTable[Any, Any] = HandlerTable("weak reference")
 
@@ -52,22 +51,6 @@ def may_be_gone(t: Tracing, target: Any) -> bool:
     if type(source_of(target)) is not ParameterSource or real_of(target) is None:
         return False
     return not any(holds(value, target) for frame in t.machine.frames for value in (*frame.slots, *frame.stack))
-
-
-def is_told(value: Any) -> bool:
-    """Whether a local value from outside has a `__del__`, or weak references with callbacks. Tensors have such of
-    torch's, which do nothing that a program sees."""
-    if not isinstance(value, VariableTracker) and not is_pending(value):
-        return False
-    real = real_of(value)
-    if real is MISSING or type(source_of(value)) is not ParameterSource or issubclass(type(real), torch.Tensor):
-        return False
-    return hasattr(type(real), "__del__") or any(map(_calls_back, weakref.getweakrefs(real)))
-
-
-def _calls_back(reference: Any) -> bool:
-    """Of a proxy nobody can tell: it answers as its object does."""
-    return not issubclass(type(reference), weakref.ref) or reference.__callback__ is not None
 
 
 def holds(value: Any, target: Any) -> bool:

@@ -221,10 +221,7 @@ def _read_existing_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
         throw(AttributeError, *error.args)
     except Exception as error:  # C's own check; natively it raises the same
         raise t.unsupported("c-attribute", f"attribute {name} of a {vt.cls.__qualname__}: {error}") from None
-    found = wrap(t, value, source)
-    if getattr(vt, "members", None) is not None:
-        vt.members[raw] = found
-    return found
+    return wrap(t, value, source)
 
 
 def _slot_absent(name: str) -> Any:
