@@ -279,7 +279,7 @@ FACTS: dict[str, Row] = {
         "ARGS = (x, functools.partial(torch.add, y))", "ARGS = (x, functools.partial(torch.mul, x + 2))"),
     "a bound method's object": ("o, p = Base(), Base(); p.factor = 5; ARGS = (x, o.scale)",
         "def f(x, g): return g(x)", "ARGS = (x, p.scale)", "ARGS = (x, Base().scale)"),
-    "a cached function's result": ("@functools.lru_cache\ndef g(n): return n * 2\ng(1)", "return x * g(1)",
+    "a cached function's result": ("@functools.lru_cache\ndef g(n): return n * 2\ng(1); kept = g", "return x * g(1)",
         "g = lambda n: 7", "h = 1"),
     "a decorated function's inside": (
         "def deco(g):\n @functools.wraps(g)\n def run(*a): return g(*a)\n return run\n@deco\n"

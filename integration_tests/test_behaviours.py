@@ -40,7 +40,6 @@ def check(name: str, title: str, **options: Any) -> Any:
     return refused
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "title"), BROKEN)
 def test_program_gives_what_plain_python_gives(name: str, title: str) -> None:
     check(name, title)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import functools
 
+import torch
+
 from integration_tests.behaviours import program
 
 
@@ -227,7 +229,7 @@ def single_dispatch_methods(x, n, box):
     return made.show(1), made.show("a"), made.show(True), x + 1
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=2)
 def cached(n):
     CALLS.append(n)
     return n * 2
@@ -241,7 +243,7 @@ def fibonacci(n):
 CALLS = []
 
 
-@program(breaks="cached-function")
+@program
 def cached_functions_run_once_per_argument(x, n, box):
     return cached(n), cached(n), len(CALLS), fibonacci(n + 5), x * cached(n)
 
@@ -252,6 +254,116 @@ def cache_management(x, n, box):
     cached(1)
     cached(n)
     return cached.cache_info(), cached.__wrapped__(3), cached.cache_parameters(), x + 1
+
+
+@program(breaks="builtin")
+def the_least_recently_used_result_is_thrown_out(x, n, box):
+    cached.cache_info()
+    found = [cached(k) for k in (n, n + 1, n, n + 2, n, n + 1)]
+    return found, len(CALLS), cached.cache_info(), x + 1
+
+
+@program(breaks="builtin")
+def counts_of_a_cache(x, n, box):
+    a = cached.cache_info()
+    b = cached(1), cached(1), cached.cache_info()
+    return a, b, cached(1), cached(n=1), cached.cache_info(), x + 1
+
+
+SETTINGS = {"base": 1}
+
+
+@functools.lru_cache
+def from_settings(n):
+    CALLS.append("settings")
+    return [SETTINGS["base"], n]
+
+
+@program(breaks="cached-function")
+def a_cached_result_is_of_the_time_when_it_was_computed(x, n, box):
+    SETTINGS["base"] += 10
+    found = from_settings(n)
+    SETTINGS["base"] += 1
+    found.append(n)
+    return found is from_settings(n), found, x + len(found)
+
+
+@functools.lru_cache
+def refusing(n):
+    CALLS.append("refused")
+    raise ValueError(n)
+
+
+@program(breaks="cached-function")
+def an_error_is_not_kept(x, n, box):
+    for _ in range(2):
+        try:
+            box.log.append(n)
+            refusing(n)
+        except ValueError as error:
+            box.log.append(error.args)
+    return x + 1
+
+
+class Counting:
+    def __init__(self, base):
+        self.base = base
+
+    @functools.lru_cache(maxsize=2)
+    def plus(self, n, *, more=0):
+        CALLS.append(self.base)
+        return self.base + n + more
+
+
+COUNTING = Counting(5)
+
+
+@program
+def cached_methods(x, n, box):
+    return COUNTING.plus(n), COUNTING.plus(n, more=1), COUNTING.plus(n), x + COUNTING.plus(1)
+
+
+@program(breaks="cached-function")
+def cached_methods_of_new_objects(x, n, box):
+    mine = Counting(n)
+    return mine.plus(1), mine.plus(1), x + 1
+
+
+@functools.lru_cache(typed=True)
+def typed(a, b=2.0):
+    CALLS.append((a, b))
+    return type(a)
+
+
+@program
+def types_may_be_part_of_the_key(x, n, box):
+    return typed(1), typed(1.0), typed(True), typed(1, b=2), typed(1, b=2.0), typed((1, "a")), x.sum() * len(CALLS)
+
+
+@functools.cache
+def of_a_shape(shape, *parts):
+    CALLS.append(shape)
+    return torch.ones(shape)
+
+
+@program
+def caches_keyed_by_shapes(x, n, box):
+    made = of_a_shape(x.shape)
+    return made is of_a_shape(x.shape), of_a_shape((n, 2), "a").sum(), x * made
+
+
+@functools.cache
+def unhashable(thing):
+    return 1
+
+
+@program
+def a_key_must_be_hashable(x, n, box):
+    try:
+        unhashable([n])
+    except TypeError as error:
+        box.log.append(str(error))
+    return x + 1
 
 
 @functools.singledispatch

@@ -412,7 +412,7 @@ class Stack(typing.Generic[T]):
         return item
 
 
-@program(breaks="builtin")
+@program
 def generic_classes_are_subscripted_and_called(x, n, box):
     one, two = Stack[int](), Stack()
     one.push(n)

@@ -175,6 +175,50 @@ def finalizers_and_dead_references(x, n, box):
     return reference(), box.log, x + 1
 
 
+class Closing:
+    def __init__(self, log, name):
+        self.log, self.name = log, name
+
+    def __del__(self):
+        self.log.append(("closed", self.name))
+
+
+@program(breaks="construction")
+def finalizers_run_when_the_last_name_is_gone(x, n, box):
+    first = Closing(box.log, "first")
+    second = other = Closing(box.log, "second")
+    del first
+    box.log.append("deleted")
+    second = None
+    box.log.append("one name left")
+    other = x
+    box.log.append("bound again")
+    return other + n
+
+
+@program(breaks="construction")
+def finalizers_run_when_a_function_returns(x, n, box):
+    def inside(k):
+        closing = Closing(box.log, k)
+        box.log.append("inside")
+        return k
+
+    total = sum(inside(k) for k in range(2)) + inside(n)
+    box.log.append("after")
+    Closing(box.log, "at once")
+    return total, x + 1
+
+
+@program(breaks="construction")
+def weak_references_to_what_a_function_made(x, n, box):
+    def make():
+        thing = Thing(n)
+        return weakref.ref(thing, lambda r: box.log.append("gone")), thing.value
+
+    reference, value = make()
+    return reference() is None, value, len(box.log), x + 1
+
+
 @program(breaks="builtin")
 def context_variables(x, n, box):
     before = VARIABLE.get()
@@ -288,7 +332,7 @@ async def coroutine(y):
     return y + 1
 
 
-@program(breaks="builtin")
+@program(breaks="construction")
 def a_coroutine_is_run_by_a_loop(x, n, box):
     loop = asyncio.new_event_loop()
     try:

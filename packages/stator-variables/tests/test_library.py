@@ -20,6 +20,8 @@ import weakref
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import pytest
+from stator_variables._library._caching import peek
+from stator_variables._tracker import MISSING
 
 T = TypeVar("T")
 
@@ -442,3 +444,21 @@ def test_weak_references(check: Any) -> None:
 
 def test_generics(check: Any) -> None:
     check(generics, breaks=None)
+
+
+@pytest.mark.parametrize("maxsize", [None, 3])
+@pytest.mark.parametrize("typed", [False, True])
+def test_a_cache_is_read_without_calling_it(maxsize: int | None, typed: bool) -> None:
+    @functools.lru_cache(maxsize, typed)
+    def cached(*args: Any, **kwargs: Any) -> Any:
+        return {"result": (args, kwargs)}
+
+    kept = [((1,), {}), (("a", 2.0), {}), ((3,), {"b": 1, "c": ()})]
+    results = [cached(*args, **kwargs) for args, kwargs in kept]
+    before = cached.cache_info()
+    found = [peek(tuple(kwargs), typed, cached, *args, *kwargs.values()) for args, kwargs in kept]
+    assert all(a is b for a, b in zip(found, results))
+    assert peek((), typed, cached, 1.0) is MISSING  # one argument that is no int or str: the key is a tuple
+    assert (peek((), typed, cached, "a", 2) is MISSING) is typed
+    assert peek(("c", "b"), typed, cached, 3, (), 1) is MISSING
+    assert cached.cache_info() == before

@@ -124,6 +124,17 @@ def test_reset_compiles_again(compile_: Compile) -> None:
     assert compiled.report.entry_count == 1
 
 
+@pytest.mark.filterwarnings("error")
+def test_past_the_recompile_limit_one_graph_cannot_be_had(compile_: Compile) -> None:
+    compiled = compile_(lambda x, text: (x + len(text), text), fullgraph=True, recompile_limit=2)
+    assert compiled(X, "a")[1] + compiled(X, "bc")[1] == "abc"
+    for _ in range(2):
+        with pytest.raises(stator.Unsupported, match=r"another version .* text was 'bc', is now 'def'") as caught:
+            compiled(X, "def")
+        assert caught.value.reason == "recompile-limit"
+    assert compiled(X, "a")[1] == "a"
+
+
 def test_past_the_recompile_limit_it_runs_plainly(compile_: Compile) -> None:
     compiled = compile_(lambda x, name: (x + ord(name), name), recompile_limit=2)
     assert compiled(X, "a")[1] + compiled(X, "b")[1] == "ab"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from stator_bytecode._completion import UNBOUND_LOCAL, cell_content
 from stator_bytecode._domain import Raised
@@ -83,14 +83,29 @@ def load_fast_and_clear(machine: Machine, frame: Frame, instr: Instruction) -> N
 
 @stack_ops.handles("STORE_FAST")
 def store_fast(machine: Machine, frame: Frame, instr: Instruction) -> None:
-    frame.slots[instr.arg] = frame.stack.pop()
+    value = frame.stack.pop()
+    try:
+        _replace(machine, frame, instr.arg, value)
+    except Unsupported:
+        frame.stack.append(value)
+        raise
+
+
+def _replace(machine: Machine, frame: Frame, slot: int, value: Any) -> None:
+    before, frame.slots[slot] = frame.slots[slot], value
+    if before is not NULL:
+        try:
+            machine.domain.drop(before, machine.frames)
+        except Unsupported:
+            frame.slots[slot] = before
+            raise
 
 
 @stack_ops.handles("DELETE_FAST")
 def delete_fast(machine: Machine, frame: Frame, instr: Instruction) -> None:
     if frame.slots[instr.arg] is NULL:
         _unbound(machine, frame, instr)
-    frame.slots[instr.arg] = NULL
+    _replace(machine, frame, instr.arg, NULL)
 
 
 @stack_ops.handles("MAKE_CELL")

@@ -67,11 +67,13 @@ class RecompileLimitWarning(UserWarning):
 
 @attrs.define(eq=False)
 class Cache:
-    """Entries by backend key. `limit` bounds the live ones per key, `total_limit` all that were ever made."""
+    """Entries by backend key. `limit` bounds the live ones per key, `total_limit` all that were ever made; past one of
+    them a warning says that the function runs plainly, unless it does not (`warns`)."""
 
     name: str = "the function"
     limit: int = 8
     total_limit: int = 64
+    warns: bool = True
     history: list[tuple[Failure, ...]] = attrs.field(factory=list)
     """For each entry that was made: the first guard that failed in each of those before it."""
     _entries: dict[Hashable, tuple[Entry, ...]] = attrs.field(factory=dict)
@@ -160,7 +162,8 @@ class Cache:
             return False
         if backend_key not in self._full:
             self._full.add(backend_key)
-            self._warn(self.reasons(state, backend_key))
+            if self.warns:
+                self._warn(self.reasons(state, backend_key))
         return True
 
     def _warn(self, reasons: Sequence[RecompileReason]) -> None:

@@ -33,6 +33,7 @@ from stator_subgraphs._input import Inputs
 from stator_subgraphs._journal import Journal
 from stator_subgraphs._location import Location
 from stator_subgraphs._merge import merge
+from stator_subgraphs._random import is_pure
 from stator_subgraphs._refresh import refresh
 from stator_subgraphs._scope import BodyScope
 from stator_subgraphs._state import GraphState
@@ -95,6 +96,11 @@ class OutputGraph:
     def install(self, hint: str, module: Any) -> Traced:
         """A value that the graph itself holds: a module (the body of an operator) or a constant tensor."""
         return hold(self._state, hint, module)
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether nothing that was recorded so far writes to a tensor or may draw random numbers."""
+        return is_pure(self._state.current)
 
     # -- operators --------------------------------------------------------------------------------------------------
     def call(

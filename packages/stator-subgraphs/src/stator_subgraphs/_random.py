@@ -14,6 +14,8 @@ import attrs
 import torch
 from stator_bytecode.errors import Unsupported
 
+from stator_subgraphs._tracer import SubgraphTracer
+
 SEEDING = frozenset({"manual_seed", "manual_seed_all", "seed", "seed_all", "set_rng_state", "set_rng_state_all"})
 """By name: torch replaces some of these functions after import."""
 OWN = frozenset({"aten", "prims", "higher_order", "inductor", "_c10d_functional"})
@@ -37,6 +39,14 @@ def may_draw(module: torch.fx.GraphModule) -> bool:
     """Whether running the graph, or a body in it, may draw random numbers. An operator that is not torch's own may."""
     nodes = (node for part in module.modules() if isinstance(part, torch.fx.GraphModule) for node in part.graph.nodes)
     return any(_may_draw(node.target) for node in nodes if node.op.startswith("call_"))
+
+
+def is_pure(tracer: SubgraphTracer | None) -> bool:
+    """Whether no node of a graph under construction, or of those around it, writes to a tensor or may draw."""
+    if tracer is None:
+        return True
+    calls = (node for node in tracer.graph.nodes if node.op.startswith("call_"))
+    return not (tracer.written or any(_may_draw(node.target) for node in calls)) and is_pure(tracer.parent)
 
 
 def _may_draw(target: Any) -> bool:

@@ -27,7 +27,7 @@ from stator_variables._model import (
 )
 from stator_variables._model._hashing import key_of
 from stator_variables._model._raising import error, throw, type_name
-from stator_variables._tracing import Tracing
+from stator_variables._tracing import Tracing, real_of
 from stator_variables._tracker import MISSING, VariableTracker
 
 
@@ -311,13 +311,17 @@ class SymbolicDomain:
         return value.state if isinstance(value, k.GeneratorTracker) else None
 
     def drop(self, value: Any, holders: list[Frame]) -> None:
-        """A generator that has yet to clean up does so when nobody refers to it: only a real one knows when."""
-        if type(value) is not k.GeneratorTracker or not k.has_clean_up(value.state):
-            return
-        if not any(value is held for frame in holders for held in (*frame.slots, *frame.stack)):
-            raise self.t.unsupported("generator-dropped", "letting go of a generator that has yet to clean up")
+        """What does something when it dies does so when nobody refers to it: only a real object knows when."""
+        if type(value) is k.GeneratorTracker:
+            refusal = ("generator", "a generator that has yet to clean up") if k.has_clean_up(value.state) else None
+        else:
+            refusal = ("object", "an object whose end may be noticed") if id(real_of(value)) in self.t.mortal else None
+        if refusal and not any(value is held for frame in holders for held in (*frame.slots, *frame.stack)):
+            raise self.t.unsupported(f"{refusal[0]}-dropped", f"letting go of {refusal[1]}")
 
     def send(self, receiver: Any, value: Any) -> Any:
+        if receiver.cls is types.CoroutineType:
+            raise self.t.unsupported("async", "a step of a coroutine")
         if k.is_none(value):
             return self._send_next(receiver)
         return self._send_call(receiver, value)
@@ -344,6 +348,8 @@ class SymbolicDomain:
         return (found, NULL)
 
     def yield_from_iterator(self, value: Any) -> Any:
+        if value.cls is types.CoroutineType:
+            raise self.t.unsupported("async", "yield from a coroutine")
         return value if isinstance(value, k.GeneratorTracker) else _iteration.get_iterator(self.t, value)
 
     # -- building -----------------------------------------------------------------------------------------------------

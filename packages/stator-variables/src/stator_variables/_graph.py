@@ -99,6 +99,10 @@ class GraphRecorder(Protocol):
     fake_mode: Any
     shape_env: Any
 
+    @property
+    def is_pure(self) -> bool:
+        """Whether nothing that was recorded so far writes to a tensor or may draw random numbers."""
+
     def tensor_input(self, source: Source, tensor: torch.Tensor, dims: Sequence[Dim], hint: str) -> Traced:
         """A placeholder for a real tensor, once per tensor; those before it bind the free symbols of its example."""
 

@@ -44,6 +44,7 @@ class Policy:
     dims: Callable[[Source, Any], list[Dim]] = lambda source, tensor: [Dim()] * tensor.dim()
     number_is_symbolic: Callable[[Source, Any], bool] = lambda source, value: False
     capture_data: bool = False  # results that depend on data become unbacked symbols
+    is_whole: bool = False  # a break is an error, so what a break would have run is run while tracing where possible
     patience: float = math.inf  # so many instructions without an operation of the graph are a long loop
 
 
@@ -92,6 +93,8 @@ class Tracing:
     looping: int = 0  # the depth of the frame whose loop was given up
     lookups: dict[Any, Any] = attrs.field(factory=dict)  # class attribute lookups already guarded
     shared: dict[Any, Any] = attrs.field(factory=dict)  # objects that equal requests are to share
+    calls: list[Any] = attrs.field(factory=list)  # of cached functions: the entry makes them after the graph
+    mortal: set[int] = attrs.field(factory=set)  # ids: held by the frames alone, and their end may be noticed
     touched: list[dict[int, Any]] = attrs.field(factory=list)  # per open body: what was changed in it, and where
 
     # -- where the program is ---------------------------------------------------------------------------------------

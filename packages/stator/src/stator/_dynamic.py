@@ -21,11 +21,12 @@ Sizes = tuple[int | None, ...]  # None: it changed
 class Shapes:
     """What was seen of one target's inputs. `dynamic`: True makes all symbolic at once, False none ever.
 
-    `static_floats`: a compiler asked for their values.
+    `is_whole`: see `Policy`. `static_floats`: a compiler asked for their values.
     """
 
     dynamic: bool | None
     capture_data: bool = False
+    is_whole: bool = False
     patience: float = math.inf
     static_floats: bool = False
     sizes: dict[Source, Sizes] = attrs.field(factory=dict)
@@ -36,7 +37,7 @@ class Shapes:
         def number_is_symbolic(source: Source, value: Any) -> bool:
             return self._is_symbolic(source, value) and (_is_argument(source) or not _belongs_to_module(source, state))
 
-        return Policy(self.dims, number_is_symbolic, self.capture_data, self.patience)
+        return Policy(self.dims, number_is_symbolic, self.capture_data, self.is_whole, self.patience)
 
     # -- tensors ----------------------------------------------------------------------------------------------------
     def dims(self, source: Source, tensor: torch.Tensor) -> list[Dim]:

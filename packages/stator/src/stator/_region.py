@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import attrs
@@ -89,14 +89,18 @@ class Region:
         if type(result) is Goto:
             return drive(result.site, result.take(), self.dispatch)
         if type(result) is Plainly:
-            return result.target.plain()(*result.take())
+            return result.run()
         return result
 
     def dispatch(self, point: Point, state: Sequence[Any]) -> Any:
         """The continuation at `point`: a value, or the next Goto."""
-        result = self.enter(self.place_of(point), tuple(state))
+        values = tuple(state)
+        if type(state) is list:
+            state.clear()
+        result = self.enter(self.place_of(point), values)
+        del values
         if type(result) is Plainly:
-            return result.target.plain()(*result.take())
+            return result.run()
         return result
 
     def enter(self, place: Place, state: tuple[Any, ...]) -> Any:
@@ -105,6 +109,8 @@ class Region:
         if entry is None and not (place.refused or place.target.is_stale or _making.now or is_foreign_call()):
             entry = place.cache.get_or_make(key, state, lambda: self._make(place, state))
         if entry is None:
+            if self.options.fullgraph and place.cache.is_full(key):
+                raise _past_limit(place.cache, key, state)
             return Plainly(place.target, state)
         if place is self.root:
             self.newest[0] = entry
@@ -128,23 +134,25 @@ class Region:
         named = dict(zip(place.target.parameters, state, strict=True))
         try:
             traced = trace(place.target, state, self.options, place.shapes.policy(named))
-            site = None if traced.point is None else self.site_of(traced.point)
+            try:
+                if traced.reason is not None and self.options.fullgraph:
+                    raise traced.reason
+                site = None if traced.point is None else self.site_of(traced.point)
+                return make_entry(place.target, traced, self.options, site, ambient)
+            finally:
+                traced.captured.release()
+                del traced  # it holds the reason, whose traceback holds this frame
         except Unsupported as reason:
             if self.options.fullgraph:
                 raise
             place.refused.append(without_frames(reason))
-            return None
-        finally:
-            named.clear()  # the policy asks it while tracing; what was traced may outlive this call, the state must not
-        if traced.reason is not None and self.options.fullgraph:
-            raise traced.reason
-        try:
-            return make_entry(place.target, traced, self.options, site, ambient)
         except BackendFailed as failure:
             if not self.options.fallback:
                 raise
             place.refused.append(Unsupported("backend-failed", str(failure)))
-            return None
+        finally:
+            named.clear()  # the policy asks it while tracing; what was traced may outlive this call, the state must not
+        return None
 
     def place_of(self, point: Point) -> Place:
         found = self.places.get(point)
@@ -171,8 +179,19 @@ class Region:
 
 
 def _place(target: Target, options: Options) -> Place:
-    shapes = Shapes(options.dynamic, options.captures_data, math.inf if options.fullgraph else PATIENCE)
-    return Place(target, Cache(target.name, options.recompile_limit), shapes)
+    patience = math.inf if options.fullgraph else PATIENCE
+    shapes = Shapes(options.dynamic, options.captures_data, options.fullgraph, patience)
+    return Place(target, Cache(target.name, options.recompile_limit, warns=not options.fullgraph), shapes)
 
 
-OWN_CODES.update(method.__code__ for method in (Region.run, Region.finish, Region.dispatch))
+OWN_CODES.update(method.__code__ for method in (Region.run, Region.finish, Region.dispatch, Plainly.run))
+
+
+def _past_limit(cache: Cache, key: Hashable, state: tuple[Any, ...]) -> Unsupported:
+    """`fullgraph` promises one graph or an error, so nothing may run plainly past the limit."""
+    failure = next((failure for reason in cache.reasons(state, key) for failure in reason.failures), None)
+    detail = f"another version of {cache.name}: it has its {cache.limit} already"
+    if failure is None:
+        return Unsupported("recompile-limit", detail, "raise recompile_limit")
+    changed = f"{detail}, and {failure.source} was {failure.needed}, is now {failure.found}"
+    return Unsupported("recompile-limit", changed, f"{failure.fix}, or raise recompile_limit", failure.where)

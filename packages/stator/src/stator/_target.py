@@ -6,11 +6,15 @@ import builtins
 import inspect
 import keyword
 import re
+import sys
+import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable
 from types import CodeType, FunctionType
 from typing import Any
 
 import attrs
+import torch
 from stator_bytecode import Frame, Point, plain
 from stator_guards import CapturedSource, ParameterSource
 from stator_variables import SymbolicDomain, Tracing, function_frame, globals_tracker, wrap
@@ -89,6 +93,7 @@ class Continuation:
         return f"{frame.code.raw.co_qualname} from line {line}"
 
     def frames(self, tracing: Tracing, domain: SymbolicDomain, state: tuple[Any, ...]) -> list[Frame]:
+        tracing.mortal = mortal(state)
         trackers = wrap_state(tracing, self.parameters, state)
         return self.point.frames_from(
             trackers,
@@ -102,6 +107,27 @@ class Continuation:
         if not self._plain:
             self._plain.append(plain(self.point))
         return self._plain[0]
+
+
+def mortal(state: tuple[Any, ...]) -> set[int]:
+    """The ids of objects whose end somebody may notice, and that nothing but the state of a continuation holds."""
+    count = Counter(map(id, state))
+    here = 2  # `value`, and the argument of `getrefcount`
+    return {
+        id(value)
+        for value in state
+        if _is_noticed(value) and sys.getrefcount(value) <= HOLDERS * count[id(value)] + here
+    }
+
+
+HOLDERS = 2
+"""How often each value of a state is held while it is traced: by `Region.enter`, and by name."""
+
+
+def _is_noticed(value: Any) -> bool:
+    """Weak references to tensors are mostly torch's own."""
+    has_references = weakref.getweakrefcount(value) > 0 and not issubclass(type(value), torch.Tensor)
+    return has_references or hasattr(type(value), "__del__")
 
 
 Target = Root | Continuation

@@ -56,7 +56,7 @@ def number(e: Emitter, vt: Any) -> str:
 def tuple_(e: Emitter, vt: Any) -> str:
     items = ", ".join(e.expr(item) for item in vt.items)
     text = f"({items},)" if vt.items else "()"
-    if vt.items and all(isinstance(item, k.ConstantTracker) for item in vt.items):
+    if vt.items and all(not is_pending(item) and isinstance(item, k.ConstantTracker) for item in vt.items):
         text = f"tuple([{items}])"  # the compiler would make one object of all that are equal
     if vt.cls is not tuple:
         text = f"{e.capture(tuple.__new__, 'tuple_new')}({e.capture(vt.cls, vt.cls.__name__)}, {text})"

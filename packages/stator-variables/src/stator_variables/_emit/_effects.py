@@ -12,9 +12,10 @@ from stator_variables import _kinds as k
 from stator_variables._builtin import _iterators
 from stator_variables._emit._containers import dict_deleter, dict_writer, list_base
 from stator_variables._emit._emitter import Emitter, by_kind
+from stator_variables._library import _caching
 from stator_variables._runtime import unset
 from stator_variables._torch import _modes
-from stator_variables._tracker import DELETED, is_pending
+from stator_variables._tracker import DELETED
 
 Replay = Callable[[Emitter, Any], None]
 _replays: HandlerTable[type, Replay] = HandlerTable("change")
@@ -31,6 +32,7 @@ def emit_effects(e: Emitter) -> None:
                 raise e.refuse(vt)
             replay(e, vt)
     _iterators.effects(e, iterators)
+    _caching.effects(e)
     e.flush()
     e.lines += _modes.effects(e.t, e.capture)
 
@@ -103,5 +105,5 @@ def _member_effect(e: Emitter, vt: Any) -> None:
         target = e.capture(member, member.__name__)
         if value is DELETED:
             e.lines.append(f"{e.capture(unset, 'unset')}({target}, {name})")
-        elif value.source is None or not is_pending(value):
+        else:
             e.lines.append(f"{target}.__set__({name}, {e.expr(value)})")

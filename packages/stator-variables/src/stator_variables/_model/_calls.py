@@ -372,7 +372,7 @@ def allocate(t: Tracing, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[st
     if cls is not object and cls.__flags__ & (_HEAP_TYPE | _NO_INSTANCES) != _HEAP_TYPE and new is object.__new__:
         raise t.unsupported("construction", f"making an instance of {cls.__qualname__}, a class of C")
     tracker = _storage(t, cls, new, args)
-    if tracker is MISSING:
+    if tracker is MISSING or hasattr(cls, "__del__"):
         raise t.unsupported("construction", f"making an instance of {cls.__qualname__}", "make it outside the region")
     if cls.__dictoffset__ or any("__dict__" in base.__dict__ for base in cls.__mro__):
         new_namespace(tracker)
