@@ -28,8 +28,8 @@ GeneratorPlace = Callable[[CarriedAt], "int | None"]
 
 VARIADIC = 0x04 | 0x08
 """CO_VARARGS, CO_VARKEYWORDS."""
-SUSPENDING = 0x20 | 0x80 | 0x100 | 0x200
-"""CO_GENERATOR, CO_COROUTINE, CO_ITERABLE_COROUTINE, CO_ASYNC_GENERATOR."""
+SUSPENDING = 0x20 | 0x80 | 0x200
+"""CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR. Not CO_ITERABLE_COROUTINE: it allows `yield from` a coroutine."""
 
 
 @attrs.frozen

@@ -51,8 +51,9 @@ class Site:
             return take(state)
         except BaseException as error:
             hide(error, OWN_CODES)
-            state = ()  # it may hold `error`, whose traceback holds this frame
             raise
+        finally:
+            state = ()  # it may hold an exception whose traceback holds this frame
 
     def __repr__(self) -> str:
         layout = self.layout
@@ -110,6 +111,7 @@ def drive(site: Site, state: Sequence[Any], dispatch: Dispatch) -> Any:
             state = list(after)
             del after
             result = dispatch(point, state)
+            state.clear()  # this frame may live as long as an exception that passed through the step
             if type(result) is not Goto:
                 return result
             site, state = result.site, result.take()
