@@ -89,14 +89,18 @@ class Region:
         if type(result) is Goto:
             return drive(result.site, result.take(), self.dispatch)
         if type(result) is Plainly:
-            return result.target.plain()(*result.take())
+            return result.run()
         return result
 
     def dispatch(self, point: Point, state: Sequence[Any]) -> Any:
         """The continuation at `point`: a value, or the next Goto."""
-        result = self.enter(self.place_of(point), tuple(state))
+        values = tuple(state)
+        if type(state) is list:
+            state.clear()
+        result = self.enter(self.place_of(point), values)
+        del values
         if type(result) is Plainly:
-            return result.target.plain()(*result.take())
+            return result.run()
         return result
 
     def enter(self, place: Place, state: tuple[Any, ...]) -> Any:
@@ -180,7 +184,7 @@ def _place(target: Target, options: Options) -> Place:
     return Place(target, Cache(target.name, options.recompile_limit, warns=not options.fullgraph), shapes)
 
 
-OWN_CODES.update(method.__code__ for method in (Region.run, Region.finish, Region.dispatch))
+OWN_CODES.update(method.__code__ for method in (Region.run, Region.finish, Region.dispatch, Plainly.run))
 
 
 def _past_limit(cache: Cache, key: Hashable, state: tuple[Any, ...]) -> Unsupported:
