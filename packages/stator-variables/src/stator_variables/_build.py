@@ -169,6 +169,7 @@ def build_sequence(t: Tracing, real: Any, source: Source) -> VariableTracker:
 
 
 def _items(t: Tracing, real: Any, source: Source) -> list[Any]:
+    t.allow_length(real)
     t.guard(source, Length(len(real)))
     base = next(base for base in (tuple, list, collections.deque) if isinstance(real, base))
     owner = item_owner(type(real), base)
