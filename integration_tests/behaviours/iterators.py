@@ -91,6 +91,42 @@ class Backwards(Sequence):
 
 
 @program
+def reversed_of_every_sequence(x, n, box):
+    many = [
+        [1, n, "c"], (1, n), range(n, 9, 2), range(0), "abc" * n, box.items, box.table, box.table.keys(), box.table.values(),
+        box.ordered, box.ordered.items(), {n: 1, "k": x}.items(), box.ring, Sequence(1, 2), Backwards(n), b"ab", bytearray(b"cd"),
+    ]  # fmt: skip
+    found = [list(reversed(thing)) for thing in many]
+    started = reversed([1, 2, n])
+    found += [next(started), started, type(reversed(many)), next(reversed((x, n))), [*reversed(many[2])][:1]]
+    return found, x + n
+
+
+@program
+def reversed_of_what_has_no_order(x, n, box):
+    class Refusing(Sequence):
+        __reversed__ = None
+
+    for thing in ({1, 2}, n, iter([1]), Refusing(1, 2), frozenset(), (i for i in range(2)), None):
+        try:
+            reversed(thing)
+        except TypeError as error:
+            box.log.append(str(error))
+    return x + 1
+
+
+@program
+def reversed_over_what_changes(x, n, box):
+    items = [1, 2, 3, 4]
+    it = reversed(items)
+    first = next(it)
+    items.append(n)
+    items[0] = x
+    del items[3:]
+    return first, list(it), list(it), items
+
+
+@program
 def reversed_and_iteration_by_the_sequence_protocol(x, n, box):
     it = iter(Sequence(1, n, x))
     return next(it), list(it), list(reversed(Sequence(1, 2))), list(reversed(Backwards(n))), n in Sequence(1, n)
