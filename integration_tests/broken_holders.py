@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -134,12 +135,12 @@ def an_iterator_class_over_a_generator(x: Tensor, cut: Cut) -> tuple[Tensor, int
 
 @cut_case
 def generators_in_containers(x: Tensor, cut: Cut) -> Tensor:
-    several = [plain(x, 3), (plain(x + 1, 2), "label")]
+    several: Any = [plain(x, 3), (plain(x + 1, 2), "label")]
     x = x + next(several[0]) + next(several[1][0])
     cut()
     for value in several[0]:
         x = x + value
-    return x * next(several[1][0])
+    return torch.mul(x, next(several[1][0]))
 
 
 @cut_case

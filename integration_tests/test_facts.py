@@ -12,7 +12,10 @@ import torch
 
 from integration_tests.description import describe, differences
 from integration_tests.facts import FACTS, PRELUDE, READ_AGAIN
+from integration_tests.neighbouring_facts import NEIGHBOURS
 from integration_tests.world import World
+
+ALL = {**NEIGHBOURS, **FACTS}
 
 
 def reuse(where: int, make: Callable[[], Any]) -> Any:
@@ -56,9 +59,9 @@ def _world(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
-@pytest.mark.parametrize("name", FACTS)
+@pytest.mark.parametrize("name", ALL)
 def test_fact_is_guarded(name: str, request: pytest.FixtureRequest) -> None:
-    setup, body, change, unrelated = FACTS[name]
+    setup, body, change, unrelated = ALL[name]
     scene = Scene(setup, body)
     scene.names["LATER"] = request.addfinalizer
     first = scene.check()

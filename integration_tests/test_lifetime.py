@@ -6,9 +6,15 @@ them are alive after the call and after its result is dropped; and a compiled fu
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import gc
 import linecache
+import pathlib
+import subprocess
+import sys
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,6 +23,7 @@ import stator
 import torch
 from torch import Tensor
 
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 PROGRAMS: dict[str, Callable[[Tensor, Marks], Any]] = {}
 
 
@@ -155,6 +162,105 @@ def an_operator_that_fails(x: Tensor, marks: Marks) -> Any:
     return x @ mark.tensor.repeat(mark.factor)
 
 
+@program
+def an_operator_that_fails_and_is_handled(x: Tensor, marks: Marks) -> Any:
+    mark = marks.watch(Mark(3))
+    try:
+        return x @ mark.tensor.repeat(mark.factor)
+    except RuntimeError:
+        return x * mark.factor
+
+
+@program
+def intermediates(x: Tensor, marks: Marks) -> Any:
+    y = marks.watch(x * 2)
+    z = marks.watch(y + 1)
+    del y
+    return z.sum(), marks.alive()
+
+
+@program
+def intermediates_across_a_break(x: Tensor, marks: Marks) -> Any:
+    y = marks.watch(x * 2)
+    stator.graph_break()
+    z = y + 1
+    del y
+    stator.graph_break()
+    return z, marks.alive()
+
+
+@program
+def a_cell_that_is_bound_again(x: Tensor, marks: Marks) -> Any:
+    mark = marks.watch(Mark(3))
+
+    def scale() -> Any:
+        return x * mark.factor
+
+    y = scale()
+    mark = marks.watch(Mark(4))
+    return y + scale(), marks.alive()
+
+
+@program
+def a_container_of_its_own(x: Tensor, marks: Marks) -> Any:
+    table: dict[str, Any] = {"a": [marks.watch(Mark(2))], "b": (marks.watch(Mark(3)),)}
+    table["a"].append(marks.watch(Mark(4)))
+    first = table.pop("b")
+    return x * first[0].factor, table["a"].pop(0), marks.alive()
+
+
+@program
+def a_container_that_is_emptied(x: Tensor, marks: Marks) -> Any:
+    marks.kept.extend(marks.watch(Mark(i)) for i in range(3))
+    y = x * marks.kept[1].factor
+    del marks.kept[1:]
+    return y
+
+
+@program
+def a_context_manager_of_its_own(x: Tensor, marks: Marks) -> Any:
+    @contextlib.contextmanager
+    def scope() -> Iterator[Mark]:
+        mark = marks.watch(Mark(3))
+        try:
+            yield mark
+        finally:
+            marks.kept.append("left")
+
+    with scope() as mark:
+        y = x * mark.factor
+        del mark
+    return y
+
+
+@program
+def a_partial_and_a_bound_method(x: Tensor, marks: Marks) -> Any:
+    mark = marks.watch(Mark(3))
+    bound = mark.__init__
+    part = functools.partial(bound, 5)
+    part()
+    return x * mark.factor, part
+
+
+@program
+def an_object_whose_attribute_is_replaced(x: Tensor, marks: Marks) -> Any:
+    marks.given.child = marks.watch(Mark(2))
+    y = x * marks.given.child.factor
+    marks.given.child = marks.watch(Mark(3))
+    stator.graph_break()
+    return y * marks.given.child.factor, marks.alive()
+
+
+@program
+def a_finally_that_returns(x: Tensor, marks: Marks) -> Any:
+    mark = marks.watch(Mark(3))
+    try:
+        raise KeyError(mark)
+    finally:
+        stator.graph_break()
+        return x * mark.factor  # noqa: B012
+
+
 @pytest.fixture(autouse=True)
 def _without_collector() -> Iterator[None]:
     gc.collect()
@@ -205,3 +311,120 @@ def test_module_with_its_parameters_dies(backend: str) -> None:
     dead = [weakref.ref(part) for part in (*module.modules(), *module.parameters(), *module.buffers())]
     del module, compiled
     assert not any(each() is not None for each in dead)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("breaks", [False, True])
+def test_arguments_and_results_die(backend: str, breaks: bool) -> None:
+    def fn(x: Tensor, holder: Mark) -> tuple[Tensor, Tensor]:
+        y = x * holder.tensor
+        if breaks:
+            stator.graph_break()
+        return y + 1, y.sum()
+
+    compiled = stator.compile(fn, backend=backend)
+    for differentiable in (False, True, True):
+        x, holder = torch.ones(2, requires_grad=differentiable), Mark()
+        results = compiled(x, holder)
+        if differentiable:
+            results[1].backward()
+        dead = [weakref.ref(thing) for thing in (x, holder, holder.tensor, *results)]
+        del x, holder, results
+        assert [each() for each in dead] == [None] * 5
+
+
+def _entries(compiled: Any) -> list[weakref.ref[Any]]:
+    entries = [entry for place in compiled.report._region.all_places() for entry in place.cache.all_entries()]
+    return [weakref.ref(part) for entry in entries for part in (entry.data, entry.data.graph) if part is not None]
+
+
+def test_entries_die_on_reset() -> None:
+    compiled = stator.compile(PROGRAMS["intermediates across a break"], backend="eager")
+    observed(compiled)
+    dead = _entries(compiled)
+    assert dead
+    compiled.report._region.reset()
+    gc.collect()  # graphs are cycles of torch's
+    assert not [each() for each in dead if each() is not None]
+
+
+def test_function_that_was_an_argument_dies() -> None:
+    def fn(x: Tensor, scale: Callable[[Tensor], Tensor]) -> Tensor:
+        return scale(x) + 1
+
+    compiled: Any = stator.compile(fn, backend="eager", recompile_limit=32)
+    for i in range(12):
+        made = eval(f"lambda x: x * {i}")
+        assert torch.equal(compiled(torch.ones(2), made), torch.ones(2) * i + 1)
+        gone = weakref.ref(made)
+        del made
+        assert gone() is None
+
+
+@pytest.mark.parametrize("fullgraph", [False, True])
+def test_refused_compilation_keeps_nothing(fullgraph: bool) -> None:
+    def fn(x: Tensor, mark: Mark) -> Tensor:
+        y = x * mark.factor
+        stator.graph_break()
+        return y
+
+    compiled = stator.compile(fn, backend="eager", fullgraph=fullgraph)
+    for _ in range(2):
+        x, mark = torch.ones(2), Mark()
+        dead = [weakref.ref(thing) for thing in (x, mark, mark.tensor)]
+        try:
+            compiled(x, mark)
+        except stator.Unsupported:
+            assert fullgraph
+        del x, mark
+        assert [each() for each in dead] == [None] * 3
+
+
+def test_backend_that_fails_keeps_nothing() -> None:
+    def backend(graph: Any, inputs: Any) -> Any:
+        raise RuntimeError("no")
+
+    for fallback in (False, True):
+        compiled = stator.compile(lambda x, m: x * m.factor, backend=backend, options={"fallback": fallback})
+        x, mark = torch.ones(2), Mark()
+        dead = [weakref.ref(thing) for thing in (x, mark, mark.tensor)]
+        try:
+            compiled(x, mark)
+        except stator.BackendFailed:
+            assert not fallback
+        del x, mark
+        assert [each() for each in dead] == [None] * 3
+
+
+def _objects() -> Counter[str]:
+    gc.collect()
+    return Counter(str(type(thing)) for thing in gc.get_objects())
+
+
+def grown() -> dict[str, int]:
+    """What there is more of after compiling, recompiling, resetting and dropping every program twice more."""
+
+    def again(fn: Callable[[Tensor, Marks], Any]) -> None:
+        compiled: Any = stator.compile(fn, backend="eager")
+        for size in (2, 3, 4):
+            with contextlib.suppress(ValueError, RuntimeError):
+                compiled(torch.ones(size), Marks())
+        compiled.report._region.reset()
+        with contextlib.suppress(ValueError, RuntimeError):
+            compiled(torch.ones(2), Marks())
+
+    for fn in PROGRAMS.values():
+        again(fn)
+    before, lines = _objects(), len(linecache.cache)
+    for fn in [*PROGRAMS.values()] * 2:
+        again(fn)
+    more = Counter(_objects() - before)
+    more["lines"] = len(linecache.cache) - lines
+    return {kind: count for kind, count in more.items() if count > 6 * len(PROGRAMS)}  # torch's caches keep the last
+
+
+def test_compiling_again_and_again_keeps_nothing() -> None:
+    """In a process of its own: what runs these tests keeps what torch logs."""
+    code = "from integration_tests.test_lifetime import grown; print(grown())"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert ran.stdout.strip() == "{}", ran.stdout + ran.stderr

@@ -17,16 +17,16 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import pytest
-from stator_bytecode._concrete import ConcreteDomain
-from stator_bytecode._domain import Invoke, Raised
-from stator_bytecode._frame import Frame, GeneratorState, GeneratorStatus, Then
-from stator_bytecode._handlers import DEFAULT
-from stator_bytecode._machine import Machine
-from stator_bytecode._outcome import Broke, Escaped, Returned
-from stator_bytecode._plain import plain
-from stator_bytecode._point import layout_of
-from stator_bytecode._shuffle import NO_STEP
-from stator_bytecode._site import Goto, Site, drive
+from stator_bytecode._breaks._plain import plain
+from stator_bytecode._breaks._point import layout_of
+from stator_bytecode._breaks._shuffle import NO_STEP
+from stator_bytecode._breaks._site import Goto, Site, drive
+from stator_bytecode._concrete._interpreter import ConcreteDomain
+from stator_bytecode._handlers._all import DEFAULT
+from stator_bytecode._machine._domain import Invoke, Raised
+from stator_bytecode._machine._frame import Frame, GeneratorState, GeneratorStatus, Then
+from stator_bytecode._machine._machine import Machine
+from stator_bytecode._machine._outcome import Broke, Escaped, Returned
 from stator_bytecode.errors import Unsupported
 
 PATH = Path(__file__).parent / "programs" / "breaking.py"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from stator_bytecode import DEFAULT, ConcreteDomain, Machine, interpret
-from stator_bytecode._concrete import interpret_in
+from stator_bytecode._concrete._interpreter import interpret_in
 from stator_bytecode.conformance import Call, DomainConformance
 from stator_bytecode.conformance_program import PROGRAMS, handles, loops
 

@@ -24,10 +24,10 @@ from stator_bytecode import (
     results,
     stack_effect,
 )
-from stator_bytecode._decode import slot_names
-from stator_bytecode._stack_effect import EFFECTS
-from stator_bytecode._stack_size import raw_effect
-from stator_bytecode._tables import OPCODES
+from stator_bytecode._codec._decode import slot_names
+from stator_bytecode._codec._stack_effect import EFFECTS
+from stator_bytecode._codec._stack_size import raw_effect
+from stator_bytecode._codec._tables import OPCODES
 from stator_bytecode.errors import Unsupported
 
 ENDINGS = {"RETURN_VALUE", "RAISE_VARARGS", "RERAISE", "JUMP"}

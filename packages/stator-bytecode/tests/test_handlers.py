@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from stator_bytecode import DEFAULT, REFUSED, SAFE
-from stator_bytecode._generator import ALL_COMPLETIONS
-from stator_bytecode._stack_effect import EFFECTS
+from stator_bytecode._codec._stack_effect import EFFECTS
+from stator_bytecode._machine._generator import ALL_COMPLETIONS
 
 
 def test_every_neutral_operation_is_handled_or_refused() -> None:

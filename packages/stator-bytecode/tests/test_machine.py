@@ -24,7 +24,7 @@ from stator_bytecode import (
     restore_frames,
     runs_interpreted,
 )
-from stator_bytecode._concrete_generators import value_of
+from stator_bytecode._concrete._generators import value_of
 from stator_bytecode.conformance_program import closures, contexts, handles, loops, matches, unpacks, withs
 
 

@@ -8,10 +8,10 @@ import sys
 
 import pytest
 from stator_bytecode import REFUSED
-from stator_bytecode._dialect import Scope
-from stator_bytecode._raw_instruction import Raw
-from stator_bytecode._stack_effect import EFFECTS
-from stator_bytecode._tables import DIALECTS, OPCODES, dialect_of
+from stator_bytecode._codec._dialect import Scope
+from stator_bytecode._codec._raw_instruction import Raw
+from stator_bytecode._codec._stack_effect import EFFECTS
+from stator_bytecode._codec._tables import DIALECTS, OPCODES, dialect_of
 from stator_bytecode.errors import InvalidUse
 
 DIALECT = OPCODES.dialect

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from stator_bytecode._decode import decode
-from stator_bytecode._frame import GeneratorStatus
-from stator_bytecode._layout import NULL_KIND, VALUE, FrameLayout, ThenLayout
-from stator_bytecode._plain import plain
-from stator_bytecode._point import Point
-from stator_bytecode._rebuild import closed_generator, rebuild_generator
+from stator_bytecode._breaks._layout import NULL_KIND, VALUE, FrameLayout, ThenLayout
+from stator_bytecode._breaks._plain import plain
+from stator_bytecode._breaks._point import Point
+from stator_bytecode._breaks._rebuild import closed_generator, rebuild_generator
+from stator_bytecode._codec._decode import decode
+from stator_bytecode._machine._frame import GeneratorStatus
 from stator_bytecode.errors import Unsupported
 
 

@@ -8,8 +8,12 @@ from typing import Any, ClassVar
 
 import attrs
 import pytest
-from stator_bytecode._concrete import ConcreteDomain
-from stator_bytecode._frame import (
+from stator_bytecode._breaks._layout import Parts
+from stator_bytecode._breaks._plain import plain
+from stator_bytecode._breaks._point import layout_of
+from stator_bytecode._concrete._interpreter import ConcreteDomain
+from stator_bytecode._handlers._all import DEFAULT
+from stator_bytecode._machine._frame import (
     NULL,
     Frame,
     GeneratorState,
@@ -19,13 +23,9 @@ from stator_bytecode._frame import (
     Snapshot,
     Then,
 )
-from stator_bytecode._handlers import DEFAULT
-from stator_bytecode._layout import Parts
-from stator_bytecode._machine import Machine
-from stator_bytecode._outcome import Broke
-from stator_bytecode._plain import plain
-from stator_bytecode._point import layout_of
-from stator_bytecode._saved import frame_state
+from stator_bytecode._machine._machine import Machine
+from stator_bytecode._machine._outcome import Broke
+from stator_bytecode._machine._saved import frame_state
 from stator_bytecode.errors import Unsupported
 
 

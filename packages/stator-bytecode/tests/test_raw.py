@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from stator_bytecode import Raw, RawHandler, assemble, disassemble
-from stator_bytecode._exception_table import Entry, parse_exception_table, write_entry
-from stator_bytecode._stack_size import stack_size
-from stator_bytecode._tables import OPCODES
+from stator_bytecode._codec._exception_table import Entry, parse_exception_table, write_entry
+from stator_bytecode._codec._stack_size import stack_size
+from stator_bytecode._codec._tables import OPCODES
 from stator_bytecode.errors import InvalidUse
 
 NOP = dis.opmap["NOP"]

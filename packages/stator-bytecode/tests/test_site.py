@@ -11,17 +11,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from stator_bytecode._concrete import ConcreteDomain
-from stator_bytecode._frame import Frame, GeneratorStatus
-from stator_bytecode._handlers import DEFAULT
-from stator_bytecode._machine import Machine
-from stator_bytecode._outcome import Broke
-from stator_bytecode._plain import plain
-from stator_bytecode._point import layout_of
-from stator_bytecode._shape import shapes_of
-from stator_bytecode._shuffle import NO_STEP, shuffles
-from stator_bytecode._site import Goto, Site, drive
-from stator_bytecode._stack_effect import EFFECTS
+from stator_bytecode._breaks._plain import plain
+from stator_bytecode._breaks._point import layout_of
+from stator_bytecode._breaks._shape import shapes_of
+from stator_bytecode._breaks._shuffle import NO_STEP, shuffles
+from stator_bytecode._breaks._site import Goto, Site, drive
+from stator_bytecode._codec._stack_effect import EFFECTS
+from stator_bytecode._concrete._interpreter import ConcreteDomain
+from stator_bytecode._handlers._all import DEFAULT
+from stator_bytecode._machine._frame import Frame, GeneratorStatus
+from stator_bytecode._machine._machine import Machine
+from stator_bytecode._machine._outcome import Broke
 from stator_bytecode.errors import Unsupported
 
 

@@ -1,13 +1,26 @@
 """CPython bytecode as a neutral instruction stream, an abstract interpreter over it, and continuations."""
 
-from stator_bytecode._binding import BindingError, bind_arguments, new_frame
-from stator_bytecode._check import check_frame, stack_depths
-from stator_bytecode._completion import SWITCHED
-from stator_bytecode._concrete import ConcreteDomain, interpret, runs_interpreted
-from stator_bytecode._decode import decode
-from stator_bytecode._domain import Domain, Invoke, Pending, Raised, Result, Resume, operation, settle
-from stator_bytecode._exit import State
-from stator_bytecode._frame import (
+from stator_bytecode._breaks._exit import State
+from stator_bytecode._breaks._layout import Parts, Recipe
+from stator_bytecode._breaks._plain import plain
+from stator_bytecode._breaks._point import Point, layout_of, layout_of_generator
+from stator_bytecode._breaks._rebuild import rebuild_generator
+from stator_bytecode._breaks._shuffle import NO_STEP
+from stator_bytecode._breaks._site import Dispatch, Goto, Site, drive
+from stator_bytecode._codec._decode import decode
+from stator_bytecode._codec._instruction import Code, Handler, Instruction, Positions
+from stator_bytecode._codec._raw import assemble, disassemble
+from stator_bytecode._codec._raw_instruction import Raw, RawHandler
+from stator_bytecode._codec._stack_effect import operands, results, stack_effect
+from stator_bytecode._concrete._interpreter import ConcreteDomain, interpret, runs_interpreted
+from stator_bytecode._handler_table import HandlerConflict, HandlerTable
+from stator_bytecode._handlers._all import DEFAULT, SAFE
+from stator_bytecode._handlers._stack import Handler as OpcodeHandler
+from stator_bytecode._machine._binding import BindingError, bind_arguments, new_frame
+from stator_bytecode._machine._check import check_frame, stack_depths
+from stator_bytecode._machine._completion import SWITCHED
+from stator_bytecode._machine._domain import Domain, Invoke, Pending, Raised, Result, Resume, operation, settle
+from stator_bytecode._machine._frame import (
     DISCARD,
     NULL,
     VALUE,
@@ -21,23 +34,10 @@ from stator_bytecode._frame import (
     Snapshot,
     Then,
 )
-from stator_bytecode._handler_table import HandlerConflict, HandlerTable
-from stator_bytecode._handlers import DEFAULT, SAFE
-from stator_bytecode._handlers_stack import Handler as OpcodeHandler
-from stator_bytecode._instruction import Code, Handler, Instruction, Positions
-from stator_bytecode._layout import Parts, Recipe
-from stator_bytecode._machine import Machine
-from stator_bytecode._outcome import Broke, Escaped, Outcome, Returned, Yielded
-from stator_bytecode._plain import plain
-from stator_bytecode._point import Point, layout_of, layout_of_generator
-from stator_bytecode._raw import assemble, disassemble
-from stator_bytecode._raw_instruction import Raw, RawHandler
-from stator_bytecode._rebuild import rebuild_generator
-from stator_bytecode._refused import REFUSED
-from stator_bytecode._saved import restore_frames
-from stator_bytecode._shuffle import NO_STEP
-from stator_bytecode._site import Dispatch, Goto, Site, drive
-from stator_bytecode._stack_effect import operands, results, stack_effect
+from stator_bytecode._machine._machine import Machine
+from stator_bytecode._machine._outcome import Broke, Escaped, Outcome, Returned, Yielded
+from stator_bytecode._machine._refused import REFUSED
+from stator_bytecode._machine._saved import restore_frames
 from stator_bytecode.errors import InternalError, InvalidUse, SourceSpan, StatorError, Unsupported
 
 __all__ = [

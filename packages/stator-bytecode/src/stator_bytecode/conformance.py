@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from stator_bytecode._domain import Domain
+from stator_bytecode._machine._domain import Domain
 from stator_bytecode.conformance_program import PROGRAMS, recurses
 from stator_bytecode.errors import Unsupported
 

@@ -27,8 +27,8 @@ from stator_bytecode import (
     new_frame,
     stack_depths,
 )
-from stator_bytecode._concrete import interpret_in
-from stator_bytecode._concrete_generators import value_of
+from stator_bytecode._concrete._generators import value_of
+from stator_bytecode._concrete._interpreter import interpret_in
 
 INTERPRETED = ("test", "unittest.case", "contextlib", "functools", "types", "collections", "inspect")
 """Functions of these modules become frames; what else tests call runs natively."""

@@ -7,7 +7,7 @@ comparing ids.
 from __future__ import annotations
 
 import weakref
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import attrs
@@ -80,6 +80,8 @@ def _name(obj: object) -> str:
 
 def short(obj: object, limit: int = 80) -> str:
     """One line of `repr`, for messages; a class or function by its name, so that no user `__repr__` runs for those."""
+    if issubclass(type(obj), ModuleType):  # which may have its own way to be read
+        return _name(obj)
     if isinstance(obj, type) or callable(obj):
         name = getattr(obj, "__qualname__", None)
         if isinstance(name, str):

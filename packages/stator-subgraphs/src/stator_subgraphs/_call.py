@@ -22,7 +22,7 @@ from stator_subgraphs._structure import constant_argument, rebuild, tensors_in
 
 
 def record_call(
-    state: GraphState, target: Target, args: Sequence[Any], kwargs: dict[str, Any], body: Body | None
+    state: GraphState, target: Target, args: Sequence[Any], kwargs: dict[str, Any], body: Body | None, example: Any
 ) -> Traced:
     """See `OutputGraph.call`. Nothing is recorded when this raises."""
     refuse_seeding(target)
@@ -32,7 +32,10 @@ def record_call(
     watched = Watched.of(tensors, may_write(target, kwargs))
     restorer = MODE_CALLS.get(target)
     restore = restorer() if restorer is not None else None
-    example = _propagate(state, target, examples, example_kwargs) if body is None else body.outputs
+    if body is not None:
+        example = body.outputs
+    elif example is None:
+        example = _propagate(state, target, examples, example_kwargs)
     traced = _write_down(state, target, args, kwargs, example)
     changed = watched.changed() if body is None else _gives(state, body, traced)
     if changed:

@@ -26,7 +26,7 @@ def _written_down(module: fx.GraphModule) -> list[Any]:
     def parts(node: fx.Node) -> Any:
         return repr((rebuild(tuple(node.args), leaf), rebuild(dict(node.kwargs), leaf)))
 
-    return [(node.op, _target(module, node), _kind(node.meta.get("example_value")), parts(node)) for node in nodes]
+    return [(node.op, _target(module, node), kind_of(node.meta.get("example_value")), parts(node)) for node in nodes]
 
 
 def _target(module: fx.GraphModule, node: fx.Node) -> Any:
@@ -35,9 +35,9 @@ def _target(module: fx.GraphModule, node: fx.Node) -> Any:
     return None if node.op in ("placeholder", "output") else node.target
 
 
-def _kind(example: Any) -> Any:
+def kind_of(example: Any) -> Any:
     """What of an example the operators may depend on; numbers by how they are written in symbols."""
     if isinstance(example, torch.Tensor):
         layout = (example.shape, example.stride(), example.storage_offset()) if example.layout is torch.strided else ()
         return repr((type(example), example.dtype, example.device, example.requires_grad, layout))
-    return repr([_kind(item) for item in example]) if isinstance(example, tuple | list) else repr(example)
+    return repr([kind_of(item) for item in example]) if isinstance(example, tuple | list) else repr(example)

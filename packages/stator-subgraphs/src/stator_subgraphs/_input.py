@@ -12,7 +12,7 @@ from stator_bytecode.errors import InternalError, Unsupported
 from stator_guards import Source
 from stator_variables import Dim, Traced
 from torch import fx
-from torch.fx.experimental.symbolic_shapes import DimDynamic, StatefulSymbolicContext
+from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatefulSymbolicContext
 from torch.utils.weak import WeakIdKeyDictionary
 
 from stator_subgraphs._boundary import Foreign
@@ -23,6 +23,8 @@ from stator_subgraphs._origin import TorchSource, WrappedFloatSource, ours
 from stator_subgraphs._state import GraphState
 from stator_subgraphs._symbol import Symbol, is_symbol, number_for, readable_symbols, sizes_of, symbols_of
 
+_CACHED = tuple(method for method in vars(ShapeEnv).values() if hasattr(method, "cache_clear"))
+"""Some of these caches have no limit, and each key holds its `ShapeEnv`."""
 Part = tuple[str, int]  # ("size", 0), ("storage_offset", 0)
 
 
@@ -166,6 +168,9 @@ class Inputs:
         describer = self.state.mode.fake_tensor_converter.meta_converter.describer
         describer.lookup_tensor.clear()
         describer.lookup_storage.clear()
+        if self.state.env.var_to_range:
+            for cached in _CACHED:
+                cached.cache_clear()
 
     def record_of(self, node: fx.Node) -> Record:
         for record in self.records:

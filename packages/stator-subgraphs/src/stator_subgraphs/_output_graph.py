@@ -110,12 +110,13 @@ class OutputGraph:
         kwargs: dict[str, Any],
         *,
         body: Body | None = None,
+        example: Any = None,
     ) -> Traced:
         """Record `target(*args, **kwargs)`; a str names a tensor method. Raises `Unsupported` where the operator
         refuses these fakes, and where fakes cannot tell. `body`: the target is an operator that gives what this body
-        gives, which is known already; its inputs must be the last of `args`."""
+        gives, which is known already; its inputs must be the last of `args`. `example`: what it gives is known."""
         with self._state.placed():
-            return record_call(self._state, target, args, kwargs, body)
+            return record_call(self._state, target, args, kwargs, body, example)
 
     def attribute(self, owner: Traced, name: str) -> Traced:
         """Record `getattr(owner, name)`."""

@@ -312,14 +312,18 @@ class SymbolicDomain:
 
     def drop(self, value: Any, holders: list[Frame]) -> None:
         """What does something when it dies does so when nobody refers to it: only a real object knows when."""
-        if type(value) is k.GeneratorTracker:
-            refusal = ("generator", "a generator that has yet to clean up") if k.has_clean_up(value.state) else None
-        else:
-            refusal = ("object", "an object whose end may be noticed") if id(real_of(value)) in self.t.mortal else None
-        if refusal and not any(value is held for frame in holders for held in (*frame.slots, *frame.stack)):
-            raise self.t.unsupported(f"{refusal[0]}-dropped", f"letting go of {refusal[1]}")
+        is_generator = type(value) is k.GeneratorTracker
+        if not (k.has_clean_up(value.state) if is_generator else id(real_of(value)) in self.t.mortal):
+            return
+        if any(value is held for frame in holders for held in (*frame.slots, *frame.stack)):
+            return
+        if is_generator:
+            raise self.t.unsupported("generator-dropped", "letting go of a generator that has yet to clean up")
+        raise self.t.unsupported("object-dropped", "letting go of an object whose end may be noticed")
 
     def send(self, receiver: Any, value: Any) -> Any:
+        if receiver.cls is types.CoroutineType:
+            raise self.t.unsupported("async", "a step of a coroutine")
         if k.is_none(value):
             return self._send_next(receiver)
         return self._send_call(receiver, value)
@@ -346,6 +350,8 @@ class SymbolicDomain:
         return (found, NULL)
 
     def yield_from_iterator(self, value: Any) -> Any:
+        if value.cls is types.CoroutineType:
+            raise self.t.unsupported("async", "yield from a coroutine")
         return value if isinstance(value, k.GeneratorTracker) else _iteration.get_iterator(self.t, value)
 
     # -- building -----------------------------------------------------------------------------------------------------

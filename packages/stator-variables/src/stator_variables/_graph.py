@@ -110,10 +110,17 @@ class GraphRecorder(Protocol):
         """A symbolic int or float input."""
 
     def call(
-        self, target: Any, args: Sequence[Any], kwargs: dict[str, Any], *, body: BodyGraph | None = None
+        self,
+        target: Any,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        *,
+        body: BodyGraph | None = None,
+        example: Any = None,
     ) -> Traced:
         """Record `target(*args, **kwargs)`; `target` is a callable, or a str for a tensor method. With `body` it is an
-        operator that gives what this body gives, whose inputs are the last of `args`.
+        operator that gives what this body gives, whose inputs are the last of `args`. With `example`, what it gives on
+        fakes, it is not run.
 
         Arguments are nested tuples, lists, dicts, slices of `Traced` and constants. Raises `Unsupported` for what the
         operator raises on fake tensors ("operator-error"), and never hides a fault of the recorder behind it.

@@ -235,6 +235,10 @@ class ExceptionTracker(ObjectTracker):
         self.suppress_context = False
 
 
+GROUPED = vars(BaseExceptionGroup)["exceptions"]
+"""The member that holds what a group of exceptions was made of: its second argument may change later."""
+
+
 class ClassTracker(VariableTracker):
     """An existing class. Its dictionary is read through `_lookup`, with guards."""
 

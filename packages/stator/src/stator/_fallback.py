@@ -24,10 +24,12 @@ class Plainly:
     target: Target
     state: tuple[Any, ...]
 
-    def take(self) -> tuple[Any, ...]:
-        """The state, kept here no longer, as that of a Goto."""
-        state, self.state = self.state, ()
-        return state
+    def run(self) -> Any:
+        """The state is kept neither here nor in this frame: its objects die when the program lets go of them."""
+        plain, state = self.target.plain(), list(self.state)
+        self.state = ()
+        consume = getattr(plain, "consume", None)
+        return plain(*state) if consume is None else consume(state)
 
 
 @attrs.frozen

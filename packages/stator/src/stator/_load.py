@@ -37,11 +37,11 @@ class Loaded:
     def finish(self, result: Any) -> Any:
         if type(result) is Goto:
             return drive(result.site, result.take(), self._dispatch)
-        return result.target.plain()(*result.take()) if type(result) is Plainly else result
+        return result.run() if type(result) is Plainly else result
 
     def _dispatch(self, point: Point, state: Sequence[Any]) -> Any:
         result = self._enter(point, Continuation(point), tuple(state))
-        return result.target.plain()(*result.take()) if type(result) is Plainly else result
+        return result.run() if type(result) is Plainly else result
 
     def _enter(self, point: Point | None, target: Root | Continuation, state: tuple[Any, ...]) -> Any:
         """What no dumped entry accepts runs plainly: nothing is compiled here."""

@@ -89,14 +89,18 @@ class Region:
         if type(result) is Goto:
             return drive(result.site, result.take(), self.dispatch)
         if type(result) is Plainly:
-            return result.target.plain()(*result.take())
+            return result.run()
         return result
 
     def dispatch(self, point: Point, state: Sequence[Any]) -> Any:
         """The continuation at `point`: a value, or the next Goto."""
-        result = self.enter(self.place_of(point), tuple(state))
+        values = tuple(state)
+        if type(state) is list:
+            state.clear()
+        result = self.enter(self.place_of(point), values)
+        del values
         if type(result) is Plainly:
-            return result.target.plain()(*result.take())
+            return result.run()
         return result
 
     def enter(self, place: Place, state: tuple[Any, ...]) -> Any:
@@ -130,23 +134,25 @@ class Region:
         named = dict(zip(place.target.parameters, state, strict=True))
         try:
             traced = trace(place.target, state, self.options, place.shapes.policy(named))
-            site = None if traced.point is None else self.site_of(traced.point)
+            try:
+                if traced.reason is not None and self.options.fullgraph:
+                    raise traced.reason
+                site = None if traced.point is None else self.site_of(traced.point)
+                return make_entry(place.target, traced, self.options, site, ambient)
+            finally:
+                traced.captured.release()
+                del traced  # it holds the reason, whose traceback holds this frame
         except Unsupported as reason:
             if self.options.fullgraph:
                 raise
             place.refused.append(without_frames(reason))
-            return None
-        finally:
-            named.clear()  # the policy asks it while tracing; what was traced may outlive this call, the state must not
-        if traced.reason is not None and self.options.fullgraph:
-            raise traced.reason
-        try:
-            return make_entry(place.target, traced, self.options, site, ambient)
         except BackendFailed as failure:
             if not self.options.fallback:
                 raise
             place.refused.append(Unsupported("backend-failed", str(failure)))
-            return None
+        finally:
+            named.clear()  # the policy asks it while tracing; what was traced may outlive this call, the state must not
+        return None
 
     def place_of(self, point: Point) -> Place:
         found = self.places.get(point)
@@ -178,7 +184,7 @@ def _place(target: Target, options: Options) -> Place:
     return Place(target, Cache(target.name, options.recompile_limit, warns=not options.fullgraph), shapes)
 
 
-OWN_CODES.update(method.__code__ for method in (Region.run, Region.finish, Region.dispatch))
+OWN_CODES.update(method.__code__ for method in (Region.run, Region.finish, Region.dispatch, Plainly.run))
 
 
 def _past_limit(cache: Cache, key: Hashable, state: tuple[Any, ...]) -> Unsupported:

@@ -120,13 +120,13 @@ def mortal(state: tuple[Any, ...]) -> set[int]:
     }
 
 
-HOLDERS = 3
-"""How often each value of a state is held while it is traced: by `drive`, by `Region.enter`, and by name."""
+HOLDERS = 2
+"""How often each value of a state is held while it is traced: by `Region.enter`, and by name."""
 
 
 def _is_noticed(value: Any) -> bool:
     """Weak references to tensors are mostly torch's own."""
-    has_references = weakref.getweakrefcount(value) > 0 and not isinstance(value, torch.Tensor)
+    has_references = weakref.getweakrefcount(value) > 0 and not issubclass(type(value), torch.Tensor)
     return has_references or hasattr(type(value), "__del__")
 
 

@@ -85,6 +85,9 @@ def _traced(target: Target, state: tuple[Any, ...], options: Options, policy: Po
         with graph.tracing(), _quiet(), _own_faults(tracing):
             outcome = _before_loop(machine.run(target.frames(tracing, domain, state)), machine, tracing)
             return _written_down(outcome, machine, tracing, graph, started)
+    except BaseException:
+        graph.release()
+        raise
     finally:
         restore_modes(tracing)
         release(tracing, machine, places)
@@ -141,6 +144,8 @@ def _before_loop(outcome: Outcome, machine: Machine, tracing: Tracing) -> Outcom
 
 def _written_down(outcome: Outcome, machine: Machine, tracing: Tracing, graph: Any, started: float) -> Traced:
     _refuse_deep(outcome)
+    if isinstance(outcome, Broke):
+        without_frames(outcome.reason)
     raises = isinstance(outcome, Escaped)  # which is the program's own way to end, and no break
     while True:
         try:
@@ -150,7 +155,7 @@ def _written_down(outcome: Outcome, machine: Machine, tracing: Tracing, graph: A
             outcome = _broken_at_raise(needed, outcome, machine)
         except StillRunning as running:
             outcome = _broken_at_resumption(running, outcome, machine)
-    reason = without_frames(outcome.reason) if isinstance(outcome, Broke) and not raises else None
+    reason = outcome.reason if isinstance(outcome, Broke) and not raises else None
     captured = graph.finish(emitter.outputs)
     guards = tracing.finish_guards()
     spent = time.perf_counter() - started

@@ -6,12 +6,13 @@ from typing import Any
 
 import torch
 from stator_bytecode import HandlerTable, operation
-from stator_variables import BodyTrace, Permits, Traced, Tracing, record_wrapping
+from stator_variables import BodyTrace, Permits, Traced, Tracing, from_traced, record_wrapping
 from torch._guards import TracingContext
 from torch._higher_order_ops.invoke_subgraph import invoke_subgraph, invoke_subgraph_placeholder
 
 from stator_subgraphs._captured import Body
 from stator_subgraphs._equal import is_same
+from stator_subgraphs._operators._reuse import Call, Region
 
 handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
 
@@ -20,12 +21,40 @@ handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
 @operation
 def region(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Plainly it is a call, so effects are kept; writes are where no gradient has to know of them."""
+    call, known = Call.of(t, args[0], args[1:], kwargs), t.shared.setdefault(Region, [])
+    for before in known if call is not None else ():
+        operands = before.operands(call) if before.serves(call) else None
+        if operands is not None:
+            return _again(t, before, operands)
     permits = Permits(effects=True, writes=not torch.is_grad_enabled())
+    distinct = len(t.told_apart)
     with BodyTrace(t, "subgraph", permits) as body:
         result = yield from body.run(args[0], args[1:], kwargs)
         graph: Any = body.wrapping(result)
     _share(t.shared.setdefault(nested_region, []), graph)
-    return record_wrapping(t, nested_region, graph, "subgraph", result, _named)
+    found = record_wrapping(t, nested_region, graph, "subgraph", result, _named)
+    call = Call.of(t, args[0], args[1:], kwargs)  # sizes are better known now
+    if call is not None and len(known) < MANY and len(t.told_apart) == distinct:
+        _remember(t, known, Region.of(call, graph, result, [vt for vt, _ in body.touched.values()]))
+    return found
+
+
+MANY = 8
+"""So many are compared with."""
+
+
+def _remember(t: Tracing, known: list[Any], region: Region | None) -> None:
+    if region is not None:
+        known.append(region)
+        t.journal.record(lambda: known.remove(region))
+
+
+def _again(t: Tracing, region: Region, operands: list[Any]) -> Any:
+    held = t.graph.install("subgraph", region.body.module)
+    inputs = tuple(getattr(vt, "traced", vt) for vt in operands)
+    traced = t.graph.call(nested_region, _named(held, inputs), {}, example=region.example(t))
+    outputs = [from_traced(t, t.graph.project(traced, index)) for index in range(len(region.body.outputs))]
+    return region.given(t, operands, outputs)
 
 
 def nested_region(subgraph: torch.fx.GraphModule, name: str, *operands: Any) -> Any:

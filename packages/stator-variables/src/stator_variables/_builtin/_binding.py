@@ -12,7 +12,7 @@ from stator_guards import CallSource, CapturedSource
 
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
-from stator_variables._model import _calls, _operators
+from stator_variables._model import _attributes, _calls, _operators
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -32,6 +32,8 @@ def bind(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if kwargs or not 2 <= len(args) <= 3 or (k.is_none(args[1]) and (len(args) < 3 or k.is_none(args[2]))):
         raise t.unsupported("bad-arguments", "a call of __get__ that it does not accept")
     function, receiver = args[:2]
+    if not (k.is_none(receiver) or _attributes.fits(function.real, receiver)):
+        raise t.unsupported("bad-arguments", "binding a descriptor of C to an instance of another class")
     return function if k.is_none(receiver) else k.MethodTracker(function, receiver, _BOUND[function.cls])
 
 

@@ -78,7 +78,6 @@ _FIELDS = {
     StopIteration.__dict__["value"]: _value,
     SystemExit.__dict__["code"]: _value,
     BaseExceptionGroup.__dict__["message"]: lambda t, vt: vt.args[0],
-    BaseExceptionGroup.__dict__["exceptions"]: lambda t, vt: k.TupleTracker(vt.args[1].items, tuple),
 }
 _DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
@@ -150,8 +149,8 @@ def _repr(t: Tracing, vt: Any) -> Any:
 
 @handlers.handles(BaseExceptionGroup.__str__)
 def group_str(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    message, found = args[0].args[0].constant(), args[0].args[1]
-    if not isinstance(message, str):
+    message, found = args[0].args[0].constant(), args[0].members.get(k.GROUPED)
+    if not isinstance(message, str) or found is None:
         raise t.unsupported("string-of-unknown", "str() of an exception group")
     count = len(found.items)
     return k.ConstantTracker(f"{message} ({count} sub-exception{'' if count == 1 else 's'})")
@@ -166,6 +165,7 @@ def make_group(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if not all(isinstance(item, k.ExceptionTracker) and issubclass(item.cls, Exception) for item in args[1].items):
         raise t.unsupported("exception-group", "a group of exceptions that are not all Exceptions")
     made = k.ExceptionTracker(ExceptionGroup, [args[0], args[1]])
+    made.members[k.GROUPED] = args[1] if args[1].cls is tuple else k.TupleTracker(args[1].items, tuple)
     new_namespace(made)
     return made
 

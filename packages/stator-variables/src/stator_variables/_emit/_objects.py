@@ -63,8 +63,12 @@ def exception(e: Emitter, vt: Any) -> str:
     if id(vt) in e.t.machine.origins:
         raise RaisedBefore(vt)
     cls = e.capture(vt.cls, vt.cls.__name__)
-    args = "".join(f", {e.expr(arg)}" for arg in vt.args)
+    grouped = vt.members.get(k.GROUPED)
+    made_of = vt.args if grouped is None else [vt.args[0], grouped]
+    args = "".join(f", {e.expr(arg)}" for arg in made_of)
     name = e.bind(vt, f"{cls}.__new__({cls}{args})")
+    if grouped is not None and grouped is not vt.args[1]:
+        e.lines.append(f"{name}.args = ({e.expr(vt.args[0])}, {e.expr(vt.args[1])})")
     for base in (StopIteration, SystemExit):  # these keep in `__init__` what they were made with
         if issubclass(vt.cls, base):
             e.lines.append(f"{base.__name__}.__init__({name}{args})")

@@ -31,6 +31,8 @@ def reduce_ex(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     vt, protocol = args[0], args[1].constant()
     cls = vt.cls
     plain = isinstance(vt, k.ObjectTracker) and not isinstance(vt, k.ExceptionTracker)
+    small = object.__basicsize__ + 8 * (cls.__weakrefoffset__ > 0)  # what C holds besides, it does not hand out
+    plain = plain and cls.__basicsize__ <= small and not cls.__itemsize__
     overridden = guarded_lookup(t, cls, "__reduce__") is not object.__reduce__
     if not plain or overridden or not isinstance(protocol, int) or protocol < 2:
         raise t.unsupported("reduction", f"taking apart a {cls.__qualname__}")

@@ -9,10 +9,10 @@ import weakref
 from typing import Any
 
 from stator_bytecode import HandlerTable
-from stator_guards import CallSource, Source, TypeIs
+from stator_guards import CallSource, ParameterSource, Source, TypeIs
 
 from stator_variables import _kinds as k
-from stator_variables._tracing import Tracing
+from stator_variables._tracing import Tracing, real_of, source_of
 from stator_variables._tracker import VariableTracker
 
 handlers: HandlerTable[Any, Any] = HandlerTable("weak reference")
@@ -41,4 +41,17 @@ def make(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if not isinstance(args[0], k.WeakrefTracker):
         raise t.unsupported("builtin", f"a call of a {args[0].cls.__qualname__}")
+    if may_be_gone(t, args[0].target):
+        raise t.unsupported("weak-reference", "a weak reference to something that nobody here holds any more")
     return args[0].target
+
+
+def may_be_gone(t: Tracing, target: Any) -> bool:
+    """Whether the program let go of an object while it was traced: it came as a local value, and is none now."""
+    if type(source_of(target)) is not ParameterSource or real_of(target) is None:
+        return False
+    return not any(holds(value, target) for frame in t.machine.frames for value in (*frame.slots, *frame.stack))
+
+
+def holds(value: Any, target: Any) -> bool:
+    return value is target or (type(value) is k.CellTracker and value.content is target)

@@ -17,7 +17,15 @@ from stator_guards import AttrSource, CapturedSource, SlotSource, Source, TypeIs
 from stator_variables import _kinds as k
 from stator_variables._build import captured_dict, instance_dict, wrap
 from stator_variables._model import _calls, _dictionary, _functions
-from stator_variables._model._lookup import defines, guarded_lookup, mro_lookup, mro_of, plain_lookup, type_lookup
+from stator_variables._model._lookup import (
+    defines,
+    guarded_lookup,
+    is_subtype,
+    mro_lookup,
+    mro_of,
+    plain_lookup,
+    type_lookup,
+)
 from stator_variables._model._raising import throw, type_name
 from stator_variables._torch import _symbolic, _tensor_attributes, _torch_calls
 from stator_variables._tracing import Tracing
@@ -131,6 +139,8 @@ def bind(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
     if kind is types.FunctionType:
         return k.MethodTracker(wrap(t, raw, source), vt)
     if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
+        if not fits(raw, vt):
+            raise t.unsupported("bad-arguments", f"{name}, a descriptor of C, on an instance of another class")
         cls = types.BuiltinFunctionType if kind is types.MethodDescriptorType else types.MethodWrapperType
         return k.MethodTracker(k.BuiltinTracker(raw), vt, cls)
     if kind is property:
@@ -144,6 +154,14 @@ def bind(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
     if kind in (types.GetSetDescriptorType, types.MemberDescriptorType):
         return _get_c_field(t, raw, vt, name)
     return _bind_other(t, raw, source, vt)
+
+
+def fits(raw: Any, vt: Any) -> bool:
+    """Whether a descriptor belongs to a class above that of `vt`; a Python function fits everything."""
+    return not isinstance(raw, _OF_C) or is_subtype(vt.cls, raw.__objclass__)
+
+
+_OF_C = (types.MethodDescriptorType, types.WrapperDescriptorType)
 
 
 def _of_class(t: Tracing, raw: Any, source: Source, cls_vt: Any, name: str) -> Any:

@@ -14,7 +14,7 @@ from stator_guards import DictItemSource, KeyAbsent, KeysAre, KeySource
 
 from stator_variables._build import item_owner, wrap
 from stator_variables._kinds import ConstantTracker, DictTracker, IteratorTracker
-from stator_variables._model._hashing import key_of, real_key
+from stator_variables._model._hashing import COMPOSED, key_of, real_key, rely_on_objects
 from stator_variables._model._lookup import guarded_lookup
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import DELETED, MISSING, is_pending, pending_real
@@ -22,6 +22,8 @@ from stator_variables._tracker import DELETED, MISSING, is_pending, pending_real
 
 def lookup(t: Tracing, d: DictTracker, hashed: Any) -> Any:
     """The value under a hashed key, or MISSING."""
+    if type(hashed) in COMPOSED:
+        rely_on_objects(t, hashed, d.real is not MISSING)
     found = d.entries.get(hashed)
     if found is not None:
         return MISSING if found[1] is DELETED else found[1]

@@ -9,12 +9,12 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from stator_guards import CapturedSource
+from stator_guards import CapturedSource, Is
 
 from stator_variables import _kinds as k
 from stator_variables._model._raising import throw, type_name
 from stator_variables._torch import _torch_calls
-from stator_variables._tracing import Tracing
+from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import MISSING, VariableTracker
 
 
@@ -90,6 +90,22 @@ def tell_apart(t: Tracing, vt: Any, hashed: Any) -> None:
     """Two objects from outside that are keys of one container must not turn out to be one object on a later call."""
     if type(hashed) is Identity and vt.source is not None and type(vt.source) is not CapturedSource:
         t.told_apart.setdefault(id(vt.real), vt)
+
+
+COMPOSED = (Identity, tuple)
+"""Hashed keys in which objects are known by their identity."""
+
+
+def rely_on_objects(t: Tracing, hashed: Any, in_existing: bool) -> None:
+    """A look-up among what existed before holds for the very objects of the key; elsewhere for distinct ones."""
+    if type(hashed) is tuple:
+        for part in hashed:
+            rely_on_objects(t, part, in_existing)
+    elif type(hashed) is Identity and (found := t.heap.get(id(hashed.thing))) is not None:
+        if in_existing:
+            t.guard(source_of(found), Is(hashed.thing))
+        else:
+            tell_apart(t, found, hashed)
 
 
 def type_hashes_by_identity(cls: type) -> bool:

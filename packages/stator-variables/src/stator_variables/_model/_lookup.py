@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
-from stator_guards import CapturedSource, DictItemSource, InstanceDictSource, Is, KeyAbsent, SlotSource, Source
+from stator_guards import CapturedSource, DictItemSource, InstanceDictSource, Is, KeyAbsent, SlotSource, Source, TypeIs
 
 from stator_variables._build import wrap
 from stator_variables._tracing import Tracing
@@ -56,10 +57,21 @@ def _search(t: Tracing, mro: tuple[type, ...], name: str) -> tuple[Any, Source |
             raise t.unsupported("user-hash", f"a look into a class whose names raise {error!r}") from None
         if value is not MISSING:
             source = DictItemSource(_namespace_source(t, cls), name)
-            return value, CapturedSource(source.name, value) if frozen else source
+            if frozen:
+                return value, CapturedSource(source.name, value)
+            _rely_on_binding(t, value, source)
+            return value, source
         if not frozen:
             t.guard(_namespace_source(t, cls), KeyAbsent(name))
     return MISSING, None
+
+
+def _rely_on_binding(t: Tracing, raw: Any, source: Source) -> None:
+    """What is bound is read out of these and guarded there; that it is bound so has to stay true as well."""
+    if type(raw) in (staticmethod, classmethod, property):
+        t.guard(source, TypeIs(type(raw)))
+    elif type(raw) in (types.MemberDescriptorType, types.GetSetDescriptorType):
+        t.guard(source, Is(raw))
 
 
 def _namespace_source(t: Tracing, cls: type) -> Source:

@@ -1,0 +1,1 @@
+"""Breaks: one instruction run natively, and continuations of whole frame stacks."""

@@ -1,0 +1,217 @@
+"""Native code for what a callee's result does to the instruction that waits: the twin of `_machine/_completion.py`.
+
+`write_completion` emits the call of the inner function, then the completion by `Then` kind and by instruction, and
+says at each way out how to go on (`Leave`). Where CPython checks a result in C (`__bool__`, `__len__`, `__iter__`,
+`__next__`), so does this code: the state is made an object whose method is the inner function, and the checking
+instruction runs on that.
+
+    parked at POP_JUMP_IF_TRUE, then "truth":   Answer(state); UNARY_NOT; UNARY_NOT; POP_JUMP_IF_TRUE
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import attrs
+
+from stator_bytecode._breaks._glue import Glue
+from stator_bytecode._breaks._layout import FrameLayout, Static, ThenLayout
+from stator_bytecode._breaks._native_frame import NativeFrame
+from stator_bytecode._breaks._shape import null_of, pushes_null
+from stator_bytecode._codec._instruction import Instruction
+from stator_bytecode._handler_table import HandlerTable
+from stator_bytecode._machine import _completion
+from stator_bytecode.errors import Unsupported
+
+Inner = Callable[[Any], Any]
+
+
+class Leave(Protocol):
+    def __call__(self, jump: bool, popped: int = 0, made: int = 0, null: str | None = None) -> None:
+        """Emit the way on: to the jump target or the next instruction, with `popped` positions gone from the stack that
+        the frame waited with, `made` values on top of it (at most one), and a NULL `before` or `after` that one."""
+
+
+@attrs.define(eq=False)
+class Completion:
+    """One frame that waits, being written."""
+
+    frame: NativeFrame
+    inner: Inner
+    leave: Leave
+
+    @property
+    def glue(self) -> Glue:
+        return self.frame.glue
+
+    @property
+    def layout(self) -> FrameLayout:
+        return self.frame.layout
+
+    @property
+    def instruction(self) -> Instruction:
+        return self.layout.instruction
+
+    def load_part(self, index: int) -> None:
+        """A value of the Then. To be loaded before the state is handed on."""
+        then = self.layout.then
+        assert then is not None
+        before = sum(part is None for part in then.parts[:index])
+        self.frame.load(self.frame.places.then[before])
+
+    def call(self) -> None:
+        self.glue.call(self.inner, self.frame.hand_on)
+
+    def answer(self, method: str) -> None:
+        """An object that is the state, and whose `method` is the inner function."""
+        self.glue.call(type("Answer", (list,), {method: self.inner, "__hash__": None}), self.frame.hand_on)
+
+
+def write_completion(completion: Completion) -> None:
+    then = completion.layout.then
+    assert then is not None
+    if completion.instruction.op == "FOR_ITER" and then.kind == "next":
+        _write_next(completion)
+        return
+    write = then_writers.get(then.kind)
+    if write is None:
+        raise Unsupported("native-continuation", f"a frame that waits with {then.kind!r} cannot go on natively")
+    is_truth = write(completion, then)
+    (_finish_truth if is_truth else _finish_value)(completion)
+
+
+ThenWriter = Callable[[Completion, ThenLayout], bool]
+"""Emits the call and what the Then does to its result. True when it leaves a bool for the instruction to test."""
+
+then_writers: HandlerTable[str, ThenWriter] = HandlerTable("then")
+
+
+@then_writers.handles("value")
+def write_value(completion: Completion, then: ThenLayout) -> bool:
+    completion.call()
+    return False
+
+
+@then_writers.handles("discard")
+def write_discard(completion: Completion, then: ThenLayout) -> bool:
+    completion.call()
+    completion.glue.emit("POP_TOP")
+    completion.glue.constant(None)
+    return False
+
+
+@then_writers.handles("instance")
+def write_instance(completion: Completion, then: ThenLayout) -> bool:
+    glue = completion.glue
+    completion.load_part(0)
+    completion.call()
+    glue.emit("COPY", 1)
+    fine = glue.jump_if("NONE")
+    glue.call_on_top(_init_returned)
+    glue.emit("RAISE_VARARGS", 1)
+    glue.land(fine)
+    glue.emit("POP_TOP")
+    return False
+
+
+def _init_returned(value: object) -> TypeError:
+    return TypeError(f"__init__() should return None, not '{type(value).__name__}'")
+
+
+@then_writers.handles("truth")
+def write_truth(completion: Completion, then: ThenLayout) -> bool:
+    completion.answer("__bool__")
+    completion.glue.to_bool()
+    return True
+
+
+@then_writers.handles("length")
+def write_length(completion: Completion, then: ThenLayout) -> bool:
+    completion.answer("__len__")
+    completion.glue.to_bool()
+    return True
+
+
+@then_writers.handles("iter")
+def write_iter(completion: Completion, then: ThenLayout) -> bool:
+    completion.answer("__iter__")
+    completion.glue.emit("GET_ITER")
+    return False
+
+
+@then_writers.handles("contains")
+def write_contains(completion: Completion, then: ThenLayout) -> bool:
+    completion.call()
+    completion.glue.to_bool()
+    if then.parts and then.parts[0] == Static(True):
+        completion.glue.emit("UNARY_NOT")
+    return False
+
+
+@then_writers.handles("bool")
+def write_bool(completion: Completion, then: ThenLayout) -> bool:
+    inner, invert = then.parts
+    assert isinstance(inner, ThenLayout)
+    write = then_writers.get(inner.kind)
+    if write is None:
+        raise Unsupported("native-continuation", f"a frame that waits with {inner.kind!r} cannot go on natively")
+    write(completion, inner)
+    if invert == Static(True):
+        completion.glue.emit("UNARY_NOT")
+    return False
+
+
+def _write_next(completion: Completion) -> None:
+    """FOR_ITER over an iterator whose `__next__` is a frame: StopIteration ends the loop, as always."""
+    glue = completion.glue
+    completion.answer("__next__")
+    loop = glue.emit("FOR_ITER")
+    glue.emit("SWAP", 2)
+    glue.emit("POP_TOP")
+    completion.leave(False, made=1)
+    glue.end_loop(loop)
+    completion.leave(True, popped=1)
+
+
+# the instruction, once the result is there
+
+
+def _finish_truth(completion: Completion) -> None:
+    """The top of the stack is a bool."""
+    glue, instr = completion.glue, completion.instruction
+    if instr.op in ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE"):
+        jump = glue.jump_if(instr.op.rpartition("_")[2])
+        completion.leave(False)
+        glue.land(jump)
+        completion.leave(True)
+    elif instr.op in ("JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP"):
+        jump = glue.jump_if(instr.op.split("_")[2])
+        completion.leave(False, popped=1)
+        glue.land(jump)
+        completion.leave(True)
+    else:
+        if instr.op == "UNARY_OP":
+            glue.emit("UNARY_NOT")
+        completion.leave(False, made=1)
+
+
+def _finish_value(completion: Completion) -> None:
+    glue, instr = completion.glue, completion.instruction
+    if _completion.COMPLETIONS.get(instr.op) is _completion.discard:
+        glue.emit("POP_TOP")
+        completion.leave(False)
+    elif pushes_null(instr):
+        completion.leave(False, made=1, null=null_of(completion.layout))
+    elif instr.op == "RAISE_VARARGS":
+        glue.emit("RAISE_VARARGS", 1)
+    elif instr.op in _NEEDS_MORE:
+        raise Unsupported("native-continuation", f"a frame that waits at {instr.op} cannot go on natively")
+    else:
+        if instr.op == "COMPARE_OP" and instr.arg[1]:
+            glue.to_bool()
+        completion.leave(False, made=1)
+
+
+_NEEDS_MORE = frozenset({"UNPACK_SEQUENCE", "UNPACK_EX", "CHECK_EG_MATCH", "SEND", "YIELD_VALUE"})
+"""Their result is no single value."""

@@ -1,0 +1,104 @@
+"""Writing new raw instructions around copied ones: the few that stubs and continuations are joined with.
+
+`Glue` collects raw instructions at one source position, and the constants they need. It is the only place that knows
+how a version spells a call, a truth test, or what follows a loop.
+"""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Callable
+from types import CodeType
+from typing import Any
+
+from stator_bytecode._codec._instruction import Positions
+from stator_bytecode._codec._raw_instruction import Raw, RawHandler
+
+_PRECALL = dis.opmap.get("PRECALL")
+_NULL_AFTER = "CALL_KW" in dis.opmap  # the call layout [fn, NULL, args] came with it
+_TO_BOOL = "TO_BOOL" in dis.opmap
+_END_FOR = ["END_FOR", "POP_TOP"] if _NULL_AFTER else ["END_FOR"] if "END_FOR" in dis.opmap else []
+
+
+class Glue:
+    """`positions` and `handler` go to every instruction that is emitted from then on."""
+
+    def __init__(self, like: CodeType, positions: Positions) -> None:
+        self.raws: list[Raw] = []
+        self.consts: list[Any] = list(like.co_consts)
+        self.names: list[str] = list(like.co_names)
+        self.positions = positions
+        self.handler: RawHandler | None = None
+        self._numbers: dict[int, int] = {}
+        self._unplaced: list[Raw] = []
+
+    def emit(self, name: str, arg: int = 0, target: Raw | None = None) -> Raw:
+        return self.add(Raw(dis.opmap[name], arg, target, self.positions, self.handler))
+
+    def add(self, raw: Raw) -> Raw:
+        self.raws.append(raw)
+        for jump in self._unplaced:
+            jump.target = raw
+        self._unplaced = []
+        return raw
+
+    def land(self, *jumps: Raw) -> None:
+        """The next instruction is the target of `jumps`."""
+        self._unplaced.extend(jumps)
+
+    def constant(self, value: Any) -> None:
+        self.emit("LOAD_CONST", self._constant_index(value))
+
+    def _constant_index(self, value: Any) -> int:
+        if type(value) is not int:
+            self.consts.append(value)
+            return len(self.consts) - 1
+        if value not in self._numbers:
+            self.consts.append(value)
+            self._numbers[value] = len(self.consts) - 1
+        return self._numbers[value]
+
+    def call(self, function: Callable[..., Any], *arguments: Callable[[], object]) -> None:
+        """`arguments` emit what leaves one value each on the stack."""
+        if not _NULL_AFTER:
+            self.emit("PUSH_NULL")
+        self.constant(function)
+        if _NULL_AFTER:
+            self.emit("PUSH_NULL")
+        for argument in arguments:
+            argument()
+        if _PRECALL is not None:
+            self.emit("PRECALL", len(arguments))
+        self.emit("CALL", len(arguments))
+
+    def call_on_top(self, function: Callable[..., Any]) -> None:
+        """Call with the value on top of the stack as the only argument."""
+        self.emit("PUSH_NULL")
+        self.constant(function)
+        if not _NULL_AFTER:
+            self.emit("SWAP", 2)
+        self.emit("SWAP", 3)
+        if _PRECALL is not None:
+            self.emit("PRECALL", 1)
+        self.emit("CALL", 1)
+
+    def negate(self) -> None:
+        """`not` of anything."""
+        if _TO_BOOL:
+            self.emit("TO_BOOL")
+        self.emit("UNARY_NOT")
+
+    def to_bool(self) -> None:
+        self.negate()
+        self.emit("UNARY_NOT")
+
+    def jump_if(self, condition: str) -> Raw:
+        """A forward jump that pops a bool ("TRUE", "FALSE") or any value ("NONE", "NOT_NONE"); `land` it later."""
+        name = f"POP_JUMP_IF_{condition}"
+        return self.emit(name if name in dis.opmap else f"POP_JUMP_FORWARD_IF_{condition}")
+
+    def end_loop(self, loop: Raw) -> None:
+        """Comes before the code that an exhausted FOR_ITER goes on with."""
+        self.land(loop)
+        for name in _END_FOR:
+            self.emit(name)

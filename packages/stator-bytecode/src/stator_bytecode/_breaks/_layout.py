@@ -1,0 +1,200 @@
+"""The layout of a frame stack: what a `Point` knows of it without its values.
+
+Every slot and stack position has a kind. Most carry one value of the flat state (`VALUE`, `CELL`, `PREVIOUS`); the
+others carry none, and are made again from their kind alone. Equal layouts share compiled continuations, so layouts are
+compared by value, with codes and globals dictionaries by identity.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Sequence
+from types import CodeType
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+import attrs
+
+from stator_bytecode._codec._instruction import Code, Instruction
+from stator_bytecode._machine._frame import GeneratorStatus, Then
+
+
+class Holder(enum.Enum):
+    """Kinds without data."""
+
+    VALUE = "value"
+    CELL = "cell"
+    NULL = "null"
+    PREVIOUS = "previous"  # the marker of PUSH_EXC_INFO, over an exception that was being handled before
+    NO_PREVIOUS = "no previous"  # the same, over none
+
+
+@attrs.frozen
+class RaisedAt:
+    """The stack position that a handler with `lasti` gets: the neutral index of the instruction that raised."""
+
+    index: int
+
+
+@attrs.frozen
+class CarriedAt:
+    """A generator or object carried as frame state: `Point.carried[index]`, or a running `Point.frames[index]`."""
+
+    index: int
+    running: bool
+
+
+Kind: TypeAlias = Holder | RaisedAt | CarriedAt
+
+VALUE, CELL, NULL_KIND = Holder.VALUE, Holder.CELL, Holder.NULL
+UNBOUND = NULL_KIND
+"""A local without a value: the same as an empty stack slot, as the interpreter has it."""
+PREVIOUS, NO_PREVIOUS = Holder.PREVIOUS, Holder.NO_PREVIOUS
+CARRYING: frozenset[Kind] = frozenset({VALUE, CELL, PREVIOUS})
+"""Kinds that have a value in the flat state."""
+
+STATIC_PARTS: dict[str, frozenset[int]] = {
+    "binary": frozenset({0}),
+    "compare": frozenset({0}),
+    "contains": frozenset({0}),
+    "bool": frozenset({1}),
+}
+"""Which of a Then's values are plain data; the others are values of the domain, or Thens."""
+
+
+@attrs.frozen
+class Static:
+    """A part of a Then that is plain data."""
+
+    value: Any
+
+
+@attrs.frozen
+class ThenLayout:
+    """A Then without its values. A part of None stands for one of them."""
+
+    kind: str
+    parts: tuple[ThenLayout | Static | None, ...] = ()
+
+    def restore(self, values: Iterator[Any]) -> Then:
+        return Then(self.kind, tuple(_restore_part(part, values) for part in self.parts))
+
+    @property
+    def count(self) -> int:
+        return sum(1 if part is None else part.count if isinstance(part, ThenLayout) else 0 for part in self.parts)
+
+
+def _restore_part(part: ThenLayout | Static | None, values: Iterator[Any]) -> Any:
+    if part is None:
+        return next(values)
+    return part.value if isinstance(part, Static) else part.restore(values)
+
+
+def split_then(then: Then, values: list[Any]) -> ThenLayout:
+    """The layout of `then`; its values are appended to `values`."""
+    parts: list[ThenLayout | Static | None] = []
+    static = STATIC_PARTS.get(then.kind, frozenset())
+    for index, value in enumerate(then.values):
+        if isinstance(value, Then):
+            parts.append(split_then(value, values))
+        elif index in static:
+            parts.append(Static(value))
+        else:
+            parts.append(None)
+            values.append(value)
+    return ThenLayout(then.kind, tuple(parts))
+
+
+@attrs.frozen(cache_hash=True)
+class FrameLayout:
+    """One frame of a Point. Its values, in order: slots, stack, the exception being handled, names, those of `then`."""
+
+    code: Code
+    pc: int
+    slots: tuple[Kind, ...]
+    stack: tuple[Kind, ...]
+    globals: dict[str, Any] = attrs.field(eq=id, repr=False)
+    handled: bool = False
+    then: ThenLayout | None = None
+    hidden: bool = False
+    generator: GeneratorStatus | None = None
+    has_names: bool = False
+
+    @property
+    def raw(self) -> CodeType:
+        return self.code.raw
+
+    @property
+    def instruction(self) -> Instruction:
+        return self.code.instructions[self.pc]
+
+    @property
+    def count(self) -> int:
+        """How many values of the flat state are this frame's."""
+        carried = sum(kind in CARRYING for kind in self.slots) + sum(kind in CARRYING for kind in self.stack)
+        return carried + self.handled + self.has_names + (0 if self.then is None else self.then.count)
+
+    def at_handler(self, kinds: tuple[Kind, ...], pc: int) -> FrameLayout:
+        """This frame, innermost now, with another stack."""
+        return attrs.evolve(self, pc=pc, stack=kinds, then=None)
+
+
+class Recipe(Protocol):
+    """How an object that is carried in parts is made of them again: static, compared by value."""
+
+    def build(self, parts: Sequence[Any]) -> Any:
+        """The real object."""
+
+
+@attrs.frozen
+class Parts:
+    """An object that nothing but the frames can see, taken apart so that a generator in it can be frame state."""
+
+    recipe: Recipe
+    values: tuple[Any, ...]
+
+
+@attrs.frozen
+class PartsLayout:
+    """An object carried in parts: `slots` has their kinds. Laid out like a frame that has nothing else."""
+
+    recipe: Recipe
+    slots: tuple[Kind, ...]
+    stack: tuple[Kind, ...] = ()
+    handled: ClassVar[bool] = False
+    has_names: ClassVar[bool] = False
+    then: ClassVar[None] = None
+    generator: ClassVar[None] = None
+
+
+Layout: TypeAlias = FrameLayout | PartsLayout
+
+
+@attrs.frozen
+class Places:
+    """Where in the flat state the values of one frame are; None for what carries none."""
+
+    slots: tuple[int | None, ...]
+    stack: tuple[int | None, ...]
+    handled: int | None
+    names: int | None
+    then: tuple[int, ...]
+    start: int
+    stop: int
+
+
+def places_of(layout: Layout, start: int) -> Places:
+    position = start
+
+    def take(carried: bool) -> int | None:
+        nonlocal position
+        if not carried:
+            return None
+        position += 1
+        return position - 1
+
+    slots = tuple(take(kind in CARRYING) for kind in layout.slots)
+    stack = tuple(take(kind in CARRYING) for kind in layout.stack)
+    handled, names = take(layout.handled), take(layout.has_names)
+    count = 0 if layout.then is None else layout.then.count
+    then = tuple(range(position, position + count))
+    return Places(slots, stack, handled, names, then, start, position + count)

@@ -1,0 +1,201 @@
+"""Native frames that stand for frames of the Machine: the code shape and the prologue of every stub and continuation.
+
+The code has the user's name, file, lines, globals and *the same local slots*, so `locals()`, zero-argument `super()`
+and tracebacks see what they would have seen. Its one argument is the flat state, in slot 0, which the prologue
+unpacks:
+
+    slot 0  state           =>  every slot as it was; cells are the very cells
+    stack                   =>  [operands, or the whole stack], with `sys.exc_info()` as it was
+
+CPython reads locals and cells by slot and checks nothing, so a cell is put back with STORE_FAST.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import CellType, CodeType, FunctionType
+from typing import Any
+
+import attrs
+
+from stator_bytecode._breaks._glue import Glue
+from stator_bytecode._breaks._layout import NULL_KIND, CarriedAt, FrameLayout, Kind, Places
+from stator_bytecode._codec._raw import assemble
+from stator_bytecode._codec._raw_instruction import Raw, RawHandler
+
+GeneratorPlace = Callable[[CarriedAt], "int | None"]
+"""The index of a generator object in the state, or None where it is left out."""
+
+VARIADIC = 0x04 | 0x08
+"""CO_VARARGS, CO_VARKEYWORDS."""
+SUSPENDING = 0x20 | 0x80 | 0x200
+"""CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR. Not CO_ITERABLE_COROUTINE: it allows `yield from` a coroutine."""
+
+
+@attrs.frozen
+class Shape:
+    """What the native code object has where it differs from the user's: at least one argument, in slot 0."""
+
+    replacements: dict[str, Any]
+    cells: tuple[int, ...]
+    n_free: int
+    arguments: int
+    extra_slot: bool = False
+
+    @property
+    def state_in_cell(self) -> bool:
+        return 0 in self.cells
+
+
+def shape_of(code: CodeType) -> Shape:
+    variables, cells, free = code.co_varnames, code.co_cellvars, code.co_freevars
+    extra_slot = not (variables or cells or free)
+    if not variables:
+        # A cell that is an argument too keeps its slot; the first free variable may as well be such a cell.
+        variables = (*cells, *free, ".state")[:1]
+        if not cells and free:
+            cells, free = free[:1], free[1:]
+    replacements: dict[str, Any] = {
+        "co_varnames": variables,
+        "co_nlocals": len(variables),
+        "co_cellvars": cells,
+        "co_freevars": free,
+    }
+    arguments = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
+    if not code.co_argcount:
+        replacements |= {"co_argcount": 1, "co_posonlyargcount": 0, "co_kwonlyargcount": 0}
+        replacements["co_flags"] = code.co_flags & ~VARIADIC
+        arguments = 1
+    slots = variables + tuple(name for name in cells if name not in variables)
+    return Shape(replacements, tuple(slots.index(name) for name in cells), len(free), arguments, extra_slot)
+
+
+class NativeFrame:
+    """Writes the code of one native frame. `places` says where in the state the values are."""
+
+    def __init__(
+        self,
+        layout: FrameLayout,
+        places: Places,
+        generator_place: GeneratorPlace = lambda kind: None,
+    ) -> None:
+        self.layout = layout
+        self.places = places
+        self.generator_place = generator_place
+        self.shape = shape_of(layout.raw)
+        self.glue = Glue(layout.raw, layout.instruction.positions)
+
+    # prologue
+
+    def start(self, generator: bool = False) -> None:
+        self.start_cells()
+        if generator:
+            self.become_generator()
+        else:
+            self.glue.emit("RESUME")
+
+    def start_cells(self) -> None:
+        """`locals()` wants to find that MAKE_CELL has run, so it does, although the cells are put back afterwards."""
+        if self.shape.n_free:
+            self.glue.emit("COPY_FREE_VARS", self.shape.n_free)
+        for slot in self.shape.cells:
+            self.glue.emit("MAKE_CELL", slot)
+
+    def become_generator(self, keep_sent: bool = False) -> None:
+        self.glue.emit("RETURN_GENERATOR")
+        if not keep_sent:
+            self.glue.emit("POP_TOP")
+            self.glue.emit("RESUME")
+
+    def load_state(self) -> None:
+        self.glue.emit("LOAD_DEREF" if self.shape.state_in_cell else "LOAD_FAST", 0)
+
+    def load(self, place: int) -> None:
+        self.load_state()
+        self.glue.constant(place)
+        self.glue.emit("BINARY_SUBSCR")
+
+    def restore_slots(self) -> None:
+        """All but slot 0, which has the state."""
+        for slot in range(1, len(self.layout.slots)):
+            self._restore_slot(slot)
+
+    def restore_first_slot(self) -> None:
+        """The state is gone after this."""
+        if self.layout.slots:
+            self._restore_slot(0)
+        elif self.shape.extra_slot:
+            self.glue.emit("DELETE_FAST", 0)
+
+    def _restore_slot(self, slot: int) -> None:
+        kind = self.layout.slots[slot]
+        place = self._place(kind, self.places.slots[slot])
+        if place is not None:
+            self.load(place)
+        elif slot < self.shape.arguments or slot in self.shape.cells or slot >= self._first_free:
+            self.glue.emit("PUSH_NULL")
+        else:
+            return
+        self.glue.emit("STORE_FAST", slot)
+
+    @property
+    def _first_free(self) -> int:
+        return len(self.layout.slots) - self.shape.n_free
+
+    def _place(self, kind: Kind, place: int | None) -> int | None:
+        return self.generator_place(kind) if isinstance(kind, CarriedAt) else place
+
+    def handle(self, place: int) -> None:
+        """Enter the handling of the exception at `place`: leaves the previous one on the stack, for POP_EXCEPT."""
+        self.load(place)
+        self.glue.emit("PUSH_EXC_INFO")
+        self.glue.emit("POP_TOP")
+
+    def push(self, depth: int) -> None:
+        """What the stack has at `depth`; markers natively mean nothing but to POP_EXCEPT and RERAISE."""
+        kind = self.layout.stack[depth]
+        place = self._place(kind, self.places.stack[depth])
+        if kind is NULL_KIND:
+            self.glue.emit("PUSH_NULL")
+        elif place is not None:
+            self.load(place)
+        else:
+            self.glue.constant(None)
+
+    def hand_on(self) -> None:
+        """The state, on the stack; in its slot is the user's value from now on."""
+        self.load_state()
+        self.restore_first_slot()
+
+    # epilogue
+
+    def clean_up(self, guarded: Sequence[Raw]) -> None:
+        """An exception out of `guarded`, which runs with one previous exception under it, leaves its handling first."""
+        glue = self.glue
+        glue.handler = None
+        start = glue.emit("COPY", 3)
+        glue.emit("POP_EXCEPT")
+        glue.emit("RERAISE", 1)
+        handler = RawHandler(start, 1, True)
+        for raw in guarded:
+            raw.handler = handler
+
+    def function(self, **replacements: Any) -> Callable[[Any], Any]:
+        """The function of one argument, the state. Its cells are placeholders: the prologue puts in the real ones."""
+        layout, shape = self.layout, self.shape
+        consts, names = tuple(self.glue.consts), tuple(self.glue.names)
+        code = assemble(
+            self.glue.raws,
+            layout.raw,
+            **{**shape.replacements, "co_consts": consts, "co_names": names, **replacements},
+        )
+        closure = tuple(CellType() for _ in range(shape.n_free))
+        function = FunctionType(code, layout.globals, code.co_name, (None,) * (code.co_argcount - 1), closure)
+        if code.co_kwonlyargcount:
+            first = code.co_argcount
+            function.__kwdefaults__ = dict.fromkeys(code.co_varnames[first : first + code.co_kwonlyargcount])
+        return function
+
+    def flags(self, generator: bool = False) -> int:
+        flags: int = self.shape.replacements.get("co_flags", self.layout.raw.co_flags)
+        return flags if generator else flags & ~SUSPENDING

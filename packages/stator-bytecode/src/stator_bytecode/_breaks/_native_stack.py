@@ -1,0 +1,143 @@
+"""The natively visible stack of a step: one stub per visible frame, nested, and the exits of the innermost one.
+
+    F0 call stub  →  F1 call stub  →  F2 step stub        (hidden frames have none)
+
+At RETURN_VALUE the innermost stub returns, and its caller's stub completes the instruction that waits for the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from stator_bytecode._breaks._complete import Completion, write_completion
+from stator_bytecode._breaks._exit import Draft, Exit, exit_to
+from stator_bytecode._breaks._layout import NULL_KIND, VALUE, FrameLayout
+from stator_bytecode._breaks._native_frame import NativeFrame
+from stator_bytecode._breaks._point import Point
+from stator_bytecode._breaks._shape import Shapes, null_of, shapes_of
+from stator_bytecode._breaks._stub import FRAME_BOUND, Stub, call_stub, leave, merged_step_stub, return_stub, step_stub
+
+
+class NativeStack:
+    """`run(state)` gives the results and the number of the exit. `innermost` is the frame that goes on, or raises."""
+
+    def __init__(self, point: Point) -> None:
+        self.point = point
+        self.exits: list[Exit] = []
+        self.visible = [index for index, layout in enumerate(point.frames) if not layout.hidden]
+        last = len(point.frames) - 1
+        if point.frames[last].instruction.op in ("RETURN_VALUE", "YIELD_VALUE"):
+            self.innermost = self.outside = last - 1
+            stub = self._leaving()
+        else:
+            self.innermost = self.outside = last
+            stub = self._stepping()
+        for index in reversed(range(self.outside)):
+            if not point.frames[index].hidden:
+                stub = call_stub(point.frames[index], point.places[index], stub)
+        self.run: Stub = stub
+
+    def visible_before(self, index: int) -> int:
+        """How many native frames are outside of frame `index`."""
+        return sum(outer < index for outer in self.visible)
+
+    def _stepping(self) -> Stub:
+        layout, places = self.point.frames[-1], self.point.places[self.innermost]
+        shapes = shapes_of(layout.instruction)
+        null = null_of(layout)
+        self._add_exit(shapes, False, null)
+        if layout.instruction.op == "CHECK_EG_MATCH":
+            self._add_exit(shapes, False, None, handled=1)
+        elif shapes.jumps:
+            self._add_exit(shapes, True, None)
+        host = self._host()
+        if host is None:
+            return step_stub(layout, places, places.handled)
+        self.outside = host
+        handled = [found.handled for found in self.point.places[host : self.innermost + 1] if found.handled is not None]
+        host_layout, host_places = self.point.frames[host], self.point.places[host]
+        return merged_step_stub(host_layout, host_places, layout, places, handled[-1] if handled else None)
+
+    def _host(self) -> int | None:
+        """The frame in which a hidden frame's instruction runs; None: in its own."""
+        layout = self.point.frames[-1]
+        if not layout.hidden or layout.instruction.op in FRAME_BOUND or not self.visible:
+            return None
+        return self.visible[-1]
+
+    def _add_exit(self, shapes: Shapes, jump: bool, null: str | None, handled: int | None = None) -> None:
+        """`handled`: which of the values made is the exception being handled from then on."""
+        used, kept, made = shapes.used, shapes.kept[jump], shapes.made[jump]
+        draft = Draft.of(self.point.frames[self.innermost], self.point.places[self.innermost])
+        lowest = used[0] if used else 0
+        if len(used) == lowest:
+            del draft.stack[len(draft.stack) - lowest + kept :]
+        else:  # the container lies deeper, and stays; what is added leaves
+            del draft.stack[len(draft.stack) - used[1] :]
+        _push_made(draft, self.point.count, made, null)
+        if handled is not None:
+            draft.handled = self.point.count + handled
+        self._finish_exit(draft, jump, made)
+
+    def _finish_exit(self, draft: Draft, jump: bool, made: int) -> int:
+        if jump:
+            draft.pc = draft.layout.instruction.target
+        self.exits.append(exit_to(self.point, self.innermost, draft, made))
+        return len(self.exits) - 1
+
+    def _leaving(self) -> Stub:
+        """The innermost frame gives its value to the one that waits, which does with it what its instruction does."""
+        point = self.point
+        callee, place = point.frames[-1], point.places[len(point.frames) - 1]
+        layout = point.frames[self.innermost]
+        frame = NativeFrame(layout, point.places[self.innermost])
+        inner = return_stub(callee, place)
+        frame.start()
+        frame.restore_slots()
+        if layout.handled:
+            assert frame.places.handled is not None
+            frame.handle(frame.places.handled)
+        begin = len(frame.glue.raws)
+        if callee.generator is not None:
+            _raise_end(frame, callee, inner)
+        else:
+            write_completion(Completion(frame, inner, self._leave(frame)))
+        if layout.handled:
+            frame.clean_up(frame.glue.raws[begin:])
+        return frame.function(co_flags=frame.flags())
+
+    def _leave(self, frame: NativeFrame) -> Callable[..., None]:
+        def go_on(jump: bool, popped: int = 0, made: int = 0, null: str | None = None) -> None:
+            draft = Draft.of(frame.layout, frame.places)
+            del draft.stack[len(draft.stack) - popped :]
+            _push_made(draft, self.point.count, made, null)
+            number = self._finish_exit(draft, jump, made)
+            frame.glue.constant(number)
+            frame.glue.emit("BUILD_TUPLE", made + 1)
+            leave(frame, frame.places.handled)
+
+        return go_on
+
+
+def _push_made(draft: Draft, place: int, made: int, null: str | None) -> None:
+    if null == "before":
+        draft.stack.append((NULL_KIND, None))
+    draft.stack.extend((VALUE, place + order) for order in range(made))
+    if null == "after":
+        draft.stack.append((NULL_KIND, None))
+
+
+def _raise_end(frame: NativeFrame, callee: FrameLayout, inner: Stub) -> None:
+    """What a generator's end is to a call of `next` or `send`, and what its yield is to one of `close`."""
+    glue = frame.glue
+    glue.call(inner, frame.hand_on)
+    glue.call_on_top(_stop if callee.instruction.op == "RETURN_VALUE" else _ignored_exit)
+    glue.emit("RAISE_VARARGS", 1)
+
+
+def _stop(value: object) -> StopIteration:
+    return StopIteration() if value is None else StopIteration(value)
+
+
+def _ignored_exit(value: object) -> RuntimeError:
+    return RuntimeError("generator ignored GeneratorExit")

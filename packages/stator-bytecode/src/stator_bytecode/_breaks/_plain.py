@@ -1,0 +1,132 @@
+"""The native continuation of a whole frame stack: original code entered at its middle, in every frame.
+
+    F0 at its parked call: <prologue>; call F1; <what the result does>; JUMP → after the call, in F0's own code
+    F1 at its instruction: <prologue>; JUMP → instruction `pc`, in F1's own code
+
+Outer frames run their own exception regions around the call, so every handler, `finally` and `with` is met as always.
+A running generator is made a generator object that goes on in the middle when its parent asks for the next value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import methodcaller
+from typing import Any
+
+from stator_bytecode._breaks._body import Body
+from stator_bytecode._breaks._complete import Completion, write_completion
+from stator_bytecode._breaks._layout import CarriedAt
+from stator_bytecode._breaks._point import Point
+from stator_bytecode._breaks._rebuild import Rebuilder
+from stator_bytecode._breaks._traceback import hide
+from stator_bytecode._codec._raw_instruction import RawHandler
+from stator_bytecode.errors import Unsupported
+
+
+def plain(point: Point) -> Plain:
+    """A function of the flat state that runs the rest of the program natively: it returns the first frame's value."""
+    return Plain(point)
+
+
+class Plain:
+    def __init__(self, point: Point) -> None:
+        if any(layout.has_names for layout in point.frames):
+            raise Unsupported("class-body", "a class body cannot be entered in its middle")
+        if point.frames[0].generator is not None:
+            raise Unsupported("native-continuation", "the outermost frame is a generator's")
+        self.point = point
+        self.generators = Rebuilder(point, self._running_place)
+        self.first_running = point.count + len(point.carried)
+        self.running = [index for index, layout in enumerate(point.frames) if layout.generator is not None]
+        self.functions: list[Callable[[Any], Any]] = []
+        inner: Callable[[Any], Any] | None = None
+        for index in reversed(range(len(point.frames))):
+            inner = self._function(index, inner)
+            self.functions.insert(0, inner)
+
+    def __call__(self, *state: Any) -> Any:
+        """The flat state in, the outermost frame's value out. The caller keeps alive what it passes; see `consume`."""
+        try:
+            return self.consume(list(state))
+        except BaseException as error:
+            hide(error, OWN_CODES)
+            raise
+
+    def consume(self, state: list[Any]) -> Any:
+        """The same, and the state is taken out of the list: objects die when the program lets go of them."""
+        try:
+            full = [self._extended(state)]
+            state.clear()
+            return self.functions[0](full.pop())
+        except BaseException as error:
+            hide(error, OWN_CODES)
+            raise
+
+    def _extended(self, state: Sequence[Any]) -> list[Any]:
+        """The state with objects for the generators, running ones first: those take what they hold when they go on."""
+        full = [*self.generators.extended(state), *[None] * len(self.running)]
+        for order, index in enumerate(self.running):
+            full[self.first_running + order] = generator = self.functions[index](full)
+            next(generator)
+        for number in range(len(self.point.carried)):
+            self.generators.fill(full, number)
+        return full
+
+    def _running_place(self, index: int) -> int | None:
+        return self.first_running + self.running.index(index)
+
+    def _function(self, index: int, inner: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
+        layout = self.point.frames[index]
+        body = Body(layout, self.point.places[index], self.generators.place)
+        is_generator = layout.generator is not None
+        body.frame.start(is_generator)
+        if is_generator:
+            _prime(body)
+        body.frame.restore_slots()
+        body.restore_stack()
+        if inner is None:
+            body.frame.restore_first_slot()
+            body.go_on_at(layout.pc)
+        elif self.point.frames[index + 1].generator is None:
+            self._write_call(body, inner)
+        else:
+            self._write_resumption(body, CarriedAt(index + 1, True))
+        return body.function(is_generator)
+
+    def _write_call(self, body: Body, inner: Callable[[Any], Any]) -> None:
+        body.glue.handler = body.raw_at(body.layout.pc).handler
+        write_completion(Completion(body.frame, inner, body.leave))
+
+    def _write_resumption(self, body: Body, generator: CarriedAt) -> None:
+        """The instruction that waits for a generator is run again, on a generator that goes on where it was."""
+        layout, frame, glue = body.layout, body.frame, body.glue
+        kind = "" if layout.then is None else layout.then.kind
+        place = self.generators.place(generator)
+        assert place is not None
+        glue.handler = body.raw_at(layout.pc).handler
+        if (layout.instruction.op, kind) in (("FOR_ITER", "next"), ("SEND", "send")):
+            if kind == "send":
+                glue.constant(None)
+            frame.restore_first_slot()
+            body.go_on_at(layout.pc)
+        elif kind in ("value", "discard", "close"):
+            frame.load(place)
+            frame.restore_first_slot()
+            glue.call_on_top(methodcaller("close") if kind == "close" else next)
+            body.leave(False, made=1)
+        else:
+            raise Unsupported("native-continuation", f"{layout.instruction.op} waits for a generator with {kind!r}")
+
+
+def _prime(body: Body) -> None:
+    """A new generator takes no value, so it is run to here first. Whatever is sent or thrown next has been before."""
+    glue = body.glue
+    glue.constant(None)
+    priming = glue.emit("YIELD_VALUE")
+    resumed = glue.emit("RESUME", 1)
+    drop = glue.emit("POP_TOP")
+    for raw in (priming, resumed):
+        raw.handler = RawHandler(drop, 0, False)
+
+
+OWN_CODES = frozenset({Plain.__call__.__code__, Plain.consume.__code__, Plain._extended.__code__})

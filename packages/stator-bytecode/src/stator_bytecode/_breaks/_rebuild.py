@@ -1,0 +1,136 @@
+"""Generators carried as frame state, made into generator objects again.
+
+A suspended one runs up to its own YIELD_VALUE, entered with the stack it had, so that the object stands exactly where
+the frame stood: `send`, `throw`, `close`, `gi_frame.f_lineno` and `gi_yieldfrom` find what they would have found. The
+value of that extra yield is dropped. One that has not started gets its arguments before it becomes a generator, and
+is not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+from stator_bytecode._breaks._body import Body
+from stator_bytecode._breaks._layout import CarriedAt, FrameLayout, PartsLayout, Places
+from stator_bytecode._breaks._native_frame import GeneratorPlace
+from stator_bytecode._breaks._point import Point
+from stator_bytecode._machine._frame import GeneratorStatus
+from stator_bytecode.errors import Unsupported
+
+AnyGenerator = Generator[Any, Any, Any]
+
+
+def rebuild_generator(layout: FrameLayout, values: Sequence[Any]) -> AnyGenerator:
+    """The generator that `layout` and its values (a flat state of this frame alone) describe. It may hold no others."""
+    generator: AnyGenerator
+    (generator,) = rebuild(Point((), (layout,)), tuple(values), (0,))
+    return generator
+
+
+def rebuild(point: Point, state: Sequence[Any], numbers: Sequence[int]) -> list[Any]:
+    """What `point` carries under `numbers`, suspended generators and objects in parts, with what these hold."""
+    builder = Rebuilder(point)
+    full = builder.extended(state)
+    for number in numbers:
+        builder.fill(full, number)
+    return [full[point.count + number] for number in numbers]
+
+
+class Rebuilder:
+    """Makes what one Point carries. The extended state has an object for each after the flat state."""
+
+    def __init__(self, point: Point, running_place: Callable[[int], int | None] = lambda index: None) -> None:
+        self.point = point
+        self.running_place = running_place
+        self.functions: dict[int, Callable[[Any], AnyGenerator]] = {}
+
+    def extended(self, state: Sequence[Any]) -> list[Any]:
+        return [*state, *[None] * len(self.point.carried)]
+
+    def place(self, kind: CarriedAt) -> int | None:
+        return self.running_place(kind.index) if kind.running else self.point.count + kind.index
+
+    def fill(self, full: list[Any], number: int) -> None:
+        """Make generator or object `number`, those it holds first."""
+        place = self.point.count + number
+        if full[place] is not None:
+            return
+        layout = self.point.carried[number]
+        for kind in (*layout.slots, *layout.stack):
+            if isinstance(kind, CarriedAt) and not kind.running and kind.index != number:
+                self.fill(full, kind.index)
+        if isinstance(layout, PartsLayout):
+            full[place] = self._object(full, layout, self._places(number))
+            return
+        if number not in self.functions:
+            self.functions[number] = generator_function(layout, self._places(number), self.place)
+        full[place] = generator = self.functions[number](full)
+        if layout.generator is GeneratorStatus.SUSPENDED:
+            next(generator)
+        elif layout.generator is GeneratorStatus.CLOSED:
+            generator.close()
+
+    def _places(self, number: int) -> Places:
+        return self.point.places[len(self.point.frames) + number]
+
+    def _object(self, full: list[Any], layout: PartsLayout, places: Places) -> Any:
+        at = [
+            self.place(kind) if isinstance(kind, CarriedAt) else place
+            for kind, place in zip(layout.slots, places.slots, strict=True)
+        ]
+        return layout.recipe.build([full[place] for place in at if place is not None])
+
+
+def generator_function(layout: FrameLayout, places: Places, place: GeneratorPlace) -> Callable[[Any], AnyGenerator]:
+    if layout.generator is GeneratorStatus.SUSPENDED:
+        return _suspended(Body(layout, places, place))
+    return _created(Body(layout, places, place))
+
+
+def _suspended(body: Body) -> Callable[[Any], AnyGenerator]:
+    """Restored when it is run for the first time, up to its yield."""
+    layout, frame = body.layout, body.frame
+    pc = layout.pc - 1
+    if layout.code.instructions[pc].op != "YIELD_VALUE":
+        raise Unsupported("generator-state", f"a generator suspended after {layout.code.instructions[pc].op}")
+    frame.start(generator=True)
+    frame.restore_slots()
+    body.restore_stack()
+    body.glue.constant(None)
+    frame.restore_first_slot()
+    body.go_on_at(pc)
+    return body.function(generator=True)
+
+
+def _created(body: Body) -> Callable[[Any], AnyGenerator]:
+    """Restored before it becomes a generator. The stack is that of a new one: the interpreter makes it."""
+    frame, glue, layout = body.frame, body.glue, body.layout
+    frame.start_cells()
+    frame.restore_slots()
+    frame.restore_first_slot()
+    frame.become_generator(keep_sent=True)
+    pc = layout.pc
+    if layout.code.instructions[pc].op == "RETURN_GENERATOR":
+        pc += 1
+    body.go_on_at(pc)
+    assert glue.raws
+    return body.function(generator=True)
+
+
+def closed_generator(layout: FrameLayout) -> AnyGenerator:
+    """An exhausted generator with the names of `layout`'s."""
+    import attrs
+
+    from stator_bytecode._breaks._layout import NULL_KIND
+
+    ended = attrs.evolve(
+        layout,
+        slots=(NULL_KIND,) * len(layout.slots),
+        stack=(),
+        handled=False,
+        then=None,
+        pc=0,
+        generator=GeneratorStatus.CLOSED,
+    )
+    return rebuild_generator(ended, ())

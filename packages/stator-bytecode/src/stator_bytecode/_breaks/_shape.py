@@ -1,0 +1,80 @@
+"""What a native step takes from the stack and leaves there: how a step stub is laid out.
+
+FOR_ITER   uses [iterator]; goes on with it kept and one value made; jumps with nothing kept, nothing made
+LIST_APPEND 3   uses the list (deep in the stack) and the item; keeps the list
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from stator_bytecode._breaks._layout import FrameLayout
+from stator_bytecode._codec._instruction import Instruction
+from stator_bytecode._codec._stack_effect import operands, results
+
+UNCHANGED = frozenset({"LIST_APPEND", "SET_ADD", "MAP_ADD", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE"})
+"""They change the container they look at, which lies anywhere below. The stub has it next to what is added."""
+
+_KEPT: dict[str, tuple[int, int]] = {
+    "FOR_ITER": (1, 0),
+    "GET_LEN": (1, 0),
+    "MATCH_MAPPING": (1, 0),
+    "MATCH_SEQUENCE": (1, 0),
+    "MATCH_KEYS": (2, 0),
+    "IMPORT_FROM": (1, 0),
+    "CHECK_EXC_MATCH": (1, 0),
+    "WITH_EXCEPT_START": (4, 0),
+    "JUMP_IF_TRUE_OR_POP": (0, 1),
+    "JUMP_IF_FALSE_OR_POP": (0, 1),
+}
+"""How many of the lowest operands stay as they were, when the instruction goes on and when it jumps."""
+
+
+@attrs.frozen
+class Shapes:
+    """What a native step takes and leaves: top operands used, how many of them are kept, and values made, per exit."""
+
+    used: tuple[int, ...]
+    """Depths from the top (1 is the top) of the operands pushed, lowest first."""
+    kept: tuple[int, int]
+    made: tuple[int, int]
+    jumps: bool
+
+
+def shapes_of(instr: Instruction) -> Shapes:
+    op, arg = instr.op, instr.arg
+    count = operands(instr)
+    if op in UNCHANGED:
+        added = 2 if op == "MAP_ADD" else 1
+        return Shapes((arg + added, *range(added, 0, -1)), (1, 0), (0, 0), False)
+    used = tuple(range(count, 0, -1))
+    if op == "DICT_MERGE":
+        return Shapes(used, (count - 1, 0), (0, 0), False)
+    if op == "SEND":
+        return Shapes(used, (1, int(instr.arg)), (1, 1), True)
+    if op == "RERAISE":
+        return Shapes((1,), (0, 0), (0, 0), False)
+    kept = _KEPT.get(op, (0, 0))
+    made = (values_made(instr) - kept[0], results(instr, True) - kept[1])
+    return Shapes(used, kept, made, instr.target >= 0)
+
+
+def values_made(instr: Instruction) -> int:
+    """Without the NULL that the instruction pushes besides: the stub leaves it away, since it cannot be returned."""
+    return results(instr, False) - pushes_null(instr)
+
+
+def pushes_null(instr: Instruction) -> bool:
+    if instr.op == "LOAD_GLOBAL":
+        return instr.arg[1] is not None
+    return instr.op == "LOAD_METHOD" or (instr.op == "LOAD_SUPER_ATTR" and bool(instr.arg[1]))
+
+
+def null_of(layout: FrameLayout) -> str | None:
+    """On which side of the value the instruction pushes a NULL."""
+    instr = layout.instruction
+    if not pushes_null(instr):
+        return None
+    if instr.op == "LOAD_GLOBAL":
+        return str(instr.arg[1])
+    return "before" if layout.code.null_first else "after"

@@ -1,0 +1,119 @@
+"""Instructions that only move values about: a step over one is an edit of the flat state, nothing runs natively.
+
+They never break on their own account; a Site stands on one when something else asks for it, such as a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import CellType
+from typing import Any
+
+from stator_bytecode._breaks._exit import Draft
+from stator_bytecode._breaks._layout import CELL, NO_PREVIOUS, NULL_KIND, PREVIOUS, VALUE
+from stator_bytecode._breaks._point import cell_slots
+from stator_bytecode._codec._instruction import Instruction
+from stator_bytecode._handler_table import HandlerTable
+
+State = tuple[Any, ...]
+Make = Callable[[State], Any]
+Shuffle = Callable[[Draft, Instruction, int], "Make | None"]
+"""Edits the draft. One that makes a value gives the function that makes it of the state; its place is the one given."""
+
+shuffles: HandlerTable[str, Shuffle] = HandlerTable("shuffle")
+
+NO_STEP: Mapping[str, str] = {
+    "COPY_FREE_VARS": "the prologue of a function does not run by itself",
+    "RETURN_GENERATOR": "a generator is made by its caller's frame",
+    "YIELD_VALUE": "suspending a frame is the Machine's",
+    "RETURN_VALUE": "leaving a frame is the Machine's",
+    **dict.fromkeys(("LOAD_NAME", "STORE_NAME", "DELETE_NAME", "SETUP_ANNOTATIONS"), "a class body has no stub"),
+    **dict.fromkeys(("LOAD_LOCALS", "LOAD_CLASSDEREF", "IMPORT_STAR"), "a class body has no stub"),
+}
+"""Instructions that no Site can stand on, with the reason."""
+
+
+@shuffles.handles("NOP")
+def nop(draft: Draft, instr: Instruction, place: int) -> None:
+    pass
+
+
+@shuffles.handles("JUMP")
+def jump(draft: Draft, instr: Instruction, place: int) -> None:
+    draft.pc = instr.target
+
+
+@shuffles.handles("POP_TOP")
+def pop_top(draft: Draft, instr: Instruction, place: int) -> None:
+    draft.stack.pop()
+
+
+@shuffles.handles("PUSH_NULL")
+def push_null(draft: Draft, instr: Instruction, place: int) -> None:
+    draft.stack.append((NULL_KIND, None))
+
+
+@shuffles.handles("COPY")
+def copy(draft: Draft, instr: Instruction, place: int) -> None:
+    draft.stack.append(draft.stack[-instr.arg])
+
+
+@shuffles.handles("SWAP")
+def swap(draft: Draft, instr: Instruction, place: int) -> None:
+    stack = draft.stack
+    stack[-1], stack[-instr.arg] = stack[-instr.arg], stack[-1]
+
+
+@shuffles.handles("LOAD_CONST")
+def load_const(draft: Draft, instr: Instruction, place: int) -> Make:
+    draft.stack.append((VALUE, place))
+    return lambda state: instr.arg
+
+
+@shuffles.handles("LOAD_FAST", "LOAD_CLOSURE")
+def load_fast(draft: Draft, instr: Instruction, place: int) -> None:
+    kind, source = draft.slots[instr.arg]
+    draft.stack.append((VALUE if kind is CELL else kind, source))
+
+
+@shuffles.handles("LOAD_FAST_AND_CLEAR")
+def load_fast_and_clear(draft: Draft, instr: Instruction, place: int) -> None:
+    load_fast(draft, instr, place)
+    draft.slots[instr.arg] = (NULL_KIND, None)
+
+
+@shuffles.handles("STORE_FAST")
+def store_fast(draft: Draft, instr: Instruction, place: int) -> None:
+    kind, source = draft.stack.pop()
+    is_cell = kind is VALUE and instr.arg in cell_slots(draft.layout.code)
+    draft.slots[instr.arg] = (CELL if is_cell else kind, source)
+
+
+@shuffles.handles("DELETE_FAST")
+def delete_fast(draft: Draft, instr: Instruction, place: int) -> None:
+    draft.slots[instr.arg] = (NULL_KIND, None)
+
+
+@shuffles.handles("MAKE_CELL")
+def make_cell(draft: Draft, instr: Instruction, place: int) -> Make:
+    _, source = draft.slots[instr.arg]
+    draft.slots[instr.arg] = (CELL, place)
+    return lambda state: CellType() if source is None else CellType(state[source])
+
+
+@shuffles.handles("PUSH_EXC_INFO")
+def push_exc_info(draft: Draft, instr: Instruction, place: int) -> None:
+    exception = draft.stack.pop()
+    draft.stack.append((NO_PREVIOUS, None) if draft.handled is None else (PREVIOUS, draft.handled))
+    draft.stack.append(exception)
+    draft.handled = exception[1]
+
+
+@shuffles.handles("POP_EXCEPT")
+def pop_except(draft: Draft, instr: Instruction, place: int) -> None:
+    _, draft.handled = draft.stack.pop()
+
+
+def raises(draft: Draft, instr: Instruction) -> bool:
+    """Whether this one does not just move values: it reads or deletes an unbound local, natively an exception."""
+    return instr.op in ("LOAD_FAST", "DELETE_FAST", "LOAD_CLOSURE") and draft.slots[instr.arg][0] is NULL_KIND

@@ -1,0 +1,127 @@
+"""Sites: the places of breaks, where one instruction runs natively.
+
+`Site(point).step(*state)` runs the instruction that the innermost frame stands before, in stubs that look like the
+user's frames (`_stub.py`), and gives the Point after it with its flat state. An exception is taken to the handler
+that would have got it; without one it leaves, with the user's traceback entries only. `drive` is the loop that goes
+on from there.
+
+    point: f parked at g(), g before LOAD_ATTR      state: (x, f1_y, f1_stack0)
+    => (point: …, g after LOAD_ATTR, (x, f1_y, attribute)), or f's `except` clause, with g gone
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+
+from stator_bytecode._breaks import _step
+from stator_bytecode._breaks._layout import FrameLayout
+from stator_bytecode._breaks._point import Point
+from stator_bytecode._breaks._shuffle import NO_STEP
+from stator_bytecode._breaks._step import Step, Take
+from stator_bytecode._breaks._traceback import hide
+from stator_bytecode._codec._instruction import Instruction
+from stator_bytecode.errors import Unsupported
+
+
+class Site:
+    """The place of a break. Stateless but for the code that it makes at its first step; safe to share."""
+
+    def __init__(self, point: Point) -> None:
+        self.point = point
+        self._take: Take | None = None
+        _refuse(point)
+
+    @property
+    def layout(self) -> FrameLayout:
+        return self.point.frames[-1]
+
+    @property
+    def instruction(self) -> Instruction:
+        return self.layout.instruction
+
+    def step(self, *state: Any) -> Step:
+        """Run the instruction natively: the Point after it, and its flat state."""
+        try:
+            take = self._take
+            if take is None:
+                take = self._take = _step.prepare(self.point)
+            return take(state)
+        except BaseException as error:
+            hide(error, OWN_CODES)
+            raise
+        finally:
+            state = ()  # it may hold an exception whose traceback holds this frame
+
+    def __repr__(self) -> str:
+        layout = self.layout
+        return f"<Site {layout.raw.co_qualname}:{layout.instruction.positions[0]} {layout.instruction.op}>"
+
+
+def _refuse(point: Point) -> None:
+    layout = point.frames[-1]
+    op = layout.instruction.op
+    if any(frame.has_names for frame in point.frames):
+        raise Unsupported("class-body", "a class body cannot be entered in its middle")
+    if op in NO_STEP and not _leaves(point, op):
+        raise Unsupported("no-native-step", f"{op}: {NO_STEP[op]}")
+
+
+def _leaves(point: Point, op: str) -> bool:
+    """Whether the frame's value makes its caller's instruction do more: then there is something to run natively."""
+    if len(point.frames) < 2:
+        return False
+    then = point.frames[-2].then
+    kind = "" if then is None else then.kind
+    if point.frames[-1].generator is not None:
+        return (op, kind) in {("RETURN_VALUE", "value"), ("RETURN_VALUE", "discard"), ("YIELD_VALUE", "close")}
+    return op == "RETURN_VALUE" and kind != "send"
+
+
+@attrs.define(eq=False)
+class Goto:
+    """Go on at `site` with `state`."""
+
+    site: Site
+    state: Sequence[Any]
+
+    def take(self) -> Sequence[Any]:
+        """The state, kept here no longer: frames that hold a Goto are held by every exception that passes them."""
+        state, self.state = self.state, ()
+        return state
+
+
+Dispatch = Callable[[Point, list[Any]], Any]
+"""Runs the continuation of a Point: gives a `Goto`, when it broke again, or the final value. The list is its own: what
+it takes out of it dies when the program lets go of it."""
+
+
+def drive(site: Site, state: Sequence[Any], dispatch: Dispatch) -> Any:
+    """Step, continuation, step … until a continuation gives a value. One Python frame, however many breaks there are.
+
+    A state that is a list is emptied, so that nothing of it is kept alive here or by the caller.
+    """
+    try:
+        while True:
+            point, after = site.step(*state)
+            if type(state) is list:
+                state.clear()
+            state = list(after)
+            del after
+            result = dispatch(point, state)
+            state.clear()  # this frame may live as long as an exception that passed through the step
+            if type(result) is not Goto:
+                return result
+            site, state = result.site, result.take()
+            del result
+    except BaseException as error:
+        hide(error, OWN_CODES)
+        if type(state) is list:
+            state.clear()
+        state = ()
+        raise
+
+
+OWN_CODES = frozenset({Site.step.__code__, drive.__code__, _step.prepare.__code__, *_step.OWN_CODES})

@@ -1,0 +1,204 @@
+"""What a Site does when it is reached: three kinds of step, each a function of the flat state.
+
+- `Shuffling`: the instruction only moves values, so the step edits the state;
+- `Materializing`: an operand is a generator carried as frame state; it becomes an object first;
+- `NativeStep`: stubs run the instruction. Exceptions go to the handler that would have got them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from stator_bytecode._breaks._exit import Draft, Exit, State, exit_to, materialized
+from stator_bytecode._breaks._layout import VALUE, CarriedAt, FrameLayout, RaisedAt
+from stator_bytecode._breaks._native_stack import NativeStack
+from stator_bytecode._breaks._point import Point
+from stator_bytecode._breaks._rebuild import closed_generator, rebuild
+from stator_bytecode._breaks._shape import shapes_of
+from stator_bytecode._breaks._shuffle import raises, shuffles
+from stator_bytecode._breaks._traceback import after, drop_outer, hide, outermost
+from stator_bytecode._machine._unwind import CAUGHT
+from stator_bytecode.errors import Unsupported
+
+Step = tuple[Point, State]
+Take = Callable[[State], Step]
+
+
+def prepare(point: Point) -> Take:
+    layout = point.frames[-1]
+    instr = layout.instruction
+    if instr.op in shuffles and not raises(Draft.of(layout, point.places[len(point.frames) - 1]), instr):
+        return Shuffling(point)
+    touched = _touched(point)
+    return Materializing(point, touched) if touched else NativeStep(point)
+
+
+def _touched(point: Point) -> tuple[int, ...]:
+    """The suspended generators among the operands, with all that these hold."""
+    layout = point.frames[-1]
+    used = [layout.stack[-depth] for depth in shapes_of(layout.instruction).used]
+    found: list[int] = []
+    for kind in _growing_kinds(used, found, point):
+        if isinstance(kind, CarriedAt) and kind.running:
+            raise Unsupported("running-generator", "an instruction uses a generator that is running itself")
+        if isinstance(kind, CarriedAt) and kind.index not in found:
+            found.append(kind.index)
+    return tuple(found)
+
+
+def _growing_kinds(used: list[Any], found: list[int], point: Point) -> Iterator[Any]:
+    yield from used
+    for index in found:  # grows under this loop
+        yield from point.carried[index].slots
+        yield from point.carried[index].stack
+
+
+class Shuffling:
+    def __init__(self, point: Point) -> None:
+        index = len(point.frames) - 1
+        layout = point.frames[index]
+        draft = Draft.of(layout, point.places[index])
+        self.point = point
+        self.make = shuffles[layout.instruction.op](draft, layout.instruction, point.count)
+        self.exit = exit_to(point, index, draft, 1)
+
+    def __call__(self, state: State) -> Step:
+        made = None if self.make is None else self.make(state)
+        finalize(self.point, self.exit, state)
+        return self.exit.point, self.exit.pick((*state, made))
+
+
+class Materializing:
+    def __init__(self, point: Point, touched: tuple[int, ...]) -> None:
+        self.point = point
+        self.touched = touched
+        self.exit = materialized(point, touched)
+        self.take = prepare(self.exit.point)
+
+    def __call__(self, state: State) -> Step:
+        objects = rebuild(self.point, state, self.touched)
+        return self.take(self.exit.pick((*state, *objects)))
+
+
+def finalize(point: Point, taken: Exit, state: State) -> None:
+    """Generators that nothing can see any more are closed as Python closes them: their `finally` blocks run."""
+    if taken.dropped:
+        rebuild(point, state, taken.dropped)
+
+
+class NativeStep:
+    """Runs the instruction in stubs. Exits are made when first taken."""
+
+    def __init__(self, point: Point) -> None:
+        self.point = point
+        self.stack = NativeStack(point)
+        self.handlers: dict[int, Exit] = {}
+        self.answers: dict[int, Exit] = {}
+
+    def __call__(self, state: State) -> Step:
+        try:
+            result = self.stack.run(state)
+        except BaseException as error:
+            handed_on: list[Any] = [state]
+            state = ()  # it may hold `error`, whose traceback holds this frame
+            return self._raised(error, handed_on)
+        taken = self.stack.exits[result[-1]]
+        if taken.dropped or taken.closed:
+            return self._take(taken, state, result[:-1])
+        return taken.point, taken.pick(state + result)
+
+    def _take(self, taken: Exit, state: State, results: State) -> Step:
+        finalize(self.point, taken, state)
+        return taken.point, taken.pick((*state, *results, *map(closed_generator, taken.closed)))
+
+    def _raised(self, error: BaseException, handed_on: list[Any]) -> Step:
+        """Where plain Python would go on after `error`; raises it again when that is nowhere in these frames.
+
+        `handed_on` is a list with the state. What it holds in the end lives as long as the traceback: the generators
+        that the frames left suspended.
+        """
+        hide(error, OWN_CODES)
+        state = handed_on.pop()
+        frames = self.point.frames
+        for index in range(self.stack.innermost, -1, -1):
+            layout = frames[index]
+            if index < self.stack.innermost:
+                answer = self._answer(index, error)
+                if answer is not None:
+                    return self._take(*answer[:1], state, answer[1])
+            if layout.instruction.handler is not None:
+                drop_outer(error, self.stack.visible_before(index))
+                return self._take(self._handler_exit(index), state, (error,))
+            if layout.generator is not None and isinstance(error, StopIteration):
+                error = self._stop_iteration_error(error, index)
+        handed_on += rebuild(self.point, state, tuple(range(len(self.point.carried))))
+        try:
+            raise error
+        finally:
+            del error, state
+
+    def _stop_iteration_error(self, error: StopIteration, index: int) -> RuntimeError:
+        """What CPython 3.11 makes of a StopIteration that leaves a generator; later its own code does it."""
+        outer = self.stack.visible_before(index)
+        replaced = RuntimeError("generator raised StopIteration")
+        replaced.__traceback__ = outermost(error.__traceback__, outer)
+        replaced.__cause__ = replaced.__context__ = error
+        error.__traceback__ = after(error.__traceback__, outer)
+        return replaced
+
+    def _handler_exit(self, index: int) -> Exit:
+        if index not in self.handlers:
+            point, layout = self.point, self.point.frames[index]
+            handler = layout.instruction.handler
+            assert handler is not None
+            draft = Draft.of(layout, point.places[index])
+            del draft.stack[handler.depth :]
+            if handler.lasti:
+                draft.stack.append((RaisedAt(_raised_at(layout)), None))
+            draft.stack.append((VALUE, point.count))
+            draft.pc = handler.target
+            self.handlers[index] = exit_to(point, index, draft, 1)
+        return self.handlers[index]
+
+    def _answer(self, index: int, error: BaseException) -> tuple[Exit, State] | None:
+        """The exit and result if `error` is an answer to frame `index`, which waits: the end of an iteration."""
+        layout = self.point.frames[index]
+        kind = "" if layout.then is None else layout.then.kind
+        if not isinstance(error, CAUGHT.get(kind, ())):
+            return None
+        if index not in self.answers:
+            self.answers[index] = self._answer_exit(index, kind)
+        return self.answers[index], (error.value if kind == "send" else None,)  # type: ignore[attr-defined]
+
+    def _answer_exit(self, index: int, kind: str) -> Exit:
+        point, layout = self.point, self.point.frames[index]
+        draft, instr = Draft.of(layout, point.places[index]), layout.instruction
+        if kind in ("next", "send"):
+            draft.pc = instr.target
+            if kind == "next" or not instr.arg:
+                draft.stack.pop()
+        if kind != "next":
+            draft.stack.append((VALUE, point.count))
+        return exit_to(point, index, draft, 1)
+
+
+def _raised_at(layout: FrameLayout) -> int:
+    """The instruction to blame: a RERAISE with an argument says which."""
+    instr = layout.instruction
+    if instr.op == "RERAISE" and instr.arg:
+        marker = layout.stack[-1 - instr.arg]
+        if isinstance(marker, RaisedAt):
+            return marker.index
+    return layout.pc
+
+
+OWN_CODES = frozenset(
+    {
+        NativeStep.__call__.__code__,
+        NativeStep._raised.__code__,
+        Shuffling.__call__.__code__,
+        Materializing.__call__.__code__,
+    }
+)
+"""Frames of ours that an exception passes on its way out."""

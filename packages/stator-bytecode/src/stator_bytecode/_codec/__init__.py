@@ -1,0 +1,1 @@
+"""Code objects to neutral instructions and back, without loss; all that differs between CPythons."""

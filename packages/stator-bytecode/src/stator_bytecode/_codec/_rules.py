@@ -1,0 +1,126 @@
+"""How raw arguments become neutral ones, and the rules that hold in every supported CPython.
+
+Each version's table starts from `SHARED` and adds what is its own. Regular families are made from tables of names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stator_bytecode._codec._dialect import Emit, Fused, Resolve, Rule, Scope
+from stator_bytecode._codec._raw_instruction import Raw
+from stator_bytecode.errors import Unsupported
+
+OPERATORS = ("+", "&", "//", "<<", "@", "*", "%", "|", "**", ">>", "-", "/", "^")
+BINARY = OPERATORS + tuple(operator + "=" for operator in OPERATORS)
+COMPARISONS = ("<", "<=", "==", "!=", ">", ">=")
+CONVERSIONS = ("", "s", "r", "a")
+"""How FORMAT_VALUE and CONVERT_VALUE spell the conversion of a replacement field: none, !s, !r, !a."""
+
+VANISHES: Rule = ()
+
+
+def nothing(_: Scope, arg: int) -> None:
+    return None
+
+
+def number(_: Scope, arg: int) -> int:
+    return arg
+
+
+def flag(_: Scope, arg: int) -> bool:
+    return bool(arg)
+
+
+def name(scope: Scope, arg: int) -> str:
+    return scope.names[arg]
+
+
+def constant(scope: Scope, arg: int) -> Any:
+    return scope.consts[arg]
+
+
+def always(value: Any) -> Resolve:
+    return lambda scope, arg: value
+
+
+def one_of(values: Sequence[Any]) -> Resolve:
+    return lambda scope, arg: values[arg]
+
+
+def one(op: str, resolve: Resolve = nothing) -> Rule:
+    return (Emit(op, resolve),)
+
+
+def same(resolve: Resolve, *ops: str) -> dict[str, Rule]:
+    """Raw opcodes with the neutral name."""
+    return {op: one(op, resolve) for op in ops}
+
+
+def renamed(resolve: Resolve, **ops: str) -> dict[str, Rule]:
+    return {raw: one(neutral, resolve) for raw, neutral in ops.items()}
+
+
+def halves(first: str, second: str) -> Rule:
+    """A superinstruction on two locals: their slots are the high and the low four bits."""
+    return Emit(first, lambda scope, arg: arg >> 4), Emit(second, lambda scope, arg: arg & 15)
+
+
+def followed_by(raws: Sequence[Raw], index: int, *names: str) -> None:
+    """Compilers always emit these together; code from elsewhere that does not is refused."""
+    found = tuple(raw.name for raw in raws[index + 1 : index + 1 + len(names)])
+    if found != names:
+        raise Unsupported("unexpected-bytecode", f"{raws[index].name} is followed by {found}, not by {names}")
+
+
+def loop_end(*after: str) -> Callable[[Sequence[Raw], int, Scope], Fused]:
+    """What an exhausted FOR_ITER skips. Nothing else ever reaches it."""
+
+    def fuse(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:
+        followed_by(raws, index, *after)
+        return (index + 1 + len(after), index, None, None)
+
+    return fuse
+
+
+SHARED: dict[str, Rule] = {
+    **dict.fromkeys(("CACHE", "RESUME"), VANISHES),
+    **same(
+        nothing, "NOP", "POP_TOP", "PUSH_NULL", "BINARY_SUBSCR", "STORE_SUBSCR", "DELETE_SUBSCR", "GET_ITER", "FOR_ITER"
+    ),
+    **same(number, "COPY", "SWAP", "STORE_FAST", "DELETE_FAST"),
+    **same(number, "MAKE_CELL", "COPY_FREE_VARS", "LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF"),
+    **same(
+        name, "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_NAME", "STORE_NAME", "DELETE_NAME", "STORE_ATTR", "DELETE_ATTR"
+    ),
+    **same(flag, "IS_OP", "CONTAINS_OP"),
+    **same(
+        number,
+        "BUILD_TUPLE",
+        "BUILD_LIST",
+        "BUILD_SET",
+        "BUILD_STRING",
+        "BUILD_MAP",
+        "BUILD_CONST_KEY_MAP",
+        "BUILD_SLICE",
+    ),
+    **same(number, "LIST_APPEND", "SET_ADD", "MAP_ADD", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE", "DICT_MERGE"),
+    **same(number, "UNPACK_SEQUENCE", "MATCH_CLASS", "RAISE_VARARGS", "RERAISE"),
+    **same(nothing, "SETUP_ANNOTATIONS", "LOAD_BUILD_CLASS", "RETURN_VALUE", "RETURN_GENERATOR", "GET_YIELD_FROM_ITER"),
+    **same(name, "IMPORT_NAME", "IMPORT_FROM"),
+    **same(
+        nothing, "PUSH_EXC_INFO", "POP_EXCEPT", "CHECK_EXC_MATCH", "CHECK_EG_MATCH", "WITH_EXCEPT_START", "BEFORE_WITH"
+    ),
+    **same(nothing, "MATCH_MAPPING", "MATCH_SEQUENCE", "MATCH_KEYS", "GET_LEN"),
+    **same(nothing, "YIELD_VALUE", "GET_AITER", "GET_ANEXT", "BEFORE_ASYNC_WITH", "END_ASYNC_FOR"),
+    **same(number, "GET_AWAITABLE"),
+    **renamed(nothing, JUMP_FORWARD="JUMP", JUMP_BACKWARD="JUMP", JUMP_BACKWARD_NO_INTERRUPT="JUMP"),
+    "LOAD_ASSERTION_ERROR": one("LOAD_CONST", always(AssertionError)),
+    "UNARY_NEGATIVE": one("UNARY_OP", always("-")),
+    "UNARY_INVERT": one("UNARY_OP", always("~")),
+    "UNARY_NOT": one("UNARY_OP", always("not")),
+    "BINARY_OP": one("BINARY_OP", one_of(BINARY)),
+    "UNPACK_EX": one("UNPACK_EX", lambda scope, arg: (arg & 0xFF, arg >> 8)),
+    "CALL_FUNCTION_EX": one("CALL_FUNCTION_EX", lambda scope, arg: bool(arg & 1)),
+}

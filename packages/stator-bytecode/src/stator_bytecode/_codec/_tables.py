@@ -1,0 +1,73 @@
+"""The table of the running interpreter, bound to its opcode numbers. The only place that asks for the version."""
+
+from __future__ import annotations
+
+import dis
+import sys
+
+import attrs
+
+from stator_bytecode._codec._dialect import Dialect, Rule
+from stator_bytecode._codec._tables_311 import DIALECT_311
+from stator_bytecode._codec._tables_312 import DIALECT_312
+from stator_bytecode._codec._tables_313 import DIALECT_313
+from stator_bytecode.errors import InvalidUse
+
+DIALECTS = {dialect.version: dialect for dialect in (DIALECT_311, DIALECT_312, DIALECT_313)}
+
+
+def dialect_of(version: tuple[int, int]) -> Dialect:
+    if version in DIALECTS:
+        return DIALECTS[version]
+    known = ", ".join(f"{major}.{minor}" for major, minor in sorted(DIALECTS))
+    raise InvalidUse(
+        f"no bytecode table for Python {version[0]}.{version[1]}", f"run under one of {known}, or add a table"
+    )
+
+
+@attrs.frozen(eq=False)
+class Opcodes:
+    """A dialect by opcode number: what the loops of disassembler, assembler and decoder index."""
+
+    dialect: Dialect
+    caches: tuple[int, ...]
+    directions: tuple[int, ...]
+    """+1 for a forward jump, -1 for a backward one, 0 for no jump."""
+    rules: tuple[Rule | None, ...]
+    opposite: dict[int, int]
+    """Jumps that exist in both directions."""
+    no_fall_through: frozenset[int]
+
+
+_ENDINGS = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD")
+
+
+def bind(dialect: Dialect) -> Opcodes:
+    """Numbers come from `dis`: a dialect can be bound only under its own Python."""
+    numbers = {name: number for name, number in dis.opmap.items() if number < 256}
+    names = {number: name for name, number in numbers.items()}
+    return Opcodes(
+        dialect,
+        tuple(dialect.caches.get(names.get(number, ""), 0) for number in range(256)),
+        tuple(_direction(number) for number in range(256)),
+        tuple(dialect.rules.get(names.get(number, "")) for number in range(256)),
+        {
+            numbers[name]: numbers[other]
+            for name in numbers
+            if (other := _other_direction(name)) in numbers and other != name
+        },
+        frozenset(numbers[name] for name in (*_ENDINGS, "JUMP_BACKWARD_NO_INTERRUPT") if name in numbers),
+    )
+
+
+def _direction(number: int) -> int:
+    return 0 if number not in dis.hasjrel else -1 if "BACKWARD" in dis.opname[number] else 1
+
+
+def _other_direction(name: str) -> str:
+    if "_NO_INTERRUPT" in name or "INSTRUMENTED" in name or "JUMP" not in name:
+        return ""
+    return name.replace("BACKWARD", "FORWARD") if "BACKWARD" in name else name.replace("FORWARD", "BACKWARD")
+
+
+OPCODES = bind(dialect_of((sys.version_info[0], sys.version_info[1])))

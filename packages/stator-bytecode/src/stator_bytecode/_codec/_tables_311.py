@@ -1,0 +1,81 @@
+"""The bytecode of CPython 3.11."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stator_bytecode._codec._dialect import Dialect, Fused, Rule, Scope
+from stator_bytecode._codec._raw_instruction import Raw
+from stator_bytecode._codec._rules import (
+    COMPARISONS,
+    CONVERSIONS,
+    SHARED,
+    always,
+    constant,
+    followed_by,
+    name,
+    nothing,
+    number,
+    one,
+    renamed,
+    same,
+)
+
+
+def _call(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:
+    followed_by(raws, index, "CALL")
+    return index + 2, index + 1, "CALL", (raws[index + 1].arg, ())
+
+
+def _call_with_names(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:
+    followed_by(raws, index, "PRECALL", "CALL")
+    return index + 3, index + 2, "CALL", (raws[index + 2].arg, scope.consts[raws[index].arg])
+
+
+_RULES: dict[str, Rule] = {
+    **SHARED,
+    **same(constant, "LOAD_CONST"),
+    **same(number, "LOAD_FAST", "LOAD_CLOSURE", "LOAD_CLASSDEREF", "MAKE_FUNCTION"),
+    **same(name, "LOAD_ATTR", "LOAD_METHOD"),
+    **same(nothing, "JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP"),
+    **same(nothing, "LIST_TO_TUPLE", "IMPORT_STAR", "PREP_RERAISE_STAR", "PRINT_EXPR", "ASYNC_GEN_WRAP"),
+    **renamed(nothing, POP_JUMP_FORWARD_IF_TRUE="POP_JUMP_IF_TRUE", POP_JUMP_BACKWARD_IF_TRUE="POP_JUMP_IF_TRUE"),
+    **renamed(nothing, POP_JUMP_FORWARD_IF_FALSE="POP_JUMP_IF_FALSE", POP_JUMP_BACKWARD_IF_FALSE="POP_JUMP_IF_FALSE"),
+    **renamed(nothing, POP_JUMP_FORWARD_IF_NONE="POP_JUMP_IF_NONE", POP_JUMP_BACKWARD_IF_NONE="POP_JUMP_IF_NONE"),
+    **renamed(
+        nothing,
+        POP_JUMP_FORWARD_IF_NOT_NONE="POP_JUMP_IF_NOT_NONE",
+        POP_JUMP_BACKWARD_IF_NOT_NONE="POP_JUMP_IF_NOT_NONE",
+    ),
+    "LOAD_GLOBAL": one("LOAD_GLOBAL", lambda scope, arg: (scope.names[arg >> 1], "before" if arg & 1 else None)),
+    "UNARY_POSITIVE": one("UNARY_OP", always("+")),
+    "COMPARE_OP": one("COMPARE_OP", lambda scope, arg: (COMPARISONS[arg], False)),
+    "FORMAT_VALUE": one("FORMAT_VALUE", lambda scope, arg: (CONVERSIONS[arg & 3], bool(arg & 4))),
+    "SEND": one("SEND", always(False)),
+    "PRECALL": _call,
+    "KW_NAMES": _call_with_names,
+}
+
+DIALECT_311 = Dialect(
+    version=(3, 11),
+    caches={
+        "BINARY_SUBSCR": 4,
+        "STORE_SUBSCR": 1,
+        "UNPACK_SEQUENCE": 1,
+        "STORE_ATTR": 4,
+        "LOAD_ATTR": 4,
+        "COMPARE_OP": 2,
+        "LOAD_GLOBAL": 5,
+        "BINARY_OP": 1,
+        "LOAD_METHOD": 10,
+        "PRECALL": 1,
+        "CALL": 4,
+    },
+    argument_from=90,
+    merges_locations=False,
+    sent_value_on_entry=True,
+    null_first=True,
+    rules=_RULES,
+    parts=frozenset({"CALL", "EXTENDED_ARG"}),
+    refused={},
+)

@@ -1,0 +1,93 @@
+"""The bytecode of CPython 3.13."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stator_bytecode._codec._dialect import Dialect, Fused, Rule, Scope
+from stator_bytecode._codec._raw_instruction import Raw
+from stator_bytecode._codec._rules import (
+    COMPARISONS,
+    CONVERSIONS,
+    SHARED,
+    always,
+    halves,
+    loop_end,
+    nothing,
+    number,
+    one,
+    one_of,
+    same,
+)
+from stator_bytecode._codec._rules_since_312 import SINCE_312
+
+
+def _constant_or_call_with_names(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:
+    value = scope.consts[raws[index].arg]
+    following = raws[index + 1] if index + 1 < len(raws) else None
+    if following is None or following.name != "CALL_KW":
+        return index + 1, index, "LOAD_CONST", value
+    return index + 2, index + 1, "CALL", (following.arg, value)
+
+
+def _local_or_closure(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:
+    slot = raws[index].arg
+    return index + 1, index, "LOAD_CLOSURE" if slot in scope.cell_slots else "LOAD_FAST", slot
+
+
+_RULES: dict[str, Rule] = {
+    **SHARED,
+    **SINCE_312,
+    **same(nothing, "TO_BOOL"),
+    **same(number, "SET_FUNCTION_ATTRIBUTE"),
+    "LOAD_CONST": _constant_or_call_with_names,
+    "LOAD_FAST": _local_or_closure,
+    "LOAD_FAST_LOAD_FAST": halves("LOAD_FAST", "LOAD_FAST"),
+    "STORE_FAST_LOAD_FAST": halves("STORE_FAST", "LOAD_FAST"),
+    "STORE_FAST_STORE_FAST": halves("STORE_FAST", "STORE_FAST"),
+    "LOAD_GLOBAL": one("LOAD_GLOBAL", lambda scope, arg: (scope.names[arg >> 1], "after" if arg & 1 else None)),
+    "COMPARE_OP": one("COMPARE_OP", lambda scope, arg: (COMPARISONS[arg >> 5], bool(arg & 16))),
+    "CONVERT_VALUE": one("CONVERT_VALUE", one_of(CONVERSIONS)),
+    "FORMAT_SIMPLE": one("FORMAT_VALUE", always(("", False))),
+    "FORMAT_WITH_SPEC": one("FORMAT_VALUE", always(("", True))),
+    "MAKE_FUNCTION": one("MAKE_FUNCTION", always(-1)),
+    "END_FOR": loop_end("POP_TOP"),
+    "CALL": one("CALL", lambda scope, arg: (arg, ())),
+}
+
+DIALECT_313 = Dialect(
+    version=(3, 13),
+    caches={
+        "BINARY_SUBSCR": 1,
+        "STORE_SUBSCR": 1,
+        "TO_BOOL": 3,
+        "BINARY_OP": 1,
+        "CALL": 3,
+        "COMPARE_OP": 1,
+        "CONTAINS_OP": 1,
+        "FOR_ITER": 1,
+        "JUMP_BACKWARD": 1,
+        "LOAD_ATTR": 9,
+        "LOAD_GLOBAL": 4,
+        "LOAD_SUPER_ATTR": 1,
+        "POP_JUMP_IF_FALSE": 1,
+        "POP_JUMP_IF_NONE": 1,
+        "POP_JUMP_IF_NOT_NONE": 1,
+        "POP_JUMP_IF_TRUE": 1,
+        "SEND": 1,
+        "STORE_ATTR": 4,
+        "UNPACK_SEQUENCE": 1,
+    },
+    argument_from=45,
+    merges_locations=True,
+    sent_value_on_entry=False,
+    null_first=False,
+    rules=_RULES,
+    parts=frozenset({"CALL_KW", "EXTENDED_ARG"}),
+    refused={
+        "INTERPRETER_EXIT": "the interpreter's own entry frame",
+        "EXIT_INIT_CHECK": "the interpreter's own frame around __init__",
+        "ENTER_EXECUTOR": "a run-time form that co_code never shows",
+        "RESERVED": "an opcode without a meaning",
+    },
+)

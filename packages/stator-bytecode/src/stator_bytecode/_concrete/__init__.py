@@ -1,0 +1,1 @@
+"""The concrete domain: the Machine as a plain Python interpreter."""

@@ -1,0 +1,71 @@
+"""`__build_class__` with the class body run as a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from types import CellType, FunctionType, resolve_bases
+from typing import TYPE_CHECKING, Any
+
+from stator_bytecode._machine._binding import new_frame
+from stator_bytecode._machine._domain import Invoke, Result, operation, settle
+from stator_bytecode._machine._frame import NULL
+
+if TYPE_CHECKING:
+    from stator_bytecode._concrete._interpreter import ConcreteDomain
+
+
+def build_class(domain: ConcreteDomain, function: Any, name: Any, *bases: Any, **keywords: Any) -> Result:
+    if type(function) is not FunctionType or not domain.runs_as_frame(function):
+        return __build_class__(function, name, *bases, **keywords)
+    return _build(domain, function, name, bases, keywords)
+
+
+@operation
+def _build(
+    domain: ConcreteDomain, function: FunctionType, name: str, originals: tuple[Any, ...], keywords: dict[str, Any]
+) -> Generator[Any, Any, Any]:
+    bases = resolve_bases(originals)
+    metaclass = _metaclass(keywords.pop("metaclass", None), bases)
+    prepare = getattr(metaclass, "__prepare__", None)
+    names: Any = {} if prepare is None else (yield from settle(domain.call(prepare, [name, bases], keywords)))
+    if not hasattr(type(names), "__getitem__"):
+        shown = metaclass.__name__ if isinstance(metaclass, type) else "<metaclass>"
+        raise TypeError(f"{shown}.__prepare__() must return a mapping, not {type(names).__name__}")
+    cell = yield Invoke(_body(function, names))
+    if bases is not originals:
+        names["__orig_bases__"] = originals
+    cls = yield from settle(domain.call(metaclass, [name, bases, names], keywords))
+    if isinstance(cls, type) and type(cell) is CellType:
+        _check_cell(domain.cell_get(cell), name, cls)
+    return cls
+
+
+def _body(function: FunctionType, names: Any) -> Any:
+    builtin_names = getattr(function, "__builtins__")
+    closure = function.__closure__ or ()
+    return new_frame(function.__code__, (), closure, function.__globals__, builtin_names, function, names)
+
+
+def _metaclass(given: Any, bases: tuple[Any, ...]) -> Any:
+    winner = given if given is not None else type(bases[0]) if bases else type
+    if not isinstance(winner, type):
+        return winner
+    for base in bases:
+        if issubclass(winner, type(base)):
+            continue
+        if not issubclass(type(base), winner):
+            raise TypeError(
+                "metaclass conflict: the metaclass of a derived class must be a (non-strict) subclass "
+                "of the metaclasses of all its bases"
+            )
+        winner = type(base)
+    return winner
+
+
+def _check_cell(content: Any, name: str, cls: type) -> None:
+    if content is NULL:
+        raise RuntimeError(
+            f"__class__ not set defining {name!r} as {cls!r}. Was __classcell__ propagated to type.__new__?"
+        )
+    if content is not cls:
+        raise TypeError(f"__class__ set to {content!r} defining {name!r} as {cls!r}")

@@ -1,0 +1,160 @@
+"""Exceptions and `with` of the concrete domain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stator_bytecode._concrete._tracebacks import traceback_at
+from stator_bytecode._machine._domain import Result
+
+if TYPE_CHECKING:
+    from stator_bytecode._machine._machine import Machine
+
+
+class Exceptions:
+    active: Machine
+
+    def exception_from(self, value: Any, cause: Any) -> BaseException:
+        exception = _instantiated(value, "exceptions must derive from BaseException")
+        frame = self.active.frames[-1]
+        instr = frame.code.instructions[frame.pc]
+        if cause is not None:
+            exception.__cause__ = _instantiated(cause, "exception causes must derive from BaseException")
+        elif instr.op == "RAISE_VARARGS" and instr.arg == 2:
+            exception.__cause__ = None
+        exception.__traceback__ = traceback_at(frame, exception.__traceback__)
+        return exception
+
+    def is_object(self, exception: BaseException) -> bool:
+        return False
+
+    def is_made_here(self, exception: BaseException) -> bool:
+        return False
+
+    def exception_matches(self, exception: BaseException, pattern: Any) -> bool:
+        """By the real inheritance: `except` does not ask `__subclasscheck__`."""
+        if type(pattern) is type or isinstance(pattern, type):
+            if BaseException in pattern.__mro__:
+                return pattern in type(exception).__mro__
+        elif isinstance(pattern, tuple) and all(_is_exception_class(item) for item in pattern):
+            return any(item in type(exception).__mro__ for item in pattern)
+        raise TypeError("catching classes that do not inherit from BaseException is not allowed")
+
+    def with_context(self, exception: BaseException, handled: BaseException) -> None:
+        if handled is exception:
+            return
+        current, seen = handled, {id(handled)}
+        while (context := current.__context__) is not None and id(context) not in seen:
+            if context is exception:
+                current.__context__ = None
+                break
+            seen.add(id(context))
+            current = context
+        exception.__context__ = handled
+
+    def python_error(self, kind: type[BaseException], *args: object) -> BaseException:
+        error = kind(*args)
+        if self.active.frames:
+            error.__traceback__ = traceback_at(self.active.frames[-1], None)
+        return error
+
+    def stop_iteration_value(self, exception: StopIteration) -> Any:
+        return exception.value
+
+    def exception_type(self, exception: BaseException) -> type[BaseException]:
+        return type(exception)
+
+    def exception_traceback(self, exception: BaseException) -> Any:
+        return exception.__traceback__
+
+    def enter_context(self, manager: Any) -> Result:
+        kind = type(manager).__name__
+        enter = _special(manager, "__enter__")
+        if enter is None:
+            raise TypeError(f"'{kind}' object does not support the context manager protocol")
+        leave = _special(manager, "__exit__")
+        if leave is None:
+            raise TypeError(f"'{kind}' object does not support the context manager protocol (missed __exit__ method)")
+        return leave, self.call(enter, [], {})  # type: ignore[attr-defined]  # of a sibling class
+
+    def match_group(self, exception: BaseException, pattern: Any) -> tuple[Any, Any]:
+        """`(rest, match)`, as `except*` splits a group or wraps a naked exception."""
+        for item in pattern if isinstance(pattern, tuple) else (pattern,):
+            if not _is_exception_class(item):
+                raise TypeError("catching classes that do not inherit from BaseException is not allowed")
+            if issubclass(item, BaseExceptionGroup):
+                raise TypeError("catching ExceptionGroup with except* is not allowed. Use except instead.")
+        if self.exception_matches(exception, pattern):
+            return None, _wrapped(exception)
+        if isinstance(exception, BaseExceptionGroup):
+            match, rest = exception.split(pattern)
+            return rest, match
+        return exception, None
+
+    def prepare_reraise(self, original: BaseException, remaining: list[BaseException | None]) -> Any:
+        """What leaves an `except*` statement: what no clause took, and what the clauses raised themselves."""
+        if not remaining:
+            return None
+        if not isinstance(original, BaseExceptionGroup):
+            return remaining[0]
+        errors = [error for error in remaining if error is not None]
+        raised = [error for error in errors if not _is_part_of(error, original)]
+        unhandled = _projection(original, [error for error in errors if _is_part_of(error, original)])
+        if not raised:
+            return unhandled
+        if unhandled is not None:
+            raised.append(unhandled)
+        return raised[0] if len(raised) == 1 else BaseExceptionGroup("", raised)
+
+
+def _is_exception_class(value: Any) -> bool:
+    return isinstance(value, type) and BaseException in value.__mro__
+
+
+def _instantiated(value: Any, otherwise: str) -> BaseException:
+    if _is_exception_class(value):
+        made = value()
+        if not isinstance(made, BaseException):
+            text = f"calling {value!r} should have returned an instance of BaseException, not {type(made)!r}"
+            raise TypeError(text)
+        return made
+    if not isinstance(value, BaseException):
+        raise TypeError(otherwise)
+    return value
+
+
+def _special(value: Any, name: str) -> Any:
+    """A special method, looked up on the type and bound; None when there is none."""
+    for cls in type(value).__mro__:
+        if name in cls.__dict__:
+            found = cls.__dict__[name]
+            bind = getattr(type(found), "__get__", None)
+            return found if bind is None else bind(found, value, type(value))
+    return None
+
+
+def _wrapped(exception: BaseException) -> BaseExceptionGroup[Any]:
+    return exception if isinstance(exception, BaseExceptionGroup) else BaseExceptionGroup("", [exception])
+
+
+def _is_part_of(error: BaseException, group: BaseExceptionGroup[Any]) -> bool:
+    """Whether `error` came out of splitting `group`: then it has the very same metadata."""
+    return (
+        isinstance(error, BaseExceptionGroup)
+        and getattr(error, "__notes__", None) is getattr(group, "__notes__", None)
+        and error.__traceback__ is group.__traceback__
+        and error.__cause__ is group.__cause__
+        and error.__context__ is group.__context__
+    )
+
+
+def _projection(group: BaseExceptionGroup[Any], parts: list[BaseException]) -> BaseException | None:
+    kept = {id(leaf) for part in parts for leaf in _leaves(part)}
+    match, _ = group.split(lambda error: not isinstance(error, BaseExceptionGroup) and id(error) in kept)
+    return match
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    if not isinstance(error, BaseExceptionGroup):
+        return [error]
+    return [leaf for inner in error.exceptions for leaf in _leaves(inner)]

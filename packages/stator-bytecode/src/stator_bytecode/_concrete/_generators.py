@@ -1,0 +1,153 @@
+"""Generators of the concrete domain: real generator objects around a frame of the Machine.
+
+Native code that iterates one runs `_drive`, which runs the frame in a nested Machine; interpreted code finds the
+`GeneratorState` in the local variables of `_drive` and resumes the frame on its own stack.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Generator, Sequence
+from types import GeneratorType
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+from stator_bytecode._machine._domain import Result, Resume, operation
+from stator_bytecode._machine._frame import NULL, Frame, GeneratorState, GeneratorStatus, Then
+from stator_bytecode._machine._outcome import Broke, Escaped, Outcome, Returned, Yielded
+
+if TYPE_CHECKING:
+    from stator_bytecode._concrete._interpreter import ConcreteDomain
+
+_PRIMING = object()  # the `value` of a state whose driver is being primed; it has no other here, which would be a cycle
+_NEXT, _CLOSE = Then("next"), Then("close")
+
+
+class Generators:
+    def make_generator(self, state: GeneratorState) -> GeneratorType[Any, Any, Any]:
+        generator = cast("GeneratorType[Any, Any, Any]", _drive(cast("ConcreteDomain", self), state))
+        function = state.frame.function
+        generator.__name__, generator.__qualname__ = function.__name__, function.__qualname__
+        return generator
+
+    def generator_state(self, value: Any) -> GeneratorState | None:
+        if type(value) is not GeneratorType or value.gi_code is not _drive.__code__ or value.gi_frame is None:
+            return None
+        return cast(GeneratorState, value.gi_frame.f_locals["state"])
+
+    def drop(self, value: Any, holders: list[Frame]) -> None:
+        """The objects are real, and die by themselves."""
+
+    def _resumable(self, value: GeneratorType[Any, Any, Any]) -> GeneratorState | None:
+        """The state of a generator that the Machine is about to resume behind the back of its driver."""
+        state = self.generator_state(value)
+        if state is not None and inspect.getgeneratorstate(value) == inspect.GEN_CREATED:
+            state.value = _PRIMING
+            next(value)
+        return state
+
+    def next_value(self, iterator: Any) -> Result:
+        state = self._resumable(iterator) if type(iterator) is GeneratorType else None
+        return next(iterator, NULL) if state is None else Resume(state, then=_NEXT)
+
+    def call_generator_method(self, method: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+        """`send`, `throw`, `close` and `__next__` of a generator; what else it has, and odd arguments, natively."""
+        state = self._resumable(method.__self__)
+        if state is not None and not kwargs:
+            name, count = method.__name__, len(args)
+            if name == "__next__" and not count:
+                return Resume(state)
+            if name == "send" and count == 1:
+                return Resume(state, sent=args[0])
+            if name == "throw" and count == 1 and (thrown := _exception(args[0])) is not None:
+                return Resume(state, thrown=thrown)
+            if name == "close" and not count:
+                return Resume(state, thrown=GeneratorExit(), then=_CLOSE)
+        return method(*args, **kwargs)
+
+    def call_next(self, args: list[Any]) -> Result:
+        """`next(iterator)`, `next(iterator, default)`."""
+        known = 1 <= len(args) <= 2 and type(args[0]) is GeneratorType
+        state = self._resumable(args[0]) if known else None
+        if state is None:
+            return next(*args)
+        return Resume(state) if len(args) == 1 else _next_or(state, args[1])
+
+    def generator_attribute(self, generator: GeneratorType[Any, Any, Any], name: str) -> Any:
+        """The `gi_*` attributes of the frame instead of its driver's, but for `gi_frame`."""
+        state = self.generator_state(generator)
+        if state is None or name not in _ATTRIBUTES:
+            return getattr(generator, name)
+        return _ATTRIBUTES[name](state)
+
+
+def _delegate(state: GeneratorState) -> Any:
+    frame = state.frame
+    before = frame.code.instructions[max(frame.pc - 2, 0)]
+    return frame.stack[-1] if state.status is GeneratorStatus.SUSPENDED and before.op == "SEND" else None
+
+
+_ATTRIBUTES: dict[str, Callable[[GeneratorState], Any]] = {
+    "gi_code": lambda state: state.frame.code.raw,
+    "gi_running": lambda state: state.status is GeneratorStatus.RUNNING,
+    "gi_suspended": lambda state: state.status is GeneratorStatus.SUSPENDED,
+    "gi_yieldfrom": _delegate,
+}
+
+
+@operation
+def _next_or(state: GeneratorState, default: Any) -> Generator[Any, Any, Any]:
+    value = yield Resume(state, then=_NEXT)
+    return default if value is NULL else value
+
+
+def _exception(value: Any) -> BaseException | None:
+    if isinstance(value, BaseException):
+        return value
+    if isinstance(value, type) and issubclass(value, BaseException):
+        made = value()
+        return made if isinstance(made, BaseException) else None
+    return None
+
+
+def _drive(domain: ConcreteDomain, state: GeneratorState) -> Generator[Any, Any, Any]:
+    """When the Machine resumes the frame first, this is primed: brought to a yield, so that it refuses no value as new.
+
+    Each yield has its `try` here: a helper behind `yield from` would keep to itself what `close` throws.
+    """
+    request: Resume | None = Resume(state)
+    if state.value is _PRIMING:
+        state.value = None
+        try:
+            request = Resume(state, sent=(yield))
+        except BaseException as thrown:  # whatever it is, the frame gets it
+            request = Resume(state, thrown=thrown)
+    while True:
+        assert request is not None
+        outcome = domain.run(request)
+        request = None  # or it would keep alive what was thrown in
+        if type(outcome) is not Yielded:
+            return value_of(outcome)
+        try:
+            request = Resume(state, sent=(yield outcome.value))
+        except BaseException as thrown:
+            request = Resume(state, thrown=thrown)
+
+
+def value_of(outcome: Outcome | Yielded) -> Any:
+    """What a run gave, natively: its value, or the exception."""
+    if isinstance(outcome, Escaped):
+        raise_kept(outcome.exception)
+    if isinstance(outcome, Broke):
+        raise outcome.reason
+    assert isinstance(outcome, Returned)
+    return outcome.value
+
+
+def raise_kept(exception: BaseException) -> NoReturn:
+    """Raise natively without a new `__context__`: the Machine has set it already."""
+    context = exception.__context__
+    try:
+        raise exception
+    finally:
+        exception.__context__ = context
+        del exception, context

@@ -1,0 +1,137 @@
+"""The concrete domain: values are the objects themselves, so the Machine is a plain Python interpreter.
+
+Python functions called from interpreted frames become frames; whatever C code calls (`sorted(key=f)`, an operator's
+method) runs natively. Start with `interpret`; the operations are in the `_concrete_*.py` files, one per family.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import FunctionType, TracebackType
+from typing import Any, ParamSpec, TypeVar
+
+from stator_bytecode._codec._instruction import Instruction
+from stator_bytecode._concrete._calls import Calls, is_internal
+from stator_bytecode._concrete._exceptions import Exceptions
+from stator_bytecode._concrete._generators import Generators, raise_kept, value_of
+from stator_bytecode._concrete._matching import Matching
+from stator_bytecode._concrete._names import Names
+from stator_bytecode._concrete._tracebacks import traceback_at
+from stator_bytecode._concrete._values import Values
+from stator_bytecode._machine._domain import Invoke, Raised, Resume
+from stator_bytecode._machine._frame import Frame
+from stator_bytecode._machine._machine import Machine
+from stator_bytecode._machine._outcome import Outcome, Yielded
+from stator_bytecode.errors import InvalidUse, StatorError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+DEPTH_LIMIT = 20_000
+
+
+def every_function(function: FunctionType) -> bool:
+    return True
+
+
+class ConcreteDomain(Names, Values, Calls, Generators, Exceptions, Matching):
+    """Nothing is journaled: a program either runs, or stops at an instruction that no Machine runs.
+
+    `interprets` says which Python functions become frames; the others are called natively.
+    """
+
+    def __init__(
+        self,
+        interprets: Callable[[FunctionType], bool] = every_function,
+        make_machine: Callable[[ConcreteDomain], Machine] | None = None,
+    ) -> None:
+        self.interprets = interprets
+        self.active: Machine = (make_machine or _default_machine)(self)
+
+    def mark(self) -> None:
+        return None
+
+    def rollback(self, mark: None) -> None:
+        return None
+
+    def at(self, frame: Frame, instruction: Instruction) -> None:
+        return None
+
+    def as_raised(self, error: BaseException) -> Raised | None:
+        """What an operation, or code that it called, raised is the program's; what the Machine raised is a fault of
+        ours."""
+        if isinstance(error, StatorError) or _is_ours(error.__traceback__):
+            return None
+        rest = _beyond_us(error.__traceback__)
+        error.__traceback__ = traceback_at(self.active.frames[-1], rest) if self.active.frames else rest
+        if isinstance(error.__context__, Raised):
+            error.__context__ = None
+        return Raised(error)
+
+    def constant(self, value: object) -> Any:
+        return value
+
+    def run(self, start: list[Frame] | Resume) -> Outcome | Yielded:
+        """Run frames, or a generator, while another Machine of this domain may be in the middle of a call."""
+        outer = self.active
+        self.active = machine = outer.nested()
+        try:
+            return machine.run(start) if isinstance(start, list) else machine.resume(start)
+        finally:
+            self.active = outer
+
+
+def _default_machine(domain: ConcreteDomain) -> Machine:
+    return Machine(domain, depth_limit=DEPTH_LIMIT)
+
+
+_OPERATIONS = frozenset(
+    f"{__package__}._{family}"
+    for family in ("calls", "exceptions", "generators", "matching", "names", "values", "classes")
+)
+
+
+def _is_ours(traceback: TracebackType | None) -> bool:
+    """Whether it was raised in this package itself, outside the operations."""
+    last = None
+    while traceback is not None:
+        last, traceback = traceback, traceback.tb_next
+    names = last.tb_frame.f_globals if last is not None else {}
+    return is_internal(names) and names["__name__"] not in _OPERATIONS
+
+
+def _beyond_us(traceback: TracebackType | None) -> TracebackType | None:
+    """The entries of the program's own native frames."""
+    rest = current = traceback
+    while current is not None:
+        current = current.tb_next
+        if rest is not None and is_internal(rest.tb_frame.f_globals):
+            rest = current
+    return rest
+
+
+def interpret(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Call `fn` through the Machine: the same result, or exception, as calling it."""
+    return interpret_in(ConcreteDomain(), fn, args, kwargs)  # type: ignore[no-any-return]
+
+
+def interpret_in(domain: ConcreteDomain, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    try:
+        result = domain.call(fn, args, kwargs)
+    except Raised as raised:
+        result = raised
+    if isinstance(result, Raised):
+        raise_kept(result.value)
+    if not isinstance(result, Invoke) or result.then.kind != "value":
+        raise InvalidUse(f"{fn!r} is no Python function", "interpret a function, or call it directly")
+    return value_of(domain.run([result.frame]))
+
+
+def runs_interpreted(fn: Callable[P, R]) -> Callable[P, R]:
+    """A function like `fn` whose calls go through the Machine."""
+
+    @functools.wraps(fn)
+    def interpreted(*args: P.args, **kwargs: P.kwargs) -> R:
+        return interpret(fn, *args, **kwargs)
+
+    return interpreted

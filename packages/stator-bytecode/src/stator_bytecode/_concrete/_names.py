@@ -1,0 +1,130 @@
+"""Names, imports, cells and attributes of the concrete domain."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from types import CellType, CodeType, GeneratorType
+from typing import TYPE_CHECKING, Any, cast
+
+from stator_bytecode._machine._frame import NULL, Frame
+
+if TYPE_CHECKING:
+    from stator_bytecode._concrete._interpreter import ConcreteDomain
+
+
+class Names:
+    def load_global(self, frame: Frame, name: str) -> Any:
+        value = _item(frame.globals, name)
+        return _builtin(frame, name) if value is NULL else value
+
+    def store_global(self, frame: Frame, name: str, value: Any) -> None:
+        frame.globals[name] = value
+
+    def delete_global(self, frame: Frame, name: str) -> None:
+        if _item(frame.globals, name) is NULL:
+            raise NameError(f"name '{name}' is not defined", name=name)
+        del frame.globals[name]
+
+    def load_name(self, frame: Frame, name: str) -> Any:
+        value = _item(namespace(frame), name)
+        return self.load_global(frame, name) if value is NULL else value
+
+    def store_name(self, frame: Frame, name: str, value: Any) -> None:
+        namespace(frame)[name] = value
+
+    def delete_name(self, frame: Frame, name: str) -> None:
+        missing = False
+        try:
+            del namespace(frame)[name]
+        except KeyError:
+            missing = True
+        if missing:
+            raise NameError(f"name '{name}' is not defined", name=name)
+
+    def load_locals(self, frame: Frame) -> Any:
+        return namespace(frame)
+
+    def load_from_mapping(self, mapping: Any, name: str) -> Any:
+        return _item(mapping, name)
+
+    def build_class(self, frame: Frame) -> Any:
+        build = _item(frame.builtins, "__build_class__")
+        if build is NULL:
+            raise NameError("__build_class__ not found")
+        return build
+
+    def import_name(self, frame: Frame, name: str, fromlist: Any, level: Any) -> Any:
+        import_function = _item(frame.builtins, "__import__")
+        if import_function is NULL:
+            raise ImportError("__import__ not found")
+        return import_function(name, frame.globals, frame.names, fromlist, level)
+
+    def import_from(self, module: Any, name: str) -> Any:
+        """Natively, for the fallback to `sys.modules` and the error texts."""
+        found: dict[str, Any] = {}
+        exec(_import_from(name), _handing_out(module), found)
+        return found[name]
+
+    def import_star(self, frame: Frame, module: Any) -> None:
+        exec(_STAR, _handing_out(module), namespace(frame))
+
+    def get_attribute(self, value: Any, name: str) -> Any:
+        if type(value) is GeneratorType and name.startswith("gi_"):
+            return cast("ConcreteDomain", self).generator_attribute(value, name)
+        return getattr(value, name)
+
+    def load_method(self, value: Any, name: str) -> Any:
+        return getattr(value, name), NULL
+
+    def set_attribute(self, value: Any, name: str, new: Any) -> None:
+        setattr(value, name, new)
+
+    def delete_attribute(self, value: Any, name: str) -> None:
+        delattr(value, name)
+
+    def make_cell(self, content: Any) -> CellType:
+        return CellType() if content is NULL else CellType(content)
+
+    def cell_get(self, cell: CellType) -> Any:
+        try:
+            return cell.cell_contents
+        except ValueError:
+            return NULL
+
+    def cell_set(self, cell: CellType, content: Any) -> None:
+        if content is NULL:
+            del cell.cell_contents
+        else:
+            cell.cell_contents = content
+
+
+def namespace(frame: Frame) -> MutableMapping[str, Any]:
+    names: MutableMapping[str, Any] = frame.globals if frame.names is None else frame.names
+    return names
+
+
+def _item(mapping: Any, name: str) -> Any:
+    if type(mapping) is dict:
+        return mapping.get(name, NULL)
+    try:
+        return mapping[name]
+    except KeyError:
+        return NULL
+
+
+def _builtin(frame: Frame, name: str) -> Any:
+    value = _item(frame.builtins, name)
+    if value is NULL:
+        raise NameError(f"name '{name}' is not defined", name=name)
+    return value
+
+
+_STAR = compile("from module import *", "<import>", "exec")
+
+
+def _import_from(name: str) -> CodeType:
+    return compile(f"from module import {name}", "<import>", "exec")
+
+
+def _handing_out(module: Any) -> dict[str, Any]:
+    return {"__builtins__": {"__import__": lambda *args: module}}

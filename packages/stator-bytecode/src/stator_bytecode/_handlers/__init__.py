@@ -1,0 +1,1 @@
+"""What each opcode does, by family."""

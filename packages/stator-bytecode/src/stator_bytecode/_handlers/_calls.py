@@ -1,0 +1,84 @@
+"""Opcodes that call, and that make functions and classes.
+
+Layouts: `[NULL|method, fn|self, args]` where `Code.null_first`, else `[fn, NULL|self, args]`.
+"""
+
+from __future__ import annotations
+
+from types import CodeType
+from typing import TYPE_CHECKING
+
+from stator_bytecode._codec._instruction import Instruction
+from stator_bytecode._handler_table import HandlerTable
+from stator_bytecode._handlers._stack import Handler
+from stator_bytecode._machine._domain import V
+from stator_bytecode._machine._frame import NULL, Frame
+from stator_bytecode.errors import InternalError
+
+if TYPE_CHECKING:
+    from stator_bytecode._machine._machine import Machine
+
+call_ops: HandlerTable[str, Handler] = HandlerTable("opcode")
+
+PARTS = {1: "defaults", 2: "kwdefaults", 4: "annotations", 8: "closure"}
+"""The flags of MAKE_FUNCTION and SET_FUNCTION_ATTRIBUTE, in the order in which the parts are pushed."""
+
+
+@call_ops.handles("CALL")
+def call(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
+    argc, names = instr.arg
+    stack = frame.stack
+    start = len(stack) - argc - 2
+    function, args = _callee(frame, stack[start], stack[start + 1], stack[start + 2 :])
+    del stack[start:]
+    kwargs: dict[str, V] = {}
+    if names:
+        split = len(args) - len(names)
+        kwargs = dict(zip(names, args[split:], strict=True))
+        del args[split:]
+    return machine.finish(frame, instr, machine.domain.call(function, args, kwargs))
+
+
+def _callee(frame: Frame, lower: V, upper: V, args: list[V]) -> tuple[V, list[V]]:
+    if frame.code.null_first and lower is NULL:
+        return upper, args
+    if upper is NULL:
+        return lower, args
+    return lower, [upper, *args]
+
+
+@call_ops.handles("CALL_FUNCTION_EX")
+def call_function_ex(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
+    kwargs = frame.stack.pop() if instr.arg else None
+    lower, upper, args = frame.popn(3)
+    function = upper if frame.code.null_first else lower
+    return machine.finish(frame, instr, machine.domain.call_spread(function, args, kwargs))
+
+
+@call_ops.handles("MAKE_FUNCTION")
+def make_function(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
+    frame.stack.pop()
+    parts = {}
+    for flag in (8, 4, 2, 1):
+        if instr.arg > 0 and instr.arg & flag:
+            parts[PARTS[flag]] = frame.stack.pop()
+    return machine.finish(frame, instr, machine.domain.make_function(frame, _code_of(frame, instr), parts))
+
+
+def _code_of(frame: Frame, instr: Instruction) -> CodeType:
+    """The value on the stack is the Domain's; compilers always load the code object just before."""
+    code = frame.code.instructions[instr.index - 1].arg
+    if not isinstance(code, CodeType):
+        raise InternalError("MAKE_FUNCTION does not follow the load of its code object")
+    return code
+
+
+@call_ops.handles("SET_FUNCTION_ATTRIBUTE")
+def set_function_attribute(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
+    value, function = frame.popn(2)
+    return machine.finish(frame, instr, machine.domain.set_function_part(function, PARTS[instr.arg], value))
+
+
+@call_ops.handles("LOAD_BUILD_CLASS")
+def load_build_class(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
+    return machine.finish(frame, instr, machine.domain.build_class(frame))

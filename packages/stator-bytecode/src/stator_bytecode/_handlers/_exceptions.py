@@ -1,0 +1,103 @@
+"""Opcodes of raising, handling and of `with`."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+from stator_bytecode._codec._instruction import Instruction
+from stator_bytecode._handler_table import HandlerTable
+from stator_bytecode._handlers._stack import Handler
+from stator_bytecode._machine._domain import Pending, Raised, Reraised, Result, operation
+from stator_bytecode._machine._frame import Frame, LastInstruction, PreviousExc
+from stator_bytecode._machine._unwind import stop_iteration_error
+
+if TYPE_CHECKING:
+    from stator_bytecode._machine._machine import Machine
+
+exception_ops: HandlerTable[str, Handler] = HandlerTable("opcode")
+
+
+@exception_ops.handles("RAISE_VARARGS")
+def raise_varargs(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
+    if not instr.arg:
+        handled = machine.handled()
+        if handled is None:
+            raise Raised(machine.domain.python_error(RuntimeError, "No active exception to reraise"))
+        raise Reraised(handled)
+    value, *cause = frame.popn(instr.arg)
+    return machine.finish(frame, instr, machine.domain.exception_from(value, *(cause or [None])))
+
+
+@exception_ops.handles("RERAISE")
+def reraise(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
+    """With an argument, the traceback goes on at the instruction whose index lies that deep (under the exception)."""
+    marker = frame.stack[-1 - instr.arg] if instr.arg else None
+    raise Reraised(frame.stack[-1], marker.index if isinstance(marker, LastInstruction) else None)
+
+
+@exception_ops.handles("PUSH_EXC_INFO")
+def push_exc_info(machine: Machine, frame: Frame, instr: Instruction) -> None:
+    value = frame.stack[-1]
+    frame.stack[-1] = PreviousExc(frame.handled)
+    frame.stack.append(value)
+    frame.handled = value
+
+
+@exception_ops.handles("POP_EXCEPT")
+def pop_except(machine: Machine, frame: Frame, instr: Instruction) -> None:
+    frame.handled = frame.stack.pop().value
+
+
+@exception_ops.handles("CHECK_EXC_MATCH")
+def check_exc_match(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
+    pattern = frame.stack.pop()
+    return machine.finish(frame, instr, machine.domain.exception_matches(frame.stack[-1], pattern))
+
+
+@exception_ops.handles("CHECK_EG_MATCH")
+def check_eg_match(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
+    exception, pattern = frame.popn(2)
+    return machine.finish(frame, instr, machine.domain.match_group(exception, pattern))
+
+
+@exception_ops.handles("PREP_RERAISE_STAR")
+def prep_reraise_star(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
+    original, remaining = frame.popn(2)
+    return machine.finish(frame, instr, machine.domain.prepare_reraise(original, remaining))
+
+
+@exception_ops.handles("STOPITERATION_ERROR")
+def stopiteration_error(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
+    value, domain = frame.stack.pop(), machine.domain
+    if domain.exception_matches(value, domain.constant(StopIteration)):
+        value = stop_iteration_error(machine, value)
+    frame.stack.append(value)
+    return None
+
+
+@exception_ops.handles("BEFORE_WITH")
+def before_with(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
+    """`[manager]` => `[exit, entered]`. While `__enter__` runs, `exit` is on the stack already."""
+    result = machine.domain.enter_context(frame.stack.pop())
+    if type(result) is not tuple:
+        return machine.finish(frame, instr, _entering(frame, result))
+    exit_method, entered = result
+    frame.stack.append(exit_method)
+    return machine.finish(frame, instr, entered)
+
+
+@operation
+def _entering(frame: Frame, pending: Pending) -> Generator[Any, Any, Result]:
+    exit_method, entered = yield from pending.coroutine
+    frame.stack.append(exit_method)
+    return entered
+
+
+@exception_ops.handles("WITH_EXCEPT_START")
+def with_except_start(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
+    """`[exit, lasti, previous, exception]`, and the result of `exit(type, exception, traceback)` on top."""
+    exit_method, _, _, value = frame.stack[-4:]
+    domain = machine.domain
+    args = [domain.exception_type(value), value, domain.exception_traceback(value)]
+    return machine.finish(frame, instr, domain.call(exit_method, args, {}))

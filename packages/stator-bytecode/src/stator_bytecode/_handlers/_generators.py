@@ -1,0 +1,83 @@
+"""Opcodes of generators; what they do to frames is in `_generator.py`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stator_bytecode._codec._instruction import Instruction
+from stator_bytecode._handler_table import HandlerTable
+from stator_bytecode._handlers._stack import Handler
+from stator_bytecode._machine import _generator
+from stator_bytecode._machine._completion import SWITCHED
+from stator_bytecode._machine._domain import Reraised, Resume
+from stator_bytecode._machine._frame import Frame, Then
+from stator_bytecode._machine._outcome import Returned
+
+if TYPE_CHECKING:
+    from stator_bytecode._machine._machine import Machine
+
+generator_ops: HandlerTable[str, Handler] = HandlerTable("opcode")
+
+_SEND = Then("send")
+
+
+@generator_ops.handles("RETURN_VALUE")
+def return_value(machine: Machine, frame: Frame, instr: Instruction) -> int:
+    """The value stays on the callee's stack: if its caller cannot take it, the callee returns once more, natively."""
+    value = frame.stack[-1]
+    if frame.generator is not None:
+        return _generator.returned(machine, frame, value)
+    if len(machine.frames) > 1:
+        callers = machine.frames[:-1]
+        for slot in frame.slots:
+            if slot is not value:
+                machine.domain.drop(slot, callers)
+    machine.frames.pop()
+    if not machine.frames:
+        machine.outcome = Returned(value)
+        return SWITCHED
+    return machine.deliver(frame, value)
+
+
+@generator_ops.handles("RETURN_GENERATOR")
+def return_generator(machine: Machine, frame: Frame, instr: Instruction) -> int:
+    generator = _generator.create(machine, frame)
+    if not machine.frames:
+        machine.outcome = Returned(generator)
+        return SWITCHED
+    return machine.deliver(frame, generator)
+
+
+@generator_ops.handles("YIELD_VALUE")
+def yield_value(machine: Machine, frame: Frame, instr: Instruction) -> int:
+    return _generator.suspend(machine, frame, frame.stack.pop())
+
+
+@generator_ops.handles("GET_YIELD_FROM_ITER")
+def get_yield_from_iter(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
+    return machine.finish(frame, instr, machine.domain.yield_from_iterator(frame.stack.pop()))
+
+
+@generator_ops.handles("SEND")
+def send(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
+    value, domain = frame.stack.pop(), machine.domain
+    receiver = frame.stack[-1]
+    state = domain.generator_state(receiver)
+    if state is not None:
+        return machine.finish(frame, instr, Resume(state, sent=value, then=_SEND))
+    return machine.finish(frame, instr, domain.send(receiver, value))
+
+
+@generator_ops.handles("END_SEND")
+def end_send(machine: Machine, frame: Frame, instr: Instruction) -> None:
+    del frame.stack[-2]
+
+
+@generator_ops.handles("CLEANUP_THROW")
+def cleanup_throw(machine: Machine, frame: Frame, instr: Instruction) -> None:
+    """`[receiver, last sent, exception]` => `[None, value]` for a StopIteration; any other goes on."""
+    value, domain = frame.stack[-1], machine.domain
+    if not domain.exception_matches(value, domain.constant(StopIteration)):
+        raise Reraised(value)
+    frame.popn(3)
+    frame.stack.extend((domain.constant(None), domain.stop_iteration_value(value)))

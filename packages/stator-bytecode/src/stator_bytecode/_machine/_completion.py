@@ -1,0 +1,251 @@
+"""What a result does: per instruction (`COMPLETIONS`), and per `Then` kind of a callee's return value (`THENS`).
+
+An operation's result and a callee's return value complete an instruction through the same functions, so that a frame
+that was saved while it waited goes on as if it had never stopped. An instruction without an entry pushes its result.
+
+A `Then` may be met by a result that needs further frames ("binary": the other operand's method): it gives any `Result`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from stator_bytecode._codec._instruction import Instruction
+from stator_bytecode._machine._domain import Domain, Invoke, Pending, Raised, Result, V, operation, settle
+from stator_bytecode._machine._frame import NULL, Frame, Parked, Then
+
+if TYPE_CHECKING:
+    from stator_bytecode._machine._machine import Machine
+
+SWITCHED = -1
+"""Returned by a handler that changed which frame is innermost (or moved the pc itself)."""
+
+Completion = Callable[["Machine", Frame, Instruction, Any], "int | None"]
+Continue = Callable[["Machine", Parked, Any], Result]
+
+
+def discard(machine: Machine, frame: Frame, instr: Instruction, result: Any) -> None:
+    return None
+
+
+def push_all_reversed(machine: Machine, frame: Frame, instr: Instruction, result: list[V]) -> None:
+    frame.stack.extend(reversed(result))
+
+
+def jump_if_true(machine: Machine, frame: Frame, instr: Instruction, result: bool) -> int | None:
+    return instr.target if result else None
+
+
+def jump_if_false(machine: Machine, frame: Frame, instr: Instruction, result: bool) -> int | None:
+    return None if result else instr.target
+
+
+def jump_if_true_or_pop(machine: Machine, frame: Frame, instr: Instruction, result: bool) -> int | None:
+    if result:
+        return instr.target
+    frame.stack.pop()
+    return None
+
+
+def jump_if_false_or_pop(machine: Machine, frame: Frame, instr: Instruction, result: bool) -> int | None:
+    if not result:
+        return instr.target
+    frame.stack.pop()
+    return None
+
+
+def push_bool(machine: Machine, frame: Frame, instr: Instruction, result: bool) -> None:
+    frame.stack.append(machine.domain.from_bool(result))
+
+
+def unary(machine: Machine, frame: Frame, instr: Instruction, result: Any) -> None:
+    """`not` asked for a truth; the others for a value."""
+    frame.stack.append(machine.domain.from_bool(not result) if instr.arg == "not" else result)
+
+
+def compare(machine: Machine, frame: Frame, instr: Instruction, result: Any) -> int | None:
+    """With the flag the comparison's result is asked for its truth, which comes back here as a Python bool."""
+    if not instr.arg[1]:
+        frame.stack.append(result)
+    elif result is True or result is False:
+        frame.stack.append(machine.domain.from_bool(result))
+    else:
+        return machine.finish(frame, instr, machine.domain.truth(result))
+    return None
+
+
+def next_or_leave(machine: Machine, frame: Frame, instr: Instruction, result: V) -> int | None:
+    if result is NULL:
+        frame.stack.pop()
+        return instr.target
+    frame.stack.append(result)
+    return None
+
+
+def sent(machine: Machine, frame: Frame, instr: Instruction, result: tuple[V, V]) -> int | None:
+    """`(yielded, NULL)` or `(NULL, returned)`; the receiver stays, or leaves when it is done (3.11)."""
+    yielded, returned = result
+    if yielded is not NULL:
+        frame.stack.append(yielded)
+        return None
+    if not instr.arg:
+        frame.stack.pop()
+    frame.stack.append(returned)
+    return instr.target
+
+
+def load_global(machine: Machine, frame: Frame, instr: Instruction, result: V) -> None:
+    null = instr.arg[1]
+    frame.stack.extend((result,) if null is None else (NULL, result) if null == "before" else (result, NULL))
+
+
+def push_method(machine: Machine, frame: Frame, instr: Instruction, result: Any) -> None:
+    """`(function, receiver or NULL)` as a Python tuple; what comes of a callee is a plain attribute."""
+    function, receiver = result if type(result) is tuple else (result, NULL)
+    push_callable(frame, function, receiver)
+
+
+def push_callable(frame: Frame, function: V, receiver: V) -> None:
+    if frame.code.null_first and receiver is NULL:
+        frame.stack.extend((NULL, function))
+    else:
+        frame.stack.extend((function, receiver))
+
+
+def super_attribute(machine: Machine, frame: Frame, instr: Instruction, result: V) -> None:
+    if instr.arg[1]:
+        push_callable(frame, result, NULL)
+    else:
+        frame.stack.append(result)
+
+
+def class_deref(machine: Machine, frame: Frame, instr: Instruction, result: V) -> None:
+    """The mapping's item, or NULL: then the cell's content."""
+    frame.stack.append(cell_content(machine, frame, instr.arg) if result is NULL else result)
+
+
+def dict_or_global(machine: Machine, frame: Frame, instr: Instruction, result: V) -> int | None:
+    if result is NULL:
+        return machine.finish(frame, instr, machine.domain.load_global(frame, instr.arg))
+    frame.stack.append(result)
+    return None
+
+
+def setup_annotations(machine: Machine, frame: Frame, instr: Instruction, result: V) -> int | None:
+    if result is not NULL:
+        return None
+    domain = machine.domain
+    return machine.finish(frame, instr, domain.store_name(frame, "__annotations__", domain.build_map([], [])))
+
+
+def raise_result(machine: Machine, frame: Frame, instr: Instruction, result: V) -> None:
+    raise Raised(result)
+
+
+def group_matched(machine: Machine, frame: Frame, instr: Instruction, result: tuple[V, V]) -> None:
+    """`(rest, match)`: a match becomes the exception being handled."""
+    rest, match = result
+    frame.stack.extend((rest, match))
+    if not machine.domain.is_none(match):
+        frame.handled = match
+
+
+def cell_content(machine: Machine, frame: Frame, slot: int) -> V:
+    content = machine.domain.cell_get(frame.slots[slot])
+    if content is not NULL:
+        return content
+    name = frame.code.slots[slot]
+    if slot < len(frame.code.slots) - frame.code.n_free:
+        raise Raised(machine.domain.python_error(UnboundLocalError, UNBOUND_LOCAL.format(name)))
+    raise Raised(machine.domain.python_error(NameError, UNBOUND_FREE.format(name)))
+
+
+UNBOUND_LOCAL = "cannot access local variable '{}' where it is not associated with a value"
+UNBOUND_FREE = "cannot access free variable '{}' where it is not associated with a value in enclosing scope"
+
+COMPLETIONS: dict[str, Completion] = {
+    **dict.fromkeys(("STORE_GLOBAL", "DELETE_GLOBAL", "STORE_NAME", "DELETE_NAME"), discard),
+    **dict.fromkeys(("STORE_ATTR", "DELETE_ATTR", "STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE"), discard),
+    **dict.fromkeys(("LIST_APPEND", "LIST_EXTEND", "SET_ADD", "SET_UPDATE"), discard),
+    **dict.fromkeys(("MAP_ADD", "DICT_UPDATE", "DICT_MERGE", "IMPORT_STAR"), discard),
+    **dict.fromkeys(("UNPACK_SEQUENCE", "UNPACK_EX"), push_all_reversed),
+    **dict.fromkeys(("TO_BOOL", "CHECK_EXC_MATCH"), push_bool),
+    **dict.fromkeys(("LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"), class_deref),
+    "UNARY_OP": unary,
+    "COMPARE_OP": compare,
+    "POP_JUMP_IF_TRUE": jump_if_true,
+    "POP_JUMP_IF_FALSE": jump_if_false,
+    "JUMP_IF_TRUE_OR_POP": jump_if_true_or_pop,
+    "JUMP_IF_FALSE_OR_POP": jump_if_false_or_pop,
+    "FOR_ITER": next_or_leave,
+    "SEND": sent,
+    "LOAD_GLOBAL": load_global,
+    "LOAD_METHOD": push_method,
+    "LOAD_SUPER_ATTR": super_attribute,
+    "LOAD_FROM_DICT_OR_GLOBALS": dict_or_global,
+    "SETUP_ANNOTATIONS": setup_annotations,
+    "RAISE_VARARGS": raise_result,
+    "CHECK_EG_MATCH": group_matched,
+}
+
+
+# what a callee's return value is to the frame that waits for it; other kinds are the Domain's
+
+
+def then_value(machine: Machine, parked: Parked, value: V) -> Result:
+    return value
+
+
+def then_discard(machine: Machine, parked: Parked, value: V) -> Result:
+    return machine.domain.constant(None)
+
+
+def then_sent(machine: Machine, parked: Parked, value: V) -> Result:
+    return value, NULL
+
+
+def then_bool(machine: Machine, parked: Parked, value: V) -> Result:
+    """`values` = (a Then that ends in a Python bool, invert): the bool as a value of the domain."""
+    inner, invert = parked.then.values
+    domain = machine.domain
+    result = THENS.get(inner.kind, ask_domain)(machine, attrs.evolve(parked, then=inner), value)
+    return as_value(domain, result, invert)
+
+
+def as_value(domain: Domain, result: Result, invert: bool) -> Result:
+    """The result of a truth test, as a value; `invert` for `not in`."""
+    if type(result) is Invoke:
+        return Invoke(result.frame, Then("bool", (result.then, invert)))
+    if type(result) is Pending:
+        return _pending_bool(domain, result, invert)
+    return domain.from_bool(result is not invert)
+
+
+@operation
+def _pending_bool(domain: Domain, result: Pending, invert: bool) -> Generator[Any, Any, V]:
+    truth = yield from settle(result)
+    return domain.from_bool(truth is not invert)
+
+
+def then_contains(machine: Machine, parked: Parked, value: V) -> Result:
+    """`values` = (invert,)."""
+    invert = bool(parked.then.values and parked.then.values[0])
+    return as_value(machine.domain, machine.domain.truth(value), invert)
+
+
+def ask_domain(machine: Machine, parked: Parked, value: V) -> Result:
+    return machine.domain.complete(parked.then, value)
+
+
+THENS: dict[str, Continue] = {
+    "value": then_value,
+    "next": then_value,
+    "discard": then_discard,
+    "send": then_sent,
+    "bool": then_bool,
+    "contains": then_contains,
+}
+"""The kinds that are about frames. GENERATOR_THENS of `_generator.py` has those that suspend again."""

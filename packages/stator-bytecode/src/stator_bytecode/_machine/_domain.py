@@ -1,0 +1,266 @@
+"""The Domain protocol: everything the Machine asks about the values it cannot see into.
+
+An operation gives back a value, an `Invoke` (a tail call: run this frame, its result completes the instruction), or a
+`Pending` coroutine (see `operation`). It raises `Raised` for an exception of the interpreted program, `Unsupported` for
+what it cannot capture.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Generator, Sequence
+from types import CodeType
+from typing import Any, ParamSpec, Protocol
+
+import attrs
+
+from stator_bytecode._codec._instruction import Instruction
+from stator_bytecode._machine._frame import VALUE, Frame, GeneratorState, Then
+
+V = Any  # a value of the domain, opaque to the Machine
+P = ParamSpec("P")
+
+
+class Raised(BaseException):
+    """An exception of the interpreted program. `value` is the domain's exception value."""
+
+    def __init__(self, value: V) -> None:
+        super().__init__(value)
+        self.value = value
+
+
+class Reraised(Raised):
+    """An exception on its way out again: it gets no new context. `lasti`: the instruction that it counts as raised
+    by."""
+
+    def __init__(self, value: V, lasti: int | None = None) -> None:
+        super().__init__(value)
+        self.lasti = lasti
+
+
+@attrs.frozen(eq=False)
+class Invoke:
+    """Run `frame`; its result, through `then`, completes the operation."""
+
+    frame: Frame
+    then: Then = VALUE
+
+
+@attrs.frozen(eq=False)
+class Resume:
+    """Go on in a generator: send `sent` in, or throw `thrown`. Completes with what it yields.
+
+    When it returns instead, `then` says what that is: "next" (`next_value` gives this): NULL, exhausted; "value" (a
+    call of `next`, `send`, `throw`): StopIteration is raised; "close": the call's None.
+    A `sent` of None stands for the program's None.
+    """
+
+    generator: GeneratorState
+    sent: V = None
+    thrown: V = None
+    then: Then = VALUE
+
+
+@attrs.frozen(eq=False)
+class Pending:
+    """An operation that needs frames run before it can answer; see `operation`."""
+
+    coroutine: Generator[Any, Any, V]
+
+
+Result = Any  # V | Invoke | Resume | Pending
+
+
+def operation(method: Callable[P, Generator[Any, Any, V]]) -> Callable[P, Pending]:
+    """Make a generator function a Domain operation. It yields `Invoke`/`Resume` and is sent the results."""
+
+    @functools.wraps(method)
+    def start(*args: P.args, **kwargs: P.kwargs) -> Pending:
+        return Pending(method(*args, **kwargs))
+
+    return start
+
+
+def settle(result: Result) -> Generator[Any, Any, V]:
+    """`yield from settle(op(...))` inside an operation: the value of another operation, whatever it gave back."""
+    kind = type(result)
+    if kind is Pending:
+        value = yield from result.coroutine
+        if type(value) in (Invoke, Resume, Pending):
+            return (yield from settle(value))
+        return value
+    if kind is Invoke or kind is Resume:
+        return (yield result)
+    return result
+
+
+def chained(outer: Generator[Any, Any, V], inner: Generator[Any, Any, V]) -> Generator[Any, Any, V]:
+    """`outer`, which asked for a frame whose result needs `inner` first."""
+    asked = settle(Pending(inner))
+    try:
+        while True:
+            try:
+                got = yield from asked
+            except Raised as raised:
+                item = outer.throw(raised)
+            else:
+                item = outer.send(got)
+            asked = settle(item)
+    except StopIteration as stop:
+        return stop.value
+
+
+class Domain(Protocol):
+    """What values mean. `frame` is the running frame; names and counts come straight from the instruction."""
+
+    # bookkeeping
+    def mark(self) -> Any: ...
+    def rollback(self, mark: Any) -> None: ...
+    def as_raised(self, error: BaseException) -> Raised | None: ...
+    def at(self, frame: Frame, instruction: Instruction) -> None:
+        """Told before each instruction that can break or call: where the program is."""
+
+    # constants, names, imports
+    def constant(self, value: object) -> V: ...
+    def load_global(self, frame: Frame, name: str) -> Result: ...
+    def store_global(self, frame: Frame, name: str, value: V) -> Result: ...
+    def delete_global(self, frame: Frame, name: str) -> Result: ...
+    def load_name(self, frame: Frame, name: str) -> Result: ...
+    def store_name(self, frame: Frame, name: str, value: V) -> Result: ...
+    def delete_name(self, frame: Frame, name: str) -> Result: ...
+    def load_locals(self, frame: Frame) -> Result: ...
+    def load_from_mapping(self, mapping: V, name: str) -> Result:
+        """The item, or NULL when the mapping has none."""
+
+    def build_class(self, frame: Frame) -> Result: ...
+    def import_name(self, frame: Frame, name: str, fromlist: V, level: V) -> Result: ...
+    def import_from(self, module: V, name: str) -> Result: ...
+    def import_star(self, frame: Frame, module: V) -> Result: ...
+
+    # cells: values of the domain too; `NULL` stands for an empty one
+    def make_cell(self, content: V) -> V: ...
+    def cell_get(self, cell: V) -> V: ...
+    def cell_set(self, cell: V, content: V) -> None: ...
+
+    # results of called frames
+    def complete(self, then: Then, value: V) -> Result:
+        """What `value`, returned by an Invoke's frame, makes of the operation. Asked for every kind of Then but
+        "value", "discard", "next", "send", "bool" and "contains", which the Machine knows itself.
+
+        "instance": `then.values[0]`, or TypeError; "truth", "length": a Python bool; "binary", "compare": the other
+        operand's turn when `value` is NotImplemented; "iter": `value`, if it is an iterator.
+        """
+
+    # operators
+    def unary(self, operator: str, value: V) -> Result: ...
+    def binary(self, operator: str, left: V, right: V) -> Result: ...
+    def compare(self, operator: str, left: V, right: V) -> Result: ...
+    def contains(self, container: V, item: V, invert: bool) -> Result: ...
+    def identical(self, left: V, right: V, invert: bool) -> Result: ...
+    def truth(self, value: V) -> Result:
+        """A Python bool (not a V), an Invoke with a "truth" or "length" Then, or a Pending that ends in a Python
+        bool."""
+
+    def from_bool(self, value: bool) -> V: ...
+    def is_none(self, value: V) -> bool: ...
+
+    # attributes and items
+    def get_attribute(self, value: V, name: str) -> Result: ...
+    def load_method(self, value: V, name: str) -> Result:
+        """`(function, receiver)` when an unbound function can be called with the receiver first, else `(attribute,
+        NULL)`."""
+
+    def load_super(self, frame: Frame, super_fn: V, cls: V, receiver: V, name: str) -> Result: ...
+    def set_attribute(self, value: V, name: str, new: V) -> Result: ...
+    def delete_attribute(self, value: V, name: str) -> Result: ...
+    def get_item(self, container: V, key: V) -> Result: ...
+    def set_item(self, container: V, key: V, new: V) -> Result: ...
+    def delete_item(self, container: V, key: V) -> Result: ...
+
+    # calls and functions
+    def call(self, function: V, args: Sequence[V], kwargs: dict[str, V]) -> Result: ...
+    def call_spread(self, function: V, args: V, kwargs: V | None) -> Result: ...
+    def make_function(self, frame: Frame, code: CodeType, parts: dict[str, V]) -> V:
+        """`parts` has any of defaults (tuple), kwdefaults (dict), annotations, closure (tuple of cells)."""
+
+    def set_function_part(self, function: V, part: str, value: V) -> V: ...
+
+    # iteration and generators
+    def get_iterator(self, value: V) -> Result: ...
+    def next_value(self, iterator: V) -> Result:
+        """The next item, or NULL when exhausted, or a Resume for a generator."""
+
+    def make_generator(self, state: GeneratorState) -> V: ...
+    def generator_state(self, value: V) -> GeneratorState | None: ...
+    def drop(self, value: V, holders: list[Frame]) -> None:
+        """A frame lets go of a value (it may be NULL or a marker); of the frames, only `holders` may still have it."""
+
+    def send(self, receiver: V, value: V) -> Result:
+        """SEND to something that is no generator of ours: `(yielded, NULL)` or `(NULL, returned)`."""
+
+    def yield_from_iterator(self, value: V) -> Result: ...
+
+    # building
+    def build_tuple(self, items: list[V]) -> V: ...
+    def build_list(self, items: list[V]) -> V: ...
+    def build_set(self, items: list[V]) -> Result: ...
+    def build_map(self, keys: list[V], values: list[V]) -> Result: ...
+    def build_const_key_map(self, keys: V, values: list[V]) -> Result: ...
+    def build_string(self, parts: list[V]) -> Result: ...
+    def build_slice(self, parts: list[V]) -> Result: ...
+    def list_append(self, target: V, item: V) -> Result: ...
+    def list_extend(self, target: V, iterable: V) -> Result: ...
+    def list_to_tuple(self, target: V) -> V: ...
+    def set_add(self, target: V, item: V) -> Result: ...
+    def set_update(self, target: V, iterable: V) -> Result: ...
+    def map_add(self, target: V, key: V, value: V) -> Result: ...
+    def dict_update(self, target: V, mapping: V) -> Result: ...
+    def dict_merge(self, target: V, mapping: V, function: V) -> Result: ...
+    def unpack(self, value: V, count: int) -> Result:
+        """A Python list of `count` values."""
+
+    def unpack_ex(self, value: V, before: int, after: int) -> Result:
+        """A Python list of before + 1 + after values."""
+
+    def format_value(self, value: V, conversion: str, spec: V | None) -> Result: ...
+
+    # exceptions
+    def exception_from(self, value: V, cause: V | None) -> Result:
+        """RAISE_VARARGS: the exception instance (class instantiated, cause set), not yet raised."""
+
+    def is_made_here(self, exception: V) -> bool:
+        """Whether the exception is known to the domain alone, so that it has no traceback yet."""
+
+    def is_object(self, exception: V) -> bool:
+        """Whether the exception is an object of the native program, whose traceback the Machine cannot extend: it is
+        raised natively where something here catches it."""
+
+    def exception_matches(self, exception: V, pattern: V) -> Result:
+        """A Python bool."""
+
+    def with_context(self, exception: V, handled: V) -> None:
+        """Set `__context__` as CPython does when `exception` is raised while `handled` is being handled."""
+
+    def python_error(self, kind: type[BaseException], *args: object) -> V:
+        """An exception the Machine itself raises, such as UnboundLocalError."""
+
+    def stop_iteration_value(self, exception: V) -> V: ...
+    def exception_type(self, exception: V) -> V: ...
+    def exception_traceback(self, exception: V) -> V: ...
+
+    # with statements
+    def enter_context(self, manager: V) -> Result:
+        """`(exit, entered)`: the bound `__exit__`, and the Result of calling `__enter__`. May be Pending."""
+
+    # match statements
+    def match_class(self, subject: V, cls: V, count: int, names: V) -> Result: ...
+    def match_mapping(self, subject: V) -> Result: ...
+    def match_sequence(self, subject: V) -> Result: ...
+    def match_keys(self, subject: V, keys: V) -> Result: ...
+    def length(self, value: V) -> Result: ...
+
+    # exception groups
+    def match_group(self, exception: V, pattern: V) -> Result:
+        """A Python tuple `(rest, match)`, each None (the domain's) when empty."""
+
+    def prepare_reraise(self, original: V, remaining: V) -> Result: ...

@@ -1,0 +1,146 @@
+"""Frames as data: what one activation of a function holds, and what a callee's result will do to it.
+
+A frame's slots and stack mirror the interpreter's own layout, NULLs included, so any state of it can be turned into a
+native frame (`_stub.py`) or saved as data and continued later (`_point.py`).
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import attrs
+
+from stator_bytecode._codec._instruction import Code, Instruction
+
+
+class _Null:
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "NULL"
+
+    def __bool__(self) -> bool:
+        raise TypeError("NULL is no value; test `is NULL`")
+
+
+NULL = _Null()
+"""An empty stack slot, or an unbound local."""
+
+
+@attrs.frozen(eq=False)
+class PreviousExc:
+    """Pushed by PUSH_EXC_INFO: the exception that was being handled before (None: none)."""
+
+    value: Any
+
+
+@attrs.frozen
+class LastInstruction:
+    """Pushed for handlers that want it: the neutral index of the instruction that raised."""
+
+    index: int
+
+
+class GeneratorStatus(enum.Enum):
+    CREATED = "created"
+    SUSPENDED = "suspended"
+    RUNNING = "running"
+    CLOSED = "closed"
+
+
+@attrs.define(eq=False)
+class GeneratorState:
+    """A generator: its one frame, and whether that frame is running. `value` is the object that Domain made for it."""
+
+    frame: Frame
+    status: GeneratorStatus = GeneratorStatus.CREATED
+    value: Any = None
+
+
+@attrs.frozen(eq=False)
+class Then:
+    """What the result of a called frame does for the instruction that called. Data, so that it survives a break.
+
+    Kinds: "value" (the instruction's result is the frame's), "discard" (the frame's result is dropped), "instance" (the
+    result must be None, the instruction's result is `values[0]`), "truth" (the result of `__bool__`), "length" (the
+    result of `__len__`, tested for truth), "binary"/"compare" (`values` = (operator, left, right): NotImplemented goes
+    on to the other operand), "contains" (truth of `__contains__`), "next" (StopIteration ends the iteration), "iter"
+    (must be an iterator). Of a generator, besides: "close" (a call of `close`), "send" (SEND), "delegated" and
+    "closing" (a YIELD_VALUE of `yield from`, while something is thrown into the inner generator), and "bool" (`values`
+    = (truth Then, invert): as a value).
+    """
+
+    kind: str
+    values: tuple[Any, ...] = ()
+
+
+VALUE = Then("value")
+DISCARD = Then("discard")
+
+
+@attrs.define(eq=False)
+class Parked:
+    """Why a frame waits: the call's continuation as data, or the coroutine that asked for it."""
+
+    instruction: Instruction
+    then: Then
+    coroutine: Any = None  # a live Pending generator; None when `then` says it all
+    before: Any = None  # (stack, mark) at the start of the instruction: where a barrier rolls back to
+
+
+@attrs.define(eq=False)
+class Frame:
+    """One activation. `pc` is the neutral index of the next instruction to run (of the running one while parked)."""
+
+    code: Code
+    globals: Any
+    builtins: Any
+    slots: list[Any]
+    stack: list[Any] = attrs.field(factory=list)
+    pc: int = 0
+    names: Any = None  # the mapping of a class body
+    function: Any = None
+    hidden: bool = False  # app-level code: no native frame of its own
+    generator: GeneratorState | None = None
+    handled: Any = None  # the exception being handled here, None when none is
+    parked: Parked | None = None
+
+    def push(self, value: Any) -> None:
+        self.stack.append(value)
+
+    def pop(self) -> Any:
+        return self.stack.pop()
+
+    def popn(self, count: int) -> list[Any]:
+        if not count:
+            return []
+        taken = self.stack[-count:]
+        del self.stack[-count:]
+        return taken
+
+
+@attrs.frozen(eq=False)
+class FrameState:
+    """A frame, frozen: one level of a `Snapshot`. Sequences are copies; values are the domain's."""
+
+    code: Code
+    pc: int
+    slots: tuple[Any, ...]
+    stack: tuple[Any, ...]
+    globals: Any
+    builtins: Any
+    names: Any
+    function: Any
+    hidden: bool
+    handled: Any
+    generator: GeneratorState | None
+    then: Then | None  # None for the innermost frame
+
+
+@attrs.frozen(eq=False)
+class Snapshot:
+    """A whole frame stack, outermost first; the innermost stands before the instruction `frames[-1].pc`."""
+
+    frames: tuple[FrameState, ...]
+    mark: Any

@@ -1,0 +1,264 @@
+"""The Machine: runs neutral instructions over values that only its Domain understands.
+
+Frames are explicit, so a Python-to-Python call pushes a `Frame` and never recurses, and the whole state can be saved as
+data (`snapshot`) and given to another Machine. Start with `_step_until_switch`; what the result of an operation does is
+in `_completion.py`, where an exception goes in `_unwind.py`, and the handlers of opcodes, by family, in
+`_handlers_*.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from stator_bytecode._codec._instruction import Code, Instruction
+from stator_bytecode._handlers._all import DEFAULT, SAFE, Handler
+from stator_bytecode._machine._completion import SWITCHED, Continue, ask_domain
+from stator_bytecode._machine._domain import Domain, Invoke, Pending, Raised, Result, Resume, V, chained
+from stator_bytecode._machine._frame import VALUE, Frame, GeneratorState, Parked, Snapshot, Then
+from stator_bytecode._machine._generator import ALL_COMPLETIONS, ALL_THENS, resume
+from stator_bytecode._machine._outcome import Broke, Escaped, Outcome, Yielded
+from stator_bytecode._machine._refused import REFUSED
+from stator_bytecode._machine._saved import GeneratorJournal, Handing, Saved, handing_state, save_frames, span_of
+from stator_bytecode._machine._unwind import unwind
+from stator_bytecode.errors import InternalError, Unsupported
+
+Step = tuple[Handler, Instruction, bool]
+_SUSPENDING = frozenset({Invoke, Resume, Pending})
+
+
+class Machine:
+    """One run of interpreted code at a time. Handlers reach everything through it; a Domain may ask for `snapshot()`.
+
+    `frames` is the live stack, outermost first. `before` is the state at the start of the innermost instruction when
+    that is one that can fail.
+    """
+
+    def __init__(
+        self, domain: Domain, handlers: Mapping[str, Handler] = DEFAULT, depth_limit: int | None = None
+    ) -> None:
+        self.domain = domain
+        self.handlers = handlers
+        self.depth_limit = depth_limit
+        self.frames: list[Frame] = []
+        self.before: Saved | None = None
+        self.handing: Handing | None = None  # the callee whose value a waiting frame is taking
+        self.outcome: Outcome | Yielded | None = None
+        self.journal = GeneratorJournal()
+        self.origins: dict[int, tuple[V, tuple[Snapshot, int]]] = {}  # where exceptions made here were first raised
+        self.outer: Machine | None = None
+        self._steps: dict[Code, list[Step]] = {}
+
+    def run(self, frames: list[Frame]) -> Outcome:
+        """Run until the outermost of `frames` returns. Frames but the last must be parked without a coroutine."""
+        self.frames, self.outcome = frames, None
+        outcome = self._run()
+        if isinstance(outcome, Yielded):
+            raise InternalError("a generator frame was run, not resumed")
+        return outcome
+
+    def resume(self, request: Resume) -> Outcome | Yielded:
+        """Run a generator alone, until it yields, returns or raises."""
+        self.frames, self.outcome = [], None
+        try:
+            resume(self, request)
+        except Raised as raised:
+            if not self.frames:
+                return Escaped(raised.value, Snapshot((), self.domain.mark()))
+            unwind(self, raised)
+        return self._run()
+
+    def nested(self) -> Machine:
+        """Another Machine over the same domain, for what foreign code calls while this one is under way."""
+        machine = Machine(self.domain, self.handlers, self.depth_limit)
+        machine.outer, machine._steps = self, self._steps
+        return machine
+
+    def _run(self) -> Outcome | Yielded:
+        caught: BaseException | None
+        while self.outcome is None:
+            try:
+                self._step_until_switch(self.frames[-1])
+                continue
+            except Unsupported as reason:
+                return self._broke(reason)
+            except BaseException as error:
+                caught = error
+            try:
+                raised = caught if isinstance(caught, Raised) else self.domain.as_raised(caught)
+                if raised is None:
+                    raise caught
+                unwind(self, raised)
+            except Unsupported as reason:
+                return self._broke(reason)
+            caught = raised = None  # or the exception, and all that its traceback holds, would live on
+        return self.outcome
+
+    def _step_until_switch(self, frame: Frame) -> None:
+        steps = self._steps.get(frame.code) or self._prepare(frame.code)
+        mark, at, journal = self.domain.mark, self.domain.at, self.journal.entries
+        while True:
+            handler, instr, can_fail = steps[frame.pc]
+            if can_fail:
+                at(frame, instr)
+                self.before = (frame.stack[:], mark(), len(journal), None)
+            target = handler(self, frame, instr)
+            if target is None:
+                frame.pc += 1
+            elif target >= 0:
+                frame.pc = target
+            else:
+                return
+
+    def _prepare(self, code: Code) -> list[Step]:
+        """Handlers looked up once per code object. What no handler exists for fails only where it is reached."""
+        steps = [(self.handlers.get(i.op, _refuse), i, i.op not in SAFE) for i in code.instructions]
+        self._steps[code] = steps
+        return steps
+
+    # completing instructions
+
+    def finish(self, frame: Frame, instr: Instruction, result: Result, coroutine: Any = None) -> int | None:
+        """Complete `instr` with what an operation gave back: at once, or when the frames that it asks for have run."""
+        while type(result) in _SUSPENDING or coroutine is not None:
+            if type(result) is Pending:
+                coroutine = result.coroutine if coroutine is None else chained(coroutine, result.coroutine)
+                result, coroutine = _advance(coroutine, None)
+            elif type(result) in _SUSPENDING:
+                self.park(frame, instr, result.then, coroutine)
+                self.enter(result)
+                return SWITCHED
+            else:
+                result, coroutine = _advance(coroutine, result)
+        complete = ALL_COMPLETIONS.get(instr.op)
+        if complete is None:
+            frame.stack.append(result)
+            return None
+        return complete(self, frame, instr, result)
+
+    def park(self, frame: Frame, instr: Instruction, then: Then = VALUE, coroutine: Any = None) -> None:
+        frame.parked = Parked(instr, then, coroutine, None if self.before is None else self._begun())
+        frame.pc = instr.index
+
+    def unpark(self, frame: Frame) -> Parked:
+        parked = frame.parked
+        assert parked is not None
+        frame.parked = None
+        self.before = parked.before
+        return parked
+
+    def enter(self, request: Invoke | Resume) -> None:
+        """Push the frame that a parked one waits for."""
+        if self.depth_limit is not None and len(self.frames) >= self.depth_limit:
+            raise Raised(self.domain.python_error(RecursionError, "maximum recursion depth exceeded"))
+        if type(request) is Invoke:
+            self.frames.append(request.frame)
+        else:
+            assert type(request) is Resume
+            resume(self, request)
+
+    def deliver(self, callee: Frame, value: V, thens: Mapping[str, Continue] = ALL_THENS) -> int:
+        """`callee`, no longer on the stack, gives `value` to the frame that waits for it."""
+        frame = self.frames[-1]
+        parked = frame.parked
+        assert parked is not None
+        self.before = parked.before
+        if parked.before is None:
+            # Continued from a saved stack: how the instruction began is not known, so its callee will return once more.
+            self.before, self.handing = self._now(frame), (callee, value, parked)
+        # While this can raise the frame still waits: an exception goes through its coroutine first.
+        result = thens.get(parked.then.kind, ask_domain)(self, parked, value)
+        begun = self.before
+        self.unpark(frame)
+        self.before = begun
+        self.proceed(frame, self.finish(frame, parked.instruction, result, parked.coroutine))
+        self.handing = None
+        return SWITCHED
+
+    def proceed(self, frame: Frame, target: int | None) -> None:
+        """Move `frame`, which was parked, on to the next instruction."""
+        if target is None:
+            frame.pc += 1
+        elif target >= 0:
+            frame.pc = target
+
+    # what the state is
+
+    def handled(self) -> V | None:
+        """The exception being handled, as `sys.exception()` has it."""
+        for frame in reversed(self.frames):
+            if frame.handled is not None:
+                return frame.handled
+        return None if self.outer is None else self.outer.handled()
+
+    def snapshot(self) -> Snapshot:
+        """The stack before the innermost instruction that can be run again; domain values are shared, not copied."""
+        return self.save()[0]
+
+    def save(self) -> tuple[Snapshot, int]:
+        """The snapshot, and the length of the generator journal that belongs to it."""
+        frame = self.frames[-1]
+        if frame.code.instructions[frame.pc].op in SAFE:
+            return save_frames(self.frames, self._now(frame))
+        return save_frames(self.frames, self._begun())
+
+    def _now(self, frame: Frame) -> Saved:
+        return frame.stack[:], self.domain.mark(), len(self.journal.entries), None
+
+    def _begun(self) -> Saved:
+        """Where the instruction under way began."""
+        assert self.before is not None
+        return self.before if self.handing is None else (*self.before[:3], handing_state(self.handing))
+
+    def go_back(self, saved: tuple[Snapshot, int]) -> Snapshot:
+        """Undo all that was done since `saved`."""
+        snapshot, journal = saved
+        self.journal.rollback(journal)
+        self.domain.rollback(snapshot.mark)
+        return snapshot
+
+    def before_resumption(self, state: GeneratorState) -> Snapshot | None:
+        """Undo all since the generator `state`, which is running, was resumed; None when a snapshot resumed it."""
+        return self.before_call(next((i for i, frame in enumerate(self.frames) if frame.generator is state), 0))
+
+    def before_call(self, depth: int) -> Snapshot | None:
+        """Undo all since frame `depth` was called or resumed; None when that is where this run began."""
+        parked = self.frames[depth - 1].parked if depth else None
+        if parked is None or parked.before is None:
+            return None
+        self.frames = self.frames[:depth]
+        return self.go_back(save_frames(self.frames, parked.before))
+
+    def _broke(self, reason: Unsupported) -> Broke:
+        reason = _told(self.frames, reason)
+        snapshot = self.go_back(self.save())
+        if reason.where.line is None:
+            reason.where = span_of(snapshot)
+        return Broke(snapshot, reason)
+
+
+def _told(frames: list[Frame], reason: Unsupported) -> Unsupported:
+    """End the operations that wait, innermost first: each puts back what it holds, and may say the reason in its own
+    words."""
+    for frame in reversed(frames):
+        coroutine = None if frame.parked is None else frame.parked.coroutine
+        if coroutine is not None:
+            try:
+                coroutine.throw(reason)
+            except Unsupported as said:
+                reason = said
+            else:
+                raise InternalError("an operation went on after a break")
+    return reason
+
+
+def _refuse(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
+    raise Unsupported("refused-instruction", f"{instr.op}: {REFUSED.get(instr.op, 'no handler for it')}")
+
+
+def _advance(coroutine: Any, value: V) -> tuple[Result, Any]:
+    """Send `value` in: what the coroutine asks for, and itself; or its result, and None."""
+    try:
+        return coroutine.send(value), coroutine
+    except StopIteration as stop:
+        return stop.value, None

@@ -1,0 +1,43 @@
+"""How a run of the Machine ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from stator_bytecode._machine._frame import Snapshot
+from stator_bytecode.errors import Unsupported
+
+
+@attrs.frozen(eq=False)
+class Returned:
+    """The outermost frame returned `value`."""
+
+    value: Any
+
+
+@attrs.frozen(eq=False)
+class Broke:
+    """An instruction could not be captured: go on natively from `snapshot`."""
+
+    snapshot: Snapshot
+    reason: Unsupported
+
+
+@attrs.frozen(eq=False)
+class Escaped:
+    """An exception left the outermost frame; `snapshot` stands before the instruction that raised it."""
+
+    exception: Any
+    snapshot: Snapshot
+
+
+@attrs.frozen(eq=False)
+class Yielded:
+    """A generator that was resumed alone yielded `value`."""
+
+    value: Any
+
+
+Outcome = Returned | Broke | Escaped

@@ -1,0 +1,125 @@
+"""Saving the state of a Machine: what a break is emitted from.
+
+A frame that waits for a coroutine (a barrier) cannot be saved in its middle, so the state saved is that before the
+instruction of the outermost barrier. Generators that ran since then are put back by the `GeneratorJournal`; what the
+Domain changed, by its own `rollback(mark)`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from stator_bytecode._machine._frame import Frame, FrameState, GeneratorState, GeneratorStatus, Parked, Snapshot, Then
+from stator_bytecode.errors import NOWHERE, SourceSpan
+
+Handing = tuple[Frame, Any, Parked]
+"""A callee that gave a value, the value, and what the frame under it waits for."""
+Saved = tuple[list[Any], Any, int, tuple[Then, FrameState] | None]
+"""How an instruction began: the stack, the domain's mark, the length of the generator journal. If that is not known
+(the frame was continued from a saved stack while it waited): the callee to put back on top, and what the frame waited
+for."""
+
+
+@attrs.define(eq=False)
+class GeneratorJournal:
+    """What generators were before they ran on. Kept to the end: the instruction that let one run on may be run again,
+    natively, long after, when the exception that it raised has to become an object."""
+
+    entries: list[tuple[GeneratorState, GeneratorStatus, int, list[Any], list[Any], Any]] = attrs.field(factory=list)
+
+    def record(self, state: GeneratorState) -> None:
+        frame = state.frame
+        self.entries.append((state, state.status, frame.pc, frame.slots[:], frame.stack[:], frame.handled))
+
+    def rollback(self, length: int) -> None:
+        while len(self.entries) > length:
+            state, status, pc, slots, stack, handled = self.entries.pop()
+            state.status, frame = status, state.frame
+            frame.pc, frame.slots, frame.stack, frame.handled, frame.parked = pc, slots, stack, handled, None
+
+
+def save_frames(frames: list[Frame], begun: Saved) -> tuple[Snapshot, int]:
+    """The snapshot of the innermost place that can be run again, and the journal's length there; `begun` is how the
+    innermost instruction began."""
+    for depth, frame in enumerate(frames):
+        parked = frame.parked
+        if parked is not None and parked.coroutine is not None:
+            return _save(frames[: depth + 1], parked.before)
+    return _save(frames, begun)
+
+
+def _save(frames: list[Frame], begun: Saved) -> tuple[Snapshot, int]:
+    stack, mark, journal, handing = begun
+    states = [frame_state(frame) for frame in frames]
+    then, callee = (None, ()) if handing is None else (handing[0], (handing[1],))
+    states[-1] = attrs.evolve(states[-1], stack=tuple(stack), then=then)
+    return Snapshot((*states, *callee), mark), journal
+
+
+def handing_state(handing: Handing) -> tuple[Then, FrameState]:
+    """The callee before the instruction that gave its value: a return left it there, a yield moved on."""
+    callee, value, parked = handing
+    state = frame_state(callee)
+    if callee.generator is not None and callee.generator.status is GeneratorStatus.SUSPENDED:
+        state = attrs.evolve(state, pc=callee.pc - 1, stack=(*callee.stack, value))
+    return parked.then, state
+
+
+def frame_state(frame: Frame) -> FrameState:
+    return FrameState(
+        code=frame.code,
+        pc=frame.pc,
+        slots=tuple(frame.slots),
+        stack=tuple(frame.stack),
+        globals=frame.globals,
+        builtins=frame.builtins,
+        names=frame.names,
+        function=frame.function,
+        hidden=frame.hidden,
+        handled=frame.handled,
+        generator=frame.generator,
+        then=None if frame.parked is None else frame.parked.then,
+    )
+
+
+def span_of(snapshot: Snapshot) -> SourceSpan:
+    """The user's line of a snapshot: app-level frames are not shown."""
+    for state in reversed(snapshot.frames):
+        if not state.hidden:
+            return _span(state)
+    return NOWHERE
+
+
+def _span(state: FrameState) -> SourceSpan:
+    line, end_line, column, end_column = state.code.instructions[state.pc].positions
+    raw = state.code.raw
+    return SourceSpan(raw.co_filename, raw.co_qualname, line or raw.co_firstlineno, end_line, column, end_column)
+
+
+def restore_frames(snapshot: Snapshot) -> list[Frame]:
+    """Live frames that go on from `snapshot`; its values are shared. Generators that run in it run in these frames
+    now."""
+    return [_restore(state) for state in snapshot.frames]
+
+
+def _restore(state: FrameState) -> Frame:
+    frame = Frame(
+        code=state.code,
+        globals=state.globals,
+        builtins=state.builtins,
+        slots=list(state.slots),
+        stack=list(state.stack),
+        pc=state.pc,
+        names=state.names,
+        function=state.function,
+        hidden=state.hidden,
+        generator=state.generator,
+        handled=state.handled,
+    )
+    if state.then is not None:
+        frame.parked = Parked(state.code.instructions[state.pc], state.then)
+    if state.generator is not None:
+        state.generator.frame, state.generator.status = frame, GeneratorStatus.RUNNING
+    return frame

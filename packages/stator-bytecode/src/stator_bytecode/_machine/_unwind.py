@@ -1,0 +1,187 @@
+"""Where an exception goes: the handler of the instruction, else out through the frames that wait.
+
+A snapshot for `Escaped` is taken only when nothing can catch the exception any more, before the first frame is dropped.
+An exception that exists only in the interpreter (`Domain.is_made_here`) escapes from where it was first raised: raised
+there natively, it gets the traceback that it would have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from stator_bytecode._machine._domain import Raised, Reraised, Result, V
+from stator_bytecode._machine._frame import NULL, Frame, GeneratorStatus, LastInstruction, Parked
+from stator_bytecode._machine._outcome import Escaped
+from stator_bytecode.errors import Unsupported
+
+if TYPE_CHECKING:
+    from stator_bytecode._machine._machine import Machine
+
+Catch = Callable[["Machine", Parked, V], Result]
+
+
+def unwind(machine: Machine, raised: Raised) -> None:
+    """Leave the innermost frame at the handler of `raised`, or the outcome at `Escaped`."""
+    current: Raised | None = raised
+    while current is not None:
+        if type(current) is Raised:
+            _set_context(machine, current.value)
+        current = _propagate(machine, current)
+    machine.handing = None
+
+
+def _set_context(machine: Machine, value: V) -> None:
+    handled = machine.handled()
+    if handled is not None:
+        machine.domain.with_context(value, handled)
+
+
+def _propagate(machine: Machine, raised: Raised) -> Raised | None:
+    """None when `raised` has come to rest; else what the operation of a waiting frame raised in its place."""
+    frames, value = machine.frames, raised.value
+    lasti = raised.lasti if isinstance(raised, Reraised) else None
+    saved = None if _is_caught(machine, value) else machine.save()
+    if saved is None and _grows_visibly(machine, raised):
+        raise Unsupported("exception-object", "an exception of the program's own on its way to its handler")
+    if type(raised) is Raised and machine.domain.is_made_here(value):
+        machine.origins.setdefault(id(value), (value, saved or machine.save()))
+    while frames:
+        frame = frames[-1]
+        if frame.parked is not None:
+            parked = machine.unpark(frame)
+            catch = CATCHES.get(parked.then.kind)
+            if catch is not None and _matches(machine, value, CAUGHT[parked.then.kind]):
+                return _answer(machine, frame, parked, lambda: catch(machine, parked, value))  # noqa: B023
+            if parked.coroutine is not None:
+                return _answer(machine, frame, parked, lambda: parked.coroutine.throw(Reraised(value)))  # noqa: B023
+        if frame.code.instructions[frame.pc].op == "YIELD_VALUE":
+            _arrive_at_yield(machine, frame, value)
+        if _enter_handler(frame, value, lasti):
+            return None
+        lasti = None
+        value = _left(machine, frame, value)
+        frames.pop()
+    assert saved is not None
+    origin = machine.origins.get(id(value))
+    machine.outcome = Escaped(value, machine.go_back(saved if origin is None else origin[1]))
+    return None
+
+
+def _grows_visibly(machine: Machine, raised: Raised) -> bool:
+    """Whether the raised exception is a real object that gets an entry of its traceback on the way: raising it natively
+    adds one, and so does each frame that it leaves."""
+    if not machine.domain.is_object(raised.value):
+        return False
+    frame = machine.frames[-1]
+    return type(raised) is Raised or frame.code.instructions[frame.pc].handler is None
+
+
+def _arrive_at_yield(machine: Machine, frame: Frame, value: V) -> None:
+    """Thrown in: a None was sent with it, and of what is being handled only this generator's own becomes its
+    context."""
+    frame.stack.append(machine.domain.constant(None))
+    if frame.handled is not None:
+        machine.domain.with_context(value, frame.handled)
+
+
+def _enter_handler(frame: Frame, value: V, lasti: int | None) -> bool:
+    handler = frame.code.instructions[frame.pc].handler
+    if handler is None:
+        return False
+    del frame.stack[handler.depth :]
+    if handler.lasti:
+        frame.stack.append(LastInstruction(frame.pc if lasti is None else lasti))
+    frame.stack.append(value)
+    frame.pc = handler.target
+    return True
+
+
+def _left(machine: Machine, frame: Frame, value: V) -> V:
+    """`frame` ended by `value`. Out of a generator no StopIteration comes (since 3.12 its own code sees to that)."""
+    if frame.generator is None:
+        return value
+    frame.generator.status = GeneratorStatus.CLOSED
+    frame.handled = None
+    frame.slots = [NULL] * len(frame.slots)
+    if _matches(machine, value, (StopIteration,)):
+        return stop_iteration_error(machine, value)
+    return value
+
+
+def stop_iteration_error(machine: Machine, value: V) -> V:
+    domain = machine.domain
+    error = domain.exception_from(domain.python_error(RuntimeError, "generator raised StopIteration"), value)
+    domain.with_context(error, value)
+    return error
+
+
+def _answer(machine: Machine, frame: Frame, parked: Parked, ask: Callable[[], Result]) -> Raised | None:
+    """Go on in a waiting frame's operation, which took the exception; what it raises is raised by its instruction."""
+    try:
+        try:
+            result, coroutine = ask(), parked.coroutine
+        except StopIteration as stop:
+            result, coroutine = stop.value, None
+        machine.proceed(frame, machine.finish(frame, parked.instruction, result, coroutine))
+    except Raised as raised:
+        return raised
+    except BaseException as error:
+        mapped = machine.domain.as_raised(error)
+        if mapped is None:
+            raise
+        return mapped
+    return None
+
+
+def _is_caught(machine: Machine, value: V) -> bool:
+    """Whether a handler or an operation takes the exception, wherever it is raised from next."""
+    stops = True
+    for frame in reversed(machine.frames):
+        parked = frame.parked
+        if frame.code.instructions[frame.pc].handler is not None:
+            return True
+        if parked is not None:
+            if parked.coroutine is not None:
+                return True
+            if stops and parked.then.kind in CAUGHT and _matches(machine, value, CAUGHT[parked.then.kind]):
+                return True
+        if frame.generator is not None and _matches(machine, value, (StopIteration,)):
+            stops = False
+    return False
+
+
+def _matches(machine: Machine, value: V, kinds: tuple[type[BaseException], ...]) -> bool:
+    domain = machine.domain
+    return any(domain.exception_matches(value, domain.constant(kind)) is True for kind in kinds)
+
+
+def catch_end(machine: Machine, parked: Parked, value: V) -> Result:
+    return NULL
+
+
+def catch_sent(machine: Machine, parked: Parked, value: V) -> Result:
+    return NULL, machine.domain.stop_iteration_value(value)
+
+
+def catch_closed(machine: Machine, parked: Parked, value: V) -> Result:
+    return machine.domain.constant(None)
+
+
+def catch_closing(machine: Machine, parked: Parked, value: V) -> Result:
+    raise Reraised(parked.then.values[0])
+
+
+CATCHES: dict[str, Catch] = {
+    "next": catch_end,
+    "send": catch_sent,
+    "delegated": catch_sent,
+    "close": catch_closed,
+    "closing": catch_closing,
+}
+
+CAUGHT: dict[str, tuple[type[BaseException], ...]] = {
+    **dict.fromkeys(("next", "send", "delegated"), (StopIteration,)),
+    **dict.fromkeys(("close", "closing"), (GeneratorExit, StopIteration)),
+}
+"""The exceptions of a callee that complete the waiting instruction, by kind of `Then`."""

@@ -1,0 +1,248 @@
+"""A region that was traced already: its body serves a call that would be traced alike.
+
+Forty-eight layers of one class give the same body with other parameters. What tracing relied on is in the guards: those
+of parts of an object among the arguments have to hold of the same parts of the new one, which are then guarded too,
+and what the body uses is read from the same places. A region that does more than compute, or looks at more than its
+arguments, is traced each time; so is every region once the program has changed an object that was there before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import attrs
+import torch
+from stator_guards import Guard, Is, KeyPresent, ParameterSource, PartSource, Source, TypeSource
+from stator_variables import (
+    MISSING,
+    ConstantTracker,
+    Spec,
+    TensorTracker,
+    Tracing,
+    TupleTracker,
+    flatten,
+    real_of,
+    source_of,
+    unflatten,
+    wrap,
+)
+
+from stator_subgraphs._captured import Body
+from stator_subgraphs._equal import kind_of
+
+Place = tuple[str, Any]
+"""Where a value is to be had: ("argument", position), ("part", a source), ("kept", a symbol); of a result also
+("input", position), ("output", position), ("constant", tracker)."""
+
+
+# -- a call -----------------------------------------------------------------------------------------------------------
+@attrs.frozen(eq=False)
+class Call:
+    """Of a region: its function, the leaves of its arguments, and what two calls must have in common."""
+
+    t: Tracing
+    leaves: list[Any]
+    outline: Any
+
+    @classmethod
+    def of(cls, t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Call | None:
+        """None for one whose body cannot serve another call, nor the other way round."""
+        if real_of(function) is MISSING or t.changed:
+            return None
+        leaves, spec = flatten(t, TupleTracker([*args, *kwargs.values()], tuple))
+        if not _only_tuples(spec) or not all(map(_is_known, leaves)):
+            return None
+        first = {id(_identity(leaf)): index for index, leaf in reversed(list(enumerate(leaves)))}
+        kinds = [(first[id(_identity(leaf))], _kind(leaf)) for leaf in leaves]
+        modes = [torch.is_grad_enabled(), *((setting.text, setting.key, setting.now) for setting in t.modes)]
+        return cls(t, leaves, (id(real_of(function)), tuple(kwargs), spec, kinds, modes))
+
+    @property
+    def objects(self) -> dict[str, Any]:
+        """Those among the leaves, by the name that they have in `Region.facts`."""
+        return {f"argument_{index}": leaf for index, leaf in enumerate(self.leaves) if _is_object(leaf)}
+
+    @property
+    def state(self) -> dict[str, Any]:
+        return {name: real_of(leaf) for name, leaf in self.objects.items()}
+
+
+def _only_tuples(spec: Spec) -> bool:
+    """What is made to be handed in cannot be changed by the body."""
+    return spec.cls is None or (spec.cls is tuple and all(map(_only_tuples, spec.children)))
+
+
+def _is_object(vt: Any) -> bool:
+    return not isinstance(vt, TensorTracker) and vt.constant() is MISSING
+
+
+def _is_known(vt: Any) -> bool:
+    if isinstance(vt, TensorTracker):
+        return vt.namespace is None and vt.grad is MISSING
+    return not _is_object(vt) or (real_of(vt) is not MISSING and isinstance(source_of(vt), PartSource))
+
+
+def _identity(vt: Any) -> Any:
+    return vt.traced.node if isinstance(vt, TensorTracker) else vt
+
+
+def _kind(vt: Any) -> Any:
+    if not isinstance(vt, TensorTracker):
+        return vt.cls, None if _is_object(vt) else repr(vt.constant())
+    bits = vt.example.is_leaf, vt.example.is_conj(), vt.example.is_neg(), vt.example.is_inference()
+    return vt.cls, kind_of(vt.example), bits
+
+
+# -- what was traced --------------------------------------------------------------------------------------------------
+@attrs.frozen(eq=False)
+class Region:
+    """One that was traced: what its body relies on, where its inputs are from, what it gives."""
+
+    body: Body
+    outline: Any
+    facts: list[Guard]  # about parts of the objects among the arguments, which are parameters there
+    inputs: list[Place]
+    spec: Spec
+    results: list[Place]
+    in_body: bool
+
+    @classmethod
+    def of(cls, call: Call, body: Body, result: Any, changed: Sequence[Any]) -> Region | None:
+        """`changed` are the objects that the body changed."""
+        t = call.t
+        touches = t.changed or any(isinstance(vt, TensorTracker) for vt in changed) or body.written
+        if touches or body.arguments or body.tracer.unbacked:
+            return None
+        facts = _Facts(call, body)
+        inputs = [facts.place(traced) for traced in body.lifted]
+        leaves, spec = flatten(t, result)
+        results = [_result(body, leaf) for leaf in leaves]
+        if None in inputs or None in results or facts.found is None:
+            return None
+        region = cls(body, call.outline, facts.found, inputs, spec, results, bool(t.touched))  # type: ignore[arg-type]
+        same = zip(body.outputs, region.example(t), strict=True)
+        return region if all(_is_like(value, again) for value, again in same) else None
+
+    def serves(self, call: Call) -> bool:
+        keeps = any(kind == "kept" for kind, _ in self.inputs)
+        if self.outline != call.outline or (keeps and (self.in_body or call.t.touched)):
+            return False
+        state = call.state
+        return all(fact.holds(state) for fact in self.facts)
+
+    def operands(self, call: Call) -> list[Any] | None:
+        """What the body is called with there; what holds of the parts is relied on from here on."""
+        moved: dict[Any, Source] = {name: source_of(leaf) for name, leaf in call.objects.items()}
+        for fact in self.facts:
+            call.t.guard(_moved(fact.source, moved), fact.kind)
+        found = [_read(call, kind, where, moved) for kind, where in self.inputs]
+        pairs = zip(found, self.body.inputs, strict=True)
+        return found if all(kind_of(value.example) == kind_of(had) for value, had in pairs) else None
+
+    def example(self, t: Tracing) -> tuple[Any, ...]:
+        """What the body gives on fakes, in memory of its own."""
+        with t.graph.fake_mode:
+            return tuple(value.clone() if isinstance(value, torch.Tensor) else value for value in self.body.outputs)
+
+    def given(self, t: Tracing, operands: Sequence[Any], outputs: Sequence[Any]) -> Any:
+        values = {"input": operands, "output": outputs}
+        leaves = [where if kind == "constant" else values[kind][where] for kind, where in self.results]
+        return unflatten(t, leaves, self.spec)
+
+
+def _is_like(value: Any, again: Any) -> bool:
+    return isinstance(value, torch.Tensor) and kind_of(value) == kind_of(again) and value.is_leaf == again.is_leaf
+
+
+def _result(body: Body, leaf: Any) -> Place | None:
+    if isinstance(leaf, ConstantTracker) and leaf.source is None:
+        return "constant", leaf
+    if not isinstance(leaf, TensorTracker):
+        return None
+    if leaf.traced.node in body.tracer.given:
+        return "output", body.tracer.given[leaf.traced.node]
+    lifted, node = [traced.node for traced in body.lifted], _outside(body, leaf)
+    return ("input", lifted.index(node)) if node in lifted else None
+
+
+def _outside(body: Body, leaf: Any) -> Any:
+    """The node of a tensor in the graph around the body."""
+    assert body.tracer.parent is not None
+    return body.tracer.parent.local(leaf.traced).node if isinstance(leaf, TensorTracker) else None
+
+
+def _read(call: Call, kind: str, where: Any, moved: dict[Any, Source]) -> Any:
+    if kind == "argument":
+        return call.leaves[where]
+    if kind == "kept":
+        return where
+    return wrap(call.t, where.evaluate(call.state), _moved(where, moved))
+
+
+def _moved(source: Any, moved: dict[Any, Source]) -> Source:
+    """The same part of what a parameter stands for now; parts that are shared stay shared."""
+    if isinstance(source, ParameterSource):
+        return moved[source.parameter]
+    found = moved.get(id(source))
+    if found is None:
+        found = moved[id(source)] = attrs.evolve(source, whole=_moved(source.whole, moved))
+    return found
+
+
+# -- what it relies on ------------------------------------------------------------------------------------------------
+class _Facts:
+    """Everything that is known of parts of the arguments; `found` is None if some of it cannot be said of others."""
+
+    def __init__(self, call: Call, body: Body) -> None:
+        self.call = call
+        self.given = [_outside(body, leaf) for leaf in call.leaves]
+        self.names = {source_of(leaf): name for name, leaf in call.objects.items()}
+        self.relative: dict[Any, Source | None] = {source: ParameterSource(name) for source, name in self.names.items()}
+        self.sources = {vt.traced.node: vt.source for vt in call.t.heap.values() if type(vt) is TensorTracker}
+        found = [*self._guards(), *self._aliases()]
+        self.found: Any = None if None in found else [guard for guard in found if not _is_of_class(guard)]
+
+    def _guards(self) -> Iterator[Guard | None]:
+        t = self.call.t
+        for guard in [*t.guards.values(), *(Guard(source, KeyPresent(key)) for source, key, _ in t.present)]:
+            if any(map(self._mentions, guard.sources)):
+                source = self._relative(guard.source)
+                yield None if source is None or guard.kind.others else attrs.evolve(guard, source=source)
+
+    def _aliases(self) -> Iterator[Guard | None]:
+        """An object that two paths lead to is known by one of them: by the other it has to be that very object."""
+        for tracker, known, other in self.call.t.aliases:
+            if any(tracker is leaf for leaf in self.call.leaves if isinstance(leaf, TensorTracker)):
+                yield None
+            elif self._mentions(other):
+                source = None if self._mentions(known) else self._relative(other)
+                yield None if source is None else Guard(source, Is(real_of(tracker)))
+
+    def _mentions(self, source: Source) -> bool:
+        while isinstance(source, PartSource) and source not in self.names:
+            source = source.whole
+        return source in self.names or any(map(self._mentions, source.children))
+
+    def _relative(self, source: Any) -> Source | None:
+        if source not in self.relative:
+            whole = self._relative(source.whole) if isinstance(source, PartSource) else None
+            self.relative[source] = None if whole is None else attrs.evolve(source, whole=whole)
+        return self.relative[source]
+
+    def place(self, traced: Any) -> Place | None:
+        """Of a value that the body uses."""
+        if traced.node in self.given:
+            return "argument", self.given.index(traced.node)
+        if isinstance(traced.example, torch.SymInt):
+            return "kept", traced
+        source = self._relative(self.sources.get(traced.node))
+        return None if source is None else ("part", source)
+
+
+def _is_of_class(guard: Any) -> bool:
+    """A fact about the class of a part: which class it is is a fact as well, so this one is known."""
+    source = guard.source
+    while isinstance(source, PartSource) and not isinstance(source, TypeSource):
+        source = source.whole
+    return isinstance(source, TypeSource) and source is not guard.source
