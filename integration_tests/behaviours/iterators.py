@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
 
 from integration_tests.behaviours import program
@@ -94,7 +95,7 @@ class Backwards(Sequence):
 def reversed_of_every_sequence(x, n, box):
     many = [
         [1, n, "c"], (1, n), range(n, 9, 2), range(0), "abc" * n, box.items, box.table, box.table.keys(), box.table.values(),
-        box.ordered, box.ordered.items(), {n: 1, "k": x}.items(), box.ring, Sequence(1, 2), Backwards(n), b"ab", bytearray(b"cd"),
+        box.ordered, {n: 1, "k": x}.items(), box.ring, Sequence(1, 2), Backwards(n), b"ab", {1: n, 2: x},
     ]  # fmt: skip
     found = [list(reversed(thing)) for thing in many]
     started = reversed([1, 2, n])
@@ -102,11 +103,18 @@ def reversed_of_every_sequence(x, n, box):
     return found, x + n
 
 
+@program(breaks="construction")
+def reversed_of_what_is_seldom_reversed(x, n, box):
+    many = [bytearray(b"cd"), box.ordered.items(), box.ordered.keys(), box.raw, collections.UserList([1, n]), memoryview(b"ef")]
+    return [list(reversed(thing)) for thing in many], x + 1
+
+
+class Refusing(Sequence):
+    __reversed__ = None
+
+
 @program
 def reversed_of_what_has_no_order(x, n, box):
-    class Refusing(Sequence):
-        __reversed__ = None
-
     for thing in ({1, 2}, n, iter([1]), Refusing(1, 2), frozenset(), (i for i in range(2)), None):
         try:
             reversed(thing)

@@ -160,7 +160,7 @@ def contents(thing):
     return [*type(thing).__mro__[1].__iter__(thing)]
 
 
-@program
+@program(breaks="container-subclass")
 def what_a_subclass_says_of_itself_is_not_what_it_holds(x, n, box):
     for made in LIARS:
         base = type(made).__mro__[1]
