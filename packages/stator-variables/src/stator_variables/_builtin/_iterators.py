@@ -81,9 +81,18 @@ def position(iterator: Any) -> int:
     return reduced[2] or 0
 
 
+def progress(iterator: Any) -> int:
+    """A number that moves with the iterator. Since CPython 3.12 one over a range says what is left, and stands at 0."""
+    at = position(iterator)
+    return at + operand(iterator).start if type(iterator) is _RANGE and at >= 0 else at
+
+
+_RANGE = type(iter(range(0)))
+
+
 def _positioned(t: Tracing, real: Any, source: Source) -> Any:
     at, where = position(real), CallSource(position, source)
-    if t.policy.number_is_symbolic(where, at):
+    if t.policy.number_is_symbolic(CallSource(progress, source), progress(real)):
         raise t.unsupported("iterator-position", "an iterator that is somewhere else on every call")
     if at == SPOILED:
         raise t.unsupported("dict-changed-during-iteration", "an iterator over a dict that has changed")
