@@ -5,7 +5,6 @@ Every function of the data model takes it first, as `t`.
 
 from __future__ import annotations
 
-import collections
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -118,11 +117,10 @@ class Tracing:
         if key not in self.guards:
             self.guards[key] = Guard(source, kind, self.where())
 
-    def allow_length(self, container: Any) -> None:
+    def allow_length(self, length: int, cls: type) -> None:
         """Reading a container guards each item: beyond some number a break costs less."""
-        base = next(cls for cls in type(container).__mro__ if cls in (tuple, list, dict, collections.deque))
-        if base.__len__(container) > self.policy.patience / 5:
-            raise self.unsupported("long-container", f"all items of a {type(container).__name__} that has very many")
+        if length > self.policy.patience / 5:
+            raise self.unsupported("long-container", f"all {length} items of a {cls.__name__}")
 
     @contextmanager
     def caller_modes(self) -> Iterator[None]:
