@@ -54,7 +54,8 @@ def _list_effect(e: Emitter, vt: Any) -> None:
         return
     items = ", ".join(e.expr(item) for item in vt.items)
     if issubclass(vt.cls, collections.deque):
-        e.lines += [f"{name}.clear()", f"{name}.extend([{items}])"]
+        base = list_base(e, vt)
+        e.lines += [f"{base}.clear({name})", f"{base}.extend({name}, [{items}])"]
     elif vt.cls is list:
         e.lines.append(f"{name}[:] = [{items}]")
     else:
@@ -85,10 +86,11 @@ def _final_writes(log: list[tuple[str, Any, Any, Any]]) -> list[tuple[str, Any, 
 @_replays.handles(k.SetTracker)
 def _set_effect(e: Emitter, vt: Any) -> None:
     name = e.expr(vt)
-    removed = [item for item in vt.real if item not in vt.entries]
-    added = [item for hashed, item in vt.entries.items() if hashed not in vt.real]
-    e.lines += [f"{name}.discard({e.capture(item)})" for item in removed]
-    e.lines += [f"{name}.add({e.expr(item)})" for item in added]
+    before = set(set.__iter__(vt.real))  # its class may override any method
+    removed = [item for item in before if item not in vt.entries]
+    added = [item for hashed, item in vt.entries.items() if hashed not in before]
+    e.lines += [f"set.discard({name}, {e.capture(item)})" for item in removed]
+    e.lines += [f"set.add({name}, {e.expr(item)})" for item in added]
 
 
 @_replays.handles(k.CellTracker)
