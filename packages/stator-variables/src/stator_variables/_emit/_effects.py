@@ -85,6 +85,9 @@ def _final_writes(log: list[tuple[str, Any, Any, Any]]) -> list[tuple[str, Any, 
 @_replays.handles(k.SetTracker)
 def _set_effect(e: Emitter, vt: Any) -> None:
     name = e.expr(vt)
+    if vt.steps is not None:
+        e.lines += [f"{name}.{method}({'' if item is None else e.expr(item)})" for method, item in vt.steps]
+        return
     removed = [item for item in vt.real if item not in vt.entries]
     added = [item for hashed, item in vt.entries.items() if hashed not in vt.real]
     e.lines += [f"{name}.discard({e.capture(item)})" for item in removed]
