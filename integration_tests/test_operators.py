@@ -357,7 +357,6 @@ def appending(seen: list[Tensor]) -> Callable[[Tensor], Tensor]:
 REFUSED: dict[str, tuple[str, Callable[..., Any]]] = {
     "effect": ("effect-in-body", lambda x, y, seen=[]: torch.cond(x.sum() > 9, appending(seen), torch.sin, (x,))),
     "structure": ("branches-differ", lambda x, y: torch.cond(x.sum() > 9, lambda a: (a + 1, a + 2), torch.sin, (x,))),
-    "write": ("write-in-body", lambda x, y: torch.cond(x.sum() > 9, lambda a: a + y.add_(1), torch.sin, (x,))),
     "alias": ("alias-in-body", lambda x, y: torch.cond(x.sum() > 9, lambda a: a.view(3, 2), lambda a: a, (x,))),
     "object": ("result-of-body", lambda x, y: torch.cond(x.sum() > 9, lambda a: "text", lambda a: "text", (x,))),
     "operand": ("higher-order-operator", lambda x, y: torch.cond(x.sum() > 9, torch.add, torch.mul, (x, 2))),
@@ -427,6 +426,77 @@ def test_effect_in_a_loop_is_left_to_torch() -> None:
             return type(error).__name__
 
     check_refused(fn, "effect-in-body")
+
+
+# -- writes to the outside --------------------------------------------------------------------------------------------
+def branch_writes(x: Tensor, y: Tensor) -> Any:
+    z = x * 1
+
+    def true(a: Tensor) -> Tensor:
+        y.add_(1)
+        return a * y
+
+    def false(a: Tensor) -> Tensor:
+        z.mul_(3)
+        return a.mul_(2) - z[0]
+
+    return torch.cond(x.sum() > 1, true, false, (x,)), y * 2, z
+
+
+def loop_writes(x: Tensor, y: Tensor) -> Any:
+    z = y * 2
+
+    def step(i: Any, a: Tensor) -> Any:
+        z.mul_(2)
+        return i + 1, a * 0.5 + y.add_(1) + z.sum()
+
+    return while_loop(lambda i, a: i < 3, step, (0, x)), z + y
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("fn", [branch_writes, loop_writes])
+@torch.no_grad()
+def test_write_to_the_outside_without_gradients_is_captured(fn: Callable[..., Any], backend: str) -> None:
+    check_captured(fn, detached, backend)
+
+
+def write_in_a_branch_of_a_branch(x: Tensor, y: Tensor) -> Any:
+    def inner(a: Tensor) -> Any:
+        return torch.cond(a.sum() > -9, lambda b: b * y.mul_(3), lambda b: b + 1, (a,)) + y
+
+    return torch.cond(x.sum() > -9, inner, lambda a: a - y, (x,)), y
+
+
+def write_seen_through_a_view(x: Tensor, y: Tensor) -> Any:
+    z = y * 2
+    row = z[0]
+    return torch.cond(x.sum() > -9, lambda a: z.add_(1) + row, lambda a: a + 1, (x,)), row
+
+
+def write_seen_through_a_view_in_a_loop(x: Tensor, y: Tensor) -> Any:
+    z = y * 2
+    row = z[0]
+    return while_loop(lambda i, a: i.sum() < 3, lambda i, a: (i + 1, z.mul_(2) + row), (torch.zeros(1), x)), row
+
+
+def detached() -> tuple[Tensor, ...]:
+    return tuple(tensor.detach() for tensor in inputs())
+
+
+@pytest.mark.parametrize("fn", [write_in_a_branch_of_a_branch, write_seen_through_a_view])
+@torch.no_grad()
+def test_write_that_compilers_would_lose_is_left_to_torch(fn: Callable[..., Any]) -> None:
+    check_refused(fn, "write-in-body", detached)
+
+
+@pytest.mark.parametrize("fn", [branch_writes, loop_writes, write_seen_through_a_view_in_a_loop])
+def test_write_that_torch_does_not_take_either_is_refused(fn: Callable[..., Any]) -> None:
+    with (
+        torch.set_grad_enabled(fn is not write_seen_through_a_view_in_a_loop),
+        pytest.raises(stator.Unsupported) as met,
+    ):
+        stator.compile(fn, backend="eager", fullgraph=True)(*detached())
+    assert met.value.reason == "write-in-body"
 
 
 # -- operators that give what their body gives ------------------------------------------------------------------------

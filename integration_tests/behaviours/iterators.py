@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
 
 from integration_tests.behaviours import program
@@ -88,6 +89,56 @@ class Backwards(Sequence):
     def __reversed__(self):
         yield "backwards"
         yield from self.items
+
+
+@program
+def reversed_of_every_sequence(x, n, box):
+    many = [
+        [1, n, "c"], (1, n), range(n, 9, 2), range(0), "abc" * n, box.items, box.table, box.table.keys(), box.table.values(),
+        box.ordered, {n: 1, "k": x}.items(), box.ring, Sequence(1, 2), Backwards(n), b"ab", {1: n, 2: x},
+    ]  # fmt: skip
+    found = [list(reversed(thing)) for thing in many]
+    started = reversed([1, 2, n])
+    found += [next(started), started, type(reversed(many)), next(reversed((x, n))), [*reversed(many[2])][:1]]
+    return found, x + n
+
+
+@program(breaks="construction")
+def reversed_of_what_is_seldom_reversed(x, n, box):
+    many = [
+        bytearray(b"cd"),
+        box.ordered.items(),
+        box.ordered.keys(),
+        box.raw,
+        collections.UserList([1, n]),
+        memoryview(b"ef"),
+    ]
+    return [list(reversed(thing)) for thing in many], x + 1
+
+
+class Refusing(Sequence):
+    __reversed__ = None
+
+
+@program
+def reversed_of_what_has_no_order(x, n, box):
+    for thing in ({1, 2}, n, iter([1]), Refusing(1, 2), frozenset(), (i for i in range(2)), None):
+        try:
+            reversed(thing)
+        except TypeError as error:
+            box.log.append(str(error))
+    return x + 1
+
+
+@program
+def reversed_over_what_changes(x, n, box):
+    items = [1, 2, 3, 4]
+    it = reversed(items)
+    first = next(it)
+    items.append(n)
+    items[0] = x
+    del items[3:]
+    return first, list(it), list(it), items
 
 
 @program

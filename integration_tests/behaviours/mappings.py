@@ -131,6 +131,51 @@ class Odd(set):
         return "yes"
 
 
+def lying(base):
+    """A subclass that answers wrongly about itself."""
+
+    class Lying(base):
+        def __len__(self):
+            return 1
+
+        def __iter__(self):
+            return iter("xy")
+
+        def __contains__(self, item):
+            return True
+
+        def clear(self):
+            raise AssertionError("not called")
+
+        add = discard = extend = append = update = clear
+
+    return Lying
+
+
+LIARS = [lying(list)([1, 2, 3]), lying(collections.deque)([1, 2, 3])]
+LYING_SET, LYING_TUPLE, LYING_DICT = lying(set)([1, 2, 3]), lying(tuple)((1, 2, 3)), lying(dict)(a=1, b=2)
+
+
+def contents(thing):
+    return [*type(thing).__mro__[1].__iter__(thing)]
+
+
+@program(breaks="container-subclass")
+def what_a_subclass_says_of_itself_is_not_what_it_holds(x, n, box):
+    for made in LIARS:
+        base = type(made).__mro__[1]
+        base.append(made, n)
+        base.__setitem__(made, 0, x)
+        box.log.append((base.__len__(made), len(made), list(made), made[2], 9 in made))
+    set.add(LYING_SET, n + 5)
+    set.discard(LYING_SET, 1)
+    dict.__setitem__(LYING_DICT, "c", n)
+    box.log.append((set.__contains__(LYING_SET, 2), set.__contains__(LYING_SET, 99), 99 in LYING_SET, len(LYING_SET)))
+    box.log.append((LYING_TUPLE[2], LYING_TUPLE[1:], LYING_TUPLE + (n,), list(LYING_TUPLE), len(LYING_TUPLE)))
+    box.log.append((LYING_DICT["b"], list(LYING_DICT), len(LYING_DICT), dict.__len__(LYING_DICT), "zz" in LYING_DICT))
+    return [sorted(map(str, contents(made))) for made in (LYING_SET, LYING_TUPLE, LYING_DICT)], x + 1
+
+
 class Pair(tuple):
     __slots__ = ()
 

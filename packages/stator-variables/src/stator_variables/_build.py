@@ -169,10 +169,14 @@ def build_sequence(t: Tracing, real: Any, source: Source) -> VariableTracker:
 
 
 def _items(t: Tracing, real: Any, source: Source) -> list[Any]:
-    t.guard(source, Length(len(real)))
     base = next(base for base in (tuple, list, collections.deque) if isinstance(real, base))
-    owner = item_owner(type(real), base)
-    return [wrap(t, base.__getitem__(real, i), ItemSource(source, i, owner)) for i in range(len(real))]
+    owner, length = item_owner(type(real), base), base.__len__(real)
+    t.allow_length(length, type(real))
+    if type(real).__len__ is base.__len__:
+        t.guard(source, Length(length))
+    else:
+        t.guard(CallSource(base.__len__, source), Equals(length))
+    return [wrap(t, base.__getitem__(real, i), ItemSource(source, i, owner)) for i in range(length)]
 
 
 def item_owner(cls: type, base: type) -> type | None:
@@ -211,26 +215,33 @@ def behind_proxy(proxy: Any) -> Any:
 
 
 def build_set(t: Tracing, real: Any, source: Source) -> VariableTracker:
-    if not all(type(item) in ATOMS or isinstance(item, type | enum.Enum) for item in real):
+    base = _set_base(real)
+    if not all(type(item) in ATOMS or isinstance(item, type | enum.Enum) for item in base.__iter__(real)):
         raise t.unsupported("set-of-objects", "an existing set with members that are not constants")
     t.guard(source, TypeIs(type(real)))
     t.guard(source, _same_members(real))
     tracker = k.SetTracker(type(real))
     from stator_variables._model._hashing import key_of
 
-    for item in real:
+    for item in base.__iter__(real):
         vt = k.ClassTracker(item) if isinstance(item, type) else k.ConstantTracker(item)
         tracker.entries[key_of(t, vt)] = vt
     return tracker
 
 
+def _set_base(real: Any) -> Any:
+    """Whose methods read a set, whatever its class overrides."""
+    return set if isinstance(real, set) else frozenset
+
+
 def _same_members(real: Any) -> Custom:
-    expected = {(type(item), item) for item in real}
-    return Custom(
-        "{fn}({value})",
-        lambda value: len(value) == len(expected) and all((type(item), item) in expected for item in value),
-        f"the same members, {real!r}",
-    )
+    base = _set_base(real)
+    expected = {(type(item), item) for item in base.__iter__(real)}
+
+    def holds(value: Any) -> bool:
+        return base.__len__(value) == len(expected) and all((type(v), v) in expected for v in base.__iter__(value))
+
+    return Custom("{fn}({value})", holds, f"the same members, {[*base.__iter__(real)]!r}")
 
 
 def build_function(t: Tracing, real: Any, source: Source) -> VariableTracker:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import torch
@@ -12,14 +12,18 @@ from stator_variables import (
     BodyTrace,
     ConstantTracker,
     NumberTracker,
+    Permits,
     Spec,
     TensorTracker,
+    Traced,
     Tracing,
     call,
     flatten,
     from_traced,
     unflatten,
 )
+
+from stator_subgraphs._mutation import storage_of
 
 handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
 
@@ -37,6 +41,7 @@ def cond(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if spec != other:
         raise t.unsupported("branches-differ", f"branches of cond that return {spec} and {other}")
     inputs = t.graph.merge([true, false])
+    refuse_overlap(t, [true, false], inputs)
     bodies = [t.graph.install("cond_true", true.module), t.graph.install("cond_false", false.module)]
     given = t.graph.call(torch.ops.higher_order.cond, (pred.traced, *bodies, inputs), {})
     leaves = [from_traced(t, t.graph.project(given, index)) for index in range(spec.leaf_count)]
@@ -60,8 +65,15 @@ def _check(t: Tracing, pred: Any, operands: list[Any]) -> None:
         raise t.unsupported("higher-order-operator", "cond with a predicate or operands that are not as it wants them")
 
 
+def refuse_overlap(t: Tracing, bodies: Sequence[BodyGraph], operands: Sequence[Traced]) -> None:
+    """What a body writes to is not seen by another name: compilers take operands for tensors of their own."""
+    storages = [storage_of(traced.example) for traced in operands if isinstance(traced.example, torch.Tensor)]
+    if any(body.written for body in bodies) and len({*storages}) < len(storages):
+        raise t.unsupported("write-in-body", "an in-place write, while operands share memory")
+
+
 def _branch(t: Tracing, name: str, function: Any, operands: list[Any]) -> Generator[Any, Any, tuple[BodyGraph, Spec]]:
-    with BodyTrace(t, name) as body:
+    with BodyTrace(t, name, Permits(writes=not (torch.is_grad_enabled() or t.touched))) as body:
         result = yield from body.run(function, operands, {})
         if any(isinstance(leaf, ConstantTracker) and type(leaf.value) is not int for leaf in flatten(t, result)[0]):
             raise t.unsupported("result-of-body", "a constant that is no int as the result of a branch of cond")

@@ -14,10 +14,12 @@ import torch
 from stator_bytecode import HandlerTable, Invoke, operation, settle
 from stator_guards import CapturedSource
 from stator_variables import (
+    NOTHING,
     BodyGraph,
     BodyTrace,
     ConstantTracker,
     NumberTracker,
+    Permits,
     Spec,
     TensorTracker,
     Traced,
@@ -37,6 +39,7 @@ from torch._higher_order_ops.while_loop import while_loop, while_loop_op
 from torch.nn.attention.flex_attention import flex_attention
 
 from stator_subgraphs._mutation import storage_of
+from stator_subgraphs._operators._cond import refuse_overlap
 
 handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
 
@@ -63,10 +66,15 @@ def record_while_loop(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> An
     with BodyTrace(t, "cond_fn") as inner:
         result = yield from inner.run(test, [inner.argument(example) for example in examples], {})
         condition = inner.alone(result)
-    body, spec = yield from _body(t, "body_fn", step, examples)
+    permits = Permits(writes=not (torch.is_grad_enabled() or t.touched))  # in bodies, compilers lose them
+    body, spec = yield from _body(t, "body_fn", step, examples, permits)
     lifted = t.graph.merge([condition, body])
+    if any(position < len(carried) for position in body.written):
+        raise t.unsupported("write-in-body", "an in-place write to what a loop carries")
+    refuse_overlap(t, [body], [*(vt.traced for vt in carried if isinstance(vt, TensorTracker)), *lifted])
     bodies = t.graph.install("cond_fn", condition.module), t.graph.install("body_fn", body.module)
-    return _record(t, while_loop_op, (*bodies, tuple(leaf_of(t, value) for value in carried), lifted), spec)
+    written = {"mutated_arg_indices": ",".join(map(str, body.written))} if body.written else {}
+    return _record(t, while_loop_op, (*bodies, tuple(leaf_of(t, value) for value in carried), lifted), spec, written)
 
 
 @handlers.handles(map_impl)
@@ -98,15 +106,17 @@ def record_associative_scan(t: Tracing, args: list[Any], kwargs: dict[str, Any])
     return _record(t, associative_scan_op, (held, [vt.traced for vt in scanned], list(body.lifted)), spec)
 
 
-def _body(t: Tracing, name: str, function: Any, examples: Sequence[Any]) -> Generator[Any, Any, tuple[BodyGraph, Spec]]:
-    with BodyTrace(t, name) as body:
+def _body(
+    t: Tracing, name: str, function: Any, examples: Sequence[Any], permits: Permits = NOTHING
+) -> Generator[Any, Any, tuple[BodyGraph, Spec]]:
+    with BodyTrace(t, name, permits) as body:
         inputs = [body.argument(example) for example in examples]
         result = yield from body.run(function, inputs, {})
         return body.flat(result)
 
 
-def _record(t: Tracing, target: Any, args: tuple[Any, ...], spec: Spec) -> Any:
-    given = t.graph.call(target, _apart(t, args), {})
+def _record(t: Tracing, target: Any, args: tuple[Any, ...], spec: Spec, options: dict[str, Any] | None = None) -> Any:
+    given = t.graph.call(target, args if options else _apart(t, args), options or {})
     return unflatten(t, [from_traced(t, t.graph.project(given, index)) for index in range(spec.leaf_count)], spec)
 
 

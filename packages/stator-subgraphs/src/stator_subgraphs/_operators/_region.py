@@ -26,7 +26,7 @@ def region(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
         operands = before.operands(call) if before.serves(call) else None
         if operands is not None:
             return _again(t, before, operands)
-    permits = Permits(effects=True, writes=not torch.is_grad_enabled())
+    permits = Permits(effects=True, writes=not (torch.is_grad_enabled() or t.touched))
     distinct = len(t.told_apart)
     with BodyTrace(t, "subgraph", permits) as body:
         result = yield from body.run(args[0], args[1:], kwargs)

@@ -107,10 +107,11 @@ def make_reversed(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         if isinstance(vt.value, range):  # its iterator is one over the range the other way round
             return _iteration.get_iterator(t, k.ConstantTracker(vt.value[::-1]))
         return k.IteratorTracker(type(reversed(vt.value)), "constant", [list(reversed(vt.value)), vt])
-    if bound is not MISSING:
-        return _calls.call(t, bound, [], {})
-    if not (defines(t, vt.cls, "__getitem__") and defines(t, vt.cls, "__len__")):
+    is_sequence = bound is MISSING and defines(t, vt.cls, "__getitem__") and defines(t, vt.cls, "__len__")
+    if k.is_none(bound) or (bound is MISSING and not is_sequence):
         throw(TypeError, f"'{type_name(vt.cls)}' object is not reversible")
+    if not is_sequence:
+        return _calls.call(t, bound, [], {})
     return _reversed_protocol(t, vt)
 
 

@@ -81,9 +81,18 @@ def position(iterator: Any) -> int:
     return reduced[2] or 0
 
 
+def progress(iterator: Any) -> int:
+    """A number that moves with the iterator. Since CPython 3.12 one over a range says what is left, and stands at 0."""
+    at = position(iterator)
+    return at + operand(iterator).start if type(iterator) is _RANGE and at >= 0 else at
+
+
+_RANGE = type(iter(range(0)))
+
+
 def _positioned(t: Tracing, real: Any, source: Source) -> Any:
     at, where = position(real), CallSource(position, source)
-    if t.policy.number_is_symbolic(where, at):
+    if t.policy.number_is_symbolic(CallSource(progress, source), progress(real)):
         raise t.unsupported("iterator-position", "an iterator that is somewhere else on every call")
     if at == SPOILED:
         raise t.unsupported("dict-changed-during-iteration", "an iterator over a dict that has changed")
@@ -199,7 +208,7 @@ def _is_over_changed(e: Any, vt: Any) -> bool:
     """Whether effects, which come later, change the existing container below in a way that the iterator notices."""
     of = vt.parts[0]
     if isinstance(of, k.DictTracker) and of.source is not None:
-        return bool(_dictionary.deletions(of)) or len(of.entries) != len(of.real)
+        return bool(_dictionary.deletions(of)) or len(of.entries) != dict.__len__(of.real)
     return any(id(part) in e.t.changed for part in vt.parts if isinstance(part, VariableTracker))
 
 
@@ -210,7 +219,7 @@ def _over_changed(e: Any, vt: Any) -> str:
         return str(e.after_effects(vt, text))
     if vt.kind != "sequence":
         raise e.refuse(vt)
-    name = e.bind(vt, f"iter({e.expr(vt.parts[0])})")
+    name = e.bind(vt, _MAKE["sequence"](e, vt))
     e.last.append(f"{name}.__setstate__({vt.position})")
     return str(name)
 
@@ -229,9 +238,25 @@ def _list(e: Any, vts: list[Any]) -> str:
     return ", ".join(e.expr(vt) for vt in vts)
 
 
+BASES = (list, tuple, set, frozenset, collections.deque, collections.OrderedDict, dict)
+
+
+def _stored(e: Any, of: Any, method: str, otherwise: str) -> str:
+    """The iterator, or view, that the builtin base of a class gives: the class may have a method of its own."""
+    base = next((base for base in BASES if issubclass(of.cls, base)), of.cls)
+    name = e.expr(of)
+    if getattr(of.cls, method, None) is getattr(base, method, None):
+        return otherwise.format(name)
+    return f"{e.capture(getattr(base, method), base.__name__ + method)}({name})"
+
+
+def _through(method: str, otherwise: str) -> Callable[[Any, Any], str]:
+    return lambda e, vt: _stored(e, vt.parts[0], method, otherwise)
+
+
 def _view(e: Any, vt: Any) -> str:
     verb = "reversed" if vt.parts[2] else "iter"
-    return f"{verb}({e.expr(vt.parts[0])}.{vt.kind}())"
+    return f"{verb}({_stored(e, vt.parts[0], vt.kind, '{}.' + vt.kind + '()')})"
 
 
 def _zip(e: Any, vt: Any) -> str:
@@ -251,14 +276,14 @@ def _call(e: Any, vt: Any) -> str:
 
 
 _MAKE: dict[str, Callable[[Any, Any], str]] = {
-    "sequence": lambda e, vt: f"iter({e.expr(vt.parts[0])})",
-    "deque": lambda e, vt: f"iter({e.expr(vt.parts[0])})",
+    "sequence": _through("__iter__", "iter({})"),
+    "deque": _through("__iter__", "iter({})"),
     "getitem": lambda e, vt: f"iter({e.expr(vt.parts[0])})",
-    "reversed": lambda e, vt: f"reversed({e.expr(vt.parts[0])})",
-    "deque reversed": lambda e, vt: f"reversed({e.expr(vt.parts[0])})",
+    "reversed": _through("__reversed__", "reversed({})"),
+    "deque reversed": _through("__reversed__", "reversed({})"),
     "reversed getitem": lambda e, vt: f"reversed({e.expr(vt.parts[0])})",
     "constant": _constant,
-    "set": lambda e, vt: f"iter({e.expr(vt.parts[0])})",
+    "set": _through("__iter__", "iter({})"),
     "keys": _view,
     "values": _view,
     "items": _view,

@@ -10,7 +10,7 @@ from stator_bytecode import NULL, HandlerTable
 
 from stator_variables import _kinds as k
 from stator_variables._builtin import _iterators
-from stator_variables._emit._containers import dict_deleter, dict_writer, list_base
+from stator_variables._emit._containers import dict_deleter, dict_writer, list_base, set_steps
 from stator_variables._emit._emitter import Emitter, by_kind
 from stator_variables._library import _caching
 from stator_variables._runtime import unset
@@ -54,7 +54,8 @@ def _list_effect(e: Emitter, vt: Any) -> None:
         return
     items = ", ".join(e.expr(item) for item in vt.items)
     if issubclass(vt.cls, collections.deque):
-        e.lines += [f"{name}.clear()", f"{name}.extend([{items}])"]
+        base = list_base(e, vt)
+        e.lines += [f"{base}.clear({name})", f"{base}.extend({name}, [{items}])"]
     elif vt.cls is list:
         e.lines.append(f"{name}[:] = [{items}]")
     else:
@@ -86,12 +87,13 @@ def _final_writes(log: list[tuple[str, Any, Any, Any]]) -> list[tuple[str, Any, 
 def _set_effect(e: Emitter, vt: Any) -> None:
     name = e.expr(vt)
     if vt.steps is not None:
-        e.lines += [f"{name}.{method}({'' if item is None else e.expr(item)})" for method, item in vt.steps]
+        e.lines += set_steps(e, name, vt.steps)
         return
-    removed = [item for item in vt.real if item not in vt.entries]
-    added = [item for hashed, item in vt.entries.items() if hashed not in vt.real]
-    e.lines += [f"{name}.discard({e.capture(item)})" for item in removed]
-    e.lines += [f"{name}.add({e.expr(item)})" for item in added]
+    before = set(set.__iter__(vt.real))  # its class may override any method
+    removed = [item for item in before if item not in vt.entries]
+    added = [item for hashed, item in vt.entries.items() if hashed not in before]
+    e.lines += [f"set.discard({name}, {e.capture(item)})" for item in removed]
+    e.lines += [f"set.add({name}, {e.expr(item)})" for item in added]
 
 
 @_replays.handles(k.CellTracker)
