@@ -322,6 +322,28 @@ def generator_that_takes_coroutines(x: Any) -> Any:
     return caught(lambda: asks().send(None))
 
 
+def iterator_that_asks_itself(x: Any) -> Any:
+    class Asking:
+        def __init__(self, value: Any) -> None:
+            pass
+
+        def __eq__(self, other: object) -> bool:
+            asked.append(other is self)
+            if len(asked) == 1:
+                next(group, None)
+            return True
+
+        __hash__ = None
+
+    asked: list[Any] = []
+    group = next(itertools.groupby(range(10), Asking))[1]
+    return [next(group, None) for _ in range(2)], asked
+
+
+def slices_that_c_refuses(x: Any) -> Any:
+    return [caught(lambda: itertools.islice("abc", 1, 2, step)) for step in (0, -1)]  # noqa: B023
+
+
 def coroutine_is_not_copied(x: Any) -> Any:
     import copy
 
@@ -399,6 +421,18 @@ def test_graph_goes_on_after_a_function_with_a_long_loop() -> None:
     compiled(torch.ones(2))
     assert compiled.report.graph_count == 2
     assert [broken.reason for broken in compiled.report.breaks] == ["long-loop"]
+
+
+def in_a_long_list(x: torch.Tensor, numbers: list[int]) -> tuple[torch.Tensor, bool, int]:
+    return x + 1, 29_999 in numbers, sum(numbers)
+
+
+def test_long_list_is_looked_through_natively() -> None:
+    started = time.monotonic()
+    assert_same(
+        in_a_long_list, stator.compile(in_a_long_list, backend="eager"), lambda: (torch.ones(2), [*range(30_000)])
+    )
+    assert time.monotonic() - started < 10
 
 
 def over_a_huge_range(x: torch.Tensor) -> tuple[int, int]:

@@ -105,7 +105,14 @@ def reversed_of_every_sequence(x, n, box):
 
 @program(breaks="construction")
 def reversed_of_what_is_seldom_reversed(x, n, box):
-    many = [bytearray(b"cd"), box.ordered.items(), box.ordered.keys(), box.raw, collections.UserList([1, n]), memoryview(b"ef")]
+    many = [
+        bytearray(b"cd"),
+        box.ordered.items(),
+        box.ordered.keys(),
+        box.raw,
+        collections.UserList([1, n]),
+        memoryview(b"ef"),
+    ]
     return [list(reversed(thing)) for thing in many], x + 1
 
 

@@ -171,6 +171,7 @@ def build_sequence(t: Tracing, real: Any, source: Source) -> VariableTracker:
 def _items(t: Tracing, real: Any, source: Source) -> list[Any]:
     base = next(base for base in (tuple, list, collections.deque) if isinstance(real, base))
     owner, length = item_owner(type(real), base), base.__len__(real)
+    t.allow_length(length, type(real))
     if type(real).__len__ is base.__len__:
         t.guard(source, Length(length))
     else:

@@ -117,6 +117,11 @@ class Tracing:
         if key not in self.guards:
             self.guards[key] = Guard(source, kind, self.where())
 
+    def allow_length(self, length: int, cls: type) -> None:
+        """Reading a container guards each item: beyond some number a break costs less."""
+        if length > self.policy.patience / 5:
+            raise self.unsupported("long-container", f"all {length} items of a {cls.__name__}")
+
     @contextmanager
     def caller_modes(self) -> Iterator[None]:
         """Global modes as the caller has them: what a guard records has to be what the next call finds."""

@@ -142,6 +142,8 @@ def generator(e: Emitter, vt: Any) -> str:
     """A generator object that stands where the traced one stood."""
     if vt.state.status is GeneratorStatus.RUNNING:
         raise StillRunning(vt.state, e.refuse(vt))
+    if vt.state.frame.hidden:  # it stands for an iterator of C, of another class
+        raise e.refuse(vt)
     e.generators.append(vt.state)
     layout, values = layout_of_generator(vt.state, lambda frame: frame.globals.real)
     rebuild = e.capture(rebuild_generator, "rebuild_generator")

@@ -53,6 +53,7 @@ def _check(t: Tracing, real: Any, arity: Arity, args: Args, kwargs: Kwargs) -> N
     bad: Any = not arity.accepts(args, kwargs)
     if real is itertools.islice:
         bad = not 2 <= len(args) <= 4 or bool(kwargs) or any(_is_no_bound(bound) for bound in args[1:])
+        bad = bad or (len(args) == 4 and args[3].constant() == 0)
     if real in (itertools.repeat, itertools.count):
         numbers = args[1:] if real is itertools.repeat else [*args, *kwargs.values()]
         bad = (

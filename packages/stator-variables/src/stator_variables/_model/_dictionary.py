@@ -142,6 +142,7 @@ def complete(t: Tracing, d: DictTracker) -> None:
     if d.complete:
         return
     assert d.source is not None
+    t.allow_length(dict.__len__(d.real), d.cls)
     if isinstance(guarded_lookup(t, d.cls, "__iter__"), types.FunctionType):
         raise t.unsupported("container-subclass", f"all keys of a {d.cls.__name__}, which iterates in its own way")
     keys = _keys_of(t, d)

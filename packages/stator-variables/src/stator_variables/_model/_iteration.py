@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from stator_bytecode import NULL, Invoke, Raised, Resume, Then, operation, settle
+from stator_bytecode import NULL, GeneratorStatus, Invoke, Raised, Resume, Then, operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._model import _attributes, _calls, _dictionary, _operators
@@ -124,6 +124,8 @@ def set_iterator(t: Tracing, vt: Any) -> Any:
 def next_value(t: Tracing, it: Any) -> Any:
     """The next item; NULL when exhausted; a Resume for a generator; a Pending where items need calls."""
     if isinstance(it, k.GeneratorTracker):
+        if it.state.frame.hidden and it.state.status is GeneratorStatus.RUNNING:  # in C's place: C may be entered again
+            raise t.unsupported("running-generator", "an iterator of C that is asked while it asks")
         return Resume(it.state, then=Then("next"))
     if isinstance(it, k.IteratorTracker):
         return _STEPS[it.kind](t, it)
