@@ -212,7 +212,7 @@ def dict_merge(t: Tracing, vt: Any, mapping: Any, function: Any) -> Any:
     other = k.DictTracker(dict, complete=True)
     yield from settle(dict_update(t, other, mapping))
     for hashed, (key, value) in other.entries.items():
-        if hashed in vt.entries:
+        if _dictionary.lookup(t, vt, hashed) is not MISSING:
             raise t.unsupported("repeated-keyword", f"{name}() gets keyword argument {hashed!r} twice")
         _dictionary.store(t, vt, key, value)
     return k.NONE
