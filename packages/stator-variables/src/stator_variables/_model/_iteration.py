@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 from stator_bytecode import NULL, GeneratorStatus, Invoke, Raised, Resume, Then, operation, settle
-from stator_guards import CapturedSource, Custom
 
 from stator_variables import _kinds as k
 from stator_variables._model import _attributes, _calls, _dictionary, _operators
 from stator_variables._model._lookup import defines, guarded_lookup, plain_lookup, type_lookup
 from stator_variables._model._raising import throw, type_name
+from stator_variables._model._set_order import in_order
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, VariableTracker
@@ -118,43 +118,7 @@ def _dict_iterator_class(part: str, ordered: bool, backwards: bool) -> type:
 
 def set_iterator(t: Tracing, vt: Any) -> Any:
     items = list(vt.entries.values())
-    return k.IteratorTracker(_SET_ITERATOR, "set", [vt, len(items), items if len(items) < 2 else _in_order(t, vt)])
-
-
-def _in_order(t: Tracing, vt: Any) -> list[Any]:
-    """The items in the order of C's set, where that is known: of an existing one that is as it was, and of a new one of
-    numbers, whose hashes are the same in every process."""
-    if vt.cls in (set, frozenset) and vt.source is not None and (vt.cls is frozenset or vt.steps == []):
-        order = list(vt.real)
-        if type(vt.source) is not CapturedSource:
-            t.guard(vt.source, Custom("{fn}({value})", lambda value: [*value] == order, f"in the order {order!r}"))
-        return list(vt.entries.values())
-    real = _replayed(t, vt) if vt.source is None and all(type(key) in _NUMBERS for key in vt.entries) else None
-    if real is None:
-        raise t.unsupported("set-order", "iteration over a set, whose order depends on hashing")
-    return [vt.entries[key] for key in real]
-
-
-_NUMBERS = (int, bool, float)
-
-
-def _replayed(t: Tracing, vt: Any) -> Any:
-    """The set that the program's steps make, or None where they are not known."""
-    from stator_variables._model._hashing import key_of
-
-    made: Any = set()
-    for method, item in vt.steps or ():
-        if method in ("add", "discard"):
-            getattr(made, method)(key_of(t, item))
-        elif item is None:
-            made.clear()
-        else:
-            whole = item.value if isinstance(item, k.ConstantTracker) else item.real
-            whole = _replayed(t, item) if whole is MISSING else whole
-            if whole is None:
-                return None
-            getattr(made, method)(whole)
-    return None if vt.steps is None else made
+    return k.IteratorTracker(_SET_ITERATOR, "set", [vt, len(items), items if len(items) < 2 else in_order(t, vt)])
 
 
 def next_value(t: Tracing, it: Any) -> Any:
