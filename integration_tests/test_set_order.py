@@ -134,3 +134,35 @@ def test_new_set_has_the_order_of_plain_python(title: str) -> None:
 def test_existing_set_keeps_the_order_of_plain_python(fn: Callable[..., Any]) -> None:
     made = iter([{0, 8, 16}, {16, 8, 0}, {8, 24, 0}, set(range(0, 200, 8))])
     assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2), next(made)), calls=4)
+
+
+def a_loop_over_numbers(x: Tensor) -> Any:
+    s = {24, 0, 16, 8}
+    s.discard(16)
+    s.add(40)
+    seen = [x * n for n in s]
+    for n in {"a", "b", "c"}:  # noqa: PLC0208
+        seen.append(x + ord(n))
+    return seen, sum(s), list(s)
+
+
+def test_loop_over_a_set_of_numbers_is_one_graph() -> None:
+    compiled = stator.compile(a_loop_over_numbers, backend="eager", fullgraph=True)
+    assert_same(a_loop_over_numbers, compiled, lambda: (torch.ones(2),))
+    assert compiled.report.graph_count == 1
+
+
+def test_loop_over_an_existing_set_is_one_graph_for_each_order() -> None:
+    compiled = stator.compile(an_argument_in_a_loop, backend="eager", fullgraph=True)
+    made = iter([{0, 8, 16}, {16, 8, 0}, {8, 0, 16}, {0, 8, 16}])
+    assert_same(an_argument_in_a_loop, compiled, lambda: (torch.ones(2), next(made)), calls=4)
+    assert compiled.report.entry_count == len({str([*s]) for s in ({0, 8, 16}, {16, 8, 0}, {8, 0, 16})})
+
+
+def test_number_that_comes_as_a_size_has_its_place() -> None:
+    def fn(x: Tensor, n: int) -> Any:
+        s = {n, 8, x.shape[0] * 8, 16}
+        return [x.sum() * m for m in s], list(s)
+
+    made = iter([(torch.ones(2), 0), (torch.ones(3), 24), (torch.ones(4), 32), (torch.ones(5), 8)])
+    assert_same(fn, stator.compile(fn, backend="eager"), lambda: next(made), calls=4)
