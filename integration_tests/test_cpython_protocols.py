@@ -442,3 +442,15 @@ def over_a_huge_range(x: torch.Tensor) -> tuple[int, int]:
 
 def test_iterator_over_a_huge_range_makes_no_items() -> None:
     assert_same(over_a_huge_range, stator.compile(over_a_huge_range, backend="eager"), lambda: (torch.ones(2),))
+
+
+def of_a_huge_number(x: torch.Tensor, n: int) -> tuple[torch.Tensor, int, float]:
+    return x * (n % 7), n // 3, n / 5
+
+
+def test_number_that_no_graph_can_hold_stays_a_constant() -> None:
+    compiled = stator.compile(of_a_huge_number, backend="eager")
+    for n in (10**30, 10**31, -(10**25), 7, 8, 1 << 62, 1 << 63):
+        expected, found = of_a_huge_number(torch.ones(2), n), compiled(torch.ones(2), n)
+        assert expected[1:] == found[1:]
+        assert torch.equal(expected[0], found[0])
