@@ -19,7 +19,23 @@ MODULES = (
 )
 
 SAMPLE = {
-    "syntax": ("test_with", "test_raise"),
+    "syntax": (
+        *("test_with", "test_raise", "test_augassign", "test_super", "test_keywordonlyarg", "test_positional_only_arg"),
+        *("test_listcomps", "test_unpack", "test_unpack_ex", "test_extcall", "test_dictcomps", "test_setcomps"),
+        *("test_decorators", "test_scope", "test_yield_from", "test_named_expressions", "test_except_star"),
+    ),
+    "numbers": (
+        *("test_bool", "test_int", "test_float", "test_complex", "test_range", "test_slice", "test_enumerate"),
+        "test_contains",
+    ),
+    "containers": (
+        *("test_tuple", "test_dict", "test_list", "test_iter", "test_userlist", "test_userdict", "test_bisect"),
+        *("test_sort", "test_defaultdict"),
+    ),
+    "objects": (
+        *("test_class", "test_property", "test_abc", "test_funcattrs", "test_patma", "test_exceptions"),
+        "test_exception_group",
+    ),
 }
 """Run in the default sessions, a process for each group; the others in the slow tier."""
 
