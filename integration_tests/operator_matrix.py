@@ -58,11 +58,13 @@ OPERATORS: dict[str, Run] = {
     "scan": run_scan,
     "associative_scan": run_associative_scan,
     "checkpoint": lambda body, x: checkpoint(body, x, use_reentrant=False),
+    "checkpoint, reentrant": lambda body, x: checkpoint(body, x, use_reentrant=True),
     "nested_compile_region": lambda body, x: nested_compile_region(body)(x),
     "wrap": torch.ops.higher_order.wrap,
     "hints_wrapper": lambda body, x: hints_wrapper(body, (x,), {}, hints={"level": 1}),
     "strict_mode": lambda body, x: strict_mode(body, (x,)),
     "vmap": lambda body, x: torch.func.vmap(body)(x),
+    "vjp": lambda body, x: torch.func.vjp(body, x)[0],
 }
 
 

@@ -167,6 +167,18 @@ def iterators_of_itertools_leave_the_region_not_begun(x: Tensor, d: dict[str, An
     return x + 1, [type(made).__name__ for made in chained], chained, drained
 
 
+@found
+def a_keyword_is_repeated_after_a_break(x: Tensor, d: dict[str, Any]) -> Any:
+    def named(**more: Any) -> Any:
+        return more
+
+    def loud(value: Any) -> Any:
+        stator.graph_break()
+        return value
+
+    return named(a=x, **loud({"b": 1}), **loud(d))
+
+
 def make_args() -> tuple[Tensor, dict[str, Any]]:
     return torch.arange(3.0), {"a": 1, "deque": collections.deque([1, 2, 3]), "list": [1]}
 
@@ -176,3 +188,13 @@ def make_args() -> tuple[Tensor, dict[str, Any]]:
 def test_found_by_random_programs(title: str, options: dict[str, Any]) -> None:
     fn = FOUND[title]
     assert_same(fn, stator.compile(fn, backend="eager", options=dict(options)), make_args)
+
+
+def test_looking_for_the_guard_that_failed_consumes_nothing() -> None:
+    def unpacked(x: Tensor, items: Any) -> Any:
+        a, b = items
+        return x + 1, a, b
+
+    compiled = stator.compile(unpacked, backend="eager")
+    for make in (lambda: {"a": 1, "b": 2}, lambda: (i for i in range(2)), lambda: [1, 2], lambda: iter("xy")):
+        assert compiled(torch.ones(1), make()) == unpacked(torch.ones(1), make())

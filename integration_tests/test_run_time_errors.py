@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -185,6 +186,63 @@ def a_cholesky_that_fails(x: Tensor, index: Tensor, log: list[Any]) -> Any:
         return torch.linalg.cholesky(matrix)
     except RuntimeError:  # LinAlgError is one
         return matrix - x[0]
+
+
+@raising
+def caught_after_a_write(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    x.mul_(3)
+    log.append("before")
+    try:
+        y = pick(x, index)
+    except IndexError:
+        y = x + 1
+    return y
+
+
+@raising
+def caught_after_a_write_in_an_outer_frame(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    def inner() -> Tensor:
+        try:
+            x.t_().add_(1)
+            return pick(x, index)
+        finally:
+            log.append("out")
+
+    try:
+        return inner()
+    except (KeyError, IndexError) as error:
+        return str(error)
+
+
+@raising
+def suppressed_after_a_write_through_a_view(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    x[:2].zero_()
+    with contextlib.suppress(IndexError), torch.no_grad():
+        log.append(pick(x, index))
+    return x * 2
+
+
+@raising
+def caught_by_a_bare_except_around_a_finally(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    x += 1
+    try:
+        try:
+            y = pick(x, index)
+        finally:
+            log.append("finally")
+    except:  # noqa: E722
+        return x.sin()
+    return y
+
+
+@raising
+def an_overlap_is_caught(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    x.add_(1)
+    try:
+        x[1:].mul_(x[:-1])
+    except RuntimeError:
+        log.append("overlap")
+    return x[index[:2]]
 
 
 def make_args(last: int) -> Callable[[], Call]:

@@ -351,7 +351,7 @@ def user_dict_list_and_string(x, n, box):
     return d, d["b"], len(l), l[1:2], s.upper() == "ABC", s + "d" == "abcd", "b" in d, [*l][0]
 
 
-@program(breaks="set-order")
+@program
 def a_set_is_iterated(x, n, box):
     total = x
     for i in box.members:
@@ -362,6 +362,6 @@ def a_set_is_iterated(x, n, box):
 NAMES = frozenset(["alpha", "beta"])
 
 
-@program(breaks="set-order")
+@program
 def a_frozen_set_from_outside(x, n, box):
     return [len(name) for name in NAMES], "beta" in NAMES, NAMES | {"c"}, NAMES <= {"alpha", "beta", n}, x + 1

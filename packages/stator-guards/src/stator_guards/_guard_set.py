@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import linecache
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
@@ -13,7 +13,7 @@ from stator_guards._kind import Failure, Guard, Kind
 from stator_guards._loads import Loads
 from stator_guards._memory import Layout, layout
 from stator_guards._plan import Plan
-from stator_guards._source import State
+from stator_guards._source import Source, State, parents_first
 from stator_guards._walk import WRITTEN_AT_ONCE, Predicate, Walk, function, load
 from stator_guards._watch import Watching, is_worth_watching
 from stator_guards._watched_writer import write_watched
@@ -61,7 +61,7 @@ class GuardSet:
     def explain(self, *state: object) -> list[Failure]:
         """Why `check(*state)` is False, most telling failure first; empty only when it is True."""
         named = self.state(state)
-        failures = [guard.explain(named) for guard in self.guards if not guard.holds(named)]
+        failures = [guard.explain(named) for guard in _failing(self.guards, named)]
         if not failures and not self.check(*state):
             failures = [Guard(None, Unexplained()).explain(named)]
         return failures
@@ -70,6 +70,17 @@ class GuardSet:
     def is_gone(self) -> bool:
         """Whether the set can never hold again, because an object it is about died."""
         return any(guard.kind.is_gone for guard in self.guards)
+
+
+def _failing(guards: Iterable[Guard], state: State) -> Iterator[Guard]:
+    """The guards that fail; of what is not what it was nothing more is asked: an iterator, say, that was a dict."""
+    other: set[Source] = set()
+    for guard in guards:
+        if other and not other.isdisjoint(parents_first(guard.sources)):
+            continue
+        if not guard.holds(state):
+            other.update(guard.sources)
+            yield guard
 
 
 @attrs.frozen

@@ -66,6 +66,8 @@ class Location:
             meta["stack_trace"] = "".join(map(self._line, place.frames))
         if place.modules and not place.original:
             meta["nn_module_stack"] = self._module_stack(place.modules)
+        if place.caught:
+            meta["caught"] = True
         meta.update({field: copy.copy(place.original[field]) for field in KEPT if field in place.original})
 
     def _line(self, span: SourceSpan) -> str:

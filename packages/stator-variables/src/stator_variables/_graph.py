@@ -38,6 +38,7 @@ class Place:
     frames: tuple[SourceSpan, ...]
     modules: tuple[tuple[str, str, type], ...]  # (unique key, qualified path such as "layers.0.fc", class)
     original: Mapping[str, Any] = attrs.field(factory=dict)  # metadata of a node that is traced again
+    caught: bool = False  # the program may catch what an operator raises here
 
 
 class Places(Protocol):

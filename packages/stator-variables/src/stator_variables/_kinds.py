@@ -123,6 +123,8 @@ class SetTracker(VariableTracker):
     def __init__(self, cls: type) -> None:
         self.cls = cls
         self.entries: dict[Any, Any] = {}
+        # The calls that made or changed it, (method, argument): C's order follows from them. None: not all are known
+        self.steps: list[tuple[str, Any]] | None = []
 
     def constant(self) -> Any:
         if self.cls is not frozenset:

@@ -1,8 +1,9 @@
 """When a compiled graph raises: the program itself runs instead and raises, or handles, the error its own way.
 
 Only possible while nothing visible has changed, which the version counters of the inputs tell: after a write to one the
-error goes through as it is. The random state is put back first. A graph with checks of ours is expected to raise: what
-such a graph writes to is copied before it runs, and put back.
+error goes through as it is. The random state is put back first. A graph may be expected to raise, because of checks of
+ours, or because the program catches what an operator raises after a write: what such a graph writes to is copied before
+it runs, and put back.
 """
 
 from __future__ import annotations
@@ -51,14 +52,14 @@ class Recovery:
     writes: bool
     grad: bool
     failures: list[str]  # the last one
-    checked: tuple[int, ...] = ()  # in a graph with checks: which of its tensor inputs are written to
+    checked: tuple[int, ...] = ()  # in a graph that is expected to raise: which of its tensor inputs are written to
 
     @classmethod
     def of(cls, module: GraphModule, target: Target, failures: list[str]) -> Recovery | None:
         """None when the graph may write where no version counter shows it."""
         from stator_subgraphs import may_draw
 
-        if has_checks(module):
+        if has_checks(module) or is_caught_after_write(module):
             written = written_inputs(module)
             return cls(target, may_draw(module), bool(written), torch.is_grad_enabled(), failures, written)
         if writes_silently(module):
@@ -148,6 +149,16 @@ def has_checks(module: GraphModule) -> bool:
     if any(getattr(node.target, "__name__", "").startswith(CHECKS) for node in calls):
         return True
     return any(has_checks(body) for node in calls for body in _bodies(node))
+
+
+def is_caught_after_write(module: GraphModule) -> bool:
+    """Whether an operator comes after a write and in a `try` of the program that catches what it raises."""
+    written = False
+    for node in _calls(module):
+        if written and node.meta.get("caught"):
+            return True
+        written = written or _writes(node) or _is_silent(node)
+    return False
 
 
 def written_inputs(module: GraphModule) -> tuple[int, ...]:

@@ -25,7 +25,8 @@ class MachinePlaces:
     def current(self) -> Place:
         frames = [] if self.machine is None else self.machine.frames
         visible = [frame for frame in frames if not frame.hidden]
-        return Place(tuple(map(_span, visible)), self._modules(visible), self._original(visible))
+        caught = any(map(is_caught, frames))
+        return Place(tuple(map(_span, visible)), self._modules(visible), self._original(visible), caught)
 
     def _original(self, frames: list[Frame]) -> Mapping[str, Any]:
         """The metadata of the node that the innermost generated `forward` has come to, by its line."""
@@ -62,6 +63,26 @@ class MachinePlaces:
             known = self._known[id(tracker)] = (tracker, (f"{path}#{len(self._known)}", path, cls))
         entry: tuple[str, str, type] = known[1]
         return entry
+
+
+def is_caught(frame: Frame) -> bool:
+    """Whether an `except`, or a `with` of another manager than one of torch's, is around where the frame is."""
+    instructions = frame.code.instructions
+    handler = instructions[frame.pc].handler
+    while handler is not None:
+        ops = [instr.op for instr in instructions[handler.target : handler.target + _HEAD]]
+        if "WITH_EXCEPT_START" in ops[:2]:
+            manager = getattr(frame.stack[handler.depth - 1], "receiver", None)
+            if manager is None or not str(manager.cls.__module__).startswith("torch"):
+                return True
+        elif ops[:2] == ["PUSH_EXC_INFO", "POP_TOP"] or "CHECK_EXC_MATCH" in ops or "CHECK_EG_MATCH" in ops:
+            return True
+        handler = instructions[handler.target].handler
+    return False
+
+
+_HEAD = 12
+"""Instructions in which a handler shows what it is: what names the class of an `except` is no longer."""
 
 
 def module_path(source: Source) -> str:

@@ -9,6 +9,7 @@ from stator_bytecode import HandlerTable
 from stator_subgraphs._operators import (
     _autograd_function,
     _checkpoint,
+    _collectives,
     _cond,
     _flex,
     _loop,
@@ -20,6 +21,7 @@ from stator_subgraphs._operators import (
 OPERATORS: HandlerTable[Any, Any] = _cond.handlers.merged_with(
     _autograd_function.handlers,
     _checkpoint.handlers,
+    _collectives.handlers,
     _flex.handlers,
     _loop.handlers,
     _region.handlers,

@@ -11,7 +11,7 @@ from stator_variables import _kinds as k
 from stator_variables._builtin._arity import ANY_COUNT, Args, Kwargs
 from stator_variables._builtin._method_table import MethodTable
 from stator_variables._model import _calls, _containers, _iteration
-from stator_variables._model._containers import replace_set
+from stator_variables._model._containers import replace_set, step_with
 from stator_variables._model._hashing import key_of
 from stator_variables._model._raising import throw
 from stator_variables._tracing import Tracing
@@ -46,10 +46,16 @@ def compared(symbol: str, left: Any, right: Any) -> bool:
     return compare[symbol]()
 
 
-def new(cls: type, entries: Entries) -> k.SetTracker:
+def new(cls: type, entries: Entries, steps: list[tuple[str, Any]] | None = None) -> k.SetTracker:
     made = k.SetTracker(frozenset if issubclass(cls, frozenset) else set)
-    made.entries = entries
+    made.entries, made.steps = entries, steps or None
     return made
+
+
+_IN_PLACE = {verb: f"{verb}_update" for verb in ("intersection", "difference", "symmetric_difference")} | {
+    "union": "update"
+}
+"""What the in-place form of an operation is called."""
 
 
 # -- elements ---------------------------------------------------------------------------------------------------------
@@ -103,7 +109,8 @@ def remove(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 def _take_out(t: Tracing, vt: Any, hashed: Any) -> bool:
     if hashed not in vt.entries:
         return False
-    replace_set(t, vt, {key: item for key, item in vt.entries.items() if key != hashed})
+    rest = {key: item for key, item in vt.entries.items() if key != hashed}
+    replace_set(t, vt, rest, ("discard", vt.entries[hashed]))
     return True
 
 
@@ -115,19 +122,21 @@ def pop(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if len(vt.entries) > 1:
         raise t.unsupported("set-order", "set.pop(), which takes an element by the order of hashes")
     item = next(iter(vt.entries.values()))
-    replace_set(t, vt, {})
+    replace_set(t, vt, {}, ("discard", item))
     return item
 
 
 @methods.handles(set.clear, takes=0)
 def clear(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    replace_set(t, args[0], {})
+    replace_set(t, args[0], {}, ("clear", None))
     return k.NONE
 
 
 @methods.handles(set.copy, frozenset.copy, takes=0)
 def copy(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return args[0] if args[0].cls is frozenset else new(args[0].cls, dict(args[0].entries))
+    return (
+        args[0] if args[0].cls is frozenset else new(args[0].cls, dict(args[0].entries), step_with("update", args[0]))
+    )
 
 
 @methods.handles(frozenset.__hash__)
@@ -152,13 +161,14 @@ def entries_of(t: Tracing, vt: Any) -> Any:
 
 @operation
 def _fold(t: Tracing, vt: Any, others: Args, verb: str, in_place: bool) -> Any:
-    entries = vt.entries
+    entries, steps = vt.entries, list[tuple[str, Any]]()
     for other in others:
+        steps += step_with(_IN_PLACE[verb], other) if isinstance(other, k.SetTracker) else []
         entries = combine(verb, entries, (yield from settle(entries_of(t, other))))
     if not in_place:
         return new(vt.cls, dict(entries))
     if entries is not vt.entries:
-        replace_set(t, vt, entries)
+        replace_set(t, vt, entries, *(steps if len(steps) == len(others) else ()))
     return k.NONE
 
 
@@ -232,14 +242,16 @@ def _register_operator(name: str, verb: str) -> None:
     def in_place(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         if not isinstance(args[1], k.SetTracker):
             return NOT_IMPLEMENTED
-        replace_set(t, args[0], combine(verb, args[0].entries, args[1].entries))
+        steps = step_with(_IN_PLACE[verb], args[1])
+        replace_set(t, args[0], combine(verb, args[0].entries, args[1].entries), *steps)
         return args[0]
 
 
 def _operate(left: Any, right: Any, verb: str) -> Any:
     if not isinstance(left, k.SetTracker) or not isinstance(right, k.SetTracker):
         return NOT_IMPLEMENTED
-    return new(left.cls, combine(verb, left.entries, right.entries))
+    steps = [*step_with("update", left), *step_with("update", right)] if verb == "union" else []
+    return new(left.cls, combine(verb, left.entries, right.entries), steps if len(steps) == 2 else None)
 
 
 for _name, _verb in _SYMBOLS.items():

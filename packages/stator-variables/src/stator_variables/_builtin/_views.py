@@ -88,7 +88,7 @@ def _operate(t: Tracing, left: Any, right: Any, verb: str) -> Any:
 
 def k_set(entries: dict[Any, Any]) -> k.SetTracker:
     made = k.SetTracker(set)
-    made.entries = entries
+    made.entries, made.steps = entries, None
     return made
 
 

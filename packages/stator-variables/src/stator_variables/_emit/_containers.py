@@ -148,8 +148,21 @@ def _base_dict(cls: type) -> type[dict[Any, Any]]:
 
 @rebuilders.handles(k.SetTracker)
 def set_(e: Emitter, vt: Any) -> str:
+    """Made by the steps of the program: the order of its elements follows from them."""
+    steps = vt.steps or []
+    if vt.cls is set and any(method != "add" for method, _ in steps):
+        name = e.bind(vt, "set()")
+        e.lines += set_steps(e, name, steps)
+        return name
+    if vt.cls is frozenset and [method for method, _ in steps] == ["update"]:
+        whole = steps[0][1]
+        return e.expr(whole) if whole.cls is frozenset else e.bind(vt, f"{e.capture(frozenset)}({e.expr(whole)})")
     items = ", ".join(e.expr(item) for item in vt.entries.values())
     return e.bind(vt, f"{e.capture(vt.cls, vt.cls.__name__)}([{items}])")
+
+
+def set_steps(e: Emitter, name: str, steps: list[tuple[str, Any]]) -> list[str]:
+    return [f"set.{method}({name}{'' if item is None else f', {e.expr(item)}'})" for method, item in steps]
 
 
 @rebuilders.handles(k.ViewTracker)

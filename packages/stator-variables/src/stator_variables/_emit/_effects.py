@@ -10,7 +10,7 @@ from stator_bytecode import NULL, HandlerTable
 
 from stator_variables import _kinds as k
 from stator_variables._builtin import _iterators
-from stator_variables._emit._containers import dict_deleter, dict_writer, list_base
+from stator_variables._emit._containers import dict_deleter, dict_writer, list_base, set_steps
 from stator_variables._emit._emitter import Emitter, by_kind
 from stator_variables._library import _caching
 from stator_variables._runtime import unset
@@ -86,6 +86,9 @@ def _final_writes(log: list[tuple[str, Any, Any, Any]]) -> list[tuple[str, Any, 
 @_replays.handles(k.SetTracker)
 def _set_effect(e: Emitter, vt: Any) -> None:
     name = e.expr(vt)
+    if vt.steps is not None:
+        e.lines += set_steps(e, name, vt.steps)
+        return
     before = set(set.__iter__(vt.real))  # its class may override any method
     removed = [item for item in before if item not in vt.entries]
     added = [item for hashed, item in vt.entries.items() if hashed not in before]

@@ -267,6 +267,7 @@ def fresh(t: Tracing, value: Any) -> Any:
     if type(value) in (set, frozenset):
         s = k.SetTracker(type(value))
         s.entries = {item: fresh(t, item) for item in value}
+        s.steps = [("update", k.ConstantTracker(value))]
         return s
     if isinstance(value, type):
         return k.ClassTracker(value)

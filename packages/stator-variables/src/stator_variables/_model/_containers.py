@@ -85,19 +85,34 @@ def new_set(t: Tracing, items: list[Any], cls: type) -> k.SetTracker:
     for item in items:
         hashed = key_of(t, item)
         tell_apart(t, item, hashed)
-        made.entries.setdefault(hashed, item)
+        if hashed not in made.entries:
+            made.entries[hashed] = item
+            made.steps.append(("add", item))  # type: ignore[union-attr]  # it is new
     return made
 
 
-def replace_set(t: Tracing, vt: Any, entries: dict[Any, Any]) -> None:
-    before = vt.entries
+def replace_set(t: Tracing, vt: Any, entries: dict[Any, Any], *steps: tuple[str, Any]) -> None:
+    """`steps` are what the program did; without any the order of the real set gets unknown."""
+    before = vt.entries, vt.steps
     vt.entries = entries
+    vt.steps = [*vt.steps, *steps] if steps and vt.steps is not None else None
 
     def undo() -> None:
-        vt.entries = before
+        vt.entries, vt.steps = before
 
     t.journal.record(undo)
     t.change(vt)
+
+
+def step_with(method: str, other: k.SetTracker) -> list[tuple[str, Any]]:
+    """The step that takes `other`, as it is now, if one can be made that has the order of this one."""
+    if other.cls is frozenset:
+        return [(method, other)]
+    if other.source is not None or other.steps is None:
+        return []
+    now = k.SetTracker(set)
+    now.entries, now.steps = dict(other.entries), list(other.steps)
+    return [(method, now)]
 
 
 def set_add(t: Tracing, vt: Any, item: Any) -> Any:
@@ -105,20 +120,24 @@ def set_add(t: Tracing, vt: Any, item: Any) -> Any:
     tell_apart(t, item, hashed)
     if hashed in vt.entries:
         return k.NONE
-    if vt.source is None:
+    if vt.source is None and vt.steps is not None:
         vt.entries[hashed] = item
-        t.journal.record(lambda: vt.entries.pop(hashed))
+        vt.steps.append(("add", item))
+        t.journal.record(lambda: vt.entries.pop(hashed) and vt.steps.pop())
         t.change(vt)
     else:
-        replace_set(t, vt, {**vt.entries, hashed: item})
+        replace_set(t, vt, {**vt.entries, hashed: item}, ("add", item))
     return k.NONE
 
 
 @operation
 def set_update(t: Tracing, vt: Any, iterable: Any) -> Any:
     if isinstance(iterable, k.SetTracker):
-        for item in list(iterable.entries.values()):
-            set_add(t, vt, item)
+        more = {hashed: item for hashed, item in iterable.entries.items() if hashed not in vt.entries}
+        for hashed, item in more.items():
+            tell_apart(t, item, hashed)
+        if more:
+            replace_set(t, vt, {**vt.entries, **more}, *step_with("update", iterable))
         return k.NONE
     iterator = yield from settle(_iteration.get_iterator(t, iterable))
     while (item := (yield from settle(_iteration.next_value(t, iterator)))) is not NULL:
@@ -193,7 +212,7 @@ def dict_merge(t: Tracing, vt: Any, mapping: Any, function: Any) -> Any:
     other = k.DictTracker(dict, complete=True)
     yield from settle(dict_update(t, other, mapping))
     for hashed, (key, value) in other.entries.items():
-        if hashed in vt.entries:
+        if _dictionary.lookup(t, vt, hashed) is not MISSING:
             raise t.unsupported("repeated-keyword", f"{name}() gets keyword argument {hashed!r} twice")
         _dictionary.store(t, vt, key, value)
     return k.NONE

@@ -15,6 +15,7 @@ from stator_variables import _kinds as k
 from stator_variables._model import _attributes, _calls, _dictionary, _operators
 from stator_variables._model._lookup import defines, guarded_lookup, plain_lookup, type_lookup
 from stator_variables._model._raising import throw, type_name
+from stator_variables._model._set_order import in_order
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, VariableTracker
@@ -116,9 +117,8 @@ def _dict_iterator_class(part: str, ordered: bool, backwards: bool) -> type:
 
 
 def set_iterator(t: Tracing, vt: Any) -> Any:
-    if len(vt.entries) > 1:
-        raise t.unsupported("set-order", "iteration over a set, whose order depends on hashing")
-    return k.IteratorTracker(_SET_ITERATOR, "set", [vt, len(vt.entries), list(vt.entries.values())])
+    items = list(vt.entries.values())
+    return k.IteratorTracker(_SET_ITERATOR, "set", [vt, len(items), items if len(items) < 2 else in_order(t, vt)])
 
 
 def next_value(t: Tracing, it: Any) -> Any:
@@ -236,7 +236,7 @@ def _next_in_set(t: Tracing, it: Any) -> Any:
         return NULL
     if len(vt.entries) != size:
         throw(RuntimeError, "Set changed size during iteration")
-    if list(vt.entries.values()) != items:
+    if {id(item) for item in vt.entries.values()} != {id(item) for item in items}:
         raise t.unsupported("set-order", "a set that changes while it is iterated")
     return _next_of_items(t, it, items)
 

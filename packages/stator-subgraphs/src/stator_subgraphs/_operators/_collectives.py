@@ -1,0 +1,76 @@
+"""Collectives of `torch.distributed` that write to a tensor: captured as the functional ones, whose result is copied.
+
+Only where no gradient is at stake: plainly, autograd does not see what a collective does to a tensor.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import torch
+from stator_bytecode import HandlerTable, operation, settle
+from stator_guards import CapturedSource
+from stator_variables import NONE, ConstantTracker, TensorTracker, Tracing, call, flatten, is_none, known_value, wrap
+from torch import distributed
+
+handlers: HandlerTable[Any, Any] = HandlerTable("collective")
+
+FUNCTIONAL = {
+    "all_gather": "all_gather_inplace",
+    "all_gather_into_tensor": "all_gather_tensor_inplace",
+    "all_reduce": "all_reduce_inplace",
+    "all_to_all_single": "all_to_all_inplace",
+    "reduce_scatter_tensor": "reduce_scatter_tensor_inplace",
+}
+"""By the name of the function: its stand-in in `torch.distributed._functional_collectives`."""
+
+
+def collective(function: Any, name: str) -> None:
+    @handlers.handles(function)
+    @operation
+    def handler(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        named = _bound(t, function, args, kwargs)
+        from torch.distributed import _functional_collectives as functional
+
+        if "op" in named:
+            operator = functional.REDUCE_OP_TO_STR.get(known_value(t, named["op"]))
+            if operator is None:
+                raise t.unsupported("not-inlined", "a reduction that functional collectives do not have")
+            named["op"] = ConstantTracker(operator)
+        stand_in = getattr(functional, name)
+        yield from settle(call(t, wrap(t, stand_in, CapturedSource(name, stand_in)), [], named))
+        return NONE
+
+
+if distributed.is_available():
+    for _name, _functional in FUNCTIONAL.items():
+        collective(getattr(distributed, _name), _functional)
+
+
+def _bound(t: Tracing, function: Any, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+    try:
+        named = inspect.signature(function).bind(*args, **kwargs).arguments
+    except TypeError:
+        raise t.unsupported("not-inlined", f"{function.__name__} with arguments that it does not take") from None
+    if not _is_false(named.pop("async_op", None)):
+        raise t.unsupported("not-inlined", f"{function.__name__} that is waited for later")
+    _check(
+        t,
+        function,
+        [leaf for value in named.values() for leaf in flatten(t, value)[0] if isinstance(leaf, TensorTracker)],
+    )
+    return {key: value for key, value in named.items() if not is_none(value)}
+
+
+def _check(t: Tracing, function: Any, tensors: list[TensorTracker]) -> None:
+    examples = [vt.example for vt in tensors]
+    if torch.is_grad_enabled() and any(example.requires_grad for example in examples):
+        raise t.unsupported("not-inlined", f"{function.__name__} of a tensor that requires gradients")
+    alike = len({(example.dim(), example.dtype) for example in examples}) == 1
+    if not alike or any(example.is_complex() or not example.is_contiguous() for example in examples):
+        raise t.unsupported("not-inlined", f"{function.__name__} of tensors that functional collectives see otherwise")
+
+
+def _is_false(vt: Any) -> bool:
+    return vt is None or vt.constant() is False
