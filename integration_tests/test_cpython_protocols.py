@@ -10,7 +10,9 @@ import collections
 import enum
 import functools
 import itertools
+import json
 import random
+import sys
 import time
 import types
 import weakref
@@ -139,6 +141,12 @@ class Raw(types.ModuleType):
 
 class Mapped(collections.UserDict):
     pass
+
+
+@stator.disable
+def forget_part() -> None:
+    sys.modules.pop("json.tool", None)
+    vars(json).pop("tool", None)
 
 
 def registered() -> Any:
@@ -341,7 +349,15 @@ def iterator_that_asks_itself(x: Any) -> Any:
 
 
 def slices_that_c_refuses(x: Any) -> Any:
-    return [caught(lambda: itertools.islice("abc", 1, 2, step)) for step in (0, -1)]  # noqa: B023
+    steps = [caught(lambda: itertools.islice("abc", 1, 2, step)) for step in (0, -1)]  # noqa: B023
+    return steps, caught(lambda: itertools.repeat(None, 2.5))
+
+
+def module_imported_from_its_package(x: Any) -> Any:
+    forget_part()
+    from json import tool
+
+    return tool.__name__
 
 
 def coroutine_is_not_copied(x: Any) -> Any:
