@@ -569,6 +569,25 @@ def test_value_gets_out_of_a_body_by_every_way(fn: Callable[..., Any], dynamic: 
     assert not compiled.report.breaks
 
 
+def test_result_that_nobody_uses_is_not_given() -> None:
+    """Nor by the body around it; what an operator is computed from stays, since that may raise."""
+
+    def fn(x: Tensor, y: Tensor) -> Any:
+        def inner(a: Tensor) -> Any:
+            return a.sin(), a.cos(), (a * y, a.exp())
+
+        def outer(a: Tensor) -> Any:
+            first, second, (third, fourth) = run(inner, a)
+            return third, fourth + 1, first, second - 1
+
+        return run(outer, x)[2] * 2
+
+    graph = check_captured(fn)
+    outer, inner = graph.wrap_body_1, graph.wrap_body_1.wrap_body_0
+    assert [len(body.graph.output_node().args[0]) for body in (outer, inner)] == [1, 3]
+    check_captured(fn, backend="aot_eager")
+
+
 LAYERS = torch.nn.ModuleList([torch.nn.Linear(3, 3) for _ in range(3)])
 
 

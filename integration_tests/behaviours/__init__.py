@@ -1,4 +1,5 @@
-"""What must hold, as small programs: one module for each behaviour, whose docstring says which.
+"""What must hold of the language, tensors, modules and modes, as small programs: one module for each behaviour, whose
+docstring says which.
 
 A program is a function of a tensor, of a number that changes from call to call, and of a `Box` of things that it may
 change. Modules are loaded twice, so that what outlives a call (globals, class attributes, default arguments, closures)

@@ -22,6 +22,7 @@ from stator_subgraphs._shape_guard import ShapeGuards
 from stator_subgraphs._state import GraphState
 from stator_subgraphs._symbol import SymbolicTypes, symbols_of
 from stator_subgraphs._tracer import SubgraphTracer
+from stator_subgraphs._unused_output import drop_unused_outputs
 
 QUERIES = frozenset({"size", "stride", "storage_offset", "dim", "ndimension", "numel", "nelement", "element_size"})
 ARITHMETIC = frozenset(
@@ -52,7 +53,9 @@ def captured_graph(
     root.graph.output(tuple(root.local(traced).node for traced in outputs))
     if has_deferred_asserts(state):
         _write_asserts(state)
-    prune(root)
+        prune(root)
+    else:
+        _narrow_bodies(state, root)
     for node in unused(root, root.placeholders):
         root.placeholders.remove(node)
         root.graph.erase_node(node)
@@ -110,6 +113,14 @@ def prune(tracer: SubgraphTracer) -> None:
     for node in reversed(tracer.graph.nodes):
         if not node.users and is_droppable(node) and node not in tracer.effects:
             tracer.graph.erase_node(node)
+
+
+def _narrow_bodies(state: GraphState, tracer: SubgraphTracer) -> None:
+    """Outer bodies first: what one does not give is not asked of those inside."""
+    prune(tracer)
+    for node, inner in tracer.called.items():
+        drop_unused_outputs(state, node, inner)
+        _narrow_bodies(state, inner)
 
 
 def is_droppable(node: fx.Node) -> bool:

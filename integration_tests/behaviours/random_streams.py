@@ -10,7 +10,7 @@ import random
 import numpy as np
 import torch
 
-from integration_tests.tensor_behaviours import program
+from integration_tests.behaviours import program
 
 
 @program
@@ -18,7 +18,7 @@ def drawing_advances_the_stream(x, n, box):
     return x + torch.rand(3), torch.randn(2, 3), torch.randint(0, 10, (4,)), torch.randperm(5)
 
 
-@program
+@program(breaks="not-inlined")
 def seeding_inside(x, n, box):
     torch.manual_seed(n)
     a = torch.rand(3)
@@ -45,26 +45,26 @@ def like_functions_draw(x, n, box):
 GENERATOR = torch.Generator().manual_seed(3)
 
 
-@program
+@program(breaks="graph-argument")
 def a_global_generator_advances(x, n, box):
     return torch.rand(3, generator=GENERATOR) + n, torch.randn(2, generator=GENERATOR)
 
 
-@program
+@program(breaks="construction")
 def a_generator_is_made_here(x, n, box):
     g = torch.Generator()
     g.manual_seed(n)
     return torch.rand(3, generator=g), x + 1
 
 
-@program
+@program(breaks="construction")
 def a_generator_in_an_argument(x, n, box):
     box.generator = torch.Generator().manual_seed(n)
     first = torch.randperm(4, generator=box.generator)
     return first, torch.rand(2, generator=box.generator), box.generator.initial_seed()
 
 
-@program
+@program(breaks="builtin")
 def a_generator_state_is_saved_and_restored(x, n, box):
     state = GENERATOR.get_state()
     first = torch.rand(3, generator=GENERATOR)
@@ -72,7 +72,7 @@ def a_generator_state_is_saved_and_restored(x, n, box):
     return first, torch.rand(3, generator=GENERATOR), x * n
 
 
-@program
+@program(breaks="not-inlined")
 def the_state_is_saved_and_restored(x, n, box):
     state = torch.get_rng_state()
     first = torch.rand(3)
@@ -80,7 +80,7 @@ def the_state_is_saved_and_restored(x, n, box):
     return first, torch.rand(3), x * n
 
 
-@program
+@program(breaks="not-inlined")
 def fork_leaves_the_stream(x, n, box):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(n)
@@ -88,7 +88,7 @@ def fork_leaves_the_stream(x, n, box):
     return inner, torch.rand(2), x
 
 
-@program
+@program(breaks="not-inlined")
 def an_error_inside_fork(x, n, box):
     try:
         with torch.random.fork_rng(devices=[]):
@@ -98,7 +98,7 @@ def an_error_inside_fork(x, n, box):
         return torch.rand(2), x * n
 
 
-@program
+@program(breaks="builtin")
 def numpy_global_stream(x, n, box):
     np.random.seed(n)
     a = np.random.rand(3)
@@ -110,19 +110,19 @@ NUMPY = np.random.default_rng(5)
 LEGACY = np.random.RandomState(5)
 
 
-@program
+@program(breaks="builtin")
 def numpy_generators(x, n, box):
     return x * float(NUMPY.random()), torch.from_numpy(NUMPY.permutation(4)), int(LEGACY.randint(100)) + n
 
 
-@program
+@program(breaks="builtin")
 def numpy_shuffle(x, n, box):
     items = np.arange(5)
     np.random.shuffle(items)
     return torch.from_numpy(items) * n, x + 1
 
 
-@program
+@program(breaks="builtin")
 def python_and_torch_streams_together(x, n, box):
     if random.random() < 0.5:
         return torch.rand(2) + x.sum(), "low"
@@ -143,13 +143,13 @@ def multinomial_and_distributions(x, n, box):
     return torch.multinomial(weights, n, replacement=True), normal.sample(), torch.normal(0.0, 1.0, (2,))
 
 
-@program
+@program(breaks="builtin")
 def a_module_is_initialised(x, n, box):
     model = torch.nn.Linear(3, n)
     return model(x), torch.rand(1)
 
 
-@program
+@program(breaks="not-inlined")
 def a_loader_with_a_sampler(x, n, box):
     data = torch.utils.data.TensorDataset(torch.arange(4))
     loader = torch.utils.data.DataLoader(data, batch_size=2, shuffle=True)

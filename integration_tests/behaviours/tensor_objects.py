@@ -9,7 +9,7 @@ import copy
 
 import torch
 
-from integration_tests.tensor_behaviours import program
+from integration_tests.behaviours import program
 
 
 @program
@@ -74,7 +74,7 @@ def an_unknown_attribute_is_an_error(x, n, box):
         return str(error), getattr(x, "nothing_here", n)
 
 
-@program
+@program(breaks="c-attribute")
 def an_attribute_survives_a_write(x, n, box):
     box.tensor.tag = n
     same = box.tensor.add_(1)
@@ -102,19 +102,19 @@ def metadata_is_data_of_the_program(x, n, box):
     return sizes[torch.float32], sizes["cpu"], list(x.size()), x.size(0) * x.size(-1), str(x.dtype), repr(x.device)
 
 
-@program
+@program(breaks="tensor-attribute")
 def grad_fn_is_there_or_not(x, n, box):
     y = x * n
     return (y.grad_fn is None, x.grad_fn is None, x.grad is None), y
 
 
-@program
+@program(breaks="tensor-attribute")
 def the_name_of_grad_fn(x, n, box):
     y = x * n
     return type(y.grad_fn).__name__, y.grad_fn is not None and y.grad_fn.name(), y
 
 
-@program
+@program(breaks="builtin")
 def retained_gradients(x, n, box):
     y = x * n
     if y.requires_grad:
@@ -124,39 +124,39 @@ def retained_gradients(x, n, box):
     return y
 
 
-@program
+@program(breaks="builtin")
 def a_parameter_is_made(x, n, box):
     p = torch.nn.Parameter(torch.ones(3) * n)
     return p, p.requires_grad, isinstance(p, torch.nn.Parameter), type(p * 2) is torch.Tensor, p * 2
 
 
-@program
+@program(breaks="builtin")
 def a_parameter_is_made_of_an_argument(x, n, box):
     p = torch.nn.Parameter(box.tensor, requires_grad=False)
     p.add_(1)
     return p.requires_grad, box.tensor, type(p).__name__, p * n
 
 
-@program
+@program(breaks="builtin")
 def a_parameter_is_made_of_something_that_needs_gradients(x, n, box):
     p = torch.nn.Parameter(x * n)
     return p.is_leaf, p.grad_fn is None, (p * 2).sum()
 
 
-@program
+@program(breaks="builtin")
 def a_buffer_is_made(x, n, box):
     b = torch.nn.Buffer(torch.ones(3), persistent=False)
     return isinstance(b, torch.nn.Buffer), b.persistent, b * n
 
 
-@program
+@program(breaks="not-inlined")
 def copies(x, n, box):
     y = x.detach() * n
     first, second = copy.copy(y), copy.deepcopy(y)
     return first is y, second is y, first, second
 
 
-@program
+@program(breaks="data-dependent-number")
 def as_python_numbers(x, n, box):
     y = torch.tensor([[1.5, 2.0], [3.0, n]])
     return y.tolist(), y[0, 1].item(), float(y[1, 0]), int(y[1, 1]), bool(y[0, 0] > 1), len(y), f"{y[0, 0]:.2f}"
@@ -170,13 +170,13 @@ def iteration_and_unpacking(x, n, box):
     return a * n, b, rows, first, len(rest), list(enumerate(box.tensor[0]))
 
 
-@program
+@program(breaks="data-dependent-branch")
 def containment_and_equality(x, n, box):
     y = torch.arange(3)
     return (y == 1).any(), 1 in y, 7 in y, (y == None), y != 1, x in [x, 1]  # noqa: E711
 
 
-@program
+@program(breaks="data-dependent-branch")
 def truth_of_tensors(x, n, box):
     if torch.tensor([]).numel() or not torch.tensor(1):
         return n
@@ -199,7 +199,7 @@ def reversed_and_contains_and_index(x, n, box):
     return reversed(box.tensor), items[torch.tensor(1)], list(range(torch.tensor(3))), box.tensor[torch.tensor(1)]
 
 
-@program
+@program(breaks="builtin")
 def isinstance_checks(x, n, box):
     return (
         isinstance(x, torch.Tensor),
@@ -213,19 +213,19 @@ def isinstance_checks(x, n, box):
     )
 
 
-@program
+@program(breaks="not-inlined")
 def printing(x, n, box):
     y = torch.ones(2) * n
     return str(y), repr(y), f"{y.shape} {y.dtype}", x + 1
 
 
-@program
+@program(breaks="builtin")
 def conversions(x, n, box):
     y = box.tensor
     return y.to(torch.float64), y.to(y.long()), y.type(torch.int32), y.half(), y.type_as(x.double()), y.bool(), y.cpu()
 
 
-@program
+@program(breaks="not-inlined")
 def a_hook_on_a_result_changes_the_gradient(x, n, box):
     y = x * n
     if y.requires_grad:
@@ -233,7 +233,7 @@ def a_hook_on_a_result_changes_the_gradient(x, n, box):
     return y * 2
 
 
-@program
+@program(breaks="not-inlined")
 def a_hook_on_an_argument_is_removed_again(x, n, box):
     if x.requires_grad:
         handle = x.register_hook(lambda grad: grad * 3)
@@ -247,7 +247,7 @@ def operators_with_numbers_on_the_left(x, n, box):
     return 1 / y, n - y, 2**y, n // y, 7 % y, y > 1, -y, +y, abs(y), ~(y > 3), (y > 3) ^ True, round(y), divmod(n, 2)
 
 
-@program
+@program(breaks="unrepresentable-argument")
 def operators_refuse_other_things(x, n, box):
     found = []
     for other in ("a", None, [1], object):

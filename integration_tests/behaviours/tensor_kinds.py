@@ -8,7 +8,7 @@ import warnings
 
 import torch
 
-from integration_tests.tensor_behaviours import program
+from integration_tests.behaviours import program
 
 with warnings.catch_warnings():  # given once in a process, so to one side only
     warnings.simplefilter("ignore")
@@ -36,7 +36,7 @@ def conj_is_a_lazy_view(x, n, box):
     return c.is_conj(), c.resolve_conj(), (c * n), z.mH.shape
 
 
-@program
+@program(breaks="tensor-attribute-write")
 def real_and_imag_are_views(x, n, box):
     z = torch.zeros(3, dtype=torch.complex64)
     z.real.fill_(n)
@@ -50,7 +50,7 @@ def fourier_transforms(x, n, box):
     return torch.fft.irfft(y, n=3), torch.fft.fftshift(torch.fft.fft2(x)).abs(), torch.fft.fftfreq(n + 1)
 
 
-@program
+@program(breaks="builtin")
 def sparse_made_here(x, n, box):
     s = torch.sparse_coo_tensor(torch.tensor([[0, 1], [2, 0]]), torch.tensor([3.0, float(n)]), (2, 3))
     return s.to_dense(), s.is_sparse, s.layout, torch.sparse.mm(s, torch.ones(3, 2))
@@ -107,7 +107,7 @@ def channels_last(x, n, box):
     return z, z.stride(), z.is_contiguous(memory_format=torch.channels_last)
 
 
-@program
+@program(breaks="tensor-subclass")
 def nested_tensors(x, n, box):
     t = torch.nested.nested_tensor([torch.ones(2), torch.ones(3) * n], layout=torch.jagged)
     return (t * 2).to_padded_tensor(0.0), x + 1
@@ -121,13 +121,13 @@ def an_attribute_that_no_tensor_has(x, n, box):
         return str(error), x * n
 
 
-@program
+@program(breaks="no-fake-kernel")
 def quantized(x, n, box):
     q = torch.quantize_per_tensor(x.detach(), 0.1, 10, torch.quint8)
     return q.dequantize() * n, q.is_quantized
 
 
-@program
+@program(breaks="builtin")
 def type_promotion(x, n, box):
     i = torch.arange(3)
     return i + 1.5, i * n, i / 2, i // 2, i + x.double()[0], torch.result_type(i, 1.0), torch.can_cast(i.dtype, x.dtype)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 
-from integration_tests.tensor_behaviours import program
+from integration_tests.behaviours import program
 
 
 @program
@@ -120,7 +120,7 @@ def data_is_read(x, n, box):
     return d.requires_grad, d.is_leaf, d * 2, x.data.shape
 
 
-@program
+@program(breaks="tensor-attribute-write")
 def data_is_replaced(x, n, box):
     box.tensor.data = torch.ones(3, 2) * n
     return box.tensor + 1, box.tensor.shape
@@ -141,7 +141,7 @@ def grad_is_set(x, n, box):
     return x
 
 
-@program
+@program(breaks="builtin")
 def grad_is_set_to_none(x, n, box):
     p = torch.nn.Parameter(torch.ones(3))
     p.grad = torch.ones(3)
@@ -150,7 +150,7 @@ def grad_is_set_to_none(x, n, box):
     return before, p.grad is None, p * n
 
 
-@program
+@program(breaks="builtin")
 def grad_is_written_in_place(x, n, box):
     box.tensor.requires_grad_()
     box.tensor.grad = torch.ones(2, 3)
@@ -159,7 +159,7 @@ def grad_is_written_in_place(x, n, box):
     return box.tensor.grad.sum()
 
 
-@program
+@program(breaks="builtin")
 def grad_of_an_argument_is_zeroed(x, n, box):
     p = box.p = torch.nn.Parameter(torch.ones(2))
     p.grad = torch.full((2,), 3.0)
@@ -170,21 +170,21 @@ def grad_of_an_argument_is_zeroed(x, n, box):
     return p.grad
 
 
-@program
+@program(breaks="builtin")
 def requires_grad_of_something_new(x, n, box):
     y = torch.ones(3).requires_grad_()
     z = (y * n).sum()
     return y, z, z.requires_grad
 
 
-@program
+@program(breaks="builtin")
 def requires_grad_of_an_argument(x, n, box):
     y = box.tensor.requires_grad_()
     z = (y * n).sum()
     return y is box.tensor, z.requires_grad, box.tensor.requires_grad, z
 
 
-@program
+@program(breaks="builtin")
 def requires_grad_is_switched_off(x, n, box):
     before = x.requires_grad
     x.requires_grad_(False)
@@ -193,14 +193,14 @@ def requires_grad_is_switched_off(x, n, box):
     return y, y.requires_grad, x.requires_grad
 
 
-@program
+@program(breaks="tensor-attribute-write")
 def requires_grad_is_assigned(x, n, box):
     box.tensor.requires_grad = n > 2
     y = box.tensor * 2
     return y.requires_grad, y
 
 
-@program
+@program(breaks="builtin")
 def requires_grad_of_a_non_leaf_is_an_error(x, n, box):
     y = x * 2
     try:
@@ -210,7 +210,7 @@ def requires_grad_of_a_non_leaf_is_an_error(x, n, box):
     return y
 
 
-@program
+@program(breaks="builtin")
 def requires_grad_of_integers_is_an_error(x, n, box):
     try:
         torch.arange(3).requires_grad_()
@@ -233,13 +233,13 @@ def detach_shares_memory(x, n, box):
     return y, x.sum()
 
 
-@program
+@program(breaks="builtin")
 def resize_in_place(x, n, box):
     box.tensor.resize_(2, 2)
     return box.tensor * n, box.tensor.shape
 
 
-@program
+@program(breaks="builtin")
 def set_in_place(x, n, box):
     box.tensor.set_(torch.ones(4) * n)
     return box.tensor + 1
@@ -253,7 +253,7 @@ def transpose_in_place(x, n, box):
     return y, box.tensor.shape
 
 
-@program
+@program(breaks="operator-error")
 def a_write_to_a_leaf_that_needs_gradients_is_an_error(x, n, box):
     try:
         x.add_(1)
@@ -269,7 +269,7 @@ def a_write_to_a_leaf_without_gradients(x, n, box):
     return x * 2
 
 
-@program
+@program(breaks="not-inlined")
 def a_write_to_what_backward_needs_is_an_error_at_backward(x, n, box):
     y = x.exp()
     z = y * 2
@@ -322,7 +322,7 @@ def init_writes(x, n, box):
     return box.tensor, w
 
 
-@program
+@program(breaks="tensor-attribute")
 def the_version_counts_writes(x, n, box):
     before = box.tensor._version
     box.tensor.add_(1)

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils import parametrizations, parametrize
 
-from integration_tests.tensor_behaviours import program
+from integration_tests.behaviours import program
 
 torch.manual_seed(0)
 
@@ -47,14 +47,14 @@ def a_plain_tensor_attribute_is_replaced(x, n, box):
     return y
 
 
-@program
+@program(breaks="builtin")
 def a_parameter_is_replaced(x, n, box):
     y = MODEL(x)
     MODEL.w = nn.Parameter(torch.full((3,), float(n)))
     return y, MODEL(x), [name for name, _ in MODEL.named_parameters()]
 
 
-@program
+@program(breaks="builtin")
 def a_parameter_is_replaced_through_the_dictionary(x, n, box):
     y = MODEL(x)
     MODEL._parameters["w"] = nn.Parameter(torch.full((3,), n + 0.5))
@@ -76,7 +76,7 @@ def a_submodule_is_replaced(x, n, box):
     return y, MODEL(x), repr(MODEL.inner)
 
 
-@program
+@program(breaks="builtin")
 def attributes_move_between_kinds(x, n, box):
     model = Small()
     model.plain = nn.Parameter(torch.ones(3))
@@ -86,7 +86,7 @@ def attributes_move_between_kinds(x, n, box):
     return model(x), found
 
 
-@program
+@program(breaks="builtin")
 def a_parameter_must_be_a_parameter(x, n, box):
     try:
         MODEL.w = torch.ones(3)
@@ -95,7 +95,7 @@ def a_parameter_must_be_a_parameter(x, n, box):
     return x
 
 
-@program
+@program(breaks="builtin")
 def assigning_before_init_is_an_error(x, n, box):
     class Early(nn.Module):
         def __init__(self):
@@ -107,7 +107,7 @@ def assigning_before_init_is_an_error(x, n, box):
         return str(error), x * n
 
 
-@program
+@program(breaks="builtin")
 def registering(x, n, box):
     model = nn.Module()
     model.register_parameter("p", nn.Parameter(torch.ones(3)))
@@ -119,7 +119,7 @@ def registering(x, n, box):
     return model.m(x * model.p) + model.b, names, [name for name, _ in model.named_children()], model.none is None
 
 
-@program
+@program(breaks="builtin")
 def registering_what_is_there_is_an_error(x, n, box):
     found = []
     for act in (
@@ -179,7 +179,7 @@ def a_module_dict(x, n, box):
 PARAMETERS = nn.ParameterList([torch.ones(3), torch.full((3,), 2.0)])
 
 
-@program
+@program(breaks="builtin")
 def a_parameter_list(x, n, box):
     y = x
     for p in PARAMETERS:
@@ -192,7 +192,7 @@ def a_parameter_list(x, n, box):
 NAMED = nn.ParameterDict({"a": torch.ones(3), "b": nn.Parameter(torch.full((3,), 2.0))})
 
 
-@program
+@program(breaks="builtin")
 def a_parameter_dict(x, n, box):
     y = x * NAMED["a"] + NAMED.b
     NAMED["c"] = nn.Parameter(torch.ones(3) * n)
@@ -209,7 +209,7 @@ def a_sequential(x, n, box):
     return model(x), len(model), model[1:](x), [type(m).__name__ for m in model], type(model[-1]).__name__
 
 
-@program
+@program(breaks="builtin")
 def modules_are_walked(x, n, box):
     model = nn.Sequential(Small(), nn.Sequential(nn.Linear(3, 3), nn.ReLU()))
     names = [name for name, _ in model.named_modules()]
@@ -218,7 +218,7 @@ def modules_are_walked(x, n, box):
     return names, count, sub.weight.shape, model.get_parameter("0.w") * n, len(list(model.children())), x
 
 
-@program
+@program(breaks="builtin")
 def modules_are_applied(x, n, box):
     model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 2))
 
@@ -230,7 +230,7 @@ def modules_are_applied(x, n, box):
     return model.apply(init)(x)
 
 
-@program
+@program(breaks="builtin")
 def train_and_eval(x, n, box):
     model = nn.Sequential(nn.Dropout(0.5), nn.BatchNorm1d(3))
     before = model(x)
@@ -240,7 +240,7 @@ def train_and_eval(x, n, box):
     return before, after, model(x), [m.training for m in model.modules()], model[1].num_batches_tracked
 
 
-@program
+@program(breaks="builtin")
 def parameters_are_frozen(x, n, box):
     model = nn.Linear(3, 2)
     nn.init.ones_(model.weight)
@@ -251,14 +251,14 @@ def parameters_are_frozen(x, n, box):
     return y, y.requires_grad, [p.requires_grad for p in model.parameters()]
 
 
-@program
+@program(breaks="builtin")
 def modules_change_dtype(x, n, box):
     model = nn.Linear(3, 2).double()
     half = model.to(torch.bfloat16)
     return half is model, model.weight.dtype, model(x.to(torch.bfloat16)).shape, model.float().bias.dtype
 
 
-@program
+@program(breaks="builtin")
 def a_state_dict_is_loaded(x, n, box):
     model, other = nn.Linear(3, 1), nn.Linear(3, 1)
     other.load_state_dict({k: v * n for k, v in model.state_dict().items()})
@@ -272,7 +272,7 @@ def functional_call_with_other_parameters(x, n, box):
     return torch.func.functional_call(MODEL, made, (x,)), MODEL(x), MODEL.w is made["w"]
 
 
-@program
+@program(breaks="operator-error")
 def functional_call_with_an_error(x, n, box):
     try:
         torch.func.functional_call(MODEL, {"w": torch.ones(5)}, (x,))
@@ -307,13 +307,13 @@ def a_parametrization_is_cached(x, n, box):
     return first is second, y
 
 
-@program
+@program(breaks="builtin")
 def a_parametrized_weight_is_assigned(x, n, box):
     PARAMETRIZED.weight = torch.full((2, 3), float(n))
     return PARAMETRIZED(x), PARAMETRIZED.parametrizations.weight.original
 
 
-@program
+@program(breaks="builtin")
 def a_parametrization_is_registered_and_removed(x, n, box):
     model = nn.Linear(3, 1)
     nn.init.ones_(model.weight)
@@ -334,7 +334,7 @@ def a_parametrization_with_buffers_of_its_own(x, n, box):
     return SPECTRAL(x).shape, SPECTRAL(x).sum() * n
 
 
-@program
+@program(breaks="builtin")
 def a_lazy_module_is_made_by_its_first_input(x, n, box):
     model = nn.LazyLinear(2)
     before = model.has_uninitialized_params()
@@ -356,14 +356,14 @@ def recurrent_networks(x, n, box):
     return RECURRENT["RNN"](y)[0], lstm, h, c, gru, hidden
 
 
-@program
+@program(breaks="operator-error")
 def recurrent_networks_with_packed_sequences(x, n, box):
     packed = nn.utils.rnn.pack_sequence([x[:2], x[:1]])
     out, _ = RECURRENT["GRU"](packed)
     return nn.utils.rnn.pad_packed_sequence(out, batch_first=True)
 
 
-@program
+@program(breaks="builtin")
 def recurrent_networks_made_here(x, n, box):
     cell = nn.LSTMCell(3, 2)
     for p in cell.parameters():
@@ -384,7 +384,7 @@ class Recursive(nn.Module):
         return self.child(x) * self.scale if self.child is not None else x
 
 
-@program
+@program(breaks="builtin")
 def modules_are_built_recursively(x, n, box):
     model = Recursive(n)
     return model(x), len(list(model.parameters()))
@@ -406,7 +406,7 @@ class Counting(nn.Module):
 COUNTING = Counting()
 
 
-@program
+@program(breaks="global-attribute-write")
 def a_module_counts_its_calls(x, n, box):
     return COUNTING(x), COUNTING(x), COUNTING.calls, Counting.total
 
@@ -432,7 +432,7 @@ def a_wrapper_delegates_attributes(x, n, box):
     return model(x), model.plain * n, model.w, hasattr(model, "nothing")
 
 
-@program
+@program(breaks="builtin")
 def one_module_under_two_names(x, n, box):
     shared = nn.Linear(3, 3)
     nn.init.eye_(shared.weight)
@@ -441,7 +441,7 @@ def one_module_under_two_names(x, n, box):
     return model(x), len(list(model.parameters())), len(list(model.named_parameters(remove_duplicate=False)))
 
 
-@program
+@program(breaks="builtin")
 def dir_and_repr_of_a_module(x, n, box):
     return repr(nn.Sequential(nn.Linear(1, 2), nn.ReLU())), "inner" in dir(MODEL), x * n
 

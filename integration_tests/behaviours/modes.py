@@ -10,7 +10,7 @@ import contextlib
 import torch
 from torch.profiler import record_function
 
-from integration_tests.tensor_behaviours import program
+from integration_tests.behaviours import program
 
 
 def modes():
@@ -64,7 +64,7 @@ def a_function_decorated_here(x, n, box):
     return inner(x), modes()
 
 
-@program
+@program(breaks="mode-value")
 def set_grad_enabled_as_a_function(x, n, box):
     torch.set_grad_enabled(n % 2 == 0)
     y = x * 2
@@ -87,7 +87,7 @@ def an_error_inside_no_grad(x, n, box):
         return error.args, (x * 2).requires_grad, modes()
 
 
-@program
+@program(breaks="operator-error")
 def an_operator_error_inside_no_grad(x, n, box):
     try:
         with torch.no_grad():
@@ -96,7 +96,7 @@ def an_operator_error_inside_no_grad(x, n, box):
         return x * n, modes()
 
 
-@program
+@program(breaks="operator-error")
 def an_uncaught_error_inside_modes(x, n, box):
     with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
         box.log.append(modes())
@@ -124,7 +124,7 @@ def break_and_continue_leave_modes(x, n, box):
     return x, x.requires_grad, modes()
 
 
-@program
+@program(breaks="construction")
 def inference_mode_as_a_block(x, n, box):
     with torch.inference_mode():
         y = x * n
@@ -137,13 +137,13 @@ def inferred(x):
     return x + 1
 
 
-@program
+@program(breaks="construction")
 def inference_mode_as_a_decorator(x, n, box):
     y = inferred(x)
     return y.is_inference(), modes(), y.clone() * n
 
 
-@program
+@program(breaks="construction")
 def an_error_inside_inference_mode(x, n, box):
     try:
         with torch.inference_mode():
@@ -189,7 +189,7 @@ def an_error_inside_autocast(x, n, box):
         return y, x @ x.T, modes()
 
 
-@program
+@program(breaks="operator-error")
 def an_operator_error_inside_autocast(x, n, box):
     try:
         with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -204,7 +204,7 @@ def an_unsupported_dtype_of_autocast_warns(x, n, box):
         return (x @ x.T).dtype
 
 
-@program
+@program(breaks="builtin")
 def a_default_dtype_is_set(x, n, box):
     torch.set_default_dtype(torch.float64)
     y = torch.ones(2) * n
@@ -212,13 +212,13 @@ def a_default_dtype_is_set(x, n, box):
     return y, torch.ones(2), torch.tensor(1.5).dtype, modes()
 
 
-@program
+@program(breaks="builtin")
 def a_default_dtype_is_left_set(x, n, box):
     torch.set_default_dtype(torch.float64 if n % 2 else torch.float32)
     return torch.ones(2), x * n
 
 
-@program
+@program(breaks="builtin")
 def a_default_device_is_set(x, n, box):
     torch.set_default_device("meta")
     y = torch.ones(2)
@@ -226,7 +226,7 @@ def a_default_device_is_set(x, n, box):
     return y.device, torch.ones(2), x * n, modes()
 
 
-@program
+@program(breaks="builtin")
 def deterministic_algorithms(x, n, box):
     torch.use_deterministic_algorithms(True)
     inside = torch.are_deterministic_algorithms_enabled()
@@ -235,7 +235,7 @@ def deterministic_algorithms(x, n, box):
     return inside, y * n, modes()
 
 
-@program
+@program(breaks="builtin")
 def precision_settings(x, n, box):
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high")
@@ -253,7 +253,7 @@ def profiler_ranges(x, n, box):
     return y
 
 
-@program
+@program(breaks="not-inlined")
 def a_profiler_around_it(x, n, box):
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile, record_function("mine"):
         y = x * n
@@ -300,7 +300,7 @@ def a_manager_of_the_user(x, n, box):
     return y, before, box.log, modes()
 
 
-@program
+@program(breaks="exception-object")
 def a_manager_of_the_user_with_an_error(x, n, box):
     with contextlib.suppress(ValueError), evaluating(box.log):
         raise ValueError
@@ -377,12 +377,12 @@ def a_generator_with_a_mode_is_closed(x, n, box):
     return first, modes()
 
 
-@program
+@program(breaks="builtin")
 def threads_setting(x, n, box):
     return torch.get_num_threads(), x * n
 
 
-@program
+@program(breaks="user-hash")
 def sdpa_backend_choice(x, n, box):
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -392,7 +392,7 @@ def sdpa_backend_choice(x, n, box):
     return y * n
 
 
-@program
+@program(breaks="not-inlined")
 def saved_tensor_hooks(x, n, box):
     def pack(t):
         return t * 2

@@ -8,7 +8,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from integration_tests.tensor_behaviours import program
+from integration_tests.behaviours import program
 
 
 class Named(torch.Tensor):
@@ -36,14 +36,14 @@ class Plain(torch.Tensor):
     pass
 
 
-@program
+@program(breaks="builtin")
 def a_subclass_is_made_here(x, n, box):
     y = x.detach().as_subclass(Plain)
     z = y * n
     return type(z).__name__, isinstance(z, torch.Tensor), z.as_subclass(torch.Tensor)
 
 
-@program
+@program(breaks="builtin")
 def a_subclass_with_a_torch_function(x, n, box):
     y = (x.detach() * 1).as_subclass(Named)
     y.label = "rows"
@@ -51,7 +51,7 @@ def a_subclass_with_a_torch_function(x, n, box):
     return z.label, type(z).__name__, z.as_subclass(torch.Tensor)
 
 
-@program
+@program(breaks="builtin")
 def a_subclass_that_logs(x, n, box):
     y = (x.detach() * 1).as_subclass(Logged)
     z = torch.add(y, n).relu()
@@ -60,7 +60,7 @@ def a_subclass_that_logs(x, n, box):
     return type(z).__name__, [name for name in found if name in ("add", "relu")], torch.sum(z).item() > -100
 
 
-@program
+@program(breaks="builtin")
 def a_subclass_is_an_argument_of_an_inner_function(x, n, box):
     box.named = torch.ones(3).as_subclass(Named)
     box.named.label = "given"
@@ -75,7 +75,7 @@ KEPT = torch.arange(3.0).as_subclass(Named)
 KEPT.label = "kept"
 
 
-@program
+@program(breaks="tensor-subclass")
 def a_subclass_is_a_global(x, n, box):
     y = KEPT * n
     return y.label, type(y).__name__, y.as_subclass(torch.Tensor), y.shape
@@ -104,7 +104,7 @@ class Scaled(torch.Tensor):
         return func(*plain, **(kwargs or {}))
 
 
-@program
+@program(breaks="builtin")
 def a_wrapper_is_made_and_used(x, n, box):
     y = Scaled(torch.ones(3), n)
     return y + 1, torch.sin(y), y.factor
@@ -113,7 +113,7 @@ def a_wrapper_is_made_and_used(x, n, box):
 WRAPPER = Scaled(torch.arange(3.0), 2)
 
 
-@program
+@program(breaks="tensor-subclass")
 def a_wrapper_is_a_global(x, n, box):
     return WRAPPER * n, WRAPPER.inner + 1, type(WRAPPER).__name__
 
@@ -134,7 +134,7 @@ class Counting(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-@program
+@program(breaks="builtin")
 def a_function_mode_is_entered(x, n, box):
     with Doubling():
         y = torch.add(x, n)
@@ -142,14 +142,14 @@ def a_function_mode_is_entered(x, n, box):
     return y, z, torch._C._len_torch_function_stack()
 
 
-@program
+@program(breaks="builtin")
 def function_modes_are_nested(x, n, box):
     with Doubling(), Doubling():
         y = torch.add(x, n)
     return y, torch._C._len_torch_function_stack()
 
 
-@program
+@program(breaks="builtin")
 def a_function_mode_counts(x, n, box):
     with Counting() as mode:
         y = torch.sin(x)
@@ -157,7 +157,7 @@ def a_function_mode_counts(x, n, box):
     return mode.names, z
 
 
-@program
+@program(breaks="builtin")
 def an_error_inside_a_function_mode(x, n, box):
     try:
         with Doubling():
@@ -167,7 +167,7 @@ def an_error_inside_a_function_mode(x, n, box):
         return error.args, torch.add(x, n), torch._C._len_torch_function_stack()
 
 
-@program
+@program(breaks="builtin")
 def an_operator_error_inside_a_function_mode(x, n, box):
     try:
         with Doubling():
@@ -176,7 +176,7 @@ def an_operator_error_inside_a_function_mode(x, n, box):
         return torch.add(x, n), torch._C._len_torch_function_stack()
 
 
-@program
+@program(breaks="builtin")
 def torch_function_is_disabled(x, n, box):
     y = torch.ones(2).as_subclass(Plain)
     with torch._C.DisableTorchFunctionSubclass():
@@ -194,14 +194,14 @@ class DispatchCounting(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@program
+@program(breaks="builtin")
 def a_dispatch_mode_is_entered(x, n, box):
     with DispatchCounting() as mode:
         y = x * n
     return mode.count, y, torch._C._len_torch_dispatch_stack()
 
 
-@program
+@program(breaks="builtin")
 def a_device_is_a_context(x, n, box):
     with torch.device("meta"):
         y = torch.ones(3)
@@ -209,7 +209,7 @@ def a_device_is_a_context(x, n, box):
     return y.device, z.device, y.shape, z * n
 
 
-@program
+@program(breaks="builtin")
 def a_device_context_around_a_module(x, n, box):
     with torch.device("meta"):
         model = torch.nn.Linear(3, n)
