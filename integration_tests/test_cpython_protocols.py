@@ -10,7 +10,9 @@ import collections
 import enum
 import functools
 import itertools
+import json
 import random
+import sys
 import time
 import types
 import weakref
@@ -139,6 +141,12 @@ class Raw(types.ModuleType):
 
 class Mapped(collections.UserDict):
     pass
+
+
+@stator.disable
+def forget_part() -> None:
+    sys.modules.pop("json.tool", None)
+    vars(json).pop("tool", None)
 
 
 def registered() -> Any:
@@ -341,7 +349,15 @@ def iterator_that_asks_itself(x: Any) -> Any:
 
 
 def slices_that_c_refuses(x: Any) -> Any:
-    return [caught(lambda: itertools.islice("abc", 1, 2, step)) for step in (0, -1)]  # noqa: B023
+    steps = [caught(lambda: itertools.islice("abc", 1, 2, step)) for step in (0, -1)]  # noqa: B023
+    return steps, caught(lambda: itertools.repeat(None, 2.5))
+
+
+def module_imported_from_its_package(x: Any) -> Any:
+    forget_part()
+    from json import tool
+
+    return tool.__name__
 
 
 def coroutine_is_not_copied(x: Any) -> Any:
@@ -442,3 +458,15 @@ def over_a_huge_range(x: torch.Tensor) -> tuple[int, int]:
 
 def test_iterator_over_a_huge_range_makes_no_items() -> None:
     assert_same(over_a_huge_range, stator.compile(over_a_huge_range, backend="eager"), lambda: (torch.ones(2),))
+
+
+def of_a_huge_number(x: torch.Tensor, n: int) -> tuple[torch.Tensor, int, float]:
+    return x * (n % 7), n // 3, n / 5
+
+
+def test_number_that_no_graph_can_hold_stays_a_constant() -> None:
+    compiled = stator.compile(of_a_huge_number, backend="eager")
+    for n in (10**30, 10**31, -(10**25), 7, 8, 1 << 62, 1 << 63):
+        expected, found = of_a_huge_number(torch.ones(2), n), compiled(torch.ones(2), n)
+        assert expected[1:] == found[1:]
+        assert torch.equal(expected[0], found[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import copy
 import itertools
 import random
 import sys
@@ -154,6 +155,30 @@ def a_native_look_at_the_frame_finds_what_holds_a_generator(x: Tensor, d: dict[s
     name = "items"
     first = next(items)
     return first, sorted(sys._getframe().f_locals), eval(name) is items, next(items)
+
+
+@found
+def identities_as_keys_across_a_break(x: Tensor, d: dict[str, Any]) -> Any:
+    known, other, seen = [x], [x], {id(d)}
+    memo = {id(known): "known", id(x): "x"}
+    seen.add(id(known))
+    stator.graph_break()
+    found = [memo.get(id(thing)) for thing in (known, other, x, d)], [id(thing) in seen for thing in (known, other, d)]
+    memo[id(known)] = "again"
+    memo[id(other)] = "new"
+    stator.graph_break()
+    return found, list(memo.values()), memo[id(known)], memo.pop(id(other)), len(memo)
+
+
+@found
+def a_deep_copy_keeps_what_is_shared(x: Tensor, d: dict[str, Any]) -> Any:
+    whole: dict[str, Any] = {"one": [x, x], "two": {"x": x.detach(), "d": d}}
+    whole["one again"], whole["itself"] = whole["one"], whole
+    copied = copy.deepcopy(whole)
+    copied["one"].append(1)
+    module = torch.nn.ModuleList([torch.nn.Linear(2, 2, bias=False)] * 2)
+    twin = copy.deepcopy(module)
+    return copied, whole, copied["one"] is copied["one again"], copied["itself"] is copied, twin[0] is twin[1]
 
 
 class Chains(itertools.chain[Any]):

@@ -8,14 +8,6 @@ from __future__ import annotations
 import cpython_selection as common
 from cpython_selection import LANGUAGE, LIFETIME, MEMORY, UNRAISABLE, reason_for
 
-SAMPLE = (
-    *("test_bool", "test_list", "test_with", "test_raise", "test_augassign", "test_compare", "test_contains"),
-    *("test_super", "test_keywordonlyarg", "test_positional_only_arg", "test_listcomps", "test_unpack"),
-    *("test_unpack_ex", "test_extcall", "test_dictcomps", "test_setcomps", "test_decorators", "test_class"),
-    *("test_scope", "test_property", "test_abc", "test_userlist", "test_bisect"),
-)
-"""Run in the default sessions; the others in the slow tier."""
-
 MODULES = (
     *LANGUAGE,
     *("test_bool", "test_int", "test_float", "test_complex", "test_unicode", "test_bytes", "test_range", "test_slice"),
@@ -26,9 +18,32 @@ MODULES = (
     *("test_coroutines", "test_exception_group", "test_context"),
 )
 
+SAMPLE = {
+    "syntax": (
+        *("test_with", "test_raise", "test_augassign", "test_super", "test_keywordonlyarg", "test_positional_only_arg"),
+        *("test_listcomps", "test_unpack", "test_unpack_ex", "test_extcall", "test_dictcomps", "test_setcomps"),
+        *("test_decorators", "test_scope", "test_yield_from", "test_named_expressions", "test_except_star"),
+    ),
+    "numbers": (
+        *("test_bool", "test_int", "test_float", "test_complex", "test_range", "test_slice", "test_enumerate"),
+        "test_contains",
+    ),
+    "containers": (
+        *("test_tuple", "test_dict", "test_list", "test_iter", "test_userlist", "test_userdict", "test_bisect"),
+        *("test_sort", "test_defaultdict"),
+    ),
+    "objects": (
+        *("test_class", "test_property", "test_abc", "test_funcattrs", "test_patma", "test_exceptions"),
+        "test_exception_group",
+    ),
+}
+"""Run in the default sessions, a process for each group; the others in the slow tier."""
+
+REST = tuple(module for module in MODULES if not any(module in group for group in SAMPLE.values()))
+
 _ATOMS = "asks whether two equal strings or numbers are one object, which is up to the interpreter"
 _BUILTINS = "replaces builtins that the tracer itself uses, or takes them away"
-_COUNTS = "counts references, objects or look-ups of the whole process, those of the tracer too"
+_COUNTS = "counts references, objects, collections or look-ups of the whole process, those of the tracer too"
 _THREADS = "another thread changes a container between the check of it and its use"
 _WEAK = "expects the collector to run at certain moments, or an object to die between two instructions"
 _CONTEXT = "reads the name that C notes on an AttributeError that leaves `__getattr__`, for its suggestions"
@@ -55,6 +70,7 @@ EXCLUDED: dict[str, str] = {
     "test_descr.SharedKeyTests.test_subclasses": MEMORY,
     "test_functools.TestPartialC.test_nested_optimization": MEMORY,
     "test_coroutines.CoroutineTest.test_for_[0-9]*": _COUNTS,
+    "test_generators.GeneratorTest.test_handle_frame_object_in_creation": _COUNTS,
     "test_descr.ClassPropertiesAndMethods.test_slots": _COUNTS,
     "test_functools.TestSingleDispatch.test_cache_invalidation": _COUNTS,
     "test_descr.ClassPropertiesAndMethods.test_restored_object_new": _QUIRK,
@@ -65,7 +81,7 @@ EXCLUDED: dict[str, str] = {
     "test_operator.*OperatorTestCase.test_is": _ATOMS,
     "test_operator.*OperatorTestCase.test_is_not": _ATOMS,
     "test_unicode.UnicodeTest.test_getnewargs": _ATOMS,
-    "test_unicode.UnicodeTest.test_repeat_id_preserving": _ATOMS,
+    "test_*.test_repeat_id_preserving": _ATOMS,
     "test_iter.TestCase.test_reduce_mutating_builtins_iter": _BUILTINS,
     "test_functools.*.test_lru_reentrancy_with_len": _BUILTINS,
     "test_ordered_dict.PurePython*.test_pickle_recursive": _BUILTINS,

@@ -147,6 +147,9 @@ class SymbolicDomain:
         module = sys.modules.get(name)
         if module is None or (level.value and package is None):
             raise self.t.unsupported("import", f"the import of {name}, which is not loaded yet")
+        wanted = () if k.is_none(fromlist) else fromlist.constant()
+        if "__path__" in vars(module) and any(part not in vars(module) for part in wanted):
+            raise self.t.unsupported("import", f"the import of a part of {name}, which may not be loaded yet")
         if k.is_none(fromlist) and not level.value:
             module = sys.modules[name.partition(".")[0]]
         return self._module(module)

@@ -12,7 +12,7 @@ from stator_variables._builtin._arity import ANY_COUNT, Args, Kwargs
 from stator_variables._builtin._method_table import MethodTable
 from stator_variables._model import _calls, _containers, _iteration
 from stator_variables._model._containers import replace_set, step_with
-from stator_variables._model._hashing import key_of
+from stator_variables._model._hashing import element_of, key_of
 from stator_variables._model._raising import throw
 from stator_variables._tracing import Tracing
 
@@ -73,12 +73,12 @@ def add(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @methods.handles(set.__contains__, frozenset.__contains__, takes=1)
 def contains(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return k.ConstantTracker(_element(t, args[1]) in args[0].entries)
+    return k.ConstantTracker(_element(t, *args) in args[0].entries)
 
 
-def _element(t: Tracing, vt: Any) -> Any:
+def _element(t: Tracing, of: Any, vt: Any) -> Any:
     """A set that is looked for stands for the frozenset of its elements."""
-    return frozenset(vt.entries) if isinstance(vt, k.SetTracker) else key_of(t, vt)
+    return frozenset(vt.entries) if isinstance(vt, k.SetTracker) else element_of(t, vt, of)
 
 
 @methods.handles(set.__len__, frozenset.__len__)
@@ -93,13 +93,13 @@ def iterate(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @methods.handles(set.discard, takes=1)
 def discard(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    _take_out(t, args[0], _element(t, args[1]))
+    _take_out(t, args[0], _element(t, *args))
     return k.NONE
 
 
 @methods.handles(set.remove, takes=1)
 def remove(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    if not _take_out(t, args[0], _element(t, args[1])):
+    if not _take_out(t, args[0], _element(t, *args)):
         from stator_variables._builtin._dicts import raise_key_error
 
         raise_key_error(args[1])

@@ -59,7 +59,7 @@ def _check(t: Tracing, real: Any, arity: Arity, args: Args, kwargs: Kwargs) -> N
         bad = (
             bad
             or not (args or kwargs or real is itertools.count)
-            or any(not issubclass(vt.cls, int | float) for vt in numbers)
+            or any(not issubclass(vt.cls, int if real is itertools.repeat else int | float) for vt in numbers)
         )
     if bad:
         raise t.unsupported("bad-arguments", f"a call of itertools.{real.__name__} that it does not accept")

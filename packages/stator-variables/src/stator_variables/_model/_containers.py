@@ -14,7 +14,7 @@ from stator_bytecode import NULL, operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._model import _attributes, _calls, _dictionary, _iteration
-from stator_variables._model._hashing import key_of, tell_apart
+from stator_variables._model._hashing import element_of, key_of, tell_apart
 from stator_variables._model._lookup import defines, guarded_lookup, plain_lookup, type_lookup
 from stator_variables._model._raising import throw, type_name
 from stator_variables._torch import _torch_calls
@@ -116,7 +116,7 @@ def step_with(method: str, other: k.SetTracker) -> list[tuple[str, Any]]:
 
 
 def set_add(t: Tracing, vt: Any, item: Any) -> Any:
-    hashed = key_of(t, item)
+    hashed = element_of(t, item, vt)
     tell_apart(t, item, hashed)
     if hashed in vt.entries:
         return k.NONE

@@ -10,14 +10,14 @@ import collections
 import types
 from typing import Any
 
-from stator_guards import DictItemSource, KeyAbsent, KeysAre, KeySource
+from stator_guards import CallSource, CapturedSource, DictItemSource, Is, KeyAbsent, KeysAre, KeySource
 
 from stator_variables._build import item_owner, wrap
-from stator_variables._kinds import ConstantTracker, DictTracker, IteratorTracker
-from stator_variables._model._hashing import COMPOSED, key_of, real_key, rely_on_objects
+from stator_variables._kinds import ConstantTracker, DictTracker, IdTracker, IteratorTracker
+from stator_variables._model._hashing import COMPOSED, IdOf, key_of, real_key, rely_on_objects
 from stator_variables._model._lookup import guarded_lookup
-from stator_variables._tracing import Tracing
-from stator_variables._tracker import DELETED, MISSING, is_pending, pending_real
+from stator_variables._tracing import Tracing, source_of
+from stator_variables._tracker import DELETED, MISSING, VariableTracker, is_pending, pending_real
 
 
 def lookup(t: Tracing, d: DictTracker, hashed: Any) -> Any:
@@ -27,9 +27,36 @@ def lookup(t: Tracing, d: DictTracker, hashed: Any) -> Any:
     found = d.entries.get(hashed)
     if found is not None:
         return MISSING if found[1] is DELETED else found[1]
+    if type(hashed) is IdOf and d.real is not MISSING:
+        return _read_by_identity(t, d, hashed)
     if d.complete:
         return MISSING
     return _read_existing(t, d, hashed)
+
+
+def by_identity(d: Any, thing: Any) -> Any:
+    """What a dict has for `id(thing)`, MISSING when nothing."""
+    return dict.get(d, id(thing), MISSING)
+
+
+def _read_by_identity(t: Tracing, d: DictTracker, hashed: IdOf) -> Any:
+    """A key of an existing dict may be the identity of an existing object, on each call another number for another
+    object: what is relied on is that the one belongs to the other. No such key can be that of a new object."""
+    thing = hashed.identity.thing
+    if isinstance(thing, VariableTracker):
+        return MISSING
+    known = t.heap.get(id(thing))
+    origin = CapturedSource("constant", thing) if known is None else source_of(known)
+    assert d.source is not None
+    value, where = by_identity(d.real, thing), CallSource(by_identity, d.source, origin)
+    if value is MISSING:
+        t.guard(where, Is(MISSING))
+        return MISSING
+    if d.complete:
+        raise t.unsupported("identity-number", "a dict of identities of which all keys are known")
+    tracker = wrap(t, value, where)
+    d.entries[hashed] = (IdTracker(known or ConstantTracker(thing)), tracker)
+    return tracker
 
 
 def _read_existing(t: Tracing, d: DictTracker, hashed: Any) -> Any:
@@ -58,6 +85,8 @@ def store(t: Tracing, d: DictTracker, key: Any, value: Any) -> None:
 
 def store_hashed(t: Tracing, d: DictTracker, hashed: Any, key: Any, value: Any) -> None:
     """Set an item; an equal key that is there already keeps its place and its key object."""
+    if type(hashed) is IdOf:
+        lookup(t, d, hashed)  # whether the key is there already makes a difference to the order
     before = d.entries.get(hashed, MISSING)
     known = before is not MISSING and before[1] is not DELETED
     if not known and d.iterators:
@@ -145,6 +174,8 @@ def complete(t: Tracing, d: DictTracker) -> None:
     t.allow_length(dict.__len__(d.real), d.cls)
     if isinstance(guarded_lookup(t, d.cls, "__iter__"), types.FunctionType):
         raise t.unsupported("container-subclass", f"all keys of a {d.cls.__name__}, which iterates in its own way")
+    if any(type(hashed) is IdOf and not _was_added(d, hashed) for hashed in d.entries):
+        raise t.unsupported("identity-number", "all keys of a dict, some of which are identities")
     keys = _keys_of(t, d)
     t.guard(d.source, KeysAre(keys))
     entries: dict[Any, tuple[Any, Any]] = {}
@@ -190,6 +221,11 @@ def _value_of(t: Tracing, d: DictTracker, key: Any) -> Any:
 def _lost_keys(t: Tracing, error: Exception) -> Exception:
     """The class of a key says so, or somebody wrote past the order of an OrderedDict."""
     return t.unsupported("user-hash", f"a dict that does not find its own keys: {error!r}")
+
+
+def _was_added(d: DictTracker, hashed: IdOf) -> bool:
+    thing = hashed.identity.thing
+    return isinstance(thing, VariableTracker) or by_identity(d.real, thing) is MISSING
 
 
 def _was_written(d: DictTracker, hashed: Any) -> bool:

@@ -65,6 +65,14 @@ def _rely_on_hash(t: Tracing, cls: type) -> None:
         guarded_lookup(t, cls, name)
 
 
+def element_of(t: Tracing, vt: Any, of: Any) -> Any:
+    """The stand-in for an element of a set. An existing set may hold identities, as numbers that nobody can tell."""
+    hashed = key_of(t, vt)
+    if type(hashed) is IdOf and of.real is not MISSING:
+        raise t.unsupported("identity-number", "an identity looked for in a set from before")
+    return hashed
+
+
 class IdOf:
     """The key `id(thing)`: equal for the same thing, and to no number that the program knows."""
 
