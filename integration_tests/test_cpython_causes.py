@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections
 import functools
 import re
+import sys
 import types
 import weakref
 from collections.abc import Callable, Iterator
@@ -406,7 +407,7 @@ PROGRAMS = [
     weak_proxy,
     wrong_class_to_catch,
     value_of_an_iterator_in_yield_from,
-    iterator_exhausted_by_its_own_function,
+    *([iterator_exhausted_by_its_own_function] if sys.version_info >= (3, 11, 3) else []),  # a SystemError before
     deque_emptied_while_it_is_searched,
     metaclass_whose_call_is_a_class,
     subclass_of_classmethod,
