@@ -181,6 +181,17 @@ def a_deep_copy_keeps_what_is_shared(x: Tensor, d: dict[str, Any]) -> Any:
     return copied, whole, copied["one"] is copied["one again"], copied["itself"] is copied, twin[0] is twin[1]
 
 
+@found
+def a_write_that_a_break_takes_back_after_tensors_were_joined(x: Tensor, d: dict[str, Any]) -> Any:
+    def noted(value: Tensor) -> int:
+        value.add_(1)
+        stator.graph_break()
+        return 0
+
+    joined = torch.stack([x, x + 1])
+    return sorted([x], key=noted), torch.cat([joined[0], x]), joined
+
+
 class Chains(itertools.chain[Any]):
     """A subclass of an iterator written in C."""
 

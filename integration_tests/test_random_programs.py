@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase
 
 from integration_tests.fuzzing import Program, check, programs
 
-PROGRAMS = int(os.environ.get("STATOR_PROGRAMS", "420"))
+PROGRAMS = int(os.environ.get("STATOR_PROGRAMS", "2000"))
 FIRST = int(os.environ.get("STATOR_FIRST_SEED", "0"))
 SHARDS = 14
 
@@ -26,6 +26,7 @@ SETTINGS = hypothesis.settings(
 )
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # `finally` of a dying generator
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_random_programs_give_what_plain_python_gives(shard: int, tmp_path: pathlib.Path) -> None:
     @hypothesis.seed(FIRST + shard)

@@ -245,6 +245,14 @@ def an_overlap_is_caught(x: Tensor, index: Tensor, log: list[Any]) -> Any:
     return x[index[:2]]
 
 
+@raising
+def an_overlap_after_a_write_and_an_effect(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    x.mul_(2)
+    log.append("before")
+    x[1:] += x[:-1]
+    return x[index[:2]]
+
+
 def make_args(last: int) -> Callable[[], Call]:
     return lambda: Call((torch.linspace(0, 1, 3), torch.tensor([0, 1, last]), []))
 

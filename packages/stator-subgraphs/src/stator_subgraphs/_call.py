@@ -15,7 +15,7 @@ from stator_subgraphs._boundary import Foreign
 from stator_subgraphs._captured import Body
 from stator_subgraphs._fake import Target, run
 from stator_subgraphs._mode import MODE_CALLS
-from stator_subgraphs._mutation import Watched, may_write
+from stator_subgraphs._mutation import Watched, may_write, refuse_partial_overlap
 from stator_subgraphs._random import refuse_seeding, undisturbed
 from stator_subgraphs._state import GraphState
 from stator_subgraphs._structure import constant_argument, rebuild, tensors_in
@@ -29,6 +29,7 @@ def record_call(
     target = _writable(target, args)
     tensors: list[torch.Tensor] = []
     examples, example_kwargs = _examples(args, tensors), _examples(kwargs, tensors)
+    refuse_partial_overlap(target, tensors)
     watched = Watched.of(tensors, may_write(target, kwargs))
     restorer = MODE_CALLS.get(target)
     restore = restorer() if restorer is not None else None

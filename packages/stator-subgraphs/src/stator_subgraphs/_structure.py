@@ -36,7 +36,7 @@ def rebuild(value: Any, leaf: Callable[[Any], Any]) -> Any:
         return {key: rebuild(item, leaf) for key, item in value.items()}
     if kind is tuple or kind is torch.Size:
         return tuple([rebuild(item, leaf) for item in value])
-    if kind is list:
+    if isinstance(value, list):  # a node has lists of a class of fx
         return [rebuild(item, leaf) for item in value]
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return kind(*[rebuild(item, leaf) for item in value])
