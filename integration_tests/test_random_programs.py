@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase
 
 from integration_tests.fuzzing import Program, check, programs
 
-PROGRAMS = int(os.environ.get("STATOR_PROGRAMS", "2000"))
+PROGRAMS = int(os.environ.get("STATOR_PROGRAMS", "420"))
 FIRST = int(os.environ.get("STATOR_FIRST_SEED", "0"))
 SHARDS = 14
 
