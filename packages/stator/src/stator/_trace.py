@@ -85,7 +85,7 @@ def _traced(target: Target, state: tuple[Any, ...], options: Options, policy: Po
         with graph.tracing(), _quiet(), _own_faults(tracing):
             outcome = _before_loop(machine.run(target.frames(tracing, domain, state)), machine, tracing)
             return _written_down(outcome, machine, tracing, graph, started)
-    except BaseException:
+    except BaseException:  # whatever it was goes on; a graph that nobody will get must not keep what it saw alive
         graph.release()
         raise
     finally:
