@@ -394,14 +394,7 @@ def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
 
 
 def _set_function_field(t: Tracing, vt: Any, name: str, value: Any) -> None:
-    before = dict(vt.fields)
-    vt.fields[name] = value
-
-    def undo() -> None:
-        vt.fields = before
-
-    t.journal.record(undo)
-    t.change(vt)
+    t.write(vt, fields={**vt.fields, name: value})
 
 
 def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value: Any) -> Any:
@@ -429,30 +422,14 @@ def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value
 
 
 def set_cell(t: Tracing, cell: Any, content: Any) -> None:
-    before = cell.content
-    cell.content = content
-
-    def undo() -> None:
-        cell.content = before
-
-    t.journal.record(undo)
-    t.change(cell)
+    t.write(cell, content=content)
 
 
 def _set_member(t: Tracing, raw: Any, vt: Any, name: str, value: Any) -> None:
     before = vt.members.get(raw, MISSING)
     if value is MISSING and (before is DELETED or (before is MISSING and not _has_member(t, raw, vt, name))):
         throw(AttributeError, name)
-    vt.members[raw] = DELETED if value is MISSING else value
-
-    def undo() -> None:
-        if before is MISSING:
-            del vt.members[raw]
-        else:
-            vt.members[raw] = before
-
-    t.journal.record(undo)
-    t.change(vt)
+    t.write(vt, members={**vt.members, raw: DELETED if value is MISSING else value})
 
 
 def _has_member(t: Tracing, raw: Any, vt: Any, name: str) -> bool:
@@ -470,17 +447,9 @@ def _set_exception_field(t: Tracing, vt: Any, name: str, value: Any) -> None:
     is_exception = isinstance(value, k.ExceptionTracker) or (value is not MISSING and k.is_none(value))
     if name == "__traceback__" or vt.source is not None or not is_exception:
         raise t.unsupported("exception-attribute-write", f"setting {name} of an exception")
-    field = name.strip("_")
-    before = getattr(vt, field), vt.suppress_context
-    setattr(vt, field, None if k.is_none(value) else value)
+    t.journal.assign(vt, **{name.strip("_"): None if k.is_none(value) else value})
     if name == "__cause__":
-        vt.suppress_context = True
-
-    def undo() -> None:
-        setattr(vt, field, before[0])
-        vt.suppress_context = before[1]
-
-    t.journal.record(undo)
+        t.journal.assign(vt, suppress_context=True)
 
 
 def delete_attribute(t: Tracing, vt: Any, name: str) -> Any:
