@@ -17,6 +17,7 @@ from stator_backends import AmbientState
 from stator._hazard import Hazards
 from stator._rewind import Saved, is_untouched, save, version
 from stator._target import Target
+from stator.errors import BackendFailed
 
 if TYPE_CHECKING:
     from stator_subgraphs import CapturedGraph
@@ -61,15 +62,20 @@ class Recovery:
     random: bool
     hazards: Hazards
     failures: list[str]  # the last one
+    forgives: bool  # a backend that is at fault
     proven: bool = False  # it has run, and never raised
 
     @classmethod
-    def of(cls, captured: CapturedGraph, target: Target, ambient: AmbientState, failures: list[str]) -> Recovery | None:
+    def of(
+        cls, captured: CapturedGraph, target: Target, ambient: AmbientState, failures: list[str], forgives: bool
+    ) -> Recovery | None:
         """None when what the graph does cannot be taken back."""
         from stator_subgraphs import may_draw
 
         hazards = Hazards.of(captured)
-        return None if hazards is None else cls(target, ambient, may_draw(captured.module), hazards, failures)
+        if hazards is None:
+            return None
+        return cls(target, ambient, may_draw(captured.module), hazards, failures, forgives)
 
     @property
     def looks_before(self) -> bool:
@@ -89,8 +95,11 @@ class Recovery:
         return Before(rng, inputs, tuple(map(version, inputs)) if len(saved) < len(hazards.written) else (), saved)
 
     def after(self, error: Exception, state: tuple[Any, ...], before: Before | None) -> Plainly:
-        """Raises `error` again when something was written that cannot be taken back."""
+        """Raises `error` again when something was written that cannot be taken back; or when the backend is at fault,
+        and that is not forgiven."""
         self.proven = False
+        if isinstance(error, BackendFailed) and not self.forgives:
+            raise error
         self.ambient.install()
         with torch.inference_mode(self.ambient.inference):
             if before is not None and not self._put_back(before):
