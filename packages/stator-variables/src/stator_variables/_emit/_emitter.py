@@ -119,6 +119,12 @@ class Emitter:
         self.lines.append(f"{name} = {text}")
         return name
 
+    def bind_early(self, vt: Any, text: str) -> str:
+        """A new object that is made of what existed before, and before anything is written."""
+        name = self._made[id(vt)] = f"m{len(self._made)}"
+        self.loads.append(f"{name} = {text}")
+        return name
+
     def after_effects(self, vt: Any, text: str) -> str:
         """A new object that can be made only when all effects are there, so that no other object may need it before."""
         name = self._made[id(vt)] = self.fresh()
