@@ -120,11 +120,16 @@ def module(x: Tensor, y: Tensor) -> Any:
     return run(LAYER, x) + y
 
 
+def container(x: Tensor, y: Tensor) -> Any:
+    return run(STACKED, x) + y
+
+
 LAYER = torch.nn.Linear(3, 3)
+STACKED = torch.nn.Sequential(LAYER, torch.nn.ReLU())
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-@pytest.mark.parametrize("fn", [any_structure, effects, nested, nothing, module])
+@pytest.mark.parametrize("fn", [any_structure, effects, nested, nothing, module, container])
 def test_checkpointed_body_is_captured(fn: Callable[..., Any], backend: str) -> None:
     assert "wrap_body_0" in bodies(check_captured(fn, backend=backend))
 
