@@ -46,7 +46,6 @@ _BUILTINS = "replaces builtins that the tracer itself uses, or takes them away"
 _COUNTS = "counts references, objects, collections or look-ups of the whole process, those of the tracer too"
 _THREADS = "another thread changes a container between the check of it and its use"
 _WEAK = "expects the collector to run at certain moments, or an object to die between two instructions"
-_CONTEXT = "reads the name that C notes on an AttributeError that leaves `__getattr__`, for its suggestions"
 _REBUILT = "compares the code of a generator that was carried over a break: it is made again"
 _QUIRK = "a fault of CPython, expected to fail there: compiled, the method passes"
 
@@ -74,7 +73,6 @@ EXCLUDED: dict[str, str] = {
     "test_descr.ClassPropertiesAndMethods.test_slots": _COUNTS,
     "test_functools.TestSingleDispatch.test_cache_invalidation": _COUNTS,
     "test_descr.ClassPropertiesAndMethods.test_restored_object_new": _QUIRK,
-    "test_exceptions.AttributeErrorTests.test_getattr_suggestions_*_args": _CONTEXT,
     "test_generators.__test__.syntax": _REBUILT,
     "test_class.ClassTests.testSetattrWrapperNameIntern": _ATOMS,
     "test_dict.DictTest.test_str_nonstr": _ATOMS,

@@ -124,8 +124,7 @@ class BodyTrace:
         for vt in outside:
             if isinstance(vt, k.DictTracker):
                 forget_undone(self.t, vt)
-        inside = graph.module.graph
-        if any(isinstance(vt, _IN_GRAPH) and vt.traced.node.graph is inside for vt in reachable(outside)):
+        if any(isinstance(vt, _IN_GRAPH) and graph.computes(vt.traced) for vt in reachable(outside)):
             raise self.t.unsupported("effect-in-body", "a value of the body that gets out of it")
 
     def _closed(self, graph: BodyGraph) -> BodyGraph:

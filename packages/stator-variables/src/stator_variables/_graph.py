@@ -73,6 +73,9 @@ class BodyGraph(Protocol):
     aliased: tuple[tuple[int, int], ...]
     overlapping: tuple[tuple[int, int], ...]
 
+    def computes(self, traced: Traced) -> bool:
+        """Whether the graph around has this value only if the body gives it."""
+
 
 class BodyRecorder(Protocol):
     """A body under construction, as a context manager: the graph that `GraphRecorder.call` records into meanwhile.

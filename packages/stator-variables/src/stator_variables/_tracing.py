@@ -6,7 +6,7 @@ Every function of the data model takes it first, as `t`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -57,9 +57,20 @@ class Journal:
     def record(self, undo: Callable[[], None]) -> None:
         self.undo.append(undo)
 
+    def assign(self, thing: Any, **fields: Any) -> None:
+        """Set attributes of `thing`, which a rollback sets back."""
+        before = [(name, getattr(thing, name)) for name in fields]
+        self.undo.append(lambda: _set(thing, before))
+        _set(thing, fields.items())
+
     def rollback(self, length: int) -> None:
         while len(self.undo) > length:
             self.undo.pop()()
+
+
+def _set(thing: Any, fields: Iterable[tuple[str, Any]]) -> None:
+    for name, value in fields:
+        setattr(thing, name, value)
 
 
 @attrs.define(eq=False)
@@ -157,6 +168,11 @@ class Tracing:
         self.heap[id(real)] = lazy
         self.alive.append(real)
         return lazy
+
+    def write(self, tracker: Any, **fields: Any) -> None:
+        """A change of an object's state, replayed after the graph and undone by a rollback."""
+        self.journal.assign(tracker, **fields)
+        self.change(tracker)
 
     def change(self, tracker: Any) -> None:
         """Note that an object was changed; one that existed before has effects to be replayed."""

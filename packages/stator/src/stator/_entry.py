@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import linecache
 import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -36,6 +37,7 @@ class EntryData:
     breaks: bool
     trace_seconds: float
     namespace: dict[str, Any]
+    forgives: bool = False  # a backend that fails: the program runs plainly
     failures: list[str] = attrs.field(factory=list)  # the last error of the graph when it ran
     source: str = ""
     filename: str = ""
@@ -55,7 +57,8 @@ def make_entry(target: Target, traced: Traced, options: Options, site: Site | No
     if lowered is not None:
         guards += [_layout_guard(guard, captured, target) for guard in lowered.guards]
     data = EntryData(
-        target, module, graph_text, captured.op_count, traced.reason, traced.point is not None, traced.seconds, {}
+        *(target, module, graph_text, captured.op_count, traced.reason, traced.point is not None, traced.seconds, {}),
+        forgives=options.fallback,
     )
     run = _function(target, traced, lowered, site, data)
     checked = options.stack.guards(guards, target.parameters)
@@ -150,9 +153,9 @@ def _graph_call(traced: Traced, lowered: Lowered, target: Target, data: EntryDat
     """`g = graph(inputs)`; an operator that raises is raised again by the program itself, run plainly."""
     emitter = traced.emitter
     inputs = _inputs(traced, target, emitter)
-    graph = emitter.capture(lowered.callable, "graph")
+    graph = emitter.capture(_giving_outputs(lowered, traced.captured.module), "graph")
     arguments = ", ".join(inputs)
-    recovery = Recovery.of(traced.captured.module, target, data.failures)
+    recovery = Recovery.of(traced.captured.module, target, data.failures, data.forgives)
     if recovery is None:
         return [f"g = {graph}({arguments})"]
     state = "".join(f"{name}, " for name in target.parameters)
@@ -168,6 +171,22 @@ def _graph_call(traced: Traced, lowered: Lowered, target: Target, data: EntryDat
         "except Exception as error:",
         f"    return {again}.after(error, ({state}), {before})",
     ]
+
+
+def _giving_outputs(lowered: Lowered, module: Any) -> Callable[..., Any]:
+    """The compiled graph; what a backend made may give something else than the outputs, one tensor say."""
+    count = len(module.graph.output_node().args[0])
+    if not lowered.spec.compiles or not count:
+        return lowered.callable
+
+    def graph(*inputs: Any) -> Any:
+        outputs = lowered.callable(*inputs)
+        if isinstance(outputs, tuple | list) and len(outputs) == count:
+            return outputs
+        given = f"{len(outputs)} outputs" if isinstance(outputs, tuple | list) else type(outputs).__name__
+        raise BackendFailed(lowered.spec.name, f"{given} instead of a tuple of {count}", "running the graph")
+
+    return graph
 
 
 MANY = 4

@@ -16,6 +16,7 @@ import torch
 from torch.fx import GraphModule
 
 from stator._target import Target
+from stator.errors import BackendFailed
 
 
 @attrs.define
@@ -52,19 +53,20 @@ class Recovery:
     writes: bool
     grad: bool
     failures: list[str]  # the last one
+    forgives: bool  # a backend that is at fault
     checked: tuple[int, ...] = ()  # in a graph that is expected to raise: which of its tensor inputs are written to
 
     @classmethod
-    def of(cls, module: GraphModule, target: Target, failures: list[str]) -> Recovery | None:
+    def of(cls, module: GraphModule, target: Target, failures: list[str], forgives: bool) -> Recovery | None:
         """None when the graph may write where no version counter shows it."""
         from stator_subgraphs import may_draw
 
         if has_checks(module) or is_caught_after_write(module):
             written = written_inputs(module)
-            return cls(target, may_draw(module), bool(written), torch.is_grad_enabled(), failures, written)
+            return cls(target, may_draw(module), bool(written), torch.is_grad_enabled(), failures, forgives, written)
         if writes_silently(module):
             return None
-        return cls(target, may_draw(module), writes(module), torch.is_grad_enabled(), failures)
+        return cls(target, may_draw(module), writes(module), torch.is_grad_enabled(), failures, forgives)
 
     @property
     def looks_before(self) -> bool:
@@ -80,7 +82,10 @@ class Recovery:
         return Before(rng, inputs, tuple(map(_version, inputs)))
 
     def after(self, error: Exception, state: tuple[Any, ...], before: Before | None) -> Plainly:
-        """Raises `error` again when something was written already: that cannot be taken back."""
+        """Raises `error` again when something was written already: that cannot be taken back; or when the backend is at
+        fault, and that is not forgiven."""
+        if isinstance(error, BackendFailed) and not self.forgives:
+            raise error
         if before is not None:
             if not (_put_back(before) if before.copies else _is_untouched(before)):
                 raise error

@@ -43,6 +43,7 @@ class Arity:
         return all((index < len(args)) is not (name in kwargs) for index, name in self.required)
 
 
+@functools.cache  # asked at the first call of `target`: to read hundreds of signatures would slow the import down
 def signature_arity(target: Any) -> Arity:
     """What the signature of `target` says. Raises ValueError when it has none."""
     parameters = inspect.signature(target).parameters.values()
@@ -96,12 +97,13 @@ def checked(table: HandlerTable[Any, Any]) -> HandlerTable[Any, Any]:
     """The table with a check of the arguments before each handler of a C function whose arity is known."""
     made: HandlerTable[Any, Any] = HandlerTable(table.what)
     for target, handler in table.items():
-        arity = None if isinstance(target, types.FunctionType) else _arity_of(target)
-        made.handles(target)(handler if arity is None else _checking(target, arity, handler))
+        made.handles(target)(handler if isinstance(target, types.FunctionType) else _checking(target, handler))
     return made
 
 
+@functools.cache
 def _arity_of(target: Any) -> Arity | None:
+    """None: nobody says."""
     if target in STATED:
         return STATED[target]
     try:
@@ -110,9 +112,10 @@ def _arity_of(target: Any) -> Arity | None:
         return None
 
 
-def _checking(target: Any, arity: Arity, handler: Any) -> Any:
+def _checking(target: Any, handler: Any) -> Any:
     def run(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-        if not arity.accepts(args, kwargs):
+        arity = _arity_of(target)
+        if arity is not None and not arity.accepts(args, kwargs):
             raise t.unsupported("bad-arguments", f"a call of {target.__qualname__} that it does not accept")
         return handler(t, args, kwargs)
 

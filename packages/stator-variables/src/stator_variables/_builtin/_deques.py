@@ -252,11 +252,3 @@ def _repeated(t: Tracing, vt: Any, factor: Any) -> list[Any]:
         throw(TypeError, f"can't multiply sequence by non-int of type '{type_name(factor.cls)}'")
     items = list(vt.items) * times
     return items if vt.maxlen is None else items[max(len(items) - vt.maxlen, 0) :]
-
-
-def _comparison(method: Any, symbol: str) -> None:
-    methods.handles(method)(lambda t, args, kwargs: _sequences.compare(t, args, symbol))
-
-
-for _name, _symbol in {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items():
-    _comparison(getattr(deque, f"__{_name}__"), _symbol)

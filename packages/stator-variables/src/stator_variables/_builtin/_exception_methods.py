@@ -36,12 +36,7 @@ def init(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     vt = args[0]
     if kwargs or vt.source is not None:
         raise t.unsupported("bad-arguments", f"a call of {vt.cls.__name__}.__init__ that it does not accept")
-    before, vt.args = vt.args, args[1:]
-
-    def undo() -> None:
-        vt.args = before
-
-    t.journal.record(undo)
+    t.journal.assign(vt, args=args[1:])
     return k.NONE
 
 

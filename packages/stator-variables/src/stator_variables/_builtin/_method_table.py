@@ -38,8 +38,10 @@ class MethodTable:
     ) -> Callable[[Method], Method]:
         def register(handler: Method) -> Method:
             for target in targets:
-                arity = signature_arity(target) if takes is None else _stated(target, takes, named)
-                self.handlers.handles(target)(_checked(target, arity, handler))
+                if takes is None and not getattr(target, "__text_signature__", None):
+                    raise ValueError(f"{target!r} has no signature to ask: state what it takes")
+                stated = None if takes is None else _stated(target, takes, named)
+                self.handlers.handles(target)(_checked(target, stated, handler))
             return handler
 
         return register
@@ -51,13 +53,14 @@ def _stated(target: Any, takes: int | tuple[int, int], named: Collection[str] | 
     return Arity(least + receiver, most + receiver, None if named is None else frozenset(named))
 
 
-def _checked(target: Any, arity: Arity, handler: Method) -> Method:
+def _checked(target: Any, stated: Arity | None, handler: Method) -> Method:
     owner = getattr(target, "__objclass__", object)
     if isinstance(target, types.ClassMethodDescriptorType):
         owner = object
     unordered = getattr(target, "__name__", "") in vars(collections.OrderedDict)
 
     def run(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+        arity = stated or signature_arity(target)
         if not arity.accepts(args, kwargs) or not issubclass(args[0].cls, owner):
             raise t.unsupported("bad-arguments", f"a call of {target.__qualname__} that it does not accept")
         if owner is dict and unordered and issubclass(args[0].cls, collections.OrderedDict):

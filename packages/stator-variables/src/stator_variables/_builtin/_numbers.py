@@ -45,7 +45,7 @@ def _with_other(t: Tracing, name: str, left: Any, right: Any) -> Any:
         symbol = _SYMBOLS.get(name) or _SYMBOLS.get(name[1:])
         if symbol is not None:
             operands = (left, right) if name in _SYMBOLS else (right, left)
-            run = _operators.compare if symbol in _COMPARISONS else _operators.binary
+            run = _operators.compare if symbol in _operators.COMPARISONS else _operators.binary
             return run(t, symbol, *operands)
         found = _calls.fold_numbers(t, getattr(left.cls, f"__{name}__"), [left, right], {})
         if found is not MISSING:
@@ -61,10 +61,8 @@ def _plain(vt: Any) -> Any:
     return k.ConstantTracker(int.__int__(value) if isinstance(value, int) else float.__float__(value))
 
 
-_COMPARISONS = {"==", "!=", "<", "<=", ">", ">="}
-_SYMBOLS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lshift": "<<", "rshift": ">>"}
-_SYMBOLS |= {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**"}
-_SYMBOLS |= {"and": "&", "or": "|", "xor": "^"}
+_SYMBOLS = {name: symbol for symbol, (name, *_) in _operators.ARITHMETIC.items()}
+_SYMBOLS |= {name.strip("_"): symbol for symbol, (name, *_) in _operators.COMPARISONS.items()}
 
 for _cls in (*_NUMBERS, bool):
     for _name in _BINARY:

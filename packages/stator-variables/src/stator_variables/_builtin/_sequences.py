@@ -234,34 +234,12 @@ _LARGEST = 1 << 20
 """More items than this are not made while tracing: each would be followed on its own."""
 
 
-@methods.handles(list.__eq__, tuple.__eq__)
-def eq(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return compare(t, args, "==")
+def _comparison(symbol: str, *targets: Any) -> None:
+    methods.handles(*targets)(lambda t, args, kwargs: compare(t, args, symbol))
 
 
-@methods.handles(list.__ne__, tuple.__ne__)
-def ne(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return compare(t, args, "!=")
-
-
-@methods.handles(list.__lt__, tuple.__lt__)
-def lt(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return compare(t, args, "<")
-
-
-@methods.handles(list.__le__, tuple.__le__)
-def le(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return compare(t, args, "<=")
-
-
-@methods.handles(list.__gt__, tuple.__gt__)
-def gt(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return compare(t, args, ">")
-
-
-@methods.handles(list.__ge__, tuple.__ge__)
-def ge(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return compare(t, args, ">=")
+for _symbol, (_name, *_) in _operators.COMPARISONS.items():
+    _comparison(_symbol, *(getattr(cls, _name) for cls in (list, tuple, collections.deque)))
 
 
 def compare(t: Tracing, args: Args, symbol: str) -> Any:

@@ -56,7 +56,7 @@ def call(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any])
         return call(t, function.function, [*function.args, *args], {**function.kwargs, **kwargs})
     if isinstance(function, k.GraphFunction):
         return function.handler(t, list(args), kwargs)
-    if _is_suspended(function):
+    if is_suspended(function):
         return _call_settled(t, function, args, kwargs)
     raw, source = type_lookup(t, function.cls, "__call__")
     if source is None:
@@ -337,7 +337,7 @@ def initialise(t: Tracing, obj: Any, args: list[Any], kwargs: dict[str, Any]) ->
     result = call(t, _attributes.bind(t, raw, source, obj, "__init__"), args, kwargs)
     if isinstance(result, Invoke) and result.then.kind == "value":
         return Invoke(result.frame, Then("instance", (obj,)))
-    if _is_suspended(result):
+    if is_suspended(result):
         return _then_object(result, obj)
     return obj
 
@@ -357,7 +357,7 @@ def _check_no_arguments(obj: Any, args: list[Any], kwargs: dict[str, Any]) -> No
         throw(TypeError, f"{obj.cls.__name__}() takes no arguments")
 
 
-def _is_suspended(result: Any) -> bool:
+def is_suspended(result: Any) -> bool:
     from stator_bytecode import Pending, Resume
 
     return type(result) in (Pending, Resume, Invoke)

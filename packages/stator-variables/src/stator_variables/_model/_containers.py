@@ -25,15 +25,7 @@ from stator_variables._tracker import MISSING
 # -- lists ------------------------------------------------------------------------------------------------------------
 def replace_items(t: Tracing, vt: Any, items: list[Any], *, structural: bool = True) -> None:
     """Every list mutation: the new items, undone together."""
-    before = vt.items, vt.structure
-    vt.items = items
-    vt.structure += structural
-
-    def undo() -> None:
-        vt.items, vt.structure = before
-
-    t.journal.record(undo)
-    t.change(vt)
+    t.write(vt, items=items, structure=vt.structure + structural)
 
 
 def append(t: Tracing, vt: Any, item: Any) -> None:
@@ -93,15 +85,7 @@ def new_set(t: Tracing, items: list[Any], cls: type) -> k.SetTracker:
 
 def replace_set(t: Tracing, vt: Any, entries: dict[Any, Any], *steps: tuple[str, Any]) -> None:
     """`steps` are what the program did; without any the order of the real set gets unknown."""
-    before = vt.entries, vt.steps
-    vt.entries = entries
-    vt.steps = [*vt.steps, *steps] if steps and vt.steps is not None else None
-
-    def undo() -> None:
-        vt.entries, vt.steps = before
-
-    t.journal.record(undo)
-    t.change(vt)
+    t.write(vt, entries=entries, steps=[*vt.steps, *steps] if steps and vt.steps is not None else None)
 
 
 def step_with(method: str, other: k.SetTracker) -> list[tuple[str, Any]]:

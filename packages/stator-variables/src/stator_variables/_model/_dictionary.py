@@ -152,12 +152,10 @@ def deletions(d: DictTracker) -> int:
 
 def forget_undone(t: Tracing, d: DictTracker) -> None:
     """Drop writes that were overwritten, and those that put back what was there before the trace."""
-    before = d.log
-    if d.source is None or any(verb == "delete" for verb, *_ in before):
+    if d.source is None or any(verb == "delete" for verb, *_ in d.log):
         return
-    final = {hashed: (verb, hashed, key, value) for verb, hashed, key, value in before}
-    d.log = [write for write in final.values() if not _is_original(d, *write[1::2])]
-    t.journal.record(lambda: setattr(d, "log", before))
+    final = {hashed: (verb, hashed, key, value) for verb, hashed, key, value in d.log}
+    t.journal.assign(d, log=[write for write in final.values() if not _is_original(d, *write[1::2])])
 
 
 def _is_original(d: DictTracker, hashed: Any, value: Any) -> bool:
@@ -193,13 +191,7 @@ def complete(t: Tracing, d: DictTracker) -> None:
             entries[hashed] = (entries[hashed][0] if hashed in entries else key_vt, value)
         else:
             entries.pop(hashed, None)
-    partial = d.entries
-    d.entries, d.complete = entries, True
-
-    def undo() -> None:
-        d.entries, d.complete = partial, False
-
-    t.journal.record(undo)
+    t.journal.assign(d, entries=entries, complete=True)
 
 
 def _keys_of(t: Tracing, d: DictTracker) -> tuple[Any, ...]:

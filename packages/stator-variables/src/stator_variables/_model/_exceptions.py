@@ -50,42 +50,21 @@ def _instance(t: Tracing, value: Any, complaint: str) -> Any:
 
 
 def _chain(t: Tracing, raised: Any, cause: Any) -> None:
-    before = raised.cause, raised.suppress_context
-    raised.cause, raised.suppress_context = cause, True
-
-    def undo() -> None:
-        raised.cause, raised.suppress_context = before
-
-    t.journal.record(undo)
+    t.journal.assign(raised, cause=cause, suppress_context=True)
 
 
 def with_context(t: Tracing, raised: Any, handled: Any) -> None:
     """Set the implicit `__context__`; an exception is never its own context, and a cycle is cut."""
     if raised is handled or raised.source is not None:
         return
-    before = raised.context
-    raised.context = handled
-
-    def undo() -> None:
-        raised.context = before
-
-    t.journal.record(undo)
+    t.journal.assign(raised, context=handled)
     link, seen = handled, set()
     while link is not None and id(link) not in seen:
         seen.add(id(link))
         if getattr(link, "context", None) is raised:
-            _cut(t, link)
+            t.journal.assign(link, context=None)
             break
         link = getattr(link, "context", None)
-
-
-def _cut(t: Tracing, link: Any) -> None:
-    before, link.context = link.context, None
-
-    def undo() -> None:
-        link.context = before
-
-    t.journal.record(undo)
 
 
 def matches(t: Tracing, exception: Any, pattern: Any) -> bool:

@@ -154,24 +154,12 @@ def _user_next(t: Tracing, it: Any) -> Any:
 
 def advance(t: Tracing, it: Any) -> None:
     """Move a tracked iterator one on."""
-    it.position += 1
-
-    def undo() -> None:
-        it.position -= 1
-
-    t.journal.record(undo)
-    t.change(it)
+    t.write(it, position=it.position + 1)
 
 
 def _finish(t: Tracing, it: Any) -> Any:
     if not it.exhausted:
-        it.exhausted = True
-
-        def undo() -> None:
-            it.exhausted = False
-
-        t.journal.record(undo)
-        t.change(it)
+        t.write(it, exhausted=True)
     return NULL
 
 

@@ -18,7 +18,7 @@ from stator_variables._torch import _assertion, _symbolic, _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, VariableTracker
 
-_ARITHMETIC = {
+ARITHMETIC = {
     "+": ("add", operator.add, operator.iadd),
     "-": ("sub", operator.sub, operator.isub),
     "*": ("mul", operator.mul, operator.imul),
@@ -33,7 +33,7 @@ _ARITHMETIC = {
     "|": ("or", operator.or_, operator.ior),
     "^": ("xor", operator.xor, operator.ixor),
 }
-_COMPARISONS = {
+COMPARISONS = {
     "<": ("__lt__", "__gt__", operator.lt),
     "<=": ("__le__", "__ge__", operator.le),
     "==": ("__eq__", "__eq__", operator.eq),
@@ -75,7 +75,7 @@ def _fold(t: Tracing, function: Any, *values: Any) -> Any:
 def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     """`left symbol right`; a symbol that ends in "=" is the in-place form."""
     in_place = symbol.endswith("=")
-    name, plain, augmented = _ARITHMETIC[symbol.removesuffix("=")]
+    name, plain, augmented = ARITHMETIC[symbol.removesuffix("=")]
     left, right = _computable(t, symbol, left, right)
     if isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker) and not _is_user_value(left, right):
         return _fold(t, plain, left.value, right.value)
@@ -179,7 +179,7 @@ def _no_operator(symbol: str, left: Any, right: Any) -> Any:
 
 # -- comparison -------------------------------------------------------------------------------------------------------
 def compare(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
-    name, reflected, function = _COMPARISONS[symbol]
+    name, reflected, function = COMPARISONS[symbol]
     left, right = _computable(t, symbol, left, right)
     if isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker) and not _is_user_value(left, right):
         return _fold(t, function, left.value, right.value)

@@ -110,11 +110,4 @@ def _may_be_gradient(vt: Any, value: Any) -> bool:
 
 
 def _write_grad(t: Tracing, vt: Any, value: Any) -> None:
-    before = vt.grad
-    vt.grad = value
-
-    def undo() -> None:
-        vt.grad = before
-
-    t.journal.record(undo)
-    t.change(vt)
+    t.write(vt, grad=value)
