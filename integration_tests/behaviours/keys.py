@@ -34,21 +34,6 @@ class Kept(Key):
         return self.kept
 
 
-class Telling:
-    """Notes on itself what it was asked, and about whom."""
-
-    def __init__(self, value):
-        self.value, self.told = value, ()
-
-    def __hash__(self):
-        self.told = (*self.told, "hash")
-        return self.value % 2
-
-    def __eq__(self, other):
-        self.told = (*self.told, other.value)
-        return self.value == other.value
-
-
 ASKED = []
 
 
@@ -175,12 +160,32 @@ def a_cache_by_objects(x, n, box):
     return scaled(Version(n)) is scaled(Version(n)), scaled(Version(2)) + 1, len(cache)
 
 
+class Listed(Key):
+    """Its methods make and change objects of their own."""
+
+    def __hash__(self):
+        parts = ["listed"]
+        parts.append(self.value)
+        return hash(tuple(parts))
+
+
+class Growing(Key):
+    noted = 0
+
+    def __hash__(self):
+        self.noted += 1
+        return hash(self.value)
+
+
 @program
-def keys_are_asked_as_a_dict_asks(x, n, box):
-    keys = [Telling(1), Telling(3), Telling(n), Telling(1), Telling(2)]
-    table = {keys[0]: 1, keys[1]: 2}
-    table[keys[2]] = x
-    table[keys[3]] = 4
-    table[keys[0]] = 5
-    members = {keys[4], keys[2], keys[4]}
-    return keys[1] in table, keys[3] in members, [key.told for key in keys], len(table), len(members), x + 1
+def a_hash_by_way_of_a_list(x, n, box):
+    table = {Listed(n): x}
+    table[Listed(1)] = 2
+    return table[Listed(n)] + 1, table
+
+
+@program(breaks="user-hash")
+def a_hash_that_counts_on_the_object(x, n, box):
+    key = Growing(n)
+    table = {key: x}
+    return table[key] + 1, key.noted, table

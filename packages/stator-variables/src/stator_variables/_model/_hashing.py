@@ -158,18 +158,30 @@ def _answering(t: Tracing, step: Callable[[], Any], needed: Unanswered) -> Any:
 
 
 def _without_effects(t: Tracing, question: tuple[Any, ...]) -> Any:
-    """The answer. What puts the keys into the real dict asks again, so that nothing but the keys may be changed by it
-    (a hash that is kept, say)."""
+    """The answer. What fills the real container asks again, so that nothing may be changed by it; a key may note its
+    hash for the next time, when it changes nothing any more."""
+    found, changed = yield from _observed(t, question)
+    if changed and all(getattr(vt, "owner", None) in question for vt in changed):
+        found, changed = yield from _observed(t, question)
+    if changed:
+        raise t.unsupported("user-hash", f"a key of class {question[0].cls.__name__}, whose comparison changes things")
+    return found
+
+
+def _observed(t: Tracing, question: tuple[Any, ...]) -> Any:
+    """The answer, and what was changed by it that is still there."""
+    from stator_variables._bodies import reachable
+
     touched: dict[int, Any] = {}
     t.touched.append(touched)
     try:
         found = yield from _asked(t, *question)
     finally:
         t.touched.remove(touched)
-    changed = [vt for vt, _ in touched.values()]
-    if any(getattr(vt, "owner", None) not in question and vt not in question for vt in changed):
-        raise t.unsupported("user-hash", f"a key of class {question[0].cls.__name__}, whose comparison changes things")
-    return found
+    if not touched:
+        return found, []
+    known = {id(vt) for vt in reachable([*question, *t.machine.frames])}
+    return found, [vt for vt, _ in touched.values() if vt.source is not None or id(vt) in known]
 
 
 def _asked(t: Tracing, first: Any, *second: Any) -> Any:
