@@ -203,6 +203,11 @@ def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
         if vt.cls is int:
             return vt if _symbolic.FIELDS[name] is None else k.ConstantTracker(_symbolic.FIELDS[name])
         return k.ConstantTracker(raw.__get__(_torch_calls.specialised(t, vt)))
+    if isinstance(vt, k.TupleTracker) and hasattr(vt.cls, "n_sequence_fields"):
+        # A named tuple made in C (Objects/structseq.c), whose members do not say which item they are
+        index = raw.__get__(vt.cls(range(vt.cls.n_fields)))
+        if index < len(vt.items):
+            return vt.items[index]
     if vt.real is MISSING:
         if type(raw) is types.MemberDescriptorType:
             throw(AttributeError, f"'{type_name(vt.cls)}' object has no attribute '{name}'")
