@@ -52,7 +52,8 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class Traced:
-    """What one trace gives. `point` is None when the target ran to its end; `result` is then the value's expression."""
+    """What one trace gives. `point` is None when the target ran to its end; `result` is then the value's expression.
+    Where it `raises`, the instruction at `point` raises natively, out of the region."""
 
     captured: CapturedGraph
     fake_mode: Any
@@ -61,6 +62,7 @@ class Traced:
     result: str
     point: Point | None
     values: list[str]
+    raises: bool
     reason: Unsupported | None
     seconds: float
 
@@ -146,7 +148,7 @@ def _written_down(outcome: Outcome, machine: Machine, tracing: Tracing, graph: A
     _refuse_deep(outcome)
     if isinstance(outcome, Broke):
         without_frames(outcome.reason)
-    raises = isinstance(outcome, Escaped)  # which is the program's own way to end, and no break
+    ends = isinstance(outcome, Escaped)  # which is the program's own way to end, and no break
     while True:
         try:
             emitter, point, values, result = _emitted(outcome, tracing)
@@ -155,11 +157,12 @@ def _written_down(outcome: Outcome, machine: Machine, tracing: Tracing, graph: A
             outcome = _broken_at_raise(needed, outcome, machine)
         except StillRunning as running:
             outcome = _broken_at_resumption(running, outcome, machine)
-    reason = outcome.reason if isinstance(outcome, Broke) and not raises else None
+    reason = outcome.reason if isinstance(outcome, Broke) and not ends else None
     captured = graph.finish(emitter.outputs)
     guards = tracing.finish_guards()
     spent = time.perf_counter() - started
-    return Traced(captured, graph.fake_mode, emitter, guards, result, point, values, reason, spent)
+    raises = isinstance(outcome, Escaped)
+    return Traced(captured, graph.fake_mode, emitter, guards, result, point, values, raises, reason, spent)
 
 
 def _broken_at_raise(needed: RaisedBefore, outcome: Outcome, machine: Machine) -> Broke:
