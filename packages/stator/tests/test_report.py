@@ -67,7 +67,7 @@ def test_an_exception_that_did_not_come_is_reported_once_with_its_line() -> None
 
 
 def test_an_exception_that_did_not_come_is_an_error_under_fullgraph() -> None:
-    with pytest.raises(stator.Unsupported, match="expected to raise did not"):
+    with pytest.raises(stator.Unsupported, match=r"no TypeError.* was raised"):
         stator.compile(rooted, backend="eager", fullgraph=True, stack=_wrongly_raising())(X)
 
 

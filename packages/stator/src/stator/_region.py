@@ -72,7 +72,7 @@ class Region:
     options: Options
     newest: list[Entry] = attrs.field(factory=lambda: [NOTHING])  # one item: the entry of `root` used last
     places: dict[Point, Place] = attrs.field(factory=dict)
-    sites: dict[tuple[Point, bool], Site] = attrs.field(factory=dict)  # by whether the program raises there
+    sites: dict[tuple[Point, str], Site] = attrs.field(factory=dict)  # and what the program raises there
     missed: list[Unsupported] = attrs.field(factory=list)  # exceptions that were expected and did not come
     warned: bool = False
     _lock: Any = attrs.field(factory=threading.Lock)
@@ -163,10 +163,10 @@ class Region:
                 found = self.places.setdefault(point, _place(Continuation(point), self.options))
         return found
 
-    def site_of(self, point: Point, raises: bool = False) -> Site:
+    def site_of(self, point: Point, raises: str = "") -> Site:
         found = self.sites.get((point, raises))
         if found is None:
-            made = RaisingSite(point, self.missed, fullgraph=self.options.fullgraph) if raises else Site(point)
+            made = RaisingSite(point, raises, self.missed, fullgraph=self.options.fullgraph) if raises else Site(point)
             found = self.sites.setdefault((point, raises), made)
         return found
 

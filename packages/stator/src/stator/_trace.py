@@ -27,6 +27,7 @@ from stator_bytecode import (
 from stator_bytecode.errors import NOWHERE, InternalError, SourceSpan, StatorError
 from stator_guards import Guard
 from stator_variables import (
+    MISSING,
     Emitter,
     Journal,
     Policy,
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 @attrs.frozen(eq=False)
 class Traced:
     """What one trace gives. `point` is None when the target ran to its end; `result` is then the value's expression.
-    Where it `raises`, the instruction at `point` raises natively, out of the region."""
+    `raises` names the exception that the instruction at `point` raises natively, out of the region, if it does."""
 
     captured: CapturedGraph
     fake_mode: Any
@@ -62,7 +63,7 @@ class Traced:
     result: str
     point: Point | None
     values: list[str]
-    raises: bool
+    raises: str
     reason: Unsupported | None
     seconds: float
 
@@ -161,8 +162,13 @@ def _written_down(outcome: Outcome, machine: Machine, tracing: Tracing, graph: A
     captured = graph.finish(emitter.outputs)
     guards = tracing.finish_guards()
     spent = time.perf_counter() - started
-    raises = isinstance(outcome, Escaped)
+    raises = _described(outcome.exception) if isinstance(outcome, Escaped) else ""
     return Traced(captured, graph.fake_mode, emitter, guards, result, point, values, raises, reason, spent)
+
+
+def _described(exception: Any) -> str:
+    args = [arg.constant() for arg in exception.args]
+    return f"{exception.cls.__name__}{tuple('…' if arg is MISSING else arg for arg in args)}"
 
 
 def _broken_at_raise(needed: RaisedBefore, outcome: Outcome, machine: Machine) -> Broke:

@@ -364,7 +364,7 @@ def _then_object(result: Any, obj: Any) -> Any:
 def allocate(t: Tracing, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """What the C `__new__` that `cls` inherits makes: storage by its builtin base."""
     cls = cls_vt.value
-    if getattr(cls, "__abstractmethods__", None):
+    if type.__dict__["__flags__"].__get__(cls) & _IS_ABSTRACT:
         names = ", ".join(sorted(cls.__abstractmethods__))
         plural = "s" if len(cls.__abstractmethods__) > 1 else ""
         throw(TypeError, f"Can't instantiate abstract class {cls.__name__} with abstract method{plural} {names}")
@@ -373,7 +373,7 @@ def allocate(t: Tracing, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[st
     if cls is not object and cls.__flags__ & (_HEAP_TYPE | _NO_INSTANCES) != _HEAP_TYPE and new is object.__new__:
         raise t.unsupported("construction", f"making an instance of {cls.__qualname__}, a class of C")
     tracker = _storage(t, cls, new, args)
-    if tracker is MISSING or hasattr(cls, "__del__"):
+    if tracker is MISSING:
         raise t.unsupported("construction", f"making an instance of {cls.__qualname__}", "make it outside the region")
     if cls.__dictoffset__ or any("__dict__" in base.__dict__ for base in cls.__mro__):
         new_namespace(tracker)
@@ -381,6 +381,7 @@ def allocate(t: Tracing, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[st
 
 
 _HEAP_TYPE, _NO_INSTANCES = 1 << 9, 1 << 7  # Py_TPFLAGS_HEAPTYPE, Py_TPFLAGS_DISALLOW_INSTANTIATION
+_IS_ABSTRACT = 1 << 20  # Py_TPFLAGS_IS_ABSTRACT: a metaclass may answer anything for `__abstractmethods__`
 
 
 def _storage(t: Tracing, cls: type, new: Any, args: list[Any]) -> Any:
