@@ -215,6 +215,31 @@ def a_keyword_is_repeated_after_a_break(x: Tensor, d: dict[str, Any]) -> Any:
     return named(a=x, **loud({"b": 1}), **loud(d))
 
 
+def a_view_that_autograd_refuses(x: Tensor) -> tuple[Tensor, Tensor]:
+    y = x.clone()
+    with torch.no_grad():
+        view = y[:2]
+    y.mul_(torch.ones(3, requires_grad=True))
+    return y, view
+
+
+@found
+def a_view_that_autograd_refuses_is_used(x: Tensor, d: dict[str, Any]) -> Any:
+    y, view = a_view_that_autograd_refuses(x)
+    d["b"] = y
+    return view + 1
+
+
+@found
+def a_view_that_autograd_refuses_tells_no_history(x: Tensor, d: dict[str, Any]) -> Any:
+    _, view = a_view_that_autograd_refuses(x)
+    try:
+        return view.grad_fn
+    except RuntimeError as error:
+        d["b"] = str(error)
+    return view.is_leaf
+
+
 def make_args() -> tuple[Tensor, dict[str, Any]]:
     return torch.arange(3.0), {"a": 1, "deque": collections.deque([1, 2, 3]), "list": [1]}
 

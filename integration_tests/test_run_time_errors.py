@@ -253,6 +253,98 @@ def an_overlap_after_a_write_and_an_effect(x: Tensor, index: Tensor, log: list[A
     return x[index[:2]]
 
 
+@raising
+def not_caught_after_a_write(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    x.mul_(3)
+    log.append("before")
+    y = pick(x, index)
+    log.append("after")
+    return y
+
+
+@raising
+def not_caught_after_writes_to_views_and_statistics(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    mean, var = torch.zeros(3), torch.ones(3)
+    log.extend([mean, var])
+    torch.nn.functional.batch_norm(torch.arange(6.0).reshape(2, 3), mean, var, training=True)
+    x.data.add_(1)
+    x[:2].zero_()
+    return pick(x, index)
+
+
+@raising
+def an_embedding_after_an_attribute_is_set(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    def inner(table: Tensor) -> Tensor:
+        log.append(table)
+        table += 1
+        return torch.nn.functional.embedding(index, table)
+
+    try:
+        return inner(x.unsqueeze(1))
+    finally:
+        log.append("finally")
+
+
+@raising
+def a_write_of_the_operator_that_fails(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    log.append("before")
+    x.index_add_(0, index, torch.ones(3))
+    return x
+
+
+@raising
+def the_shape_is_written_to(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    square = torch.outer(x, x)
+    stator.graph_break()
+    square.t_()[0].add_(1)
+    log.append(square)
+    return pick(square, index)
+
+
+@raising
+def an_activation_in_place(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    x.sub_(0.5)
+    stator.graph_break()
+    log.append(torch.nn.functional.elu(x, 1.0, True))
+    return pick(x, index)
+
+
+@raising
+def autocast_is_left(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    x.add_(1)
+    try:
+        with torch.autocast("cpu", torch.bfloat16):
+            return pick(x, index)
+    except IndexError:
+        return torch.mm(torch.outer(x, x), torch.outer(x, x)), torch.is_autocast_enabled("cpu")
+
+
+@raising
+def inference_mode_is_left(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    try:
+        with torch.inference_mode():
+            return pick(x, index)
+    except IndexError:
+        return (x * 2).is_inference(), torch.is_inference_mode_enabled()
+
+
+@raising
+def history_is_put_back(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    leaf = x.clone().requires_grad_()
+    y = leaf * 2
+    view = y.clone()[:]
+    z = x.clone()
+    stator.graph_break()
+    y.mul_(3)
+    view.sin_()
+    z.add_(y)
+    try:
+        pick(x, index)
+    except IndexError:
+        y = y * 5
+    return torch.autograd.grad((y + z + view).sum(), leaf), z.requires_grad
+
+
 def make_args(last: int) -> Callable[[], Call]:
     return lambda: Call((torch.linspace(0, 1, 3), torch.tensor([0, 1, last]), []))
 
@@ -275,17 +367,31 @@ def test_entry_serves_again_after_an_error(backend: str) -> None:
     assert compiled.report.compile_count == 1
 
 
-def test_error_after_a_write_to_an_input_goes_through() -> None:
-    """What was written cannot be taken back, so the program is not run again; the operator's own error is raised."""
+def test_operator_that_only_fakes_take_is_refused_as_in_plain_python() -> None:
+    """It raises whatever its inputs hold: on the first run of its graph, and on every other."""
 
-    def writes(x: Tensor, index: Tensor) -> Any:
+    def subtracts(x: Tensor, flag: bool, log: list[Any]) -> Any:
         x.add_(1)
+        log.append("before")
+        return flag - x
+
+    compiled = stator.compile(subtracts, backend="eager")
+    assert_same(subtracts, compiled, lambda: (torch.ones(2), True, []))
+
+
+def test_large_inputs_are_not_copied_on_each_call_so_the_error_goes_through() -> None:
+    """Its own type and text; the effects before it in the graph are missing."""
+
+    def writes(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+        x.add_(1)
+        log.append("before")
         return x[index]
 
     compiled = stator.compile(writes, backend="eager")
-    x, index, _ = make_args(2)().args
-    compiled(x, index)
-    index[2] = 9
+    x, index = torch.zeros(2**23 + 1), torch.tensor([0, 1])
+    log: list[Any] = []
+    compiled(x, index, log)
     with pytest.raises(IndexError):
-        compiled(x, index)
-    assert x.equal(torch.linspace(0, 1, 3) + 2)
+        compiled(x, index + x.numel(), log)
+    assert (x == 2).all()
+    assert log == ["before"]

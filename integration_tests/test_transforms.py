@@ -9,7 +9,7 @@ import pytest
 import stator
 import torch
 from torch import Tensor
-from torch.func import functional_call, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp, vmap
+from torch.func import functional_call, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp, vmap
 
 from integration_tests.counting import Counting
 from integration_tests.models import Call
@@ -207,6 +207,30 @@ def pushed_forward_with_aux(x: Tensor, w: Tensor) -> Any:
 
 
 @captured
+def linearized(x: Tensor, w: Tensor) -> Any:
+    scale = w * 2
+    out, push = linearize(lambda d: {"r": (d["a"] * scale).sin() * d["b"].sum()}, {"a": w, "b": w.cos()})
+    return out, push({"a": w, "b": w}), push({"a": scale, "b": w})
+
+
+@captured
+def linearized_and_mapped(x: Tensor, w: Tensor) -> Any:
+    out, push = linearize(lambda a, b: (a * b, b.sin()), w, w.cos())
+    return out, vmap(push)(torch.eye(3, dtype=w.dtype), torch.ones(3, 3, dtype=w.dtype))
+
+
+@captured
+def body_that_notes_its_sizes(x: Tensor, w: Tensor) -> Any:
+    seen: list[Any] = []
+
+    def f(a: Tensor) -> Tensor:
+        seen.append(a.shape)
+        return a * a.shape[0]
+
+    return vmap(f)(x), seen
+
+
+@captured
 def jacobian_by_reverse(x: Tensor, w: Tensor) -> Any:
     return jacrev(lambda a, b: (a * b, {"s": b.sin()}), argnums=(0, 1))(x, w)
 
@@ -271,8 +295,8 @@ def test_transform_is_lowered_by_aot(title: str) -> None:
     assert_same(CAPTURED[title], compiled, make_args, calls=1, tolerance=CLOSE, graphs_may_raise=False)
 
 
-_STATIC = ("mapped in chunks", "jacobian by reverse in chunks", "body that counts its calls", "jacobian by forward")
-"""Chunks need a length. torch has no `jacfwd` of one of several arguments over fake tensors with symbolic shapes."""
+_STATIC = ("jacobian by forward",)
+"""torch has no `jacfwd` of one of several arguments over fake tensors with symbolic shapes."""
 DYNAMIC = [
     pytest.param(title, marks=[] if title in SOME else pytest.mark.slow) for title in CAPTURED if title not in _STATIC
 ]
@@ -336,6 +360,24 @@ def a_gradient_of_what_is_no_scalar(x: Tensor, w: Tensor) -> Any:
         return grad(lambda a: a * 2)(y)
     except RuntimeError as error:
         return y.cos(), str(error)
+
+
+@broken
+def a_linear_map_at_what_requires_gradients(x: Tensor, w: Tensor) -> Any:
+    y = x.sin()
+    return linearize(torch.cos, y)[0] + y
+
+
+@broken
+def a_linear_map_of_a_function_with_effects(x: Tensor, w: Tensor) -> Any:
+    seen: list[int] = []
+
+    def f(a: Tensor) -> Tensor:
+        seen.append(1)
+        return a.sin()
+
+    y = x.sin()
+    return linearize(f, w)[0] + y, seen
 
 
 @broken

@@ -20,7 +20,7 @@ def comprehensions_have_a_scope_of_their_own(x, n, box):
     return i, found, nested, flat, {a % 2 for a in box.items}
 
 
-@program(breaks="builtin")
+@program
 def a_comprehension_in_a_class_body_sees_globals(x, n, box):
     class Body:
         size = n

@@ -36,6 +36,7 @@ SAMPLE = {
         *("test_class", "test_property", "test_abc", "test_funcattrs", "test_patma", "test_exceptions"),
         "test_exception_group",
     ),
+    "lifetimes": ("test_generators", "test_genexps", "test_weakref", "test_coroutines", "test_descr"),
 }
 """Run in the default sessions, a process for each group; the others in the slow tier."""
 
@@ -46,7 +47,6 @@ _BUILTINS = "replaces builtins that the tracer itself uses, or takes them away"
 _COUNTS = "counts references, objects, collections or look-ups of the whole process, those of the tracer too"
 _THREADS = "another thread changes a container between the check of it and its use"
 _WEAK = "expects the collector to run at certain moments, or an object to die between two instructions"
-_CONTEXT = "reads the name that C notes on an AttributeError that leaves `__getattr__`, for its suggestions"
 _REBUILT = "compares the code of a generator that was carried over a break: it is made again"
 _QUIRK = "a fault of CPython, expected to fail there: compiled, the method passes"
 
@@ -74,7 +74,6 @@ EXCLUDED: dict[str, str] = {
     "test_descr.ClassPropertiesAndMethods.test_slots": _COUNTS,
     "test_functools.TestSingleDispatch.test_cache_invalidation": _COUNTS,
     "test_descr.ClassPropertiesAndMethods.test_restored_object_new": _QUIRK,
-    "test_exceptions.AttributeErrorTests.test_getattr_suggestions_*_args": _CONTEXT,
     "test_generators.__test__.syntax": _REBUILT,
     "test_class.ClassTests.testSetattrWrapperNameIntern": _ATOMS,
     "test_dict.DictTest.test_str_nonstr": _ATOMS,

@@ -1,8 +1,8 @@
-"""Random programs for the whole stack: a grammar that is data, what Hypothesis draws from it, and the check."""
+"""Random programs for the whole stack: a grammar that is data, a writer that fills it at random, and the check."""
 
 from __future__ import annotations
 
 from integration_tests.fuzzing._check import check
-from integration_tests.fuzzing._program import Program, programs
+from integration_tests.fuzzing._program import Program, program
 
-__all__ = ["Program", "check", "programs"]
+__all__ = ["Program", "check", "program"]

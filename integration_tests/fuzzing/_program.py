@@ -1,14 +1,16 @@
-"""Random programs: text drawn from the grammar, with the three calls that it is compared in."""
+"""Random programs: text drawn from the grammar, with the three calls that it is compared in.
+
+A number gives the same program everywhere: nothing but `random.Random(number)` is drawn from.
+"""
 
 from __future__ import annotations
 
+import random
 import re
 import textwrap
-from collections.abc import Callable
 from typing import Any
 
 import attrs
-import hypothesis.strategies as st
 
 from integration_tests.fuzzing import _grammar as g
 
@@ -42,6 +44,7 @@ class Inputs:
 class Program:
     """The text of a module with `main(x, y, n, bag)`, three calls of it, and how it is compiled."""
 
+    number: int
     text: str
     calls: tuple[Inputs, ...]
     options: dict[str, Any]
@@ -59,23 +62,18 @@ class Place:
 
 
 class Writer:
-    """Fills the holes of templates with what Hypothesis draws."""
+    """Fills the holes of templates with what it draws."""
 
-    def __init__(self, draw: Callable[[Any], Any]) -> None:
+    def __init__(self, draw: random.Random) -> None:
         self.draw = draw
 
-    def choose(self, options: tuple[str, ...]) -> str:
-        index: int = self.draw(st.integers(0, len(options) - 1))
-        return options[index]
-
     def block(self, place: Place, most: int) -> str:
-        count = self.draw(st.integers(1, most))
-        return "\n".join(self.statement(place) for _ in range(count))
+        return "\n".join(self.statement(place) for _ in range(self.draw.randint(1, most)))
 
     def statement(self, place: Place) -> str:
         options = g.STATEMENTS if place.depth > 0 else g.SIMPLE
         extra = (g.IN_LOOPS if place.loop else ()) + (g.IN_GENERATORS * 5 if place.generator else ())
-        template = self.choose(options + extra)
+        template = self.draw.choice(options + extra)
         return "\n".join(self.line(line, place) for line in template.split("\n"))
 
     def line(self, line: str, place: Place) -> str:
@@ -105,36 +103,48 @@ class Writer:
             return "torch.tanh"
         names = g.VARIABLES.get(kind.upper(), ())
         if kind.islower():
-            return self.choose(names)
+            return self.draw.choice(names)
         if depth == 0:
-            return self.choose(names or ("None", *g.NAMES[:4]))
-        return self.fill(self.choose(g.EXPRESSIONS[kind]), place, depth - 1)
+            return self.draw.choice(names or ("None", *g.NAMES[:4]))
+        return self.fill(self.draw.choice(g.EXPRESSIONS[kind]), place, depth - 1)
 
 
-@st.composite
-def programs(draw: Any) -> Program:
-    """A strategy: simpler programs come first, so that Hypothesis shrinks towards them."""
+def program(number: int) -> Program:
+    draw = random.Random(number)
+    text = next(text for text in iter(lambda: _text(draw), "") if _is_valid(text))
+    inputs = tuple(_inputs(draw) for _ in range(3))
+    return Program(number, text, inputs, draw.choice(MODES), fullgraph=draw.randrange(10) == 0)
+
+
+def _is_valid(text: str) -> bool:
+    """An assignment expression may not stand everywhere."""
+    try:
+        compile(text, "program", "exec")
+    except SyntaxError:
+        return False
+    return True
+
+
+def _text(draw: random.Random) -> str:
     writer = Writer(draw)
     parts = [g.PRELUDE]
-    helpers = draw(st.integers(0, 2))
-    for number in range(helpers):
+    helpers = draw.randrange(3)
+    for index in range(helpers):
         body = f"{g.START}{writer.block(Place(2, calls=False), 3)}\nreturn t0 + t1"
-        parts.append(f"def helper{number}(x, y, n, bag):\n{textwrap.indent(body, '    ')}\n")
+        parts.append(f"def helper{index}(x, y, n, bag):\n{textwrap.indent(body, '    ')}\n")
     calls = "".join(f"t{i} = helper{i}(t0, t1, i0, [l0, d0, o0])\n" for i in range(helpers))
     body = f"{g.START}{writer.block(Place(), 4)}\n{calls}{writer.block(Place(), 4)}\n{g.END}"
     parts.append(f"def main(x, y, n, bag):\n{textwrap.indent(body, '    ')}\n")
-    inputs = tuple(draw(_inputs()) for _ in range(3))
-    return Program("\n".join(parts), inputs, MODES[draw(st.integers(0, len(MODES) - 1))], draw(st.integers(0, 9)) == 9)
+    return "\n".join(parts)
 
 
-def _inputs() -> Any:
-    return st.builds(
-        Inputs,
-        size=st.sampled_from(SIZES),
-        number=st.sampled_from(NUMBERS),
-        grad=st.integers(0, 3).map(lambda drawn: drawn == 3),
-        double=st.integers(0, 5).map(lambda drawn: drawn == 5),
-        sharing=st.sampled_from(("apart", "apart", "same", "view")),
-        short=st.booleans(),
-        small=st.booleans(),
+def _inputs(draw: random.Random) -> Inputs:
+    return Inputs(
+        size=draw.choice(SIZES),
+        number=draw.choice(NUMBERS),
+        grad=draw.randrange(4) == 0,
+        double=draw.randrange(6) == 0,
+        sharing=draw.choice(("apart", "apart", "same", "view")),
+        short=draw.randrange(2) == 0,
+        small=draw.randrange(2) == 0,
     )

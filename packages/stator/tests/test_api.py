@@ -229,6 +229,17 @@ def test_fallback_runs_plainly_and_asks_the_backend_once() -> None:
     assert compiled.report.breaks[0].reason == "backend-failed"
 
 
+@pytest.mark.parametrize("given", [None, 3, (), "the tensor itself"])
+def test_backend_whose_function_gives_no_tuple_of_outputs_is_named(given: Any) -> None:
+    def strange(graph: Any, inputs: Any) -> Any:
+        return lambda x: graph(x)[0] if given == "the tensor itself" else given
+
+    with pytest.raises(stator.BackendFailed, match=r"'strange'.*running the graph"):
+        stator.compile(double, backend=strange)(X)
+    forgiven = stator.compile(double, backend=strange, options={"fallback": True})
+    assert is_(forgiven(X), X * 2)
+
+
 def test_backend_that_cannot_be_hashed() -> None:
     class Backend:
         __hash__ = None  # type: ignore[assignment]

@@ -80,7 +80,11 @@ def test_changed_defaults_of_the_original_are_used(compile_: Compile) -> None:
 
     compiled = compile_(scaled)
     assert torch.equal(compiled(X), X * 2)
+    assert inspect.getfullargspec(compiled) == inspect.getfullargspec(scaled)
     scaled.__defaults__ = (5,)
+    assert inspect.getfullargspec(compiled) == inspect.getfullargspec(scaled)
+    assert inspect.signature(compiled) == inspect.signature(scaled)
+    assert inspect.signature(compiled, follow_wrapped=False).bind(X).signature.parameters["by"].default == 5
     scaled.__kwdefaults__ = {"plus": 1}
     assert torch.equal(compiled(X), X * 5 + 1)
     scaled.__defaults__ = None

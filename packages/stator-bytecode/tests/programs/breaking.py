@@ -300,6 +300,34 @@ def closures():
 
 
 @program
+def free_variables_without_values():
+    def read():
+        return first
+
+    def read_the_second():
+        return [second for _ in range(1)], first
+
+    def forget():
+        nonlocal first
+        note(first)
+        del first
+        del first
+
+    found = []
+    for function in (read, read_the_second, forget, lambda: (second, first)):
+        first = "bound"
+        try:
+            found.append(function())
+            del first
+            function()
+        except NameError as error:
+            found.append((type(error), str(error)))
+    if not found:
+        second = 2
+    return found
+
+
+@program
 def comprehensions():
     n = 2
     nested = [[i * j + n for j in range(3) if j] for i in range(3)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from stator_subgraphs._captured import Body, CapturedGraph, GraphInput, ShapeFact
 from stator_subgraphs._check import check_graph
 from stator_subgraphs._fake import ShapeOptions
+from stator_subgraphs._mutation import storage_of
 from stator_subgraphs._operators._all import OPERATORS
 from stator_subgraphs._output_graph import OutputGraph
 from stator_subgraphs._random import may_draw
@@ -24,4 +25,5 @@ __all__ = [
     "ShapeOptions",
     "check_graph",
     "may_draw",
+    "storage_of",
 ]

@@ -15,7 +15,7 @@ from stator_subgraphs._boundary import Foreign
 from stator_subgraphs._captured import Body
 from stator_subgraphs._fake import Target, run
 from stator_subgraphs._mode import MODE_CALLS
-from stator_subgraphs._mutation import Watched, may_write, refuse_partial_overlap
+from stator_subgraphs._mutation import Watched, may_write, refuse_partial_overlap, storage_of
 from stator_subgraphs._random import refuse_seeding, undisturbed
 from stator_subgraphs._state import GraphState
 from stator_subgraphs._structure import constant_argument, rebuild, tensors_in
@@ -125,6 +125,7 @@ def _note_write(state: GraphState, node: fx.Node, changed: list[torch.Tensor]) -
     tracer = state.current
     tracer.effects.add(node)
     tracer.written.extend(changed)
+    node.meta["writes"] = frozenset(map(storage_of, changed))
 
     def undo() -> None:
         tracer.effects.discard(node)

@@ -76,3 +76,7 @@ class Body:
     def inputs(self) -> list[Any]:
         """The examples of its inputs, in order."""
         return [node.meta["example_value"] for node in self.tracer.placeholders]
+
+    def computes(self, traced: Traced) -> bool:
+        """Whether the graph around has this value only if the body gives it."""
+        return self.tracer.computes(traced)

@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 import torch
 from stator_bytecode.errors import Unsupported
+from torch import fx
 from torch._dispatch.python import enable_python_dispatcher
 from torch._functorch import config
 from torch._guards import Source as AnyTorchSource
@@ -91,10 +92,25 @@ def refuse_subclass(tensor: torch.Tensor, name: str) -> None:
 
 def run(mode: FakeTensorMode, target: Target, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """`target(*args, **kwargs)` on fakes. Shapes with symbols need decompositions in Python."""
-    with mode, _dispatcher(mode):
+    with mode, _dispatcher(mode), _scalars(mode, args):
         if isinstance(target, str):
             return getattr(args[0], target)(*args[1:], **kwargs)
         return target(*args, **kwargs)
+
+
+def _scalars(mode: FakeTensorMode, args: Sequence[Any]) -> AbstractContextManager[Any]:
+    """Whatever a body reads from a tensor was allowed when it was traced."""
+    has_body = any(isinstance(arg, fx.GraphModule) for arg in args)
+    return _reading(mode) if has_body and not mode.allow_scalar_outputs else nullcontext()
+
+
+@contextmanager
+def _reading(mode: FakeTensorMode) -> Iterator[None]:
+    mode.allow_scalar_outputs = True
+    try:
+        yield
+    finally:
+        mode.allow_scalar_outputs = False
 
 
 def _dispatcher(mode: FakeTensorMode) -> AbstractContextManager[Any]:

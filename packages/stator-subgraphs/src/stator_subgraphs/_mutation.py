@@ -90,7 +90,16 @@ def state_of(tensor: torch.Tensor, thorough: bool) -> Any:
     if not thorough:
         return tensor._version
     shape = (tensor.size(), tensor.stride(), tensor.storage_offset())
-    return (tensor._version, tensor.requires_grad, tensor.grad_fn, tensor.dtype, storage_of(tensor), shape)
+    return (tensor._version, tensor.requires_grad, _history(tensor), tensor.dtype, storage_of(tensor), shape)
+
+
+def _history(tensor: torch.Tensor) -> Any:
+    """Autograd refuses to tell that of a view made without gradients, once another view of the base has been written to
+    with them. That is a state, too: what uses the view next raises."""
+    try:
+        return tensor.grad_fn
+    except RuntimeError:
+        return RuntimeError
 
 
 def _same(before: Any, after: Any) -> bool:

@@ -52,9 +52,9 @@ class OutputGraph:
         compile_id: CompileId | None = None,
     ) -> None:
         env, journal = shapes.shape_env(), Journal()
-        root = SubgraphTracer(fx.Graph(), journal, "graph")
-        self._state = GraphState(new_fake_mode(env), env, Location(places), journal, root, root)
-        self.fake_mode: FakeTensorMode = self._state.mode
+        self.fake_mode: FakeTensorMode = new_fake_mode(env)
+        root = SubgraphTracer(fx.Graph(), journal, self.fake_mode, "graph")
+        self._state = GraphState(self.fake_mode, env, Location(places), journal, root, root)
         self.shape_env: ShapeEnv = env
         self._inputs = Inputs(self._state)
         self._compile_id = compile_id or CompileId(frame_id=0, frame_compile_id=0)
@@ -91,7 +91,9 @@ class OutputGraph:
             raise InvalidUse(f"{source.name} is a {type(value).__name__}: only int and float can be symbolic")
         wrapped = self._inputs.wrapped_float(source, value, hint)
         with self._state.at_root():  # it is remembered, so it must not belong to a body
-            return self._inputs.unwrapped_float(source, value, self.call("item", (wrapped,), {}))
+            item = self.call("item", (wrapped,), {})
+            self._state.root.note_box(item, wrapped)
+            return self._inputs.unwrapped_float(source, value, item)
 
     def install(self, hint: str, module: Any) -> Traced:
         """A value that the graph itself holds: a module (the body of an operator) or a constant tensor."""
@@ -140,7 +142,7 @@ class OutputGraph:
 
     def subgraph(self, hint: str) -> BodyScope:
         """The body of a higher-order operator; see `BodyScope`."""
-        tracer = SubgraphTracer(fx.Graph(), self._state.journal, hint, self._state.current)
+        tracer = SubgraphTracer(fx.Graph(), self._state.journal, self.fake_mode, hint, self._state.current)
         tracer.function_stack = (*self._state.current.function_stack, (hint, hint))
         return BodyScope(self._state, tracer, self.rollback)
 

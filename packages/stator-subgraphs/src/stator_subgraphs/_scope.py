@@ -84,11 +84,8 @@ class BodyScope:
         what the operator gives, when it is recorded with this body."""
         mine = (self.tracer.graph, *self.tracer.bodies)
         inside = [self.tracer.local(traced) for traced in candidates if traced.node.graph in mine]
-        computed = {value.node: value for value in inside if self._is_computed(value)}
+        computed = {value.node: value for value in inside if self.tracer.computes(value)}
         return self.close(list(computed.values()))
-
-    def _is_computed(self, value: Traced) -> bool:
-        return value.node.graph is self.tracer.graph and self.tracer.outer_of(value) is None
 
     def _lift_symbols(self) -> None:
         """The symbols of explicit arguments, unless one of the arguments is the symbol itself."""

@@ -18,6 +18,7 @@ import torch
 from stator_bytecode.errors import InternalError, Unsupported
 from stator_variables import Traced
 from torch import fx
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import (
     CallMethodKey,
     ConvertIntKey,
@@ -42,6 +43,7 @@ class SubgraphTracer:
 
     graph: fx.Graph
     journal: Journal
+    mode: FakeTensorMode
     hint: str
     parent: SubgraphTracer | None = None
     placeholders: list[fx.Node] = attrs.field(factory=list)
@@ -52,6 +54,7 @@ class SubgraphTracer:
     outer: list[Traced] = attrs.field(factory=list)  # what was lifted, in the parent's terms, in order
     values: dict[fx.Node, Traced] = attrs.field(factory=dict)  # the one traced value of each node
     parts: dict[tuple[fx.Node, Any], Traced] = attrs.field(factory=dict)  # parts of results that were asked for
+    boxes: dict[fx.Node, Traced] = attrs.field(factory=dict)  # floats as tensors
     effects: set[fx.Node] = attrs.field(factory=set)  # nodes seen to change something
     written: list[torch.Tensor] = attrs.field(factory=list)  # examples that were written to
     births: dict[fx.Node, tuple[Any, Any]] = attrs.field(factory=dict)  # shapes of what cannot be made again
@@ -177,6 +180,8 @@ class SubgraphTracer:
     def _lift(self, outer: Traced) -> Traced:
         if outer.node.op == "get_attr":
             return self._copy_attribute(outer)
+        if isinstance(outer.example, torch.SymFloat):
+            return self._lift_float(outer)
         if _plain_symbol(outer.example) is None:
             for symbol in symbols_of(outer.example):
                 self.symbol(symbol)
@@ -184,6 +189,40 @@ class SubgraphTracer:
         self.adopt(outer, traced)
         self.outer.append(outer)
         self.journal.record(self.outer.pop)
+        return traced
+
+    def _lift_float(self, outer: Traced) -> Traced:
+        """Most operators take no floats: it goes in as a tensor, and is read in here."""
+        assert self.parent is not None
+        box = self.local(self.parent.box(outer))
+        traced = self._derived(box, "call_method", "item", (box.node,), outer.example)
+        self.note_box(traced, box)
+        self.adopt(outer, traced)
+        return traced
+
+    def box(self, number: Traced) -> Traced:
+        """A float of this graph as a tensor without dimensions. Compilers follow floats through arithmetic alone."""
+        if number.node not in self.boxes:
+            with self.mode:
+                one = torch.ones((), dtype=torch.float64, device="cpu")
+                example = one * number.example
+            unit = self._derived(number, "call_function", torch.ones, ((),), one)
+            unit.node.kwargs = {"dtype": torch.float64, "device": "cpu"}
+            self.note_box(number, self._derived(number, "call_function", torch.mul, (unit.node, number.node), example))
+        return self.boxes[number.node]
+
+    def note_box(self, number: Traced, tensor: Traced) -> None:
+        """This tensor, which nothing writes to, holds the float."""
+        self.boxes[number.node] = tensor
+        self.journal.record(lambda: self.boxes.pop(number.node))
+
+    def _derived(self, source: Traced, op: str, target: Any, args: tuple[Any, ...], example: Any) -> Traced:
+        """A node that the program did not ask for, on the line of another."""
+        node = self.node(op, target, args, {})
+        node.meta.update({name: source.node.meta[name] for name in _PLACE if name in source.node.meta})
+        node.meta["example_value"] = example
+        traced = self.remember(Traced(node, example))
+        self.note_symbol(traced)
         return traced
 
     def _copy_attribute(self, outer: Traced) -> Traced:
@@ -213,6 +252,10 @@ class SubgraphTracer:
             return known
         return next((self.parent.values[node] for node, inner in self.lifted.items() if inner is local), None)
 
+    def computes(self, traced: Traced) -> bool:
+        """Whether it is made by a node here, and the graph around does not know it."""
+        return traced.node.graph is self.graph and self.outer_of(traced) is None
+
     def seen_outside(self, traced: Traced) -> Traced:
         """A value of this body, for the graph around: what it was lifted from, or a part of what the operator gives."""
         outer = self.outer_of(traced)
@@ -231,12 +274,9 @@ class SubgraphTracer:
         key = (local.node, index)
         found = self.parts.get(key)
         if found is None:
-            node = self.node("call_function", operator.getitem, (local.node, index), {})
-            node.meta.update({name: local.node.meta[name] for name in _PLACE if name in local.node.meta})
-            node.meta["example_value"] = example = local.example[index]
-            found = self.parts[key] = self.remember(Traced(node, example))
+            found = self._derived(local, "call_function", operator.getitem, (local.node, index), local.example[index])
+            self.parts[key] = found
             self.journal.record(lambda: self.parts.pop(key))
-            self.note_symbol(found)
         return found
 
     def adopt(self, outer: Traced, inner: Traced) -> None:

@@ -22,6 +22,7 @@ from stator_guards import ParameterSource
 from stator_variables import Dim, Place, Places, Traced
 
 from stator_subgraphs._check import check_graph
+from stator_subgraphs._mutation import storage_of
 
 __all__ = ["Conformance", "Driver", "FixedPlaces", "GraphRecorderConformance"]
 
@@ -178,6 +179,12 @@ class GraphRecorderConformance(Conformance):
     def test_attributes(self, driver: Driver) -> None:
         turned = driver.traced(driver.recorder.attribute(driver.input("x", torch.ones(2, 3)), "mT"))
         assert driver.run(driver.finish(turned))[0].shape == (3, 2)
+
+    def test_a_node_that_writes_says_what_it_writes_to(self, driver: Driver) -> None:
+        x, y = driver.input("x", torch.ones(3)), driver.input("y", torch.ones(3))
+        read, written = driver.call(torch.add, x, y), driver.call("add_", x, y)
+        assert "writes" not in read.node.meta
+        assert written.node.meta["writes"] == {storage_of(x.example)}
 
     def test_a_module_is_held(self, driver: Driver) -> None:
         held = driver.traced(driver.recorder.install("scale", torch.tensor([2.0])))

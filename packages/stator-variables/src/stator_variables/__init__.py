@@ -26,6 +26,7 @@ from stator_variables._model._dictionary import items as dict_items
 from stator_variables._model._raising import throw
 from stator_variables._parts import ObjectRecipe, parts_of
 from stator_variables._pytree import LEAF, Spec, broadcast, flatten, unflatten
+from stator_variables._runtime import forget_class
 from stator_variables._torch._modes import grad_mode
 from stator_variables._torch._modes import initial as initial_modes
 from stator_variables._torch._modes import restore as restore_modes
@@ -57,6 +58,7 @@ __all__ = [
     "call",
     "emit_effects",
     "finalize_generators",
+    "forget_class",
     "frame_for",
     "from_traced",
     "function_frame",

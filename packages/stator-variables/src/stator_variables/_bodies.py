@@ -124,8 +124,7 @@ class BodyTrace:
         for vt in outside:
             if isinstance(vt, k.DictTracker):
                 forget_undone(self.t, vt)
-        inside = graph.module.graph
-        if any(isinstance(vt, _IN_GRAPH) and vt.traced.node.graph is inside for vt in reachable(outside)):
+        if any(isinstance(vt, _IN_GRAPH) and graph.computes(vt.traced) for vt in reachable(outside)):
             raise self.t.unsupported("effect-in-body", "a value of the body that gets out of it")
 
     def _closed(self, graph: BodyGraph) -> BodyGraph:
@@ -223,7 +222,8 @@ def reachable(roots: Sequence[Any]) -> Iterator[Any]:
         waiting.extend(reversed(list(_parts(value))))
 
 
-_NO_PART = ("real", "source", "_pending", "_tracker")
+_NO_PART = ("real", "source", "iterators", "_pending", "_tracker")
+"""A dict knows what goes through it, but does not lead there."""
 
 
 def _parts(value: Any) -> Iterator[Any]:

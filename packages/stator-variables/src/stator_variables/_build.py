@@ -67,6 +67,10 @@ Builder = Callable[[Tracing, Any, Source], VariableTracker]
 def wrap(t: Tracing, real: Any, source: Source) -> Any:
     """The tracker of an existing value. Atoms have no identity worth tracking; objects have one tracker each."""
     kind = type(real)
+    if id(real) in t.made:
+        return t.made[id(real)]
+    if t.made and kind in ATOMS and t.is_of_made(source):  # what is read of it may be written later
+        return k.ConstantTracker(real)
     plain = kind in ATOMS or kind in VALUES or kind in SINGLETONS or kind in BY_IDENTITY
     if plain or issubclass(kind, type | enum.Enum):  # `isinstance` would ask the object for its class
         return LazyTracker(source, real, lambda: build(t, real, source))

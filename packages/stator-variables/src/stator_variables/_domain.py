@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from types import CodeType
 from typing import Any
 
-from stator_bytecode import NULL, Frame, GeneratorState, Instruction, Raised, Then, operation, settle
+from stator_bytecode import NULL, Frame, GeneratorState, Instruction, Invoke, Raised, Then, operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
@@ -217,10 +217,10 @@ class SymbolicDomain:
 
     def load_method(self, value: Any, name: str) -> Any:
         """The attribute alone: a bound method calls the same function with the same receiver."""
-        found = _attributes.get_attribute(self.t, value, name)
+        found = _attributes.get_method(self.t, value, name)
         if isinstance(found, VariableTracker):
             return (found, NULL)
-        return self._loaded_method(found)
+        return found if type(found) is Invoke else self._loaded_method(found)
 
     @operation
     def _loaded_method(self, result: Any) -> Any:

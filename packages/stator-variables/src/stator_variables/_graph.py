@@ -73,6 +73,9 @@ class BodyGraph(Protocol):
     aliased: tuple[tuple[int, int], ...]
     overlapping: tuple[tuple[int, int], ...]
 
+    def computes(self, traced: Traced) -> bool:
+        """Whether the graph around has this value only if the body gives it."""
+
 
 class BodyRecorder(Protocol):
     """A body under construction, as a context manager: the graph that `GraphRecorder.call` records into meanwhile.
@@ -124,7 +127,8 @@ class GraphRecorder(Protocol):
         fakes, it is not run.
 
         Arguments are nested tuples, lists, dicts, slices of `Traced` and constants. Raises `Unsupported` for what the
-        operator raises on fake tensors ("operator-error"), and never hides a fault of the recorder behind it.
+        operator raises on fake tensors ("operator-error"), and never hides a fault of the recorder behind it. A node
+        that writes to tensors says to which, in its meta: "writes", the storages of their examples.
         """
 
     def attribute(self, owner: Traced, name: str) -> Traced:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import linecache
 import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -36,6 +37,7 @@ class EntryData:
     breaks: bool
     trace_seconds: float
     namespace: dict[str, Any]
+    forgives: bool = False  # a backend that fails: the program runs plainly
     failures: list[str] = attrs.field(factory=list)  # the last error of the graph when it ran
     source: str = ""
     filename: str = ""
@@ -55,9 +57,10 @@ def make_entry(target: Target, traced: Traced, options: Options, site: Site | No
     if lowered is not None:
         guards += [_layout_guard(guard, captured, target) for guard in lowered.guards]
     data = EntryData(
-        target, module, graph_text, captured.op_count, traced.reason, traced.point is not None, traced.seconds, {}
+        *(target, module, graph_text, captured.op_count, traced.reason, traced.point is not None, traced.seconds, {}),
+        forgives=options.fallback,
     )
-    run = _function(target, traced, lowered, site, data)
+    run = _function(target, traced, lowered, site, ambient, data)
     checked = options.stack.guards(guards, target.parameters)
     serve = getattr(checked, "serve", None)  # a guard compiler need not be able to
     if serve is not None:
@@ -121,11 +124,13 @@ def _layout_guard(guard: Any, captured: CapturedGraph, target: Target) -> Guard:
 
 
 # -- the function ----------------------------------------------------------------------------------------------------
-def _function(target: Target, traced: Traced, lowered: Lowered | None, site: Site | None, data: EntryData) -> Any:
+def _function(
+    target: Target, traced: Traced, lowered: Lowered | None, site: Site | None, ambient: AmbientState, data: EntryData
+) -> Any:
     emitter = traced.emitter
     number = next(_numbers)
     name = f"entry_{number}"
-    call = _graph_call(traced, lowered, target, data) if lowered is not None else []
+    call = _graph_call(traced, lowered, target, ambient, data) if lowered is not None else []
     body = [*emitter.loads, *call, *emitter.lines, _ending(traced, site, emitter)]
     text = "".join(f"    {line}\n" for line in body)
     data.source = f"def {name}({', '.join(target.parameters)}):\n{text}"
@@ -146,18 +151,18 @@ def _ending(traced: Traced, site: Site | None, emitter: Any) -> str:
     return f"return {emitter.capture(Goto, 'Goto')}({emitter.capture(site, 'site')}, [{values}])"
 
 
-def _graph_call(traced: Traced, lowered: Lowered, target: Target, data: EntryData) -> list[str]:
+def _graph_call(traced: Traced, lowered: Lowered, target: Target, ambient: AmbientState, data: EntryData) -> list[str]:
     """`g = graph(inputs)`; an operator that raises is raised again by the program itself, run plainly."""
     emitter = traced.emitter
     inputs = _inputs(traced, target, emitter)
-    graph = emitter.capture(lowered.callable, "graph")
+    graph = emitter.capture(_giving_outputs(lowered, traced.captured.module), "graph")
     arguments = ", ".join(inputs)
-    recovery = Recovery.of(traced.captured.module, target, data.failures)
+    recovery = Recovery.of(traced.captured, target, ambient, data.failures, data.forgives)
     if recovery is None:
         return [f"g = {graph}({arguments})"]
     state = "".join(f"{name}, " for name in target.parameters)
     again = emitter.capture(recovery, "recovery")
-    watched = [item for item in traced.captured.inputs if item.kind == "tensor"] if recovery.writes else []
+    watched = [item for item in traced.captured.inputs if item.kind == "tensor"] if recovery.hazards.written else []
     tensors = ", ".join(emitter.load(item.source) for item in watched)  # loading writes a line: only what is used
     lines = [f"before = {again}.before({tensors})"] if recovery.looks_before else []
     before = "before" if recovery.looks_before else "None"
@@ -168,6 +173,22 @@ def _graph_call(traced: Traced, lowered: Lowered, target: Target, data: EntryDat
         "except Exception as error:",
         f"    return {again}.after(error, ({state}), {before})",
     ]
+
+
+def _giving_outputs(lowered: Lowered, module: Any) -> Callable[..., Any]:
+    """The compiled graph; what a backend made may give something else than the outputs, one tensor say."""
+    count = len(module.graph.output_node().args[0])
+    if not lowered.spec.compiles or not count:
+        return lowered.callable
+
+    def graph(*inputs: Any) -> Any:
+        outputs = lowered.callable(*inputs)
+        if isinstance(outputs, tuple | list) and len(outputs) == count:
+            return outputs
+        given = f"{len(outputs)} outputs" if isinstance(outputs, tuple | list) else type(outputs).__name__
+        raise BackendFailed(lowered.spec.name, f"{given} instead of a tuple of {count}", "running the graph")
+
+    return graph
 
 
 MANY = 4

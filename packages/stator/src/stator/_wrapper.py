@@ -26,6 +26,7 @@ import functools
 import inspect
 import keyword
 import linecache
+import types
 import weakref
 from collections.abc import Callable, Iterable
 from types import FunctionType
@@ -92,7 +93,33 @@ def make_wrapper(fn: FunctionType, runner: Runner, region: Region | None = None)
     made.__defaults__ = (Unset,) * len(fn.__defaults__ or ())
     made.__kwdefaults__ = dict.fromkeys(fn.__kwdefaults__ or (), Unset)
     functools.update_wrapper(made, fn)
+    if not hasattr(fn, "__wrapped__") and not hasattr(fn, "__signature__"):  # then that is what is asked
+        setattr(made, "__signature__", SignatureOf(fn))
     return made
+
+
+class SignatureOf(inspect.Signature):
+    """That of a function as it is now: its defaults may change."""
+
+    __slots__ = ("_fn",)
+
+    def __init__(self, fn: FunctionType) -> None:
+        super().__init__()
+        self._fn = fn
+
+    @property
+    def parameters(self) -> types.MappingProxyType[str, inspect.Parameter]:
+        return inspect.signature(self._fn).parameters
+
+    @property
+    def return_annotation(self) -> Any:
+        return inspect.signature(self._fn).return_annotation
+
+    def replace(self, **changes: Any) -> Any:
+        return inspect.signature(self._fn).replace(**changes)
+
+    def __reduce__(self) -> Any:
+        return inspect.signature, (self._fn,)
 
 
 def original_of(fn: Any) -> Any:

@@ -13,7 +13,7 @@ from types import CodeType
 from typing import Any
 
 from stator_bytecode._breaks._layout import NO_PREVIOUS, FrameLayout, Places, RaisedAt
-from stator_bytecode._breaks._native_frame import GeneratorPlace, NativeFrame
+from stator_bytecode._breaks._native_frame import GeneratorPlace, NativeFrame, moved
 from stator_bytecode._codec._raw import disassemble
 from stator_bytecode._codec._raw_instruction import Raw
 from stator_bytecode._codec._tables import OPCODES
@@ -26,7 +26,7 @@ class Body:
         self.layout = layout
         self.frame = NativeFrame(layout, places, generator_place)
         self.glue = self.frame.glue
-        self.raws = disassemble(layout.raw)
+        self.raws = moved(disassemble(layout.raw), layout.raw)
         self.blamed: list[tuple[int, Raw]] = []
 
     def restore_stack(self) -> None:

@@ -19,6 +19,7 @@ from stator_bytecode._breaks._glue import Glue
 from stator_bytecode._breaks._layout import FrameLayout, Static, ThenLayout
 from stator_bytecode._breaks._native_frame import NativeFrame
 from stator_bytecode._breaks._shape import null_of, pushes_null
+from stator_bytecode._breaks._traceback import hide
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._handler_table import HandlerTable
 from stator_bytecode._machine import _completion
@@ -91,6 +92,35 @@ then_writers: HandlerTable[str, ThenWriter] = HandlerTable("then")
 def write_value(completion: Completion, then: ThenLayout) -> bool:
     completion.call()
     return False
+
+
+@then_writers.handles("attribute")
+def write_attribute(completion: Completion, then: ThenLayout) -> bool:
+    name = then.parts[1]
+    assert isinstance(name, Static)
+    completion.inner = _noting(completion.inner, completion.frame.places.then[0], name.value)
+    return write_value(completion, then)
+
+
+def _noting(inner: Inner, place: int, name: str) -> Inner:
+    def noting(state: Any) -> Any:
+        obj = state[place]
+        try:
+            return inner(state)
+        except AttributeError as error:
+            hide(error, (noting.__code__,))
+            note(error, obj, name)
+            raise
+        finally:
+            del obj, state
+
+    return noting
+
+
+def note(error: BaseException, obj: object, name: str) -> None:
+    """What CPython does with an error that leaves `PyObject_GetAttr`, for its suggestions."""
+    if isinstance(error, AttributeError) and error.name is None and error.obj is None:
+        error.name, error.obj = name, obj
 
 
 @then_writers.handles("discard")

@@ -57,6 +57,7 @@ STATIC_PARTS: dict[str, frozenset[int]] = {
     "compare": frozenset({0}),
     "contains": frozenset({0}),
     "bool": frozenset({1}),
+    "attribute": frozenset({1}),
 }
 """Which of a Then's values are plain data; the others are values of the domain, or Thens."""
 

@@ -12,6 +12,7 @@ CPython reads locals and cells by slot and checks nothing, so a cell is put back
 
 from __future__ import annotations
 
+import dis
 from collections.abc import Callable, Sequence
 from types import CellType, CodeType, FunctionType
 from typing import Any
@@ -47,14 +48,26 @@ class Shape:
         return 0 in self.cells
 
 
+def has_extra_slot(code: CodeType) -> bool:
+    """Whether slot 0 is the state's alone: of a function that has free variables at most."""
+    return not (code.co_varnames or code.co_cellvars)
+
+
+def moved(raws: list[Raw], code: CodeType) -> list[Raw]:
+    """Instructions of the user's, fresh ones, with their slots where the native frame has them."""
+    if has_extra_slot(code):
+        for raw in raws:
+            raw.arg += raw.opcode in _SLOTTED
+    return raws
+
+
+_SLOTTED = frozenset({*dis.haslocal, *dis.hasfree})
+
+
 def shape_of(code: CodeType) -> Shape:
     variables, cells, free = code.co_varnames, code.co_cellvars, code.co_freevars
-    extra_slot = not (variables or cells or free)
-    if not variables:
-        # A cell that is an argument too keeps its slot; the first free variable may as well be such a cell.
-        variables = (*cells, *free, ".state")[:1]
-        if not cells and free:
-            cells, free = free[:1], free[1:]
+    if not variables:  # a cell that is an argument too keeps its slot; a free variable cannot be one
+        variables = (*cells, ".state")[:1]
     replacements: dict[str, Any] = {
         "co_varnames": variables,
         "co_nlocals": len(variables),
@@ -67,7 +80,7 @@ def shape_of(code: CodeType) -> Shape:
         replacements["co_flags"] = code.co_flags & ~VARIADIC
         arguments = 1
     slots = variables + tuple(name for name in cells if name not in variables)
-    return Shape(replacements, tuple(slots.index(name) for name in cells), len(free), arguments, extra_slot)
+    return Shape(replacements, tuple(slots.index(name) for name in cells), len(free), arguments, has_extra_slot(code))
 
 
 class NativeFrame:
@@ -116,16 +129,16 @@ class NativeFrame:
         self.glue.emit("BINARY_SUBSCR")
 
     def restore_slots(self) -> None:
-        """All but slot 0, which has the state."""
-        for slot in range(1, len(self.layout.slots)):
+        """All but native slot 0, which has the state."""
+        for slot in range(1 - self.shape.extra_slot, len(self.layout.slots)):
             self._restore_slot(slot)
 
     def restore_first_slot(self) -> None:
         """The state is gone after this."""
-        if self.layout.slots:
-            self._restore_slot(0)
-        elif self.shape.extra_slot:
+        if self.shape.extra_slot:
             self.glue.emit("DELETE_FAST", 0)
+        else:
+            self._restore_slot(0)
 
     def _restore_slot(self, slot: int) -> None:
         kind = self.layout.slots[slot]
@@ -136,7 +149,7 @@ class NativeFrame:
             self.glue.emit("PUSH_NULL")
         else:
             return
-        self.glue.emit("STORE_FAST", slot)
+        self.glue.emit("STORE_FAST", slot + self.shape.extra_slot)
 
     @property
     def _first_free(self) -> int:

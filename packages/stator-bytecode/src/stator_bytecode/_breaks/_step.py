@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from stator_bytecode._breaks._complete import note
 from stator_bytecode._breaks._exit import Draft, Exit, State, exit_to, materialized
-from stator_bytecode._breaks._layout import VALUE, CarriedAt, FrameLayout, RaisedAt
+from stator_bytecode._breaks._layout import VALUE, CarriedAt, FrameLayout, RaisedAt, Static
 from stator_bytecode._breaks._native_stack import NativeStack
 from stator_bytecode._breaks._point import Point
 from stator_bytecode._breaks._rebuild import closed_generator, rebuild
@@ -124,6 +125,7 @@ class NativeStep:
         for index in range(self.stack.innermost, -1, -1):
             layout = frames[index]
             if index < self.stack.innermost:
+                self._note(index, error, state)
                 answer = self._answer(index, error)
                 if answer is not None:
                     return self._take(*answer[:1], state, answer[1])
@@ -137,6 +139,13 @@ class NativeStep:
             raise error
         finally:
             del error, state
+
+    def _note(self, index: int, error: BaseException, state: State) -> None:
+        then = self.point.frames[index].then
+        if then is not None and then.kind == "attribute":
+            name = then.parts[1]
+            assert isinstance(name, Static)
+            note(error, state[self.point.places[index].then[0]], name.value)
 
     def _stop_iteration_error(self, error: StopIteration, index: int) -> RuntimeError:
         """What CPython 3.11 makes of a StopIteration that leaves a generator; later its own code does it."""

@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary
 import attrs
 
 from stator_bytecode._breaks._layout import NULL_KIND, FrameLayout, Places, RaisedAt
-from stator_bytecode._breaks._native_frame import NativeFrame
+from stator_bytecode._breaks._native_frame import NativeFrame, moved
 from stator_bytecode._breaks._shape import UNCHANGED, Shapes, pushes_null, shapes_of
 from stator_bytecode._codec._instruction import Code
 from stator_bytecode._codec._raw import disassemble
@@ -90,7 +90,7 @@ def raws_of(layout: FrameLayout) -> list[Raw]:
     copies = [raw.copy() for raw in raws[start:stop]]
     for raw in copies:
         raw.handler = raw.target = None
-    return copies
+    return moved(copies, layout.raw)
 
 
 @attrs.define(eq=False)

@@ -242,6 +242,7 @@ def ask_domain(machine: Machine, parked: Parked, value: V) -> Result:
 
 THENS: dict[str, Continue] = {
     "value": then_value,
+    "attribute": then_value,
     "next": then_value,
     "discard": then_discard,
     "send": then_sent,

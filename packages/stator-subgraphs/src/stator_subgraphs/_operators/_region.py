@@ -59,8 +59,8 @@ def _again(t: Tracing, region: Region, operands: list[Any]) -> Any:
 
 def nested_region(subgraph: torch.fx.GraphModule, name: str, *operands: Any) -> Any:
     """`invoke_subgraph` for a compiler that looks. Run as it is, the operator would need one for its backward; there it
-    is the plain call that it stands for."""
-    if TracingContext.try_get() is None:
+    is the plain call that it stands for; so it is where the body reads a number, which its backward would be given."""
+    if TracingContext.try_get() is None or subgraph.graph.find_nodes(op="call_method", target="item"):
         return subgraph(*operands)
     return invoke_subgraph(subgraph, name, *operands)
 

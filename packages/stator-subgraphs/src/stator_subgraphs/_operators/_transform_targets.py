@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch._functorch import eager_transforms
+from torch._guards import TracingContext
 
 Flat = tuple[Any, ...]
 Body = Callable[..., Flat]
@@ -61,6 +62,21 @@ def pushed_forward(
     )
     out, pushed, aux = found
     return out, pushed, aux
+
+
+def linearized(body: Body, count: int, *inputs: Any) -> tuple[Flat, Callable[..., Flat]]:
+    """`torch.func.linearize`: results, and the function from tangents to theirs. It traces and folds on its own, which
+    nobody else can trace: a compiler that looks finds what the function does."""
+    closed, primals = _closed(body, inputs[count:]), inputs[:count]
+    if TracingContext.try_get() is None:
+        found: tuple[Flat, Callable[..., Flat]] = torch.func.linearize(closed, *primals)
+        return found
+    return closed(*primals), lambda *tangents: torch.func.jvp(closed, primals, tangents)[1]
+
+
+def tangents_pushed(push: Callable[..., Flat], *tangents: Any) -> Flat:
+    """The function that `torch.func.linearize` gave."""
+    return push(*tangents)
 
 
 def _closed(body: Body, captured: Flat) -> Body:

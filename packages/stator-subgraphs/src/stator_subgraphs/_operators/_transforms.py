@@ -46,6 +46,7 @@ from stator_subgraphs._operators import _applevel
 from stator_subgraphs._operators import _transform_targets as targets
 
 handlers: HandlerTable[Any, Any] = HandlerTable("transform")
+CALLED_ONCE = Permits(effects=True, aliases=True)
 See = Callable[[Any], Any]
 """From the example of an input to the example of what the body is given for it."""
 
@@ -80,8 +81,8 @@ class Transformed:
     graph: Any = None
 
     @classmethod
-    def of(cls, t: Tracing, name: str) -> Transformed:
-        return cls(t, name, BodyTrace(t, f"{name}_body", Permits(effects=True, aliases=True)))
+    def of(cls, t: Tracing, name: str, permits: Permits = CALLED_ONCE) -> Transformed:
+        return cls(t, name, BodyTrace(t, f"{name}_body", permits))
 
     def refuse(self, why: str) -> Exception:
         return self.t.unsupported("transform", f"{self.name} of {why}")
@@ -212,13 +213,10 @@ def _dims(t: Tracing, vt: Any, spec: Spec) -> list[int | None]:
 
 def _in_chunks(t: Tracing, call: _Call, leaves: list[Any], size: int) -> Generator[Any, Any, tuple[list[Any], Spec]]:
     """The function is called once for each chunk, as it is natively."""
-    batched = [(leaf, dim) for leaf, dim in zip(leaves, call.dims, strict=True) if dim is not None]
-    lengths = {_length(t, leaf, dim) for leaf, dim in batched}
-    if len(lengths) != 1 or call.randomness == "same":
-        raise t.unsupported("transform", "vmap in chunks of unequal batches, or with randomness='same'")
+    lengths = {_fixed(t, leaf, dim) for leaf, dim in zip(leaves, call.dims, strict=True) if dim is not None}
+    if len(lengths) != 1 or lengths == {0} or call.randomness == "same":
+        raise t.unsupported("transform", "vmap in chunks of unequal batches, of none, or with randomness='same'")
     (length,) = lengths
-    if not isinstance(length, int) or length == 0:
-        raise t.unsupported("transform", "vmap in chunks of a batch of symbolic size, or of none")
     collected: list[list[Any]] = []
     for start in range(0, length, size):
         part = (start, min(size, length - start))
@@ -232,6 +230,14 @@ def _length(t: Tracing, leaf: Any, dim: int) -> Any:
     if not isinstance(leaf, TensorTracker) or not -leaf.example.dim() <= dim < leaf.example.dim():
         raise t.unsupported("transform", f"vmap over dimension {dim} of a {leaf.cls.__name__}")
     return leaf.example.shape[dim]
+
+
+def _fixed(t: Tracing, leaf: Any, dim: int) -> int:
+    """How many chunks there are is a matter of the program."""
+    length = _length(t, leaf, dim)
+    if isinstance(length, int):
+        return length
+    return t.graph.constant_of(t.graph.call("size", [leaf.traced, dim], {}))  # type: ignore[no-any-return]
 
 
 def _part(t: Tracing, leaf: Any, dim: int | None, part: tuple[int, int]) -> Any:
@@ -392,6 +398,35 @@ def jvp_with_argnums(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any
 def _same_structure(tangents: Spec, primals: Spec) -> bool:
     """`argnums` that is one number still has its tangents in a tuple."""
     return tangents == primals or tangents == Spec(tuple, (), (primals,))
+
+
+# -- linearize --------------------------------------------------------------------------------------------------------
+@handlers.handles(eager_transforms.linearize)
+@operation
+def linearize(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`linearize(function, *primals)`: natively the function is called twice, without gradients of what it gives."""
+    function, *primals = args
+    transformed = Transformed.of(t, "linearize", Permits(aliases=True))
+    with transformed.body:
+        chosen = _choose(transformed, NONE, primals, constant)
+        result = yield from transformed.run(function, chosen.args, {})
+        results, spec = flatten(t, result)
+        transformed.close(results)
+    traced = transformed.record(targets.linearized, [len(transformed.outer)])
+    out, push = (t.graph.project(traced, index) for index in range(2))
+    if any(part.requires_grad for part in out.example):
+        raise transformed.refuse("what requires gradients")
+    pushing = GraphFunction(push, functools.partial(_push, push, chosen.spec, spec))
+    return pair(unflatten(t, transformed.results(out, results), spec), pushing)
+
+
+def _push(pushed: Traced, taken: Spec, given: Spec, t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """The function that linearize gives: from tangents of the structure `taken` to those of the structure `given`."""
+    leaves, spec = flatten(t, pair(*args))
+    if kwargs or spec != taken or not all(isinstance(leaf, TensorTracker) for leaf in leaves):
+        raise t.unsupported("transform", "tangents of another structure")
+    traced = t.graph.call(targets.tangents_pushed, [pushed, *(leaf.traced for leaf in leaves)], {})
+    return unflatten(t, from_traced(t, traced).items, given)
 
 
 # -- functional_call --------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 from stator_bytecode import HandlerTable, Raised, operation, settle
@@ -10,7 +11,7 @@ from stator_variables import _kinds as k
 from stator_variables._builtin._results import then_none
 from stator_variables._model import _attributes, _calls
 from stator_variables._model._lookup import plain_lookup
-from stator_variables._model._raising import throw, type_name
+from stator_variables._model._raising import absent, throw, type_name
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -65,12 +66,12 @@ def handle_delattr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return then_none(t, _attributes.delete_attribute(t, args[0], _name(args[1], "delattr")))
 
 
-@handlers.handles(object.__getattribute__)
-def object_getattribute(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+@handlers.handles(object.__getattribute__, type.__getattribute__, types.ModuleType.__getattribute__)
+def own_attribute(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     name = _name(args[1], "__getattribute__")
-    found = _attributes.generic_get(t, args[0], name)
+    found = _attributes.own_attribute(t, args[0], name)
     if found is MISSING:
-        throw(AttributeError, f"'{args[0].cls.__name__}' object has no attribute '{name}'")
+        absent(args[0], name)
     return found
 
 
@@ -86,6 +87,8 @@ def object_delattr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(vars)
 def handle_vars(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    if args and isinstance(args[0], k.ClassTracker):
+        return _attributes.get_attribute(t, args[0], "__dict__")
     if not args or args[0].namespace is None:
         raise t.unsupported("vars", "vars() of something without a plain __dict__")
     return args[0].namespace
@@ -117,6 +120,6 @@ def object_init(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return k.NONE
 
 
-@handlers.handles(object.__init_subclass__)
+@handlers.handles(object.__init_subclass__, vars(object)["__init_subclass__"])
 def init_subclass(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return k.NONE

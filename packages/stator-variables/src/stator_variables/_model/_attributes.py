@@ -11,12 +11,13 @@ import types
 import weakref
 from typing import Any
 
-from stator_bytecode import NULL, Raised, operation, settle
-from stator_guards import AttrSource, CapturedSource, SlotSource, Source, TypeIs, TypeSource
+from stator_bytecode import NULL, Invoke, Raised, Then
+from stator_guards import AttrAbsent, AttrSource, CapturedSource, SlotSource, Source, TypeIs, TypeSource
 
 from stator_variables import _kinds as k
+from stator_variables._applevel import _attributes as app
 from stator_variables._build import captured_dict, instance_dict, wrap
-from stator_variables._model import _calls, _dictionary, _functions
+from stator_variables._model import _calls, _classes, _dictionary, _functions, _stand_ins
 from stator_variables._model._lookup import (
     defines,
     guarded_lookup,
@@ -26,7 +27,7 @@ from stator_variables._model._lookup import (
     plain_lookup,
     type_lookup,
 )
-from stator_variables._model._raising import throw, type_name
+from stator_variables._model._raising import absent, throw, type_name
 from stator_variables._torch import _symbolic, _tensor_attributes, _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import DELETED, MISSING
@@ -45,6 +46,21 @@ def _refuse_proxy(t: Tracing, vt: Any, name: str) -> None:
 
 def get_attribute(t: Tracing, vt: Any, name: str) -> Any:
     """`vt.name`: a Result. Raises AttributeError of the program."""
+    found = _found(t, vt, name)
+    # An AttributeError that leaves the frame notes what was looked for: `set_attribute_error_context`.
+    noting = type(found) is Invoke and found.then.kind == "value"
+    return Invoke(found.frame, Then("attribute", (vt, name))) if noting else found
+
+
+def get_method(t: Tracing, vt: Any, name: str) -> Any:
+    """The same for a call (`_PyObject_GetMethod`), which notes nothing where C has the look-up done by `object`."""
+    found = get_attribute(t, vt, name)
+    if type(found) is not Invoke or isinstance(vt, k.ClassTracker | k.BuiltinTracker):
+        return found
+    return found if has_hook(t, vt) or defines(t, vt.cls, "__getattr__") else Invoke(found.frame)
+
+
+def _found(t: Tracing, vt: Any, name: str) -> Any:
     _refuse_proxy(t, vt, name)
     if isinstance(vt, k.SuperTracker):
         return super_attribute(t, vt, name)
@@ -56,14 +72,17 @@ def get_attribute(t: Tracing, vt: Any, name: str) -> Any:
         found = _functions.of_method(t, vt, name)
         if found is not MISSING:
             return found
-    if _is_hook(guarded_lookup(t, vt.cls, "__getattribute__"), "__getattribute__"):
-        return _hooked_get(t, vt, name)
-    if isinstance(vt, k.ClassTracker):
-        return _class_attribute(t, vt, name)
-    if isinstance(vt, k.BuiltinTracker) and issubclass(vt.cls, types.ModuleType):
-        return _module_attribute(t, vt, name)
-    found = generic_get(t, vt, name)
-    return found if found is not MISSING else _fall_back(t, vt, name)
+    if isinstance(vt, k.RecipeTracker):
+        found = _stand_ins.field_of(t, vt, name)
+        if found is not MISSING:
+            return found
+    if has_hook(t, vt):
+        return _read_by_hooks(t, vt, name)
+    return _or_fall_back(t, vt, name)
+
+
+def has_hook(t: Tracing, vt: Any) -> bool:
+    return _is_hook(guarded_lookup(t, vt.cls, "__getattribute__"), "__getattribute__")
 
 
 def _is_hook(raw: Any, name: str) -> bool:
@@ -74,16 +93,39 @@ def _is_hook(raw: Any, name: str) -> bool:
     )
 
 
-@operation
-def _hooked_get(t: Tracing, vt: Any, name: str) -> Any:
-    raw, source = type_lookup(t, vt.cls, "__getattribute__")
-    assert source is not None
+def _or_fall_back(t: Tracing, vt: Any, name: str) -> Any:
+    """`slot_tp_getattr_hook`: an AttributeError of what is asked first, also of a getter, is for `__getattr__`."""
     try:
-        return (yield from settle(_calls.call(t, wrap(t, raw, source), [vt, k.ConstantTracker(name)], {})))
+        found = own_attribute(t, vt, name)
     except Raised as raised:
         if not issubclass(raised.value.cls, AttributeError) or not defines(t, vt.cls, "__getattr__"):
             raise
-    return (yield from settle(_fall_back(t, vt, name)))
+        found = MISSING
+    if found is MISSING:
+        return _fall_back(t, vt, name)
+    if _calls.is_suspended(found) and defines(t, vt.cls, "__getattr__"):
+        return _read_by_hooks(t, vt, name)
+    return found
+
+
+def _read_by_hooks(t: Tracing, vt: Any, name: str) -> Any:
+    """`__getattribute__` and, if there is one, `__getattr__`: by calls that can be broken in."""
+    hooks = [type_lookup(t, vt.cls, hook) for hook in ("__getattribute__", "__getattr__")]
+    first, *others = [wrap(t, raw, source) for raw, source in hooks if source is not None]
+    args = [vt, k.ConstantTracker(name)]
+    if not others:
+        return _calls.call(t, first, args, {})
+    read = wrap(t, app.read, CapturedSource("read", app.read))
+    return _calls.call(t, read, [first, *others, *args], {})
+
+
+def own_attribute(t: Tracing, vt: Any, name: str) -> Any:
+    """What `__getattribute__` of C gives: a Result, or MISSING."""
+    if isinstance(vt, k.ClassTracker):
+        return _class_attribute(t, vt, name)
+    if isinstance(vt, k.BuiltinTracker) and issubclass(vt.cls, types.ModuleType):
+        return _module_attribute(t, vt, name)
+    return generic_get(t, vt, name)
 
 
 def _fall_back(t: Tracing, vt: Any, name: str) -> Any:
@@ -91,7 +133,7 @@ def _fall_back(t: Tracing, vt: Any, name: str) -> Any:
     if source is None and vt.namespace is None and vt.real is not MISSING and hasattr(vt.real, name):
         raise t.unsupported("c-attribute", f"{name} of a {type_name(vt.cls)}, which C finds in a way of its own")
     if source is None:
-        throw(AttributeError, f"'{type_name(vt.cls)}' object has no attribute '{name}'")
+        absent(vt, name)
     return _calls.call(t, wrap(t, raw, source), [vt, k.ConstantTracker(name)], {})
 
 
@@ -122,6 +164,8 @@ def class_of(t: Tracing, vt: Any) -> Any:
     source = TypeSource(vt.source) if vt.source is not None else CapturedSource(vt.cls.__qualname__, vt.cls)
     if vt.source is not None:
         t.guard(vt.source, TypeIs(vt.cls))
+    if id(vt.cls) in t.made:
+        return t.made[id(vt.cls)]
     tracker = k.ClassTracker(vt.cls)
     tracker.source = source
     return tracker
@@ -225,17 +269,11 @@ def _read_existing_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
     try:
         value = raw.__get__(vt.real)
     except AttributeError as error:
-        t.guard(whole, _slot_absent(name))
+        t.guard(whole, AttrAbsent(name))
         throw(AttributeError, *error.args)
     except Exception as error:  # C's own check; natively it raises the same
         raise t.unsupported("c-attribute", f"attribute {name} of a {vt.cls.__qualname__}: {error}") from None
     return wrap(t, value, source)
-
-
-def _slot_absent(name: str) -> Any:
-    from stator_guards import AttrAbsent
-
-    return AttrAbsent(name)
 
 
 def _bind_other(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
@@ -260,18 +298,14 @@ def _module_attribute(t: Tracing, vt: Any, name: str) -> Any:
     found = _dictionary.get_name(t, d, name)
     if found is not MISSING:
         return found
-    if name in ("__dict__",):
+    if name == "__dict__":
         return d
     raw, source = type_lookup(t, vt.cls, name)
-    if source is not None and name not in ("__getattr__",):
+    if source is not None and name != "__getattr__":
         return bind(t, raw, source, vt, name)
     if "__getattr__" in namespace:
         return _calls.call(t, _dictionary.get_name(t, d, "__getattr__"), [k.ConstantTracker(name)], {})
-    if plain_lookup(vt.cls, "__getattr__") is not MISSING:  # of a class of modules
-        return _fall_back(t, vt, name)
-    if "__name__" not in namespace:
-        throw(AttributeError, f"module has no attribute '{name}'")
-    throw(AttributeError, f"module '{own_name}' has no attribute '{name}'")
+    return MISSING
 
 
 def _class_attribute(t: Tracing, vt: Any, name: str) -> Any:
@@ -285,10 +319,7 @@ def _class_attribute(t: Tracing, vt: Any, name: str) -> Any:
         return bind_to_class(t, raw, source, vt)
     if meta_source is not None:
         return bind(t, meta, meta_source, vt, name)
-    hook, hook_source = type_lookup(t, vt.cls, "__getattr__")
-    if hook_source is not None:
-        return _calls.call(t, wrap(t, hook, hook_source), [vt, k.ConstantTracker(name)], {})
-    throw(AttributeError, f"type object '{type_name(cls)}' has no attribute '{name}'")
+    return MISSING
 
 
 def _get_meta(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
@@ -296,13 +327,13 @@ def _get_meta(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
     if isinstance(raw, types.GetSetDescriptorType | types.MemberDescriptorType):
         if name == "__class__":
             return class_of(t, vt)
-        if name == "__dict__":
+        if name == "__dict__" and not isinstance(vt, k.MadeClass):
             raise t.unsupported("class-dict", f"the __dict__ of class {vt.value.__qualname__}")
         source = CapturedSource(vt.value.__qualname__, vt.value)
         try:
             return wrap(t, raw.__get__(vt.value), AttrSource(source, name))
         except AttributeError as error:  # `__abstractmethods__` of a class that has none
-            t.guard(source, _slot_absent(name))
+            t.guard(source, AttrAbsent(name))
             throw(AttributeError, *error.args)
     return bind(t, raw, source, vt, name)
 
@@ -355,6 +386,8 @@ def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     _refuse_proxy(t, vt, name)
     if isinstance(vt, k.TensorTracker):
         return _tensor_attributes.write(t, vt, name, value)
+    if isinstance(vt, k.MadeClass) and not _is_python_descriptor(guarded_lookup(t, vt.cls, name)):
+        return _classes.set_attribute(t, vt, name, value)
     if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
         raise t.unsupported("global-attribute-write", f"setting {name} on {vt.describe()}", "set it outside the region")
     if isinstance(vt, k.FunctionTracker) and vt.source is None and value is not MISSING and name in k.WRITTEN_FIELDS:
@@ -374,6 +407,10 @@ def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
         return None
     _dictionary.set_name(t, vt.namespace, name, value)
     return None
+
+
+def _is_python_descriptor(raw: Any) -> bool:
+    return isinstance(raw, property) or isinstance(plain_lookup(type(raw), "__set__"), types.FunctionType)
 
 
 def _set_function_field(t: Tracing, vt: Any, name: str, value: Any) -> None:

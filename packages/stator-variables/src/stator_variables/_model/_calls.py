@@ -56,7 +56,7 @@ def call(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any])
         return call(t, function.function, [*function.args, *args], {**function.kwargs, **kwargs})
     if isinstance(function, k.GraphFunction):
         return function.handler(t, list(args), kwargs)
-    if _is_suspended(function):
+    if is_suspended(function):
         return _call_settled(t, function, args, kwargs)
     raw, source = type_lookup(t, function.cls, "__call__")
     if source is None:
@@ -301,8 +301,16 @@ def instantiate(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]
     new = new.__func__ if isinstance(new, staticmethod) else new
     if isinstance(new, types.FunctionType):
         return _instantiate_through_new(t, cls_vt, args, kwargs)
+    if new is type.__new__:
+        return _instantiate_metaclass(t, cls_vt, args, kwargs)
     obj = allocate(t, cls_vt, new, args, kwargs)
     return initialise(t, obj, args, kwargs)
+
+
+@operation
+def _instantiate_metaclass(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    made = yield from settle(call_builtin(t, k.BuiltinTracker(type.__new__), [cls_vt, *args], kwargs))
+    return (yield from settle(initialise(t, made, args, kwargs)))
 
 
 @operation
@@ -329,7 +337,7 @@ def initialise(t: Tracing, obj: Any, args: list[Any], kwargs: dict[str, Any]) ->
     result = call(t, _attributes.bind(t, raw, source, obj, "__init__"), args, kwargs)
     if isinstance(result, Invoke) and result.then.kind == "value":
         return Invoke(result.frame, Then("instance", (obj,)))
-    if _is_suspended(result):
+    if is_suspended(result):
         return _then_object(result, obj)
     return obj
 
@@ -349,7 +357,7 @@ def _check_no_arguments(obj: Any, args: list[Any], kwargs: dict[str, Any]) -> No
         throw(TypeError, f"{obj.cls.__name__}() takes no arguments")
 
 
-def _is_suspended(result: Any) -> bool:
+def is_suspended(result: Any) -> bool:
     from stator_bytecode import Pending, Resume
 
     return type(result) in (Pending, Resume, Invoke)
@@ -364,7 +372,7 @@ def _then_object(result: Any, obj: Any) -> Any:
 def allocate(t: Tracing, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """What the C `__new__` that `cls` inherits makes: storage by its builtin base."""
     cls = cls_vt.value
-    if type.__dict__["__flags__"].__get__(cls) & _IS_ABSTRACT:
+    if cls.__flags__ & _IS_ABSTRACT:
         names = ", ".join(sorted(cls.__abstractmethods__))
         plural = "s" if len(cls.__abstractmethods__) > 1 else ""
         throw(TypeError, f"Can't instantiate abstract class {cls.__name__} with abstract method{plural} {names}")
@@ -377,11 +385,12 @@ def allocate(t: Tracing, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[st
         raise t.unsupported("construction", f"making an instance of {cls.__qualname__}", "make it outside the region")
     if cls.__dictoffset__ or any("__dict__" in base.__dict__ for base in cls.__mro__):
         new_namespace(tracker)
+    tracker.is_of_made = id(cls) in t.made
     return tracker
 
 
-_HEAP_TYPE, _NO_INSTANCES = 1 << 9, 1 << 7  # Py_TPFLAGS_HEAPTYPE, Py_TPFLAGS_DISALLOW_INSTANTIATION
-_IS_ABSTRACT = 1 << 20  # Py_TPFLAGS_IS_ABSTRACT: a metaclass may answer anything for `__abstractmethods__`
+# Py_TPFLAGS_HEAPTYPE, _DISALLOW_INSTANTIATION, _IS_ABSTRACT
+_HEAP_TYPE, _NO_INSTANCES, _IS_ABSTRACT = 1 << 9, 1 << 7, 1 << 20
 
 
 def _storage(t: Tracing, cls: type, new: Any, args: list[Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any, NoReturn
 
 from stator_bytecode import Raised
@@ -25,6 +26,16 @@ def new_exception(kind: type[BaseException], args: list[Any]) -> k.ExceptionTrac
 def throw(kind: type[BaseException], *args: object) -> NoReturn:
     """Raise an exception of the interpreted program."""
     raise Raised(error(kind, *args))
+
+
+def absent(vt: Any, name: str) -> NoReturn:
+    """The AttributeError of C for an attribute that a class, a module or another object does not have."""
+    if isinstance(vt, k.ClassTracker):
+        throw(AttributeError, f"type object '{type_name(vt.value)}' has no attribute '{name}'")
+    if isinstance(vt, k.BuiltinTracker) and issubclass(vt.cls, types.ModuleType):
+        own_name = vars(types.ModuleType)["__dict__"].__get__(vt.value).get("__name__")
+        throw(AttributeError, f"module {'' if own_name is None else repr(own_name) + ' '}has no attribute '{name}'")
+    throw(AttributeError, f"'{type_name(vt.cls)}' object has no attribute '{name}'")
 
 
 def type_name(cls: type) -> str:

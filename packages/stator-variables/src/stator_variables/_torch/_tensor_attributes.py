@@ -43,7 +43,7 @@ def _autograd(t: Tracing, vt: Any, name: str) -> Any:
     if vt.source is not None:
         source = GradSource(vt.source) if name == "grad" else AttrSource(vt.source, name)
         return wrap(t, getattr(vt.real, name), source)
-    if vt.example.grad_fn is None:  # a leaf, and nothing that is traced accumulates gradients
+    if _of_example(t, vt, "grad_fn") is None:  # a leaf, and nothing that is traced accumulates gradients
         return k.NONE
     raise t.unsupported("tensor-attribute", f"the attribute {name} of a tensor that is computed here")
 
@@ -53,12 +53,20 @@ def _metadata(t: Tracing, vt: Any, name: str) -> Any:
         t.guard(AttrSource(vt.source, name), Equals(getattr(vt.real, name)))
     if name == "nbytes":
         return _nbytes(t, vt)
-    value = getattr(vt.example, name)
+    value = _of_example(t, vt, name)
     if name == "shape":
         return _torch_calls.metadata_value(t, value, "size", [vt], {})
     if name == "device" and value.type == "meta":
         value = vt.example.fake_device
     return k.ConstantTracker(value)
+
+
+def _of_example(t: Tracing, vt: Any, name: str) -> Any:
+    """Autograd refuses to tell the history of some views; the program hears that natively."""
+    try:
+        return getattr(vt.example, name)
+    except RuntimeError as error:
+        raise _torch_calls.operator_error(t, error) from error
 
 
 def _nbytes(t: Tracing, vt: Any) -> Any:
