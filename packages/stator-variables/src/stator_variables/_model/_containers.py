@@ -257,6 +257,19 @@ def delete_item(t: Tracing, container: Any, key: Any) -> Any:
     return _calls.call(t, _attributes.bind(t, raw, source, container, "__delitem__"), [key], {})
 
 
+def as_index(t: Tracing, vt: Any) -> Any:
+    """`operator.index`: an int of any kind as it is, else what `__index__` gives."""
+    if issubclass(vt.cls, int) and isinstance(vt, k.NumberTracker):
+        return vt
+    found = _calls.fold(t, operator.index, [vt], {})
+    if found is not MISSING:
+        return found
+    bound = _attributes.special(t, vt, "__index__")
+    if bound is MISSING:
+        throw(TypeError, f"'{type_name(vt.cls)}' object cannot be interpreted as an integer")
+    return _calls.call(t, bound, [], {})
+
+
 def index_of(t: Tracing, key: Any) -> int | None:
     """What `operator.index` gives for a tracker: an int; None when it is no integer."""
     if isinstance(key, k.NumberTracker):
