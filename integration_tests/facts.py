@@ -25,6 +25,11 @@ class Base:
         return x
 class Derived(Base):
     pass
+class A:
+    pass
+class B(A):
+    pass
+K, Z = 2, 1
 def double(x):
     return x * 2
 def triple(x):
@@ -88,6 +93,18 @@ FACTS: dict[str, Row] = {
         "return x * (o.cur is o.a)", "o.cur = o.b", "o.z = 1"),
     "an argument is a global": ("a, b = [1], [1]; ARGS = (x, a)", "def f(x, p): return x * (p is a)",
         "ARGS = (x, b)", "b.append(1)"),
+    "an argument is an item of a global": ("a, b = [1], [1]; d = {'k': a}; ARGS = (x, a)",
+        "def f(x, p): return x * (p is d['k'])", "ARGS = (x, b)", "b.append(1)"),
+    "an argument is an attribute of a global": ("a, b = A(), A(); o = Plain(a=a); ARGS = (x, a)",
+        "def f(x, p): return x * (p is o.a)", "ARGS = (x, b)", "o.b = b"),
+    "an argument is a default": ("a, b = [1], [1]; ARGS = (x, a)", "def f(x, p, q=a): return x * (p is q)",
+        "ARGS = (x, b)", "b.append(1)"),
+    "an argument is what a cell holds": ("def make(a):\n def f(x, p): return x * (p is a)\n return f\n"
+        "a, b = [1], [1]; f = make(a); ARGS = (x, a)", "", "ARGS = (x, b)", "b.append(1)"),
+    "a tensor argument is a global": ("y = x.clone(); ARGS = (y,)", "def f(p): return p + (p is y)", "ARGS = (x,)",
+        "y.z = 1"),
+    "a tensor argument is a parameter": ("m = torch.nn.Linear(3, 3); y = torch.nn.Parameter(torch.ones(3, 3)); "
+        "ARGS = (m.weight,)", "def f(p): return p + (p is m.weight)", "ARGS = (y,)", "m.z = 1"),
     "how many positional arguments": ("ARGS = (x, 1, 2)", "def f(x, *rest): return x * len(rest)", "ARGS = (x, 1)",
         "ARGS = (x, 5, 6)"),
     "which keyword arguments": ("g = lambda x, **named: x * (list(named) == ['a'])\nnames = {'a': 1}",
@@ -149,20 +166,20 @@ FACTS: dict[str, Row] = {
         "return A.g(x)", "A.k = 3", "A.z = 3"),
     "a special method": ("class A:\n def __len__(self): return 2\n def __int__(self): return 3\no = A()",
         "return x * len(o)", "A.__len__ = lambda self: 5", "A.__int__ = lambda self: 5"),
-    "a special method that appears": ("class A: pass\no = A()", "return x if o else -x",
+    "a special method that appears": ("o = A()", "return x if o else -x",
         "A.__bool__ = lambda self: False", "A.__int__ = lambda self: 5"),
-    "a special method that a base gets": ("class A: pass\nclass B(A): pass\no = B()", "return x if o else -x",
+    "a special method that a base gets": ("o = B()", "return x if o else -x",
         "A.__bool__ = lambda self: False", "A.z = 1"),
     "an operator method": ("class A:\n def __add__(self, o): return 2\n def __sub__(self, o): return 3\no = A()",
         "return x * (o + 1)", "A.__add__ = lambda self, o: 5", "A.__sub__ = lambda self, o: 5"),
-    "__eq__": ("class A: pass\no, p = A(), A()", "return x * (o == p)", "A.__eq__ = lambda self, o: True", "A.z = 1"),
+    "__eq__": ("o, p = A(), A()", "return x * (o == p)", "A.__eq__ = lambda self, o: True", "A.z = 1"),
     "__getattr__": ("class A:\n def __getattr__(self, n): return 2\no = A()", "return x * o.q",
         "A.__getattr__ = lambda s, n: 5", "o.r = 5"),
     "__getattr__ against an attribute": ("class A:\n def __getattr__(self, n): return 2\no = A()", "return x * o.q",
         "o.q = 5", "o.r = 5"),
     "__getattribute__ that appears": ("class A: k = 2\no = A()", "return x * o.k",
         "A.__getattribute__ = lambda s, n: 5 if n == 'k' else object.__getattribute__(s, n)", "A.z = 5"),
-    "a descriptor on the class": ("class A: pass\no = A(); o.k = 2", "return x * o.k",
+    "a descriptor on the class": ("o = A(); o.k = 2", "return x * o.k",
         "A.k = property(lambda self: 5)", "A.z = property(lambda self: 5)"),
     "__call__": ("class A:\n def __call__(self, x): return x * 2\no = A()", "return o(x)",
         "A.__call__ = lambda self, x: x * 5", "A.z = 1"),

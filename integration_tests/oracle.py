@@ -92,6 +92,8 @@ def assert_same(
         raised |= {CHECK_FAILED} if raised else set()
         new = [text for text in _failures(reporting) if not any(text is one for one in known) and text not in raised]
         assert graphs_may_raise or not new, f"a graph raised what the program does not: {new}"
+        missed = getattr(getattr(reporting, "report", None), "missed", ())
+        assert not missed, f"expected to raise, and did not: {missed}"
 
 
 def _failures(compiled: Any) -> list[str]:

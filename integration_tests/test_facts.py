@@ -16,6 +16,24 @@ from integration_tests.neighbouring_facts import NEIGHBOURS
 from integration_tests.world import World
 
 ALL = {**NEIGHBOURS, **FACTS}
+CONTEXTS = {
+    "a called function": "return read(*args)",
+    "the code after a break": "print(end=''); return read(*args)",
+    "a generator": "return next(read(*args) for _ in range(1))",
+    "a loop in a try": """
+        for n in range(2):
+            try:
+                found = read(*args)
+            finally:
+                n += 1
+        return found""",
+}
+"""Where a fact is read besides the compiled function itself: in `read`, which is called there."""
+ELSEWHERE = [(name, context) for name, row in ALL.items() if "plain." not in row[2] for context in CONTEXTS]
+SAMPLED = [
+    pytest.param(*pair, marks=[pytest.mark.slow] if at % 7 else [], id=" in ".join(pair))
+    for at, pair in enumerate(ELSEWHERE)
+]
 
 
 def reuse(where: int, make: Callable[[], Any]) -> Any:
@@ -28,12 +46,15 @@ def reuse(where: int, make: Callable[[], Any]) -> Any:
 class Scene:
     """The globals of one row, its plain function and the compiled one."""
 
-    def __init__(self, setup: str, body: str) -> None:
+    def __init__(self, setup: str, body: str, context: str = "") -> None:
         self.names: dict[str, Any] = {"LATER": None, "REUSE": reuse, "__name__": __name__}
         self.do(PRELUDE)
         self.do(setup)
         if body:
             self.do(body if body.startswith("def ") else f"def f(x):\n    {body}")
+        if context:
+            self.names["read"] = self.names.pop("f")
+            self.do(f"def f(*args):\n        {context}")
         self.names["plain"] = self.names.pop("f")
         self.compiled = stator.compile(self.names["plain"], backend="eager")
 
@@ -61,8 +82,17 @@ def _world(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.parametrize("name", ALL)
 def test_fact_is_guarded(name: str, request: pytest.FixtureRequest) -> None:
+    check(name, "", request)
+
+
+@pytest.mark.parametrize(("name", "context"), SAMPLED)
+def test_fact_is_guarded_in(name: str, context: str, request: pytest.FixtureRequest) -> None:
+    check(name, CONTEXTS[context], request)
+
+
+def check(name: str, context: str, request: pytest.FixtureRequest) -> None:
     setup, body, change, unrelated = ALL[name]
-    scene = Scene(setup, body)
+    scene = Scene(setup, body, context)
     scene.names["LATER"] = request.addfinalizer
     first = scene.check()
     scene.do(unrelated)

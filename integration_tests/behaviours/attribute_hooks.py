@@ -158,7 +158,7 @@ def an_error_notes_what_was_looked_for(x, n, box):
     return [noted(read) for read in reads], x + n
 
 
-@program(breaks="builtin")
+@program(breaks="exception-object")
 def an_error_notes_the_innermost_look_up(x, n, box):
     class Outer:
         @property

@@ -191,7 +191,7 @@ def requires_grad_and_data_of_tensors(x, n, box):
     return y, z, box.tensor.requires_grad
 
 
-@program(breaks="builtin")
+@program
 def object_setattr_goes_around_the_hook(x, n, box):
     class Guarded:
         def __setattr__(self, name, value):

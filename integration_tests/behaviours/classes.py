@@ -106,7 +106,7 @@ def new_may_return_something_else(x, n, box):
     return Fewer(2).made, Fewer(7), x + n
 
 
-@program(breaks="builtin")
+@program
 def a_class_with_a_base_keyword_and_body_is_made_inside(x, n, box):
     class Local(Base, tag=n):
         """Documented."""
@@ -133,7 +133,7 @@ def a_class_with_a_base_keyword_and_body_is_made_inside(x, n, box):
     )
 
 
-@program(breaks="builtin")
+@program
 def an_instance_of_a_class_made_inside_is_returned(x, n, box):
     class Result:
         def __init__(self, value):
@@ -147,7 +147,7 @@ def an_instance_of_a_class_made_inside_is_returned(x, n, box):
     return made, made.scaled(), type(made).__name__
 
 
-@program(breaks="builtin")
+@program
 def a_class_made_inside_mutates_a_captured_list(x, n, box):
     items = box.items
 
@@ -163,7 +163,7 @@ def a_class_made_inside_mutates_a_captured_list(x, n, box):
     return [write(i) for i in range(n)], Writer.count, x * len(items)
 
 
-@program(breaks="builtin")
+@program
 def classes_made_by_a_function_are_distinct(x, n, box):
     def make(k):
         class Made:
@@ -175,7 +175,7 @@ def classes_made_by_a_function_are_distinct(x, n, box):
     return one.value, two.value, one is two, one.__name__ == two.__name__, isinstance(one(), two), x + 1
 
 
-@program(breaks="class-definition")
+@program
 def type_with_three_arguments(x, n, box):
     made = type("Made", (Base,), {"extra": n, "more": lambda self: self.extra + 1})
     return made(x).more(), made.__name__, made.__bases__ == (Base,), issubclass(made, Base), x + 1
@@ -227,7 +227,7 @@ def data_and_non_data_descriptors(x, n, box):
     return before, middle, made.field, first is made.expensive, first, Described.field.name
 
 
-@program(breaks="builtin")
+@program
 def a_descriptor_in_a_class_made_inside(x, n, box):
     class Owner:
         a = Descriptor()
@@ -338,7 +338,7 @@ def instances_are_called_and_classes_subscripted(x, n, box):
     return made(x, 1, k=2), Callable_[int], Callable_[int, "a"], callable(made), list(map(made, [1, 2]))
 
 
-@program(breaks="builtin")
+@program
 def super_in_every_form(x, n, box):
     class Child(Right):
         def value(self):
@@ -355,7 +355,7 @@ def super_in_every_form(x, n, box):
     return made.value(), Child.build(x), made.nested(), super(Right, made).kind, super(Child, Child).build(x).n
 
 
-@program(breaks="builtin")
+@program
 def private_names_are_mangled(x, n, box):
     class Private:
         __hidden = n
@@ -366,7 +366,7 @@ def private_names_are_mangled(x, n, box):
     return Private().get(), Private._Private__hidden, hasattr(Private, "__hidden"), x + 1
 
 
-@program(breaks="builtin")
+@program(breaks="user-hash")
 def equality_defined_hash_absent_and_user_hash_keys(x, n, box):
     class Key:
         def __init__(self, v):
@@ -405,14 +405,14 @@ class Keyed:
 TABLE = {Keyed(1): "one", Keyed(2): "two"}
 
 
-@program(breaks="user-hash")
+@program
 def user_hash_keys_of_a_dict_from_outside(x, n, box):
     found = TABLE.get(Keyed(n), "none")
     TABLE[Keyed(n)] = (found, n)
     return found, Keyed(1) in TABLE, len(TABLE), [k.v for k in TABLE], x + 1
 
 
-@program(breaks="user-hash")
+@program
 def sets_of_objects(x, n, box):
     a, b = Base(x), Base(x, n)
     s = {a, b, a}

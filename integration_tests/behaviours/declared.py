@@ -186,7 +186,7 @@ def a_dataclass_with_tensors_is_returned(x, n, box):
     return slim, point, dataclasses.replace(slim, a=7), slim.b + 1
 
 
-@program(breaks="user-hash")
+@program
 def frozen_dataclasses_refuse_and_hash(x, n, box):
     v = Version(1, n)
     for bad in (lambda: setattr(v, "major", 3), lambda: delattr(v, "minor")):
@@ -228,7 +228,7 @@ def dataclass_functions(x, n, box):
     )
 
 
-@program(breaks="builtin")
+@program
 def a_dataclass_is_made_inside(x, n, box):
     @dataclass
     class Inside:
@@ -302,7 +302,7 @@ def named_tuples_behave_as_tuples(x, n, box):
     )
 
 
-@program(breaks="builtin")
+@program
 def a_named_tuple_is_made_inside(x, n, box):
     Inside = collections.namedtuple("Inside", "a b")
 
@@ -420,7 +420,7 @@ def generic_classes_are_subscripted_and_called(x, n, box):
     return one, two.items, Stack[int] is Stack[int], isinstance(one, Stack), type(one) is Stack, Stack.__parameters__
 
 
-@program(breaks="builtin")
+@program
 def a_generic_class_is_made_inside(x, n, box):
     class Inside(Stack[int]):
         extra = n

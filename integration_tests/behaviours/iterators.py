@@ -63,7 +63,7 @@ def iter_of_a_callable_until_a_sentinel(x, n, box):
     return found, queue
 
 
-@program(breaks="builtin")
+@program
 def iter_of_a_closure_until_a_sentinel_with_user_equality(x, n, box):
     class Near:
         def __eq__(self, other):
@@ -283,7 +283,7 @@ def not_iterable_and_not_an_iterator(x, n, box):
     return x + 1
 
 
-@program(breaks="builtin")
+@program
 def iter_that_returns_no_iterator(x, n, box):
     class Bad:
         def __iter__(self):

@@ -63,7 +63,7 @@ def tees_and_batches(x, n, box):
     return list(a), list(b), list(zip(*[iter(range(6))] * 2)), x + 1
 
 
-@program(breaks="builtin")
+@program
 def operator_functions(x, n, box):
     class Thing:
         value = n

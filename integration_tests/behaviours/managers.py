@@ -121,7 +121,7 @@ def an_exit_that_raises_replaces_and_chains(x, n, box):
         return type(error.__context__), error.__context__.args, x + 1
 
 
-@program(breaks="builtin")
+@program
 def an_enter_that_raises_never_exits(x, n, box):
     class Refusing(Noted):
         def __enter__(self):
@@ -134,7 +134,7 @@ def an_enter_that_raises_never_exits(x, n, box):
         return str(error), x + 1, box.log
 
 
-@program(breaks="builtin")
+@program
 def what_is_no_manager_is_an_error(x, n, box):
     class Half:
         def __enter__(self):
@@ -179,7 +179,7 @@ def an_exit_stack_swallows(x, n, box):
     return x + 1, box.log
 
 
-@program(breaks="builtin")
+@program
 def closing_and_nullcontext(x, n, box):
     class Resource:
         def close(self):
@@ -199,7 +199,7 @@ def a_generator_manager_as_a_decorator(x, n, box):
     return inner(x), inner(x * 2), box.log
 
 
-@program(breaks="builtin")
+@program
 def a_class_manager_as_a_decorator(x, n, box):
     class Timed(contextlib.ContextDecorator):
         def __enter__(self):

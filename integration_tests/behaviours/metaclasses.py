@@ -61,7 +61,7 @@ def metaclasses_give_classes_operators(x, n, box):
     )  # fmt: skip
 
 
-@program(breaks="builtin")
+@program
 def a_class_with_a_metaclass_is_made_inside(x, n, box):
     class Inside(WithMeta, extra=n):
         def value(self):
@@ -76,7 +76,7 @@ class Prepared(type):
         return {"prepared": name}
 
 
-@program(breaks="builtin")
+@program
 def prepare_gives_the_namespace(x, n, box):
     class Inside(metaclass=Prepared):
         seen = prepared

@@ -193,7 +193,7 @@ def sizes_of_views_and_reshapes(x, n, box):
     )
 
 
-@program(breaks="builtin")
+@program
 def in_user_classes_and_closures(x, n, box):
     class Holder:
         def __init__(self, size):

@@ -20,7 +20,7 @@ def comprehensions_have_a_scope_of_their_own(x, n, box):
     return i, found, nested, flat, {a % 2 for a in box.items}
 
 
-@program(breaks="builtin")
+@program
 def a_comprehension_in_a_class_body_sees_globals(x, n, box):
     class Body:
         size = n
@@ -249,7 +249,7 @@ def slices_with_symbolic_bounds(x, n, box):
     return wide[:, :n], wide[k:, -n:], wide[:: x.shape[0]], wide[..., n - 1], box.items[n - 2 : k + 1], "abcdef"[:n]
 
 
-@program(breaks="number-object")
+@program
 def slice_objects(x, n, box):
     s = slice(1, n, 2)
     return (

@@ -36,6 +36,7 @@ SAMPLE = {
         *("test_class", "test_property", "test_abc", "test_funcattrs", "test_patma", "test_exceptions"),
         "test_exception_group",
     ),
+    "lifetimes": ("test_generators", "test_genexps", "test_weakref", "test_coroutines", "test_descr"),
 }
 """Run in the default sessions, a process for each group; the others in the slow tier."""
 

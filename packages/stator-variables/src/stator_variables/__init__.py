@@ -23,8 +23,10 @@ from stator_variables._known import known_value
 from stator_variables._model._attributes import get_attribute
 from stator_variables._model._calls import call, frame_for, function_frame
 from stator_variables._model._dictionary import items as dict_items
+from stator_variables._model._raising import throw
 from stator_variables._parts import ObjectRecipe, parts_of
 from stator_variables._pytree import LEAF, Spec, broadcast, flatten, unflatten
+from stator_variables._runtime import forget_class
 from stator_variables._torch._modes import grad_mode
 from stator_variables._torch._modes import initial as initial_modes
 from stator_variables._torch._modes import restore as restore_modes
@@ -56,6 +58,7 @@ __all__ = [
     "call",
     "emit_effects",
     "finalize_generators",
+    "forget_class",
     "frame_for",
     "from_traced",
     "function_frame",
@@ -102,4 +105,5 @@ __all__ += [
     "is_none",
     "known_value",
     "new_object",
+    "throw",
 ]

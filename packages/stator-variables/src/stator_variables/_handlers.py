@@ -10,6 +10,7 @@ from stator_variables._builtin import (
     _attribute_functions,
     _binding,
     _builtins,
+    _class_functions,
     _constructors,
     _deques,
     _dicts,
@@ -37,7 +38,7 @@ from stator_variables._library import (
     _questions,
     _weakrefs,
 )
-from stator_variables._model import _functions
+from stator_variables._model import _classes, _functions
 from stator_variables._torch import (
     _assertion,
     _compile_state,
@@ -51,6 +52,7 @@ _FUNCTIONS = checked(
         _assertion.handlers,
         _binding.handlers,
         _caching.handlers,
+        _class_functions.handlers,
         _operator_functions.handlers,
         _iterator_functions.handlers,
         _instances.handlers,
@@ -61,6 +63,7 @@ _FUNCTIONS = checked(
         _exception_methods.handlers,
         _foreach.handlers,
         _functions.handlers,
+        _classes.handlers,
         _functools.handlers,
         _identity.handlers,
         _inspection.handlers,

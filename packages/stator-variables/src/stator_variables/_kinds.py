@@ -253,6 +253,17 @@ class ClassTracker(VariableTracker):
         return self.value.__qualname__
 
 
+class MadeClass(ClassTracker):
+    """A class made while tracing: `value` stands for it, the entry makes it by `function(*args)`, and then makes the
+    calls of `steps` with it."""
+
+    def __init__(self, value: type, function: Callable[..., type], args: list[Any]) -> None:
+        super().__init__(value)
+        self.function = function
+        self.args = args
+        self.steps: list[tuple[Callable[..., Any], list[Any]]] = []
+
+
 class BuiltinTracker(VariableTracker):
     """A function or descriptor written in C, a Python module, or anything else that is known by its identity alone."""
 

@@ -18,7 +18,7 @@ def known_value(t: Tracing, vt: Any) -> Any:
     real = real_of(vt)
     if real is MISSING:
         return _made(t, vt)
-    if id(vt) in t.changed:
+    if id(vt) in t.changed or id(real) in t.made:
         raise t.unsupported("graph-argument", f"a {type(real).__qualname__} that was changed here")
     if vt.constant() is MISSING:
         t.guard(source_of(vt), Is(real))

@@ -65,7 +65,7 @@ def parts_of(vt: Any) -> Parts | None:
 
 # -- instances of classes written in Python ---------------------------------------------------------------------------
 def _split_object(vt: Any) -> Split | None:
-    if vt.namespace is None or hasattr(vt.cls, "__del__"):
+    if vt.namespace is None or vt.is_of_made or hasattr(vt.cls, "__del__"):
         return None
     fields = {key.constant(): value for key, value in vt.namespace.entries.values() if value is not DELETED}
     members = {member: value for member, value in vt.members.items() if value is not DELETED}

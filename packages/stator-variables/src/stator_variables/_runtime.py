@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import types
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 
@@ -55,3 +56,77 @@ def spoiled(container: Any, make: Callable[[Any], Iterator[Any]], most: int) -> 
     made = make(container)
     set.difference_update(container, marks)
     return made
+
+
+# -- classes ----------------------------------------------------------------------------------------------------------
+class _Quiet:
+    """Stands before the bases of a class while it is made, so that none of them hears of it."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        pass
+
+
+class _QuietToo:
+    """The same for classes whose instances need no `__dict__`: C compares the layouts when it is taken away again."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        pass
+
+
+def is_hooked(classes: Iterable[type]) -> bool:
+    """Whether one of these has a say, in code of the program, in being subclassed."""
+    hooks = (vars(cls).get("__init_subclass__") for cls in classes)
+    return any(isinstance(hook, classmethod) and hook.__func__.__module__ != "typing" for hook in hooks)
+
+
+def new_class(
+    metaclass: Any, name: str, bases: tuple[type, ...], names: dict[str, Any], kwargs: dict[str, Any]
+) -> type:
+    """`type.__new__` without the calls of the program's code that it makes: `__set_name__`, `__init_subclass__`."""
+    later = {key: value for key, value in names.items() if _has_set_name(value)}
+    shown = {**names, **dict.fromkeys(later)}
+    if is_hooked(cls for base in bases for cls in base.__mro__):
+        made = _quietly(metaclass, name, bases, shown)
+    else:
+        made = type.__new__(metaclass, name, bases, shown, **kwargs)
+    for key, value in later.items():
+        type.__setattr__(made, key, value)
+    return made
+
+
+def _has_set_name(value: Any) -> bool:
+    return isinstance(getattr(type(value), "__set_name__", None), types.FunctionType)
+
+
+def _quietly(metaclass: Any, name: str, bases: tuple[type, ...], names: dict[str, Any]) -> type:
+    for quiet in (_Quiet, _QuietToo):
+        made: type = type.__new__(metaclass, name, (quiet, *bases), names)
+        with contextlib.suppress(TypeError):
+            made.__bases__ = bases
+            return made
+    raise TypeError(f"no way to make {name} before its bases hear of it")
+
+
+def new_known_class(
+    metaclass: Any, name: str, bases: tuple[type, ...], names: dict[str, Any], kwargs: dict[str, Any]
+) -> type:
+    """A class by a metaclass that works on names alone: of Enum, NamedTuple, TypedDict."""
+    namespace = metaclass.__prepare__(name, bases, **kwargs)
+    for key, value in names.items():
+        namespace[key] = value
+    made: type = metaclass(name, bases, namespace, **kwargs)
+    return made
+
+
+def new_named_tuple(name: str, fields: Any, options: dict[str, Any]) -> type:
+    return collections.namedtuple(name, fields, **options)
+
+
+def forget_class(made: type) -> None:
+    """Its bases name it among their subclasses no longer."""
+    for quiet in (_Quiet, _QuietToo):
+        with contextlib.suppress(TypeError):
+            made.__bases__ = (quiet,)
+            return

@@ -107,6 +107,9 @@ class Tracing:
     calls: list[Any] = attrs.field(factory=list)  # of cached functions: the entry makes them after the graph
     mortal: set[int] = attrs.field(factory=set)  # ids: held by the frames alone, and their end may be noticed
     touched: list[dict[int, Any]] = attrs.field(factory=list)  # per open body: what was changed in it, and where
+    answers: Any = None  # to questions about keys, in the step that is being done: see `hashing`
+    answered: dict[Any, Any] = attrs.field(factory=dict)  # all that ever were, with the objects asked about
+    made: dict[int, Any] = attrs.field(factory=dict)  # classes made while tracing, by the identity of what stands there
 
     # -- where the program is ---------------------------------------------------------------------------------------
     def where(self) -> SourceSpan:
@@ -123,10 +126,19 @@ class Tracing:
         """Rely on a fact of an existing value; new values (no source) need none, nor what holds of one object."""
         if source is None or (type(source) is CapturedSource and not isinstance(kind, CONTENTS)):
             return
+        if self.made and self.is_of_made(source):
+            return
         extra = kind if isinstance(kind, MANY_PER_SOURCE) else None
         key = (source, type(kind), _guard_argument(extra))
         if key not in self.guards:
             self.guards[key] = Guard(source, kind, self.where())
+
+    def is_of_made(self, source: Source) -> bool:
+        """Whether something is read of a class that was made while tracing: each call makes its own."""
+        start: Source | None = source
+        while start is not None and not isinstance(start, CapturedSource):
+            start = start.base
+        return start is not None and id(start.held.get()) in self.made
 
     def allow_length(self, length: int, cls: type) -> None:
         """Reading a container guards each item: beyond some number a break costs less."""
@@ -151,7 +163,7 @@ class Tracing:
         found = self.heap.get(id(real))
         if found is not None:
             known = source_of(found)
-            if known is not source and known != source:
+            if known is not None and known is not source and known != source:
                 self.aliases.append((found, known, source))
             return found
         lazy = LazyTracker(source, real, build)
@@ -196,7 +208,7 @@ class Tracing:
         found |= self.told_apart
         groups: dict[type, list[Source]] = {}
         for vt in found.values():
-            if vt.source is not None and type(vt.source) is not CapturedSource:
+            if vt.source is not None and type(vt.source) is not CapturedSource and not self.is_of_made(vt.source):
                 groups.setdefault(vt.cls, []).append(vt.source)
         for sources in groups.values():
             if len(sources) > 1:

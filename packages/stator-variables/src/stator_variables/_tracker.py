@@ -37,6 +37,8 @@ class VariableTracker:
     source: Source | None = None
     namespace: Any = None  # a DictTracker: the instance `__dict__` as far as it was read or written; None: has none
 
+    is_of_made = False  # an instance of a class that was made while tracing: each call has its own
+
     @property
     def is_existing(self) -> bool:
         return self.source is not None

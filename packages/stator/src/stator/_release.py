@@ -6,7 +6,7 @@ Trackers, the graph and the interpreter refer to one another while they work. In
 from __future__ import annotations
 
 from stator_bytecode import Machine, Unsupported
-from stator_variables import Tracing
+from stator_variables import Tracing, forget_class
 
 from stator._places import MachinePlaces
 
@@ -15,7 +15,9 @@ def release(tracing: Tracing, machine: Machine, places: MachinePlaces) -> None:
     """Forget what was traced. Its guards, graph and emitted lines are finished by now and need none of it."""
     for tracker in tracing.heap.values():
         tracker.__dict__.clear()  # a tracker and that of its `__dict__` refer to each other
-    for table in (tracing.heap, tracing.changed, tracing.lookups):
+    for made in tracing.made.values():
+        forget_class(made.value)
+    for table in (tracing.made, tracing.heap, tracing.changed, tracing.lookups):
         table.clear()
     for record in (tracing.alive, tracing.aliases, tracing.journal.undo):
         record.clear()

@@ -127,7 +127,7 @@ HOLDERS = 2
 def _is_noticed(value: Any) -> bool:
     """Weak references to tensors are mostly torch's own."""
     has_references = weakref.getweakrefcount(value) > 0 and not issubclass(type(value), torch.Tensor)
-    return has_references or hasattr(type(value), "__del__")
+    return has_references or any("__del__" in vars(cls) for cls in type(value).__mro__)
 
 
 Target = Root | Continuation

@@ -199,7 +199,9 @@ class _Facts:
         self.given = [_outside(body, leaf) for leaf in call.leaves]
         self.names = {source_of(leaf): name for name, leaf in call.objects.items()}
         self.relative: dict[Any, Source | None] = {source: ParameterSource(name) for source, name in self.names.items()}
-        self.sources = {vt.traced.node: vt.source for vt in call.t.heap.values() if type(vt) is TensorTracker}
+        self.sources = {
+            vt.traced.node: vt.source for vt in call.t.heap.values() if type(vt) is TensorTracker and vt.source
+        }
         found = [*self._guards(), *self._aliases()]
         self.found: Any = None if None in found else [guard for guard in found if not _is_of_class(guard)]
 

@@ -87,6 +87,8 @@ def object_delattr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(vars)
 def handle_vars(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    if args and isinstance(args[0], k.ClassTracker):
+        return _attributes.get_attribute(t, args[0], "__dict__")
     if not args or args[0].namespace is None:
         raise t.unsupported("vars", "vars() of something without a plain __dict__")
     return args[0].namespace
@@ -118,6 +120,6 @@ def object_init(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return k.NONE
 
 
-@handlers.handles(object.__init_subclass__)
+@handlers.handles(object.__init_subclass__, vars(object)["__init_subclass__"])
 def init_subclass(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return k.NONE

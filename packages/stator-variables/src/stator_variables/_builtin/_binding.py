@@ -61,7 +61,9 @@ def _union_of(t: Tracing, args: Args) -> Any:
     """`int | None`."""
     sides = [vt.value if isinstance(vt, k.ClassTracker) else vt.constant() for vt in args]
     sides = [vt.real if side is MISSING else side for vt, side in zip(args, sides, strict=True)]
-    if not all(side is None or isinstance(side, type | types.UnionType | types.GenericAlias) for side in sides):
+    if any(id(side) in t.made for side in sides) or not all(
+        side is None or isinstance(side, type | types.UnionType | types.GenericAlias) for side in sides
+    ):
         raise t.unsupported("bad-arguments", "a union of what is not known as a class")
     made = operator.or_(*sides)
     return wrap(t, made, CapturedSource("union", made))

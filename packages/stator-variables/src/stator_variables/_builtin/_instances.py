@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import types
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +13,7 @@ from stator_guards import CallSource, CapturedSource, Truth
 
 from stator_variables import _kinds as k
 from stator_variables._builtin._results import as_constant
-from stator_variables._model import _attributes, _calls, _operators
+from stator_variables._model import _attributes, _calls, _classes, _operators
 from stator_variables._model._lookup import guarded_lookup, is_subtype, mro_of, plain_lookup, type_lookup
 from stator_variables._model._raising import throw
 from stator_variables._torch import _tensor_attributes
@@ -26,8 +27,10 @@ handlers: HandlerTable[Any, Any] = HandlerTable("builtin")
 
 @handlers.handles(type)
 def type_of(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    if len(args) == 3:
+        return _classes.new_type(t, [k.ClassTracker(type), *args], kwargs)
     if len(args) != 1 or kwargs:
-        raise t.unsupported("class-definition", "making a class inside the region", "define the class outside")
+        raise t.unsupported("bad-arguments", "type() of two arguments")
     return _attributes.class_of(t, args[0])
 
 
@@ -98,8 +101,6 @@ def _is_instance_hooked(t: Tracing, vt: Any, classes: list[type]) -> Any:
 
 
 def _ask_hook(t: Tracing, vt: Any, cls: type, name: str) -> Any:
-    import abc
-
     known = _KNOWN_CHECKS.get(cls)
     if known is not None:
         return known(t, vt)
@@ -116,9 +117,24 @@ def _abc_answer(t: Tracing, cls: type, base: type) -> bool:
         found = issubclass(cls, base)
     except Exception as error:  # raised by a `__subclasshook__` of the program
         raise t.unsupported("builtin", f"issubclass() with {base.__qualname__}, which raises {error!r}") from None
-    classes = (CapturedSource(cls.__qualname__, cls), CapturedSource(base.__qualname__, base))
-    t.guard(CallSource(issubclass, *classes), Truth(found))
+    if id(base) in t.made:
+        if id(cls) not in t.made and "_is_protocol" in vars(base):
+            raise t.unsupported("class-definition", f"whether a {cls.__qualname__} fits a protocol made here")
+        return found
+    for known in (cls,) if id(cls) not in t.made else cls.__mro__:
+        if id(known) not in t.made:
+            classes = (CapturedSource(known.__qualname__, known), CapturedSource(base.__qualname__, base))
+            t.guard(CallSource(issubclass, *classes), Truth(issubclass(known, base)))
     return found
+
+
+@handlers.handles(abc._abc_instancecheck)  # type: ignore[attr-defined]
+@operation
+def abc_instance_check(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    """What a metaclass of abstract classes reaches with `super().__instancecheck__`."""
+    cls, vt = args
+    claimed = yield from _claimed(t, vt)
+    return k.ConstantTracker(_abc_answer(t, claimed, cls.value) or _abc_answer(t, vt.cls, cls.value))
 
 
 def _is_tensor_of(cls: Any) -> Callable[[Tracing, Any], bool]:

@@ -48,7 +48,11 @@ class Emitter:
     _shared: dict[Hashable, Any] = attrs.field(factory=dict)
 
     def capture(self, value: Any, hint: str = "c") -> str:
-        """A name for a constant object in the entry's namespace."""
+        """A name for a constant object in the entry's namespace; what is of a class that was made here, from there."""
+        if id(value) in self.t.made:
+            return self.expr(self.t.made[id(value)])
+        if type(value) is types.MemberDescriptorType and id(value.__objclass__) in self.t.made:
+            return f"{self.capture(value.__objclass__)}.__dict__[{value.__name__!r}]"
         known = self._names.get(id(value))
         if known is None:
             known = self._names[id(value)] = f"{_identifier(hint)}_{len(self.captured)}"
@@ -65,7 +69,7 @@ class Emitter:
         if known is None:
             text = source.expression(self)
             known = self._loaded[source] = f"v{len(self._loaded)}"
-            self.loads.append(f"{known} = {text}")
+            (self.lines if self.t.is_of_made(source) else self.loads).append(f"{known} = {text}")
         return known
 
     # the Renderer protocol of stator_guards: how a source writes its parts
@@ -125,6 +129,25 @@ class Emitter:
         self.loads.append(f"{name} = {text}")
         return name
 
+    def reserve(self, vt: Any) -> str:
+        """The name of a new object that is still to be made."""
+        name = self._made[id(vt)] = self.fresh()
+        return name
+
+    def take_lines(self, start: int, name: str) -> list[str]:
+        """Remove the lines from `start` on that need `name`, or what one of them gives a name."""
+        needed = [name]
+        kept: list[str] = []
+        taken: list[str] = []
+        for line in self.lines[start:]:
+            target = line.partition(" = ")[0]
+            waits = any(refers_to(line, other) for other in needed)
+            (taken if waits else kept).append(line)
+            if waits and target.isidentifier():
+                needed.append(target)
+        self.lines[start:] = kept
+        return taken
+
     def after_effects(self, vt: Any, text: str) -> str:
         """A new object that can be made only when all effects are there, so that no other object may need it before."""
         name = self._made[id(vt)] = self.fresh()
@@ -135,13 +158,17 @@ class Emitter:
     def flush(self) -> None:
         """All effects are written."""
         for name, vt in self.late:
-            if any(re.search(rf"\b{name}\b", line) for line in self.lines):
+            if any(refers_to(line, name) for line in self.lines):
                 raise self.refuse(vt)
         self.lines += self.last
         self.last = self.lines
 
     def refuse(self, vt: Any) -> Unsupported:
         return self.t.unsupported("reconstruction", f"rebuilding a {vt.cls.__name__} that was made while tracing")
+
+
+def refers_to(line: str, name: str) -> bool:
+    return re.search(rf"\b{name}\b", line) is not None
 
 
 def by_kind(table: HandlerTable[type, Entry], vt: Any) -> Entry | None:

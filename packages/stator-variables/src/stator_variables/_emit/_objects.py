@@ -12,7 +12,14 @@ from stator_bytecode import NULL, GeneratorStatus, layout_of_generator, rebuild_
 
 from stator_variables import _kinds as k
 from stator_variables._builtin import _iterators
-from stator_variables._emit._emitter import Emitter, RaisedBefore, StillRunning, fill_namespace, rebuilders
+from stator_variables._emit._emitter import (
+    Emitter,
+    RaisedBefore,
+    StillRunning,
+    fill_namespace,
+    rebuilders,
+    refers_to,
+)
 from stator_variables._model._exceptions import TracebackTracker
 from stator_variables._runtime import make_function
 from stator_variables._tracker import DELETED
@@ -94,6 +101,23 @@ def object_(e: Emitter, vt: Any) -> str:
 @rebuilders.handles(k.ClassTracker, k.BuiltinTracker)
 def captured(e: Emitter, vt: Any) -> str:
     return e.capture(vt.value, getattr(vt.value, "__name__", "c"))
+
+
+@rebuilders.handles(k.MadeClass)
+def made_class(e: Emitter, vt: Any) -> str:
+    """What its namespace holds may refer to it, a cell say: such lines wait until it is there."""
+    name, start = e.reserve(vt), len(e.lines)
+    args = [e.expr(arg) for arg in vt.args]
+    text = f"{name} = {e.capture(vt.function, vt.function.__name__)}({', '.join(args)})"
+    waiting = e.take_lines(start, name)
+    for target in (line.partition(" = ")[0] for line in waiting):
+        if target.startswith(tuple(f"{arg}[" for arg in args)) or (target.isidentifier() and refers_to(text, target)):
+            raise e.refuse(vt)
+    e.lines += [text, *waiting]
+    for function, rest in vt.steps:
+        given = "".join(f", {e.expr(arg)}" for arg in rest)
+        e.lines.append(f"{e.capture(function, function.__name__)}({name}{given})")
+    return name
 
 
 @rebuilders.handles(k.SuperTracker)

@@ -103,6 +103,8 @@ def _argument(t: Tracing, vt: Any) -> tuple[Source, Any]:
 def _constant(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.NumberTracker):
         return _torch_calls.specialised(t, vt)
+    if isinstance(vt, k.ClassTracker):
+        return MISSING if isinstance(vt, k.MadeClass) else vt.value
     if isinstance(vt, k.TupleTracker) and vt.cls in (tuple, torch.Size):
         items = [_constant(t, item) for item in vt.items]
         return MISSING if any(item is MISSING for item in items) else vt.cls(items)
@@ -111,6 +113,8 @@ def _constant(t: Tracing, vt: Any) -> Any:
 
 def _missed(t: Tracing, made: CachedCall) -> Any:
     """The result of a call that finds nothing, made here."""
+    if made.cached.real.__module__ == "typing":  # what these make is the same for equal arguments
+        return made.make()
     thrown_out = any(earlier.asked == made.asked for earlier in t.calls)
     if thrown_out or t.changed or not (t.policy.is_whole and t.graph.is_pure):
         t.guard(made.asked, Is(MISSING))

@@ -17,7 +17,7 @@ from stator_guards import AttrAbsent, AttrSource, CapturedSource, SlotSource, So
 from stator_variables import _kinds as k
 from stator_variables._applevel import _attributes as app
 from stator_variables._build import captured_dict, instance_dict, wrap
-from stator_variables._model import _calls, _dictionary, _functions
+from stator_variables._model import _calls, _classes, _dictionary, _functions, _stand_ins
 from stator_variables._model._lookup import (
     defines,
     guarded_lookup,
@@ -70,6 +70,10 @@ def _found(t: Tracing, vt: Any, name: str) -> Any:
             return found
     if isinstance(vt, k.MethodTracker):
         found = _functions.of_method(t, vt, name)
+        if found is not MISSING:
+            return found
+    if isinstance(vt, k.RecipeTracker):
+        found = _stand_ins.field_of(t, vt, name)
         if found is not MISSING:
             return found
     if has_hook(t, vt):
@@ -126,6 +130,8 @@ def own_attribute(t: Tracing, vt: Any, name: str) -> Any:
 
 def _fall_back(t: Tracing, vt: Any, name: str) -> Any:
     raw, source = type_lookup(t, vt.cls, "__getattr__")
+    if source is None and vt.namespace is None and vt.real is not MISSING and hasattr(vt.real, name):
+        raise t.unsupported("c-attribute", f"{name} of a {type_name(vt.cls)}, which C finds in a way of its own")
     if source is None:
         absent(vt, name)
     return _calls.call(t, wrap(t, raw, source), [vt, k.ConstantTracker(name)], {})
@@ -158,6 +164,8 @@ def class_of(t: Tracing, vt: Any) -> Any:
     source = TypeSource(vt.source) if vt.source is not None else CapturedSource(vt.cls.__qualname__, vt.cls)
     if vt.source is not None:
         t.guard(vt.source, TypeIs(vt.cls))
+    if id(vt.cls) in t.made:
+        return t.made[id(vt.cls)]
     tracker = k.ClassTracker(vt.cls)
     tracker.source = source
     return tracker
@@ -241,6 +249,12 @@ def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
         if vt.cls is int:
             return vt if _symbolic.FIELDS[name] is None else k.ConstantTracker(_symbolic.FIELDS[name])
         return k.ConstantTracker(raw.__get__(_torch_calls.specialised(t, vt)))
+    if isinstance(vt, k.TupleTracker) and hasattr(vt.cls, "n_sequence_fields"):
+        # A named tuple made in C (Objects/structseq.c), whose members do not say which item they are
+        cls: Any = vt.cls
+        index = raw.__get__(cls(range(cls.n_fields)))
+        if index < len(vt.items):
+            return vt.items[index]
     if vt.real is MISSING:
         if type(raw) is types.MemberDescriptorType:
             throw(AttributeError, f"'{type_name(vt.cls)}' object has no attribute '{name}'")
@@ -313,7 +327,7 @@ def _get_meta(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
     if isinstance(raw, types.GetSetDescriptorType | types.MemberDescriptorType):
         if name == "__class__":
             return class_of(t, vt)
-        if name == "__dict__":
+        if name == "__dict__" and not isinstance(vt, k.MadeClass):
             raise t.unsupported("class-dict", f"the __dict__ of class {vt.value.__qualname__}")
         source = CapturedSource(vt.value.__qualname__, vt.value)
         try:
@@ -372,6 +386,8 @@ def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     _refuse_proxy(t, vt, name)
     if isinstance(vt, k.TensorTracker):
         return _tensor_attributes.write(t, vt, name, value)
+    if isinstance(vt, k.MadeClass) and not _is_python_descriptor(guarded_lookup(t, vt.cls, name)):
+        return _classes.set_attribute(t, vt, name, value)
     if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
         raise t.unsupported("global-attribute-write", f"setting {name} on {vt.describe()}", "set it outside the region")
     if isinstance(vt, k.FunctionTracker) and vt.source is None and value is not MISSING and name in k.WRITTEN_FIELDS:
@@ -391,6 +407,10 @@ def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
         return None
     _dictionary.set_name(t, vt.namespace, name, value)
     return None
+
+
+def _is_python_descriptor(raw: Any) -> bool:
+    return isinstance(raw, property) or isinstance(plain_lookup(type(raw), "__set__"), types.FunctionType)
 
 
 def _set_function_field(t: Tracing, vt: Any, name: str, value: Any) -> None:

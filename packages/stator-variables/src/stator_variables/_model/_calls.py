@@ -301,8 +301,16 @@ def instantiate(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]
     new = new.__func__ if isinstance(new, staticmethod) else new
     if isinstance(new, types.FunctionType):
         return _instantiate_through_new(t, cls_vt, args, kwargs)
+    if new is type.__new__:
+        return _instantiate_metaclass(t, cls_vt, args, kwargs)
     obj = allocate(t, cls_vt, new, args, kwargs)
     return initialise(t, obj, args, kwargs)
+
+
+@operation
+def _instantiate_metaclass(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    made = yield from settle(call_builtin(t, k.BuiltinTracker(type.__new__), [cls_vt, *args], kwargs))
+    return (yield from settle(initialise(t, made, args, kwargs)))
 
 
 @operation
@@ -364,7 +372,7 @@ def _then_object(result: Any, obj: Any) -> Any:
 def allocate(t: Tracing, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """What the C `__new__` that `cls` inherits makes: storage by its builtin base."""
     cls = cls_vt.value
-    if getattr(cls, "__abstractmethods__", None):
+    if cls.__flags__ & _IS_ABSTRACT:
         names = ", ".join(sorted(cls.__abstractmethods__))
         plural = "s" if len(cls.__abstractmethods__) > 1 else ""
         throw(TypeError, f"Can't instantiate abstract class {cls.__name__} with abstract method{plural} {names}")
@@ -373,14 +381,16 @@ def allocate(t: Tracing, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[st
     if cls is not object and cls.__flags__ & (_HEAP_TYPE | _NO_INSTANCES) != _HEAP_TYPE and new is object.__new__:
         raise t.unsupported("construction", f"making an instance of {cls.__qualname__}, a class of C")
     tracker = _storage(t, cls, new, args)
-    if tracker is MISSING or hasattr(cls, "__del__"):
+    if tracker is MISSING:
         raise t.unsupported("construction", f"making an instance of {cls.__qualname__}", "make it outside the region")
     if cls.__dictoffset__ or any("__dict__" in base.__dict__ for base in cls.__mro__):
         new_namespace(tracker)
+    tracker.is_of_made = id(cls) in t.made
     return tracker
 
 
-_HEAP_TYPE, _NO_INSTANCES = 1 << 9, 1 << 7  # Py_TPFLAGS_HEAPTYPE, Py_TPFLAGS_DISALLOW_INSTANTIATION
+# Py_TPFLAGS_HEAPTYPE, _DISALLOW_INSTANTIATION, _IS_ABSTRACT
+_HEAP_TYPE, _NO_INSTANCES, _IS_ABSTRACT = 1 << 9, 1 << 7, 1 << 20
 
 
 def _storage(t: Tracing, cls: type, new: Any, args: list[Any]) -> Any:

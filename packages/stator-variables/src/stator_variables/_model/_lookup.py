@@ -70,8 +70,14 @@ def _rely_on_binding(t: Tracing, raw: Any, source: Source) -> None:
     """What is bound is read out of these and guarded there; that it is bound so has to stay true as well."""
     if type(raw) in (staticmethod, classmethod, property):
         t.guard(source, TypeIs(type(raw)))
-    elif type(raw) in (types.MemberDescriptorType, types.GetSetDescriptorType):
+    elif type(raw) in _OF_C:
         t.guard(source, Is(raw))
+
+
+_OF_C = (
+    *(types.MemberDescriptorType, types.GetSetDescriptorType, types.MethodDescriptorType),
+    *(types.WrapperDescriptorType, types.ClassMethodDescriptorType),
+)
 
 
 def _namespace_source(t: Tracing, cls: type) -> Source:

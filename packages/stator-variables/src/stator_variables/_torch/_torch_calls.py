@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 import types
 from collections.abc import Sequence
 from typing import Any
@@ -241,6 +242,32 @@ def metadata_value(t: Tracing, value: Any, name: str, args: list[Any], kwargs: d
 
 def _example(value: Any) -> Any:
     return value.example if isinstance(value, Traced) else value
+
+
+def record_item(t: Tracing, vt: Any, key: Any) -> Any:
+    """`tensor[key]`. Under the mode for functions of positions, a number is an index like any other tensor."""
+    keys = key.items if isinstance(key, k.TupleTracker) else [key]
+    if depth_of_indexing() and all(isinstance(part, k.TensorTracker) or _is_int(part) for part in keys):
+        where = {"dtype": k.ConstantTracker(torch.int64), "device": k.ConstantTracker(vt.example.device)}
+        indices = [record(t, torch.tensor, [part], where) if _is_int(part) else part for part in keys]
+        return record(t, torch.ops.aten.index, [vt, k.ListTracker(indices, list)], {})
+    if isinstance(key, k.NumberTracker) and key.cls is int:
+        return record(t, torch.select, [vt, k.ConstantTracker(0), key], {})
+    return record(t, operator.getitem, [vt, key], {})
+
+
+def _is_int(vt: Any) -> bool:
+    return isinstance(vt, k.ConstantTracker | k.NumberTracker) and issubclass(vt.cls, int)
+
+
+def depth_of_indexing() -> int:
+    """How many of the active modes are the one under which torch calls functions of positions."""
+    active = map(torch._C._get_function_stack_at, range(torch._C._len_torch_function_stack()))
+    return sum(type(mode) is indexing_mode() for mode in active)
+
+
+def indexing_mode() -> Any:
+    return getattr(sys.modules.get("torch._dynamo._trace_wrapped_higher_order_op"), "TransformGetItemToIndex", None)
 
 
 def record_operator(t: Tracing, function: Any, left: Any, right: Any) -> Any:

@@ -1,0 +1,187 @@
+"""Classes made inside the region are those of plain Python: all that can be read of them, a fresh one on each call."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import gc
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import stator
+import torch
+from torch import Tensor
+
+from integration_tests.behaviours import Marked, arguments, catalogue, load
+from integration_tests.counting import Counting
+from integration_tests.oracle import assert_same
+
+MODULE = "classes_inside"
+PROGRAMS: dict[str, Marked] = catalogue()[MODULE]
+
+
+def classes_in(value: Any) -> Iterator[type]:
+    """The local classes of a result, each once."""
+    if isinstance(value, type):
+        if "<locals>" in value.__qualname__ or value.__name__ == "Made":
+            yield value
+    elif isinstance(value, tuple | list):
+        for part in value:
+            yield from classes_in(part)
+
+
+def look(value: Any) -> Any:
+    """What a program can read of an attribute of a class, as plain data."""
+    if isinstance(value, types.FunctionType):
+        cells = [look(cell.cell_contents) for cell in value.__closure__ or ()]
+        written = [*(value.__defaults__ or ()), *(value.__kwdefaults__ or ()), value.__doc__, *vars(value)]
+        names = value.__code__.co_freevars, [*value.__annotations__]
+        return "function", value.__qualname__, value.__module__, names, cells, [*map(look, written)]
+    if isinstance(value, property):
+        return "property", *map(look, (value.fget, value.fset, value.fdel, value.__doc__))
+    if isinstance(value, classmethod | staticmethod):
+        return type(value).__name__, look(value.__func__)
+    if isinstance(value, enum.Enum):
+        return "member", value.name, value.value
+    if isinstance(value, type):
+        return "class", value.__qualname__, value.__module__
+    return repr(value) if isinstance(value, int | str | float | tuple | type(None)) else type(value).__qualname__
+
+
+def looked_at(cls: type) -> Any:
+    names = {name: look(value) for name, value in vars(cls).items() if not name.startswith("__static")}
+    bases = [base.__qualname__ for base in (*cls.__bases__, *cls.__mro__)]
+    return list(names), names, bases, type(cls).__qualname__, sorted(getattr(cls, "__abstractmethods__", ()))
+
+
+@pytest.mark.parametrize("title", PROGRAMS)
+def test_class_made_inside_is_like_that_of_plain_python(title: str) -> None:
+    ours, theirs = load(MODULE).PROGRAMS[title].fn, load(MODULE).PROGRAMS[title].fn
+    expected = [looked_at(cls) for cls in classes_in(ours(*arguments(1)))]
+    compiled = stator.compile(theirs, backend="eager", fullgraph=True)
+    assert [looked_at(cls) for cls in classes_in(compiled(*arguments(1)))] == expected
+
+
+def test_each_call_makes_its_own_class_bound_to_its_own_cells() -> None:
+    def make(x: Tensor) -> Any:
+        class Inside:
+            def value(self) -> Tensor:
+                return x
+
+            def own(self) -> type:
+                return __class__  # type: ignore[name-defined,no-any-return]
+
+        return Inside, Inside()
+
+    counting = Counting()
+    compiled = stator.compile(lambda x: (make(x), x + 1)[0], backend=counting, fullgraph=True)
+    x, y = torch.ones(2), torch.zeros(2)
+    (first, one), (second, two) = compiled(x), compiled(y)
+    assert first is not second
+    assert (type(one), type(two)) == (first, second)
+    assert (one.own(), two.own()) == (first, second)
+    assert one.value() is x
+    assert two.value() is y
+    assert counting.count == 1
+
+
+class Base:
+    """Knows its subclasses."""
+
+
+def test_what_stands_for_a_class_while_tracing_is_no_subclass_afterwards() -> None:
+    def make(x: Tensor) -> Any:
+        class Inside(Base):
+            pass
+
+        return Inside, x + 1
+
+    gc.collect()
+    made = stator.compile(make, backend="eager", fullgraph=True)(torch.ones(2))[0]
+    assert Base.__subclasses__() == [made]
+
+
+def entries(fn: Callable[..., Any]) -> int:
+    compiled = stator.compile(fn, backend="eager")
+    compiled(torch.ones(2))
+    count: int = compiled.report.entry_count
+    return count
+
+
+class Outside:
+    a: int
+
+
+def broken_body(x: Tensor) -> Any:
+    class Inside:
+        y = x + 1
+        stator.graph_break()
+        z = y * 2
+
+    return Inside.z + 1
+
+
+def a_function_as_metaclass(x: Tensor) -> Any:
+    class Inside(metaclass=lambda name, bases, names: names["value"]):  # type: ignore[metaclass]
+        value = 3
+
+    return x * Inside  # type: ignore[operator]
+
+
+def an_enum_with_code(x: Tensor) -> Any:
+    class Inside(enum.Enum):
+        A = 1
+
+        def __init__(self, value: int) -> None:
+            self.half = value / 2
+
+    return x * Inside.A.half
+
+
+def a_decorator_of_a_class_from_outside(x: Tensor) -> Any:
+    return dataclasses.dataclass(Outside)(1).a, x + 1  # type: ignore[call-arg]
+
+
+def a_cached_method(x: Tensor) -> Any:
+    class Inside:
+        @functools.cache  # noqa: B019
+        def value(self) -> int:
+            return 3
+
+    return x + 1, Inside
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [broken_body, a_function_as_metaclass, an_enum_with_code, a_decorator_of_a_class_from_outside, a_cached_method],
+)
+def test_class_statement_that_cannot_be_captured_costs_one_break(fn: Callable[..., Any]) -> None:
+    assert entries(fn) == 2
+
+
+def test_a_generator_held_by_an_instance_goes_on_after_a_break() -> None:
+    def run(x: Tensor) -> Any:
+        class Feed:
+            def __init__(self) -> None:
+                self.items = (x * i for i in range(3))
+
+        feed = Feed()
+        first = next(feed.items)
+        stator.graph_break()
+        return first, next(feed.items), type(feed) is Feed, isinstance(feed, Feed)
+
+    assert_same(run, stator.compile(run, backend="eager"), lambda: (torch.ones(2),))
+
+
+def test_the_text_of_a_dataclass_about_a_tensor_is_that_of_plain_python() -> None:
+    def run(x: Tensor) -> Any:
+        @dataclasses.dataclass
+        class Inside:
+            value: Any = x
+
+        return Inside.__doc__, Inside().value + 1
+
+    assert_same(run, stator.compile(run, backend="eager"), lambda: (torch.ones(2),))

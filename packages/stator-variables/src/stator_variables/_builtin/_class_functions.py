@@ -1,0 +1,83 @@
+"""What stands in and around class bodies: `property` and its kin, library functions that make or change classes.
+
+Those of DECORATORS look at names and annotations alone: they are run on the stand-in at once, and again by the entry.
+"""
+
+from __future__ import annotations
+
+import abc
+import collections
+import dataclasses
+import enum
+import functools
+import typing
+from typing import Any
+
+from stator_bytecode import HandlerTable
+
+from stator_variables import _kinds as k
+from stator_variables._model import _calls
+from stator_variables._model._classes import adopt, here, make, run, step
+from stator_variables._runtime import new_named_tuple
+from stator_variables._tracing import Tracing
+
+Args = list[Any]
+Kwargs = dict[str, Any]
+handlers: HandlerTable[Any, Any] = HandlerTable("class function")
+DECORATORS: tuple[Any, ...] = (
+    *(functools.total_ordering, enum.unique, typing.final, typing.runtime_checkable, abc.update_abstractmethods),
+    *(dataclasses._process_class, abc._abc_init),  # type: ignore[attr-defined]
+)
+DESCRIPTORS = (property, classmethod, staticmethod)
+
+
+def _descriptor(cls: Any) -> None:
+    @handlers.handles(cls)
+    def describe(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+        return k.RecipeTracker(cls, args, kwargs)
+
+
+for _cls in DESCRIPTORS:
+    _descriptor(_cls)
+
+
+def _replaced(name: str, field: str) -> None:
+    @handlers.handles(vars(property)[name])
+    def replace(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+        """`@value.setter`: a property like this one, with another function."""
+        known, function = args
+        if not isinstance(known, k.RecipeTracker) or known.cls is not property:
+            raise t.unsupported("construction", "a property made of one from outside")
+        parts = {**dict(zip(("fget", "fset", "fdel", "doc"), known.args, strict=False)), **known.kwargs}
+        return k.RecipeTracker(property, [], {**parts, field: function})
+
+
+for _name, _field in (("getter", "fget"), ("setter", "fset"), ("deleter", "fdel")):
+    _replaced(_name, _field)
+
+
+def _known_decorator(function: Any) -> None:
+    @handlers.handles(function)
+    def decorate(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+        made, *rest = args
+        if not isinstance(made, k.MadeClass) or kwargs:
+            raise t.unsupported("class-definition", f"{function.__qualname__}() of a class from outside")
+        for value in vars(made.value).values():
+            if type(value) is dataclasses.Field:  # what is done to it here, its tracker does not see
+                t.heap.pop(id(value), None)
+        result = run(t, function, args)
+        if not isinstance(result, type) or result is made.value:
+            step(t, made, function, rest)
+            return k.NONE if result is None else made
+        return adopt(t, result, function, args)
+
+
+for _changing in DECORATORS:
+    _known_decorator(_changing)
+
+
+@handlers.handles(collections.namedtuple)
+def named_tuple(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    if len(args) != 2:
+        raise t.unsupported("bad-arguments", "namedtuple() of other than a name and fields")
+    return make(t, new_named_tuple, [*args, _calls.new_dict(t, {"module": here(t), **kwargs})])

@@ -1,0 +1,87 @@
+"""Stand-ins: real objects in the place of values that exist only while tracing, for code in C that makes classes.
+
+The heap knows the tracker of each, so that what the data model reads of a stand-in class are the trackers again.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from stator_guards import CapturedSource
+
+from stator_variables import _kinds as k
+from stator_variables._build import ATOMS, attributes_of, wrap
+from stator_variables._model import _dictionary
+from stator_variables._model._lookup import plain_lookup
+from stator_variables._tracing import Tracing, real_of
+from stator_variables._tracker import DELETED, MISSING
+
+
+class Standing:
+    """Stands for a value of which code in C needs to know nothing."""
+
+
+def stand_in(t: Tracing, vt: Any) -> Any:
+    """A real object in the place of a value; `wrap` gives the tracker for it."""
+    real = real_of(vt)
+    if real is not MISSING and type(real) not in ATOMS:
+        return real
+    known = t.shared.get(("stand-in", id(vt)))
+    if known is None:
+        known = (vt, _made_stand_in(t, vt))  # the tracker is kept: its identity is the key
+        t.shared["stand-in", id(vt)] = known
+        if not isinstance(vt, k.ConstantTracker):
+            t.heap[id(known[1])] = vt
+    return known[1]
+
+
+def _made_stand_in(t: Tracing, vt: Any) -> Any:
+    if isinstance(vt, k.ConstantTracker):
+        return vt.value
+    if isinstance(vt, k.SequenceTracker) and vt.cls in (list, tuple):
+        return vt.cls([stand_in(t, item) for item in vt.items])
+    if isinstance(vt, k.SetTracker) and vt.cls in (set, frozenset):
+        return vt.cls([stand_in(t, item) for item in vt.entries.values()])
+    if isinstance(vt, k.DictTracker) and vt.cls is dict:
+        return {stand_in(t, key): stand_in(t, value) for key, value in _dictionary.items(t, vt)}
+    if isinstance(vt, k.RecipeTracker):
+        named = {name: stand_in(t, value) for name, value in vt.kwargs.items()}
+        return vt.cls(*[stand_in(t, value) for value in vt.args], **named)
+    if isinstance(vt, k.FunctionTracker):
+        return _function(t, vt)
+    if type(vt) is k.ObjectTracker and plain_lookup(vt.cls, "__new__") is object.__new__:
+        return _object(t, vt)
+    return Standing()
+
+
+def _function(t: Tracing, vt: Any) -> Any:
+    closure = tuple(types.CellType() for _ in vt.closure)
+    made = types.FunctionType(vt.code, vt.globals.real, vt.name, None, closure)
+    made.__qualname__ = vt.qualname
+    for name, value in (*vt.fields.items(), *attributes_of(vt).items()):
+        if isinstance(value, k.ConstantTracker):  # `__isabstractmethod__`
+            setattr(made, name, value.value)
+    return made
+
+
+def _object(t: Tracing, vt: Any) -> Any:
+    made = object.__new__(vt.cls)
+    for member, value in vt.members.items():
+        if value is not DELETED:
+            member.__set__(made, stand_in(t, value))
+    if vt.namespace is not None:
+        object.__getattribute__(made, "__dict__").update(
+            {name: stand_in(t, value) for name, value in attributes_of(vt).items()}
+        )
+    return made
+
+
+def field_of(t: Tracing, vt: Any, name: str) -> Any:
+    """What a property, `classmethod` or `staticmethod` was made with, by name; MISSING of others."""
+    if vt.cls not in (property, classmethod, staticmethod):
+        return MISSING
+    value = getattr(stand_in(t, vt), name, MISSING)
+    if type(value) not in ATOMS and id(value) not in t.heap:
+        return MISSING
+    return wrap(t, value, CapturedSource(name, value))
