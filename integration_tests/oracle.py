@@ -84,6 +84,7 @@ def assert_same(
             _compare(expected, actual, tolerance, f"gradients of call {number + 1}")
         report: Any = getattr(compiled, "report", None)
         assert graphs_may_raise or not report.failures, report.failures
+        assert not getattr(report, "missed", ()), f"expected to raise, and did not: {report.missed}"
 
 
 def run(fn: Callable[..., Any], arguments: Call, owner: Any, start: World) -> Outcome:

@@ -12,9 +12,13 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing
 from torch import Tensor
+from torch.distributed.tensor import Replicate, Shard, experimental
 from torch.utils import _pytree as pytree
 
 from integration_tests.counting import Counting
+
+SPLIT, WHOLE = [Shard(0)], [Replicate()]
+local_map: Any = experimental.local_map  # torch leaves it without types
 
 
 def world() -> Any:
@@ -89,6 +93,13 @@ IN_PLACE: tuple[Callable[[Tensor], Any], ...] = (
 )
 
 
+def mapped_over_local_parts(x: Tensor) -> Any:
+    scale = x * 2
+    multiplied = local_map(lambda a, n: (a * n + scale, a.sum()), (SPLIT, WHOLE), (SPLIT, None))
+    total, part = multiplied(x.sin(), 3)
+    return total + part
+
+
 def waited_for_later(x: Tensor) -> Any:
     y = x.detach() * 2
     work: Any = dist.all_reduce(y, async_op=True)
@@ -108,6 +119,7 @@ PROGRAMS: tuple[Callable[[Tensor], Any], ...] = (
     reduced_and_scattered,
     broadcast,
     gathered_with_gradients,
+    mapped_over_local_parts,
 )
 
 

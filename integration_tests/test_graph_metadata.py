@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 import stator
 import torch
+from stator_bytecode import HandlerTable
+from stator_subgraphs import OPERATORS
+from stator_variables import Tracing, from_traced
 from torch import nn
 
 from integration_tests.counting import Counting
@@ -105,8 +108,29 @@ def test_graph_module_runs_as_it_did() -> None:
     assert_same(lambda x: traced(x) * 2, compiled, lambda: (torch.ones(2, 4),), gradients=False)
 
 
+def placed_nowhere(x: torch.Tensor) -> torch.Tensor:
+    return -x
+
+
+planted: HandlerTable[Any, Any] = HandlerTable("faults")
+
+
+@planted.handles(placed_nowhere)
+def without_line(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    traced = t.graph.call(torch.neg, (args[0].traced,), {})
+    del traced.node.meta["stack_trace"]
+    return from_traced(t, traced)
+
+
+@pytest.mark.parametrize("in_body", [False, True])
 @pytest.mark.parametrize("name", ["check", "STATOR_CHECK"])
-def test_faulty_graph_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_faulty_graph_is_found(name: str, in_body: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fn(x: torch.Tensor) -> Any:
+        return torch.ops.higher_order.wrap(lambda a: placed_nowhere(a) * 2, x) if in_body else placed_nowhere(x) + 1
+
     monkeypatch.setenv("STATOR_CHECK", "1" if name == "STATOR_CHECK" else "0")
     options = {} if name == "STATOR_CHECK" else {"check": True}
-    assert stator.compile(lambda x: x + 1, backend="eager", options=options)(torch.ones(2)).tolist() == [2, 2]
+    stack = stator.Stack(operators=lambda: OPERATORS.merged_with(planted))
+    compiled = stator.compile(fn, backend="eager", options=options, stack=stack)
+    with pytest.raises(stator.InternalError, match="wrap_body_0: neg does not say" if in_body else "neg does not say"):
+        compiled(torch.ones(2))

@@ -13,13 +13,15 @@ import stator
 import torch
 from stator_subgraphs import check_graph
 from torch import Tensor
+from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex as IndexedByTensors
+from torch._higher_order_ops import InvokeQuant
 from torch._higher_order_ops.hints_wrap import hints_wrapper
 from torch._higher_order_ops.map import map as torch_map
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.strict_mode import strict_mode as torch_strict_mode
 from torch._higher_order_ops.while_loop import while_loop as torch_while_loop
 from torch.compiler import nested_compile_region
-from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+from torch.nn.attention.flex_attention import and_masks, create_block_mask, flex_attention
 from torch.utils import checkpoint as checkpointing
 from torch.utils.checkpoint import checkpoint
 
@@ -118,11 +120,16 @@ def module(x: Tensor, y: Tensor) -> Any:
     return run(LAYER, x) + y
 
 
+def container(x: Tensor, y: Tensor) -> Any:
+    return run(STACKED, x) + y
+
+
 LAYER = torch.nn.Linear(3, 3)
+STACKED = torch.nn.Sequential(LAYER, torch.nn.ReLU())
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-@pytest.mark.parametrize("fn", [any_structure, effects, nested, nothing, module])
+@pytest.mark.parametrize("fn", [any_structure, effects, nested, nothing, module, container])
 def test_checkpointed_body_is_captured(fn: Callable[..., Any], backend: str) -> None:
     assert "wrap_body_0" in bodies(check_captured(fn, backend=backend))
 
@@ -700,6 +707,26 @@ def test_operators_and_functions_that_are_not_looked_into_are_nodes_in_a_body_to
     assert not compiled.report.breaks
 
 
+OUTSIDE = InvokeQuant(codegen_low_precision=False)
+
+
+@torch.no_grad()
+def quantised(x: Tensor, y: Tensor) -> Any:
+    scale = y * 2
+    inside = InvokeQuant()(lambda a, b: (a * b, a + scale), x, y, scheme="nf4")
+    return inside, OUTSIDE(lambda a: (a * a.shape[0]).sin(), x)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_operator_with_a_record_of_options_is_captured(backend: str) -> None:
+    graph = check_captured(quantised, backend=backend)
+    assert bodies(graph) == {"invoke_quant_packed_body_0", "invoke_quant_packed_body_1"}
+
+
+def test_gradients_through_an_operator_with_a_record_of_options_are_left_to_torch() -> None:
+    check_refused(lambda x, y: OUTSIDE(lambda a: a * y, x), "higher-order-operator")
+
+
 # -- attention --------------------------------------------------------------------------------------------------------
 BIAS = torch.linspace(0, 1, 8)
 CAUSAL = create_block_mask(lambda b, h, i, j: i >= j, None, None, 8, 8, device="cpu")
@@ -722,13 +749,51 @@ def causal_scores(q: Tensor, k: Tensor, v: Tensor) -> Any:
     return flex_attention(q * 2, k, v, block_mask=CAUSAL, return_lse=True)
 
 
+def scores_in_documents(q: Tensor, k: Tensor, v: Tensor) -> Any:
+    document, reach = torch.arange(q.shape[2]) // 3, 2
+    near = and_masks(lambda b, h, i, j: document[i] == document[j], lambda b, h, i, j: (i - j).abs() <= reach)
+    mask = create_block_mask(near, None, None, q.shape[2], k.shape[2], device=q.device)
+    return flex_attention(q, k, v, block_mask=mask, score_mod=lambda score, b, h, i, j: score + document[i] * 0.5)
+
+
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-@pytest.mark.parametrize("fn", [unchanged_scores, biased_scores, causal_scores])
+@pytest.mark.parametrize("fn", [unchanged_scores, biased_scores, causal_scores, scores_in_documents])
 @pytest.mark.filterwarnings("ignore")  # that it is slow, and that `return_lse` will have another name
 def test_scores_and_masks_of_flex_attention_are_bodies(fn: Callable[..., Any], backend: str) -> None:
     compiled = stator.compile(fn, backend=backend, fullgraph=True)
     assert_same(fn, compiled, heads, tolerance=Tolerance(1e-5, 1e-6), graphs_may_raise=False)
     assert {"score_mod_0", "mask_mod_0"} <= bodies(compiled.report.graphs[0])
+
+
+def test_number_indexes_as_a_tensor_under_the_mode_of_masks() -> None:
+    def fn(x: Tensor, y: Tensor) -> Any:
+        x = x.detach() + 1
+        with IndexedByTensors():
+            x[0].add_(1)  # of a copy
+            x[1, 2].add_(1)
+            x[1:].mul_(y[0, x.shape[0] - 2])
+        return x, x[0].add_(1), torch._C._len_torch_function_stack()
+
+    check_captured(fn)
+
+
+def test_break_under_the_mode_of_masks_runs_under_it() -> None:
+    def fn(x: Tensor, y: Tensor) -> Any:
+        with IndexedByTensors():
+            first = x[0]
+            stator.graph_break()
+            return first, x[0], torch._C._len_torch_function_stack()
+
+    check_refused(fn, "graph-break")
+
+
+def test_mode_for_every_function_is_left_to_torch() -> None:
+    def fn(x: Tensor, y: Tensor) -> Any:
+        with torch.overrides.BaseTorchFunctionMode():
+            z = x + y
+        return z * 2
+
+    check_refused(fn, "mode-value")
 
 
 @pytest.mark.filterwarnings("ignore")

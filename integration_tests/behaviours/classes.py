@@ -405,14 +405,14 @@ class Keyed:
 TABLE = {Keyed(1): "one", Keyed(2): "two"}
 
 
-@program(breaks="user-hash")
+@program
 def user_hash_keys_of_a_dict_from_outside(x, n, box):
     found = TABLE.get(Keyed(n), "none")
     TABLE[Keyed(n)] = (found, n)
     return found, Keyed(1) in TABLE, len(TABLE), [k.v for k in TABLE], x + 1
 
 
-@program(breaks="user-hash")
+@program
 def sets_of_objects(x, n, box):
     a, b = Base(x), Base(x, n)
     s = {a, b, a}

@@ -377,3 +377,27 @@ def frames_and_the_garbage_collector(x, n, box):
 
     gc.collect(0)
     return sys._getframe().f_code.co_name, sys.getrefcount(box) > 1, sys.maxsize, sys.version_info >= (3, 11), x + 1
+
+
+class OfThread(threading.local):
+    level = 1
+    started = 0
+
+    def __init__(self):
+        self.started = 2
+
+    def both(self):
+        return self.level + self.started
+
+
+OF_THREAD = OfThread()
+
+
+@program
+def attributes_of_a_thread_are_before_those_of_its_class(x, n, box):
+    before = OF_THREAD.level, OF_THREAD.both(), OF_THREAD.started, hasattr(OF_THREAD, "made")
+    OF_THREAD.level = n
+    OF_THREAD.made = x + n
+    after = OF_THREAD.level, OF_THREAD.both(), OF_THREAD.made, sorted(vars(OF_THREAD))
+    del OF_THREAD.made
+    return before, after, hasattr(OF_THREAD, "made")

@@ -249,7 +249,7 @@ def slices_with_symbolic_bounds(x, n, box):
     return wide[:, :n], wide[k:, -n:], wide[:: x.shape[0]], wide[..., n - 1], box.items[n - 2 : k + 1], "abcdef"[:n]
 
 
-@program(breaks="number-object")
+@program
 def slice_objects(x, n, box):
     s = slice(1, n, 2)
     return (

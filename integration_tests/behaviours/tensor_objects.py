@@ -256,3 +256,14 @@ def operators_refuse_other_things(x, n, box):
         except TypeError as error:
             found.append(str(error)[:30])
     return found, x * n
+
+
+@program
+def fields_of_named_results_are_items(x, n, box):
+    largest = box.tensor.max(dim=-1, keepdim=True)
+    ordered = torch.sort(box.tensor, descending=True)
+    return (
+        box.tensor - largest.values, largest.indices, ordered.values, ordered[1], torch.aminmax(x).max,
+        torch.linalg.svd(torch.eye(n + 1)).S, len(largest), isinstance(largest, tuple), hasattr(largest, "nothing"),
+        largest[0] is largest.values,
+    )  # fmt: skip

@@ -8,6 +8,7 @@ import pytest
 import torch
 from stator_subgraphs import check_graph
 from stator_subgraphs.conformance import Driver
+from stator_variables import Traced
 from torch import fx
 
 
@@ -60,6 +61,28 @@ def use_before(graph: fx.Graph) -> None:
     x.prepend(neg)
 
 
+def leaked(kind: str) -> Any:
+    """A fault: an argument that belongs to the trace."""
+
+    def spoil(graph: fx.Graph) -> None:
+        symbol, x, neg, _ = graph.nodes
+        example = x.meta["example_value"]
+        values = {
+            "SymInt": symbol.meta["example_value"],
+            "FakeTensor": example,
+            "Traced": Traced(x, example),
+            "Proxy": fx.Proxy(x),
+        }
+        neg.args = (values[kind],)
+
+    return spoil
+
+
+def other_graph(graph: fx.Graph) -> None:
+    """No lint: it stops at the first fault."""
+    list(graph.nodes)[-2].args = (fx.Graph().placeholder("elsewhere"),)
+
+
 @pytest.mark.parametrize(
     ("spoil", "fault"),
     [
@@ -72,6 +95,8 @@ def use_before(graph: fx.Graph) -> None:
         (bare_output, "the output is no tuple"),
         (no_output, "is no output"),
         (use_before, "lint"),
+        (other_graph, "of another graph"),
+        *((leaked(kind), f"has a {kind} of the trace") for kind in ("SymInt", "FakeTensor", "Traced", "Proxy")),
     ],
 )
 def test_a_fault_is_told(driver: Driver, spoil: Any, fault: str) -> None:

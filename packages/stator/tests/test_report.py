@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pathlib
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 import stator
 import torch
 from stator.__main__ import main
+from stator_variables import throw
 
 X = torch.arange(3.0)
 
@@ -42,6 +44,31 @@ def test_a_fault_of_ours_names_the_users_line(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(stator.InternalError, match="TypeError: ours") as caught:
         stator.compile(broken, backend="eager")(X)
     assert (caught.value.where.filename, caught.value.where.line) == (__file__, broken.__code__.co_firstlineno + 1)
+
+
+def _wrongly_raising() -> stator.Stack:
+    def handler(t: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        throw(TypeError, "which math.sqrt does not raise")
+
+    return stator.Stack(operators=lambda: {math.sqrt: handler})
+
+
+def rooted(x: Any) -> Any:
+    return (x + 1) * math.sqrt(4.0)
+
+
+def test_an_exception_that_did_not_come_is_reported_once_with_its_line() -> None:
+    compiled = stator.compile(rooted, backend="eager", stack=_wrongly_raising())
+    for _ in range(2):
+        assert torch.equal(compiled(X), rooted(X))
+    (reason,) = compiled.report.breaks
+    assert (reason.reason, reason.where.line) == ("no-exception", rooted.__code__.co_firstlineno + 1)
+    assert "broken for nothing" in str(compiled.report)
+
+
+def test_an_exception_that_did_not_come_is_an_error_under_fullgraph() -> None:
+    with pytest.raises(stator.Unsupported, match=r"no TypeError.* was raised"):
+        stator.compile(rooted, backend="eager", fullgraph=True, stack=_wrongly_raising())(X)
 
 
 def test_report_names_guards_with_the_users_line() -> None:

@@ -23,6 +23,7 @@ from stator_variables._known import known_value
 from stator_variables._model._attributes import get_attribute
 from stator_variables._model._calls import call, frame_for, function_frame
 from stator_variables._model._dictionary import items as dict_items
+from stator_variables._model._raising import throw
 from stator_variables._parts import ObjectRecipe, parts_of
 from stator_variables._pytree import LEAF, Spec, broadcast, flatten, unflatten
 from stator_variables._runtime import forget_class
@@ -104,4 +105,5 @@ __all__ += [
     "is_none",
     "known_value",
     "new_object",
+    "throw",
 ]

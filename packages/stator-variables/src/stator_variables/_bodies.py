@@ -222,7 +222,8 @@ def reachable(roots: Sequence[Any]) -> Iterator[Any]:
         waiting.extend(reversed(list(_parts(value))))
 
 
-_NO_PART = ("real", "source", "_pending", "_tracker")
+_NO_PART = ("real", "source", "iterators", "_pending", "_tracker")
+"""A dict knows what goes through it, but does not lead there."""
 
 
 def _parts(value: Any) -> Iterator[Any]:

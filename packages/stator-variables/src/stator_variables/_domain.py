@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import importlib
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import CodeType
 from typing import Any
 
@@ -25,11 +26,21 @@ from stator_variables._model import (
     _matching,
     _operators,
 )
-from stator_variables._model._hashing import key_of
+from stator_variables._model._hashing import hashing, key_of
 from stator_variables._model._lookup import defines
 from stator_variables._model._raising import error, function_text, throw, type_name
 from stator_variables._tracing import Tracing, real_of
 from stator_variables._tracker import MISSING, VariableTracker
+
+
+def _with_hashes(method: Callable[..., Any]) -> Callable[..., Any]:
+    """An operation that may need the hash or the equality of objects of the program."""
+
+    @functools.wraps(method)
+    def run(self: SymbolicDomain, *args: Any) -> Any:
+        return hashing(self.t, lambda: method(self, *args))
+
+    return run
 
 
 class SymbolicDomain:
@@ -192,11 +203,12 @@ class SymbolicDomain:
         return _operators.unary(self.t, operator, value)
 
     def binary(self, operator: str, left: Any, right: Any) -> Any:
-        return _operators.binary(self.t, operator, left, right)
+        return hashing(self.t, lambda: _operators.binary(self.t, operator, left, right))
 
     def compare(self, operator: str, left: Any, right: Any) -> Any:
-        return _operators.compare(self.t, operator, left, right)
+        return hashing(self.t, lambda: _operators.compare(self.t, operator, left, right))
 
+    @_with_hashes
     def contains(self, container: Any, item: Any, invert: bool) -> Any:
         return _operators.contains(self.t, container, item, invert)
 
@@ -243,21 +255,26 @@ class SymbolicDomain:
     def delete_attribute(self, value: Any, name: str) -> Any:
         return _attributes.delete_attribute(self.t, value, name)
 
+    @_with_hashes
     def get_item(self, container: Any, key: Any) -> Any:
         return _iteration.get_item(self.t, container, key)
 
+    @_with_hashes
     def set_item(self, container: Any, key: Any, new: Any) -> Any:
         return _containers.set_item(self.t, container, key, new)
 
+    @_with_hashes
     def delete_item(self, container: Any, key: Any) -> Any:
         if self.t.generators and type(container) is k.DictTracker:
             self.drop(_dictionary.lookup(self.t, container, key_of(self.t, key)), self.t.machine.frames)
         return _containers.delete_item(self.t, container, key)
 
     # -- calls and functions ------------------------------------------------------------------------------------------
+    @_with_hashes
     def call(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         return _calls.call(self.t, function, args, kwargs)
 
+    @_with_hashes
     def call_spread(self, function: Any, args: Any, kwargs: Any) -> Any:
         if isinstance(args, k.TupleTracker | k.ListTracker) and (kwargs is None or isinstance(kwargs, k.DictTracker)):
             return _calls.call(self.t, function, list(args.items), self._keywords(kwargs))
@@ -368,12 +385,15 @@ class SymbolicDomain:
     def build_list(self, items: list[Any]) -> Any:
         return k.ListTracker(items, list)
 
+    @_with_hashes
     def build_set(self, items: list[Any]) -> Any:
         return _containers.new_set(self.t, items, set)
 
+    @_with_hashes
     def build_map(self, keys: list[Any], values: list[Any]) -> Any:
         return _containers.new_map(self.t, keys, values)
 
+    @_with_hashes
     def build_const_key_map(self, keys: Any, values: list[Any]) -> Any:
         return _containers.new_map(self.t, keys.items, values)
 
@@ -393,12 +413,14 @@ class SymbolicDomain:
     def list_to_tuple(self, target: Any) -> Any:
         return k.TupleTracker(target.items, tuple)
 
+    @_with_hashes
     def set_add(self, target: Any, item: Any) -> Any:
         return _containers.set_add(self.t, target, item)
 
     def set_update(self, target: Any, iterable: Any) -> Any:
         return _containers.set_update(self.t, target, iterable)
 
+    @_with_hashes
     def map_add(self, target: Any, key: Any, value: Any) -> Any:
         return _dictionary.store(self.t, target, key, value)
 

@@ -42,6 +42,7 @@ INLINED_MODULES = (
     "torch.fx.graph_module",
     "torch._functorch.vmap",
     "torch.distributed._functional_collectives",
+    "torch.distributed.tensor.experimental._func_map",
     "torch.fx.traceback",
 )
 """Exceptions from these."""

@@ -107,6 +107,8 @@ class Tracing:
     calls: list[Any] = attrs.field(factory=list)  # of cached functions: the entry makes them after the graph
     mortal: set[int] = attrs.field(factory=set)  # ids: held by the frames alone, and their end may be noticed
     touched: list[dict[int, Any]] = attrs.field(factory=list)  # per open body: what was changed in it, and where
+    answers: Any = None  # to questions about keys, in the step that is being done: see `hashing`
+    answered: dict[Any, Any] = attrs.field(factory=dict)  # all that ever were, with the objects asked about
     made: dict[int, Any] = attrs.field(factory=dict)  # classes made while tracing, by the identity of what stands there
 
     # -- where the program is ---------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from stator._entry import FloatsNeeded, make_entry
 from stator._fallback import Plainly
 from stator._foreign import is_foreign_call
 from stator._options import Options
+from stator._raising import RaisingSite
 from stator._release import without_frames
 from stator._target import Continuation, Root, Target
 from stator._trace import trace
@@ -71,7 +72,8 @@ class Region:
     options: Options
     newest: list[Entry] = attrs.field(factory=lambda: [NOTHING])  # one item: the entry of `root` used last
     places: dict[Point, Place] = attrs.field(factory=dict)
-    sites: dict[Point, Site] = attrs.field(factory=dict)
+    sites: dict[tuple[Point, str], Site] = attrs.field(factory=dict)  # and what the program raises there
+    missed: list[Unsupported] = attrs.field(factory=list)  # exceptions that were expected and did not come
     warned: bool = False
     _lock: Any = attrs.field(factory=threading.Lock)
 
@@ -137,7 +139,7 @@ class Region:
             try:
                 if traced.reason is not None and self.options.fullgraph:
                     raise traced.reason
-                site = None if traced.point is None else self.site_of(traced.point)
+                site = None if traced.point is None else self.site_of(traced.point, traced.raises)
                 return make_entry(place.target, traced, self.options, site, ambient)
             finally:
                 traced.captured.release()
@@ -161,10 +163,11 @@ class Region:
                 found = self.places.setdefault(point, _place(Continuation(point), self.options))
         return found
 
-    def site_of(self, point: Point) -> Site:
-        found = self.sites.get(point)
+    def site_of(self, point: Point, raises: str = "") -> Site:
+        found = self.sites.get((point, raises))
         if found is None:
-            found = self.sites.setdefault(point, Site(point))
+            made = RaisingSite(point, raises, self.missed, fullgraph=self.options.fullgraph) if raises else Site(point)
+            found = self.sites.setdefault((point, raises), made)
         return found
 
     def all_places(self) -> list[Place]:
@@ -176,6 +179,7 @@ class Region:
         self.newest[0] = NOTHING
         self.places.clear()
         self.sites.clear()
+        self.missed.clear()
 
 
 def _place(target: Target, options: Options) -> Place:

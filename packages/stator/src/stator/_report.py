@@ -44,6 +44,7 @@ class Report:
     entries: tuple[EntryReport, ...]
     recompiles: tuple[Failure, ...]
     refused: tuple[Unsupported, ...]
+    missed: tuple[Unsupported, ...] = ()  # exceptions that stator expected, and that did not come
 
     @classmethod
     def of(cls, region: Region) -> Report:
@@ -52,7 +53,7 @@ class Report:
             refused += place.refused
             recompiles += [reason for reasons in place.cache.history for reason in reasons]
             entries += [_entry_report(entry) for entry in reversed(place.cache.all_entries())]
-        return cls(tuple(entries), tuple(recompiles), tuple(refused))
+        return cls(tuple(entries), tuple(recompiles), tuple(refused), tuple(region.missed))
 
     @property
     def graphs(self) -> list[Any]:
@@ -61,7 +62,7 @@ class Report:
     @property
     def breaks(self) -> list[Unsupported]:
         """Where, why, and what to try: the `where`, `reason` and `detail`, `hint` of each."""
-        return [entry.reason for entry in self.entries if entry.reason is not None] + list(self.refused)
+        return [entry.reason for entry in self.entries if entry.reason is not None] + [*self.refused, *self.missed]
 
     @property
     def failures(self) -> list[str]:
@@ -100,6 +101,7 @@ class Report:
         for number, entry in enumerate(self.entries):
             lines += entry.lines(number, guards)
         lines += [line for reason in self.refused for line in _indented("runs plainly: ", reason)]
+        lines += [line for reason in self.missed for line in _indented("broken for nothing: ", reason)]
         lines += [line for reason in self.recompiles for line in _indented("compiled again: ", reason)]
         return "\n".join(lines)
 

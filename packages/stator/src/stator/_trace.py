@@ -27,6 +27,7 @@ from stator_bytecode import (
 from stator_bytecode.errors import NOWHERE, InternalError, SourceSpan, StatorError
 from stator_guards import Guard
 from stator_variables import (
+    MISSING,
     Emitter,
     Journal,
     Policy,
@@ -52,7 +53,8 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class Traced:
-    """What one trace gives. `point` is None when the target ran to its end; `result` is then the value's expression."""
+    """What one trace gives. `point` is None when the target ran to its end; `result` is then the value's expression.
+    `raises` names the exception that the instruction at `point` raises natively, out of the region, if it does."""
 
     captured: CapturedGraph
     fake_mode: Any
@@ -61,6 +63,7 @@ class Traced:
     result: str
     point: Point | None
     values: list[str]
+    raises: str
     reason: Unsupported | None
     seconds: float
 
@@ -146,7 +149,7 @@ def _written_down(outcome: Outcome, machine: Machine, tracing: Tracing, graph: A
     _refuse_deep(outcome)
     if isinstance(outcome, Broke):
         without_frames(outcome.reason)
-    raises = isinstance(outcome, Escaped)  # which is the program's own way to end, and no break
+    ends = isinstance(outcome, Escaped)  # which is the program's own way to end, and no break
     while True:
         try:
             emitter, point, values, result = _emitted(outcome, tracing)
@@ -155,11 +158,17 @@ def _written_down(outcome: Outcome, machine: Machine, tracing: Tracing, graph: A
             outcome = _broken_at_raise(needed, outcome, machine)
         except StillRunning as running:
             outcome = _broken_at_resumption(running, outcome, machine)
-    reason = outcome.reason if isinstance(outcome, Broke) and not raises else None
+    reason = outcome.reason if isinstance(outcome, Broke) and not ends else None
     captured = graph.finish(emitter.outputs)
     guards = tracing.finish_guards()
     spent = time.perf_counter() - started
-    return Traced(captured, graph.fake_mode, emitter, guards, result, point, values, reason, spent)
+    raises = _described(outcome.exception) if isinstance(outcome, Escaped) else ""
+    return Traced(captured, graph.fake_mode, emitter, guards, result, point, values, raises, reason, spent)
+
+
+def _described(exception: Any) -> str:
+    args = [arg.constant() for arg in exception.args]
+    return f"{exception.cls.__name__}{tuple('…' if arg is MISSING else arg for arg in args)}"
 
 
 def _broken_at_raise(needed: RaisedBefore, outcome: Outcome, machine: Machine) -> Broke:

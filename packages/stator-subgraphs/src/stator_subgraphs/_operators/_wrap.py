@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable
-from stator_variables import MISSING, NOTHING, Permits, Tracing, flatten, wrapped
+from stator_bytecode import HandlerTable, operation, settle
+from stator_variables import MISSING, NOTHING, Permits, TensorTracker, Traced, Tracing, flatten, get_attribute, wrapped
 from torch._higher_order_ops.base_hop import BaseHOP
 from torch._higher_order_ops.hints_wrap import hints_wrapper
 from torch._higher_order_ops.strict_mode import strict_mode, strict_mode_op
@@ -56,18 +58,39 @@ def strict(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def base(operator: BaseHOP) -> None:
-    """An operator with torch's base: `operator(body, *operands, **options)`, the options constants."""
+    """An operator with torch's base: `operator(body, *operands, **options)`, the options constants or records of
+    constants."""
 
     @handlers.handles(operator)
+    @operation
     def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        options = {name: _constant(t, value) for name, value in kwargs.items()}
-        return wrapped(t, operator, f"{operator._name}_body", args[0], args[1:], {}, NOTHING, **options)
+        options = {}
+        for name, value in kwargs.items():
+            options[name] = (yield from _record(t, value)) if is_dataclass(value.cls) else _constant(t, value)
+        body = f"{operator._name}_body"
+        result = yield from settle(wrapped(t, operator, body, args[0], args[1:], {}, NOTHING, **options))
+        if any(isinstance(value, Traced) for value in options.values()) and _has_gradients(t, result):
+            # Compilers keep tensors and numbers from forward to backward, and no record.
+            raise t.unsupported("higher-order-operator", f"gradients through {operator._name} with such an option")
+        return result
 
 
 for _name, _operator in list(_higher_order_ops.items()):
     getattr(torch.ops.higher_order, _name)  # stored there by the first look at it, which must not be the program's
     if isinstance(_operator, BaseHOP):
         base(_operator)
+
+
+def _has_gradients(t: Tracing, result: Any) -> bool:
+    return any(isinstance(vt, TensorTracker) and vt.example.requires_grad for vt in flatten(t, result)[0])
+
+
+def _record(t: Tracing, vt: Any) -> Generator[Any, Any, Any]:
+    """A dataclass is made anew by the graph, as `fx` writes one."""
+    values = {}
+    for field in fields(vt.cls):
+        values[field.name] = _constant(t, (yield from settle(get_attribute(t, vt, field.name))))
+    return t.graph.call(vt.cls, (), values, example=vt.cls(**values))
 
 
 def _constant(t: Tracing, vt: Any) -> Any:

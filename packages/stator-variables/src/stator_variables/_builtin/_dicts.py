@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 from collections import OrderedDict, defaultdict
 from typing import Any, NoReturn
 
@@ -13,7 +14,7 @@ from stator_variables._build import new_namespace
 from stator_variables._builtin._arity import ANY_COUNT, Args, Kwargs
 from stator_variables._builtin._method_table import MethodTable
 from stator_variables._model import _attributes, _calls, _containers, _dictionary, _iteration, _operators
-from stator_variables._model._hashing import key_of, tell_apart
+from stator_variables._model._hashing import hashing, key_of, tell_apart
 from stator_variables._model._lookup import plain_lookup
 from stator_variables._model._raising import new_exception, throw
 from stator_variables._tracing import Tracing
@@ -349,7 +350,7 @@ def _fromkeys(t: Tracing, args: Args) -> Any:
     made = k.DictTracker(dict, complete=True)
     iterator = yield from settle(_iteration.get_iterator(t, args[1]))
     while (key := (yield from settle(_iteration.next_value(t, iterator)))) is not NULL:
-        _dictionary.store(t, made, key, args[2] if len(args) > 2 else k.NONE)
+        yield from settle(_dictionary.put(t, made, key, args[2] if len(args) > 2 else k.NONE))
     return made
 
 
@@ -360,6 +361,12 @@ def _fromkeys_of(t: Tracing, args: Args) -> Any:
     while (key := (yield from settle(_iteration.next_value(t, iterator)))) is not NULL:
         yield from settle(_containers.set_item(t, made, key, args[2] if len(args) > 2 else k.NONE))
     return made
+
+
+def _counted(t: Tracing, mapping: Any, item: Any) -> Any:
+    hashed = key_of(t, item)
+    tell_apart(t, item, hashed)
+    return _dictionary.lookup(t, mapping, hashed)
 
 
 @methods.handles(collections._count_elements)  # type: ignore[attr-defined]
@@ -374,12 +381,10 @@ def _count_elements(t: Tracing, mapping: Any, iterable: Any) -> Any:
         raise t.unsupported("container-subclass", f"counting into a {mapping.cls.__name__}")
     iterator = yield from settle(_iteration.get_iterator(t, iterable))
     while (item := (yield from settle(_iteration.next_value(t, iterator)))) is not NULL:
-        hashed = key_of(t, item)
-        tell_apart(t, item, hashed)
-        before = _dictionary.lookup(t, mapping, hashed)
+        before = yield from settle(hashing(t, functools.partial(_counted, t, mapping, item)))
         before = k.ConstantTracker(0) if before is MISSING else before
         after = yield from settle(_operators.binary(t, "+", before, k.ConstantTracker(1)))
-        _dictionary.store_hashed(t, mapping, hashed, item, after)
+        yield from settle(_dictionary.put(t, mapping, item, after))
     return k.NONE
 
 

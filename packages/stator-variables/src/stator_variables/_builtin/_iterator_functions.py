@@ -52,11 +52,13 @@ def _next(t: Tracing, it: Any, default: Any) -> Any:
 
 
 @handlers.handles(range)
+@operation
 def make_range(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    values = [_symbolic.as_constant(t, arg).constant() for arg in args]
-    if any(v is MISSING for v in values):
-        throw(TypeError, f"'{args[0].cls.__name__}' object cannot be interpreted as an integer")
-    return folded(t, range, [k.ConstantTracker(v) for v in values], kwargs)
+    bounds = []
+    for arg in args:
+        found = yield from settle(_containers.as_index(t, arg))
+        bounds.append(_symbolic.as_constant(t, found))
+    return folded(t, range, bounds, kwargs)
 
 
 @handlers.handles(zip)

@@ -16,7 +16,7 @@ from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._builtin._method_table import MethodTable
 from stator_variables._builtin._strings import convert
 from stator_variables._model import _attributes, _calls, _dictionary
-from stator_variables._model._hashing import key_of
+from stator_variables._model._hashing import is_known, key_of
 from stator_variables._model._lookup import guarded_lookup
 from stator_variables._model._raising import throw
 from stator_variables._torch import _symbolic
@@ -174,12 +174,12 @@ def handle_hash(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if isinstance(hook, types.FunctionType):
         return _hash_of_user(t, vt)
     if not isinstance(vt, k.ClassTracker | k.IdTracker):
-        key_of(t, vt)  # raises TypeError for what has no hash
+        hashed = key_of(t, vt)  # raises TypeError for what has no hash
         folded = _calls.fold(t, hash, [vt], kwargs)
         if folded is not MISSING:
             return folded
-        if isinstance(vt, k.TupleTracker) and not any(item.constant() is MISSING for item in vt.items):
-            return k.ConstantTracker(hash(tuple(item.constant() for item in vt.items)))  # a named tuple
+        if isinstance(vt, k.TupleTracker) and is_known(hashed):
+            return k.ConstantTracker(hash(hashed))
     raise t.unsupported("identity-number", f"hash() of a {vt.cls.__name__}")
 
 

@@ -24,6 +24,17 @@ def make_slice(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return k.SliceTracker((start, stop, step))
 
 
+def _part_of_slice(index: int, name: str) -> None:
+    @handlers.handles(getattr(slice, name))
+    def run(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        vt = args[0]
+        return vt.parts[index] if isinstance(vt, k.SliceTracker) else k.ConstantTracker(getattr(vt.constant(), name))
+
+
+for _index, _name in enumerate(("start", "stop", "step")):
+    _part_of_slice(_index, _name)
+
+
 def _size_as_tuple(name: str) -> None:
     """`torch.Size` has methods of its own that do what tuple's do, and give sizes where tuple's give tuples."""
 

@@ -11,8 +11,7 @@ from stator_bytecode import HandlerTable
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
 from stator_variables._builtin._results import as_constant, then_none
-from stator_variables._model import _attributes, _calls, _containers, _iteration, _operators
-from stator_variables._model._raising import throw
+from stator_variables._model import _containers, _iteration, _operators
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -57,20 +56,7 @@ def _operator_handlers() -> None:
     _register_operator(operator.not_, lambda t, a: _operators._negated(t, a[0]))
     _register_operator(operator.truth, lambda t, a: as_constant(t, _operators.truth(t, a[0])))
     _register_operator(operator.contains, lambda t, a: _operators.contains(t, a[0], a[1], False))
-    _register_operator(operator.index, lambda t, a: _index(t, a[0]))
-
-
-def _index(t: Tracing, vt: Any) -> Any:
-    """`operator.index`: an int of any kind as it is, else what `__index__` gives."""
-    if issubclass(vt.cls, int) and isinstance(vt, k.NumberTracker):
-        return vt
-    found = _calls.fold(t, operator.index, [vt], {})
-    if found is not MISSING:
-        return found
-    bound = _attributes.special(t, vt, "__index__")
-    if bound is MISSING:
-        throw(TypeError, f"'{vt.cls.__name__}' object cannot be interpreted as an integer")
-    return _calls.call(t, bound, [], {})
+    _register_operator(operator.index, lambda t, a: _containers.as_index(t, a[0]))
 
 
 def _register_operator(function: Any, run: Any) -> None:

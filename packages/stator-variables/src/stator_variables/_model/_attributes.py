@@ -130,6 +130,8 @@ def own_attribute(t: Tracing, vt: Any, name: str) -> Any:
 
 def _fall_back(t: Tracing, vt: Any, name: str) -> Any:
     raw, source = type_lookup(t, vt.cls, "__getattr__")
+    if source is None and vt.namespace is None and vt.real is not MISSING and hasattr(vt.real, name):
+        raise t.unsupported("c-attribute", f"{name} of a {type_name(vt.cls)}, which C finds in a way of its own")
     if source is None:
         absent(vt, name)
     return _calls.call(t, wrap(t, raw, source), [vt, k.ConstantTracker(name)], {})
@@ -247,6 +249,12 @@ def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
         if vt.cls is int:
             return vt if _symbolic.FIELDS[name] is None else k.ConstantTracker(_symbolic.FIELDS[name])
         return k.ConstantTracker(raw.__get__(_torch_calls.specialised(t, vt)))
+    if isinstance(vt, k.TupleTracker) and hasattr(vt.cls, "n_sequence_fields"):
+        # A named tuple made in C (Objects/structseq.c), whose members do not say which item they are
+        cls: Any = vt.cls
+        index = raw.__get__(cls(range(cls.n_fields)))
+        if index < len(vt.items):
+            return vt.items[index]
     if vt.real is MISSING:
         if type(raw) is types.MemberDescriptorType:
             throw(AttributeError, f"'{type_name(vt.cls)}' object has no attribute '{name}'")

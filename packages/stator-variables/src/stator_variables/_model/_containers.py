@@ -6,6 +6,7 @@ The methods that C defines on each builtin container are in `_sequences`, `_dequ
 from __future__ import annotations
 
 import collections
+import functools
 import operator
 import types
 from typing import Any
@@ -14,7 +15,7 @@ from stator_bytecode import NULL, operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._model import _attributes, _calls, _dictionary, _iteration
-from stator_variables._model._hashing import element_of, key_of, tell_apart
+from stator_variables._model._hashing import element_of, hashing, key_of, tell_apart
 from stator_variables._model._lookup import defines, guarded_lookup, plain_lookup, type_lookup
 from stator_variables._model._raising import function_text, throw, type_name
 from stator_variables._torch import _torch_calls
@@ -125,7 +126,7 @@ def set_update(t: Tracing, vt: Any, iterable: Any) -> Any:
         return k.NONE
     iterator = yield from settle(_iteration.get_iterator(t, iterable))
     while (item := (yield from settle(_iteration.next_value(t, iterator)))) is not NULL:
-        set_add(t, vt, item)
+        yield from settle(hashing(t, functools.partial(set_add, t, vt, item)))
     return k.NONE
 
 
@@ -145,7 +146,7 @@ def dict_update(t: Tracing, vt: Any, mapping: Any) -> Any:
     iterates = isinstance(guarded_lookup(t, mapping.cls, "__iter__"), types.FunctionType)
     if isinstance(mapping, k.DictTracker) and not iterates:
         for key, value in _dictionary.items(t, mapping):
-            _dictionary.store(t, vt, key, value)
+            yield from settle(_dictionary.put(t, vt, key, value))
         return k.NONE
     if defines(t, mapping.cls, "keys"):
         yield from _update_from_keys(t, vt, mapping)
@@ -154,7 +155,7 @@ def dict_update(t: Tracing, vt: Any, mapping: Any) -> Any:
     index = 0
     while (pair := (yield from settle(_iteration.next_value(t, iterator)))) is not NULL:
         key, value = yield from _pair(t, vt, pair, index)
-        _dictionary.store(t, vt, key, value)
+        yield from settle(_dictionary.put(t, vt, key, value))
         index += 1
     return k.NONE
 
@@ -163,7 +164,8 @@ def _update_from_keys(t: Tracing, vt: Any, mapping: Any) -> Any:
     keys = yield from settle(_attributes.get_attribute(t, mapping, "keys"))
     iterator = yield from settle(_iteration.get_iterator(t, (yield from settle(_calls.call(t, keys, [], {})))))
     while (key := (yield from settle(_iteration.next_value(t, iterator)))) is not NULL:
-        _dictionary.store(t, vt, key, (yield from settle(_iteration.get_item(t, mapping, key))))
+        value = yield from settle(_iteration.get_item(t, mapping, key))
+        yield from settle(_dictionary.put(t, vt, key, value))
 
 
 def _pair(t: Tracing, vt: Any, pair: Any, index: int) -> Any:
@@ -253,6 +255,19 @@ def delete_item(t: Tracing, container: Any, key: Any) -> Any:
     if source is None:
         throw(TypeError, f"'{type_name(container.cls)}' object doesn't support item deletion")
     return _calls.call(t, _attributes.bind(t, raw, source, container, "__delitem__"), [key], {})
+
+
+def as_index(t: Tracing, vt: Any) -> Any:
+    """`operator.index`: an int of any kind as it is, else what `__index__` gives."""
+    if issubclass(vt.cls, int) and isinstance(vt, k.NumberTracker):
+        return vt
+    found = _calls.fold(t, operator.index, [vt], {})
+    if found is not MISSING:
+        return found
+    bound = _attributes.special(t, vt, "__index__")
+    if bound is MISSING:
+        throw(TypeError, f"'{type_name(vt.cls)}' object cannot be interpreted as an integer")
+    return _calls.call(t, bound, [], {})
 
 
 def index_of(t: Tracing, key: Any) -> int | None:

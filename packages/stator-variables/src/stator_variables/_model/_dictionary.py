@@ -10,11 +10,11 @@ import collections
 import types
 from typing import Any
 
-from stator_guards import CallSource, CapturedSource, DictItemSource, Is, KeyAbsent, KeysAre, KeySource
+from stator_guards import CallSource, CapturedSource, DictItemSource, Is, ItemSource, KeyAbsent, KeysAre, KeySource
 
 from stator_variables._build import item_owner, wrap
 from stator_variables._kinds import ConstantTracker, DictTracker, IdTracker, IteratorTracker
-from stator_variables._model._hashing import COMPOSED, IdOf, key_of, real_key, rely_on_objects
+from stator_variables._model._hashing import COMPOSED, IdOf, asks, hashing, key_of, real_key, rely_on_objects
 from stator_variables._model._lookup import guarded_lookup
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import DELETED, MISSING, VariableTracker, is_pending, pending_real
@@ -81,6 +81,11 @@ def _read_existing(t: Tracing, d: DictTracker, hashed: Any) -> Any:
 
 def store(t: Tracing, d: DictTracker, key: Any, value: Any) -> None:
     store_hashed(t, d, key_of(t, key), key, value)
+
+
+def put(t: Tracing, d: DictTracker, key: Any, value: Any) -> Any:
+    """The same for an operation that waits: a Result."""
+    return hashing(t, lambda: store(t, d, key, value))
 
 
 def store_hashed(t: Tracing, d: DictTracker, hashed: Any, key: Any, value: Any) -> None:
@@ -182,8 +187,7 @@ def complete(t: Tracing, d: DictTracker) -> None:
         hashed = key_of(t, key_vt)
         read = d.entries.get(hashed)
         if read is None or read[1] is DELETED or _was_written(d, hashed):
-            source = DictItemSource(d.source, key, item_owner(d.cls, dict))
-            entries[hashed] = (key_vt, wrap(t, _value_of(t, d, key), source))
+            entries[hashed] = (key_vt, _value_at(t, d, index, key) if asks(hashed) else _value_of(t, d, key))
         else:
             entries[hashed] = (key_vt, read[1])
     for verb, hashed, key_vt, value in d.log:
@@ -204,10 +208,24 @@ def _keys_of(t: Tracing, d: DictTracker) -> tuple[Any, ...]:
 
 
 def _value_of(t: Tracing, d: DictTracker, key: Any) -> Any:
+    assert d.source is not None
     try:
-        return dict.__getitem__(d.real, key)
+        value = dict.__getitem__(d.real, key)
     except Exception as error:
         raise _lost_keys(t, error) from None
+    return wrap(t, value, DictItemSource(d.source, key, item_owner(d.cls, dict)))
+
+
+def values_of(d: Any) -> tuple[Any, ...]:
+    """The values in their order, which asks no key whether it is equal to another."""
+    return tuple(dict.values(d))
+
+
+def _value_at(t: Tracing, d: DictTracker, index: int, key: Any) -> Any:
+    if issubclass(d.cls, collections.OrderedDict):  # which has an order of its own
+        raise t.unsupported("user-hash", f"a key of class {type(key).__name__} in an OrderedDict from outside")
+    assert d.source is not None
+    return wrap(t, values_of(d.real)[index], ItemSource(CallSource(values_of, d.source), index))
 
 
 def _lost_keys(t: Tracing, error: Exception) -> Exception:

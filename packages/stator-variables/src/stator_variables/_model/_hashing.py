@@ -1,14 +1,19 @@
 """How trackers are hashed: the Python value itself for constants, the identity for the rest.
 
 Equal constants of different types (1, True, 1.0) are one key, as in Python; which key object stays is the dict's
-business.
+business. Objects whose class hashes in Python are keys by what their `__hash__` gives, and `dict` itself, which holds
+the hashed keys, asks for `__eq__` where CPython does. Both are interpreted by `hashing`: a step that needs an answer
+stops, is taken back, and is done again with the answer at hand.
 """
 
 from __future__ import annotations
 
 import types
+from collections.abc import Callable
 from typing import Any
 
+from stator_bytecode import operation, settle
+from stator_bytecode.errors import Unsupported
 from stator_guards import CapturedSource, Is
 
 from stator_variables import _kinds as k
@@ -55,7 +60,9 @@ def key_of(t: Tracing, vt: Any) -> Any:
     if type_hashes_by_identity(vt.cls):
         _rely_on_hash(t, vt.cls)
         return Identity(vt.real if vt.real is not MISSING else vt)
-    raise t.unsupported("user-hash", f"a key of class {vt.cls.__name__}, which defines __hash__ or __eq__")
+    if isinstance(vt.cls.__hash__, types.FunctionType):
+        return UserKey(t, vt, answer(t, vt))
+    raise t.unsupported("user-hash", f"a key of class {vt.cls.__name__}, which hashes in C")
 
 
 def _rely_on_hash(t: Tracing, cls: type) -> None:
@@ -71,6 +78,119 @@ def element_of(t: Tracing, vt: Any, of: Any) -> Any:
     if type(hashed) is IdOf and of.real is not MISSING:
         raise t.unsupported("identity-number", "an identity looked for in a set from before")
     return hashed
+
+
+def asks(hashed: Any) -> bool:
+    """Whether a look-up of this key may run code of the program."""
+    return type(hashed) is UserKey or (type(hashed) in (tuple, frozenset) and any(map(asks, hashed)))
+
+
+class Unanswered(Unsupported):
+    """What a key needs to know of the program: `hash(a)`, or `a == b`. Nobody who asks: a break."""
+
+    question: tuple[Any, ...]
+
+
+def answer(t: Tracing, *question: Any) -> Any:
+    """`hash(a)` or `a == b`, as it was answered in this step."""
+    asked = tuple(map(id, question))
+    if t.answers is not None and asked in t.answers:
+        return t.answers[asked]
+    if t.answers is None and asked in t.answered:  # while something is undone, say
+        return t.answered[asked][1]
+    error = Unanswered("user-hash", f"a key of class {question[0].cls.__name__}, which is hashed here", "", t.where())
+    error.question = question
+    raise error
+
+
+class UserKey:
+    """The key of an object whose class defines its hash; `number` is what that was."""
+
+    __slots__ = ("number", "t", "thing")
+
+    def __init__(self, t: Tracing, thing: Any, number: int) -> None:
+        self.t, self.thing, self.number = t, thing, number
+
+    def __hash__(self) -> int:
+        return self.number
+
+    def __eq__(self, other: object) -> bool:
+        """As a dict compares: the very object, and else the hash first."""
+        if type(other) is not UserKey:
+            if self.number == hash(other):
+                raise self.t.unsupported("user-hash", f"an object with the hash of {other!r}")
+            return False
+        if other.thing is self.thing or self.number != other.number:
+            return other.thing is self.thing
+        return bool(answer(self.t, self.thing, other.thing))
+
+
+def hashing(t: Tracing, step: Callable[[], Any]) -> Any:
+    """`step()`, a Result, with what it asks of the program's `__hash__` and `__eq__` interpreted."""
+    before, outer, t.answers = len(t.journal.undo), t.answers, {}
+    try:
+        return step()
+    except Unanswered as needed:
+        t.journal.rollback(before)
+        return _answering(t, step, needed)
+    finally:
+        t.answers = outer
+
+
+@operation
+def _answering(t: Tracing, step: Callable[[], Any], needed: Unanswered) -> Any:
+    answers: dict[tuple[int, ...], Any] = {}
+    while True:
+        question = needed.question
+        asked = tuple(map(id, question))
+        answers[asked] = yield from _without_effects(t, question)
+        t.answered[asked] = question, answers[asked]  # which keeps the objects, and so their identity
+        before, outer, t.answers = len(t.journal.undo), t.answers, answers
+        try:
+            result = step()
+            break
+        except Unanswered as more:
+            t.journal.rollback(before)
+            needed = more
+        finally:
+            t.answers = outer
+    return (yield from settle(result))
+
+
+def _without_effects(t: Tracing, question: tuple[Any, ...]) -> Any:
+    """The answer. What fills the real container asks again, so that nothing may be changed by it; a key may note its
+    hash for the next time, when it changes nothing any more."""
+    found, changed = yield from _observed(t, question)
+    if changed and all(getattr(vt, "owner", None) in question for vt in changed):
+        found, changed = yield from _observed(t, question)
+    if changed:
+        raise t.unsupported("user-hash", f"a key of class {question[0].cls.__name__}, whose comparison changes things")
+    return found
+
+
+def _observed(t: Tracing, question: tuple[Any, ...]) -> Any:
+    """The answer, and what was changed by it that is still there."""
+    from stator_variables._bodies import reachable
+
+    touched: dict[int, Any] = {}
+    t.touched.append(touched)
+    try:
+        found = yield from _asked(t, *question)
+    finally:
+        t.touched.remove(touched)
+    if not touched:
+        return found, []
+    known = {id(vt) for vt in reachable([*question, *t.machine.frames])}
+    return found, [vt for vt, _ in touched.values() if vt.source is not None or id(vt) in known]
+
+
+def _asked(t: Tracing, first: Any, *second: Any) -> Any:
+    from stator_variables._model import _calls, _operators
+
+    if not second:
+        return (yield from settle(_calls.call(t, k.BuiltinTracker(hash), [first], {}))).constant()
+    equal = yield from settle(_operators.compare(t, "==", first, *second))
+    return (yield from settle(_operators.truth(t, equal)))
 
 
 class IdOf:
@@ -92,6 +212,13 @@ def _identity_of(vt: Any) -> Identity:
     if isinstance(vt, k.ConstantTracker):
         return Identity(vt.value)
     return Identity(vt.real if vt.real is not MISSING else vt)
+
+
+def is_known(hashed: Any) -> bool:
+    """Whether the number that a hashed key has is that of the object, too."""
+    if type(hashed) in (tuple, frozenset):
+        return all(map(is_known, hashed))
+    return type(hashed) not in (Identity, IdOf)
 
 
 def tell_apart(t: Tracing, vt: Any, hashed: Any) -> None:
@@ -117,12 +244,13 @@ def rely_on_objects(t: Tracing, hashed: Any, in_existing: bool) -> None:
 
 
 def type_hashes_by_identity(cls: type) -> bool:
-    """Whether hash and equality of instances are those of `object` (or of a C class known to compare by identity)."""
+    """Whether the hash of instances is that of `object` (or of a C class known to compare by identity): then nothing
+    else is equal to one."""
     import torch
 
     if issubclass(cls, torch.Tensor):
         return True
-    return getattr(cls, "__hash__", None) is object.__hash__ and cls.__eq__ is object.__eq__
+    return getattr(cls, "__hash__", None) is object.__hash__
 
 
 def real_key(hashed: Any) -> Any:
@@ -130,7 +258,7 @@ def real_key(hashed: Any) -> Any:
     if type(hashed) is Identity:
         thing = hashed.thing
         return MISSING if isinstance(thing, VariableTracker) else thing
-    if type(hashed) is IdOf:
+    if type(hashed) in (IdOf, UserKey):
         return MISSING
     if type(hashed) is tuple:
         parts = [real_key(part) for part in hashed]

@@ -8,7 +8,6 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from stator_bytecode import NULL, GeneratorStatus, Invoke, Raised, Resume, Then, operation, settle
 
 from stator_variables import _kinds as k
@@ -384,11 +383,7 @@ _STEPS = {
 def get_item(t: Tracing, container: Any, key: Any) -> Any:
     """`container[key]`: a Result."""
     if isinstance(container, k.TensorTracker):
-        import operator
-
-        if isinstance(key, k.NumberTracker) and key.cls is int:
-            return _torch_calls.record(t, torch.select, [container, k.ConstantTracker(0), key], {})
-        return _torch_calls.record(t, operator.getitem, [container, key], {})
+        return _torch_calls.record_item(t, container, key)
     if isinstance(container, k.ClassTracker):
         return _class_item(t, container, key)
     raw, source = type_lookup(t, container.cls, "__getitem__")

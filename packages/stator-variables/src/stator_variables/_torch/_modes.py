@@ -147,6 +147,34 @@ def clear_cache(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return k.NONE
 
 
+# -- the one function mode that is understood: numbers index as tensors do --------------------------------------------
+def _set_depth(depth: int) -> None:
+    while _torch_calls.depth_of_indexing() < depth:
+        torch._C._push_on_torch_function_stack(_torch_calls.indexing_mode()())
+    while _torch_calls.depth_of_indexing() > depth:
+        torch._C._pop_torch_function_stack()
+
+
+INDEXING = Setting(_torch_calls.depth_of_indexing, _set_depth, "set_depth_of_indexing", is_node=False)
+
+
+@handlers.handles(torch._C._push_on_torch_function_stack)
+def push_mode(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if args[0].cls is not _torch_calls.indexing_mode():
+        raise t.unsupported("mode-value", f"a {args[0].cls.__qualname__} for every function of torch")
+    put(t, INDEXING, INDEXING.now + 1)
+    return k.NONE
+
+
+@handlers.handles(torch._C._pop_torch_function_stack)
+def pop_mode(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """What it gives is looked at by nobody: the mode that is left knows itself."""
+    if not INDEXING.now:
+        raise t.unsupported("mode-value", "a mode that was entered elsewhere")
+    put(t, INDEXING, INDEXING.now - 1)
+    return k.NONE
+
+
 # -- reading ----------------------------------------------------------------------------------------------------------
 def _reader(function: Callable[..., Any]) -> None:
     """A function that reads global state which the entry guards as a whole."""

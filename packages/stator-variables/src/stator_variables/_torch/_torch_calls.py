@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 import types
 from collections.abc import Sequence
 from typing import Any
@@ -155,7 +156,7 @@ def from_traced(t: Tracing, traced: Traced, operands: Sequence[Any] = ()) -> Any
                         return item
         return k.TensorTracker(traced, type_of_tensor(example))
     if isinstance(example, torch.SymInt | torch.SymFloat | torch.SymBool):
-        return number(t, traced)
+        return _of_moderate_size(t, number(t, traced), operands)
     if isinstance(example, tuple | list):
         parts = [from_traced(t, t.graph.project(traced, i), operands) for i in range(len(example))]
         kind = k.TupleTracker if isinstance(example, tuple) else k.ListTracker
@@ -190,6 +191,31 @@ _CONSTANT_RESULTS = frozenset(
 
 def type_of_tensor(example: torch.Tensor) -> type:
     return torch.nn.Parameter if isinstance(example, torch.nn.Parameter) else torch.Tensor
+
+
+MEASURED, DEEP, LARGE = 10, 50, 1000
+"""After so many operations an expression is measured; past this depth or size sympy recurses or takes too long."""
+
+
+def _of_moderate_size(t: Tracing, vt: Any, operands: Sequence[Any]) -> Any:
+    """A number whose expression grew too large is a constant from here on."""
+    if isinstance(vt, k.NumberTracker):
+        vt.steps = 1 + max((each.steps for each in operands if isinstance(each, k.NumberTracker)), default=0)
+        if vt.steps > MEASURED:
+            depth, size = _measured(vt.example.node.expr, {})
+            if depth > DEEP or size > LARGE:
+                return k.ConstantTracker(specialised(t, vt))
+            if size < DEEP:
+                vt.steps = 0
+    return vt
+
+
+def _measured(expression: Any, known: dict[Any, tuple[int, int]]) -> tuple[int, int]:
+    """Depth and size of the tree, in which a part counts as often as it stands there."""
+    if expression not in known:
+        parts = [_measured(part, known) for part in expression.args]
+        known[expression] = 1 + max((depth for depth, _ in parts), default=0), 1 + sum(size for _, size in parts)
+    return known[expression]
 
 
 def number(t: Tracing, traced: Traced) -> Any:
@@ -241,6 +267,32 @@ def metadata_value(t: Tracing, value: Any, name: str, args: list[Any], kwargs: d
 
 def _example(value: Any) -> Any:
     return value.example if isinstance(value, Traced) else value
+
+
+def record_item(t: Tracing, vt: Any, key: Any) -> Any:
+    """`tensor[key]`. Under the mode for functions of positions, a number is an index like any other tensor."""
+    keys = key.items if isinstance(key, k.TupleTracker) else [key]
+    if depth_of_indexing() and all(isinstance(part, k.TensorTracker) or _is_int(part) for part in keys):
+        where = {"dtype": k.ConstantTracker(torch.int64), "device": k.ConstantTracker(vt.example.device)}
+        indices = [record(t, torch.tensor, [part], where) if _is_int(part) else part for part in keys]
+        return record(t, torch.ops.aten.index, [vt, k.ListTracker(indices, list)], {})
+    if isinstance(key, k.NumberTracker) and key.cls is int:
+        return record(t, torch.select, [vt, k.ConstantTracker(0), key], {})
+    return record(t, operator.getitem, [vt, key], {})
+
+
+def _is_int(vt: Any) -> bool:
+    return isinstance(vt, k.ConstantTracker | k.NumberTracker) and issubclass(vt.cls, int)
+
+
+def depth_of_indexing() -> int:
+    """How many of the active modes are the one under which torch calls functions of positions."""
+    active = map(torch._C._get_function_stack_at, range(torch._C._len_torch_function_stack()))
+    return sum(type(mode) is indexing_mode() for mode in active)
+
+
+def indexing_mode() -> Any:
+    return getattr(sys.modules.get("torch._dynamo._trace_wrapped_higher_order_op"), "TransformGetItemToIndex", None)
 
 
 def record_operator(t: Tracing, function: Any, left: Any, right: Any) -> Any:

@@ -1,0 +1,52 @@
+"""The site of a trace that ends because the program raises there.
+
+Nothing comes after the instruction but a handler that raises again (`finally`). If it is done without an exception,
+then stator took the program to raise where it does not: a fault of stator's, which nobody would notice otherwise, as
+the program goes on rightly behind it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stator_bytecode import Point, Site, SourceSpan, Unsupported
+
+from stator._traceback import OWN_CODES
+
+
+class RaisingSite(Site):
+    """`missed` gets a record of an exception that did not come; under `fullgraph` that is an error."""
+
+    def __init__(self, point: Point, expected: str, missed: list[Unsupported], *, fullgraph: bool) -> None:
+        super().__init__(point)
+        self.expected = expected
+        self.missed = missed
+        self.fullgraph = fullgraph
+
+    def step(self, *state: Any) -> Any:
+        after = super().step(*state)
+        if _is_handler(after[0], self.point):
+            return after
+        where = self._where()
+        missed = Unsupported("no-exception", f"no {self.expected} was raised", _HINT, where)
+        if self.fullgraph:
+            raise missed
+        if all(other.where != where for other in self.missed):
+            self.missed.append(missed)
+        return after
+
+    def _where(self) -> SourceSpan:
+        code = self.layout.raw
+        line, end_line, column, end_column = self.instruction.positions
+        return SourceSpan(code.co_filename, code.co_qualname, line or code.co_firstlineno, end_line, column, end_column)
+
+
+def _is_handler(after: Point, before: Point) -> bool:
+    """Whether an exception at `before` leads to `after`."""
+    innermost = len(after.frames) - 1
+    handler = before.frames[innermost].instruction.handler if innermost < len(before.frames) else None
+    return handler is not None and after.frames[innermost].pc == handler.target
+
+
+_HINT = "this is a fault of stator: please report it with the line"
+OWN_CODES.add(RaisingSite.step.__code__)
