@@ -193,7 +193,7 @@ def type_of_tensor(example: torch.Tensor) -> type:
     return torch.nn.Parameter if isinstance(example, torch.nn.Parameter) else torch.Tensor
 
 
-MEASURED, DEEP, LARGE = 10, 50, 1000
+MEASURED, DEEP, LARGE = 8, 40, 200
 """After so many operations an expression is measured; past this depth or size sympy recurses or takes too long."""
 
 
@@ -205,7 +205,7 @@ def _of_moderate_size(t: Tracing, vt: Any, operands: Sequence[Any]) -> Any:
             depth, size = _measured(vt.example.node.expr, {})
             if depth > DEEP or size > LARGE:
                 return k.ConstantTracker(specialised(t, vt))
-            if size < DEEP:
+            if size < MEASURED:
                 vt.steps = 0
     return vt
 
