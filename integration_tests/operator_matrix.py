@@ -65,11 +65,13 @@ OPERATORS: dict[str, Run] = {
     "strict_mode": lambda body, x: strict_mode(body, (x,)),
     "vmap": lambda body, x: torch.func.vmap(body)(x),
     "vjp": lambda body, x: torch.func.vjp(body, x)[0],
+    "linearize": lambda body, x: torch.func.linearize(body, x)[0],
 }
 
 
 # -- situations -------------------------------------------------------------------------------------------------------
 LAYER = torch.nn.Linear(3, 3).requires_grad_(False)
+LAYERS = torch.nn.Sequential(LAYER, torch.nn.Tanh())
 
 
 def closure_over_tensor(run: Run, x: Tensor, y: Tensor) -> Any:
@@ -87,8 +89,17 @@ def closure_over_symbol(run: Run, x: Tensor, y: Tensor) -> Any:
     return run(lambda a: a * n, x)
 
 
+def closure_over_symbolic_float(run: Run, x: Tensor, y: Tensor) -> Any:
+    f = x.shape[0] * 0.5
+    return run(lambda a: a * f, x)
+
+
 def closure_over_module(run: Run, x: Tensor, y: Tensor) -> Any:
     return run(LAYER, x)
+
+
+def closure_over_container(run: Run, x: Tensor, y: Tensor) -> Any:
+    return run(LAYERS, x)
 
 
 def nested_in_itself(run: Run, x: Tensor, y: Tensor) -> Any:
@@ -189,7 +200,9 @@ SITUATIONS: dict[str, Callable[[Run, Tensor, Tensor], Any]] = {
         closure_over_tensor,
         closure_over_int,
         closure_over_symbol,
+        closure_over_symbolic_float,
         closure_over_module,
+        closure_over_container,
         nested_in_itself,
         nested_in_another,
         another_in_it,
@@ -208,11 +221,11 @@ SITUATIONS: dict[str, Callable[[Run, Tensor, Tensor], Any]] = {
     )
 }
 CELLS = [(operator, situation) for situation in SITUATIONS for operator in OPERATORS]
-SYMBOLIC = ("closure over symbol", "dynamic shape")
+SYMBOLIC = ("closure over symbol", "closure over symbolic float", "dynamic shape")
 UNBACKED = ("unbacked size", "closure over unbacked int")
 BY_LENGTH = ("associative_scan",)
 """torch's function halves what it is given in Python: another length is another graph."""
-WITHOUT_GRADIENT = ("hints_wrapper", "strict_mode", "while_loop")
+WITHOUT_GRADIENT = ("hints_wrapper", "linearize", "strict_mode", "while_loop")
 
 
 # -- cells ------------------------------------------------------------------------------------------------------------

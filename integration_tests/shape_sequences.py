@@ -12,6 +12,7 @@ from typing import Any
 
 import stator
 import torch
+from torch._dynamo import decorators
 
 from integration_tests.counting import Counting
 
@@ -86,6 +87,46 @@ def asserting(x: torch.Tensor) -> torch.Tensor:
     return x * 2
 
 
+def marked(mark: Any, *sizes: int, **bounds: int) -> Calls:
+    """Vectors whose dimension is marked."""
+    made = of_sizes(*sizes)
+    for (x,) in made:
+        mark(x, 0, **bounds)
+    return made
+
+
+class Bag:
+    """An object that knows a size."""
+
+    def __init__(self, x: torch.Tensor) -> None:
+        self.x, self.n = x, x.shape[0]
+
+    def scaled(self) -> torch.Tensor:
+        return self.x * self.n
+
+
+def bags(*sizes: int) -> Calls:
+    return [(Bag(numbered(n)),) for n in sizes]
+
+
+def noted(bag: Bag) -> Any:
+    bag.last = bag.x.shape[0]  # type: ignore[attr-defined]
+    return bag.x * 2
+
+
+def with_strides(*strides: int) -> Calls:
+    return [(numbered(64).as_strided((3, 4), (n, 1)),) for n in strides]
+
+
+def padded(x: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.pad(x, (0, -x.shape[0] % 4))
+
+
+mark_unbacked: Any = decorators.mark_unbacked  # torch leaves these without types
+mark_dynamic: Any = torch._dynamo.mark_dynamic
+mark_static: Any = torch._dynamo.mark_static
+maybe_mark_dynamic: Any = torch._dynamo.maybe_mark_dynamic
+
 SEQUENCES: dict[str, tuple[Function, Calls]] = {
     "one size": (lambda x: x * 2, of_sizes(4, 4, 4)),
     "a size that grows": (lambda x: x * 2, of_sizes(4, 5, 6, 7)),
@@ -130,6 +171,37 @@ SEQUENCES: dict[str, tuple[Function, Calls]] = {
     "an assertion on data": (asserting, of_values([3.0], [9.0], [4.0, 5.0], [4.0, 5.0, 6.0])),
     "item": (lambda x: x * x.item(), of_values(3, 4, 0, 1, 5)),
     "nonzero": (lambda x: x.nonzero() + 1, of_values([3, 0, 1], [1, 1, 1], [0, 0, 1], [0, 0, 0])),
+    "a float that comes back": (lambda x, f: x * f, with_numbers(2.5, 3.5, 2.5, 3.5)),
+    "a float in arithmetic": (lambda x, f: x * (f * 2 + 1), with_numbers(2.5, 3.5, 4.5)),
+    "a float and an int": (lambda x, p: x * p[0] + p[1], with_numbers((2.5, 2), (3.5, 3), (4.5, 4))),
+    "a bool that chooses": (lambda x, b: x + 1 if b else x - 1, with_numbers(True, False, True, False)),
+    "a bool in arithmetic": (lambda x, b: x * (b + 1), with_numbers(True, False, True)),
+    "marked dynamic": (lambda x: x * 2, marked(mark_dynamic, 4, 5, 6, 2)),
+    "marked with a range": (lambda x: x * 2, marked(mark_dynamic, 4, 5, 8, min=2, max=8)),
+    "marked static": (lambda x: x * 2, marked(mark_static, 4, 5, 6)),
+    "marked if possible": (lambda x: x if x.shape[0] == 5 else x * 2, marked(maybe_mark_dynamic, 4, 6, 7)),
+    "marked unbacked": (lambda x: x * 2, marked(mark_unbacked, 4, 5, 1, 0)),
+    "unbacked and reshaped": (lambda x: x.reshape(-1, 2), marked(mark_unbacked, 4, 6, 8)),
+    "unbacked and summed": (lambda x: x.sum() + 1, marked(mark_unbacked, 4, 6, 0)),
+    "a stride that grows": (lambda x: x.sum(), with_strides(5, 6, 7)),
+    "a stride that is asked for": (lambda x: x * x.stride(0), with_strides(5, 6, 7)),
+    "expanded": (lambda x: x * 2, [(numbered(1, 3).expand(n, 3),) for n in (4, 5, 6)]),
+    "views of one base": (lambda x, y: x + y, [(numbered(12)[:4], numbered(12)[k : k + 4]) for k in (4, 5, 6)]),
+    "a key that is absent": (lambda x: x + {3: 1}.get(x.shape[0], 2), of_sizes(4, 5, 6, 3)),
+    "two sizes as keys": (lambda x: {x.shape[0]: x, x.shape[1]: x * 2}[x.shape[1]], of_sizes((4, 3), (5, 3), (6, 3))),
+    "a size in a set": (lambda x: x + (x.shape[0] in {3, 4}), of_sizes(4, 5, 6)),
+    "an f-string": (lambda x: (x * 2, f"{x.shape[0]} rows"), of_sizes(4, 5, 6)),
+    "a user class": (lambda x: Bag(x).scaled(), of_sizes(4, 5, 6)),
+    "a user class as argument": (lambda bag: bag.scaled(), bags(4, 5, 6)),
+    "a size on an attribute": (noted, bags(4, 5, 6)),
+    "rounding": (lambda x: x * round(x.shape[0] / 3), of_sizes(4, 5, 6, 9)),
+    "sums of sizes": (lambda xs: torch.cat(xs) * sum(map(len, xs)), [(of_pairs((n, n + 2))[0],) for n in (3, 4, 6)]),
+    "sorted by size": (lambda xs: sorted(xs, key=len)[0] * 2, [([*of_pairs((n, n + 2))[0]],) for n in (3, 4, 6)]),
+    "a shape in parts": (lambda x: torch.zeros((*x.shape[:-1], 2)) + 1, of_sizes((4, 3), (5, 3), (6, 3))),
+    "unflattened": (lambda x: x.unflatten(0, (2, -1)), of_sizes(4, 6, 8)),
+    "chunks": (lambda x: x.chunk(2), of_sizes(4, 6, 8, 10)),
+    "padding to a multiple": (padded, of_sizes(5, 6, 7, 8)),
+    "cut to another's size": (lambda x, y: x[: y.shape[0]] + y, of_pairs((4, 3), (5, 3), (6, 4), (7, 5))),
 }
 
 

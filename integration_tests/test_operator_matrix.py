@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+import stator
+import torch
 
-from integration_tests.operator_matrix import CELLS, outcome, written
+from integration_tests.operator_matrix import CELLS, OPERATORS, bare, inputs, outcome, written
+from integration_tests.oracle import Tolerance, assert_same
 
-SAMPLE = CELLS[::7]
+SAMPLE = CELLS[::9]
 """As many as fit into every run; a step that shares no factor with the number of operators meets each of them."""
 
 
@@ -27,3 +30,25 @@ def test_rare_cell_is_as_the_page_says(operator: str, situation: str) -> None:
 
 def test_the_page_has_every_cell() -> None:
     assert set(written()) == set(CELLS)
+
+
+NOT_IN_INDUCTOR = ("hints_wrapper", "strict_mode")
+"""torch's own front end gives Inductor these operators too, and Inductor stops at them."""
+IN_CI = ("checkpoint", "nested_compile_region", "vmap", "map")
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [
+        pytest.param(operator, marks=[] if operator in IN_CI else pytest.mark.slow)
+        for operator in OPERATORS
+        if operator not in NOT_IN_INDUCTOR
+    ],
+)
+def test_operator_is_lowered_by_inductor(operator: str) -> None:
+    torch._dynamo.reset()
+    plain = bare(operator, "closure over tensor")
+    compiled = stator.compile(plain, backend="inductor", fullgraph=True)
+    make = lambda: inputs(operator)  # noqa: E731
+    close = Tolerance(1e-5, 1e-6, strides=False)
+    assert_same(plain, compiled, make, calls=2, tolerance=close, graphs_may_raise=False)

@@ -13,12 +13,13 @@ from torch.fx.experimental.symbolic_shapes import compute_unbacked_bindings
 
 from stator_subgraphs._boundary import Foreign
 from stator_subgraphs._captured import Body
-from stator_subgraphs._fake import Target, run
+from stator_subgraphs._fake import Target, has_body, run
 from stator_subgraphs._mode import MODE_CALLS
 from stator_subgraphs._mutation import Watched, may_write, refuse_partial_overlap, storage_of
 from stator_subgraphs._random import refuse_seeding, undisturbed
 from stator_subgraphs._state import GraphState
 from stator_subgraphs._structure import constant_argument, rebuild, tensors_in
+from stator_subgraphs._symbol import symbols_of_any
 
 
 def record_call(
@@ -80,7 +81,11 @@ def _propagate(state: GraphState, target: Target, args: Any, kwargs: dict[str, A
     pending = len(state.env.pending_fresh_unbacked_symbols)
     try:
         with Foreign(target), undisturbed(target):
-            return run(state.mode, target, args, kwargs)
+            example = run(state.mode, target, args, kwargs)
+        if has_body(args):  # what it made up for itself is nobody's
+            given, made = symbols_of_any(example), state.env.pending_fresh_unbacked_symbols
+            made[pending:] = [symbol for symbol in made[pending:] if symbol in given]
+        return example
     except BaseException:  # whatever it was goes on; symbols born in a call that failed must not wait for a binding
         del state.env.pending_fresh_unbacked_symbols[pending:]
         raise

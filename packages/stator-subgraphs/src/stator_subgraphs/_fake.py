@@ -100,8 +100,11 @@ def run(mode: FakeTensorMode, target: Target, args: Sequence[Any], kwargs: dict[
 
 def _scalars(mode: FakeTensorMode, args: Sequence[Any]) -> AbstractContextManager[Any]:
     """Whatever a body reads from a tensor was allowed when it was traced."""
-    has_body = any(isinstance(arg, fx.GraphModule) for arg in args)
-    return _reading(mode) if has_body and not mode.allow_scalar_outputs else nullcontext()
+    return _reading(mode) if has_body(args) and not mode.allow_scalar_outputs else nullcontext()
+
+
+def has_body(args: Sequence[Any]) -> bool:
+    return any(isinstance(arg, fx.GraphModule) for arg in args)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from stator_subgraphs._captured import CapturedGraph
 from stator_subgraphs._input import Inputs
 from stator_subgraphs._shape_guard import ShapeGuards
 from stator_subgraphs._state import GraphState
-from stator_subgraphs._symbol import SymbolicTypes, symbols_of
+from stator_subgraphs._symbol import SymbolicTypes, symbols_of, symbols_of_any
 from stator_subgraphs._tracer import SubgraphTracer
 from stator_subgraphs._unused_output import drop_unused_outputs
 
@@ -152,9 +152,3 @@ def unused(tracer: SubgraphTracer, placeholders: Iterable[fx.Node]) -> list[fx.N
     kept = (node for node in tracer.graph.nodes if node not in gone and node not in dead)
     needed = {symbol for node in kept for symbol in symbols_of_any(node.meta.get("example_value"))}
     return [node for node in dead if not needed.intersection(symbols_of(node.meta["example_value"])) or node in gone]
-
-
-def symbols_of_any(example: Any) -> list[Any]:
-    if isinstance(example, tuple | list):
-        return [symbol for item in example for symbol in symbols_of_any(item)]
-    return symbols_of(example)

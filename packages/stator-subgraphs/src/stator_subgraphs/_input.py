@@ -78,7 +78,7 @@ class Inputs:
         return record
 
     def fake(self, origin: TorchSource, tensor: torch.Tensor, context: StatefulSymbolicContext, static: bool) -> Any:
-        with Foreign(origin.source.name):
+        with Foreign(origin.source.name), self.state.env.ignore_fresh_unbacked_symbols():  # the placeholder binds them
             return fake_input(self.state.mode, tensor, origin, context, static)
 
     def _bind_symbols(self, fake: torch.Tensor, source: Source) -> None:

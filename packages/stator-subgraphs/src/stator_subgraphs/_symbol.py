@@ -48,6 +48,13 @@ def symbols_of(value: Any) -> list[Symbol]:
     return [] if expression is None else sorted(expression.free_symbols, key=str)
 
 
+def symbols_of_any(example: Any) -> list[Symbol]:
+    """The same of a result that may be nested."""
+    if isinstance(example, tuple | list):
+        return [symbol for item in example for symbol in symbols_of_any(item)]
+    return symbols_of(example)
+
+
 def readable_symbols(tensor: torch.Tensor, source: Source) -> dict[Symbol, Source]:
     """The symbols that are a size, stride or offset of this tensor as such, with the source that reads them."""
     found: dict[Symbol, Source] = {}

@@ -17,7 +17,7 @@ from stator_variables import _kinds as k
 from stator_variables._model import _attributes, _calls, _dictionary, _iteration
 from stator_variables._model._hashing import element_of, hashing, key_of, tell_apart
 from stator_variables._model._lookup import defines, guarded_lookup, plain_lookup, type_lookup
-from stator_variables._model._raising import throw, type_name
+from stator_variables._model._raising import function_text, throw, type_name
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -192,14 +192,14 @@ def _ordered_pair(t: Tracing, pair: Any) -> Any:
 @operation
 def dict_merge(t: Tracing, vt: Any, mapping: Any, function: Any) -> Any:
     """`**mapping` in a call: a repeated keyword is an error."""
-    name = getattr(function, "qualname", None) or function.describe()
+    name = function_text(function)
     if not defines(t, mapping.cls, "keys"):
-        throw(TypeError, f"{name}() argument after ** must be a mapping, not {mapping.cls.__name__}")
+        throw(TypeError, f"{name} argument after ** must be a mapping, not {type_name(mapping.cls)}")
     other = k.DictTracker(dict, complete=True)
     yield from settle(dict_update(t, other, mapping))
     for hashed, (key, value) in other.entries.items():
         if _dictionary.lookup(t, vt, hashed) is not MISSING:
-            raise t.unsupported("repeated-keyword", f"{name}() gets keyword argument {hashed!r} twice")
+            raise t.unsupported("repeated-keyword", f"{name} gets keyword argument {hashed!r} twice")
         _dictionary.store(t, vt, key, value)
     return k.NONE
 
