@@ -243,3 +243,13 @@ def bools_and_enumerations_of_symbols(x, n, box):
         wide == (n > 2),
         sum([wide, n > 1]),
     )
+
+
+@program
+def a_number_that_is_mixed_over_and_over(x, n, box):
+    mixed = n
+    for step in range(30):
+        mixed ^= (mixed >> 11) ^ (mixed << 5)
+        mixed = (mixed * 69069 + step) & 0xFFFFFFFF
+    total = sum([n] * 100)
+    return mixed, total, x + n

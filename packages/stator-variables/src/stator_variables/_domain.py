@@ -27,7 +27,8 @@ from stator_variables._model import (
     _operators,
 )
 from stator_variables._model._hashing import hashing, key_of
-from stator_variables._model._raising import error, throw, type_name
+from stator_variables._model._lookup import defines
+from stator_variables._model._raising import error, function_text, throw, type_name
 from stator_variables._tracing import Tracing, real_of
 from stator_variables._tracker import MISSING, VariableTracker
 
@@ -281,6 +282,9 @@ class SymbolicDomain:
 
     @operation
     def _call_spread(self, function: Any, args: Any, kwargs: Any) -> Any:
+        if not defines(self.t, args.cls, "__iter__", "__getitem__"):
+            text = f"{function_text(function)} argument after * must be an iterable, not {type_name(args.cls)}"
+            throw(TypeError, text)
         items = yield from settle(_iteration.drain(self.t, args))
         return (yield from settle(_calls.call(self.t, function, items, self._keywords(kwargs))))
 

@@ -49,6 +49,7 @@ class NumberTracker(VariableTracker):
     def __init__(self, traced: Traced, cls: type) -> None:
         self.traced = traced
         self.cls = cls
+        self.steps = 0  # how many operations gave it, since its expression was measured
 
     @property
     def example(self) -> Any:

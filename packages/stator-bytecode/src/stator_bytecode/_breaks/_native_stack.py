@@ -25,6 +25,7 @@ class NativeStack:
         self.point = point
         self.exits: list[Exit] = []
         self.visible = [index for index, layout in enumerate(point.frames) if not layout.hidden]
+        self.shows_hidden = False  # whether a frame of ours, that stands for C, runs natively as the innermost
         last = len(point.frames) - 1
         if point.frames[last].instruction.op in ("RETURN_VALUE", "YIELD_VALUE"):
             self.innermost = self.outside = last - 1
@@ -51,6 +52,7 @@ class NativeStack:
         elif shapes.jumps:
             self._add_exit(shapes, True, None)
         host = self._host()
+        self.shows_hidden = host is None and layout.hidden and layout.instruction.op != "RERAISE"  # that adds no entry
         if host is None:
             return step_stub(layout, places, places.handled)
         self.outside = host

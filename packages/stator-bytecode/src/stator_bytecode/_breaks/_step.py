@@ -18,7 +18,7 @@ from stator_bytecode._breaks._point import Point
 from stator_bytecode._breaks._rebuild import closed_generator, rebuild
 from stator_bytecode._breaks._shape import shapes_of
 from stator_bytecode._breaks._shuffle import raises, shuffles
-from stator_bytecode._breaks._traceback import after, drop_outer, hide, outermost
+from stator_bytecode._breaks._traceback import after, drop_at, drop_outer, hide, outermost
 from stator_bytecode._machine._unwind import CAUGHT
 from stator_bytecode.errors import Unsupported
 
@@ -120,6 +120,8 @@ class NativeStep:
         that the frames left suspended.
         """
         hide(error, OWN_CODES)
+        if self.stack.shows_hidden:
+            drop_at(error, len(self.stack.visible))
         state = handed_on.pop()
         frames = self.point.frames
         for index in range(self.stack.innermost, -1, -1):

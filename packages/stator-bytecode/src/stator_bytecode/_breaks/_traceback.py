@@ -27,6 +27,16 @@ def drop_outer(error: BaseException, count: int) -> None:
     error.__traceback__ = after(error.__traceback__, count)
 
 
+def drop_at(error: BaseException, place: int) -> None:
+    """Drop the entry with `place` entries outside of it."""
+    if not place:
+        drop_outer(error, 1)
+        return
+    outer = after(error.__traceback__, place - 1)
+    if outer is not None:
+        outer.tb_next = after(outer, 2)
+
+
 def after(entry: TracebackType | None, count: int) -> TracebackType | None:
     for _ in range(count):
         entry = None if entry is None else entry.tb_next

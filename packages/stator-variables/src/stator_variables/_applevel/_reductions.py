@@ -103,12 +103,9 @@ def _merge_sort(keys: list[Any], order: list[int], reverse: bool) -> list[int]:
 
 def reduce(function: Any, iterable: Any, initial: Any = _NOTHING, /) -> Any:
     it = iter(iterable)
-    value = initial
-    if initial is _NOTHING:
-        try:
-            value = next(it)
-        except StopIteration:
-            raise TypeError("reduce() of empty iterable with no initial value") from None
+    value = next(it, _NOTHING) if initial is _NOTHING else initial
+    if value is _NOTHING:
+        raise TypeError("reduce() of empty iterable with no initial value")
     for item in it:
         value = function(value, item)
     return value

@@ -39,7 +39,7 @@ def handle_next(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 @operation
 def _next(t: Tracing, it: Any, default: Any) -> Any:
     try:
-        value = yield from settle(_iteration.next_value(t, it))
+        value = yield from settle(_iteration.next_or_raise(t, it))
     except Raised as raised:
         if default is None or not issubclass(raised.value.cls, StopIteration):
             raise
@@ -109,7 +109,7 @@ def make_reversed(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         if isinstance(vt.value, range):  # its iterator is one over the range the other way round
             return _iteration.get_iterator(t, k.ConstantTracker(vt.value[::-1]))
         return k.IteratorTracker(type(reversed(vt.value)), "constant", [list(reversed(vt.value)), vt])
-    is_sequence = bound is MISSING and defines(t, vt.cls, "__getitem__") and defines(t, vt.cls, "__len__")
+    is_sequence = bound is MISSING and defines(t, vt.cls, "__getitem__")
     if k.is_none(bound) or (bound is MISSING and not is_sequence):
         throw(TypeError, f"'{type_name(vt.cls)}' object is not reversible")
     if not is_sequence:
@@ -135,9 +135,8 @@ def handle_sorted(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @operation
 def _sorted(t: Tracing, iterable: Any, kwargs: Kwargs) -> Any:
-    if isinstance(iterable, k.SetTracker) and not k.is_none(kwargs.get("key", k.NONE)):
-        raise t.unsupported("set-order", "sorted() of a set with a key, which leaves equal keys in the order of hashes")
-    items = yield from settle(_unordered_items(t, iterable))
+    any_order = k.is_none(kwargs.get("key", k.NONE))  # else equal keys stay in the order of hashes
+    items = yield from settle((_unordered_items if any_order else _iteration.drain)(t, iterable))
     return (yield from settle(sorted_list(t, items, kwargs.get("key"), kwargs.get("reverse"))))
 
 

@@ -353,16 +353,21 @@ def bind_to_class(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
     return wrap(t, raw, source)
 
 
+def _after(mro: tuple[type, ...], start: type) -> tuple[type, ...] | None:
+    """By identity: a metaclass may define how classes compare."""
+    return next((mro[at + 1 :] for at, cls in enumerate(mro) if cls is start), None)
+
+
 def super_attribute(t: Tracing, vt: Any, name: str) -> Any:
     """`super(start, receiver).name`: the MRO of the receiver's class after `start` (super_getattro)."""
     receiver = vt.receiver
     is_class = isinstance(receiver, k.ClassTracker)
     mro = mro_of(t, receiver.value if is_class else receiver.cls)
-    if is_class and vt.start.value not in mro:
-        is_class, mro = False, mro_of(t, receiver.cls)
-    if vt.start.value not in mro or name == "__class__":  # unbound: it has attributes of its own alone
+    after = _after(mro, vt.start.value)
+    if is_class and after is None:
+        is_class, after = False, _after(mro_of(t, receiver.cls), vt.start.value)
+    if after is None or name == "__class__":  # unbound: it has attributes of its own alone
         raise t.unsupported("c-attribute", f"attribute {name} of a super object")
-    after = mro[mro.index(vt.start.value) + 1 :]
     raw, source = mro_lookup(t, after, name)
     if source is None and name in vars(super):
         raise t.unsupported("c-attribute", f"attribute {name} of a super object")

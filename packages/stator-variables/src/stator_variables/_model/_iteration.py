@@ -126,15 +126,17 @@ def next_value(t: Tracing, it: Any) -> Any:
         if it.state.frame.hidden and it.state.status is GeneratorStatus.RUNNING:  # in C's place: C may be entered again
             raise t.unsupported("running-generator", "an iterator of C that is asked while it asks")
         return Resume(it.state, then=Then("next"))
-    if isinstance(it, k.IteratorTracker):
+    if isinstance(it, k.IteratorTracker) and it.kind not in _CALLING:
         return _STEPS[it.kind](t, it)
     return _user_next(t, it)
 
 
 def next_or_raise(t: Tracing, it: Any) -> Any:
     """The same, with the StopIteration that an iterator of the program's raises: it may have a value."""
-    if isinstance(it, k.GeneratorTracker | k.IteratorTracker):
+    if isinstance(it, k.GeneratorTracker):
         return next_value(t, it)
+    if isinstance(it, k.IteratorTracker):
+        return _STEPS[it.kind](t, it)
     raw, source = type_lookup(t, it.cls, "__next__")
     if source is None:
         throw(TypeError, f"'{type_name(it.cls)}' object is not an iterator")
@@ -339,13 +341,21 @@ def _next_callable(t: Tracing, it: Any) -> Any:
     function, sentinel = it.parts
     if it.exhausted:
         return NULL
-    value = yield from settle(_calls.call(t, function, [], {}))
+    try:
+        value = yield from settle(_calls.call(t, function, [], {}))
+    except Raised as raised:
+        if not issubclass(raised.value.cls, StopIteration):
+            raise
+        return _finish(t, it)
     if it.exhausted:  # the call went through the iterator itself
         return NULL
     if (yield from settle(_operators.equal(t, sentinel, value))):
         return _finish(t, it)
     return value
 
+
+_CALLING = frozenset({"map", "filter"})
+"""What these call may raise StopIteration, which ends them as it ends an iterator of the program's."""
 
 _STEPS = {
     "sequence": _next_in_sequence,

@@ -38,6 +38,17 @@ def absent(vt: Any, name: str) -> NoReturn:
     throw(AttributeError, f"'{type_name(vt.cls)}' object has no attribute '{name}'")
 
 
+def function_text(vt: Any) -> str:
+    """How errors of calls name a function (`_PyObject_FunctionStr`)."""
+    while isinstance(vt, k.MethodTracker):
+        vt = vt.function
+    if isinstance(vt, k.FunctionTracker):
+        qualname, module = vt.qualname, vt.globals.real.get("__name__")
+    else:
+        qualname, module = vt.describe(), getattr(getattr(vt, "value", None), "__module__", None)
+    return f"{qualname}()" if module in (None, "builtins") else f"{module}.{qualname}()"
+
+
 def type_name(cls: type) -> str:
     """The name that C's error texts give (`tp_name`): classes written in C carry their module."""
     in_c = not cls.__flags__ & _HEAP or cls.__flags__ & _IMMUTABLE

@@ -156,7 +156,7 @@ def from_traced(t: Tracing, traced: Traced, operands: Sequence[Any] = ()) -> Any
                         return item
         return k.TensorTracker(traced, type_of_tensor(example))
     if isinstance(example, torch.SymInt | torch.SymFloat | torch.SymBool):
-        return number(t, traced)
+        return _of_moderate_size(t, number(t, traced), operands)
     if isinstance(example, tuple | list):
         parts = [from_traced(t, t.graph.project(traced, i), operands) for i in range(len(example))]
         kind = k.TupleTracker if isinstance(example, tuple) else k.ListTracker
@@ -191,6 +191,31 @@ _CONSTANT_RESULTS = frozenset(
 
 def type_of_tensor(example: torch.Tensor) -> type:
     return torch.nn.Parameter if isinstance(example, torch.nn.Parameter) else torch.Tensor
+
+
+MEASURED, DEEP, LARGE = 8, 40, 200
+"""After so many operations an expression is measured; past this depth or size sympy recurses or takes too long."""
+
+
+def _of_moderate_size(t: Tracing, vt: Any, operands: Sequence[Any]) -> Any:
+    """A number whose expression grew too large is a constant from here on."""
+    if isinstance(vt, k.NumberTracker):
+        vt.steps = 1 + max((each.steps for each in operands if isinstance(each, k.NumberTracker)), default=0)
+        if vt.steps > MEASURED:
+            depth, size = _measured(vt.example.node.expr, {})
+            if depth > DEEP or size > LARGE:
+                return k.ConstantTracker(specialised(t, vt))
+            if size < MEASURED:
+                vt.steps = 0
+    return vt
+
+
+def _measured(expression: Any, known: dict[Any, tuple[int, int]]) -> tuple[int, int]:
+    """Depth and size of the tree, in which a part counts as often as it stands there."""
+    if expression not in known:
+        parts = [_measured(part, known) for part in expression.args]
+        known[expression] = 1 + max((depth for depth, _ in parts), default=0), 1 + sum(size for _, size in parts)
+    return known[expression]
 
 
 def number(t: Tracing, traced: Traced) -> Any:
