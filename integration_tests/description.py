@@ -87,7 +87,8 @@ class Description:
         elif isinstance(value, types.CellType):
             yield ".cell_contents", value.cell_contents
         elif isinstance(value, set | frozenset):
-            yield "{}", sorted(value, key=repr)
+            told = all(type(item) in (int, bool, float, str, bytes) for item in value)  # others hash by their address
+            yield "{}", list(value) if told else sorted(value, key=repr)
         elif isinstance(value, Mapping):
             yield from _mapping(value)
             yield from ((f".{name}", getattr(value, name)) for name in ("default_factory",) if hasattr(value, name))

@@ -5,6 +5,10 @@ The numbers are such that most of them meet in one place of a small table.
 
 from __future__ import annotations
 
+import os
+import pathlib
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +19,7 @@ from torch import Tensor
 
 from integration_tests.oracle import assert_same
 
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 PROGRAMS: dict[str, Callable[..., Any]] = {}
 
 
@@ -106,6 +111,106 @@ def a_set_that_is_cleared(x: Tensor) -> Any:
     return order(s), x
 
 
+WORDS = {"alpha", "beta", "gamma", "delta", "eps", "zeta"}
+FEW = frozenset({"beta", "eta", "eps", "theta"})
+
+
+@program
+def algebra_of_numbers(x: Tensor) -> Any:
+    a, b = {8, 0, 24, 32, 16}, {40, 16, 0, 56, 8, 48}
+    b.discard(40)
+    made = a & b, b & a, a - b, b - a, a ^ b, b ^ a, a | b, a.intersection([16, 8, 0]), b.union([64, 72], {80})
+    made[0].add(64)
+    return [order(s) for s in made], made, a.symmetric_difference([24, 88, 0]), a.difference([8], {0}), x
+
+
+@program
+def algebra_in_place(x: Tensor) -> Any:
+    a, b, c, d = {8, 0, 24, 16}, {40, 16, 0, 8}, {16, 8, 0, 24}, {56, 0, 8, 48, 16}
+    a &= b
+    b -= c
+    c ^= d
+    d.intersection_update([48, 0, 8])
+    d.symmetric_difference_update((64, 0))
+    b.difference_update([40], [99])
+    return a, b, c, d, order(a), order(b), order(c), order(d), x
+
+
+@program
+def algebra_of_words_from_outside(x: Tensor) -> Any:
+    kept, both = WORDS - FEW, WORDS & FEW
+    made = [kept, both, WORDS | FEW, FEW | WORDS, WORDS ^ FEW, FEW - WORDS, WORDS.copy(), WORDS - {"beta", "x"}]
+    return (
+        [x + len(word) for word in kept],
+        made,
+        [*map(list, made)],
+        kept.union(["new", "words"], both),
+        FEW.union("ab"),
+    )
+
+
+@program
+def words_are_popped(x: Tensor) -> Any:
+    words = {"one", "two", "three", "four"}
+    first = words.pop()
+    words.add("five")
+    second = words.pop()
+    numbers = {24, 0, 16, 8}
+    taken = [numbers.pop(), numbers.pop()]
+    numbers.add(taken[0])
+    return first, second, words, x * numbers.pop(), numbers, list(words)
+
+
+@program
+def comprehensions_over_sets(x: Tensor) -> Any:
+    words = {"q", "k", "v", "out"}
+    lengths = {len(word): word for word in words}
+    return {word + "_proj" for word in words}, lengths, [w for w in words], {n * 8 for n in (1, 5, 3)}, x  # noqa: C416
+
+
+@program
+def frozensets_of_words(x: Tensor) -> Any:
+    frozen = (
+        frozenset(["a", "b", "c"]),
+        frozenset(WORDS),
+        frozenset({"p", "q"} | FEW),
+        frozenset(i * 8 for i in range(4)),
+    )
+    return frozen, [list(f) for f in frozen], frozen[1] & FEW, frozen[0] | {"d"}, {frozen[0]: 1}, x
+
+
+@program
+def views_of_a_dict(x: Tensor) -> Any:
+    d, other = {"a": 1, "b": 2, "c": 3, "d": 4}, {"c": 0, "z": 0, "a": 0}
+    made = d.keys() & FEW, d.keys() - {"a"}, d.keys() | other.keys(), d.keys() ^ other.keys(), {"c", "a"} & d.keys()
+    more = (
+        d.keys() & other.keys(),
+        other.keys() & d.keys(),
+        d.keys() & ["d", "a"],
+        {"z", "a"} - d.keys(),
+        WORDS & d.keys(),
+    )
+    return made, more, [*map(list, made)], [*map(list, more)], {8: 0, 0: 0}.keys() & {0, 16, 8, 24}, x
+
+
+@program
+def the_first_of_equal_keys(x: Tensor) -> Any:
+    words = {"bb", "aa", "cc"}
+    return sorted(words, key=len), max(words, key=len), min(words & {"aa", "bb"}, key=len), x, ", ".join(words)
+
+
+@program
+def a_copy_is_taken_before_a_set_from_outside_changes(x: Tensor) -> Any:
+    words = dict.fromkeys(WORDS)
+    mine = set(words)
+    stator.graph_break()
+    before, rest = mine.copy(), mine - FEW
+    mine.clear()
+    mine |= FEW
+    after = mine | rest
+    return before, rest, mine, after, x
+
+
 def an_argument(x: Tensor, s: set[int]) -> Any:
     s.add(64)
     s.discard(8)
@@ -134,6 +239,28 @@ def test_new_set_has_the_order_of_plain_python(title: str) -> None:
 def test_existing_set_keeps_the_order_of_plain_python(fn: Callable[..., Any]) -> None:
     made = iter([{0, 8, 16}, {16, 8, 0}, {8, 24, 0}, set(range(0, 200, 8))])
     assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2), next(made)), calls=4)
+
+
+@pytest.mark.parametrize("seed", [1, 7, 42])
+def test_order_is_that_of_plain_python_whatever_the_seed_of_hashes(seed: int) -> None:
+    """Words have other hashes in every process."""
+    environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
+    command = [sys.executable, "-c", f"from {__name__} import run_programs; run_programs()"]
+    ended = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+
+
+def run_programs() -> None:
+    for fn in PROGRAMS.values():
+        for options in ({}, {"break_everywhere": 5}):
+            assert_same(fn, stator.compile(fn, backend="eager", options=options), lambda: (torch.ones(2),), 2)
+
+
+@pytest.mark.parametrize(
+    "fn", [algebra_of_words_from_outside, words_are_popped, comprehensions_over_sets, views_of_a_dict]
+)
+def test_sets_of_words_are_no_break(fn: Callable[..., Any]) -> None:
+    assert_same(fn, stator.compile(fn, backend="eager", fullgraph=True), lambda: (torch.ones(2),))
 
 
 def a_loop_over_numbers(x: Tensor) -> Any:

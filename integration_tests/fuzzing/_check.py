@@ -58,6 +58,7 @@ def check(program: Program, file: pathlib.Path) -> None:
             lambda: make_call(next(arguments)),
             len(program.calls),
             owners=(Globals(ours), Globals(theirs)),
+            graphs_may_raise=False,
         )
     except Refused:
         return
@@ -77,6 +78,7 @@ def _compiled(fn: Callable[..., Any], program: Program) -> Any:
 def _in_full(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Both sides go through this one: it is part of tracebacks."""
 
+    @functools.wraps(fn)
     def run(*args: Any) -> Any:
         try:
             return fn(*args)

@@ -43,6 +43,7 @@ from stator_variables._torch import (
     _assertion,
     _compile_state,
     _foreach,
+    _inference,
     _modes,
     _module_attributes,
 )
@@ -66,6 +67,7 @@ _FUNCTIONS = checked(
         _classes.handlers,
         _functools.handlers,
         _identity.handlers,
+        _inference.handlers,
         _inspection.handlers,
         _itertools.handlers,
         _mappingproxy.handlers,

@@ -135,9 +135,8 @@ def handle_sorted(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @operation
 def _sorted(t: Tracing, iterable: Any, kwargs: Kwargs) -> Any:
-    if isinstance(iterable, k.SetTracker) and not k.is_none(kwargs.get("key", k.NONE)):
-        raise t.unsupported("set-order", "sorted() of a set with a key, which leaves equal keys in the order of hashes")
-    items = yield from settle(_unordered_items(t, iterable))
+    any_order = k.is_none(kwargs.get("key", k.NONE))  # else equal keys stay in the order of hashes
+    items = yield from settle((_unordered_items if any_order else _iteration.drain)(t, iterable))
     return (yield from settle(sorted_list(t, items, kwargs.get("key"), kwargs.get("reverse"))))
 
 

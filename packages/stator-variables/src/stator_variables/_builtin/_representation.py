@@ -19,6 +19,7 @@ from stator_variables._model import _attributes, _calls, _dictionary
 from stator_variables._model._hashing import is_known, key_of
 from stator_variables._model._lookup import guarded_lookup
 from stator_variables._model._raising import throw
+from stator_variables._model._set_order import in_order
 from stator_variables._torch import _symbolic
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -106,12 +107,11 @@ def _ordered_text(t: Tracing, vt: Any) -> Any:
 @methods.handles(set.__repr__, frozenset.__repr__)
 def set_repr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     vt = args[0]
-    if len(vt.entries) > 1:
-        raise t.unsupported("set-order", "repr() of a set, whose order depends on hashing")
+    items = in_order(t, vt) if len(vt.entries) > 1 else list(vt.entries.values())
     if not vt.entries:
         return k.ConstantTracker(f"{vt.cls.__name__}()")
     start, end = ("{", "}") if vt.cls is set else (f"{vt.cls.__name__}({{", "})")
-    return _in_turn(t, vt, f"{vt.cls.__name__}(...)", lambda: _joined(t, list(vt.entries.values()), start, end))
+    return _in_turn(t, vt, f"{vt.cls.__name__}(...)", lambda: _joined(t, items, start, end))
 
 
 @methods.handles(*dict.fromkeys(cls.__repr__ for cls in _VIEWS))

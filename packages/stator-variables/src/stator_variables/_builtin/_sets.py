@@ -1,4 +1,4 @@
-"""The methods of set and frozenset (Objects/setobject.c). What depends on the order of hashes is not captured."""
+"""The methods of set and frozenset (Objects/setobject.c)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from stator_variables._model import _calls, _containers, _iteration
 from stator_variables._model._containers import replace_set, step_with
 from stator_variables._model._hashing import element_of, key_of
 from stator_variables._model._raising import throw
+from stator_variables._model._set_order import derived, made_again
 from stator_variables._tracing import Tracing
 
 methods = MethodTable("set method")
@@ -46,13 +47,7 @@ def compared(symbol: str, left: Any, right: Any) -> bool:
     return compare[symbol]()
 
 
-def new(cls: type, entries: Entries, steps: list[tuple[str, Any]] | None = None) -> k.SetTracker:
-    made = k.SetTracker(frozenset if issubclass(cls, frozenset) else set)
-    made.entries, made.steps = entries, steps or None
-    return made
-
-
-_IN_PLACE = {verb: f"{verb}_update" for verb in ("intersection", "difference", "symmetric_difference")} | {
+IN_PLACE = {verb: f"{verb}_update" for verb in ("intersection", "difference", "symmetric_difference")} | {
     "union": "update"
 }
 """What the in-place form of an operation is called."""
@@ -119,11 +114,10 @@ def pop(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     vt = args[0]
     if not vt.entries:
         throw(KeyError, "pop from an empty set")
-    if len(vt.entries) > 1:
-        raise t.unsupported("set-order", "set.pop(), which takes an element by the order of hashes")
-    item = next(iter(vt.entries.values()))
-    replace_set(t, vt, {}, ("discard", item))
-    return item
+    key = next(iter(vt.entries)) if len(vt.entries) == 1 else made_again(t, vt).pop()
+    taken = vt.entries[key]
+    replace_set(t, vt, {other: item for other, item in vt.entries.items() if other != key}, ("pop", None))
+    return taken
 
 
 @methods.handles(set.clear, takes=0)
@@ -134,9 +128,7 @@ def clear(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @methods.handles(set.copy, frozenset.copy, takes=0)
 def copy(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return (
-        args[0] if args[0].cls is frozenset else new(args[0].cls, dict(args[0].entries), step_with("update", args[0]))
-    )
+    return args[0] if args[0].cls is frozenset else derived(args[0].cls, dict(args[0].entries), "copy", args[0])
 
 
 @methods.handles(frozenset.__hash__)
@@ -161,12 +153,16 @@ def entries_of(t: Tracing, vt: Any) -> Any:
 
 @operation
 def _fold(t: Tracing, vt: Any, others: Args, verb: str, in_place: bool) -> Any:
-    entries, steps = vt.entries, list[tuple[str, Any]]()
+    entries, operands = vt.entries, []
     for other in others:
-        steps += step_with(_IN_PLACE[verb], other) if isinstance(other, k.SetTracker) else []
-        entries = combine(verb, entries, (yield from settle(entries_of(t, other))))
+        more = yield from settle(entries_of(t, other))
+        operands.append(
+            other if isinstance(other, k.SetTracker | k.DictTracker) else k.TupleTracker([*more.values()], tuple)
+        )
+        entries = combine(verb, entries, more)
     if not in_place:
-        return new(vt.cls, dict(entries))
+        return derived(vt.cls, dict(entries), verb, vt, *operands)
+    steps = [step for operand in operands for step in step_with(IN_PLACE[verb], operand)]
     if entries is not vt.entries:
         replace_set(t, vt, entries, *(steps if len(steps) == len(others) else ()))
     return k.NONE
@@ -242,7 +238,7 @@ def _register_operator(name: str, verb: str) -> None:
     def in_place(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         if not isinstance(args[1], k.SetTracker):
             return NOT_IMPLEMENTED
-        steps = step_with(_IN_PLACE[verb], args[1])
+        steps = step_with(IN_PLACE[verb], args[1])
         replace_set(t, args[0], combine(verb, args[0].entries, args[1].entries), *steps)
         return args[0]
 
@@ -250,8 +246,7 @@ def _register_operator(name: str, verb: str) -> None:
 def _operate(left: Any, right: Any, verb: str) -> Any:
     if not isinstance(left, k.SetTracker) or not isinstance(right, k.SetTracker):
         return NOT_IMPLEMENTED
-    steps = [*step_with("update", left), *step_with("update", right)] if verb == "union" else []
-    return new(left.cls, combine(verb, left.entries, right.entries), steps if len(steps) == 2 else None)
+    return derived(left.cls, combine(verb, left.entries, right.entries), verb, left, right)
 
 
 for _name, _verb in _SYMBOLS.items():

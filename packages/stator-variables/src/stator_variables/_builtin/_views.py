@@ -12,7 +12,9 @@ from stator_variables._builtin import _dicts, _sets
 from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._builtin._method_table import MethodTable
 from stator_variables._model import _containers, _dictionary, _iteration, _operators
+from stator_variables._model._containers import replace_set, step_with
 from stator_variables._model._hashing import key_of
+from stator_variables._model._set_order import derived
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -81,23 +83,29 @@ _OPERATORS = {"and": "intersection", "or": "union", "xor": "symmetric_difference
 def _operate(t: Tracing, left: Any, right: Any, verb: str) -> Any:
     made = yield from settle(_as_set(t, left))
     other = yield from settle(_as_set(t, right))
-    if verb == "intersection" and len(other.entries) > len(made.entries) and isinstance(right, k.ViewTracker):
-        made, other = other, made  # the shorter one is gone through (dictviews_to_set_intersection)
-    return k_set(_sets.combine(verb, made.entries, other.entries))
-
-
-def k_set(entries: dict[Any, Any]) -> k.SetTracker:
-    made = k.SetTracker(set)
-    made.entries, made.steps = entries, None
+    operand = right if isinstance(right, k.SetTracker) else k.TupleTracker([*other.entries.values()], tuple)
+    if verb == "intersection":
+        return _intersection(t, made, other, left, right)
+    entries = _sets.combine(verb, made.entries, other.entries)
+    replace_set(t, made, entries, *step_with(_sets.IN_PLACE[verb], operand))
     return made
+
+
+def _intersection(t: Tracing, made: Any, other: Any, left: Any, right: Any) -> Any:
+    """Goes through the shorter of two views, through a set if it is shorter, else through what is not a view
+    (`_PyDictView_Intersect`)."""
+    if isinstance(right, k.SetTracker) and len(other.entries) < len(made.entries):
+        return derived(set, _sets.combine("intersection", made.entries, other.entries), "intersection", made, right)
+    through, among = (other, made) if isinstance(left, k.ViewTracker) else (made, other)
+    if isinstance(right, k.SetTracker) or (isinstance(right, k.ViewTracker) and len(other.entries) > len(made.entries)):
+        through, among = made, other
+    return _containers.new_set(t, [item for key, item in through.entries.items() if key in among.entries], set)
 
 
 @operation
 def _as_set(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.ViewTracker) and vt.part != "values":
         return _containers.new_set(t, elements(t, vt), set)
-    if isinstance(vt, k.SetTracker):
-        return k_set(dict(vt.entries))
     made = k.SetTracker(set)
     yield from settle(_containers.set_update(t, made, vt))
     return made

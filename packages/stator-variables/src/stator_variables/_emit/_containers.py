@@ -12,6 +12,7 @@ import torch
 
 from stator_variables import _kinds as k
 from stator_variables._emit._emitter import Emitter, fill_namespace, namespace_of, rebuilders
+from stator_variables._model._set_order import CREATING, Recipe, original_of, recipe_of
 from stator_variables._tracker import DELETED, MISSING, is_pending
 
 _LITERALS = (int, float, str, bytes, bool, type(None))
@@ -150,6 +151,10 @@ def _base_dict(cls: type) -> type[dict[Any, Any]]:
 def set_(e: Emitter, vt: Any) -> str:
     """Made by the steps of the program: the order of its elements follows from them."""
     steps = vt.steps or []
+    if steps and steps[0][0] in CREATING:
+        name = _created(e, vt, *steps[0])
+        e.lines += set_steps(e, name, steps[1:])
+        return name
     if vt.cls is set and any(method != "add" for method, _ in steps):
         name = e.bind(vt, "set()")
         e.lines += set_steps(e, name, steps)
@@ -159,6 +164,25 @@ def set_(e: Emitter, vt: Any) -> str:
         return e.expr(whole) if whole.cls is frozenset else e.bind(vt, f"{e.capture(frozenset)}({e.expr(whole)})")
     items = ", ".join(e.expr(item) for item in vt.entries.values())
     return e.bind(vt, f"{e.capture(vt.cls, vt.cls.__name__)}([{items}])")
+
+
+def _created(e: Emitter, vt: Any, method: str, operands: tuple[Any, ...]) -> str:
+    """Before the effects where all operands are there by then: a set from outside is as it was."""
+    early = [_early(e, operand) for operand in operands]
+    texts = [e.expr(operand) for operand in operands] if None in early else early
+    text = f"{e.capture(vt.cls, vt.cls.__name__)}.{method}({', '.join(map(str, texts))})"
+    return e.bind(vt, text) if None in early else e.bind_early(vt, text)
+
+
+def _early(e: Emitter, operand: Any) -> str | None:
+    operand = original_of(operand)
+    if operand.source is not None:
+        return e.load(operand.source)
+    existing: list[Any] = []
+    recipe = recipe_of(e.t, operand, existing)
+    if recipe is None or existing:
+        return None
+    return e.capture(recipe.make() if type(recipe) is Recipe else recipe, "operand")
 
 
 def set_steps(e: Emitter, name: str, steps: list[tuple[str, Any]]) -> list[str]:

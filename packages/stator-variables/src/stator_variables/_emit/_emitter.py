@@ -123,6 +123,12 @@ class Emitter:
         self.lines.append(f"{name} = {text}")
         return name
 
+    def bind_early(self, vt: Any, text: str) -> str:
+        """A new object that is made of what existed before, and before anything is written."""
+        name = self._made[id(vt)] = f"m{len(self._made)}"
+        self.loads.append(f"{name} = {text}")
+        return name
+
     def reserve(self, vt: Any) -> str:
         """The name of a new object that is still to be made."""
         name = self._made[id(vt)] = self.fresh()

@@ -18,6 +18,7 @@ from stator_variables._model import _attributes, _calls, _dictionary, _iteration
 from stator_variables._model._hashing import element_of, hashing, key_of, tell_apart
 from stator_variables._model._lookup import defines, guarded_lookup, plain_lookup, type_lookup
 from stator_variables._model._raising import function_text, throw, type_name
+from stator_variables._model._set_order import as_operand, iterable_of
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -89,15 +90,10 @@ def replace_set(t: Tracing, vt: Any, entries: dict[Any, Any], *steps: tuple[str,
     t.write(vt, entries=entries, steps=[*vt.steps, *steps] if steps and vt.steps is not None else None)
 
 
-def step_with(method: str, other: k.SetTracker) -> list[tuple[str, Any]]:
-    """The step that takes `other`, as it is now, if one can be made that has the order of this one."""
-    if other.cls is frozenset:
-        return [(method, other)]
-    if other.source is not None or other.steps is None:
-        return []
-    now = k.SetTracker(set)
-    now.entries, now.steps = dict(other.entries), list(other.steps)
-    return [(method, now)]
+def step_with(method: str, other: Any) -> list[tuple[str, Any]]:
+    """The step that takes `other`, as it is now; none where its order is unknown."""
+    operand = as_operand(other)
+    return [] if operand is None else [(method, operand)]
 
 
 def set_add(t: Tracing, vt: Any, item: Any) -> Any:
@@ -118,16 +114,24 @@ def set_add(t: Tracing, vt: Any, item: Any) -> Any:
 @operation
 def set_update(t: Tracing, vt: Any, iterable: Any) -> Any:
     if isinstance(iterable, k.SetTracker):
-        more = {hashed: item for hashed, item in iterable.entries.items() if hashed not in vt.entries}
-        for hashed, item in more.items():
-            tell_apart(t, item, hashed)
-        if more:
-            replace_set(t, vt, {**vt.entries, **more}, *step_with("update", iterable))
+        _merge(t, vt, iterable.entries, iterable)
+        return k.NONE
+    if isinstance(iterable, k.DictTracker) and iterable.cls is dict:
+        keys = {key_of(t, key): key for key, _ in _dictionary.items(t, iterable)}
+        _merge(t, vt, keys, iterable_of(dict, keys))
         return k.NONE
     iterator = yield from settle(_iteration.get_iterator(t, iterable))
     while (item := (yield from settle(_iteration.next_value(t, iterator)))) is not NULL:
         yield from settle(hashing(t, functools.partial(set_add, t, vt, item)))
     return k.NONE
+
+
+def _merge(t: Tracing, vt: Any, entries: dict[Any, Any], operand: Any) -> None:
+    more = {hashed: item for hashed, item in entries.items() if hashed not in vt.entries}
+    for hashed, item in more.items():
+        tell_apart(t, item, hashed)
+    if more or (vt.source is None and entries):  # C makes room even when there is nothing new
+        replace_set(t, vt, {**vt.entries, **more}, *step_with("update", operand))
 
 
 # -- dicts ------------------------------------------------------------------------------------------------------------
