@@ -11,7 +11,7 @@ import torch
 from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
-from stator_variables._library._pure import NUMBERS
+from stator_variables._library._pure import NUMBERS, NUMPY
 from stator_variables._torch import _symbolic
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -48,8 +48,6 @@ def _fold(pure: Any) -> Any:
 
 
 if NUMBERS:
-    import numpy as np
-
-    _FOLDED = {getattr(np, name, None) for name in _REDUCTIONS.split()}
-    handlers.handles(np.ufunc.__call__)(_fold(lambda function: True))
-    handlers.handles(type(np.prod).__call__)(_fold(_FOLDED.__contains__))
+    _FOLDED = {getattr(NUMPY, name, None) for name in _REDUCTIONS.split()}
+    handlers.handles(NUMPY.ufunc.__call__)(_fold(lambda function: True))
+    handlers.handles(type(NUMPY.prod).__call__)(_fold(_FOLDED.__contains__))

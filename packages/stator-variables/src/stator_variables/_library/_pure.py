@@ -12,17 +12,14 @@ import itertools
 import math
 import operator
 import re
+import sys
 import types
 from typing import Any
 
 import torch
 
-try:
-    import numpy as np
-except ImportError:  # torch works without it
-    NUMBERS: tuple[type, ...] = ()
-else:
-    NUMBERS = tuple({np.dtype(code).type for code in "bBhHiIlLqQefd"})
+NUMPY: Any = sys.modules.get("numpy")  # torch loads it where it is installed, and works without it
+NUMBERS: tuple[type, ...] = () if NUMPY is None else tuple({NUMPY.dtype(code).type for code in "bBhHiIlLqQefd"})
 """The classes of NumPy's numbers that a tensor operation takes as it takes Python's."""
 
 IMMUTABLE_TYPES = frozenset(
