@@ -15,6 +15,8 @@ from stator_variables import Tracing, from_traced
 from torch import nn
 
 from integration_tests.counting import Counting
+from integration_tests.operator_matrix import OPERATORS as RUNS
+from integration_tests.operator_matrix import bare, inputs
 from integration_tests.oracle import assert_same
 
 KEPT = ("nn_module_stack", "source_fn_stack", "stack_trace", "custom")
@@ -74,6 +76,22 @@ def test_metadata_survives_several_rounds_of_tracing() -> None:
     for _ in range(3):
         graph = captured(graph, *inputs_of(graph, torch.ones(2, 4)))
         assert described(graph) == described(first)
+
+
+@pytest.mark.parametrize("operator", RUNS)
+def test_metadata_of_operators_and_their_bodies_survives_several_rounds(operator: str) -> None:
+    given = dict(zip("xy", inputs(operator), strict=True))
+    first = graph = captured(bare(operator, "closure over tensor"), *given.values())
+    assert all(source and line for _, _, source, line, _ in with_bodies(first))
+    args = [given[node.name] for node in first.graph.find_nodes(op="placeholder")]  # in the order of their use
+    for _ in range(3):
+        graph = captured(graph, *args)
+        assert with_bodies(graph) == with_bodies(first)
+
+
+def with_bodies(graph: torch.fx.GraphModule) -> list[tuple[Any, ...]]:
+    bodies = [child for child in graph.children() if isinstance(child, torch.fx.GraphModule)]
+    return described(graph) + [row for body in bodies for row in with_bodies(body)]
 
 
 def test_metadata_is_not_shared_between_nodes() -> None:

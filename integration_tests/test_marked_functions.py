@@ -12,11 +12,14 @@ import pytest
 import stator
 import torch
 from torch import Tensor
+from torch._dynamo import decorators
+from torch.utils.checkpoint import checkpoint
 
 from integration_tests.counting import Counting
 from integration_tests.models import Call
 from integration_tests.oracle import assert_same
 
+leaf: Any = decorators.leaf_function
 LIBRARY = torch.library.Library("stator_marked", "DEF")
 LIBRARY.define("twice(Tensor x, int n=2) -> Tensor")
 LIBRARY.impl("twice", lambda x, n=2: x * n, "CompositeExplicitAutograd")
@@ -68,6 +71,22 @@ def allowed(x: Tensor) -> Any:
     return {"double": x * 2, "pair": (x, x + 1)}
 
 
+@leaf
+def chosen_by_data(x: Tensor, given: dict[str, Tensor]) -> Any:
+    return (x * 2 if x.sum().item() > 100 else x * given["scale"], x + 1)
+
+
+@chosen_by_data.register_fake
+def _chosen_by_data(x: Tensor, given: dict[str, Tensor]) -> Any:
+    return torch.empty_like(x), torch.empty_like(x)
+
+
+@decorators.nonstrict_trace
+def not_looked_into(x: Tensor, given: dict[str, Any]) -> Any:
+    torch._dynamo.graph_break()  # nobody looks
+    return {"made": [x * given["scale"], x.sin()]}
+
+
 @torch.compiler.disable
 def disabled(x: Tensor) -> Tensor:
     return x * (5 if torch.compiler.is_compiling() else 6)
@@ -105,7 +124,19 @@ def function_assumed_constant(x: Tensor) -> Any:
     return x + a_constant()
 
 
+def leaf_function(x: Tensor) -> Any:
+    first, second = chosen_by_data(x * 2, {"scale": x.sin()})
+    return checkpoint(lambda a: chosen_by_data(a, {"scale": first})[0], x, use_reentrant=False) + second
+
+
+def function_traced_without_looking(x: Tensor) -> Any:
+    made = not_looked_into(x, {"scale": 3})["made"]
+    return made[0] + made[1]
+
+
 CAPTURED = (
+    leaf_function,
+    function_traced_without_looking,
     library_operator,
     custom_operator,
     custom_operator_that_writes,

@@ -124,7 +124,7 @@ def break_and_continue_leave_modes(x, n, box):
     return x, x.requires_grad, modes()
 
 
-@program(breaks="construction")
+@program
 def inference_mode_as_a_block(x, n, box):
     with torch.inference_mode():
         y = x * n
@@ -137,13 +137,13 @@ def inferred(x):
     return x + 1
 
 
-@program(breaks="construction")
+@program
 def inference_mode_as_a_decorator(x, n, box):
     y = inferred(x)
     return y.is_inference(), modes(), y.clone() * n
 
 
-@program(breaks="construction")
+@program
 def an_error_inside_inference_mode(x, n, box):
     try:
         with torch.inference_mode():

@@ -276,6 +276,8 @@ class SubgraphTracer:
         if found is None:
             found = self._derived(local, "call_function", operator.getitem, (local.node, index), local.example[index])
             self.parts[key] = found
+            if "source_fn_stack" in local.node.meta:
+                found.node.meta["source_fn_stack"] = [*self.function_stack, (found.node.name, operator.getitem)]
             self.journal.record(lambda: self.parts.pop(key))
         return found
 

@@ -26,7 +26,7 @@ from stator_variables._model._dictionary import items as dict_items
 from stator_variables._model._raising import throw
 from stator_variables._parts import ObjectRecipe, parts_of
 from stator_variables._pytree import LEAF, Spec, broadcast, flatten, unflatten
-from stator_variables._runtime import forget_class
+from stator_variables._runtime import as_inference, forget_class
 from stator_variables._torch._modes import grad_mode
 from stator_variables._torch._modes import initial as initial_modes
 from stator_variables._torch._modes import restore as restore_modes
@@ -97,6 +97,7 @@ __all__ += [
     "GraphFunction",
     "TupleTracker",
     "app_level",
+    "as_inference",
     "attributes_of",
     "broadcast",
     "dict_items",

@@ -6,8 +6,10 @@ import collections
 import contextlib
 import types
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
+
+import torch
 
 
 def make_function(
@@ -18,6 +20,20 @@ def make_function(
     function.__qualname__ = qualname
     function.__module__ = globals_.get("__name__", function.__module__)
     return function
+
+
+def as_inference(outputs: Sequence[Any], made: Sequence[int], plain: Sequence[int]) -> list[Any]:
+    """What a graph gave, with the tensors that are `made` in inference mode marked as such, the same memory, and with
+    views that it took of others, `plain` ones, out of autograd."""
+    found = list(outputs)
+    with torch.inference_mode():
+        for place in made:
+            if not found[place].is_inference():
+                found[place] = found[place].new_empty(0).set_(found[place])
+    for place in plain:
+        if found[place].requires_grad:
+            found[place] = found[place].detach()
+    return found
 
 
 def unset(member: Any, owner: Any) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import attrs
@@ -95,6 +95,9 @@ class Tracing:
     )  # items found in existing dicts: dict, key, value
     representing: list[Any] = attrs.field(factory=list)  # containers whose repr is under way
     modes: dict[Any, Any] = attrs.field(factory=dict)  # settings written while tracing -> their value at the start
+    inference: list[Any] = attrs.field(factory=list)  # inference modes that were entered while tracing, outermost first
+    infers: bool = False  # some were
+    left: list[Any] = attrs.field(factory=list)  # those of them that the end of the graph left, for the entry to enter
     generators: list[Any] = attrs.field(factory=list)  # those that were made, or came as frame state
     frame: Frame | None = None
     instruction: Instruction | None = None
@@ -148,14 +151,15 @@ class Tracing:
     @contextmanager
     def caller_modes(self) -> Iterator[None]:
         """Global modes as the caller has them: what a guard records has to be what the next call finds."""
-        here = {setting: setting.now for setting in self.modes}
-        for setting, start in self.modes.items():
-            setting.set(start)
-        try:
-            yield
-        finally:
-            for setting, now in here.items():
-                setting.set(now)
+        with self.inference[0].outside() if self.inference else nullcontext():
+            here = {setting: setting.now for setting in self.modes}
+            for setting, start in self.modes.items():
+                setting.set(start)
+            try:
+                yield
+            finally:
+                for setting, now in here.items():
+                    setting.set(now)
 
     # -- the heap ---------------------------------------------------------------------------------------------------
     def adopt(self, real: Any, source: Source, build: Callable[[], VariableTracker]) -> Any:

@@ -9,9 +9,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import attrs
+import torch
 from stator_backends import AmbientState, Lowered, lower
 from stator_bytecode import Goto, Site
 from stator_guards import Entry, GlobalState, Guard, Loads, PartSource, Source
+from stator_variables import as_inference
 
 from stator._fallback import Recovery
 from stator._options import Options
@@ -131,7 +133,7 @@ def _function(
     number = next(_numbers)
     name = f"entry_{number}"
     call = _graph_call(traced, lowered, target, ambient, data) if lowered is not None else []
-    body = [*emitter.loads, *call, *emitter.lines, _ending(traced, site, emitter)]
+    body = [*emitter.loads, *call, *_marked(emitter), *emitter.lines, _ending(traced, site, emitter)]
     text = "".join(f"    {line}\n" for line in body)
     data.source = f"def {name}({', '.join(target.parameters)}):\n{text}"
     data.filename = f"<stator entry {number}: {target.name}>"
@@ -191,6 +193,17 @@ def _giving_outputs(lowered: Lowered, module: Any) -> Callable[..., Any]:
     return graph
 
 
+def _marked(emitter: Any) -> list[str]:
+    """What inference mode leaves on tensors; the graph only has gradients switched off."""
+    examples = [traced.example for traced in emitter.outputs]
+    tensors = [(i, made) for i, made in enumerate(examples) if isinstance(made, torch.Tensor)]
+    made = [i for i, example in tensors if example.is_inference()]
+    plain = [i for i, example in tensors if i not in made and not example.requires_grad]
+    if not emitter.t.infers or not (made or plain):
+        return []
+    return [f"g = {emitter.capture(as_inference, 'as_inference')}(g, {made}, {plain})"]
+
+
 MANY = 4
 """So many inputs in a row are worth a call that reads them all."""
 
@@ -216,7 +229,5 @@ def _is_deep(item: Any) -> bool:
 def _input(emitter: Any, item: Any) -> str:
     text: str = emitter.load(item.source)
     if item.kind == "float":
-        import torch
-
         return f"{emitter.capture(torch.tensor, 'tensor')}({text}, dtype={emitter.capture(torch.float64, 'float64')})"
     return text

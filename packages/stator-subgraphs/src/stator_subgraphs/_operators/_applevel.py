@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch.autograd.function import FunctionCtx
 
 
@@ -39,3 +40,8 @@ def untie_named_tensors(module: Any, given: Any) -> Any:
             for name in names:
                 found[name] = given[named[0]]
     return found
+
+
+def linearized(body: Any, count: int, *inputs: Any) -> Any:
+    """`torch.func.linearize` over a body: some of its inputs are not what it is linearized at."""
+    return torch.func.linearize(lambda *primals: body(*primals, *inputs[count:]), *inputs[:count])

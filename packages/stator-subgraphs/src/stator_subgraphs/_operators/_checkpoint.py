@@ -7,12 +7,13 @@ recomputed are torch's. A compiler that looks finds torch's own operator, which 
 from __future__ import annotations
 
 import collections
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from stator_bytecode import HandlerTable, operation
+from stator_guards import CapturedSource
 from stator_variables import (
     LEAF,
     MISSING,
@@ -25,8 +26,10 @@ from stator_variables import (
     from_traced,
     grad_mode,
     known_value,
+    real_of,
     record_wrapping,
 )
+from stator_variables import wrap as built
 from torch._guards import TracingContext
 from torch.utils import checkpoint as checkpointing
 
@@ -64,8 +67,18 @@ def checkpointed(body: torch.fx.GraphModule, *inputs: Any, **options: Any) -> An
     return real_checkpoint(body, *inputs, **options, **({} if policy is None else {"context_fn": policy}))
 
 
+@handlers.handles(checkpointed)
+def checkpoint_again(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """In a graph that is traced again."""
+    policy = getattr(real_of(args[0]), "meta", {}).get("_checkpoint_context_fn")
+    named = {} if policy is None else {"context_fn": built(t, policy, CapturedSource("context_fn", policy))}
+    return checkpoint(t, args, kwargs | named)
+
+
 # -- reentrant --------------------------------------------------------------------------------------------------------
-def _reentrant(t: Tracing, function: Any, args: list[Any], options: dict[str, Any]) -> Generator[Any, Any, Any]:
+def _reentrant(
+    t: Tracing, function: Any, args: list[Any], options: dict[str, Any], rest: Sequence[Any] = ()
+) -> Generator[Any, Any, Any]:
     """An `autograd.Function` whose inputs are the tensors among the arguments: forward runs without gradients, backward
     runs it again with. It is traced as backward runs it, and must not look which of the two it is in."""
     tensors = [vt for vt in args if isinstance(vt, TensorTracker)]
@@ -74,7 +87,7 @@ def _reentrant(t: Tracing, function: Any, args: list[Any], options: dict[str, An
     with BodyTrace(t, "wrap_body", Permits(aliases=True)) as body:
         inner = {id(vt): _detached(t, body, vt) for vt in tensors}
         with grad_mode(t, True), _blind(t):
-            result = yield from body.run(function, [inner.get(id(vt), vt) for vt in args], {})
+            result = yield from body.run(function, [*(inner.get(id(vt), vt) for vt in args), *rest], {})
         leaves, spec = flatten(t, result)
         if spec != LEAF and (spec.cls is not tuple or spec.leaf_count != len(spec.children)):
             raise t.unsupported("result-of-body", "reentrant checkpoint of a function that gives more than tensors")
@@ -120,3 +133,12 @@ def checkpointed_reentrantly(body: torch.fx.GraphModule, count: int, *inputs: An
     if any(isinstance(value, torch._subclasses.FakeTensor) for value in inputs):
         options["preserve_rng_state"] = False  # a fake has no such state
     return real_checkpoint(lambda *taken: body(*taken, *inputs[count:]), *inputs[:count], **options)
+
+
+@handlers.handles(checkpointed_reentrantly)
+@operation
+def reentrant_again(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """In a graph that is traced again; what it uses besides its arguments follows them."""
+    body, count, *inputs = args
+    options, start = {name: vt.constant() for name, vt in kwargs.items()}, count.constant()
+    return (yield from _reentrant(t, body, inputs[:start], options, inputs[start:]))

@@ -35,7 +35,20 @@ def cond(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     pred, true_fn, false_fn, operands = _bound(t, *args, **kwargs)
     if isinstance(pred, ConstantTracker) and isinstance(pred.value, bool | int | float):
         return call(t, true_fn if pred.value else false_fn, operands, {})
-    _check(t, pred, operands)
+    _check(t, pred, operands, TensorTracker)
+    return (yield from _chosen(t, pred, true_fn, false_fn, operands))
+
+
+@handlers.handles(torch.ops.higher_order.cond)
+@operation
+def cond_again(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """The operator itself, in a graph that is traced again: its operands may be numbers."""
+    pred, true_fn, false_fn, operands = _bound(t, *args, **kwargs)
+    _check(t, pred, operands, (TensorTracker, NumberTracker, ConstantTracker))
+    return (yield from _chosen(t, pred, true_fn, false_fn, operands))
+
+
+def _chosen(t: Tracing, pred: Any, true_fn: Any, false_fn: Any, operands: list[Any]) -> Generator[Any, Any, Any]:
     true, spec = yield from _branch(t, "cond_true", true_fn, operands)
     false, other = yield from _branch(t, "cond_false", false_fn, operands)
     if spec != other:
@@ -55,13 +68,13 @@ def _bound(t: Tracing, pred: Any, true_fn: Any, false_fn: Any, operands: Any = N
     return pred, true_fn, false_fn, items
 
 
-def _check(t: Tracing, pred: Any, operands: list[Any]) -> None:
+def _check(t: Tracing, pred: Any, operands: list[Any], kinds: Any) -> None:
     if isinstance(pred, TensorTracker):
         fits = pred.example.numel() == 1 and pred.example.dtype is torch.bool
     else:
         fits = isinstance(pred, NumberTracker) and pred.cls is bool
     leaves = [leaf for operand in operands for leaf in flatten(t, operand)[0]]
-    if not fits or not all(isinstance(leaf, TensorTracker) for leaf in leaves):
+    if not fits or not all(isinstance(leaf, kinds) for leaf in leaves):
         raise t.unsupported("higher-order-operator", "cond with a predicate or operands that are not as it wants them")
 
 

@@ -61,13 +61,13 @@ for _function in (while_loop, scan, map_function, associative_scan, InvokeQuant.
 @handlers.handles(while_loop_op)
 @operation
 def record_while_loop(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    test, step, carried = args[0], args[1], args[2].items
+    test, step, carried, *rest = args[0], args[1], args[2].items, *_additional(args[3:])
     examples = [_next_round(t, value) for value in carried]
     with BodyTrace(t, "cond_fn") as inner:
-        result = yield from inner.run(test, [inner.argument(example) for example in examples], {})
+        result = yield from inner.run(test, [*map(inner.argument, examples), *rest], {})
         condition = inner.alone(result)
     permits = Permits(writes=not (torch.is_grad_enabled() or t.touched))  # in bodies, compilers lose them
-    body, spec = yield from _body(t, "body_fn", step, examples, permits)
+    body, spec = yield from _body(t, "body_fn", step, examples, permits, rest)
     lifted = t.graph.merge([condition, body])
     if any(position < len(carried) for position in body.written):
         raise t.unsupported("write-in-body", "an in-place write to what a loop carries")
@@ -91,7 +91,8 @@ def record_map(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 @operation
 def record_scan(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     combine, init, scanned = args[0], args[1].items, args[2].items
-    body, spec = yield from _body(t, "scan_combine_fn", combine, [*_again(t, init), *_first(t, scanned)])
+    examples, rest = [*_again(t, init), *_first(t, scanned)], _additional(args[3:])
+    body, spec = yield from _body(t, "scan_combine_fn", combine, examples, rest=rest)
     held = t.graph.install("scan_combine_fn", body.module)
     operands = [vt.traced for vt in init], [vt.traced for vt in scanned], list(body.lifted)
     return _record(t, scan_op, (held, *operands), spec)
@@ -101,17 +102,27 @@ def record_scan(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 @operation
 def record_associative_scan(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     combine, scanned = args[0], args[1].items
-    body, spec = yield from _body(t, "associative_scan_combine_fn", combine, [*_first(t, scanned), *_first(t, scanned)])
+    examples, rest = [*_first(t, scanned), *_first(t, scanned)], _additional(args[2:])
+    body, spec = yield from _body(t, "associative_scan_combine_fn", combine, examples, rest=rest)
     held = t.graph.install("associative_scan_combine_fn", body.module)
     return _record(t, associative_scan_op, (held, [vt.traced for vt in scanned], list(body.lifted)), spec)
 
 
+def _additional(args: Sequence[Any]) -> list[Any]:
+    """What the body of a graph that is traced again takes besides; torch's functions give none."""
+    return [vt for given in args for vt in given.items]
+
+
 def _body(
-    t: Tracing, name: str, function: Any, examples: Sequence[Any], permits: Permits = NOTHING
+    t: Tracing,
+    name: str,
+    function: Any,
+    examples: Sequence[Any],
+    permits: Permits = NOTHING,
+    rest: Sequence[Any] = (),
 ) -> Generator[Any, Any, tuple[BodyGraph, Spec]]:
     with BodyTrace(t, name, permits) as body:
-        inputs = [body.argument(example) for example in examples]
-        result = yield from body.run(function, inputs, {})
+        result = yield from body.run(function, [*map(body.argument, examples), *rest], {})
         return body.flat(result)
 
 

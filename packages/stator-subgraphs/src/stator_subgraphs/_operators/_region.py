@@ -65,6 +65,12 @@ def nested_region(subgraph: torch.fx.GraphModule, name: str, *operands: Any) -> 
     return invoke_subgraph(subgraph, name, *operands)
 
 
+@handlers.handles(nested_region)
+def region_again(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """In a graph that is traced again; the name of the module is a new one."""
+    return region(t, [args[0], *args[2:]], kwargs)
+
+
 def _share(known: list[Body], body: Body) -> None:
     """Let the body be the module of an equal one."""
     equal = next((other for other in known if is_same(other, body)), None)

@@ -420,6 +420,12 @@ def linearize(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return pair(unflatten(t, transformed.results(out, results), spec), pushing)
 
 
+@handlers.handles(targets.linearized)
+def linearize_again(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """In a graph that is traced again."""
+    return app_level(t, _applevel.linearized, args, kwargs)
+
+
 def _push(pushed: Traced, taken: Spec, given: Spec, t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """The function that linearize gives: from tangents of the structure `taken` to those of the structure `given`."""
     leaves, spec = flatten(t, pair(*args))

@@ -41,6 +41,7 @@ def hints(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     )
 
 
+@handlers.handles(strict_mode_op)
 @handlers.handles(strict_mode)
 def strict(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     named = dict(zip(("callable", "operands"), args, strict=False)) | kwargs

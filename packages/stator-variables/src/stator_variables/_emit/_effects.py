@@ -14,7 +14,7 @@ from stator_variables._emit._containers import dict_deleter, dict_writer, list_b
 from stator_variables._emit._emitter import Emitter, by_kind
 from stator_variables._library import _caching
 from stator_variables._runtime import unset
-from stator_variables._torch import _modes
+from stator_variables._torch import _inference, _modes
 from stator_variables._tracker import DELETED
 
 Replay = Callable[[Emitter, Any], None]
@@ -34,6 +34,7 @@ def emit_effects(e: Emitter) -> None:
     _iterators.effects(e, iterators)
     _caching.effects(e)
     e.flush()
+    _inference.effects(e)
     e.lines += _modes.effects(e.t, e.capture)
 
 

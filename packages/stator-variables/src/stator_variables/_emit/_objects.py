@@ -22,6 +22,7 @@ from stator_variables._emit._emitter import (
 )
 from stator_variables._model._exceptions import TracebackTracker
 from stator_variables._runtime import make_function
+from stator_variables._torch import _inference
 from stator_variables._tracker import DELETED
 
 
@@ -190,3 +191,8 @@ def finalize_generators(e: Emitter, carried: Sequence[Any]) -> None:
 @rebuilders.handles(TracebackTracker)
 def traceback(e: Emitter, vt: Any) -> str:
     raise RaisedBefore(vt.exception)
+
+
+@rebuilders.handles(_inference.InferenceTracker)
+def inference_mode(e: Emitter, vt: Any) -> str:
+    return _inference.rebuild(e, vt)

@@ -53,6 +53,8 @@ def initial(t: Tracing) -> None:
 
 def restore(t: Tracing) -> None:
     """Put the modes back as they were when tracing started."""
+    while t.inference:
+        t.inference.pop().leave()
     for setting, before in reversed(t.modes.items()):
         if setting.now != before:
             setting.set(before)
@@ -106,6 +108,7 @@ def grad_mode(t: Tracing, enabled: bool) -> Iterator[None]:
         put(t, _GRAD_OF_A_BODY, before)
 
 
+GRAD = Setting(torch.is_grad_enabled, torch._C._set_grad_enabled, "_set_grad_enabled")
 _writer(torch._C._set_grad_enabled, torch.is_grad_enabled)
 _writer(torch.set_autocast_enabled, torch.is_autocast_enabled)
 _writer(torch.set_autocast_dtype, torch.get_autocast_dtype)

@@ -1,0 +1,125 @@
+"""Inference mode is part of the graph, marks included; a call of autograd in the region costs one break."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import stator
+import torch
+from torch import Tensor
+
+from integration_tests.oracle import assert_same
+
+LINEAR = torch.nn.Linear(3, 3)
+
+
+def marks(value: Any) -> Any:
+    """What autograd and inference mode leave on the tensors of a result."""
+    if isinstance(value, tuple):
+        return [marks(part) for part in value]
+    return (value.is_inference(), value.requires_grad, value.tolist()) if isinstance(value, Tensor) else value
+
+
+def a_block(x: Tensor) -> Any:
+    y = x * 3
+    with torch.inference_mode():
+        z = y * 2
+        seen = z.is_inference(), torch.is_grad_enabled(), torch.is_inference_mode_enabled()
+    return y, z, seen, y + 1
+
+
+@torch.inference_mode()
+def a_decorated_function(x: Tensor) -> Any:
+    y = x + 1
+    y.add_(1)
+    return LINEAR(x), y, y[0], x.view(-1)
+
+
+def nested_blocks(x: Tensor) -> Any:
+    with torch.inference_mode():
+        y = x * 2
+        with torch.inference_mode(False):
+            z = torch.ones(3) * 2
+        w = y + 1
+    with torch.no_grad():
+        return y, z, w, x * 3, torch.is_grad_enabled()
+
+
+def a_block_left_by_return(x: Tensor) -> Any:
+    for i in range(3):
+        with torch.inference_mode():
+            if i == 1:
+                return x * i, torch.is_inference_mode_enabled()
+    return x
+
+
+INSIDE = [a_block, a_decorated_function, nested_blocks, a_block_left_by_return]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("fn", INSIDE)
+def test_inference_mode_is_one_graph_and_keeps_its_marks(fn: Callable[[Tensor], Any], backend: str) -> None:
+    compiled = stator.compile(fn, backend=backend, fullgraph=True)
+    for requires_grad in (False, True, False):
+        x = torch.linspace(-1, 1, 6).reshape(2, 3).requires_grad_(requires_grad)
+        assert marks(compiled(x)) == marks(fn(x))
+        assert torch.is_grad_enabled()
+        assert not torch.is_inference_mode_enabled()
+    assert compiled.report.graph_count == 2
+
+
+def broken_inside(x: Tensor) -> Any:
+    with torch.inference_mode():
+        y = x * 2
+        stator.graph_break()
+        z = y + 1
+    return y, z, x + 3
+
+
+def raising_inside(x: Tensor) -> Any:
+    try:
+        with torch.inference_mode():
+            y = x * 2
+            torch.mm(x, x)
+    except RuntimeError:
+        return y, torch.is_inference_mode_enabled(), torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("fn", [broken_inside, raising_inside])
+def test_inference_mode_goes_on_after_a_break_and_ends_where_it_ends(fn: Callable[[Tensor], Any], backend: str) -> None:
+    compiled, x = stator.compile(fn, backend=backend), torch.ones(2, 3)
+    for _ in range(2):
+        assert marks(compiled(x)) == marks(fn(x))
+        assert not torch.is_inference_mode_enabled()
+
+
+def backward(x: Tensor, weight: Tensor) -> Any:
+    loss = (x * weight).pow(2).sum()
+    loss.backward()  # type: ignore[no-untyped-call]
+    return loss + 1, weight.grad
+
+
+def gradient(x: Tensor, weight: Tensor) -> Any:
+    (found,) = torch.autograd.grad((x * weight).pow(2).sum(), weight, create_graph=True)
+    return found * 2
+
+
+def accumulated(x: Tensor, weight: Tensor) -> Any:
+    before = weight.grad
+    loss = (x * weight).sum()
+    loss.backward()  # type: ignore[no-untyped-call]
+    return weight.grad is before, weight.grad * 2 if weight.grad is not None else None
+
+
+@pytest.mark.parametrize("fn", [backward, gradient, accumulated])
+def test_a_call_of_autograd_costs_one_break(fn: Callable[..., Any]) -> None:
+    def make_args() -> tuple[Tensor, Tensor]:
+        return torch.linspace(-1, 1, 6).reshape(2, 3), torch.ones(3, requires_grad=True)
+
+    assert_same(fn, stator.compile(fn, backend="eager"), make_args)
+    compiled = stator.compile(fn, backend="eager")
+    compiled(*make_args())
+    assert compiled.report.entry_count == 2
