@@ -102,3 +102,41 @@ def numpy_functions_on_numbers_and_lists(x, n, box):
         np.array(box.items).cumsum(),
         x * np.sqrt(4.0),
     )
+
+
+RATE = np.float32(1.5)
+
+
+@program
+def numbers_of_numpy_scale_tensors(x, n, box):
+    return x * np.float32(2.0), np.float64(3) * x, np.pi * x, np.int64(n) * x, x - np.int8(n), np.float32(n) / 3
+
+
+@program
+def functions_of_numbers_give_numbers(x, n, box):
+    sizes = int(np.prod(x.shape)), np.prod(x.shape), np.ceil(n / 2) * x, np.mean((1, 2, n)), np.clip(n, 0, 3)
+    return sizes, np.sqrt(2.0), np.log(n), np.sqrt(np.float32(n)), np.maximum(n, 3), np.exp(-0.5) * x
+
+
+@program
+def a_number_of_numpy_from_outside(x, n, box):
+    return x * RATE, RATE + 1, RATE, float(RATE), RATE.item(), np.float32(1) < RATE, isinstance(RATE, np.floating)
+
+
+@program
+def numbers_of_numpy_as_indices_and_keys(x, n, box):
+    full = torch.full((2,), np.float32(1.5))
+    return (
+        x.reshape(np.int64(-1)),
+        x[np.int64(0)],
+        x.sum(np.int64(0)),
+        full,
+        [1, 2, 3][np.int64(1)],
+        {np.int64(1): n}[1],
+    )
+
+
+@program
+def arithmetic_of_numbers_keeps_their_classes(x, n, box):
+    small = np.int8(100) + np.int8(n), -np.int8(3), abs(np.float32(-2)), round(np.float64(2.567), 2)
+    return small, np.float32(0.1) + 0.2, np.int64(7) // n, n + np.int64(1), f"{np.float32(n)} {np.int64(n)!r}", x + 1

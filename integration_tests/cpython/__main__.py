@@ -24,7 +24,7 @@ def main() -> None:
     parser.add_argument("modules", nargs="*")
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--only", default="*")
-    parser.add_argument("--limit", type=int, default=20)
+    parser.add_argument("--limit", type=int, default=60)
     parser.add_argument("--page", type=pathlib.Path)
     options = parser.parse_args()
     if options.page:

@@ -70,13 +70,13 @@ def page(folder: pathlib.Path) -> str:
     lines.append(_row("**all**", everything))
     reasons = [f"- `{pattern}`: {reason}" for pattern, reason in EXCLUDED.items()]
     known = [f"- {record.kind}: `{record.name}`" for record in everything if record.kind in KINDS[1:4]]
-    return HEAD + "\n".join(
-        [*lines, "", "## Left out", "", *reasons, "", "## Known to fail", "", *known, "", *_not_counted(missing)]
-    )
+    uncounted = [", ".join(f"`{module}`" for module in missing)] if missing else []
+    sections = {"Left out": reasons, "Known to fail": known, "Not counted in this run": uncounted}
+    return HEAD + "\n".join([*lines, "", *(line for title, rows in sections.items() for line in _section(title, rows))])
 
 
-def _not_counted(missing: list[str]) -> list[str]:
-    return ["## Not counted in this run", "", ", ".join(f"`{module}`" for module in missing), ""] if missing else []
+def _section(title: str, rows: list[str]) -> list[str]:
+    return [f"## {title}", "", *rows, ""] if rows else []
 
 
 def _row(title: str, records: list[Record]) -> str:

@@ -37,13 +37,14 @@ from stator_guards import (
 )
 
 from stator_variables import _kinds as k
+from stator_variables._library._pure import NUMBERS
 from stator_variables._library._weakrefs import build_weakref
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import DELETED, MISSING, LazyTracker, VariableTracker
 
 ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
 SINGLETONS = (torch.dtype, torch.layout, torch.memory_format)
-VALUES = (torch.device, range, slice)
+VALUES = (torch.device, range, slice, *NUMBERS)
 """Immutable values compared by equality: not objects with an identity that matters."""
 
 BY_IDENTITY = (
@@ -115,6 +116,11 @@ def build_value(t: Tracing, real: Any, source: Source) -> VariableTracker:
             wrap(t, getattr(real, name), AttrSource(source, name)) for name in ("start", "stop", "step")
         )
         return k.SliceTracker((start, stop, step))
+    if type(real) in NUMBERS:
+        bits = real.tobytes()
+        t.guard(source, TypeIs(type(real)))
+        t.guard(source, Custom("{fn}({value})", lambda value: value.tobytes() == bits, f"{real!r}"))
+        return k.ConstantTracker(real)
     t.guard(source, Equals(real) if type(real) is not torch.device else _equal_to(real))
     return k.ConstantTracker(real)
 

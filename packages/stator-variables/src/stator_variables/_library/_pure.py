@@ -12,10 +12,15 @@ import itertools
 import math
 import operator
 import re
+import sys
 import types
 from typing import Any
 
 import torch
+
+NUMPY: Any = sys.modules.get("numpy")  # torch loads it where it is installed, and works without it
+NUMBERS: tuple[type, ...] = () if NUMPY is None else tuple({NUMPY.dtype(code).type for code in "bBhHiIlLqQefd"})
+"""The classes of NumPy's numbers that a tensor operation takes as it takes Python's."""
 
 IMMUTABLE_TYPES = frozenset(
     {
@@ -48,14 +53,19 @@ _MORE = frozenset(
 ) - {dict.fromkeys, itertools.count}
 
 
+_NUMPY = {base for cls in NUMBERS for base in cls.__mro__ if base.__module__ == "numpy"}
+
+
 def is_pure(target: Any) -> bool:
     """Whether calling `target` on constants has no effect and depends on nothing else."""
     if isinstance(target, types.MethodDescriptorType | types.WrapperDescriptorType | types.ClassMethodDescriptorType):
         if target.__name__ in ("__enter__", "__exit__"):  # a device is a context
             return False
-        return target.__objclass__ in IMMUTABLE_TYPES or (target.__objclass__ is object and target.__name__ in _OBJECT)
+        return target.__objclass__ in (*IMMUTABLE_TYPES, *_NUMPY) or (
+            target.__objclass__ is object and target.__name__ in _OBJECT
+        )
     try:
-        return target in _BUILTINS or target in _FUNCTIONS or target in _MORE
+        return target in NUMBERS or target in _BUILTINS or target in _FUNCTIONS or target in _MORE
     except TypeError:
         return False
 

@@ -15,6 +15,7 @@ from stator_guards import Equals, SizeSource
 
 from stator_variables import _kinds as k
 from stator_variables._graph import Traced
+from stator_variables._library._pure import NUMBERS
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -116,7 +117,7 @@ def argument(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.TensorTracker | k.NumberTracker):
         return vt.traced
     if isinstance(vt, k.ConstantTracker):
-        return vt.value
+        return vt.value.item() if type(vt.value) in NUMBERS else vt.value
     if isinstance(vt, k.TupleTracker):
         return _rebuilt(vt.cls, tuple(argument(t, item) for item in vt.items))
     if isinstance(vt, k.ListTracker):
@@ -311,7 +312,7 @@ def record_operator(t: Tracing, function: Any, left: Any, right: Any) -> Any:
 
 def _is_operand(vt: Any) -> bool:
     if isinstance(vt, k.ConstantTracker):
-        return isinstance(vt.value, int | float | complex) and not isinstance(vt.value, _enum())
+        return isinstance(vt.value, (int, float, complex, *NUMBERS)) and not isinstance(vt.value, _enum())
     return isinstance(vt, k.TensorTracker | k.NumberTracker)
 
 
