@@ -397,6 +397,8 @@ def set_attribute(t: Tracing, vt: Any, name: str, value: Any) -> Any:
 def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     """`object.__setattr__`; `value` MISSING deletes."""
     _refuse_proxy(t, vt, name)
+    if (id(vt),) in t.answered and t.answers is None:  # a dict that holds it would be made again by another hash
+        raise t.unsupported("user-hash", f"setting {name} of a {vt.cls.__name__}, which was hashed here")
     if isinstance(vt, k.TensorTracker):
         return _tensor_attributes.write(t, vt, name, value)
     if isinstance(vt, k.MadeClass) and not _is_python_descriptor(guarded_lookup(t, vt.cls, name)):

@@ -140,6 +140,8 @@ def new_type(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     recipe = _recipe(t, winner.value, [name, bases, names], kwargs)
     made = make(t, new_class, recipe)
     cell = _names(t, names).get("__classcell__")
+    if cell is not None and not isinstance(cell, k.CellTracker):
+        raise t.unsupported("class-definition", "a __classcell__ that is no cell")
     if cell is not None:
         _attributes.set_cell(t, cell, made)
     yield from _call_hooks(t, made, _names(t, names), kwargs)
