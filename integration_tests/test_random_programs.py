@@ -9,7 +9,7 @@ import pytest
 
 from integration_tests.fuzzing import check, program
 
-PROGRAMS = int(os.environ.get("STATOR_PROGRAMS", "2000"))
+PROGRAMS = int(os.environ.get("STATOR_PROGRAMS", "1000"))
 FIRST = int(os.environ.get("STATOR_FIRST_PROGRAM", "0"))
 SHARDS = 14
 

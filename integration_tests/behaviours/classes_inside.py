@@ -460,3 +460,48 @@ def what_a_class_says_of_itself(x, n, box):
 
     told = Told.__name__, Told.__module__ == __name__, Told.__qualname__, Told.__doc__, Told.__bases__
     return told, Told.__annotations__, "method" in vars(Told), Told.__dict__["a"], Told.method.__qualname__, x + n
+
+
+@program
+def the_text_of_a_class_may_be_a_property(x, n, box):
+    class Told:
+        @classmethod
+        @property
+        def __doc__(cls):
+            return f"about {cls.__name__}"
+
+    class Asked:
+        @property
+        def __doc__(self):
+            return f"about {n}"
+
+    class Plain:
+        "plain"
+
+    return Told.__doc__, type(Asked.__doc__), Asked().__doc__, Plain.__doc__, type("Sub", (Plain,), {}).__doc__, x + 1
+
+
+@program(breaks="class-definition")
+def the_text_of_a_dataclass_tells_its_defaults(x, n, box):
+    @dataclasses.dataclass
+    class Point:
+        at: int = n
+        of: object = box
+
+    return Point.__doc__.partition("of")[0], Point(2).at * x
+
+
+@program(breaks="class-definition")
+def a_function_is_abstract_if_an_object_is_true(x, n, box):
+    found = []
+    for value in ([], [n], "", box):
+
+        class Marked:
+            def method(self):
+                pass
+
+            method.__isabstractmethod__ = value
+            method = property(method)
+
+        found.append(Marked.method.__isabstractmethod__)
+    return found, x * n

@@ -13,7 +13,7 @@ from torch.fx.experimental.symbolic_shapes import compute_unbacked_bindings
 
 from stator_subgraphs._boundary import Foreign
 from stator_subgraphs._captured import Body
-from stator_subgraphs._fake import Target, has_body, run
+from stator_subgraphs._fake import Target, has_body, refuse_quantizing, run
 from stator_subgraphs._mode import MODE_CALLS
 from stator_subgraphs._mutation import Watched, may_write, refuse_partial_overlap, storage_of
 from stator_subgraphs._random import refuse_seeding, undisturbed
@@ -27,6 +27,7 @@ def record_call(
 ) -> Traced:
     """See `OutputGraph.call`. Nothing is recorded when this raises."""
     refuse_seeding(target)
+    refuse_quantizing(target)
     target = _writable(target, args)
     tensors: list[torch.Tensor] = []
     examples, example_kwargs = _examples(args, tensors), _examples(kwargs, tensors)

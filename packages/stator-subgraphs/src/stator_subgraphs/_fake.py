@@ -90,6 +90,13 @@ def refuse_subclass(tensor: torch.Tensor, name: str) -> None:
     raise Unsupported(reason, f"{name} is a {type(tensor).__qualname__}")
 
 
+def refuse_quantizing(target: Target) -> None:
+    """The fake of a quantized tensor would be a plain one, which nothing needs to dequantize."""
+    name = target if isinstance(target, str) else str(getattr(target, "__name__", ""))
+    if name.startswith(("quantize_per_", "_empty_affine_quantized", "_empty_per_channel_affine_quantized")):
+        raise Unsupported("no-fake-kernel", f"{name}: it gives a quantized tensor")
+
+
 def run(mode: FakeTensorMode, target: Target, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """`target(*args, **kwargs)` on fakes. Shapes with symbols need decompositions in Python."""
     with mode, _dispatcher(mode), _scalars(mode, args):

@@ -86,8 +86,7 @@ def has_hook(t: Tracing, vt: Any) -> bool:
 
 
 def _is_hook(raw: Any, name: str) -> bool:
-    """Whether a class has its own way to read, set or delete attributes: a function, or the C slot of something
-    else."""
+    """Whether a class has a way of its own to read, set or delete attributes: a function, or another slot of C."""
     return isinstance(raw, types.FunctionType) or (
         isinstance(raw, types.WrapperDescriptorType) and raw.__name__ != name
     )
@@ -278,7 +277,7 @@ def _read_existing_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
 
 def _bind_other(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
     getter = guarded_lookup(t, type(raw), "__get__")
-    descriptor = wrap(t, raw, source)
+    descriptor = _item(t, raw, source)
     if getter is MISSING:
         return descriptor
     return call_descriptor(t, descriptor, "__get__", [vt, class_of(t, vt)])
@@ -329,6 +328,9 @@ def _get_meta(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
             return class_of(t, vt)
         if name == "__dict__" and not isinstance(vt, k.MadeClass):
             raise t.unsupported("class-dict", f"the __dict__ of class {vt.value.__qualname__}")
+        own, own_source = mro_lookup(t, (vt.value,), name)
+        if name == "__doc__" and own_source is not None and not isinstance(own, str):
+            return bind_to_class(t, own, own_source, vt)
         source = CapturedSource(vt.value.__qualname__, vt.value)
         try:
             return wrap(t, raw.__get__(vt.value), AttrSource(source, name))
@@ -350,6 +352,12 @@ def bind_to_class(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
     getter = guarded_lookup(t, kind, "__get__")
     if isinstance(getter, types.FunctionType):
         return call_descriptor(t, wrap(t, raw, source), "__get__", [k.ConstantTracker(None), vt])
+    return _item(t, raw, source)
+
+
+def _item(t: Tracing, raw: Any, source: Source) -> Any:
+    if raw is _stand_ins.UNKNOWN:
+        raise t.unsupported("class-definition", "the text of a class about values that are not known yet")
     return wrap(t, raw, source)
 
 

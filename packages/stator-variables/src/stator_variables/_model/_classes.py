@@ -19,13 +19,12 @@ import typing
 from typing import Any
 
 from stator_bytecode import HandlerTable, Invoke, Raised, decode, new_frame, operation, settle
-from stator_guards import CapturedSource
 
 from stator_variables import _kinds as k
 from stator_variables._build import ATOMS, behind_proxy
 from stator_variables._model import _attributes, _calls, _dictionary
 from stator_variables._model._lookup import guarded_lookup
-from stator_variables._model._stand_ins import Standing, stand_in
+from stator_variables._model._stand_ins import UNKNOWN, stand_in
 from stator_variables._runtime import is_hooked, new_class, new_known_class
 from stator_variables._torch import _symbolic
 from stator_variables._tracing import Tracing
@@ -224,15 +223,7 @@ def run(t: Tracing, function: Any, args: Args) -> Any:
         result = function(*[stand_in(t, vt) for vt in args])
     except Exception as error:  # natively it raises in its own words
         raise t.unsupported("class-definition", f"{function.__qualname__}(): {error}") from None
-    if isinstance(result, type) and " object at 0x" in str(vars(result).get("__doc__")):  # what is known of defaults
-        type.__setattr__(result, "__doc__", _unknown_text(t))
+    text = vars(result).get("__doc__") if isinstance(result, type) else None
+    if isinstance(text, str) and " object at 0x" in text:  # a dataclass tells its defaults
+        type.__setattr__(result, "__doc__", UNKNOWN)
     return result
-
-
-def _unknown_text(t: Tracing) -> Any:
-    def build() -> Any:
-        raise t.unsupported("class-definition", "the text of a class about values that are not known yet")
-
-    text = Standing()
-    t.adopt(text, CapturedSource("text", text), build)
-    return text

@@ -22,6 +22,10 @@ class Standing:
     """Stands for a value of which code in C needs to know nothing."""
 
 
+UNKNOWN = Standing()
+"""In the place of a value that nobody can tell while tracing."""
+
+
 def stand_in(t: Tracing, vt: Any) -> Any:
     """A real object in the place of a value; `wrap` gives the tracker for it."""
     real = real_of(vt)
@@ -62,6 +66,8 @@ def _function(t: Tracing, vt: Any) -> Any:
     for name, value in (*vt.fields.items(), *attributes_of(vt).items()):
         if isinstance(value, k.ConstantTracker):  # `__isabstractmethod__`
             setattr(made, name, value.value)
+        elif name == "__isabstractmethod__":  # C asks for its truth
+            raise t.unsupported("class-definition", "a function that is abstract if an object is true")
     return made
 
 
