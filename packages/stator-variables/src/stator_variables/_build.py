@@ -37,7 +37,7 @@ from stator_guards import (
 )
 
 from stator_variables import _kinds as k
-from stator_variables._library._pure import NUMBERS
+from stator_variables._library._pure import NUMBERS, is_number_of_numpy
 from stator_variables._library._weakrefs import build_weakref
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import DELETED, MISSING, LazyTracker, VariableTracker
@@ -116,7 +116,7 @@ def build_value(t: Tracing, real: Any, source: Source) -> VariableTracker:
             wrap(t, getattr(real, name), AttrSource(source, name)) for name in ("start", "stop", "step")
         )
         return k.SliceTracker((start, stop, step))
-    if type(real) in NUMBERS:
+    if is_number_of_numpy(type(real)):
         bits = real.tobytes()
         t.guard(source, TypeIs(type(real)))
         t.guard(source, Custom("{fn}({value})", lambda value: value.tobytes() == bits, f"{real!r}"))

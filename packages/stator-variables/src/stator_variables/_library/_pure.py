@@ -53,7 +53,13 @@ _MORE = frozenset(
 ) - {dict.fromkeys, itertools.count}
 
 
+_ADDRESSES = frozenset(map(id, NUMBERS))
 _NUMPY = {base for cls in NUMBERS for base in cls.__mro__ if base.__module__ == "numpy"}
+
+
+def is_number_of_numpy(cls: object) -> bool:
+    """By identity: a metaclass may say how its classes compare."""
+    return id(cls) in _ADDRESSES
 
 
 def is_pure(target: Any) -> bool:
@@ -65,7 +71,7 @@ def is_pure(target: Any) -> bool:
             target.__objclass__ is object and target.__name__ in _OBJECT
         )
     try:
-        return target in NUMBERS or target in _BUILTINS or target in _FUNCTIONS or target in _MORE
+        return is_number_of_numpy(target) or target in _BUILTINS or target in _FUNCTIONS or target in _MORE
     except TypeError:
         return False
 

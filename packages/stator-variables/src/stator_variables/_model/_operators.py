@@ -11,7 +11,7 @@ from typing import Any
 from stator_bytecode import Invoke, Then, Unsupported, operation, settle
 
 from stator_variables import _kinds as k
-from stator_variables._library._pure import NUMBERS
+from stator_variables._library._pure import is_number_of_numpy
 from stator_variables._model import _attributes, _calls, _containers, _dictionary, _iteration
 from stator_variables._model._lookup import defines, guarded_lookup, is_subtype, type_lookup
 from stator_variables._model._raising import as_program_error, throw, type_name
@@ -100,7 +100,9 @@ def _computable(t: Tracing, symbol: str, left: Any, right: Any) -> tuple[Any, An
     """Symbolic numbers know no complex ones and none of NumPy's, symbolic bools not every operator: then they are made
     constants."""
     for number, other in ((left, right), (right, left)):
-        refused = other.cls is complex or other.cls in NUMBERS or (number.cls is bool and symbol in _NOT_OF_BOOLS)
+        refused = (
+            other.cls is complex or is_number_of_numpy(other.cls) or (number.cls is bool and symbol in _NOT_OF_BOOLS)
+        )
         if refused and isinstance(number, k.NumberTracker) and not isinstance(other, k.TensorTracker):
             return _symbolic.as_constant(t, left), _symbolic.as_constant(t, right)
     return left, right

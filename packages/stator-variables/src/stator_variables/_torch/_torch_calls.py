@@ -15,7 +15,7 @@ from stator_guards import Equals, SizeSource
 
 from stator_variables import _kinds as k
 from stator_variables._graph import Traced
-from stator_variables._library._pure import NUMBERS
+from stator_variables._library._pure import NUMBERS, is_number_of_numpy
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -117,7 +117,7 @@ def argument(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.TensorTracker | k.NumberTracker):
         return vt.traced
     if isinstance(vt, k.ConstantTracker):
-        return vt.value.item() if type(vt.value) in NUMBERS else vt.value
+        return vt.value.item() if is_number_of_numpy(type(vt.value)) else vt.value
     if isinstance(vt, k.TupleTracker):
         return _rebuilt(vt.cls, tuple(argument(t, item) for item in vt.items))
     if isinstance(vt, k.ListTracker):
