@@ -367,7 +367,7 @@ def with_namespace(t: Tracing, tracker: Any, real: Any, source: Source) -> Varia
     known = t.heap.get(id(namespace))
     if known is None:
         known = k.DictTracker(dict, complete=False)
-        of_thread = isinstance(real, threading.local)
+        of_thread = issubclass(type(real), threading.local)
         known.real = namespace
         known.source = AttrSource(source, "__dict__") if of_thread else InstanceDictSource(source)
         t.heap[id(namespace)] = known
@@ -381,7 +381,7 @@ def instance_dict(real: Any) -> dict[str, Any] | None:
     """The instance dictionary itself, whatever the class says about `__dict__`."""
     if issubclass(type(real), functools.partial) and functools.partial.__reduce__(real)[2][3] is None:
         return {}  # it gets its own when that is asked for, and C tells the difference
-    if isinstance(real, threading.local):
+    if issubclass(type(real), threading.local):
         return real.__dict__  # that of this thread, which only its own `__getattribute__` finds
     try:
         found = object.__getattribute__(real, "__dict__")

@@ -77,12 +77,19 @@ def own_attribute(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(object.__setattr__)
 def object_setattr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    _refuse_class(t, args[0])
     return then_none(t, _attributes.generic_set(t, args[0], _name(args[1], "__setattr__"), args[2]))
 
 
 @handlers.handles(object.__delattr__)
 def object_delattr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    _refuse_class(t, args[0])
     return then_none(t, _attributes.generic_set(t, args[0], _name(args[1], "__delattr__"), MISSING))
+
+
+def _refuse_class(t: Tracing, vt: Any) -> None:
+    if isinstance(vt, k.ClassTracker):
+        raise t.unsupported("bad-arguments", "object's way to set attributes, of a class")
 
 
 @handlers.handles(vars)

@@ -28,16 +28,18 @@ DECORATORS: tuple[Any, ...] = (
     *(functools.total_ordering, enum.unique, typing.final, typing.runtime_checkable, abc.update_abstractmethods),
     *(dataclasses._process_class, abc._abc_init),  # type: ignore[attr-defined]
 )
-DESCRIPTORS = (property, classmethod, staticmethod)
+_NAMED = {property: {"fget", "fset", "fdel", "doc"}, classmethod: set[str](), staticmethod: set[str]()}
 
 
 def _descriptor(cls: Any) -> None:
     @handlers.handles(cls)
     def describe(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+        if len(args) > 4 or not kwargs.keys() <= _NAMED[cls] or (cls is not property and len(args) != 1):
+            raise t.unsupported("bad-arguments", f"a call of {cls.__name__} that it does not accept")
         return k.RecipeTracker(cls, args, kwargs)
 
 
-for _cls in DESCRIPTORS:
+for _cls in _NAMED:
     _descriptor(_cls)
 
 

@@ -83,6 +83,8 @@ def _winner(t: Tracing, given: Any, bases: Args) -> Any:
             winner = base.cls
         elif not issubclass(winner, base.cls):
             raise t.unsupported("class-definition", "a conflict of metaclasses")
+    if isinstance(guarded_lookup(t, winner, "mro"), types.FunctionType):
+        raise t.unsupported("class-definition", "a metaclass that orders the bases in a way of its own")
     return class_tracker(t, winner)
 
 
@@ -149,7 +151,10 @@ def new_type(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 def _names(t: Tracing, names: Any) -> dict[str, Any]:
-    return {key.constant(): value for key, value in _dictionary.items(t, names)}
+    pairs = [(key.constant(), value) for key, value in _dictionary.items(t, names)]
+    if not all(type(key) is str for key, _ in pairs):
+        raise t.unsupported("class-definition", "a class with a name that is no text")
+    return dict(pairs)
 
 
 def _recipe(t: Tracing, metaclass: type, args: Args, kwargs: Kwargs) -> Args:

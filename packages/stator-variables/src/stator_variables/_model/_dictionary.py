@@ -92,6 +92,8 @@ def store_hashed(t: Tracing, d: DictTracker, hashed: Any, key: Any, value: Any) 
     """Set an item; an equal key that is there already keeps its place and its key object."""
     if type(hashed) is IdOf:
         lookup(t, d, hashed)  # whether the key is there already makes a difference to the order
+    if d.owner is not None and not isinstance(hashed, str):
+        raise t.unsupported("user-hash", "an instance dictionary with a key that is no text")
     before = d.entries.get(hashed, MISSING)
     known = before is not MISSING and before[1] is not DELETED
     if not known and d.iterators:
