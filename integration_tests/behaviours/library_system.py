@@ -284,7 +284,7 @@ def typing_functions(x, n, box):
     )
 
 
-@program(breaks="builtin")
+@program
 def types_of_the_types_module(x, n, box):
     proxy = types.MappingProxyType(box.table)
     bound = types.MethodType(lambda self, k: (self, k), n)

@@ -382,7 +382,7 @@ def instance_dict(real: Any) -> dict[str, Any] | None:
     if issubclass(type(real), functools.partial) and functools.partial.__reduce__(real)[2][3] is None:
         return {}  # it gets its own when that is asked for, and C tells the difference
     if issubclass(type(real), threading.local):
-        return real.__dict__  # that of this thread, which only its own `__getattribute__` finds
+        return vars(real)  # that of this thread, which only its own `__getattribute__` finds
     try:
         found = object.__getattribute__(real, "__dict__")
     except AttributeError:
