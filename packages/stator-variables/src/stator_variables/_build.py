@@ -22,6 +22,8 @@ from stator_bytecode import NULL
 from stator_guards import (
     AttrSource,
     CallSource,
+    CapturedSource,
+    CellSource,
     ClosureSource,
     CodeSource,
     Custom,
@@ -316,8 +318,6 @@ def build_super(t: Tracing, real: Any, source: Source) -> VariableTracker:
 
 
 def build_cell(t: Tracing, real: Any, source: Source) -> VariableTracker:
-    from stator_guards import CellSource
-
     try:
         content = wrap(t, real.cell_contents, CellSource(source))
     except ValueError:  # an empty cell
@@ -381,10 +381,9 @@ def instance_dict(real: Any) -> dict[str, Any] | None:
     """The instance dictionary itself, whatever the class says about `__dict__`."""
     if issubclass(type(real), functools.partial) and functools.partial.__reduce__(real)[2][3] is None:
         return {}  # it gets its own when that is asked for, and C tells the difference
-    if issubclass(type(real), threading.local):
-        return vars(real)  # that of this thread, which only its own `__getattribute__` finds
+    of_thread = issubclass(type(real), threading.local)  # which finds that of this thread by a way of its own
     try:
-        found = object.__getattribute__(real, "__dict__")
+        found = vars(real) if of_thread else object.__getattribute__(real, "__dict__")
     except AttributeError:
         return None
     return found if type(found) is dict else None
@@ -397,8 +396,6 @@ def globals_tracker(t: Tracing, globals_: dict[str, Any]) -> Any:
 
 def captured_dict(t: Tracing, namespace: dict[str, Any], name: str) -> Any:
     """The tracker of a dict that the entry refers to itself."""
-    from stator_guards import CapturedSource
-
     found = t.heap.get(id(namespace))
     if found is not None and type(source_of(found)) is CapturedSource:  # so there is no second path to tell apart
         return found

@@ -194,7 +194,7 @@ class SymbolicDomain:
         return cell.content
 
     def cell_set(self, cell: Any, content: Any) -> None:
-        _attributes.set_cell(self.t, cell, content)
+        self.t.write(cell, content=content)
 
     # -- operators ----------------------------------------------------------------------------------------------------
     def unary(self, operator: str, value: Any) -> Any:

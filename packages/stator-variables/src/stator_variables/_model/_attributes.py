@@ -452,12 +452,8 @@ def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value
     if isinstance(plain_lookup(kind, "__delete__"), types.FunctionType) and value is MISSING:
         return call_descriptor(t, wrap(t, raw, source), "__delete__", [vt])
     if isinstance(vt, k.CellTracker) and name == "cell_contents":
-        return set_cell(t, vt, NULL if value is MISSING else value)
+        return t.write(vt, content=NULL if value is MISSING else value)
     raise t.unsupported("c-attribute-write", f"setting {name} of {vt.cls.__qualname__}")
-
-
-def set_cell(t: Tracing, cell: Any, content: Any) -> None:
-    t.write(cell, content=content)
 
 
 def _set_member(t: Tracing, raw: Any, vt: Any, name: str, value: Any) -> None:

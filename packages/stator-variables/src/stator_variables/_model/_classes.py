@@ -145,7 +145,7 @@ def new_type(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if cell is not None and not isinstance(cell, k.CellTracker):
         raise t.unsupported("class-definition", "a __classcell__ that is no cell")
     if cell is not None:
-        _attributes.set_cell(t, cell, made)
+        t.write(cell, content=made)
     yield from _call_hooks(t, made, _names(t, names), kwargs)
     return made
 
