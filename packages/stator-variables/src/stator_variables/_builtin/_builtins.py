@@ -16,6 +16,7 @@ from stator_variables._builtin._iterator_functions import has_total_order
 from stator_variables._builtin._results import app_level, as_constant, folded
 from stator_variables._builtin._strings import convert
 from stator_variables._model import _attributes, _calls, _containers, _operators
+from stator_variables._model._lookup import defines
 from stator_variables._model._raising import throw
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
@@ -87,12 +88,18 @@ def _number(t: Tracing, cls: type, method: str, args: Args, kwargs: Kwargs) -> A
     folded = _calls.fold(t, cls, args, kwargs)
     if folded is not MISSING:
         return folded
+    if len(args) != 1 or kwargs:
+        raise t.unsupported("bad-arguments", f"{cls.__name__}() with a base that is not known while tracing")
     vt = args[0]
     if isinstance(vt, k.NumberTracker):
         return vt if vt.cls is cls else _torch_calls.record(t, getattr(torch, f"sym_{cls.__name__}"), [vt], {})
     if isinstance(vt, k.TensorTracker):
         return _number(t, cls, method, [_torch_calls.record(t, "item", [vt], {})], {})
     bound = _attributes.special(t, vt, method)
+    if bound is MISSING and cls is int and defines(t, vt.cls, "__index__"):
+        return _containers.as_index(t, vt)
+    if bound is MISSING and defines(t, vt.cls, "__index__", "__trunc__"):
+        raise t.unsupported("number-object", f"{cls.__name__}() of a {vt.cls.__name__}, which has no {method}")
     if bound is MISSING:
         what = "a string or a real number" if cls is float else "a string, a bytes-like object or a real number"
         throw(TypeError, f"{cls.__name__}() argument must be {what}, not '{vt.cls.__name__}'")
