@@ -32,6 +32,7 @@ from stator_backends._origin import GraphInput
 from stator_backends.conformance import GraphBuilder, HandBuilt, lower_built
 from torch._guards import CompileContext, CompileId, DuplicateInputs, Source, TracingContext
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.fx.graph_module import _loader
 
 
 def sine(*shape: int, dynamic: tuple[int, ...] = (), grad: bool = False) -> HandBuilt:
@@ -358,3 +359,17 @@ def test_backward_compiles_after_the_shapes_are_frozen() -> None:
 
 def test_specs_are_values() -> None:
     assert attrs.evolve(BackendSpec("a"), boxed=True) == BackendSpec("a", boxed=True)
+
+
+def test_texts_that_fx_generates_die_with_what_was_compiled() -> None:
+    def generated() -> set[str]:
+        gc.collect()
+        return set(_loader.eval_cache)
+
+    lower_built(sine(3, grad=True), aot_eager)  # the first one has imports of its own
+    built = sine(3, grad=True)
+    before = generated()
+    lowered = lower_built(built, aot_eager)
+    assert generated() - before
+    del lowered
+    assert not generated() - before

@@ -332,7 +332,7 @@ def _quick_referrers() -> Iterator[None]:
 
 
 NAMES = sorted(programs.PROGRAMS)
-LOOK_AT_FRAMES = {"hidden_frames", "introspection"}
+LOOK_AT_FRAMES = {"frames_that_stand_for_c", "introspection"}
 """They ask for native frames, which the Machine has none of."""
 
 

@@ -28,6 +28,7 @@ from ._check import check_graph
 from ._context import cleared, static_context
 from ._origin import GraphInput, attach_sources, placeholders
 from ._session import compile_session, harmless_warnings, preserved_rng
+from ._texts import forget_texts_with, generated_texts
 from .errors import BackendFailed, MalformedGraph
 
 
@@ -84,10 +85,11 @@ def lower(
         return _as_it_is(job)
     _forget_floats()
     guards = _layout_guards(job)
-    known = _shape_guards(fake_mode)
+    known, texts = _shape_guards(fake_mode), generated_texts()
     with _surroundings(job, ambient or AmbientState.capture(), compile_id or CompileId(frame_id=0, frame_compile_id=0)):
         _fresh_fakes(job, contexts or {})
         compiled = _call_backend(job)
+    forget_texts_with(compiled, generated_texts() - texts)
     added = job.context.guards_context.aotautograd_guards
     guards += [from_torch(job.spec.name, guard, job.positions) for guard in added]
     return Lowered(compiled, job.spec, tuple(guards), tuple(_shape_guards(fake_mode)[len(known) :]))

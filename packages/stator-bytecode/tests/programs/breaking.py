@@ -879,7 +879,7 @@ def hidden_fold(items):
 
 
 @program
-def hidden_frames():
+def frames_that_stand_for_c():
     def twice(v):
         note(sys._getframe(1).f_code.co_name)
         return v * 2
