@@ -27,7 +27,7 @@ from stator_bytecode import (
 from stator_bytecode.errors import NOWHERE, InternalError, SourceSpan, StatorError
 from stator_guards import Guard
 from stator_variables import (
-    MISSING,
+    ConstantTracker,
     Emitter,
     Journal,
     Policy,
@@ -167,8 +167,8 @@ def _written_down(outcome: Outcome, machine: Machine, tracing: Tracing, graph: A
 
 
 def _described(exception: Any) -> str:
-    args = [arg.constant() for arg in exception.args]
-    return f"{exception.cls.__name__}{tuple('…' if arg is MISSING else arg for arg in args)}"
+    known = [arg.value if isinstance(arg, ConstantTracker) else ... for arg in exception.args]
+    return f"{exception.cls.__name__}{tuple(known)}"
 
 
 def _broken_at_raise(needed: RaisedBefore, outcome: Outcome, machine: Machine) -> Broke:

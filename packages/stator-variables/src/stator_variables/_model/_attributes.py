@@ -255,7 +255,7 @@ def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
         if index < len(vt.items):
             return vt.items[index]
     if vt.real is MISSING:
-        if type(raw) is types.MemberDescriptorType:
+        if type(raw) is types.MemberDescriptorType and "__slots__" in vars(raw.__objclass__):
             throw(AttributeError, f"'{type_name(vt.cls)}' object has no attribute '{name}'")
         raise t.unsupported("c-attribute", f"attribute {name} of a new {vt.cls.__qualname__}")
     return _read_existing_field(t, raw, vt, name)
