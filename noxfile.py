@@ -76,7 +76,7 @@ def integration(session: nox.Session) -> None:
     """The whole stack on real models, and the outside plugin."""
     install_everything(session)
     session.install("--no-deps", *build_folders(session, ROOT / "integration_tests" / "plugin"))
-    run_tests(session, "integration_tests", "--timeout=600", "-n2", *session.posargs)
+    run_tests(session, "integration_tests", "--timeout=600", "-n2", "--dist=worksteal", *session.posargs)
 
 
 @nox.session(tags=["test"])

@@ -27,7 +27,6 @@ from stator_bytecode import (
 from stator_bytecode.errors import NOWHERE, InternalError, SourceSpan, StatorError
 from stator_guards import Guard
 from stator_variables import (
-    ConstantTracker,
     Emitter,
     Journal,
     Policy,
@@ -162,13 +161,8 @@ def _written_down(outcome: Outcome, machine: Machine, tracing: Tracing, graph: A
     captured = graph.finish(emitter.outputs)
     guards = tracing.finish_guards()
     spent = time.perf_counter() - started
-    raises = _described(outcome.exception) if isinstance(outcome, Escaped) else ""
+    raises = outcome.exception.cls.__name__ if isinstance(outcome, Escaped) else ""
     return Traced(captured, graph.fake_mode, emitter, guards, result, point, values, raises, reason, spent)
-
-
-def _described(exception: Any) -> str:
-    known = [arg.value if isinstance(arg, ConstantTracker) else ... for arg in exception.args]
-    return f"{exception.cls.__name__}{tuple(known)}"
 
 
 def _broken_at_raise(needed: RaisedBefore, outcome: Outcome, machine: Machine) -> Broke:
