@@ -259,12 +259,3 @@ def test_looking_for_the_guard_that_failed_consumes_nothing() -> None:
     compiled = stator.compile(unpacked, backend="eager")
     for make in (lambda: {"a": 1, "b": 2}, lambda: (i for i in range(2)), lambda: [1, 2], lambda: iter("xy")):
         assert compiled(torch.ones(1), make()) == unpacked(torch.ones(1), make())
-
-
-def test_a_number_that_became_symbolic_is_raised() -> None:
-    def fn(x: Tensor, value: float) -> Any:
-        x.add_(value)
-        raise ValueError(value)
-
-    numbers = itertools.count(1)
-    assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2), next(numbers) + 0.5), calls=4)
