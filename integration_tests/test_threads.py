@@ -315,6 +315,8 @@ def test_changes_by_another_thread_during_calls() -> None:
     finally:
         done.set()
         changing.join()
+    if failed := [result for result in results if isinstance(result, BaseException)]:
+        raise failed[0]
     assert all(any(torch.equal(y, X * n) for n in range(3)) for ys in results for y in ys), results
     assert_equal(compiled(X), reads_settings(X))
 
