@@ -307,7 +307,7 @@ def groups_split_and_subgroup(x, n, box):
     return match.exceptions[0].message, rest.exceptions[0].args, group.subgroup(ValueError).message, x + 1
 
 
-@program(breaks="builtin")
+@program(breaks="exception-object")
 def traceback_lines_are_the_users(x, n, box):
     try:
         fail(n)
