@@ -6,6 +6,7 @@ The interpreter changes threads every few instructions here, and every case runs
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import ctypes
 import gc
@@ -319,6 +320,61 @@ def test_changes_by_another_thread_during_calls() -> None:
         raise failed[0]
     assert all(any(torch.equal(y, X * n) for n in range(3)) for ys in results for y in ys), results
     assert_equal(compiled(X), reads_settings(X))
+
+
+class Shelf:
+    """Containers of every kind with a hundred things."""
+
+    def __init__(self) -> None:
+        self.names = {f"k{i}": i for i in range(100)}
+        self.pairs: dict[tuple[int, ...], int] = {(i,): i for i in range(50)}
+        self.members = set(range(100))
+        self.items = list(range(100))
+        self.recent = collections.deque(range(100))
+
+    def grow(self) -> None:
+        self.names["new"] = self.pairs[1, 2] = 1
+        self.members.add(-1)
+        self.items.append(1)
+        self.recent.append(1)
+
+    def shrink(self) -> None:
+        del self.names["new"], self.pairs[1, 2]
+        self.members.discard(-1)
+        self.items.pop()
+        self.recent.pop()
+
+
+READS: dict[str, Callable[[Tensor, Shelf], Any]] = {
+    "some keys": lambda x, shelf: sum([shelf.names[f"k{i}"] for i in range(20)]) - 90,
+    "all keys": lambda x, shelf: len(sorted(shelf.names)),
+    "keys that are no constants": lambda x, shelf: len(shelf.pairs) + 50,
+    "a set": lambda x, shelf: len(shelf.members),
+    "a list": lambda x, shelf: len(shelf.items),
+    "a deque": lambda x, shelf: len(shelf.recent),
+}
+
+
+@pytest.mark.parametrize("title", READS)
+def test_container_that_another_thread_keeps_changing_is_read_at_once(title: str) -> None:
+    """Traced, guarded and watched while it grows and shrinks, with nobody told that it does."""
+    shelf, done = Shelf(), threading.Event()
+    sys.setswitchinterval(1e-6)
+
+    def change() -> None:
+        while not done.is_set():
+            for step in (shelf.grow, shelf.shrink) * 25:
+                step()
+
+    changing = threading.Thread(target=change)
+    changing.start()
+    try:
+        for _ in range(12):
+            compiled = stator.compile(READS[title], backend="eager", recompile_limit=3)
+            assert {compiled(X, shelf) for _ in range(8)} <= {0, 1, 100, 101}
+    finally:
+        done.set()
+        changing.join()
 
 
 class Scale(torch.nn.Module):

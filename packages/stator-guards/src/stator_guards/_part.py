@@ -333,10 +333,11 @@ class CodeSource(PartSource):
 
 
 def nth(iterable: Iterable[object], index: int) -> object:
-    """The element at `index` of something iterable again; IndexError past its end."""
-    for element in islice(iterable, index, index + 1):
-        return element
-    raise IndexError(index)
+    """The element at `index` of something iterable again; IndexError past its end, or when it changes meanwhile."""
+    try:
+        return next(islice(iterable, index, index + 1))
+    except (StopIteration, RuntimeError):
+        raise IndexError(index) from None
 
 
 @attrs.frozen(eq=False)
