@@ -8,7 +8,7 @@ from typing import Any
 from stator_bytecode import HandlerTable, Raised, operation, settle
 
 from stator_variables import _kinds as k
-from stator_variables._builtin._results import then_none
+from stator_variables._builtin._results import then
 from stator_variables._model import _attributes, _calls
 from stator_variables._model._lookup import plain_lookup
 from stator_variables._model._raising import absent, throw, type_name
@@ -58,12 +58,12 @@ def _hasattr(t: Tracing, vt: Any, name: str) -> Any:
 
 @handlers.handles(setattr)
 def handle_setattr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return then_none(t, _attributes.set_attribute(t, args[0], _name(args[1], "setattr"), args[2]))
+    return then(_attributes.set_attribute(t, args[0], _name(args[1], "setattr"), args[2]))
 
 
 @handlers.handles(delattr)
 def handle_delattr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return then_none(t, _attributes.delete_attribute(t, args[0], _name(args[1], "delattr")))
+    return then(_attributes.delete_attribute(t, args[0], _name(args[1], "delattr")))
 
 
 @handlers.handles(object.__getattribute__, type.__getattribute__, types.ModuleType.__getattribute__)
@@ -78,13 +78,13 @@ def own_attribute(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 @handlers.handles(object.__setattr__)
 def object_setattr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     _refuse_class(t, args[0])
-    return then_none(t, _attributes.generic_set(t, args[0], _name(args[1], "__setattr__"), args[2]))
+    return then(_attributes.generic_set(t, args[0], _name(args[1], "__setattr__"), args[2]))
 
 
 @handlers.handles(object.__delattr__)
 def object_delattr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     _refuse_class(t, args[0])
-    return then_none(t, _attributes.generic_set(t, args[0], _name(args[1], "__delattr__"), MISSING))
+    return then(_attributes.generic_set(t, args[0], _name(args[1], "__delattr__"), MISSING))
 
 
 def _refuse_class(t: Tracing, vt: Any) -> None:

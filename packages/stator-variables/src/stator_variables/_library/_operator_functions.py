@@ -10,7 +10,7 @@ from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
-from stator_variables._builtin._results import as_constant, then_none
+from stator_variables._builtin._results import as_constant, then
 from stator_variables._model import _containers, _iteration, _operators
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -49,8 +49,8 @@ def _operator_handlers() -> None:
     for name, symbol in {"neg": "-", "pos": "+", "invert": "~"}.items():
         _register_operator(getattr(operator, name), lambda t, a, s=symbol: _operators.unary(t, s, a[0]))
     _register_operator(operator.getitem, lambda t, a: _iteration.get_item(t, a[0], a[1]))
-    _register_operator(operator.setitem, lambda t, a: then_none(t, _containers.set_item(t, *a)))
-    _register_operator(operator.delitem, lambda t, a: then_none(t, _containers.delete_item(t, *a)))
+    _register_operator(operator.setitem, lambda t, a: then(_containers.set_item(t, *a)))
+    _register_operator(operator.delitem, lambda t, a: then(_containers.delete_item(t, *a)))
     _register_operator(operator.is_, lambda t, a: _operators.identical(t, a[0], a[1], False))
     _register_operator(operator.is_not, lambda t, a: _operators.identical(t, a[0], a[1], True))
     _register_operator(operator.not_, lambda t, a: _operators._negated(t, a[0]))
