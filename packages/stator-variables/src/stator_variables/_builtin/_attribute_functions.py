@@ -59,7 +59,7 @@ def handle_setattr(t: Tracing, vt: Any, name: Any, new: Any) -> Any:
 
 @methods.handles(delattr)
 def handle_delattr(t: Tracing, vt: Any, name: Any) -> Any:
-    return then(_attributes.delete_attribute(t, vt, _name(name, "delattr")))
+    return then(_attributes.set_attribute(t, vt, _name(name, "delattr"), MISSING))
 
 
 @methods.handles(object.__getattribute__, type.__getattribute__, types.ModuleType.__getattribute__)
