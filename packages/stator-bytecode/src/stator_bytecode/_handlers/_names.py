@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from stator_bytecode._handlers._asking import asking
+from stator_bytecode._machine._domain import Domain, Result
+from stator_bytecode._machine._frame import Frame
+
+
+def load_super(domain: Domain, frame: Frame, arg: tuple[str, bool, bool]) -> Result:
+    super_fn, cls, receiver = frame.popn(3)
+    return domain.load_super(frame, super_fn, cls, receiver, arg[0])
+
 
 name_ops = asking(
     {
@@ -25,7 +33,7 @@ name_ops = asking(
         "IMPORT_STAR": lambda domain, frame, _: domain.import_star(frame, frame.stack.pop()),
         "LOAD_ATTR": lambda domain, frame, name: domain.get_attribute(frame.stack.pop(), name),
         "LOAD_METHOD": lambda domain, frame, name: domain.load_method(frame.stack.pop(), name),
-        "LOAD_SUPER_ATTR": lambda domain, frame, arg: domain.load_super(frame, *frame.popn(3), arg[0]),
+        "LOAD_SUPER_ATTR": load_super,
         # [new, object]
         "STORE_ATTR": lambda domain, frame, name: domain.set_attribute(frame.stack.pop(), name, frame.stack.pop()),
         "DELETE_ATTR": lambda domain, frame, name: domain.delete_attribute(frame.stack.pop(), name),
