@@ -11,11 +11,10 @@ from stator_bytecode import HandlerTable, operation, settle
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
 from stator_variables._builtin import _dicts
+from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._model import _containers, _iteration
 from stator_variables._tracing import Tracing
 
-Args = list[Any]
-Kwargs = dict[str, Any]
 handlers: HandlerTable[Any, Any] = HandlerTable("builtin")
 
 
