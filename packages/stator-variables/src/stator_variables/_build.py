@@ -3,8 +3,6 @@
 `wrap` is lazy: nothing is read and nothing guarded until somebody looks at the tracker.
 """
 
-from __future__ import annotations
-
 import collections
 import enum
 import functools

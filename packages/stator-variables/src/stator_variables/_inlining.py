@@ -1,7 +1,5 @@
 """Which Python functions are not traced into: those marked so, and the machinery of torch."""
 
-from __future__ import annotations
-
 import sys
 import types
 from typing import Any

@@ -1,7 +1,5 @@
 """`stator.compile` and `stator.compile_in_place`: what to compile comes first, how is said by keywords."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, overload
 

@@ -1,7 +1,5 @@
 """Handlers of what reads and writes attributes by name: `getattr`, `setattr`, `vars`, and the methods of object."""
 
-from __future__ import annotations
-
 import types
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What binds and refers, called by name: `__get__`, `type.__call__`, methods compared, unions, context variables."""
 
-from __future__ import annotations
-
 import contextvars
 import operator
 import types

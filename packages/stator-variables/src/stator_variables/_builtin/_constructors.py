@@ -1,7 +1,5 @@
 """Handlers of the container types as callables: `tuple`, `list`, `set`, `dict` and named tuples."""
 
-from __future__ import annotations
-
 import collections
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Fields and methods of exceptions (Objects/exceptions.c): new ones from the tracker, existing ones read."""
 
-from __future__ import annotations
-
 import builtins
 import types
 from typing import Any

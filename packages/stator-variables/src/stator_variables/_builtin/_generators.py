@@ -1,7 +1,5 @@
 """Handlers of the methods of generators."""
 
-from __future__ import annotations
-
 import types
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Handlers of what asks for classes: `type`, `isinstance`, `issubclass`, `callable`, `super`."""
 
-from __future__ import annotations
-
 import abc
 import types
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Handlers of what makes, orders and steps iterators: `range`, `zip`, `map`, `reversed`, `sorted`."""
 
-from __future__ import annotations
-
 import types
 from typing import Any
 

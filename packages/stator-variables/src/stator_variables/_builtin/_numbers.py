@@ -1,7 +1,5 @@
 """Operators of numbers and strings as methods, `divmod`, `round`, `pow`: folded on constants, else declined."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from stator_bytecode import HandlerTable

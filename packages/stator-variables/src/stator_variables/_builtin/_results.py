@@ -1,7 +1,5 @@
 """What handlers give back: a call of our own Python in place of C, a settled bool, None, a folded constant."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from stator_bytecode import operation, settle

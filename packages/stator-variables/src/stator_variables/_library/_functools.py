@@ -1,7 +1,5 @@
 """operator's getters and the C parts of functools."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import math

@@ -1,7 +1,5 @@
 """Iteration: iterators over trackers, unpacking, and draining an iterable into a list."""
 
-from __future__ import annotations
-
 import collections
 import functools
 import types

@@ -1,7 +1,5 @@
 """match statements (`match_class`, `match_keys` in Python/ceval.c)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from stator_bytecode import operation, settle

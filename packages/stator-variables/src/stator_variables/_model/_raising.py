@@ -1,7 +1,5 @@
 """Raising exceptions of the interpreted program from inside the data model."""
 
-from __future__ import annotations
-
 import types
 from collections.abc import Callable, Generator
 from typing import Any, NoReturn

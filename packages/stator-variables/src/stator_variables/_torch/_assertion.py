@@ -7,8 +7,6 @@ unknown data needs no break when its other side does nothing but raise: `if x.ma
     assert n < 5        # n = x.item()     torch._check(lt)                     a symbolic bool
 """
 
-from __future__ import annotations
-
 import operator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tensor operations become nodes: what is recorded whole, and how trackers and nodes turn into each other."""
 
-from __future__ import annotations
-
 import operator
 import sys
 import types
