@@ -395,6 +395,46 @@ def test_body_uses_a_float_read_before_its_tensor_changed(backend: str) -> None:
     assert_same(fn, compiled, lambda: inputs()[:1], calls=2, graphs_may_raise=False)
 
 
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("number", [1.5, 3, True])
+def test_operands_of_cond_may_be_numbers(number: float, backend: str, dynamic: bool | None) -> None:
+    """As in torch when it compiles; plain torch wants them in closures."""
+
+    def given(x: Tensor, n: float) -> Any:
+        def true(a: Tensor, s: float, rest: Any) -> Any:
+            return torch.cond(a.sum() > 9, torch.mul, lambda b, u: b * u + rest["rows"] + rest["few"], (a, s + 1))
+
+        rest = {"rows": x.shape[0], "few": x.shape[0] < 9, "more": [None, "text"]}
+        return torch.cond(x.sum() > -9, true, lambda a, s, rest: a + s, (x, n, rest))
+
+    def closed_over(x: Tensor, n: float) -> Any:
+        return x * (n + 1) + 2 + 1
+
+    compiled = stator.compile(given, backend=backend, dynamic=dynamic, fullgraph=True)
+    assert_same(closed_over, compiled, lambda: (inputs()[0], number), graphs_may_raise=False)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("operator", [torch.cond, run])
+def test_body_uses_a_bool_that_depends_on_data(operator: Callable[..., Any], backend: str) -> None:
+    def fn(x: Tensor, y: Tensor) -> Any:
+        large = (y.sum() > 8).item()
+        wide = x.shape[1] > 2
+
+        def body(a: Tensor) -> Any:
+            return run(lambda b: b * large + wide, a)
+
+        return torch.cond(x.sum() > -9, body, lambda a: a + large, (x,)) if operator is torch.cond else run(body, x)
+
+    compiled = stator.compile(fn, backend=backend, dynamic=True, fullgraph=True)
+    assert_same(fn, compiled, inputs, graphs_may_raise=False)
+
+
+def test_map_takes_any_constant() -> None:
+    check_captured(lambda x, y: map_function(lambda a, flag, n: a.sin() * n if flag else a, x, True, x.shape[0]))
+
+
 def test_a_python_value_chooses_the_branch_at_once() -> None:
     graph = check_captured(lambda x, y: torch.cond(x.dim() == 2, lambda a: a + y, lambda a: a[0], (x,)))
     assert bodies(graph) == set()
@@ -413,7 +453,8 @@ REFUSED: dict[str, tuple[str, Callable[..., Any]]] = {
     "structure": ("branches-differ", lambda x, y: torch.cond(x.sum() > 9, lambda a: (a + 1, a + 2), torch.sin, (x,))),
     "alias": ("alias-in-body", lambda x, y: torch.cond(x.sum() > 9, lambda a: a.view(3, 2), lambda a: a, (x,))),
     "object": ("result-of-body", lambda x, y: torch.cond(x.sum() > 9, lambda a: "text", lambda a: "text", (x,))),
-    "operand": ("higher-order-operator", lambda x, y: torch.cond(x.sum() > 9, torch.add, torch.mul, (x, 2))),
+    "operand": ("higher-order-operator", lambda x, y: torch.cond(x.sum() > 9, LAYER, torch.sin, (x, LAYER))),
+    "predicate": ("higher-order-operator", lambda x, y: torch.cond(x > 9, torch.cos, torch.sin, (x,))),
 }
 
 
@@ -430,6 +471,20 @@ def test_what_branches_may_not_do_is_left_to_torch(title: str) -> None:
 
     with torch.no_grad():
         check_refused(caught, reason)
+
+
+def test_number_beside_gradients_is_left_to_torch() -> None:
+    """What torch has for their backward takes tensors only."""
+
+    def fn(x: Tensor, y: Tensor) -> Any:
+        return torch.cond(x.sum() > -9, lambda a: (a * y, 3), lambda a: (a + y, a.dim()), (x,))
+
+    compiled = stator.compile(fn, backend="aot_eager")
+    found, number = compiled(*inputs())
+    assert [met.reason for met in compiled.report.breaks] == ["result-of-body"]
+    assert torch.equal(found, fn(*inputs())[0])
+    assert number == 3
+    check_captured(torch.no_grad()(fn))
 
 
 # -- loops ------------------------------------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ class Cells:
             (mapping,) = gc.get_referents(mapping)
         if not isinstance(mapping, dict) or type(mapping) not in (dict, OrderedDict):
             return False
-        safe = all(type(key) in SAFE_KEYS for key in mapping)
+        safe = all(type(key) in SAFE_KEYS for key in [*mapping])  # in one step: other threads may add keys
         return safe and self._add(mapping, self.layout.dict_version)
 
     def order(self, mapping: object) -> bool:

@@ -55,7 +55,7 @@ def same_constant(value: object, key: Hashable) -> bool:
 
 def same_keys(mapping: object, keys: Hashable) -> bool:
     """Whether the keys of `mapping`, in order, are exactly `keys` (a tuple of `key_of`)."""
-    return tuple(map(key_of, mapping)) == keys  # type: ignore[call-overload]
+    return tuple(map(key_of, [*mapping])) == keys  # type: ignore[misc]
 
 
 def is_literal(value: object) -> bool:

@@ -136,8 +136,8 @@ class Watch:
             binding.root = weakref.ref(root, lambda _: bindings.pop(key, None) and None)
         bindings.pop(key, None)
         bindings[key] = binding
-        while len(bindings) > KEPT_ROOTS:
-            bindings.pop(next(iter(bindings)), None)
+        for oldest in [*bindings][:-KEPT_ROOTS]:
+            bindings.pop(oldest, None)
 
 
 def _is_same(new: object, old: object) -> bool:

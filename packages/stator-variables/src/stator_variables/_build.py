@@ -32,6 +32,7 @@ from stator_guards import (
     InstanceDictSource,
     Is,
     ItemSource,
+    KeysAre,
     Length,
     Source,
     TensorMatch,
@@ -198,13 +199,14 @@ def build_sequence(t: Tracing, real: Any, source: Source) -> VariableTracker:
 
 def _items(t: Tracing, real: Any, source: Source) -> list[Any]:
     base = next(base for base in (tuple, list, collections.deque) if isinstance(real, base))
-    owner, length = item_owner(type(real), base), base.__len__(real)
-    t.allow_length(length, type(real))
+    t.allow_length(base.__len__(real), type(real))
+    items = [*base.__iter__(real)]  # in one step: other threads may change it
+    owner, length = item_owner(type(real), base), len(items)
     if type(real).__len__ is base.__len__:
         t.guard(source, Length(length))
     else:
         t.guard(CallSource(base.__len__, source), Equals(length))
-    return [wrap(t, base.__getitem__(real, i), ItemSource(source, i, owner)) for i in range(length)]
+    return [wrap(t, item, ItemSource(source, i, owner)) for i, item in enumerate(items)]
 
 
 def item_owner(cls: type, base: type) -> type | None:
@@ -243,15 +245,15 @@ def behind_proxy(proxy: Any) -> Any:
 
 
 def build_set(t: Tracing, real: Any, source: Source) -> VariableTracker:
-    base = _set_base(real)
-    if not all(type(item) in ATOMS or isinstance(item, type | enum.Enum) for item in base.__iter__(real)):
+    members = [*_set_base(real).__iter__(real)]  # in one step: other threads may change it
+    if not all(type(item) in ATOMS or isinstance(item, type | enum.Enum) for item in members):
         raise t.unsupported("set-of-objects", "an existing set with members that are not constants")
     t.guard(source, TypeIs(type(real)))
-    t.guard(source, _same_members(real))
+    t.guard(source, _same_members(_set_base(real), members))
     tracker = k.SetTracker(type(real))
     from stator_variables._model._hashing import key_of
 
-    for item in base.__iter__(real):
+    for item in members:
         vt = k.ClassTracker(item) if isinstance(item, type) else k.ConstantTracker(item)
         tracker.entries[key_of(t, vt)] = vt
     return tracker
@@ -262,14 +264,14 @@ def _set_base(real: Any) -> Any:
     return set if isinstance(real, set) else frozenset
 
 
-def _same_members(real: Any) -> Custom:
-    base = _set_base(real)
-    expected = {(type(item), item) for item in base.__iter__(real)}
+def _same_members(base: Any, members: list[Any]) -> Custom:
+    expected = {(type(item), item) for item in members}
 
     def holds(value: Any) -> bool:
-        return base.__len__(value) == len(expected) and all((type(v), v) in expected for v in base.__iter__(value))
+        found = [*base.__iter__(value)]
+        return len(found) == len(expected) and all((type(v), v) in expected for v in found)
 
-    return Custom("{fn}({value})", holds, f"the same members, {[*base.__iter__(real)]!r}")
+    return Custom("{fn}({value})", holds, f"the same members, {members!r}")
 
 
 def build_function(t: Tracing, real: Any, source: Source) -> VariableTracker:
@@ -353,11 +355,9 @@ def build_partial(t: Tracing, real: Any, source: Source) -> VariableTracker:
     function = wrap(t, real.func, AttrSource(source, "func"))
     t.guard(AttrSource(source, "args"), Length(len(real.args)))
     args = [wrap(t, arg, ItemSource(AttrSource(source, "args"), i)) for i, arg in enumerate(real.args)]
-    kwargs_source = AttrSource(source, "keywords")
-    from stator_guards import KeysAre
-
-    t.guard(kwargs_source, KeysAre(tuple(real.keywords)))
-    kwargs = {name: wrap(t, arg, DictItemSource(kwargs_source, name)) for name, arg in real.keywords.items()}
+    keywords, kwargs_source = dict(real.keywords), AttrSource(source, "keywords")
+    t.guard(kwargs_source, KeysAre(tuple(keywords)))
+    kwargs = {name: wrap(t, arg, DictItemSource(kwargs_source, name)) for name, arg in keywords.items()}
     return with_namespace(t, k.PartialTracker(type(real), function, args, kwargs), real, source)
 
 

@@ -125,12 +125,12 @@ def _tensors(value: Any, seen: set[int]) -> Iterator[torch.Tensor]:
 def _parts(value: Any) -> dict[str, Any]:
     """What a value is made of, by the text that is added to its own name."""
     if isinstance(value, dict):
-        return {f"[{key!r}]": item for key, item in value.items()}
+        return {f"[{key!r}]": item for key, item in [*value.items()]}
     if isinstance(value, list | tuple):
         return {f"[{index}]": item for index, item in enumerate(value)}
     if isinstance(value, torch.Tensor | type | FunctionType | MethodType):
         return {}
-    return {f".{name}": item for name, item in getattr(value, "__dict__", {}).items()}
+    return {f".{name}": item for name, item in [*getattr(value, "__dict__", {}).items()]}
 
 
 def differences(a: Any, b: Any, where: str, pairs: dict[int, Any]) -> Iterator[tuple[str, str, str]]:

@@ -78,7 +78,7 @@ def make_ordered_dict(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @operation
 def _filled(t: Tracing, made: Any, args: Args, kwargs: Kwargs) -> Any:
-    yield from settle(_dicts.update_all(t, [made, *args], kwargs, "__init__"))
+    yield from settle(_dicts.update_all(t, made, args, kwargs))
     return made
 
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from stator_bytecode import NULL, operation, settle
-
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
 from stator_variables._builtin import _sequences
-from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._builtin._method_table import MethodTable
+from stator_variables._builtin._results import then
 from stator_variables._model import _containers, _iteration
-from stator_variables._model._containers import index_of, needed_index, replace_items
+from stator_variables._model._containers import change_items, index_of, needed_index, replace_items
 from stator_variables._model._raising import throw, type_name
 from stator_variables._tracing import Tracing
 
 methods = MethodTable("deque method")
+_ONE = k.ConstantTracker(1)
 
 
 def new_deque(cls: type, items: list[Any], maxlen: int | None) -> k.ListTracker:
@@ -29,26 +28,22 @@ def new_deque(cls: type, items: list[Any], maxlen: int | None) -> k.ListTracker:
 
 
 @methods.handles(deque.__new__, takes=(1, 3), named=("iterable", "maxlen"))
-def new(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return new_deque(args[0].value, [], None)
+def new(t: Tracing, cls: Any, *args: Any, **kwargs: Any) -> Any:
+    return new_deque(cls.value, [], None)
 
 
 @methods.handles(deque.__init__, takes=(0, 2), named=("iterable", "maxlen"))
-def init(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    vt = args[0]
-    iterable, limit = (*args[1:], *(None, None))[:2]
-    limit = kwargs.get("maxlen", limit)
-    iterable = kwargs.get("iterable", iterable)
-    maxlen = None if limit is None or k.is_none(limit) else _maxlen(t, limit)
+def init(t: Tracing, vt: Any, iterable: Any = None, maxlen: Any = k.NONE) -> Any:
+    limit = None if k.is_none(maxlen) else _limit(t, maxlen)
     if vt.source is not None:
         raise t.unsupported("bad-arguments", "__init__ of a deque that exists already")
-    vt.maxlen = maxlen
+    vt.maxlen = limit
     replace_items(t, vt, [])
-    return k.NONE if iterable is None else extend_deque(t, vt, iterable)
+    return k.NONE if iterable is None else extend(t, vt, iterable)
 
 
-def _maxlen(t: Tracing, limit: Any) -> int:
-    found = index_of(t, limit)
+def _limit(t: Tracing, maxlen: Any) -> int:
+    found = index_of(t, maxlen)
     if found is None:
         throw(TypeError, "an integer is required")
     if found < 0:
@@ -56,199 +51,133 @@ def _maxlen(t: Tracing, limit: Any) -> int:
     return found
 
 
-@methods.handles(deque.append, takes=1)
-def append(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    _containers.append(t, *args)
-    return k.NONE
-
-
 @methods.handles(deque.appendleft, takes=1)
-def appendleft(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    append_left(t, *args)
-    return k.NONE
-
-
-def append_left(t: Tracing, vt: Any, item: Any) -> None:
+def appendleft(t: Tracing, vt: Any, item: Any) -> Any:
     replace_items(t, vt, [item, *vt.items][: vt.maxlen])
+    return k.NONE
 
 
 @methods.handles(deque.extend, takes=1)
-def extend(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return extend_deque(t, args[0], args[1])
-
-
-@operation
-def extend_deque(t: Tracing, vt: Any, iterable: Any) -> Any:
-    if iterable is vt:
-        iterable = k.ListTracker(vt.items, list)
-    yield from settle(_containers.extend(t, vt, iterable))
-    return k.NONE
+def extend(t: Tracing, vt: Any, iterable: Any) -> Any:
+    return _containers.extend(t, vt, k.ListTracker(vt.items, list) if iterable is vt else iterable)
 
 
 @methods.handles(deque.extendleft, takes=1)
-def extendleft(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _extendleft(t, args[0], args[1])
-
-
-@operation
-def _extendleft(t: Tracing, vt: Any, iterable: Any) -> Any:
+def extendleft(t: Tracing, vt: Any, iterable: Any) -> Any:
     iterable = k.ListTracker(vt.items, list) if iterable is vt else iterable
-    iterator = yield from settle(_iteration.get_iterator(t, iterable))
-    while (item := (yield from settle(_iteration.next_value(t, iterator)))) is not NULL:
-        append_left(t, vt, item)
-    return k.NONE
+    return _iteration.for_each(t, iterable, lambda item: appendleft(t, vt, item))
 
 
 @methods.handles(deque.pop, takes=0)
-def pop(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return take(t, args[0], -1)
+def pop(t: Tracing, vt: Any, index: int = -1) -> Any:
+    if not vt.items:
+        throw(IndexError, "pop from an empty deque")
+    return change_items(t, vt, lambda items: items.pop(index))
 
 
 @methods.handles(deque.popleft, takes=0)
-def popleft(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return take(t, args[0], 0)
-
-
-def take(t: Tracing, vt: Any, index: int) -> Any:
-    if not vt.items:
-        throw(IndexError, "pop from an empty deque")
-    items = list(vt.items)
-    value = items.pop(index)
-    replace_items(t, vt, items)
-    return value
+def popleft(t: Tracing, vt: Any) -> Any:
+    return pop(t, vt, 0)
 
 
 @methods.handles(deque.insert, takes=2)
-def insert(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    vt = args[0]
+def insert(t: Tracing, vt: Any, where: Any, item: Any) -> Any:
     if vt.maxlen is not None and len(vt.items) >= vt.maxlen:
         throw(IndexError, "deque already at its maximum size")
-    items = list(vt.items)
-    items.insert(needed_index(t, args[1]), args[2])
-    replace_items(t, vt, items)
-    return k.NONE
+    return _sequences.insert(t, vt, where, item)
 
 
 @methods.handles(deque.rotate, takes=(0, 1))
-def rotate(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    steps = needed_index(t, args[1]) if len(args) > 1 else 1
-    rotated = deque(args[0].items)
-    rotated.rotate(steps)
-    replace_items(t, args[0], list(rotated))
+def rotate(t: Tracing, vt: Any, steps: Any = _ONE) -> Any:
+    rotated = deque(vt.items)
+    rotated.rotate(needed_index(t, steps))
+    replace_items(t, vt, list(rotated))
     return k.NONE
 
 
 @methods.handles(deque.remove, takes=1)
-def remove(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _sequences.remove_from(t, args[0], args[1], "{} is not in deque")
+def remove(t: Tracing, vt: Any, item: Any) -> Any:
+    return _sequences.remove_from(t, vt, item, "{} is not in deque")
 
 
 @methods.handles(deque.index, takes=(1, 3))
-def index(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _sequences.index_in(t, args, "{} is not in deque")
-
-
-@methods.handles(deque.__contains__)
-def contains(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _sequences.contains(t, args, kwargs)
+def index(t: Tracing, vt: Any, *args: Any) -> Any:
+    return _sequences.index_in(t, vt, args, "{} is not in deque")
 
 
 @methods.handles(deque.copy, deque.__copy__, takes=0)
-def copy(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    if args[0].cls is not deque:
+def copy(t: Tracing, vt: Any) -> Any:
+    if vt.cls is not deque:
         raise t.unsupported("container-subclass", "a copy of a subclass of deque")
-    return new_deque(deque, list(args[0].items), args[0].maxlen)
+    return new_deque(deque, list(vt.items), vt.maxlen)
 
 
 @methods.handles(deque.maxlen, takes=0)
-def maxlen(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return k.ConstantTracker(args[0].maxlen)
+def maxlen(t: Tracing, vt: Any) -> Any:
+    return k.ConstantTracker(vt.maxlen)
 
 
 @methods.handles(deque.__getitem__)
-def getitem(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return args[0].items[_at(t, args[0], args[1])]
+def getitem(t: Tracing, vt: Any, key: Any) -> Any:
+    return vt.items[_at(t, vt, key)]
 
 
 def _at(t: Tracing, vt: Any, key: Any) -> int:
     found = index_of(t, key)
     if found is None:
         throw(TypeError, f"sequence index must be integer, not '{type_name(key.cls)}'")
-    if not -len(vt.items) <= found < len(vt.items):
-        throw(IndexError, "deque index out of range")
-    return found
+    return _sequences.checked(vt, found, "deque index out of range")
 
 
 @methods.handles(deque.__setitem__)
-def setitem(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    at = _at(t, args[0], args[1])
-    items = list(args[0].items)
-    items[at] = args[2]
-    replace_items(t, args[0], items, structural=False)
+def setitem(t: Tracing, vt: Any, key: Any, value: Any) -> Any:
+    at = _at(t, vt, key)
+    change_items(t, vt, lambda items: items.__setitem__(at, value), structural=False)
     return k.NONE
 
 
 @methods.handles(deque.__delitem__)
-def delitem(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    at = _at(t, args[0], args[1])
-    items = list(args[0].items)
-    del items[at]
-    replace_items(t, args[0], items)
+def delitem(t: Tracing, vt: Any, key: Any) -> Any:
+    at = _at(t, vt, key)
+    change_items(t, vt, lambda items: items.pop(at))
     return k.NONE
 
 
-@methods.handles(deque.__iter__)
-def iterate(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _iteration.sequence_iterator(args[0])
-
-
 @methods.handles(deque.__reversed__, takes=0)
-def reversed_(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return k.IteratorTracker(
-        type(reversed(deque())), "deque reversed", [args[0], len(args[0].items), args[0].structure]
-    )
+def reversed_(t: Tracing, vt: Any) -> Any:
+    return k.IteratorTracker(type(reversed(deque())), "deque reversed", [vt, len(vt.items), vt.structure])
 
 
 @methods.handles(deque.__add__)
-def add(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    left, right = args
+def add(t: Tracing, left: Any, right: Any) -> Any:
     if not isinstance(right, k.ListTracker) or not issubclass(right.cls, deque):
         if _sequences.reflects(right, "__radd__"):
             return _sequences.NOT_IMPLEMENTED
         throw(TypeError, f'can only concatenate deque (not "{right.cls.__name__}") to deque')
-    made = copy(t, [left], {})
+    made = copy(t, left)
     for item in right.items:
         _containers.append(t, made, item)
     return made
 
 
 @methods.handles(deque.__iadd__)
-def iadd(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _extended(t, args[0], args[1])
-
-
-@operation
-def _extended(t: Tracing, vt: Any, iterable: Any) -> Any:
-    yield from settle(extend_deque(t, vt, iterable))
-    return vt
+def iadd(t: Tracing, vt: Any, iterable: Any) -> Any:
+    return then(extend(t, vt, iterable), vt)
 
 
 @methods.handles(deque.__mul__, deque.__rmul__)
-def mul(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    made = copy(t, [args[0]], {})
-    made.items = _repeated(t, made, args[1])
+def mul(t: Tracing, vt: Any, factor: Any) -> Any:
+    made = copy(t, vt)
+    made.items = _repeated(t, made, factor)
     return made
 
 
 @methods.handles(deque.__imul__)
-def imul(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    replace_items(t, args[0], _repeated(t, args[0], args[1]))
-    return args[0]
+def imul(t: Tracing, vt: Any, factor: Any) -> Any:
+    replace_items(t, vt, _repeated(t, vt, factor))
+    return vt
 
 
 def _repeated(t: Tracing, vt: Any, factor: Any) -> list[Any]:
-    times = index_of(t, factor)
-    if times is None:
-        throw(TypeError, f"can't multiply sequence by non-int of type '{type_name(factor.cls)}'")
-    items = list(vt.items) * times
+    items = list(vt.items) * _sequences.times(t, vt, factor)
     return items if vt.maxlen is None else items[max(len(items) - vt.maxlen, 0) :]

@@ -155,7 +155,7 @@ def _is_buffer(t: Tracing, vt: Any) -> bool:
     return issubclass(vt.cls, torch.nn.Buffer) or (marked is not MISSING and bool(marked.constant()))
 
 
-_TENSOR_TYPES = frozenset(found for found in vars(torch).values() if type(found) is type(torch.FloatTensor))
+_TENSOR_TYPES = frozenset(found for found in [*vars(torch).values()] if type(found) is type(torch.FloatTensor))
 """`torch.FloatTensor` and its kin, whose metaclass looks at dtype and device."""
 
 _KNOWN_CHECKS: dict[type, Callable[[Tracing, Any], bool]] = {

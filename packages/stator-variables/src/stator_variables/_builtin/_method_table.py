@@ -1,4 +1,4 @@
-"""Handlers of C methods, with the check of their arguments that C does first.
+"""Handlers of C functions and methods, with the check of their arguments that C does first.
 
 A call that C would refuse (too many arguments, an unknown keyword, a receiver of another class) runs natively, so that
 the error is CPython's own.
@@ -20,7 +20,8 @@ from stator_variables._model import _calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
-Method = Callable[[Tracing, Args, Kwargs], Any]
+Method = Callable[..., Any]
+"""Gets the tracing, the receiver and the arguments in their places: `pop(t, vt, index=None)`."""
 
 
 @attrs.define
@@ -28,7 +29,7 @@ class MethodTable:
     """`handles(list.pop)` reads the arity from the signature; `takes=(0, 1)` states it, beyond the receiver."""
 
     what: str
-    handlers: HandlerTable[Any, Method] = attrs.field(init=False)
+    handlers: HandlerTable[Any, Callable[[Tracing, Args, Kwargs], Any]] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.handlers = HandlerTable(self.what)
@@ -53,7 +54,7 @@ def _stated(target: Any, takes: int | tuple[int, int], named: Collection[str] | 
     return Arity(least + receiver, most + receiver, None if named is None else frozenset(named))
 
 
-def _checked(target: Any, stated: Arity | None, handler: Method) -> Method:
+def _checked(target: Any, stated: Arity | None, handler: Method) -> Callable[[Tracing, Args, Kwargs], Any]:
     owner = getattr(target, "__objclass__", object)
     if isinstance(target, types.ClassMethodDescriptorType):
         owner = object
@@ -61,26 +62,28 @@ def _checked(target: Any, stated: Arity | None, handler: Method) -> Method:
 
     def run(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         arity = stated or signature_arity(target)
-        if not arity.accepts(args, kwargs) or not issubclass(args[0].cls, owner):
+        if not arity.accepts(args, kwargs) or not (owner is object or issubclass(args[0].cls, owner)):
             raise t.unsupported("bad-arguments", f"a call of {target.__qualname__} that it does not accept")
+        if owner is object:
+            return handler(t, *args, **kwargs)
         if owner is dict and unordered and issubclass(args[0].cls, collections.OrderedDict):
             raise t.unsupported("bad-arguments", f"a call of {target.__qualname__}, which knows nothing of an order")
-        if type(args[0]) is k.ObjectTracker and owner is not object:
+        if type(args[0]) is k.ObjectTracker:
             raise t.unsupported("foreign-object", f"{target.__qualname__} of an existing {args[0].cls.__name__}")
-        if isinstance(args[0], k.ConstantTracker) and owner is not object:
+        if isinstance(args[0], k.ConstantTracker):
             folded = _calls.fold(t, target, args, kwargs)
             if folded is not MISSING:
                 return folded
-            args = [_opened(args[0]), *args[1:]]
-        return handler(t, args, kwargs)
+            args = [opened(args[0]), *args[1:]]
+        return handler(t, *args, **kwargs)
 
     run.__qualname__ = handler.__qualname__
     run.__module__ = handler.__module__
     return run
 
 
-def _opened(vt: Any) -> Any:
+def opened(vt: Any) -> Any:
     """A constant tuple (a torch.Size) as a tracker with items."""
-    if isinstance(vt.value, tuple):
+    if isinstance(vt, k.ConstantTracker) and isinstance(vt.value, tuple):
         return k.TupleTracker([k.ConstantTracker(item) for item in vt.value], vt.cls)
     return vt

@@ -12,7 +12,6 @@ import torch
 from stator_bytecode import operation, settle
 
 from stator_variables import _kinds as k
-from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._builtin._method_table import MethodTable
 from stator_variables._builtin._strings import convert
 from stator_variables._model import _attributes, _calls, _dictionary
@@ -30,83 +29,70 @@ _VIEWS = [type(getattr(made, part)()) for made in _MADE for part in ("keys", "va
 
 
 @methods.handles(object.__repr__)
-def object_repr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    raise t.unsupported("identity-number", f"repr() of a {args[0].cls.__name__}, which shows where it is in memory")
+def object_repr(t: Tracing, vt: Any) -> Any:
+    raise t.unsupported("identity-number", f"repr() of a {vt.cls.__name__}, which shows where it is in memory")
 
 
 @methods.handles(object.__str__)
-def object_str(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return convert(t, args[0], "r")
+def object_str(t: Tracing, vt: Any) -> Any:
+    return convert(t, vt, "r")
 
 
 @methods.handles(object.__format__)
-def object_format(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    spec = args[1].constant()
+def object_format(t: Tracing, vt: Any, format_spec: Any) -> Any:
+    spec = format_spec.constant()
     if spec == "":
-        return convert(t, args[0], "s")
+        return convert(t, vt, "s")
     if isinstance(spec, str):
-        throw(TypeError, f"unsupported format string passed to {args[0].cls.__name__}.__format__")
+        throw(TypeError, f"unsupported format string passed to {vt.cls.__name__}.__format__")
     raise t.unsupported("bad-arguments", "a format that is no string")
 
 
 # -- containers -------------------------------------------------------------------------------------------------------
 @methods.handles(list.__repr__)
-def list_repr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _in_turn(t, args[0], "[...]", lambda: _joined(t, list(args[0].items), "[", "]"))
+def list_repr(t: Tracing, vt: Any) -> Any:
+    return _in_turn(t, vt, "[...]", lambda: _joined(t, list(vt.items), "[", "]"))
 
 
 @methods.handles(tuple.__repr__)
-def tuple_repr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    end = ",)" if len(args[0].items) == 1 else ")"
-    return _in_turn(t, args[0], "(...)", lambda: _joined(t, list(args[0].items), "(", end))
+def tuple_repr(t: Tracing, vt: Any) -> Any:
+    return _in_turn(t, vt, "(...)", lambda: _joined(t, list(vt.items), "(", ",)" if len(vt.items) == 1 else ")"))
 
 
 @methods.handles(torch.Size.__repr__)
-def size_repr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _in_turn(t, args[0], "torch.Size(...)", lambda: _joined(t, list(args[0].items), "torch.Size([", "])"))
+def size_repr(t: Tracing, vt: Any) -> Any:
+    return _in_turn(t, vt, "torch.Size(...)", lambda: _joined(t, list(vt.items), "torch.Size([", "])"))
 
 
 @methods.handles(collections.deque.__repr__)
-def deque_repr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    vt = args[0]
+def deque_repr(t: Tracing, vt: Any) -> Any:
     end = "])" if vt.maxlen is None else f"], maxlen={vt.maxlen})"
     return _in_turn(t, vt, "[...]", lambda: _joined(t, list(vt.items), f"{vt.cls.__name__}([", end))
 
 
 @methods.handles(dict.__repr__)
-def dict_repr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _in_turn(t, args[0], "{...}", lambda: _dict_text(t, args[0]))
+def dict_repr(t: Tracing, vt: Any) -> Any:
+    return _in_turn(t, vt, "{...}", lambda: _dict_text(t, vt))
 
 
 @methods.handles(collections.defaultdict.__repr__)
-def defaultdict_repr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _defaultdict_text(t, args[0])
-
-
 @operation
-def _defaultdict_text(t: Tracing, vt: Any) -> Any:
+def defaultdict_repr(t: Tracing, vt: Any) -> Any:
     factory = k.NONE if vt.default_factory is MISSING else vt.default_factory
     shown = yield from _text(t, factory)
-    inside = yield from settle(dict_repr(t, [vt], {}))
+    inside = yield from settle(dict_repr(t, vt))
     return k.ConstantTracker(f"{vt.cls.__name__}({shown}, {inside.value})")
 
 
 @methods.handles(collections.OrderedDict.__repr__)
-def ordered_repr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _in_turn(t, args[0], "...", lambda: _ordered_text(t, args[0]))
-
-
-@operation
-def _ordered_text(t: Tracing, vt: Any) -> Any:
-    if not _dictionary.items(t, vt):
-        return k.ConstantTracker(f"{vt.cls.__name__}()")
+def ordered_repr(t: Tracing, vt: Any) -> Any:
     pairs = [k.TupleTracker(pair, tuple) for pair in _dictionary.items(t, vt)]
-    return (yield from settle(_joined(t, pairs, f"{vt.cls.__name__}([", "])")))
+    start, end = ("([", "])") if pairs else ("(", ")")
+    return _in_turn(t, vt, "...", lambda: _joined(t, pairs, f"{vt.cls.__name__}{start}", end))
 
 
 @methods.handles(set.__repr__, frozenset.__repr__)
-def set_repr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    vt = args[0]
+def set_repr(t: Tracing, vt: Any) -> Any:
     items = in_order(t, vt) if len(vt.entries) > 1 else list(vt.entries.values())
     if not vt.entries:
         return k.ConstantTracker(f"{vt.cls.__name__}()")
@@ -115,8 +101,7 @@ def set_repr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 @methods.handles(*dict.fromkeys(cls.__repr__ for cls in _VIEWS))
-def view_repr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    vt = args[0]
+def view_repr(t: Tracing, vt: Any) -> Any:
     pairs = _dictionary.items(t, vt.mapping)
     whole = [k.TupleTracker(pair, tuple) for pair in pairs]
     items = {"keys": [key for key, _ in pairs], "values": [value for _, value in pairs], "items": whole}[vt.part]
@@ -167,15 +152,15 @@ def _text(t: Tracing, vt: Any) -> Any:
 
 # -- hash -------------------------------------------------------------------------------------------------------------
 @methods.handles(hash)
-def handle_hash(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def handle_hash(t: Tracing, obj: Any) -> Any:
     """Known for constants; a number that depends on where an object lies is for nobody to see."""
-    vt = _symbolic.as_constant(t, args[0])
+    vt = _symbolic.as_constant(t, obj)
     hook = guarded_lookup(t, vt.cls, "__hash__")
     if isinstance(hook, types.FunctionType):
         return _hash_of_user(t, vt)
     if not isinstance(vt, k.ClassTracker | k.IdTracker):
         hashed = key_of(t, vt)  # raises TypeError for what has no hash
-        folded = _calls.fold(t, hash, [vt], kwargs)
+        folded = _calls.fold(t, hash, [vt], {})
         if folded is not MISSING:
             return folded
         if isinstance(vt, k.TupleTracker) and is_known(hashed):

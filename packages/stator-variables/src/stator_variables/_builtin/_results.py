@@ -33,9 +33,10 @@ def as_constant(t: Tracing, result: Any) -> Any:
 
 
 @operation
-def then_none(t: Tracing, result: Any) -> Any:
+def then(result: Any, value: Any = k.NONE) -> Any:
+    """`value`, once `result` is there."""
     yield from settle(result)
-    return k.NONE
+    return value
 
 
 def folded(t: Tracing, function: Any, args: Args, kwargs: Kwargs) -> Any:

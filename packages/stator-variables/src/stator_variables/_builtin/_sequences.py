@@ -10,11 +10,11 @@ import torch
 from stator_bytecode import operation, settle
 
 from stator_variables import _kinds as k
-from stator_variables._builtin._arity import Args, Kwargs
-from stator_variables._builtin._method_table import MethodTable
+from stator_variables._builtin._method_table import MethodTable, opened
+from stator_variables._builtin._results import then
 from stator_variables._builtin._strings import convert
 from stator_variables._model import _calls, _containers, _iteration, _operators
-from stator_variables._model._containers import index_of, needed_index, replace_items, slice_of
+from stator_variables._model._containers import change_items, index_of, needed_index, replace_items, slice_of
 from stator_variables._model._lookup import guarded_lookup, plain_lookup
 from stator_variables._model._raising import throw, type_name
 from stator_variables._model._sorting import sort_items
@@ -30,21 +30,23 @@ def base_name(vt: Any) -> str:
 
 # -- items ------------------------------------------------------------------------------------------------------------
 @methods.handles(list.__getitem__, tuple.__getitem__, takes=1)
-def getitem(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    vt, key = args
+def getitem(t: Tracing, vt: Any, key: Any) -> Any:
     part = slice_of(t, key)
     if part is not None:
         return _sliced(t, vt, part)
-    index = _index(t, vt, key)
-    if not -len(vt.items) <= index < len(vt.items):
-        throw(IndexError, f"{base_name(vt)} index out of range")
-    return vt.items[index]
+    return vt.items[_index(t, vt, key, f"{base_name(vt)} index out of range")]
 
 
-def _index(t: Tracing, vt: Any, key: Any) -> int:
+def _index(t: Tracing, vt: Any, key: Any, complaint: str = "list assignment index out of range") -> int:
     index = index_of(t, key)
     if index is None:
         throw(TypeError, f"{base_name(vt)} indices must be integers or slices, not {key.cls.__name__}")
+    return checked(vt, index, complaint)
+
+
+def checked(vt: Any, index: int, complaint: str) -> int:
+    if not -len(vt.items) <= index < len(vt.items):
+        throw(IndexError, complaint)
     return index
 
 
@@ -58,17 +60,12 @@ def _sliced(t: Tracing, vt: Any, part: slice) -> Any:
 
 
 @methods.handles(list.__setitem__)
-def setitem(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    vt, key, value = args
+def setitem(t: Tracing, vt: Any, key: Any, value: Any) -> Any:
     part = slice_of(t, key)
     if part is not None:
         return _set_slice(t, vt, part, value)
     index = _index(t, vt, key)
-    if not -len(vt.items) <= index < len(vt.items):
-        throw(IndexError, "list assignment index out of range")
-    items = list(vt.items)
-    items[index] = value
-    replace_items(t, vt, items)
+    change_items(t, vt, lambda items: items.__setitem__(index, value))
     return k.NONE
 
 
@@ -80,43 +77,32 @@ def _set_slice(t: Tracing, vt: Any, part: slice, value: Any) -> Any:
             "can only assign an iterable" if part.step in (None, 1) else "must assign iterable to extended slice",
         )
     found = yield from settle(_iteration.drain(t, value))
-    items = list(vt.items)
     try:
-        items[part] = found
+        change_items(t, vt, lambda items: items.__setitem__(part, found))
     except ValueError as error:
         throw(ValueError, *error.args)
-    replace_items(t, vt, items)
     return k.NONE
 
 
 @methods.handles(list.__delitem__)
-def delitem(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    vt, key = args
+def delitem(t: Tracing, vt: Any, key: Any) -> Any:
     where: Any = slice_of(t, key)
     if where is None:
         where = _index(t, vt, key)
-        if not -len(vt.items) <= where < len(vt.items):
-            throw(IndexError, "list assignment index out of range")
     elif where.step == 0:
         throw(ValueError, "slice step cannot be zero")
-    items = list(vt.items)
-    del items[where]
-    replace_items(t, vt, items)
+    change_items(t, vt, lambda items: items.__delitem__(where))
     return k.NONE
 
 
 @methods.handles(list.__len__, tuple.__len__, collections.deque.__len__)
-def sequence_len(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return k.ConstantTracker(len(args[0].items))
+def sequence_len(t: Tracing, vt: Any) -> Any:
+    return k.ConstantTracker(len(vt.items))
 
 
-@methods.handles(list.__contains__, tuple.__contains__)
-def contains(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _contains(t, args[0], args[1])
-
-
+@methods.handles(list.__contains__, tuple.__contains__, collections.deque.__contains__)
 @operation
-def _contains(t: Tracing, vt: Any, item: Any) -> Any:
+def contains(t: Tracing, vt: Any, item: Any) -> Any:
     return k.ConstantTracker((yield from find(t, vt, item, 0, None)) is not None)
 
 
@@ -133,32 +119,35 @@ def find(t: Tracing, vt: Any, item: Any, start: int, stop: int | None) -> Any:
     return None
 
 
-@methods.handles(list.__iter__, tuple.__iter__)
-def iterate(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _iteration.sequence_iterator(args[0])
+@methods.handles(list.__iter__, tuple.__iter__, collections.deque.__iter__)
+def iterate(t: Tracing, vt: Any) -> Any:
+    return _iteration.sequence_iterator(vt)
 
 
 @methods.handles(list.__reversed__)
-def reversed_(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return k.IteratorTracker(type(reversed([])), "reversed", [args[0], len(args[0].items)])
+def reversed_(t: Tracing, vt: Any) -> Any:
+    return k.IteratorTracker(type(reversed([])), "reversed", [vt, len(vt.items)])
 
 
 # -- searching --------------------------------------------------------------------------------------------------------
 @methods.handles(list.index, tuple.index)
-def index(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    complaint = "tuple.index(x): x not in tuple" if isinstance(args[0], k.TupleTracker) else ""
-    return index_in(t, args, complaint or "{} is not in list")
+def index(t: Tracing, vt: Any, *args: Any) -> Any:
+    complaint = "tuple.index(x): x not in tuple" if isinstance(vt, k.TupleTracker) else "{} is not in list"
+    return index_in(t, vt, args, complaint)
 
 
 @operation
-def index_in(t: Tracing, args: Args, complaint: str) -> Any:
-    vt, item = args[:2]
-    start, stop = (_bound(t, vt, bound) for bound in (*args[2:], None, None)[:2])
-    found = yield from find(t, vt, item, start or 0, stop)
-    if found is None:
+def index_in(t: Tracing, vt: Any, args: tuple[Any, ...], complaint: str) -> Any:
+    start, stop = (_bound(t, vt, bound) for bound in (*args[1:], None, None)[:2])
+    return k.ConstantTracker((yield from _found(t, vt, args[0], start or 0, stop, complaint)))
+
+
+def _found(t: Tracing, vt: Any, item: Any, start: int, stop: int | None, complaint: str) -> Any:
+    at = yield from find(t, vt, item, start, stop)
+    if at is None:
         text = (yield from settle(convert(t, item, "r"))).constant() if "{}" in complaint else ""
         throw(ValueError, complaint.format(text))
-    return k.ConstantTracker(found)
+    return at
 
 
 def _bound(t: Tracing, vt: Any, bound: Any) -> int | None:
@@ -171,12 +160,8 @@ def _bound(t: Tracing, vt: Any, bound: Any) -> int | None:
 
 
 @methods.handles(list.count, tuple.count, collections.deque.count, takes=1)
-def count(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _count(t, args[0], args[1])
-
-
 @operation
-def _count(t: Tracing, vt: Any, item: Any) -> Any:
+def count(t: Tracing, vt: Any, item: Any) -> Any:
     found, start = 0, 0
     while (at := (yield from find(t, vt, item, start, None))) is not None:
         found, start = found + 1, at + 1
@@ -185,10 +170,9 @@ def _count(t: Tracing, vt: Any, item: Any) -> Any:
 
 # -- operators --------------------------------------------------------------------------------------------------------
 @methods.handles(list.__add__, tuple.__add__)
-def add(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    left, right = args
+def add(t: Tracing, left: Any, right: Any) -> Any:
     kind = k.TupleTracker if isinstance(left, k.TupleTracker) else k.ListTracker
-    right = _opened(right)
+    right = opened(right)
     if not isinstance(right, kind) or issubclass(right.cls, collections.deque):
         if reflects(right, "__radd__"):
             return NOT_IMPLEMENTED
@@ -198,36 +182,29 @@ def add(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return kind([*left.items, *right.items], cls)
 
 
-def _opened(vt: Any) -> Any:
-    if isinstance(vt, k.ConstantTracker) and isinstance(vt.value, tuple):
-        return k.TupleTracker([k.ConstantTracker(item) for item in vt.value], vt.cls)
-    return vt
-
-
 def reflects(vt: Any, name: str) -> bool:
     """Whether a class in Python defines the reflected operator: it is asked before the sequence's own slot."""
     return isinstance(plain_lookup(vt.cls, name), types.FunctionType)
 
 
 @methods.handles(list.__mul__, tuple.__mul__, list.__rmul__, tuple.__rmul__)
-def mul(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    vt, factor = args
+def mul(t: Tracing, vt: Any, factor: Any) -> Any:
     if reflects(factor, "__rmul__") or reflects(factor, "__mul__"):
         return NOT_IMPLEMENTED
-    times = _times(t, vt, factor)
+    count = times(t, vt, factor)
     cls = torch.Size if vt.cls is torch.Size else tuple if isinstance(vt, k.TupleTracker) else list
-    if times == 1 and vt.cls is tuple:
+    if count == 1 and vt.cls is tuple:
         return vt
-    return type(vt)(vt.items * times, cls)
+    return type(vt)(vt.items * count, cls)
 
 
-def _times(t: Tracing, vt: Any, factor: Any) -> int:
-    times = index_of(t, factor)
-    if times is None:
+def times(t: Tracing, vt: Any, factor: Any) -> int:
+    found = index_of(t, factor)
+    if found is None:
         throw(TypeError, f"can't multiply sequence by non-int of type '{type_name(factor.cls)}'")
-    if times * len(vt.items) > _LARGEST:
-        raise t.unsupported("too-large", f"a {base_name(vt)} of {times * len(vt.items)} items")
-    return times
+    if found * len(vt.items) > _LARGEST:
+        raise t.unsupported("too-large", f"a {base_name(vt)} of {found * len(vt.items)} items")
+    return found
 
 
 _LARGEST = 1 << 20
@@ -235,15 +212,14 @@ _LARGEST = 1 << 20
 
 
 def _comparison(symbol: str, *targets: Any) -> None:
-    methods.handles(*targets)(lambda t, args, kwargs: compare(t, args, symbol))
+    methods.handles(*targets)(lambda t, left, right: compare(t, left, opened(right), symbol))
 
 
 for _symbol, (_name, *_) in _operators.COMPARISONS.items():
     _comparison(_symbol, *(getattr(cls, _name) for cls in (list, tuple, collections.deque)))
 
 
-def compare(t: Tracing, args: Args, symbol: str) -> Any:
-    left, right = args[0], _opened(args[1])
+def compare(t: Tracing, left: Any, right: Any, symbol: str) -> Any:
     kind = k.TupleTracker if isinstance(left, k.TupleTracker) else k.ListTracker
     if not isinstance(right, kind) or (base_name(left) == "deque") != (base_name(right) == "deque"):
         return NOT_IMPLEMENTED
@@ -269,106 +245,83 @@ def _compare(t: Tracing, left: Any, right: Any, symbol: str) -> Any:
 
 # -- changing lists ---------------------------------------------------------------------------------------------------
 @methods.handles(list.__init__, takes=(0, 1))
-def init(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    if args[0].items:
-        replace_items(t, args[0], [])
-    return k.NONE if len(args) == 1 else _containers.extend(t, args[0], args[1])
+def init(t: Tracing, vt: Any, *iterable: Any) -> Any:
+    if vt.items:
+        replace_items(t, vt, [])
+    return _containers.extend(t, vt, *iterable) if iterable else k.NONE
 
 
 @methods.handles(list.__iadd__)
-def iadd(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _extended(t, args[0], args[1])
-
-
-@operation
-def _extended(t: Tracing, vt: Any, iterable: Any) -> Any:
-    yield from settle(_containers.extend(t, vt, iterable))
-    return vt
+def iadd(t: Tracing, vt: Any, iterable: Any) -> Any:
+    return then(_containers.extend(t, vt, iterable), vt)
 
 
 @methods.handles(list.__imul__)
-def imul(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    replace_items(t, args[0], args[0].items * _times(t, *args))
-    return args[0]
+def imul(t: Tracing, vt: Any, factor: Any) -> Any:
+    replace_items(t, vt, vt.items * times(t, vt, factor))
+    return vt
 
 
-@methods.handles(list.append)
-def append(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    _containers.append(t, args[0], args[1])
+@methods.handles(list.append, collections.deque.append, takes=1)
+def append(t: Tracing, vt: Any, item: Any) -> Any:
+    _containers.append(t, vt, item)
     return k.NONE
 
 
-@methods.handles(list.extend)
-def extend(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _containers.extend(t, args[0], args[1])
+methods.handles(list.extend)(_containers.extend)
 
 
 @methods.handles(list.insert)
-def insert(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    items = list(args[0].items)
-    items.insert(needed_index(t, args[1]), args[2])
-    replace_items(t, args[0], items)
+def insert(t: Tracing, vt: Any, where: Any, item: Any) -> Any:
+    at = needed_index(t, where)
+    change_items(t, vt, lambda items: items.insert(at, item))
     return k.NONE
 
 
 @methods.handles(list.pop)
-def pop(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    vt = args[0]
-    index = needed_index(t, args[1]) if len(args) > 1 else -1
+def pop(t: Tracing, vt: Any, where: Any = None) -> Any:
+    index = -1 if where is None else needed_index(t, where)
     if not vt.items:
         throw(IndexError, "pop from empty list")
-    if not -len(vt.items) <= index < len(vt.items):
-        throw(IndexError, "pop index out of range")
-    items = list(vt.items)
-    value = items.pop(index)
-    replace_items(t, vt, items)
-    return value
+    checked(vt, index, "pop index out of range")
+    return change_items(t, vt, lambda items: items.pop(index))
 
 
 @methods.handles(list.remove)
-def remove(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return remove_from(t, args[0], args[1], "list.remove(x): x not in list")
+def remove(t: Tracing, vt: Any, item: Any) -> Any:
+    return remove_from(t, vt, item, "list.remove(x): x not in list")
 
 
 @operation
 def remove_from(t: Tracing, vt: Any, item: Any, complaint: str) -> Any:
-    at = yield from find(t, vt, item, 0, None)
-    if at is None:
-        text = (yield from settle(convert(t, item, "r"))).constant() if "{}" in complaint else ""
-        throw(ValueError, complaint.format(text))
-    items = list(vt.items)
-    del items[at : at + 1]  # the comparison may have emptied the list
-    replace_items(t, vt, items)
+    at = yield from _found(t, vt, item, 0, None, complaint)
+    change_items(t, vt, lambda items: items.__delitem__(slice(at, at + 1)))  # the comparison may have emptied the list
     return k.NONE
 
 
 @methods.handles(list.clear, collections.deque.clear, takes=0)
-def clear(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    replace_items(t, args[0], [])
+def clear(t: Tracing, vt: Any) -> Any:
+    replace_items(t, vt, [])
     return k.NONE
 
 
 @methods.handles(list.copy)
-def copy(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return k.ListTracker(args[0].items, list)
+def copy(t: Tracing, vt: Any) -> Any:
+    return k.ListTracker(vt.items, list)
 
 
 @methods.handles(list.reverse, collections.deque.reverse, takes=0)
-def reverse(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    replace_items(t, args[0], args[0].items[::-1], structural=False)
+def reverse(t: Tracing, vt: Any) -> Any:
+    replace_items(t, vt, vt.items[::-1], structural=False)
     return k.NONE
 
 
 @methods.handles(list.sort)
-def sort(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _sort(t, args[0], kwargs)
-
-
 @operation
-def _sort(t: Tracing, vt: Any, kwargs: Kwargs) -> Any:
+def sort(t: Tracing, vt: Any, key: Any = None, reverse: Any = None) -> Any:
     """The list is empty while it is sorted; code that looks at it then, or fails, is left to CPython."""
     before = vt.items
-    found = yield from sort_items(t, list(before), kwargs.get("key"), kwargs.get("reverse"))
+    found = yield from sort_items(t, list(before), key, reverse)
     if vt.items is not before:
         raise t.unsupported("list-changed-during-sort", "a list that is changed while it is sorted")
     replace_items(t, vt, found)
@@ -376,10 +329,10 @@ def _sort(t: Tracing, vt: Any, kwargs: Kwargs) -> Any:
 
 
 @methods.handles(tuple.__hash__)
-def hash_(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _calls.call_builtin(t, k.BuiltinTracker(hash), args, {})
+def hash_(t: Tracing, vt: Any) -> Any:
+    return _calls.call_builtin(t, k.BuiltinTracker(hash), [vt], {})
 
 
 @methods.handles(vars(tuple)["__getnewargs__"])
-def getnewargs(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return k.TupleTracker([k.TupleTracker(args[0].items, tuple)], tuple)
+def getnewargs(t: Tracing, vt: Any) -> Any:
+    return k.TupleTracker([k.TupleTracker(vt.items, tuple)], tuple)

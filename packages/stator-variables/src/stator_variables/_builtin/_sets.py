@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
-from stator_bytecode import operation, settle
+from stator_bytecode import Raised, operation, settle
 
 from stator_variables import _kinds as k
-from stator_variables._builtin._arity import ANY_COUNT, Args, Kwargs
+from stator_variables._builtin._arity import ANY_COUNT
 from stator_variables._builtin._method_table import MethodTable
 from stator_variables._model import _calls, _containers, _iteration
 from stator_variables._model._containers import replace_set, step_with
 from stator_variables._model._hashing import element_of, key_of
-from stator_variables._model._raising import throw
+from stator_variables._model._raising import new_exception, throw
 from stator_variables._model._set_order import derived, made_again
 from stator_variables._tracing import Tracing
 
@@ -35,16 +36,7 @@ def combine(verb: str, left: Entries, right: Entries) -> Entries:
     return {**{key: item for key, item in right.items() if key not in left}, **combine("difference", left, right)}
 
 
-def compared(symbol: str, left: Any, right: Any) -> bool:
-    compare: dict[str, Callable[[], bool]] = {
-        "==": lambda: left == right,
-        "!=": lambda: left != right,
-        "<": lambda: left < right,
-        "<=": lambda: left <= right,
-        ">": lambda: left > right,
-        ">=": lambda: left >= right,
-    }
-    return compare[symbol]()
+COMPARISONS = {f"__{name}__": getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
 
 
 IN_PLACE = {verb: f"{verb}_update" for verb in ("intersection", "difference", "symmetric_difference")} | {
@@ -55,20 +47,19 @@ IN_PLACE = {verb: f"{verb}_update" for verb in ("intersection", "difference", "s
 
 # -- elements ---------------------------------------------------------------------------------------------------------
 @methods.handles(set.__init__, takes=(0, 1))
-def init(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    if args[0].entries:
-        replace_set(t, args[0], {})
-    return k.NONE if len(args) == 1 else _containers.set_update(t, args[0], args[1])
+def init(t: Tracing, vt: Any, *iterable: Any) -> Any:
+    if vt.entries:
+        replace_set(t, vt, {})
+    return _containers.set_update(t, vt, *iterable) if iterable else k.NONE
 
 
-@methods.handles(set.add, takes=1)
-def add(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _containers.set_add(t, *args)
+methods.handles(set.add, takes=1)(_containers.set_add)
+methods.handles(set.__iter__, frozenset.__iter__)(_iteration.set_iterator)
 
 
 @methods.handles(set.__contains__, frozenset.__contains__, takes=1)
-def contains(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return k.ConstantTracker(_element(t, *args) in args[0].entries)
+def contains(t: Tracing, vt: Any, element: Any) -> Any:
+    return k.ConstantTracker(_element(t, vt, element) in vt.entries)
 
 
 def _element(t: Tracing, of: Any, vt: Any) -> Any:
@@ -77,27 +68,20 @@ def _element(t: Tracing, of: Any, vt: Any) -> Any:
 
 
 @methods.handles(set.__len__, frozenset.__len__)
-def length(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return k.ConstantTracker(len(args[0].entries))
-
-
-@methods.handles(set.__iter__, frozenset.__iter__)
-def iterate(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _iteration.set_iterator(t, args[0])
+def length(t: Tracing, vt: Any) -> Any:
+    return k.ConstantTracker(len(vt.entries))
 
 
 @methods.handles(set.discard, takes=1)
-def discard(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    _take_out(t, args[0], _element(t, *args))
+def discard(t: Tracing, vt: Any, element: Any) -> Any:
+    _take_out(t, vt, _element(t, vt, element))
     return k.NONE
 
 
 @methods.handles(set.remove, takes=1)
-def remove(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    if not _take_out(t, args[0], _element(t, *args)):
-        from stator_variables._builtin._dicts import raise_key_error
-
-        raise_key_error(args[1])
+def remove(t: Tracing, vt: Any, element: Any) -> Any:
+    if not _take_out(t, vt, _element(t, vt, element)):
+        raise Raised(new_exception(KeyError, [element]))
     return k.NONE
 
 
@@ -110,8 +94,7 @@ def _take_out(t: Tracing, vt: Any, hashed: Any) -> bool:
 
 
 @methods.handles(set.pop, takes=0)
-def pop(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    vt = args[0]
+def pop(t: Tracing, vt: Any) -> Any:
     if not vt.entries:
         throw(KeyError, "pop from an empty set")
     key = next(iter(vt.entries)) if len(vt.entries) == 1 else made_again(t, vt).pop()
@@ -121,19 +104,19 @@ def pop(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 @methods.handles(set.clear, takes=0)
-def clear(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    replace_set(t, args[0], {}, ("clear", None))
+def clear(t: Tracing, vt: Any) -> Any:
+    replace_set(t, vt, {}, ("clear", None))
     return k.NONE
 
 
 @methods.handles(set.copy, frozenset.copy, takes=0)
-def copy(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return args[0] if args[0].cls is frozenset else derived(args[0].cls, dict(args[0].entries), "copy", args[0])
+def copy(t: Tracing, vt: Any) -> Any:
+    return vt if vt.cls is frozenset else derived(vt.cls, dict(vt.entries), "copy", vt)
 
 
 @methods.handles(frozenset.__hash__)
-def hash_(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _calls.call_builtin(t, k.BuiltinTracker(hash), args, {})
+def hash_(t: Tracing, vt: Any) -> Any:
+    return _calls.call_builtin(t, k.BuiltinTracker(hash), [vt], {})
 
 
 # -- methods that take iterables --------------------------------------------------------------------------------------
@@ -152,7 +135,7 @@ def entries_of(t: Tracing, vt: Any) -> Any:
 
 
 @operation
-def _fold(t: Tracing, vt: Any, others: Args, verb: str, in_place: bool) -> Any:
+def _fold(t: Tracing, vt: Any, others: tuple[Any, ...], verb: str, in_place: bool) -> Any:
     entries, operands = vt.entries, []
     for other in others:
         more = yield from settle(entries_of(t, other))
@@ -169,9 +152,7 @@ def _fold(t: Tracing, vt: Any, others: Args, verb: str, in_place: bool) -> Any:
 
 
 def _register_method(name: str, *targets: Any, verb: str, in_place: bool, takes: tuple[int, int]) -> None:
-    @methods.handles(*targets, takes=takes)
-    def method(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-        return _fold(t, args[0], args[1:], verb, in_place)
+    methods.handles(*targets, takes=takes)(lambda t, vt, *others: _fold(t, vt, others, verb, in_place))
 
 
 for _verb in ("union", "intersection", "difference", "symmetric_difference"):
@@ -183,64 +164,47 @@ for _verb in ("union", "intersection", "difference", "symmetric_difference"):
 
 
 @methods.handles(set.update, takes=(0, ANY_COUNT))
-def update(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _update(t, args[0], args[1:])
-
-
 @operation
-def _update(t: Tracing, vt: Any, others: Args) -> Any:
+def update(t: Tracing, vt: Any, *others: Any) -> Any:
     for other in others:
         yield from settle(_containers.set_update(t, vt, other))
     return k.NONE
 
 
+@methods.handles(set.issubset, frozenset.issubset, takes=1)
 @operation
-def _subset(t: Tracing, left: Any, right: Any) -> Any:
+def issubset(t: Tracing, left: Any, right: Any) -> Any:
     ours, theirs = (yield from settle(entries_of(t, left))), (yield from settle(entries_of(t, right)))
     return k.ConstantTracker(ours.keys() <= theirs.keys())
 
 
-@methods.handles(set.issubset, frozenset.issubset, takes=1)
-def issubset(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _subset(t, args[0], args[1])
-
-
 @methods.handles(set.issuperset, frozenset.issuperset, takes=1)
-def issuperset(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _subset(t, args[1], args[0])
+def issuperset(t: Tracing, left: Any, right: Any) -> Any:
+    return issubset(t, right, left)
 
 
 @methods.handles(set.isdisjoint, frozenset.isdisjoint, takes=1)
-def isdisjoint(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _isdisjoint(t, args[0], args[1])
-
-
 @operation
-def _isdisjoint(t: Tracing, left: Any, right: Any) -> Any:
+def isdisjoint(t: Tracing, left: Any, right: Any) -> Any:
     theirs = yield from settle(entries_of(t, right))
     return k.ConstantTracker(left.entries.keys().isdisjoint(theirs.keys()))
 
 
 # -- operators, which take sets only ----------------------------------------------------------------------------------
-_SYMBOLS = {"and": "intersection", "or": "union", "xor": "symmetric_difference", "sub": "difference"}
+OPERATORS = {"and": "intersection", "or": "union", "xor": "symmetric_difference", "sub": "difference"}
 
 
 def _register_operator(name: str, verb: str) -> None:
-    @methods.handles(getattr(set, f"__{name}__"), getattr(frozenset, f"__{name}__"))
-    def plain(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-        return _operate(args[0], args[1], verb)
-
-    @methods.handles(getattr(set, f"__r{name}__"), getattr(frozenset, f"__r{name}__"))
-    def reflected(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-        return _operate(args[1], args[0], verb)
+    for cls in (set, frozenset):
+        methods.handles(getattr(cls, f"__{name}__"))(lambda t, left, right: _operate(left, right, verb))
+        methods.handles(getattr(cls, f"__r{name}__"))(lambda t, right, left: _operate(left, right, verb))
 
     @methods.handles(getattr(set, f"__i{name}__"))
-    def in_place(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-        if not isinstance(args[1], k.SetTracker):
+    def in_place(t: Tracing, vt: Any, other: Any) -> Any:
+        if not isinstance(other, k.SetTracker):
             return NOT_IMPLEMENTED
-        steps = step_with(IN_PLACE[verb], args[1])
-        replace_set(t, args[0], combine(verb, args[0].entries, args[1].entries), *steps)
-        return args[0]
+        replace_set(t, vt, combine(verb, vt.entries, other.entries), *step_with(IN_PLACE[verb], other))
+        return vt
 
 
 def _operate(left: Any, right: Any, verb: str) -> Any:
@@ -249,17 +213,17 @@ def _operate(left: Any, right: Any, verb: str) -> Any:
     return derived(left.cls, combine(verb, left.entries, right.entries), verb, left, right)
 
 
-for _name, _verb in _SYMBOLS.items():
+for _name, _verb in OPERATORS.items():
     _register_operator(_name, _verb)
 
 
-def _register_comparison(name: str, symbol: str) -> None:
-    @methods.handles(getattr(set, f"__{name}__"), getattr(frozenset, f"__{name}__"))
-    def compare(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-        if not isinstance(args[1], k.SetTracker):
+def _register_comparison(compare: Callable[[Any, Any], bool], *targets: Any) -> None:
+    @methods.handles(*targets)
+    def run(t: Tracing, left: Any, right: Any) -> Any:
+        if not isinstance(right, k.SetTracker):
             return NOT_IMPLEMENTED
-        return k.ConstantTracker(compared(symbol, args[0].entries.keys(), args[1].entries.keys()))
+        return k.ConstantTracker(compare(left.entries.keys(), right.entries.keys()))
 
 
-for _name, _symbol in {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items():
-    _register_comparison(_name, _symbol)
+for _name, _compare in COMPARISONS.items():
+    _register_comparison(_compare, getattr(set, _name), getattr(frozenset, _name))

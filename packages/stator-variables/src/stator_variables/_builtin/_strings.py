@@ -9,7 +9,7 @@ from typing import Any
 from stator_bytecode import operation, settle
 
 from stator_variables import _kinds as k
-from stator_variables._builtin._arity import ANY_COUNT, Args, Kwargs
+from stator_variables._builtin._arity import ANY_COUNT
 from stator_variables._builtin._method_table import MethodTable
 from stator_variables._model import _attributes, _calls, _iteration
 from stator_variables._model._lookup import guarded_lookup
@@ -19,6 +19,7 @@ from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, VariableTracker
 
 methods = MethodTable("string method")
+Fields = tuple[Any, ...]
 _CONVERSIONS = {"s": "__str__", "r": "__repr__"}
 
 
@@ -93,21 +94,16 @@ def _checked_string(t: Tracing, result: Any, name: str) -> Any:
 
 
 @methods.handles(format)
-def handle_format(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    spec = args[1] if len(args) > 1 else None
+def handle_format(t: Tracing, value: Any, spec: Any = None) -> Any:
     if spec is not None and not isinstance(spec.constant(), str):
         raise t.unsupported("bad-arguments", "a call of format() that it does not accept")
-    return format_value(t, args[0], "", spec)
+    return format_value(t, value, "", spec)
 
 
 # -- join -------------------------------------------------------------------------------------------------------------
 @methods.handles(str.join, bytes.join)
-def join(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _join(t, args[0], args[1])
-
-
 @operation
-def _join(t: Tracing, separator: Any, iterable: Any) -> Any:
+def join(t: Tracing, separator: Any, iterable: Any) -> Any:
     items = yield from settle(_iteration.drain(t, iterable))
     method = bytes.join if separator.cls is bytes else str.join
     folded = _calls.fold(t, method, [separator, k.TupleTracker(items, tuple)], {})
@@ -126,12 +122,8 @@ _PERCENT = re.compile(
 
 
 @methods.handles(str.__mod__)
-def percent(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _percent(t, args[0], args[1])
-
-
 @operation
-def _percent(t: Tracing, template: Any, given: Any) -> Any:
+def percent(t: Tracing, template: Any, given: Any) -> Any:
     """Values that are not constants are turned into text first; then the real operator has only constants left."""
     text = _known(t, template)
     is_mapping = not isinstance(given, k.TupleTracker) and guarded_lookup(t, given.cls, "__getitem__") is not MISSING
@@ -179,17 +171,17 @@ def _percent_value(t: Tracing, value: Any, verb: str) -> Any:
 
 # -- str.format -------------------------------------------------------------------------------------------------------
 @methods.handles(str.format, takes=(0, ANY_COUNT), named=None)
-def format_(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _format(t, _known(t, args[0]), args[1:], kwargs, [0], 2)
+def format_(t: Tracing, template: Any, /, *args: Any, **kwargs: Any) -> Any:
+    return _format(t, _known(t, template), args, kwargs, [0], 2)
 
 
 @methods.handles(str.format_map, takes=1)
-def format_map(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _format(t, _known(t, args[0]), [], args[1], [0], 2)
+def format_map(t: Tracing, template: Any, mapping: Any) -> Any:
+    return _format(t, _known(t, template), (), mapping, [0], 2)
 
 
 @operation
-def _format(t: Tracing, template: str, args: Args, named: Any, counter: list[int], depth: int) -> Any:
+def _format(t: Tracing, template: str, args: Fields, named: Any, counter: list[int], depth: int) -> Any:
     if depth < 0:
         throw(ValueError, "Max string recursion exceeded")
     texts: list[str] = []
@@ -207,7 +199,7 @@ def _format(t: Tracing, template: str, args: Args, named: Any, counter: list[int
     return k.ConstantTracker("".join(texts))
 
 
-def _field(t: Tracing, name: str, args: Args, named: Any, counter: list[int]) -> Any:
+def _field(t: Tracing, name: str, args: Fields, named: Any, counter: list[int]) -> Any:
     try:
         first, rest = _string.formatter_field_name_split(name)
         rest = list(rest)
@@ -226,7 +218,7 @@ def _field(t: Tracing, name: str, args: Args, named: Any, counter: list[int]) ->
     return value
 
 
-def _first(t: Tracing, first: Any, args: Args, named: Any) -> Any:
+def _first(t: Tracing, first: Any, args: Fields, named: Any) -> Any:
     if isinstance(first, int):
         if first >= len(args):
             throw(IndexError, f"Replacement index {first} out of range for positional args tuple")

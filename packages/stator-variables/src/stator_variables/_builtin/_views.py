@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 from stator_bytecode import operation, settle
 
 from stator_variables import _kinds as k
-from stator_variables._builtin import _dicts, _sets
-from stator_variables._builtin._arity import Args, Kwargs
+from stator_variables._builtin import _sets
 from stator_variables._builtin._method_table import MethodTable
 from stator_variables._model import _containers, _dictionary, _iteration, _operators
 from stator_variables._model._containers import replace_set, step_with
@@ -28,40 +28,36 @@ SET_LIKE = (KEYS, ITEMS)
 
 
 @methods.handles(KEYS.__len__, VALUES.__len__, ITEMS.__len__)
-def length(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return k.ConstantTracker(len(_dictionary.items(t, args[0].mapping)))
+def length(t: Tracing, vt: Any) -> Any:
+    return k.ConstantTracker(len(_dictionary.items(t, vt.mapping)))
 
 
 @methods.handles(KEYS.__iter__, VALUES.__iter__, ITEMS.__iter__, *(cls.__iter__ for cls in _ORDERED))
-def iterate(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _iteration.dict_iterator(t, args[0].mapping, args[0].part)
+def iterate(t: Tracing, vt: Any) -> Any:
+    return _iteration.dict_iterator(t, vt.mapping, vt.part)
 
 
 _REVERSED = [cls.__reversed__ for cls in (KEYS, VALUES, ITEMS, *_ORDERED)]
 
 
 @methods.handles(*_REVERSED, takes=0)
-def reversed_(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _iteration.dict_iterator(t, args[0].mapping, args[0].part, backwards=True)
+def reversed_(t: Tracing, vt: Any) -> Any:
+    return _iteration.dict_iterator(t, vt.mapping, vt.part, backwards=True)
 
 
 @methods.handles(KEYS.mapping, VALUES.mapping, ITEMS.mapping, takes=0)
-def mapping(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def mapping(t: Tracing, vt: Any) -> Any:
     raise t.unsupported("mapping-proxy", "the mapping of a dict view")
 
 
 @methods.handles(KEYS.__contains__)
-def keys_contain(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return k.ConstantTracker(_dictionary.lookup(t, args[0].mapping, key_of(t, args[1])) is not MISSING)
+def keys_contain(t: Tracing, vt: Any, key: Any) -> Any:
+    return k.ConstantTracker(_dictionary.lookup(t, vt.mapping, key_of(t, key)) is not MISSING)
 
 
 @methods.handles(ITEMS.__contains__)
-def items_contain(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _items_contain(t, args[0], args[1])
-
-
 @operation
-def _items_contain(t: Tracing, vt: Any, pair: Any) -> Any:
+def items_contain(t: Tracing, vt: Any, pair: Any) -> Any:
     if not isinstance(pair, k.TupleTracker) or len(pair.items) != 2:
         return k.ConstantTracker(False)
     found = _dictionary.lookup(t, vt.mapping, key_of(t, pair.items[0]))
@@ -76,9 +72,6 @@ def elements(t: Tracing, vt: Any) -> list[Any]:
 
 
 # -- set operators ----------------------------------------------------------------------------------------------------
-_OPERATORS = {"and": "intersection", "or": "union", "xor": "symmetric_difference", "sub": "difference"}
-
-
 @operation
 def _operate(t: Tracing, left: Any, right: Any, verb: str) -> Any:
     made = yield from settle(_as_set(t, left))
@@ -113,43 +106,31 @@ def _as_set(t: Tracing, vt: Any) -> Any:
 
 def _register(name: str, verb: str) -> None:
     for cls in SET_LIKE:
-        methods.handles(getattr(cls, f"__{name}__"))(lambda t, args, kwargs: _operate(t, args[0], args[1], verb))
-        methods.handles(getattr(cls, f"__r{name}__"))(lambda t, args, kwargs: _operate(t, args[1], args[0], verb))
+        methods.handles(getattr(cls, f"__{name}__"))(lambda t, left, right: _operate(t, left, right, verb))
+        methods.handles(getattr(cls, f"__r{name}__"))(lambda t, right, left: _operate(t, left, right, verb))
 
 
-for _name, _verb in _OPERATORS.items():
+for _name, _verb in _sets.OPERATORS.items():
     _register(_name, _verb)
 
 
 @methods.handles(KEYS.isdisjoint, ITEMS.isdisjoint, takes=1)
-def isdisjoint(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _isdisjoint(t, args[0], args[1])
-
-
 @operation
-def _isdisjoint(t: Tracing, left: Any, right: Any) -> Any:
+def isdisjoint(t: Tracing, left: Any, right: Any) -> Any:
     ours, theirs = (yield from settle(_as_set(t, left))), (yield from settle(_as_set(t, right)))
     return k.ConstantTracker(ours.entries.keys().isdisjoint(theirs.entries.keys()))
 
 
-def _comparison(cls: type, symbol: str) -> None:
-    name = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}[symbol]
-
-    @methods.handles(getattr(cls, f"__{name}__"))
-    def compare(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-        left, right = args
+def _comparison(compare: Callable[[Any, Any], bool], *targets: Any) -> None:
+    @methods.handles(*targets)
+    @operation
+    def run(t: Tracing, left: Any, right: Any) -> Any:
         other_is_set = isinstance(right, k.SetTracker) or (isinstance(right, k.ViewTracker) and right.part != "values")
         if not other_is_set:
-            return _dicts.NOT_IMPLEMENTED
-        return _compare(t, left, right, symbol)
+            return _sets.NOT_IMPLEMENTED
+        ours, theirs = (yield from settle(_as_set(t, left))), (yield from settle(_as_set(t, right)))
+        return k.ConstantTracker(compare(ours.entries.keys(), theirs.entries.keys()))
 
 
-@operation
-def _compare(t: Tracing, left: Any, right: Any, symbol: str) -> Any:
-    ours, theirs = (yield from settle(_as_set(t, left))), (yield from settle(_as_set(t, right)))
-    return k.ConstantTracker(_sets.compared(symbol, ours.entries.keys(), theirs.entries.keys()))
-
-
-for _symbol in ("==", "!=", "<", "<=", ">", ">="):
-    for _cls in SET_LIKE:
-        _comparison(_cls, _symbol)
+for _name, _compare in _sets.COMPARISONS.items():
+    _comparison(_compare, *(getattr(cls, _name) for cls in SET_LIKE))

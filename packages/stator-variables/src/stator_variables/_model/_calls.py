@@ -193,8 +193,9 @@ def _existing_kwdefaults(t: Tracing, real: Any, source: Any) -> dict[str, Any]:
         if real.__code__.co_kwonlyargcount:
             t.guard(AttrSource(source, "__kwdefaults__"), IsNone())
         return {}
-    t.guard(AttrSource(source, "__kwdefaults__"), KeysAre(tuple(real.__kwdefaults__)))
-    return {name: wrap(t, value, KwDefaultsSource(source, name)) for name, value in real.__kwdefaults__.items()}
+    found = dict(real.__kwdefaults__)
+    t.guard(AttrSource(source, "__kwdefaults__"), KeysAre(tuple(found)))
+    return {name: wrap(t, value, KwDefaultsSource(source, name)) for name, value in found.items()}
 
 
 def new_dict(t: Tracing, items: dict[str, Any]) -> k.DictTracker:

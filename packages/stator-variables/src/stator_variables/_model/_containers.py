@@ -9,6 +9,7 @@ import collections
 import functools
 import operator
 import types
+from collections.abc import Callable
 from typing import Any
 
 from stator_bytecode import NULL, operation, settle
@@ -16,7 +17,7 @@ from stator_bytecode import NULL, operation, settle
 from stator_variables import _kinds as k
 from stator_variables._model import _attributes, _calls, _dictionary, _iteration
 from stator_variables._model._hashing import element_of, hashing, key_of, tell_apart
-from stator_variables._model._lookup import defines, guarded_lookup, plain_lookup, type_lookup
+from stator_variables._model._lookup import defines, guarded_lookup, plain_lookup
 from stator_variables._model._raising import function_text, throw, type_name
 from stator_variables._model._set_order import as_operand, iterable_of
 from stator_variables._torch import _arrays, _torch_calls
@@ -28,6 +29,14 @@ from stator_variables._tracker import MISSING
 def replace_items(t: Tracing, vt: Any, items: list[Any], *, structural: bool = True) -> None:
     """Every list mutation: the new items, undone together."""
     t.write(vt, items=items, structure=vt.structure + structural)
+
+
+def change_items(t: Tracing, vt: Any, change: Callable[[list[Any]], Any], *, structural: bool = True) -> Any:
+    """What `change` gives for a copy of the items, which become the list's."""
+    items = list(vt.items)
+    found = change(items)
+    replace_items(t, vt, items, structural=structural)
+    return found
 
 
 def append(t: Tracing, vt: Any, item: Any) -> None:
@@ -53,17 +62,13 @@ def _append_unread(t: Tracing, vt: Any, item: Any) -> None:
     t.change(vt)
 
 
-@operation
 def extend(t: Tracing, vt: Any, iterable: Any) -> Any:
     """Item by item, as C does it for all but lists and tuples: the iterable may look at the list, or raise half way."""
     if _iteration.is_plain_sequence(iterable):
         for item in list(iterable.items):
             append(t, vt, item)
         return k.NONE
-    iterator = yield from settle(_iteration.get_iterator(t, iterable))
-    while (item := (yield from settle(_iteration.next_value(t, iterator)))) is not NULL:
-        append(t, vt, item)
-    return k.NONE
+    return _iteration.for_each(t, iterable, lambda item: append(t, vt, item))
 
 
 def extend_display(t: Tracing, vt: Any, iterable: Any) -> Any:
@@ -111,7 +116,6 @@ def set_add(t: Tracing, vt: Any, item: Any) -> Any:
     return k.NONE
 
 
-@operation
 def set_update(t: Tracing, vt: Any, iterable: Any) -> Any:
     if isinstance(iterable, k.SetTracker):
         _merge(t, vt, iterable.entries, iterable)
@@ -120,10 +124,7 @@ def set_update(t: Tracing, vt: Any, iterable: Any) -> Any:
         keys = {key_of(t, key): key for key, _ in _dictionary.items(t, iterable)}
         _merge(t, vt, keys, iterable_of(dict, keys))
         return k.NONE
-    iterator = yield from settle(_iteration.get_iterator(t, iterable))
-    while (item := (yield from settle(_iteration.next_value(t, iterator)))) is not NULL:
-        yield from settle(hashing(t, functools.partial(set_add, t, vt, item)))
-    return k.NONE
+    return _iteration.for_each(t, iterable, lambda item: hashing(t, functools.partial(set_add, t, vt, item)))
 
 
 def _merge(t: Tracing, vt: Any, entries: dict[Any, Any], operand: Any) -> None:
@@ -217,11 +218,8 @@ def length(t: Tracing, vt: Any) -> Any:
         return _torch_calls.metadata_value(t, vt.example.shape[0], "size", [vt, k.ConstantTracker(0)], {})
     if isinstance(vt, k.ConstantTracker) and not _is_user_class(vt.cls):
         return _calls.fold(t, len, [vt], {})
-    raw, source = type_lookup(t, vt.cls, "__len__")
-    if source is None:
-        throw(TypeError, f"object of type '{type_name(vt.cls)}' has no len()")
-    result = _calls.call(t, _attributes.bind(t, raw, source, vt, "__len__"), [], {})
-    return _length_of_call(t, result) if isinstance(raw, types.FunctionType) else result
+    result = _iteration.call_slot(t, vt, "__len__", [], "object of type '{}' has no len()")
+    return _length_of_call(t, result) if _is_user_class(vt.cls) else result
 
 
 def _is_user_class(cls: type) -> bool:
@@ -250,17 +248,12 @@ def set_item(t: Tracing, container: Any, key: Any, new: Any) -> Any:
         return _torch_calls.record(t, operator.setitem, [container, key, new], {})
     if isinstance(container, k.ArrayTracker):
         return _arrays.operate(t, operator.setitem, container, key, new)
-    raw, source = type_lookup(t, container.cls, "__setitem__")
-    if source is None:
-        throw(TypeError, f"'{type_name(container.cls)}' object does not support item assignment")
-    return _calls.call(t, _attributes.bind(t, raw, source, container, "__setitem__"), [key, new], {})
+    complaint = "'{}' object does not support item assignment"
+    return _iteration.call_slot(t, container, "__setitem__", [key, new], complaint)
 
 
 def delete_item(t: Tracing, container: Any, key: Any) -> Any:
-    raw, source = type_lookup(t, container.cls, "__delitem__")
-    if source is None:
-        throw(TypeError, f"'{type_name(container.cls)}' object doesn't support item deletion")
-    return _calls.call(t, _attributes.bind(t, raw, source, container, "__delitem__"), [key], {})
+    return _iteration.call_slot(t, container, "__delitem__", [key], "'{}' object doesn't support item deletion")
 
 
 def as_index(t: Tracing, vt: Any) -> Any:

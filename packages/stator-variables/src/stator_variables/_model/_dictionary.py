@@ -12,7 +12,7 @@ from typing import Any
 
 from stator_guards import CallSource, CapturedSource, DictItemSource, Is, ItemSource, KeyAbsent, KeysAre, KeySource
 
-from stator_variables._build import item_owner, wrap
+from stator_variables._build import ATOMS, item_owner, wrap
 from stator_variables._kinds import ConstantTracker, DictTracker, IdTracker, IteratorTracker
 from stator_variables._model._hashing import COMPOSED, IdOf, asks, hashing, key_of, real_key, rely_on_objects
 from stator_variables._model._lookup import guarded_lookup
@@ -185,7 +185,7 @@ def complete(t: Tracing, d: DictTracker) -> None:
     t.guard(d.source, KeysAre(keys))
     entries: dict[Any, tuple[Any, Any]] = {}
     for index, key in enumerate(keys):
-        key_vt = wrap(t, key, KeySource(d.source, index))
+        key_vt = ConstantTracker(key) if type(key) in ATOMS else wrap(t, key, KeySource(d.source, index))
         hashed = key_of(t, key_vt)
         read = d.entries.get(hashed)
         if read is None or read[1] is DELETED or _was_written(d, hashed):

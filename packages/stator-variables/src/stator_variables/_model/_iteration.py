@@ -6,7 +6,7 @@ import collections
 import functools
 import operator
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from stator_bytecode import NULL, GeneratorStatus, Invoke, Raised, Resume, Then, operation, settle
@@ -140,10 +140,7 @@ def next_or_raise(t: Tracing, it: Any) -> Any:
         return next_value(t, it)
     if isinstance(it, k.IteratorTracker):
         return _STEPS[it.kind](t, it)
-    raw, source = type_lookup(t, it.cls, "__next__")
-    if source is None:
-        throw(TypeError, f"'{type_name(it.cls)}' object is not an iterator")
-    return _calls.call(t, _attributes.bind(t, raw, source, it, "__next__"), [], {})
+    return call_slot(t, it, "__next__", [], "'{}' object is not an iterator")
 
 
 @operation
@@ -391,10 +388,15 @@ def get_item(t: Tracing, container: Any, key: Any) -> Any:
         return _arrays.operate(t, operator.getitem, container, key)
     if isinstance(container, k.ClassTracker):
         return _class_item(t, container, key)
-    raw, source = type_lookup(t, container.cls, "__getitem__")
+    return call_slot(t, container, "__getitem__", [key], "'{}' object is not subscriptable")
+
+
+def call_slot(t: Tracing, vt: Any, name: str, args: list[Any], complaint: str) -> Any:
+    """Call what the class of `vt` defines as `name`; without it a TypeError, its text for the name of the class."""
+    raw, source = type_lookup(t, vt.cls, name)
     if source is None:
-        throw(TypeError, f"'{type_name(container.cls)}' object is not subscriptable")
-    return _calls.call(t, _attributes.bind(t, raw, source, container, "__getitem__"), [key], {})
+        throw(TypeError, complaint.format(type_name(vt.cls)))
+    return _calls.call(t, _attributes.bind(t, raw, source, vt, name), args, {})
 
 
 def _class_item(t: Tracing, cls_vt: Any, key: Any) -> Any:
@@ -414,11 +416,18 @@ def drain(t: Tracing, vt: Any, asks_length: bool = False) -> Any:
     if asks_length and isinstance(guarded_lookup(t, vt.cls, "__iter__"), types.FunctionType):
         yield from _ask_length(t, vt)
     found: list[Any] = []
-    while True:
-        value = yield from settle(next_value(t, iterator))
-        if value is NULL:
-            return found
+    while (value := (yield from settle(next_value(t, iterator)))) is not NULL:
         found.append(value)
+    return found
+
+
+@operation
+def for_each(t: Tracing, iterable: Any, do: Callable[[Any], Any]) -> Any:
+    """`do(item)`, a Result or None, for each item in turn; gives None."""
+    iterator = yield from settle(get_iterator(t, iterable))
+    while (item := (yield from settle(next_value(t, iterator)))) is not NULL:
+        yield from settle(do(item))
+    return k.NONE
 
 
 def _ask_length(t: Tracing, vt: Any) -> Any:
@@ -441,12 +450,10 @@ def _ask_length(t: Tracing, vt: Any) -> Any:
 @operation
 def any_equal(t: Tracing, iterable: Any, item: Any) -> Any:
     iterator = yield from settle(get_iterator(t, iterable))
-    while True:
-        value = yield from settle(next_value(t, iterator))
-        if value is NULL:
-            return k.ConstantTracker(False)
+    while (value := (yield from settle(next_value(t, iterator)))) is not NULL:
         if (yield from settle(_operators.equal(t, value, item))):
             return k.ConstantTracker(True)
+    return k.ConstantTracker(False)
 
 
 @operation
@@ -468,10 +475,7 @@ def unpack(t: Tracing, vt: Any, count: int) -> Any:
 def _take(t: Tracing, vt: Any, most: int) -> Any:
     iterator = yield from settle(get_iterator(t, vt))
     found: list[Any] = []
-    while len(found) < most:
-        value = yield from settle(next_value(t, iterator))
-        if value is NULL:
-            break
+    while len(found) < most and (value := (yield from settle(next_value(t, iterator)))) is not NULL:
         found.append(value)
     return found
 

@@ -42,7 +42,7 @@ COMPARISONS = {
     ">": ("__gt__", "__lt__", operator.gt),
     ">=": ("__ge__", "__le__", operator.ge),
 }
-_UNARY: dict[str, tuple[str, Any]] = {
+UNARY: dict[str, tuple[str, Any]] = {
     "-": ("__neg__", operator.neg),
     "+": ("__pos__", operator.pos),
     "~": ("__invert__", operator.invert),
@@ -51,7 +51,7 @@ IN_GRAPH = (k.TensorTracker, k.NumberTracker)
 
 
 def unary(t: Tracing, symbol: str, vt: Any) -> Any:
-    name, function = _UNARY[symbol]
+    name, function = UNARY[symbol]
     if isinstance(vt, k.NumberTracker) and vt.cls is bool:
         vt = _symbolic.as_constant(t, vt)
     if symbol == "~" and isinstance(vt, k.NumberTracker):
@@ -62,10 +62,7 @@ def unary(t: Tracing, symbol: str, vt: Any) -> Any:
         return _arrays.operate(t, function, vt)
     if isinstance(vt, k.ConstantTracker) and not _is_user_value(vt):
         return _fold(t, function, vt.value)
-    raw, source = type_lookup(t, vt.cls, name)
-    if source is None:
-        throw(TypeError, f"bad operand type for unary {symbol}: '{type_name(vt.cls)}'")
-    return _calls.call(t, _attributes.bind(t, raw, source, vt, name), [], {})
+    return _iteration.call_slot(t, vt, name, [], f"bad operand type for unary {symbol}: '{{}}'")
 
 
 def _fold(t: Tracing, function: Any, *values: Any) -> Any:
@@ -153,7 +150,7 @@ def _slot_call(t: Tracing, receiver: Any, name: str, argument: Any) -> Any:
 def _inverted_eq(t: Tracing, receiver: Any, argument: Any) -> Any:
     """`object.__ne__`: the opposite of what the own `__eq__` says."""
     result = yield from settle(_slot_call(t, receiver, "__eq__", argument))
-    return result if _may_decline(result) else (yield from settle(_negated(t, result)))
+    return result if _may_decline(result) else (yield from settle(negated(t, result)))
 
 
 def _may_decline(result: Any) -> bool:
@@ -226,7 +223,7 @@ def _no_comparison(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
 
 
 @operation
-def _negated(t: Tracing, result: Any) -> Any:
+def negated(t: Tracing, result: Any) -> Any:
     value = yield from settle(result)
     return k.ConstantTracker(not (yield from settle(truth(t, value))))
 

@@ -45,7 +45,7 @@ def _recorded_functions() -> frozenset[Any]:
         names = [name for name in dir(namespace) if not name.startswith("__")]
         found |= {value for name in names if callable(value := getattr(namespace, name)) and _is_hashable(value)}
     for module in (F, torch.functional):
-        for value in vars(module).values():
+        for value in [*vars(module).values()]:
             if isinstance(value, types.FunctionType) and value.__module__ in _PYTHON_MODULES:
                 found.add(value)
     found |= {torch.tensor, torch.sym_max, torch.sym_min, torch.sym_not, torch.sym_ite, torch.sym_int, torch.sym_float}
