@@ -13,7 +13,7 @@ from stator_variables._library._pure import is_number_of_numpy
 from stator_variables._model import _attributes, _calls, _containers, _dictionary, _iteration
 from stator_variables._model._lookup import defines, guarded_lookup, is_subtype, type_lookup
 from stator_variables._model._raising import as_program_error, throw, type_name
-from stator_variables._torch import _assertion, _symbolic, _torch_calls
+from stator_variables._torch import _arrays, _assertion, _symbolic, _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, VariableTracker
 
@@ -40,7 +40,7 @@ COMPARISONS = {
     ">": ("__gt__", "__lt__", operator.gt),
     ">=": ("__ge__", "__le__", operator.ge),
 }
-UNARY = {
+UNARY: dict[str, tuple[str, Any]] = {
     "-": ("__neg__", operator.neg),
     "+": ("__pos__", operator.pos),
     "~": ("__invert__", operator.invert),
@@ -56,6 +56,8 @@ def unary(t: Tracing, symbol: str, vt: Any) -> Any:
         return binary(t, "-", unary(t, "-", vt), k.ConstantTracker(1))
     if isinstance(vt, IN_GRAPH):
         return _torch_calls.record(t, function, [vt], {})
+    if isinstance(vt, k.ArrayTracker):
+        return _arrays.operate(t, function, vt)
     if isinstance(vt, k.ConstantTracker) and not _is_user_value(vt):
         return _fold(t, function, vt.value)
     return _iteration.call_slot(t, vt, name, [], f"bad operand type for unary {symbol}: '{{}}'")
@@ -80,6 +82,8 @@ def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
         found = _torch_calls.record_operator(t, augmented if writes else plain, left, right)
         if found is not MISSING:
             return found
+    if isinstance(left, k.ArrayTracker) or isinstance(right, k.ArrayTracker):
+        return _arrays.operate(t, augmented if in_place else plain, left, right)
     attempts = []
     if in_place:
         attempts.append((left, f"__i{name}__", right))
@@ -186,6 +190,8 @@ def compare(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
         found = _torch_calls.record_operator(t, function, left, right)
         if found is not MISSING:
             return found
+    if isinstance(left, k.ArrayTracker) or isinstance(right, k.ArrayTracker):
+        return _arrays.operate(t, function, left, right)
     attempts = _ordered_comparison(t, (left, name, right), (right, reflected, left))
     known = [a for a in attempts if _compares(t, a[0], a[1])]
     return _try_slots(t, known, lambda: _no_comparison(t, symbol, left, right))
