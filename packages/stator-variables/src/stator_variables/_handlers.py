@@ -45,6 +45,7 @@ from stator_variables._torch import (
     _compile_state,
     _foreach,
     _inference,
+    _marked,
     _modes,
     _module_attributes,
 )
@@ -72,6 +73,7 @@ _FUNCTIONS = checked(
         _inspection.handlers,
         _itertools.handlers,
         _mappingproxy.handlers,
+        _marked.handlers,
         _modes.handlers,
         _module_attributes.handlers,
         _numbers.handlers,
