@@ -43,6 +43,18 @@ class TensorTracker(VariableTracker):
         return self.traced.example
 
 
+class ArrayTracker(VariableTracker):
+    """A NumPy array, by a tensor over its memory; or a number of NumPy that the graph computes (`cls` its class).
+
+    `flipped` are the dimensions that the array goes through backwards, which tensors cannot.
+    """
+
+    def __init__(self, tensor: TensorTracker, cls: type, flipped: tuple[int, ...] = ()) -> None:
+        self.tensor = tensor
+        self.cls = cls
+        self.flipped = flipped
+
+
 class NumberTracker(VariableTracker):
     """A symbolic int, float or bool: a node with a SymInt, SymFloat or SymBool."""
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from stator_variables._library._pure import DTYPES, NUMPY
+
 
 def make_function(
     code: types.CodeType, globals_: dict[str, Any], name: str, qualname: str, closure: tuple[types.CellType, ...]
@@ -146,3 +148,10 @@ def forget_class(made: type) -> None:
         with contextlib.suppress(TypeError):
             made.__bases__ = (quiet,)
             return
+
+
+def tensor_of(array: Any) -> Any:
+    """A tensor over the memory of an array, None where there can be none."""
+    if type(array) is not NUMPY.ndarray or not array.flags.writeable or array.dtype not in DTYPES:
+        return None
+    return None if any(step < 0 for step in array.strides) else torch.from_numpy(array)

@@ -51,8 +51,6 @@ class Dialect:
     """The bytecode of one CPython minor version."""
 
     version: tuple[int, int]
-    caches: Mapping[str, int]
-    """Inline cache units that follow each opcode; none where absent."""
     argument_from: int
     """The lowest opcode that takes an argument."""
     merges_locations: bool

@@ -46,6 +46,15 @@ def tensor(e: Emitter, vt: Any) -> str:
     return text
 
 
+@rebuilders.handles(k.ArrayTracker)
+def array(e: Emitter, vt: Any) -> str:
+    """An array over the memory of the tensor; what is no array is its one item."""
+    part = "" if vt.cls.__name__ == "ndarray" else "[()]"
+    if vt.flipped:
+        part = f"[{', '.join('::-1' if i in vt.flipped else ':' for i in range(vt.tensor.example.dim()))}]"
+    return e.bind(vt, f"{e.output(vt.tensor.traced)}.numpy(){part}")
+
+
 @rebuilders.handles(k.NumberTracker)
 def number(e: Emitter, vt: Any) -> str:
     """A number that an argument, or a size of one, is as such is read from there: the graph need not give it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import operator
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,7 +16,7 @@ from stator_variables._model import _attributes, _calls, _dictionary, _operators
 from stator_variables._model._lookup import defines, guarded_lookup, plain_lookup, type_lookup
 from stator_variables._model._raising import throw, type_name
 from stator_variables._model._set_order import in_order
-from stator_variables._torch import _torch_calls
+from stator_variables._torch import _arrays, _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, VariableTracker
 
@@ -71,6 +72,8 @@ def _native_iterator(t: Tracing, vt: Any) -> Any:
             throw(TypeError, "iteration over a 0-d tensor")
         parts = _torch_calls.record(t, "unbind", [vt, k.ConstantTracker(0)], {})
         return k.IteratorTracker(_TUPLE_ITERATOR, "sequence", [parts])
+    if isinstance(vt, k.ArrayTracker) and vt.tensor.example.dim():
+        return k.IteratorTracker(_sequence_iterator(), "getitem", [vt])
     if isinstance(guarded_lookup(t, vt.cls, "__iter__"), types.FunctionType):
         return MISSING
     if isinstance(vt, k.SequenceTracker):
@@ -381,6 +384,8 @@ def get_item(t: Tracing, container: Any, key: Any) -> Any:
     """`container[key]`: a Result."""
     if isinstance(container, k.TensorTracker):
         return _torch_calls.record_item(t, container, key)
+    if isinstance(container, k.ArrayTracker):
+        return _arrays.operate(t, operator.getitem, container, key)
     if isinstance(container, k.ClassTracker):
         return _class_item(t, container, key)
     return call_slot(t, container, "__getitem__", [key], "'{}' object is not subscriptable")

@@ -83,11 +83,15 @@ def is_recorded(target: Any) -> bool:
 
 
 def call_recorded(t: Tracing, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    name = getattr(target, "__name__", "")
-    is_method = getattr(target, "__objclass__", None) is torch._C.TensorBase or target in _TENSOR_PYTHON_METHODS
-    if name in METADATA and args and isinstance(args[0], k.TensorTracker):
+    if getattr(target, "__name__", "") in METADATA and args and isinstance(args[0], k.TensorTracker):
         return read_metadata(t, target, args, kwargs)
-    return record(t, name if is_method else target, args, kwargs)
+    return record(t, node_target(target), args, kwargs)
+
+
+def node_target(target: Any) -> Any:
+    """What a node calls: a method of tensors by its name."""
+    is_method = getattr(target, "__objclass__", None) is torch._C.TensorBase or target in _TENSOR_PYTHON_METHODS
+    return target.__name__ if is_method else target
 
 
 def record(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
