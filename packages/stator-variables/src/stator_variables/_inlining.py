@@ -68,7 +68,7 @@ def is_graph_break(function: Any) -> bool:
 def is_allowed_in_graph(function: Any) -> bool:
     """Whether torch's `allow_in_graph` was applied: the call is one node, never looked into."""
     registry = getattr(sys.modules.get("torch._dynamo.trace_rules"), "_allowed_callable_ids", None)
-    return registry is not None and id(function) in registry
+    return getattr(function, "_stator_in_graph", False) or (registry is not None and id(function) in registry)
 
 
 def is_assumed_constant(function: Any) -> bool:
