@@ -264,7 +264,7 @@ def outcome(operator: str, situation: str) -> str:
         assert actual == expected
         return "; ".join(filter(None, ("torch raises", _breaks(compiled))))
     for rows in (2, 5) if situation in SYMBOLIC else (2,):
-        assert_same(plain, compiled, lambda: inputs(operator, rows), calls=2, graphs_may_raise=False)  # noqa: B023
+        assert_same(plain, compiled, lambda: inputs(operator, rows), calls=2)  # noqa: B023
     reused = situation in SYMBOLIC and operator not in BY_LENGTH
     assert not reused or len(compiled.report.entries) == 1 + len(compiled.report.breaks)
     assert len(compiled.report.breaks) <= 1
@@ -278,7 +278,7 @@ def _whole(operator: str, plain: Callable[..., Any]) -> str:
         whole(*inputs(operator))
     except stator.Unsupported as error:
         whole, said = stator.compile(plain, backend="eager"), _linked(error.reason)
-    assert_same(plain, whole, lambda: inputs(operator), calls=2, graphs_may_raise=False)
+    assert_same(plain, whole, lambda: inputs(operator), calls=2)
     return said
 
 

@@ -286,7 +286,6 @@ def test_function_gives_what_it_gives_natively_in_one_graph(title: str) -> None:
         stator.compile(CAPTURED[title], backend=counting),
         make_args,
         tolerance=CLOSE,
-        graphs_may_raise=False,
     )
     assert counting.count == 1
 
@@ -298,13 +297,13 @@ SAMPLED = [title if title in SOME else pytest.param(title, marks=pytest.mark.slo
 @pytest.mark.parametrize("title", SAMPLED)
 def test_function_is_lowered_by_aot(title: str) -> None:
     compiled = stator.compile(CAPTURED[title], backend="aot_eager", fullgraph=True)
-    assert_same(CAPTURED[title], compiled, make_args, calls=1, tolerance=CLOSE, graphs_may_raise=False)
+    assert_same(CAPTURED[title], compiled, make_args, calls=1, tolerance=CLOSE)
 
 
 @pytest.mark.parametrize("title", SAMPLED)
 def test_function_takes_dynamic_shapes(title: str) -> None:
     compiled = stator.compile(CAPTURED[title], backend="aot_eager", fullgraph=True, dynamic=True)
-    assert_same(CAPTURED[title], compiled, make_args, calls=1, tolerance=CLOSE, graphs_may_raise=False)
+    assert_same(CAPTURED[title], compiled, make_args, calls=1, tolerance=CLOSE)
 
 
 @broken
@@ -365,7 +364,6 @@ def test_break_at_apply_gives_what_plain_python_gives(title: str) -> None:
         stator.compile(BROKEN[title], backend="eager"),
         make_args,
         tolerance=CLOSE,
-        graphs_may_raise=False,
     )
 
 

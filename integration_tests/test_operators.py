@@ -42,7 +42,7 @@ def inputs() -> tuple[Tensor, Tensor]:
 def check_captured(fn: Callable[..., Any], make: Callable[[], Any] = inputs, backend: str = "eager") -> Any:
     """The same as plain Python, in one graph."""
     compiled = stator.compile(fn, backend=backend)
-    assert_same(fn, compiled, make, graphs_may_raise=False)
+    assert_same(fn, compiled, make)
     (graph,) = compiled.report.graphs
     assert backend != "eager" or check_graph(graph) == []  # compilers rename symbols
     assert not compiled.report.breaks
@@ -52,7 +52,7 @@ def check_captured(fn: Callable[..., Any], make: Callable[[], Any] = inputs, bac
 def check_refused(fn: Callable[..., Any], reason: str, make: Callable[[], Any] = inputs) -> Any:
     """The same as plain Python, by one break at the operator for this reason."""
     compiled = stator.compile(fn, backend="eager")
-    assert_same(fn, compiled, make, graphs_may_raise=False)
+    assert_same(fn, compiled, make)
     (met,) = compiled.report.breaks
     assert met.reason == reason
     return met
@@ -379,7 +379,7 @@ def test_body_uses_a_symbolic_float(fn: Callable[..., Any], backend: str) -> Non
     compiled = stator.compile(fn, backend=backend, dynamic=True, fullgraph=True)
     for value in (1.5, 1.75):
         torch._dynamo.reset()  # some plain functions run in torch's own compiler, which fails on another float
-        assert_same(fn, compiled, lambda: (inputs()[0], value), calls=1, graphs_may_raise=False)  # noqa: B023
+        assert_same(fn, compiled, lambda: (inputs()[0], value), calls=1)  # noqa: B023
     assert backend == "aot_eager" or len(compiled.report.entries) == 1  # compilers may ask for the value
 
 
@@ -392,7 +392,7 @@ def test_body_uses_a_float_read_before_its_tensor_changed(backend: str) -> None:
         return torch.cond(x.sum() > 0, lambda a: a * f, lambda a: a + f, (x,)), total
 
     compiled = stator.compile(fn, backend=backend, fullgraph=True)
-    assert_same(fn, compiled, lambda: inputs()[:1], calls=2, graphs_may_raise=False)
+    assert_same(fn, compiled, lambda: inputs()[:1], calls=2)
 
 
 @pytest.mark.parametrize("dynamic", [None, True])
@@ -674,7 +674,7 @@ ESCAPING = [generator_from_outside, size_of_the_body, part_of_a_result, effects_
 @pytest.mark.parametrize("fn", ESCAPING)
 def test_value_gets_out_of_a_body_by_every_way(fn: Callable[..., Any], dynamic: bool | None) -> None:
     compiled = stator.compile(fn, backend="aot_eager", dynamic=dynamic)
-    assert_same(fn, compiled, inputs, graphs_may_raise=False)
+    assert_same(fn, compiled, inputs)
     assert not compiled.report.breaks
 
 
@@ -816,7 +816,7 @@ def scores_in_documents(q: Tensor, k: Tensor, v: Tensor) -> Any:
 @pytest.mark.filterwarnings("ignore")  # that it is slow, and that `return_lse` will have another name
 def test_scores_and_masks_of_flex_attention_are_bodies(fn: Callable[..., Any], backend: str) -> None:
     compiled = stator.compile(fn, backend=backend, fullgraph=True)
-    assert_same(fn, compiled, heads, tolerance=Tolerance(1e-5, 1e-6), graphs_may_raise=False)
+    assert_same(fn, compiled, heads, tolerance=Tolerance(1e-5, 1e-6))
     assert {"score_mod_0", "mask_mod_0"} <= bodies(compiled.report.graphs[0])
 
 
@@ -861,7 +861,7 @@ def test_flex_attention_has_gradients(backend: str) -> None:
 
     compiled = stator.compile(fn, backend=backend, fullgraph=True)
     make = lambda: tuple(part.requires_grad_() for part in heads())  # noqa: E731
-    assert_same(fn, compiled, make, tolerance=Tolerance(1e-5, 1e-6), graphs_may_raise=False)
+    assert_same(fn, compiled, make, tolerance=Tolerance(1e-5, 1e-6))
 
 
 @pytest.mark.filterwarnings("ignore")

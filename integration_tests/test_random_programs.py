@@ -9,9 +9,9 @@ import pytest
 
 from integration_tests.fuzzing import check, program
 
-PROGRAMS = int(os.environ.get("STATOR_PROGRAMS", "1000"))
+PROGRAMS = int(os.environ.get("STATOR_PROGRAMS", "2000"))
 FIRST = int(os.environ.get("STATOR_FIRST_PROGRAM", "0"))
-SHARDS = 14
+SHARDS = 20
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # `finally` of a dying generator

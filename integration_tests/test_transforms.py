@@ -273,7 +273,6 @@ def test_transform_gives_what_it_gives_natively_in_one_graph(title: str) -> None
         stator.compile(CAPTURED[title], backend=counting),
         make_args,
         tolerance=CLOSE,
-        graphs_may_raise=False,
     )
     assert counting.count == 1
     assert _depth() == 0
@@ -292,7 +291,7 @@ SAMPLED = [title if title in SOME else pytest.param(title, marks=pytest.mark.slo
 @pytest.mark.parametrize("title", SAMPLED)
 def test_transform_is_lowered_by_aot(title: str) -> None:
     compiled = stator.compile(CAPTURED[title], backend="aot_eager", fullgraph=True)
-    assert_same(CAPTURED[title], compiled, make_args, calls=1, tolerance=CLOSE, graphs_may_raise=False)
+    assert_same(CAPTURED[title], compiled, make_args, calls=1, tolerance=CLOSE)
 
 
 _STATIC = ("jacobian by forward",)
@@ -306,7 +305,7 @@ DYNAMIC = [
 def test_transform_takes_dynamic_shapes(title: str) -> None:
     counting = Counting()
     compiled = stator.compile(CAPTURED[title], backend=counting, dynamic=True)
-    assert_same(CAPTURED[title], compiled, make_args, calls=1, tolerance=CLOSE, graphs_may_raise=False)
+    assert_same(CAPTURED[title], compiled, make_args, calls=1, tolerance=CLOSE)
     assert counting.count == 1
 
 
@@ -440,7 +439,6 @@ def test_break_at_a_transform_gives_what_plain_python_gives(title: str) -> None:
         stator.compile(BROKEN[title], backend="eager"),
         make_args,
         tolerance=CLOSE,
-        graphs_may_raise=False,
     )
     assert _depth() == 0
 

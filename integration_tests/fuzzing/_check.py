@@ -58,7 +58,6 @@ def check(program: Program, file: pathlib.Path) -> None:
             lambda: make_call(next(arguments)),
             len(program.calls),
             owners=(Globals(ours), Globals(theirs)),
-            graphs_may_raise=False,
         )
     except Refused:
         return
