@@ -1,7 +1,5 @@
 """All handlers of real callables, merged in one place."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from stator_bytecode import HandlerTable
@@ -45,6 +43,7 @@ from stator_variables._torch import (
     _compile_state,
     _foreach,
     _inference,
+    _marked,
     _modes,
     _module_attributes,
 )
@@ -53,7 +52,7 @@ _FUNCTIONS = (
     *(_binding, _class_functions, _iterator_functions, _instances, _generators, _constructors, _exception_methods),
     *(_mappingproxy, _numbers, _values, _functions, _classes),
     *(_caching, _functools, _identity, _inspection, _itertools, _numpy, _operator_functions, _questions, _weakrefs),
-    *(_assertion, _compile_state, _foreach, _inference, _modes, _module_attributes),
+    *(_assertion, _compile_state, _foreach, _inference, _marked, _modes, _module_attributes),
 )
 _METHODS = (_attribute_functions, _builtins, _deques, _dicts, _representation, _sequences, _sets, _strings, _views)
 _NONE: HandlerTable[Any, Any] = HandlerTable("builtin")

@@ -1,7 +1,5 @@
 """Calls from inside another tracer or mode: those are run plainly, so that the other one sees every operation."""
 
-from __future__ import annotations
-
 import torch
 
 
