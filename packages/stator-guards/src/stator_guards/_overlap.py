@@ -1,7 +1,5 @@
 """Facts about tensors that share memory: whether the byte ranges they span in one storage meet."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import attrs

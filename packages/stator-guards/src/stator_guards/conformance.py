@@ -4,8 +4,6 @@ Each case is a set of guards with a state in which they hold, a change that brea
 change they do not care about. Needs pytest (the extra `conformance`); nothing imports this module.
 """
 
-from __future__ import annotations
-
 import gc
 import linecache
 from collections import OrderedDict

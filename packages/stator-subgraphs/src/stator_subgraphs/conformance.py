@@ -8,8 +8,6 @@
 A recorder also needs `finish(outputs)`, giving something with `module` and `inputs` like a `CapturedGraph`.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -3,8 +3,6 @@
 `wrap` is lazy: nothing is read and nothing guarded until somebody looks at the tracker.
 """
 
-from __future__ import annotations
-
 import collections
 import enum
 import functools
@@ -52,18 +50,10 @@ VALUES = (torch.device, range, slice, *NUMBERS)
 """Immutable values compared by equality: not objects with an identity that matters."""
 
 BY_IDENTITY = (
-    types.BuiltinFunctionType,
-    types.MethodDescriptorType,
-    types.WrapperDescriptorType,
-    types.MethodWrapperType,
-    types.ClassMethodDescriptorType,
-    types.GetSetDescriptorType,
-    types.MemberDescriptorType,
-    types.ModuleType,
-    torch._ops.OpOverload,
-    torch._ops.OpOverloadPacket,
-    torch._ops.HigherOrderOperator,
-    types.CodeType,
+    *(types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType),
+    *(types.ClassMethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType),
+    *(types.ModuleType, types.CodeType),
+    *(torch._ops.OpOverload, torch._ops.OpOverloadPacket, torch._ops.HigherOrderOperator),
 )
 
 Builder = Callable[[Tracing, Any, Source], VariableTracker]

@@ -1,7 +1,5 @@
 """All handlers of real callables, merged in one place."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from stator_bytecode import HandlerTable

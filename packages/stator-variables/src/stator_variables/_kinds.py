@@ -1,7 +1,5 @@
 """The kinds of trackers: what each sort of value stores while it is traced."""
 
-from __future__ import annotations
-
 import types
 import weakref
 from collections.abc import Callable, Iterable

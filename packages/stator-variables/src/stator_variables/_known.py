@@ -1,7 +1,5 @@
 """The real object behind a tracker, for what is called natively while the graph runs: a policy, a configuration."""
 
-from __future__ import annotations
-
 import types
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What generated entries call at run time."""
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import types

@@ -3,8 +3,6 @@
 Every function of the data model takes it first, as `t`.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping

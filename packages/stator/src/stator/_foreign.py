@@ -1,8 +1,6 @@
 """Calls from inside another tracer or mode: those are run plainly, so that the other one sees every operation; so are
 those under forward-mode derivatives, which what a compiler makes of a graph does not have."""
 
-from __future__ import annotations
-
 import torch
 from torch.autograd import forward_ad
 

@@ -8,8 +8,6 @@ version. A raw opcode has one of two kinds of rule:
 - a `Fuse`: a function that reads the raw instructions after it too, where several are one neutral instruction.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 

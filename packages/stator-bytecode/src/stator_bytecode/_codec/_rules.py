@@ -3,8 +3,6 @@
 Each version's table starts from `SHARED` and adds what is its own. Regular families are made from tables of names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

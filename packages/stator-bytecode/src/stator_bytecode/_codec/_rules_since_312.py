@@ -1,7 +1,5 @@
 """The rules that CPython 3.12 brought and 3.13 kept: intrinsics, undirected jumps, merged attribute loads."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from stator_bytecode._codec._dialect import Emit, Fused, Rule, Scope

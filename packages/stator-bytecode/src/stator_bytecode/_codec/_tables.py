@@ -1,7 +1,5 @@
 """The table of the running interpreter, bound to its opcode numbers. The only place that asks for the version."""
 
-from __future__ import annotations
-
 import dis
 import opcode
 import sys

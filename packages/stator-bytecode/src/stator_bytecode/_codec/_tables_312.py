@@ -1,7 +1,5 @@
 """The bytecode of CPython 3.12."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from stator_bytecode._codec._dialect import Dialect, Fused, Rule, Scope

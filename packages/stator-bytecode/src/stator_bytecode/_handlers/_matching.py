@@ -1,7 +1,5 @@
 """Opcodes of `match` statements."""
 
-from __future__ import annotations
-
 from stator_bytecode._handlers._asking import asking
 from stator_bytecode._machine._domain import Domain, Result
 from stator_bytecode._machine._frame import Frame

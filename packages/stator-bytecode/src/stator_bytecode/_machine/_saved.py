@@ -5,8 +5,6 @@ instruction of the outermost barrier. Generators that ran since then are put bac
 Domain changed, by its own `rollback(mark)`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import attrs

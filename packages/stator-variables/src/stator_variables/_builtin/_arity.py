@@ -3,8 +3,6 @@
 A call that C would refuse (too many arguments, an unknown keyword) runs natively, so that the error is CPython's own.
 """
 
-from __future__ import annotations
-
 import collections
 import functools
 import inspect

@@ -1,11 +1,9 @@
 """Handlers of what reads and writes attributes by name: `getattr`, `setattr`, `vars`, and the methods of object."""
 
-from __future__ import annotations
-
 import types
 from typing import Any
 
-from stator_bytecode import Raised, operation, settle
+from stator_bytecode import operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._builtin._arity import ANY_COUNT
@@ -13,7 +11,7 @@ from stator_variables._builtin._method_table import MethodTable
 from stator_variables._builtin._results import then
 from stator_variables._model import _attributes, _calls
 from stator_variables._model._lookup import plain_lookup
-from stator_variables._model._raising import absent, throw, type_name
+from stator_variables._model._raising import absent, attempt, throw, type_name
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -37,12 +35,7 @@ def handle_getattr(t: Tracing, vt: Any, name: Any, default: Any = None) -> Any:
 
 @operation
 def _getattr_default(t: Tracing, vt: Any, name: str, default: Any) -> Any:
-    try:
-        return (yield from settle(_attributes.get_attribute(t, vt, name)))
-    except Raised as raised:
-        if not issubclass(raised.value.cls, AttributeError):
-            raise
-        return default
+    return (yield from attempt(AttributeError, default, _attributes.get_attribute, t, vt, name))
 
 
 @methods.handles(hasattr)

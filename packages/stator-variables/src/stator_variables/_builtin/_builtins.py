@@ -1,7 +1,5 @@
 """Handlers of the builtin functions on values: reductions, lengths, iteration, numbers, text."""
 
-from __future__ import annotations
-
 import builtins
 import functools
 import operator

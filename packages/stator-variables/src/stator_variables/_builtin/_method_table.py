@@ -4,8 +4,6 @@ A call that C would refuse (too many arguments, an unknown keyword, a receiver o
 the error is CPython's own.
 """
 
-from __future__ import annotations
-
 import collections
 import types
 from collections.abc import Callable, Collection

@@ -1,7 +1,5 @@
 """Values turned back into source: constants, tensors, containers. Each is made once, and may contain itself."""
 
-from __future__ import annotations
-
 import collections
 import math
 import types

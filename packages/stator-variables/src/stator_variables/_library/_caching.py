@@ -9,8 +9,6 @@ A call that finds nothing runs natively. Where there may be no break it is made 
 before it waits for the entry; the entry leaves it out when it runs for the first time.
 """
 
-from __future__ import annotations
-
 import functools
 import gc
 from collections.abc import Sequence

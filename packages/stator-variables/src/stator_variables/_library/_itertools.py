@@ -1,7 +1,5 @@
 """itertools: lazy ones run `_applevel._itertools` behind an iterator of the class; combinations are made at once."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

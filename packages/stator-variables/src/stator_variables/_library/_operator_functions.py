@@ -1,7 +1,5 @@
 """Handlers of the functions of the operator module, and `functools.partial`."""
 
-from __future__ import annotations
-
 import functools
 import operator
 from typing import Any

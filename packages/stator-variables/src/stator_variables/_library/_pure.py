@@ -4,8 +4,6 @@ A method of an immutable builtin type is pure. Functions that read the outside w
 streams) never are.
 """
 
-from __future__ import annotations
-
 import builtins
 import cmath
 import itertools

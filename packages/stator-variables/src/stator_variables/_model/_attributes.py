@@ -4,8 +4,6 @@
 their own (`type_getattro` in Objects/typeobject.c, `_Py_module_getattro` in Objects/moduleobject.c).
 """
 
-from __future__ import annotations
-
 import sys
 import types
 import weakref

@@ -1,7 +1,5 @@
 """Calls and construction: Python functions become frames, C functions are handlers, `type.__call__` is spelt out."""
 
-from __future__ import annotations
-
 import collections
 import types
 from collections.abc import Sequence

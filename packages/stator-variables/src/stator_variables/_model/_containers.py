@@ -3,8 +3,6 @@
 The methods that C defines on each builtin container are in `_sequences`, `_deques`, `_dicts`, `_views` and `_sets`.
 """
 
-from __future__ import annotations
-
 import collections
 import functools
 import operator

@@ -1,7 +1,5 @@
 """Iteration: iterators over trackers, unpacking, and draining an iterable into a list."""
 
-from __future__ import annotations
-
 import collections
 import functools
 import operator
@@ -14,7 +12,7 @@ from stator_bytecode import NULL, GeneratorStatus, Invoke, Raised, Resume, Then,
 from stator_variables import _kinds as k
 from stator_variables._model import _attributes, _calls, _dictionary, _operators
 from stator_variables._model._lookup import defines, guarded_lookup, plain_lookup, type_lookup
-from stator_variables._model._raising import throw, type_name
+from stator_variables._model._raising import attempt, throw, type_name
 from stator_variables._model._set_order import in_order
 from stator_variables._torch import _arrays, _torch_calls
 from stator_variables._tracing import Tracing
@@ -145,12 +143,7 @@ def next_or_raise(t: Tracing, it: Any) -> Any:
 
 @operation
 def _user_next(t: Tracing, it: Any) -> Any:
-    try:
-        return (yield from settle(next_or_raise(t, it)))
-    except Raised as raised:
-        if not issubclass(raised.value.cls, StopIteration):
-            raise
-        return NULL
+    return (yield from attempt(StopIteration, NULL, next_or_raise, t, it))
 
 
 def advance(t: Tracing, it: Any) -> None:
@@ -247,12 +240,7 @@ def _next_in_deque(t: Tracing, it: Any) -> Any:
 @operation
 def _next_of_application(t: Tracing, it: Any) -> Any:
     """One step of the generator that does the work."""
-    try:
-        value = yield from settle(next_value(t, it.parts[0]))
-    except Raised as raised:
-        if not issubclass(raised.value.cls, StopIteration):
-            raise
-        return _finish(t, it)
+    value = yield from attempt(StopIteration, NULL, next_value, t, it.parts[0])
     if value is NULL:
         return _finish(t, it)
     advance(t, it)
@@ -323,14 +311,12 @@ def _next_enumerate(t: Tracing, it: Any) -> Any:
 def _next_getitem(t: Tracing, it: Any) -> Any:
     if it.exhausted:
         return NULL
-    try:
-        index = it.position if it.kind == "getitem" else it.parts[1] - 1 - it.position
-        if index < 0:
-            return _finish(t, it)
-        found = yield from settle(get_item(t, it.parts[0], k.ConstantTracker(index)))
-    except Raised as raised:
-        if not issubclass(raised.value.cls, IndexError | StopIteration):
-            raise
+    index = it.position if it.kind == "getitem" else it.parts[1] - 1 - it.position
+    if index < 0:
+        return _finish(t, it)
+    ends = IndexError | StopIteration
+    found = yield from attempt(ends, NULL, get_item, t, it.parts[0], k.ConstantTracker(index))
+    if found is NULL:
         return _finish(t, it)
     advance(t, it)
     return found
@@ -341,11 +327,8 @@ def _next_callable(t: Tracing, it: Any) -> Any:
     function, sentinel = it.parts
     if it.exhausted:
         return NULL
-    try:
-        value = yield from settle(_calls.call(t, function, [], {}))
-    except Raised as raised:
-        if not issubclass(raised.value.cls, StopIteration):
-            raise
+    value = yield from attempt(StopIteration, NULL, _calls.call, t, function, [], {})
+    if value is NULL:
         return _finish(t, it)
     if it.exhausted:  # the call went through the iterator itself
         return NULL

@@ -1,7 +1,5 @@
 """Class attribute lookup (`_PyType_Lookup`): through the MRO, each answer guarded where it was read."""
 
-from __future__ import annotations
-
 import types
 from typing import Any
 

@@ -3,8 +3,6 @@
 `binary_op1` and `do_richcompare` (Objects/abstract.c, Objects/object.c) over trackers.
 """
 
-from __future__ import annotations
-
 import operator
 from typing import Any
 
