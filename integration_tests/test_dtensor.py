@@ -38,11 +38,13 @@ def unpacked(mesh: Any, x: Any, d: Any) -> Any:
 def packed(mesh: Any, x: Any, d: Any) -> Any:
     from torch.distributed.tensor import DTensor, Replicate
 
-    return (DTensor.from_local(x * 2, mesh, [Replicate()]) * d).to_local() + 1
+    made: Any = DTensor.from_local(x * 2, mesh, [Replicate()]) * d
+    return made.to_local() + 1
 
 
 def through_a_layer(mesh: Any, x: Any, d: Any) -> Any:
-    return torch.nn.functional.linear(d, d).sum().to_local() * x
+    total: Any = torch.nn.functional.linear(d, d).sum()
+    return total.to_local() * x
 
 
 def local(tensors: Any) -> list[Tensor]:
