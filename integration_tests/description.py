@@ -19,6 +19,7 @@ from typing import Any
 import attrs
 import numpy as np
 import torch
+from numpy.lib.array_utils import byte_bounds
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 ATOMS = (type(None), bool, int, float, complex, str, bytes, type(...), slice, range, np.generic)
@@ -34,6 +35,7 @@ THEMSELVES = (
     torch.memory_format,
     weakref.ref,
 )
+KEPT_BY_TENSORS = [np.dtype(code) for code in "?bBhilfdFD"]
 # What only a compiling tool or a cache keeps on an object; a user does not see it change.
 HIDDEN = {"_compiled_call_impl", "_is_torch_compile"}
 
@@ -47,7 +49,6 @@ class Tolerance:
     strides: bool = True
 
 
-FLOAT = ("builtins", "float")
 EXACT = Tolerance(0.0, 0.0)
 INDUCTOR = Tolerance(1e-3, 5e-4, strides=False)
 
@@ -59,6 +60,7 @@ class Description:
     facts: dict[str, Any] = attrs.field(factory=dict)
     places: dict[int, str] = attrs.field(factory=dict)
     storages: dict[int, str] = attrs.field(factory=dict)
+    spans: list[tuple[int, int, str]] = attrs.field(factory=list)
     alive: list[Any] = attrs.field(factory=list)
 
     def add(self, path: str, value: Any) -> None:
@@ -79,7 +81,7 @@ class Description:
         if isinstance(value, torch.Tensor):
             yield from self._tensor(path, value)
         elif isinstance(value, np.ndarray):
-            self.facts[path + ".data"] = torch.tensor(value) if value.dtype.kind in "fiub" else value.tolist()
+            self._array(path, value)
         elif isinstance(value, torch.Generator):
             self.facts[path + ".state"] = value.get_state()
         elif isinstance(value, types.MethodType):
@@ -104,6 +106,21 @@ class Description:
         if not isinstance(value, torch.Tensor):
             yield from _attributes(value)
 
+    def _array(self, path: str, value: Any) -> None:
+        self.facts[path + ".dtype"] = (value.dtype, value.shape, value.flags.writeable)
+        steps = zip(value.shape, value.strides, strict=True)
+        self.facts[path + ".strides"] = tuple(step for size, step in steps if size > 1)
+        kept = value.dtype in KEPT_BY_TENSORS
+        self.facts[path + ".data"] = torch.tensor(value.copy()) if kept else value.tolist()
+        if value.size:
+            self.facts[path + ".memory"] = self._memory(path, *byte_bounds(value))
+
+    def _memory(self, path: str, start: int, stop: int) -> str:
+        """Where memory that meets this was first met."""
+        found = next((other for low, high, other in self.spans if start < high and low < stop), path)
+        self.spans.append((start, stop, found))
+        return found
+
     def _tensor(self, path: str, value: torch.Tensor) -> Iterator[tuple[str, Any]]:
         with torch._C.DisableTorchFunctionSubclass():  # what a subclass makes of these questions is its own affair
             self._metadata(path, value)
@@ -123,7 +140,10 @@ class Description:
             self.facts[path + ".storage_offset"] = value.storage_offset()
             storage = value.untyped_storage()
             self.alive.append(storage)
-            self.facts[path + ".storage"] = self.storages.setdefault(storage._cdata, path)
+            start = storage.data_ptr() if value.device.type == "cpu" and storage.nbytes() else 0
+            if start and start not in self.storages:
+                self._memory(path, start, start + storage.nbytes())
+            self.facts[path + ".storage"] = self.storages.setdefault(start or storage._cdata, path)
         self.facts[path + ".data"] = value.detach().clone()
 
 
@@ -202,7 +222,9 @@ def _agree(left: Any, right: Any, tolerance: Tolerance) -> bool:
         if left.dtype != right.dtype or left.shape != right.shape:
             return False
         return bool(_close(left, right, tolerance))
-    if isinstance(left, tuple) and isinstance(right, tuple) and left[:1] == right[:1] == (FLOAT,):
+    if all(isinstance(side, tuple) and len(side) == 2 and type(side[1]) is float for side in (left, right)):
+        if left[0] != right[0]:
+            return False
         one, other = (torch.tensor(side[1], dtype=torch.float64) for side in (left, right))
         return _close(one, other, tolerance)
     return type(left) is type(right) and bool(left == right)

@@ -20,6 +20,7 @@ from torch._higher_order_ops.map import map as torch_map
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.strict_mode import strict_mode as torch_strict_mode
 from torch._higher_order_ops.while_loop import while_loop as torch_while_loop
+from torch.autograd import forward_ad
 from torch.compiler import nested_compile_region
 from torch.nn.attention.flex_attention import and_masks, create_block_mask, flex_attention
 from torch.utils import checkpoint as checkpointing
@@ -30,8 +31,10 @@ from integration_tests.oracle import Tolerance, assert_same
 # torch leaves these without types
 allow_in_graph: Any = torch.compiler.allow_in_graph
 selective: Any = checkpointing.create_selective_checkpoint_contexts
+make_dual: Any = forward_ad.make_dual
 map_function: Any = torch_map
 strict_mode: Any = torch_strict_mode
+unpack_dual: Any = forward_ad.unpack_dual
 while_loop: Any = torch_while_loop
 
 
@@ -395,6 +398,46 @@ def test_body_uses_a_float_read_before_its_tensor_changed(backend: str) -> None:
     assert_same(fn, compiled, lambda: inputs()[:1], calls=2, graphs_may_raise=False)
 
 
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("number", [1.5, 3, True])
+def test_operands_of_cond_may_be_numbers(number: float, backend: str, dynamic: bool | None) -> None:
+    """As in torch when it compiles; plain torch wants them in closures."""
+
+    def given(x: Tensor, n: float) -> Any:
+        def true(a: Tensor, s: float, rest: Any) -> Any:
+            return torch.cond(a.sum() > 9, torch.mul, lambda b, u: b * u + rest["rows"] + rest["few"], (a, s + 1))
+
+        rest = {"rows": x.shape[0], "few": x.shape[0] < 9, "more": [None, "text"]}
+        return torch.cond(x.sum() > -9, true, lambda a, s, rest: a + s, (x, n, rest))
+
+    def closed_over(x: Tensor, n: float) -> Any:
+        return x * (n + 1) + 2 + 1
+
+    compiled = stator.compile(given, backend=backend, dynamic=dynamic, fullgraph=True)
+    assert_same(closed_over, compiled, lambda: (inputs()[0], number), graphs_may_raise=False)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("operator", [torch.cond, run])
+def test_body_uses_a_bool_that_depends_on_data(operator: Callable[..., Any], backend: str) -> None:
+    def fn(x: Tensor, y: Tensor) -> Any:
+        large = (y.sum() > 8).item()
+        wide = x.shape[1] > 2
+
+        def body(a: Tensor) -> Any:
+            return run(lambda b: b * large + wide, a)
+
+        return torch.cond(x.sum() > -9, body, lambda a: a + large, (x,)) if operator is torch.cond else run(body, x)
+
+    compiled = stator.compile(fn, backend=backend, dynamic=True, fullgraph=True)
+    assert_same(fn, compiled, inputs, graphs_may_raise=False)
+
+
+def test_map_takes_any_constant() -> None:
+    check_captured(lambda x, y: map_function(lambda a, flag, n: a.sin() * n if flag else a, x, True, x.shape[0]))
+
+
 def test_a_python_value_chooses_the_branch_at_once() -> None:
     graph = check_captured(lambda x, y: torch.cond(x.dim() == 2, lambda a: a + y, lambda a: a[0], (x,)))
     assert bodies(graph) == set()
@@ -413,7 +456,8 @@ REFUSED: dict[str, tuple[str, Callable[..., Any]]] = {
     "structure": ("branches-differ", lambda x, y: torch.cond(x.sum() > 9, lambda a: (a + 1, a + 2), torch.sin, (x,))),
     "alias": ("alias-in-body", lambda x, y: torch.cond(x.sum() > 9, lambda a: a.view(3, 2), lambda a: a, (x,))),
     "object": ("result-of-body", lambda x, y: torch.cond(x.sum() > 9, lambda a: "text", lambda a: "text", (x,))),
-    "operand": ("higher-order-operator", lambda x, y: torch.cond(x.sum() > 9, torch.add, torch.mul, (x, 2))),
+    "operand": ("higher-order-operator", lambda x, y: torch.cond(x.sum() > 9, LAYER, torch.sin, (x, LAYER))),
+    "predicate": ("higher-order-operator", lambda x, y: torch.cond(x > 9, torch.cos, torch.sin, (x,))),
 }
 
 
@@ -430,6 +474,20 @@ def test_what_branches_may_not_do_is_left_to_torch(title: str) -> None:
 
     with torch.no_grad():
         check_refused(caught, reason)
+
+
+def test_number_beside_gradients_is_left_to_torch() -> None:
+    """What torch has for their backward takes tensors only."""
+
+    def fn(x: Tensor, y: Tensor) -> Any:
+        return torch.cond(x.sum() > -9, lambda a: (a * y, 3), lambda a: (a + y, a.dim()), (x,))
+
+    compiled = stator.compile(fn, backend="aot_eager")
+    found, number = compiled(*inputs())
+    assert [met.reason for met in compiled.report.breaks] == ["result-of-body"]
+    assert torch.equal(found, fn(*inputs())[0])
+    assert number == 3
+    check_captured(torch.no_grad()(fn))
 
 
 # -- loops ------------------------------------------------------------------------------------------------------------
@@ -787,15 +845,105 @@ def test_break_under_the_mode_of_masks_runs_under_it() -> None:
     check_refused(fn, "graph-break")
 
 
-def test_mode_for_every_function_is_left_to_torch() -> None:
-    def fn(x: Tensor, y: Tensor) -> Any:
-        with torch.overrides.BaseTorchFunctionMode():
-            z = x + y
-        return z * 2
+# -- modes for every function of torch --------------------------------------------------------------------------------
+class Counting(torch.overrides.TorchFunctionMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
 
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.append(func.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+class Exchanging(torch.overrides.TorchFunctionMode):
+    """Another function in the place of one; it enters itself again."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = (torch.cos if func is torch.sin else func)(*args, **(kwargs or {}))
+        if func is torch.sin:
+            with self:
+                return found + torch.exp(args[0])
+        return found
+
+
+def counted(x: Tensor, y: Tensor) -> Any:
+    before, mode = torch.sin(x), Counting()
+    with Exchanging(), mode:
+        found = torch.sin(x) * 2 + y.sum()
+    return before, torch.sin(found), mode.names
+
+
+def in_a_helper(x: Tensor, y: Tensor) -> Any:
+    def helper(a: Tensor) -> Tensor:
+        with Exchanging():
+            return torch.sin(a) * y
+
+    return helper(x) + torch.sin(helper(x))
+
+
+def in_a_loop(x: Tensor, y: Tensor) -> Any:
+    for _ in range(3):
+        with Exchanging():
+            x = torch.sin(x) + y
+    return x
+
+
+def left_by_an_exception(x: Tensor, y: Tensor) -> Any:
+    try:
+        with Exchanging():
+            found = torch.sin(x)
+            raise ValueError
+    except ValueError:
+        return torch.sin(found)
+
+
+@pytest.mark.parametrize("fn", [counted, in_a_helper, in_a_loop, left_by_an_exception])
+def test_mode_for_every_function_is_left_to_torch(fn: Callable[..., Any]) -> None:
     check_refused(fn, "mode-value")
 
 
+@pytest.mark.parametrize("mode", [Counting, Exchanging])
+def test_under_a_mode_for_every_function_nothing_is_captured(mode: Any) -> None:
+    def fn(x: Tensor, y: Tensor) -> Any:
+        return torch.sin(x) * y
+
+    compiled, given = stator.compile(fn, backend="eager"), inputs()
+    for _ in range(2):
+        with mode() as wanted:
+            plain = fn(*given)
+        with mode() as seen:
+            found = compiled(*given)
+        assert getattr(seen, "names", None) == getattr(wanted, "names", None)
+        assert torch.equal(found, plain)
+        assert torch.equal(compiled(*given), fn(*given))
+    assert len(compiled.report.graphs) == 1
+
+
+def derivatives_ahead(x: Tensor, y: Tensor) -> Any:
+    z = x * 2
+    with forward_ad.dual_level():
+        dual = make_dual(z, y)
+        found = unpack_dual(dual.sin() * y)
+        nothing = unpack_dual(z.sin())
+    return found.primal, found.tangent, nothing.tangent, z + 1
+
+
+def test_level_of_forward_derivatives_is_one_break() -> None:
+    check_refused(derivatives_ahead, "not-inlined")
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_tangents_go_through_what_was_compiled(backend: str) -> None:
+    compiled = stator.compile(lambda x, y: x.sin() * y, backend=backend)
+    with forward_ad.dual_level():
+        x, y = inputs()
+        found = unpack_dual(compiled(make_dual(x, y), y))
+    assert torch.equal(found.tangent, x.cos() * y * y)
+    assert_same(lambda x, y: x.sin() * y, compiled, inputs, graphs_may_raise=False)
+
+
+# -- attention, in gradients ------------------------------------------------------------------------------------------
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_flex_attention_has_gradients(backend: str) -> None:

@@ -18,21 +18,21 @@ def arrays_from_outside_are_read(x, n, box):
     return TABLE.sum(), TABLE.shape, TABLE[0, 1], TABLE.dtype, (TABLE * n).tolist(), x + float(TABLE[1, 2])
 
 
-@program(breaks="builtin")
+@program
 def arrays_are_made_and_computed(x, n, box):
     a = np.linspace(0, 1, 4)
     b = np.ones((2, 2)) * n
     return a, b @ b, np.concatenate([a, a]), np.maximum(a, 0.5), a.mean(), a.reshape(2, 2).T, x + 1
 
 
-@program(breaks="builtin")
+@program
 def tensors_become_arrays_and_return(x, n, box):
     a = x.detach().numpy()
-    b = torch.from_numpy(np.cos(a) * n)
+    b = torch.from_numpy(np.sqrt(np.abs(a)) * n)
     return b + 1, a.shape, torch.as_tensor(a).sum(), isinstance(a, np.ndarray)
 
 
-@program(breaks="builtin")
+@program(breaks="numpy")
 def arrays_are_written(x, n, box):
     a = np.zeros(4)
     a[1:3] = n
@@ -66,7 +66,7 @@ def numpy_random_has_the_same_stream(x, n, box):
     return a, np.random.randint(0, 10, 3), generator.normal(size=2), np.random.permutation(4), x + 1
 
 
-@program(breaks="construction")
+@program
 def dtypes_and_constants(x, n, box):
     return (
         np.pi * n,
@@ -90,7 +90,7 @@ def arrays_in_conditions_and_loops(x, n, box):
     return x, total, len(TABLE), n in TABLE, bool(np.array([n]) == n)
 
 
-@program(breaks="builtin")
+@program
 def numpy_functions_on_numbers_and_lists(x, n, box):
     return (
         np.sqrt(n * n),

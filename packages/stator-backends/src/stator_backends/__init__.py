@@ -3,8 +3,6 @@
 Start with `lower`. A backend is a callable `(graph_module, example_inputs) -> callable`; `lookup` finds one by name.
 """
 
-from __future__ import annotations
-
 from ._alias import AliasLayout, InputGuard, Overlap, SameInput
 from ._ambient import AmbientState
 from ._aot import AotEager, aot_eager, aot_eager_decomp_partition

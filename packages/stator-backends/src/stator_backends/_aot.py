@@ -3,8 +3,6 @@
 The backend to try when a compiler gives a wrong answer: a fault that shows here is not the compiler's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ That is the whole contract, as everywhere in the ecosystem, so a plain function 
 about itself carries a `BackendSpec` in its attribute `spec`; start with `spec_of`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 

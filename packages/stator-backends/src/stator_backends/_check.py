@@ -3,8 +3,6 @@
 Each fault here would otherwise surface deep inside a compiler, as an assertion that names neither rule nor input.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Does a backend compute what the graph says: outputs, gradients and written inputs, against the graph run eagerly."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

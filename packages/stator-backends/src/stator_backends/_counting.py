@@ -1,7 +1,5 @@
 """A backend that keeps what it was given: how tests and benchmarks look at what was captured."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The registry that names mean something in when nobody passes another one: built here, all in one place."""
 
-from __future__ import annotations
-
 from ._aot import aot_eager, aot_eager_decomp_partition
 from ._backend import Backend, BackendSpec
 from ._eager import eager

@@ -1,7 +1,5 @@
 """The backend that compiles nothing: the graph's own generated Python function is the result."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

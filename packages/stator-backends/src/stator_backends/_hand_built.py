@@ -7,8 +7,6 @@ lowered = lower(built.gm, built.inputs, backend, fake_mode=built.fake_mode, cont
 lowered.callable(*built.arguments(torch.randn(7)))
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """TorchInductor, with the modes and options of `torch.compile`."""
 
-from __future__ import annotations
-
 import typing
 from collections.abc import Mapping, Sequence
 from typing import Any

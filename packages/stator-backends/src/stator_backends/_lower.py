@@ -7,8 +7,6 @@
 Start at `lower`; each step under it says which assumption downstream it satisfies.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager

@@ -4,8 +4,6 @@ Each placeholder needs a torch `Source`. A front end may attach its own; the oth
 which placeholder it is. Guards that lowering adds name sources, and come back from here as positions.
 """
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

@@ -4,8 +4,6 @@ Two entry point groups are read: ours, and the one that backends made for `torch
 unchanged. An entry point is imported when its name is first looked up, not before.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable, Iterable
 from importlib.metadata import EntryPoint, entry_points

@@ -10,8 +10,6 @@
 One line for each node, so a graph can be cut down by deleting lines. Tensors become random ones of the same metadata.
 """
 
-from __future__ import annotations
-
 import math
 import pkgutil
 import types

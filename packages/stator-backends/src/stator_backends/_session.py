@@ -5,8 +5,6 @@ modes, the context of fake kernels. Two threads that do so together, not nested,
 read each other's. So one thread traces at a time; another that runs plainly meets none of what it would act upon.
 """
 
-from __future__ import annotations
-
 import random
 import re
 import sys

@@ -1,7 +1,5 @@
 """fx keeps the text of every module that it generates, for good: of those that a backend makes on its way too."""
 
-from __future__ import annotations
-
 import linecache
 import weakref
 from collections.abc import Iterable

@@ -8,8 +8,6 @@
 What the backend's `BackendSpec` declares it cannot do is checked to be refused; everything else has to work.
 """
 
-from __future__ import annotations
-
 import operator
 import random
 from concurrent.futures import ThreadPoolExecutor

@@ -3,8 +3,6 @@
 The facade maps these onto its own hierarchy, so each carries what a message needs instead of a finished sentence.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import attrs

@@ -10,8 +10,6 @@ Derive from `DomainConformance`, and give the two fixtures:
         def call(self): return my_interpreter     # call(fn, *args) gives what fn(*args) gives, or raises what it raises
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

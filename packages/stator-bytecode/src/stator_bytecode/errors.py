@@ -4,8 +4,6 @@
 caller; `InternalError` a fault of ours. Layers that call foreign code add their own under `StatorError`.
 """
 
-from __future__ import annotations
-
 import attrs
 
 __all__ = ["NOWHERE", "InternalError", "InvalidUse", "SourceSpan", "StatorError", "Unsupported"]

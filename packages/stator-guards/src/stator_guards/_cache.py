@@ -4,8 +4,6 @@ A hit takes no lock: it walks an immutable tuple, most recently used first. Ever
 the cache's own lock, so calls of different compiled objects never wait for each other.
 """
 
-from __future__ import annotations
-
 import threading
 import warnings
 from collections import Counter

@@ -4,8 +4,6 @@
 hashable whose plain equality tells all of these apart.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Hashable
 from types import EllipsisType, NoneType

@@ -1,7 +1,5 @@
 """Facts about what a container or object holds: how many, which keys in which order, and what is absent."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable
 from typing import Any, ClassVar
 

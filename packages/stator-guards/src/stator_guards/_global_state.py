@@ -5,8 +5,6 @@ inference mode from no_grad, and knows nothing of mode stacks (the default devic
 on saved tensors. `ambient` reads these; while they are all in their resting state, reading their depths is enough.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import attrs

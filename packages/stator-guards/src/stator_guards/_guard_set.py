@@ -1,7 +1,5 @@
 """The compiled form of a set of guards: a generated predicate, its text, and a slow mirror that explains itself."""
 
-from __future__ import annotations
-
 import itertools
 import linecache
 import weakref

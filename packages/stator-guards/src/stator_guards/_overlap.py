@@ -1,9 +1,6 @@
 """Facts about tensors that share memory: whether the byte ranges they span in one storage meet."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import torch
@@ -38,61 +35,58 @@ def overlaps_all(tensor: torch.Tensor, *others: torch.Tensor) -> bool:
     return all(overlaps(tensor, other) for other in others)
 
 
-def _text(value: str, others: Sequence[Source], render: Renderer) -> str:
-    return ", ".join([value, *map(render.value, others)])
-
-
 @attrs.frozen
-class NoOverlap(Kind):
-    """The tensor spans no memory that any of the other tensors spans."""
+class _Meeting(Kind):
+    """A fact about the memory of a tensor and of others."""
 
     tensors: tuple[Source, ...]
 
     rank = 70
-    fix = "clone one of the overlapping tensors"
+    words: ClassVar[tuple[str, str]]
+    """What has to be, and what is where it is not."""
+    wanted: ClassVar[bool]
 
     @property
     def others(self) -> tuple[Source, ...]:
         return self.tensors
 
+    @property
+    def needed(self) -> str:
+        return f"{self.words[0]} {', '.join(map(str, self.tensors))}"
+
+    def found(self, value: Any, state: State) -> str:
+        wrong = [str(other) for other in self.tensors if overlaps(value, other.evaluate(state)) is not self.wanted]
+        return f"{self.words[1]} {', '.join(wrong)}"
+
+    def _text(self, value: str, render: Renderer) -> str:
+        return ", ".join([value, *map(render.value, self.tensors)])
+
+
+@attrs.frozen
+class NoOverlap(_Meeting):
+    """The tensor spans no memory that any of the other tensors spans."""
+
+    fix = "clone one of the overlapping tensors"
+    words = ("apart in memory from", "overlapping")
+    wanted = False
+
     def test(self, value: str, render: Renderer) -> str:
-        return f"not {render.capture(overlaps_any, 'overlaps_any')}({_text(value, self.tensors, render)})"
+        return f"not {render.capture(overlaps_any, 'overlaps_any')}({self._text(value, render)})"
 
     def holds(self, value: Any, state: State) -> bool:
         return not overlaps_any(value, *(source.evaluate(state) for source in self.tensors))
 
-    @property
-    def needed(self) -> str:
-        return f"apart in memory from {', '.join(map(str, self.tensors))}"
-
-    def found(self, value: Any, state: State) -> str:
-        met = [str(source) for source in self.tensors if overlaps(value, source.evaluate(state))]
-        return f"overlapping {', '.join(met)}"
-
 
 @attrs.frozen
-class Overlap(Kind):
+class Overlap(_Meeting):
     """The tensor spans memory that each of the other tensors spans too."""
 
-    tensors: tuple[Source, ...]
-
-    rank = 70
     fix = "pass views of one tensor always, or never"
-
-    @property
-    def others(self) -> tuple[Source, ...]:
-        return self.tensors
+    words = ("overlapping", "apart from")
+    wanted = True
 
     def test(self, value: str, render: Renderer) -> str:
-        return f"{render.capture(overlaps_all, 'overlaps_all')}({_text(value, self.tensors, render)})"
+        return f"{render.capture(overlaps_all, 'overlaps_all')}({self._text(value, render)})"
 
     def holds(self, value: Any, state: State) -> bool:
         return overlaps_all(value, *(source.evaluate(state) for source in self.tensors))
-
-    @property
-    def needed(self) -> str:
-        return f"overlapping {', '.join(map(str, self.tensors))}"
-
-    def found(self, value: Any, state: State) -> str:
-        apart = [str(source) for source in self.tensors if not overlaps(value, source.evaluate(state))]
-        return f"apart from {', '.join(apart)}"

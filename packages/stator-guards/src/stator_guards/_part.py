@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from itertools import islice
 from types import CellType, FunctionType
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import attrs
 
@@ -19,12 +19,17 @@ read_plainly = object.__getattribute__
 
 @attrs.frozen(eq=False)
 class PartSource(Source):
-    """A part of `whole`; a subclass says how it is written (`write`), read (`read`) and named (`named`).
+    """A part of `whole`; a subclass says how it is written (`write`), read (`read`), named (`text`), labelled (`tag`).
 
     Chains may be thousands of parts long (a linked list is), so nothing here recurses along them.
     """
 
     whole: Source
+
+    text: ClassVar[str]
+    """Its name: `{0}` stands for that of the whole, `{part}` for this source."""
+    tag: ClassVar[str]
+    """Its label: `{whole}` is the source that it is a part of, `{part}` this one."""
 
     def __attrs_post_init__(self) -> None:
         hash(self)
@@ -73,7 +78,11 @@ class PartSource(Source):
     __hash__ = Source.__hash__
 
     def named(self, whole: str) -> str:
-        raise NotImplementedError
+        return self.text.format(whole, part=self)
+
+    @property
+    def label(self) -> str:
+        return self.tag.format(whole=self.whole, part=self)
 
     def write(self, whole: str, render: Renderer) -> str:
         """Its text in generated code: by default as it is named for people."""
@@ -89,12 +98,8 @@ class AttrSource(PartSource):
 
     attribute: str
 
-    def named(self, whole: str) -> str:
-        return f"{whole}.{self.attribute}"
-
-    @property
-    def label(self) -> str:
-        return self.attribute
+    text = "{0}.{part.attribute}"
+    tag = "{part.attribute}"
 
     def write(self, whole: str, render: Renderer) -> str:
         if self.attribute.isidentifier() and not self.attribute.startswith("__debug__"):
@@ -112,12 +117,8 @@ class AttrSource(PartSource):
 class InstanceDictSource(PartSource):
     """The `__dict__` of an object (for a class its mapping proxy), whatever its class overrides."""
 
-    def named(self, whole: str) -> str:
-        return f"{whole}.__dict__"
-
-    @property
-    def label(self) -> str:
-        return "dict"
+    text = "{0}.__dict__"
+    tag = "dict"
 
     def write(self, whole: str, render: Renderer) -> str:
         return f"{render.capture(read_plainly, 'read_plainly')}({whole}, '__dict__')"
@@ -139,6 +140,8 @@ class DictItemSource(PartSource):
     key: Hashable
     owner: Any = None
 
+    tag = "{part.key!s}"
+
     @property
     def identity(self) -> tuple[Hashable, ...]:
         return (self.whole, key_of(self.key))
@@ -147,10 +150,6 @@ class DictItemSource(PartSource):
         if isinstance(self.whole, InstanceDictSource) and isinstance(self.key, str):
             return f"{whole.removesuffix('.__dict__')}.{self.key}"
         return f"{whole}[{self.key!r}]"
-
-    @property
-    def label(self) -> str:
-        return str(self.key)
 
     def write(self, whole: str, render: Renderer) -> str:
         key = repr(self.key) if is_literal(self.key) else render.capture(self.key, "key")
@@ -176,12 +175,8 @@ class ItemSource(PartSource):
     index: int
     owner: Any = None
 
-    def named(self, whole: str) -> str:
-        return f"{whole}[{self.index}]"
-
-    @property
-    def label(self) -> str:
-        return f"{self.whole.label}_{self.index}"
+    text = "{0}[{part.index}]"
+    tag = "{whole.label}_{part.index}"
 
     def write(self, whole: str, render: Renderer) -> str:
         return _item(whole, str(self.index), self.owner, render)
@@ -197,12 +192,8 @@ class ItemSource(PartSource):
 class TypeSource(PartSource):
     """The exact type of an object; a `__class__` property is not asked."""
 
-    def named(self, whole: str) -> str:
-        return f"type({whole})"
-
-    @property
-    def label(self) -> str:
-        return f"type_of_{self.whole.label}"
+    text = "type({0})"
+    tag = "type_of_{whole.label}"
 
     def write(self, whole: str, render: Renderer) -> str:
         return f"{render.capture(type, 'type')}({whole})"
@@ -218,12 +209,8 @@ class TypeSource(PartSource):
 class CellSource(PartSource):
     """The contents of a closure cell."""
 
-    def named(self, whole: str) -> str:
-        return f"{whole}.cell_contents"
-
-    @property
-    def label(self) -> str:
-        return f"in_{self.whole.label}"
+    text = "{0}.cell_contents"
+    tag = "in_{whole.label}"
 
     def read(self, whole: Any) -> Any:
         return whole.cell_contents
@@ -240,12 +227,7 @@ class _FunctionPart(PartSource):
 
     attribute = ""
 
-    def named(self, whole: str) -> str:
-        return f"{whole}.{self.attribute}[{self.index}]"
-
-    @property
-    def label(self) -> str:
-        return f"{self.whole.label}_{self.attribute.strip('_')}_{self.index}"
+    text = "{0}.{part.attribute}[{part.index}]"
 
     def read(self, whole: Any) -> Any:
         return getattr(whole, self.attribute)[self.index]
@@ -256,6 +238,7 @@ class ClosureSource(_FunctionPart):
     """The i-th closure cell of a function."""
 
     attribute = "__closure__"
+    tag = "{whole.label}_closure_{part.index}"
 
     def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
         return type(whole) is FunctionType
@@ -266,6 +249,7 @@ class DefaultsSource(_FunctionPart):
     """The i-th positional default of a function."""
 
     attribute = "__defaults__"
+    tag = "{whole.label}_defaults_{part.index}"
 
     def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
         return cells.function_part(whole, cells.layout.function_defaults, whole.__defaults__)
@@ -277,12 +261,8 @@ class KwDefaultsSource(PartSource):
 
     parameter: str
 
-    def named(self, whole: str) -> str:
-        return f"{whole}.__kwdefaults__[{self.parameter!r}]"
-
-    @property
-    def label(self) -> str:
-        return self.parameter
+    text = "{0}.__kwdefaults__[{part.parameter!r}]"
+    tag = "{part.parameter}"
 
     def read(self, whole: Any) -> Any:
         return whole.__kwdefaults__[self.parameter]
@@ -300,12 +280,8 @@ class SlotSource(PartSource):
     owner: type
     slot: str
 
-    def named(self, whole: str) -> str:
-        return f"{whole}.{self.slot}"
-
-    @property
-    def label(self) -> str:
-        return self.slot
+    text = "{0}.{part.slot}"
+    tag = "{part.slot}"
 
     def write(self, whole: str, render: Renderer) -> str:
         return f"{render.capture(self.owner.__dict__[self.slot].__get__, 'slot_' + self.slot)}({whole})"
@@ -318,12 +294,8 @@ class SlotSource(PartSource):
 class CodeSource(PartSource):
     """The code object of a function."""
 
-    def named(self, whole: str) -> str:
-        return f"{whole}.__code__"
-
-    @property
-    def label(self) -> str:
-        return f"code_of_{self.whole.label}"
+    text = "{0}.__code__"
+    tag = "code_of_{whole.label}"
 
     def read(self, whole: Any) -> Any:
         return whole.__code__
@@ -346,12 +318,8 @@ class KeySource(PartSource):
 
     index: int
 
-    def named(self, whole: str) -> str:
-        return f"list({whole})[{self.index}]"
-
-    @property
-    def label(self) -> str:
-        return f"key_{self.index}"
+    text = "list({0})[{part.index}]"
+    tag = "key_{part.index}"
 
     def write(self, whole: str, render: Renderer) -> str:
         return f"{render.capture(nth, 'nth')}({whole}, {self.index})"
@@ -370,16 +338,12 @@ class SizeSource(PartSource):
     kind: Literal["size", "stride", "storage_offset"]
     dim: int = 0
 
+    text = "{0}.{part.kind}({part.argument})"
+    tag = "{whole.label}_{part.kind}_{part.argument}"
+
     @property
     def argument(self) -> str:
         return "" if self.kind == "storage_offset" else str(self.dim)
-
-    def named(self, whole: str) -> str:
-        return f"{whole}.{self.kind}({self.argument})"
-
-    @property
-    def label(self) -> str:
-        return f"{self.whole.label}_{self.kind}_{self.argument}"
 
     def read(self, whole: Any) -> Any:
         return whole.storage_offset() if self.kind == "storage_offset" else getattr(whole, self.kind)(self.dim)
@@ -389,12 +353,8 @@ class SizeSource(PartSource):
 class GradSource(PartSource):
     """The accumulated gradient of a leaf tensor, None when there is none."""
 
-    def named(self, whole: str) -> str:
-        return f"{whole}.grad"
-
-    @property
-    def label(self) -> str:
-        return f"grad_of_{self.whole.label}"
+    text = "{0}.grad"
+    tag = "grad_of_{whole.label}"
 
     def read(self, whole: Any) -> Any:
         return whole.grad

@@ -1,7 +1,5 @@
 """Facts that relate several sources, and predicates that upper layers bring along."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar

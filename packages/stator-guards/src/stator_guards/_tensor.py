@@ -4,8 +4,6 @@ The native check also refuses one tensor in two places, so tensors that were dis
 stay so; that is the implied guard `DistinctTensors`. Two sources of one tensor need a `SameObject` guard besides.
 """
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Facts about one value: its type, its identity, its constant value, its truth."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, ClassVar
 

@@ -3,8 +3,6 @@
 Start at `OutputGraph`: it implements the `GraphRecorder` of `stator_variables`.
 """
 
-from __future__ import annotations
-
 from stator_subgraphs._captured import Body, CapturedGraph, GraphInput, ShapeFact
 from stator_subgraphs._check import check_graph
 from stator_subgraphs._fake import ShapeOptions

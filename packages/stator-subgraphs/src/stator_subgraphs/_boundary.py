@@ -5,8 +5,6 @@ break runs the operator natively, and it raises in its own words. The table belo
 tensors and of symbolic shapes. Only what foreign code raises is taken for a break, so a fault of ours stays one.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

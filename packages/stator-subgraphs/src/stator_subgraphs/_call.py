@@ -1,7 +1,5 @@
 """Recording one call: run it once on fakes, then write the node down."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The faults of a graph module, as text: what compilers downstream rely on and would report far from the cause."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

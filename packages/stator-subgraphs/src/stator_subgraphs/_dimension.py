@@ -1,7 +1,5 @@
 """How each dimension of an input is treated, in the words of `ShapeEnv`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """Whether two bodies are the same: the same operators over inputs of the same kind, in the same order."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

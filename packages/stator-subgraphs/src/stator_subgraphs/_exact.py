@@ -1,8 +1,6 @@
 """Symbolic numbers as constants. What floats give depends on the order of operations, and `ShapeEnv` reorders them: so
 a float is computed again, node by node as Python would, once each symbol in it has been fixed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

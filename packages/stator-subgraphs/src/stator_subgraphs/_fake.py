@@ -3,8 +3,6 @@
 Nothing of the process changes by running an operator here: no kernel runs and no memory is touched.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext

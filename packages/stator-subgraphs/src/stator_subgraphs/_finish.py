@@ -1,7 +1,5 @@
 """The end of a graph: what nothing needs is dropped, deferred checks are written in, a module is made."""
 
-from __future__ import annotations
-
 import builtins
 import linecache
 import operator

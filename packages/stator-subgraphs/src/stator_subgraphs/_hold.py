@@ -1,7 +1,5 @@
 """Values that a graph holds itself, under a name of its own."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

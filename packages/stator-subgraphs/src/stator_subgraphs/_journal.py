@@ -1,7 +1,5 @@
 """Undo records of a graph under construction, in order: what makes `mark` free and `rollback` exact."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import attrs

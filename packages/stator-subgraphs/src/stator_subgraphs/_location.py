@@ -3,8 +3,6 @@
 Formatting is cached by line, so that a thousand nodes made ten calls deep read each source line once.
 """
 
-from __future__ import annotations
-
 import copy
 import linecache
 import traceback

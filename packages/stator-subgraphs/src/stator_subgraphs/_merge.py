@@ -1,7 +1,5 @@
 """Bodies that one operator calls with the same operands: branches that were lifted apart get one list of inputs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from stator_variables import Traced

@@ -4,8 +4,6 @@ Such a call is recorded like any other, and takes effect while tracing so that w
 rollback and the end of the trace set it back: each entry of the table says how, from the arguments and the result.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

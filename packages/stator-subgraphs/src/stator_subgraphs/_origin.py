@@ -4,8 +4,6 @@ A `TorchSource` carries ours and renders as its name. torch derives sources from
 view) out of classes that belong to Dynamo; those are recognised by their shape, never imported.
 """
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

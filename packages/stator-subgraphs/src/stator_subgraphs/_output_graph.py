@@ -8,8 +8,6 @@
 One fake propagation per call, nothing is traced twice. Whatever is added can be taken back with `mark` and `rollback`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any

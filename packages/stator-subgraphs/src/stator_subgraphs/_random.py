@@ -4,8 +4,6 @@ torch's own operators draw nothing on fakes. An operator of someone else may: it
 and runs for real on zeros. A function that *seeds* is no operator at all, and cannot be a node.
 """
 
-from __future__ import annotations
-
 import random
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any

@@ -5,8 +5,6 @@ one, and all that was computed from it, is propagated again along the graph that
 place.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import attrs

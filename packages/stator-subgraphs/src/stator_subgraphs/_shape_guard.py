@@ -3,8 +3,6 @@
 Asked after the backend ran. Inputs that a rollback dropped take part only where a fact is about one of their symbols.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the steps of building one graph share. `OutputGraph` owns it; all of it lives as long as one compilation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """Arguments and results: nested Python structures with traced values inside, seen as nodes and seen as examples."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Free symbols of values, and the places in a tensor where they can be read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 

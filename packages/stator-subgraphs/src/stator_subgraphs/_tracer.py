@@ -23,12 +23,11 @@ from torch.fx.experimental.symbolic_shapes import (
     CallMethodKey,
     ConvertIntKey,
     DivideByKey,
-    cast_symbool_to_symint_guardless,
 )
 from torch.utils import _pytree as pytree
 
 from stator_subgraphs._journal import Journal
-from stator_subgraphs._symbol import Symbol, SymbolicTypes, expression_of, is_symbol, symbols_of
+from stator_subgraphs._symbol import Symbol, SymbolicTypes, expression_of, is_symbol, number_for, symbols_of
 
 KeyPath = tuple[Any, ...]
 
@@ -146,6 +145,10 @@ class SubgraphTracer:
         traced, path = self.unbacked[symbol]
         for key in path:
             traced = self._step(traced, key)
+        if _plain_symbol(traced.example) is None:  # made of a bool
+            assert self.mode.shape_env is not None
+            traced.node.meta["example_value"] = number = number_for(self.mode.shape_env, symbol)
+            traced = self.remember(Traced(traced.node, number))
         self.bind(symbol, traced)
         return traced
 
@@ -182,6 +185,8 @@ class SubgraphTracer:
             return self._copy_attribute(outer)
         if isinstance(outer.example, torch.SymFloat):
             return self._lift_float(outer)
+        if isinstance(outer.example, torch.SymBool):
+            return self._lift_bool(outer)
         if _plain_symbol(outer.example) is None:
             for symbol in symbols_of(outer.example):
                 self.symbol(symbol)
@@ -197,6 +202,16 @@ class SubgraphTracer:
         box = self.local(self.parent.box(outer))
         traced = self._derived(box, "call_method", "item", (box.node,), outer.example)
         self.note_box(traced, box)
+        self.adopt(outer, traced)
+        return traced
+
+    def _lift_bool(self, outer: Traced) -> Traced:
+        """Likewise, as an int."""
+        assert self.parent is not None
+        number = _CHOICE(outer.example, 1, 0)
+        given = self.parent._derived(outer, "call_function", _CHOICE, (outer.node, 1, 0), number)
+        inner = self.local(given)
+        traced = self._derived(inner, "call_function", operator.eq, (inner.node, 1), outer.example)
         self.adopt(outer, traced)
         return traced
 
@@ -288,6 +303,7 @@ class SubgraphTracer:
             self.journal.record(lambda: self.lifted.pop(outer.node))
 
 
+_CHOICE: Any = torch.sym_ite  # torch leaves it without types
 _PLACE = ("stack_trace", "nn_module_stack")
 
 
@@ -311,7 +327,7 @@ def _read_by(key: Any) -> tuple[Any, tuple[Any, ...]]:
     if isinstance(key, DivideByKey):
         return operator.floordiv, (key.divisor,)
     if isinstance(key, ConvertIntKey):
-        return cast_symbool_to_symint_guardless, ()
+        return _CHOICE, (1, 0)
     raise InternalError(f"an unbacked symbol behind an unknown key, {key!r}")
 
 

@@ -3,8 +3,6 @@
 a, b = wrap(body, x); return a      ->      the body gives `a` alone; what computes `b` may raise, and stays
 """
 
-from __future__ import annotations
-
 import operator
 from typing import Any
 

@@ -8,8 +8,6 @@
 A recorder also needs `finish(outputs)`, giving something with `module` and `inputs` like a `CapturedGraph`.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,6 +15,7 @@ from typing import Any
 import attrs
 import pytest
 import torch
+from stator_bytecode.conformance import Conformance
 from stator_bytecode.errors import SourceSpan, Unsupported
 from stator_guards import ParameterSource
 from stator_variables import Dim, Place, Places, Traced
@@ -81,21 +80,6 @@ class Driver:
 
 def _loaded(item: Any, value: Any) -> Any:
     return torch.tensor(value, dtype=torch.float64) if item.kind == "float" else value
-
-
-class Conformance:
-    """The base of a kit: a subclass may xfail a test with a reason, never replace it by a weaker one."""
-
-    def test_nothing_weakened(self) -> None:
-        for kit in (cls for cls in type(self).__mro__ if Conformance in cls.__bases__):
-            for name, original in vars(kit).items():
-                if name.startswith("test_") and getattr(type(self), name) is not original:
-                    self._require_reason(kit, name)
-
-    def _require_reason(self, kit: type, name: str) -> None:
-        marks = {mark.name: mark for mark in getattr(getattr(type(self), name), "pytestmark", ())}
-        assert "xfail" in marks, f"{name} replaces a test of {kit.__name__}"
-        assert marks["xfail"].kwargs.get("reason"), f"{name} is xfailed without a reason"
 
 
 class GraphRecorderConformance(Conformance):

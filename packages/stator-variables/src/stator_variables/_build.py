@@ -3,8 +3,6 @@
 `wrap` is lazy: nothing is read and nothing guarded until somebody looks at the tracker.
 """
 
-from __future__ import annotations
-
 import collections
 import enum
 import functools
@@ -40,29 +38,22 @@ from stator_guards import (
 )
 
 from stator_variables import _kinds as k
-from stator_variables._library._pure import NUMBERS, is_number_of_numpy
+from stator_variables._library._pure import DTYPES, NUMBERS, NUMPY, is_number_of_numpy
 from stator_variables._library._weakrefs import build_weakref
+from stator_variables._runtime import tensor_of
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import DELETED, MISSING, LazyTracker, VariableTracker
 
 ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
-SINGLETONS = (torch.dtype, torch.layout, torch.memory_format)
+SINGLETONS = (torch.dtype, torch.layout, torch.memory_format, *map(type, DTYPES))
 VALUES = (torch.device, range, slice, *NUMBERS)
 """Immutable values compared by equality: not objects with an identity that matters."""
 
 BY_IDENTITY = (
-    types.BuiltinFunctionType,
-    types.MethodDescriptorType,
-    types.WrapperDescriptorType,
-    types.MethodWrapperType,
-    types.ClassMethodDescriptorType,
-    types.GetSetDescriptorType,
-    types.MemberDescriptorType,
-    types.ModuleType,
-    torch._ops.OpOverload,
-    torch._ops.OpOverloadPacket,
-    torch._ops.HigherOrderOperator,
-    types.CodeType,
+    *(types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType),
+    *(types.ClassMethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType),
+    *(types.ModuleType, types.CodeType),
+    *(torch._ops.OpOverload, torch._ops.OpOverloadPacket, torch._ops.HigherOrderOperator),
 )
 
 Builder = Callable[[Tracing, Any, Source], VariableTracker]
@@ -154,9 +145,10 @@ def build_class(t: Tracing, real: Any, source: Source) -> VariableTracker:
     return k.ClassTracker(real)
 
 
-def build_tensor(t: Tracing, real: Any, source: Source) -> VariableTracker:
+def build_tensor(t: Tracing, real: Any, source: Source) -> k.TensorTracker:
     if type(real) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
         raise t.unsupported("tensor-subclass", f"an input of class {type(real).__qualname__}")
+    t.keep_apart(source, real)
     dims = t.policy.dims(source, real)
     traced = t.graph.tensor_input(source, real, dims, source.name)
     # What was asked for may not be: the base of a view that was read first has the sizes it had then.
@@ -167,6 +159,19 @@ def build_tensor(t: Tracing, real: Any, source: Source) -> VariableTracker:
     if getattr(real, "_dynamo_static_input_type", None) == "guarded":  # `mark_static_address(tensor, guard=True)`
         t.guard(source, Is(real))
     return k.TensorTracker(traced, type(real))
+
+
+def build_array(t: Tracing, real: Any, source: Source) -> VariableTracker:
+    """An array as a tensor over its memory; what no tensor can be over is an object of which nothing is known."""
+    tensor = tensor_of(real)
+    if tensor is None:
+        return build_object(t, real, source)
+    memory = CallSource(tensor_of, source)
+    t.guard(source, TypeIs(type(real)))
+    t.holds_arrays = True
+    vt = build_tensor(t, tensor, memory)
+    vt.real, vt.source = tensor, memory
+    return k.ArrayTracker(vt, type(real))
 
 
 def _is_symbolic(size: Any) -> bool:
@@ -487,6 +492,7 @@ BUILDERS: dict[type, Builder] = {
 
 BY_BASE: tuple[tuple[Any, Builder], ...] = (
     (torch.Tensor, build_tensor),
+    *(((NUMPY.ndarray, build_array),) if NUMPY is not None else ()),
     (types.ModuleType, build_by_identity),
     (enum.Enum, build_enum),
     (tuple, build_sequence),

@@ -7,8 +7,7 @@ import functools
 import importlib
 import sys
 import types
-from collections.abc import Callable, Sequence
-from types import CodeType
+from collections.abc import Callable
 from typing import Any
 
 from stator_bytecode import NULL, Frame, GeneratorState, Instruction, Invoke, Raised, Then, operation, settle
@@ -41,6 +40,15 @@ def _with_hashes(method: Callable[..., Any]) -> Callable[..., Any]:
         return hashing(self.t, lambda: method(self, *args))
 
     return run
+
+
+def _asked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """An operation that the data model has as it is."""
+    return lambda self, *args: function(self.t, *args)
+
+
+def _asked_with_hashes(function: Callable[..., Any]) -> Callable[..., Any]:
+    return _with_hashes(_asked(function))
 
 
 class SymbolicDomain:
@@ -199,24 +207,14 @@ class SymbolicDomain:
     # -- operators ----------------------------------------------------------------------------------------------------
     def unary(self, operator: str, value: Any) -> Any:
         if operator == "not":
-            return _operators._negated(self.t, value)
+            return _operators.negated(self.t, value)
         return _operators.unary(self.t, operator, value)
 
-    def binary(self, operator: str, left: Any, right: Any) -> Any:
-        return hashing(self.t, lambda: _operators.binary(self.t, operator, left, right))
-
-    def compare(self, operator: str, left: Any, right: Any) -> Any:
-        return hashing(self.t, lambda: _operators.compare(self.t, operator, left, right))
-
-    @_with_hashes
-    def contains(self, container: Any, item: Any, invert: bool) -> Any:
-        return _operators.contains(self.t, container, item, invert)
-
-    def identical(self, left: Any, right: Any, invert: bool) -> Any:
-        return _operators.identical(self.t, left, right, invert)
-
-    def truth(self, value: Any) -> Any:
-        return _operators.truth(self.t, value)
+    binary = _asked_with_hashes(_operators.binary)
+    compare = _asked_with_hashes(_operators.compare)
+    contains = _asked_with_hashes(_operators.contains)
+    identical = _asked(_operators.identical)
+    truth = _asked(_operators.truth)
 
     def from_bool(self, value: bool) -> Any:
         return k.ConstantTracker(value)
@@ -225,8 +223,7 @@ class SymbolicDomain:
         return k.is_none(value)
 
     # -- attributes and items -----------------------------------------------------------------------------------------
-    def get_attribute(self, value: Any, name: str) -> Any:
-        return _attributes.get_attribute(self.t, value, name)
+    get_attribute = _asked(_attributes.get_attribute)
 
     def load_method(self, value: Any, name: str) -> Any:
         """The attribute alone: a bound method calls the same function with the same receiver."""
@@ -249,19 +246,13 @@ class SymbolicDomain:
         made = yield from settle(_calls.call(self.t, super_fn, [cls, receiver], {}))
         return (yield from settle(_attributes.get_attribute(self.t, made, name)))
 
-    def set_attribute(self, value: Any, name: str, new: Any) -> Any:
-        return _attributes.set_attribute(self.t, value, name, new)
+    set_attribute = _asked(_attributes.set_attribute)
 
     def delete_attribute(self, value: Any, name: str) -> Any:
-        return _attributes.delete_attribute(self.t, value, name)
+        return _attributes.set_attribute(self.t, value, name, MISSING)
 
-    @_with_hashes
-    def get_item(self, container: Any, key: Any) -> Any:
-        return _iteration.get_item(self.t, container, key)
-
-    @_with_hashes
-    def set_item(self, container: Any, key: Any, new: Any) -> Any:
-        return _containers.set_item(self.t, container, key, new)
+    get_item = _asked_with_hashes(_iteration.get_item)
+    set_item = _asked_with_hashes(_containers.set_item)
 
     @_with_hashes
     def delete_item(self, container: Any, key: Any) -> Any:
@@ -270,9 +261,7 @@ class SymbolicDomain:
         return _containers.delete_item(self.t, container, key)
 
     # -- calls and functions ------------------------------------------------------------------------------------------
-    @_with_hashes
-    def call(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        return _calls.call(self.t, function, args, kwargs)
+    call = _asked_with_hashes(_calls.call)
 
     @_with_hashes
     def call_spread(self, function: Any, args: Any, kwargs: Any) -> Any:
@@ -301,11 +290,8 @@ class SymbolicDomain:
             found[name] = value
         return found
 
-    def make_function(self, frame: Frame, code: CodeType, parts: dict[str, Any]) -> Any:
-        return _calls.make_function(self.t, frame, code, parts)
-
-    def set_function_part(self, function: Any, part: str, value: Any) -> Any:
-        return _calls.set_function_part(self.t, function, part, value)
+    make_function = _asked(_calls.make_function)
+    set_function_part = _asked(_calls.set_function_part)
 
     def complete(self, then: Then, value: Any) -> Any:
         if then.kind == "instance":
@@ -319,11 +305,8 @@ class SymbolicDomain:
         raise AssertionError(f"no operation of this domain waits with {then.kind!r}")
 
     # -- iteration and generators -------------------------------------------------------------------------------------
-    def get_iterator(self, value: Any) -> Any:
-        return _iteration.get_iterator(self.t, value)
-
-    def next_value(self, iterator: Any) -> Any:
-        return _iteration.next_value(self.t, iterator)
+    get_iterator = _asked(_iteration.get_iterator)
+    next_value = _asked(_iteration.next_value)
 
     def make_generator(self, state: GeneratorState) -> Any:
         made = k.GeneratorTracker(state)
@@ -345,33 +328,21 @@ class SymbolicDomain:
             raise self.t.unsupported("generator-dropped", "letting go of a generator that has yet to clean up")
         raise self.t.unsupported("object-dropped", "letting go of an object whose end may be noticed")
 
+    @operation
     def send(self, receiver: Any, value: Any) -> Any:
         if receiver.cls is types.CoroutineType:
             raise self.t.unsupported("async", "a step of a coroutine")
-        if k.is_none(value):
-            return self._send_next(receiver)
-        return self._send_call(receiver, value)
-
-    @operation
-    def _send_next(self, receiver: Any) -> Any:
         try:
-            found = yield from settle(_iteration.next_or_raise(self.t, receiver))
+            if k.is_none(value):
+                found = yield from settle(_iteration.next_or_raise(self.t, receiver))
+            else:
+                method = yield from settle(_attributes.get_attribute(self.t, receiver, "send"))
+                found = yield from settle(_calls.call(self.t, method, [value], {}))
         except Raised as raised:
             if not issubclass(raised.value.cls, StopIteration):
                 raise
             return (NULL, self.stop_iteration_value(raised.value))
         return (NULL, k.NONE) if found is NULL else (found, NULL)
-
-    @operation
-    def _send_call(self, receiver: Any, value: Any) -> Any:
-        method = yield from settle(_attributes.get_attribute(self.t, receiver, "send"))
-        try:
-            found = yield from settle(_calls.call(self.t, method, [value], {}))
-        except Raised as raised:
-            if not issubclass(raised.value.cls, StopIteration):
-                raise
-            return (NULL, self.stop_iteration_value(raised.value))
-        return (found, NULL)
 
     def yield_from_iterator(self, value: Any) -> Any:
         if value.cls is types.CoroutineType:
@@ -389,59 +360,35 @@ class SymbolicDomain:
     def build_set(self, items: list[Any]) -> Any:
         return _containers.new_set(self.t, items, set)
 
-    @_with_hashes
-    def build_map(self, keys: list[Any], values: list[Any]) -> Any:
-        return _containers.new_map(self.t, keys, values)
+    build_map = _asked_with_hashes(_containers.new_map)
 
     @_with_hashes
     def build_const_key_map(self, keys: Any, values: list[Any]) -> Any:
         return _containers.new_map(self.t, keys.items, values)
 
-    def build_string(self, parts: list[Any]) -> Any:
-        return build_string(self.t, parts)
+    build_string = _asked(build_string)
 
     def build_slice(self, parts: list[Any]) -> Any:
         filled = [*parts, k.NONE][:3]
         return k.SliceTracker((filled[0], filled[1], filled[2]))
 
-    def list_append(self, target: Any, item: Any) -> None:
-        _containers.append(self.t, target, item)
-
-    def list_extend(self, target: Any, iterable: Any) -> Any:
-        return _containers.extend_display(self.t, target, iterable)
+    list_append = _asked(_containers.append)
+    list_extend = _asked(_containers.extend_display)
 
     def list_to_tuple(self, target: Any) -> Any:
         return k.TupleTracker(target.items, tuple)
 
-    @_with_hashes
-    def set_add(self, target: Any, item: Any) -> Any:
-        return _containers.set_add(self.t, target, item)
-
-    def set_update(self, target: Any, iterable: Any) -> Any:
-        return _containers.set_update(self.t, target, iterable)
-
-    @_with_hashes
-    def map_add(self, target: Any, key: Any, value: Any) -> Any:
-        return _dictionary.store(self.t, target, key, value)
-
-    def dict_update(self, target: Any, mapping: Any) -> Any:
-        return _containers.dict_update(self.t, target, mapping)
-
-    def dict_merge(self, target: Any, mapping: Any, function: Any) -> Any:
-        return _containers.dict_merge(self.t, target, mapping, function)
-
-    def unpack(self, value: Any, count: int) -> Any:
-        return _iteration.unpack(self.t, value, count)
-
-    def unpack_ex(self, value: Any, before: int, after: int) -> Any:
-        return _iteration.unpack_ex(self.t, value, before, after)
-
-    def format_value(self, value: Any, conversion: str, spec: Any) -> Any:
-        return format_value(self.t, value, conversion, spec)
+    set_add = _asked_with_hashes(_containers.set_add)
+    set_update = _asked(_containers.set_update)
+    map_add = _asked_with_hashes(_dictionary.store)
+    dict_update = _asked(_containers.dict_update)
+    dict_merge = _asked(_containers.dict_merge)
+    unpack = _asked(_iteration.unpack)
+    unpack_ex = _asked(_iteration.unpack_ex)
+    format_value = _asked(format_value)
 
     # -- exceptions ---------------------------------------------------------------------------------------------------
-    def exception_from(self, value: Any, cause: Any) -> Any:
-        return _exceptions.exception_from(self.t, value, cause)
+    exception_from = _asked(_exceptions.exception_from)
 
     def is_made_here(self, exception: Any) -> bool:
         return exception.source is None
@@ -449,11 +396,8 @@ class SymbolicDomain:
     def is_object(self, exception: Any) -> bool:
         return exception.source is not None
 
-    def exception_matches(self, exception: Any, pattern: Any) -> Any:
-        return _exceptions.matches(self.t, exception, pattern)
-
-    def with_context(self, exception: Any, handled: Any) -> None:
-        _exceptions.with_context(self.t, exception, handled)
+    exception_matches = _asked(_exceptions.matches)
+    with_context = _asked(_exceptions.with_context)
 
     def python_error(self, kind: type[BaseException], *args: object) -> Any:
         return error(kind, *args)
@@ -461,11 +405,8 @@ class SymbolicDomain:
     def stop_iteration_value(self, exception: Any) -> Any:
         return exception.args[0] if exception.args else k.NONE
 
-    def exception_type(self, exception: Any) -> Any:
-        return _attributes.class_of(self.t, exception)
-
-    def exception_traceback(self, exception: Any) -> Any:
-        return _exceptions.traceback_of(self.t, exception)
+    exception_type = _asked(_attributes.class_of)
+    exception_traceback = _asked(_exceptions.traceback_of)
 
     # -- with, match, groups ------------------------------------------------------------------------------------------
     @operation
@@ -477,8 +418,7 @@ class SymbolicDomain:
             throw(TypeError, f"'{type_name(manager.cls)}' object does not support the context manager protocol{missed}")
         return (leave, _calls.call(self.t, enter, [], {}))
 
-    def match_class(self, subject: Any, cls: Any, count: int, names: Any) -> Any:
-        return _matching.match_class(self.t, subject, cls, count, names)
+    match_class = _asked(_matching.match_class)
 
     def match_mapping(self, subject: Any) -> Any:
         return _matching.match_mapping(subject)
@@ -486,11 +426,8 @@ class SymbolicDomain:
     def match_sequence(self, subject: Any) -> Any:
         return _matching.match_sequence(subject)
 
-    def match_keys(self, subject: Any, keys: Any) -> Any:
-        return _matching.match_keys(self.t, subject, keys)
-
-    def length(self, value: Any) -> Any:
-        return _containers.length(self.t, value)
+    match_keys = _asked(_matching.match_keys)
+    length = _asked(_containers.length)
 
     def match_group(self, exception: Any, pattern: Any) -> Any:
         raise self.t.unsupported("exception-group", "except*")

@@ -4,8 +4,6 @@
 here: trackers carry them, never look into them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 

@@ -1,7 +1,5 @@
 """Which Python functions are not traced into: those marked so, and the machinery of torch."""
 
-from __future__ import annotations
-
 import sys
 import types
 from typing import Any
@@ -10,40 +8,21 @@ import torch
 
 from stator_variables._tracing import Tracing
 
-NATIVE_MODULES = (
-    "torch._compile",
-    "torch._dynamo",
-    "torch._functorch",
-    "torch._inductor",
-    "torch._logging",
-    "torch._subclasses",
-    "torch.autograd",
-    "torch.distributed",
-    "torch.fx",
-    "torch.jit",
-    "torch.multiprocessing",
-    "torch.onnx",
-    "torch.optim",
-    "torch.profiler",
-    "torch.random",
-    "torch.serialization",
-    "torch.utils.checkpoint",
-    "torch.utils.data",
+
+def _of_torch(names: str) -> tuple[str, ...]:
+    return tuple(f"torch.{name}" for name in names.split())
+
+
+NATIVE_MODULES = _of_torch(
+    "_compile _dynamo _functorch _inductor _logging _subclasses autograd distributed fx jit multiprocessing onnx optim "
+    "profiler random serialization utils.checkpoint utils.data"
 )
 """Not model code: a call of a function defined there runs natively."""
 
-INLINED_MODULES = (
-    "torch.autograd.function",
-    "torch.autograd.grad_mode",
-    "torch._functorch.apis",
-    "torch._functorch.eager_transforms",
-    "torch._functorch.functional_call",
-    "torch._functorch.utils",
-    "torch.fx.graph_module",
-    "torch._functorch.vmap",
-    "torch.distributed._functional_collectives",
-    "torch.distributed.tensor.experimental._func_map",
-    "torch.fx.traceback",
+INLINED_MODULES = _of_torch(
+    "autograd.function autograd.grad_mode _functorch.apis _functorch.eager_transforms _functorch.functional_call "
+    "_functorch.utils fx.graph_module _functorch.vmap distributed._functional_collectives "
+    "distributed.tensor.experimental._func_map fx.traceback"
 )
 """Exceptions from these."""
 
@@ -89,7 +68,7 @@ def is_graph_break(function: Any) -> bool:
 def is_allowed_in_graph(function: Any) -> bool:
     """Whether torch's `allow_in_graph` was applied: the call is one node, never looked into."""
     registry = getattr(sys.modules.get("torch._dynamo.trace_rules"), "_allowed_callable_ids", None)
-    return registry is not None and id(function) in registry
+    return getattr(function, "_stator_in_graph", False) or (registry is not None and id(function) in registry)
 
 
 def is_assumed_constant(function: Any) -> bool:

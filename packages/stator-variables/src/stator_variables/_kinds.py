@@ -1,7 +1,5 @@
 """The kinds of trackers: what each sort of value stores while it is traced."""
 
-from __future__ import annotations
-
 import types
 import weakref
 from collections.abc import Callable, Iterable
@@ -41,6 +39,18 @@ class TensorTracker(VariableTracker):
     @property
     def example(self) -> Any:
         return self.traced.example
+
+
+class ArrayTracker(VariableTracker):
+    """A NumPy array, by a tensor over its memory; or a number of NumPy that the graph computes (`cls` its class).
+
+    `flipped` are the dimensions that the array goes through backwards, which tensors cannot.
+    """
+
+    def __init__(self, tensor: TensorTracker, cls: type, flipped: tuple[int, ...] = ()) -> None:
+        self.tensor = tensor
+        self.cls = cls
+        self.flipped = flipped
 
 
 class NumberTracker(VariableTracker):

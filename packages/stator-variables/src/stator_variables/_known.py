@@ -1,7 +1,5 @@
 """The real object behind a tracker, for what is called natively while the graph runs: a policy, a configuration."""
 
-from __future__ import annotations
-
 import types
 from typing import Any
 
@@ -31,8 +29,8 @@ def _made(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.PartialTracker):
         named = {name: known_value(t, value) for name, value in vt.kwargs.items()}
         return vt.cls(known_value(t, vt.function), *(known_value(t, arg) for arg in vt.args), **named)
-    if isinstance(vt, k.ListTracker) and vt.cls is list:
-        return [known_value(t, item) for item in vt.items]
+    if isinstance(vt, k.SequenceTracker) and vt.cls in (list, tuple):
+        return vt.cls([known_value(t, item) for item in vt.items])
     if isinstance(vt, k.BuiltinTracker | k.ClassTracker):
         return vt.value
     if isinstance(vt, k.FunctionTracker) and not vt.fields:

@@ -11,8 +11,6 @@ So such an object is taken apart into a recipe, which is static, and the tracker
 makes a tracker of them again. Natively it is built when it is needed.
 """
 
-from __future__ import annotations
-
 import collections
 import types
 from collections.abc import Callable, Hashable, Sequence

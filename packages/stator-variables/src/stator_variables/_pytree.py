@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -26,6 +27,9 @@ class Spec:
     @property
     def leaf_count(self) -> int:
         return 1 if self.cls is None else sum(child.leaf_count for child in self.children)
+
+    def __str__(self) -> str:
+        return str(self.filled(itertools.repeat("*")))
 
     def filled(self, leaves: Iterator[Any]) -> Any:
         """The real structure around real leaves."""

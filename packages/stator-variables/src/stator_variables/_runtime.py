@@ -1,7 +1,5 @@
 """What generated entries call at run time."""
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import types
@@ -10,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
+
+from stator_variables._library._pure import DTYPES, NUMPY
 
 
 def make_function(
@@ -146,3 +146,10 @@ def forget_class(made: type) -> None:
         with contextlib.suppress(TypeError):
             made.__bases__ = (quiet,)
             return
+
+
+def tensor_of(array: Any) -> Any:
+    """A tensor over the memory of an array, None where there can be none."""
+    if type(array) is not NUMPY.ndarray or not array.flags.writeable or array.dtype not in DTYPES:
+        return None
+    return None if any(step < 0 for step in array.strides) else torch.from_numpy(array)

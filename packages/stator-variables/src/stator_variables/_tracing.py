@@ -3,8 +3,7 @@
 Every function of the data model takes it first, as `t`.
 """
 
-from __future__ import annotations
-
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -112,6 +111,8 @@ class Tracing:
     touched: list[dict[int, Any]] = attrs.field(factory=list)  # per open body: what was changed in it, and where
     answers: Any = None  # to questions about keys, in the step that is being done: see `hashing`
     answered: dict[Any, Any] = attrs.field(factory=dict)  # all that ever were, with the objects asked about
+    memory: dict[Source, Any] = attrs.field(factory=dict)  # the tensors that are inputs
+    holds_arrays: bool = False  # some of them are over memory of NumPy's
     made: dict[int, Any] = attrs.field(factory=dict)  # classes made while tracing, by the identity of what stands there
 
     # -- where the program is ---------------------------------------------------------------------------------------
@@ -189,6 +190,13 @@ class Tracing:
         self.changed[id(tracker)] = tracker
         self.journal.record(lambda: self.forget(tracker))
 
+    def keep_apart(self, source: Source, tensor: Any) -> None:
+        """Note an input. That one is over memory of another shows in their storages, but not where NumPy has a hand."""
+        self.memory[source] = tensor
+        if self.holds_arrays and not are_apart(*self.memory.values()):
+            hint = "make a copy of one"
+            raise self.unsupported("numpy", "an array and a tensor, or two arrays, over the same memory", hint)
+
     def forget(self, tracker: Any) -> None:
         del self.changed[id(tracker)]
 
@@ -201,6 +209,8 @@ class Tracing:
             if is_pending(tracker):  # else what was read of the value is guarded through the dict
                 self.guard(source, KeyPresent(key))
         self._guard_distinctness()
+        if self.holds_arrays and not self.graph.is_pure:
+            self.guard(CallSource(are_apart, *self.memory), Truth(True))
         return list(self.guards.values())
 
     def _guard_distinctness(self) -> None:
@@ -223,6 +233,18 @@ def _owner(tracker: Any) -> Any:
     """The object itself, for an instance dictionary."""
     owner = getattr(tracker, "owner", None)
     return tracker if owner is None else owner
+
+
+def are_apart(*tensors: Any) -> bool:
+    """Whether tensors that have no storage in common are over different memory."""
+    spans = sorted((*_span(tensor), tensor.untyped_storage()._cdata) for tensor in tensors if tensor.numel())
+    return all(stop <= start or ours == other for (_, stop, ours), (start, _, other) in itertools.pairwise(spans))
+
+
+def _span(tensor: Any) -> tuple[int, int]:
+    last = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+    start: int = tensor.data_ptr()
+    return start, start + (last + 1) * tensor.element_size()
 
 
 def all_distinct(*objects: object) -> bool:

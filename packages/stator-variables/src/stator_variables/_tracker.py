@@ -6,8 +6,6 @@ of it installs a guard. A lazy tracker turns into the tracker of its object the 
 touched, so an argument that is only handed on is never guarded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`python -m stator`: versions and backends. `python -m stator report script.py`: run it, say what was compiled."""
 
-from __future__ import annotations
-
 import argparse
 import importlib.metadata
 import platform

@@ -1,9 +1,7 @@
 """`stator.compile` and `stator.compile_in_place`: what to compile comes first, how is said by keywords."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, overload
+from typing import Any, TypedDict, TypeVar, Unpack, overload
 
 import torch
 
@@ -16,34 +14,25 @@ T = TypeVar("T")
 M = TypeVar("M", bound=torch.nn.Module)
 
 
-@overload
-def compile(
-    model: None = None,
-    *,
-    backend: str | Callable[..., Any] = ...,
-    fullgraph: bool = ...,
-    dynamic: bool | None = ...,
-    mode: str | None = ...,
-    options: Mapping[str, Any] | None = ...,
-    disable: bool = ...,
-    recompile_limit: int | None = ...,
-    stack: Stack | None = ...,
-) -> Callable[[T], T]: ...
+class Settings(TypedDict, total=False):
+    """The keywords of `compile`."""
+
+    backend: str | Callable[..., Any]
+    fullgraph: bool
+    dynamic: bool | None
+    mode: str | None
+    options: Mapping[str, Any] | None
+    disable: bool
+    recompile_limit: int | None
+    stack: Stack | None
 
 
 @overload
-def compile(
-    model: Any,
-    *,
-    backend: str | Callable[..., Any] = ...,
-    fullgraph: bool = ...,
-    dynamic: bool | None = ...,
-    mode: str | None = ...,
-    options: Mapping[str, Any] | None = ...,
-    disable: bool = ...,
-    recompile_limit: int | None = ...,
-    stack: Stack | None = ...,
-) -> Any: ...
+def compile(model: None = None, **settings: Unpack[Settings]) -> Callable[[T], T]: ...
+
+
+@overload
+def compile(model: Any, **settings: Unpack[Settings]) -> Any: ...
 
 
 def compile(

@@ -3,8 +3,6 @@
 Only what nothing but the frames can see may go on so; what else sees it shows when the entry is written down.
 """
 
-from __future__ import annotations
-
 import inspect
 import sys
 from collections.abc import Iterable, Iterator

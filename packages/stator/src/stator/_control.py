@@ -1,7 +1,5 @@
 """What users put into their own code: `graph_break`, `disable`, `is_compiling`; and `reset`."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import types

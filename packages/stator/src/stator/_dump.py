@@ -12,8 +12,6 @@ Guards are checked again where that means anything in another process: not the i
 value.
 """
 
-from __future__ import annotations
-
 import re
 import types
 from pathlib import Path

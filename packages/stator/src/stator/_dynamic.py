@@ -1,7 +1,5 @@
 """Which sizes, strides and numbers are symbolic: static at first, symbolic once they were seen to change."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Iterator, Mapping

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import torch
-from stator_backends import AmbientState, Lowered, lower
+from stator_backends import AmbientState, Lowered, lower, one_at_a_time
 from stator_bytecode import Goto, Site
 from stator_guards import Entry, GlobalState, Guard, Loads, PartSource, Source
 from stator_variables import as_inference
@@ -55,7 +55,8 @@ def make_entry(target: Target, traced: Traced, options: Options, site: Site | No
     module = captured.module if runs else None
     lowered = _lowered(traced, options, ambient) if runs else None
     guards = [*traced.guards, Guard(None, GlobalState(), start_of(target))]
-    guards += [Guard(None, fact.expression, fact.where) for fact in captured.shape_guards()]  # after the lowering
+    with one_at_a_time:  # these are found with fake tensors, too; after the lowering
+        guards += [Guard(None, fact.expression, fact.where) for fact in captured.shape_guards()]
     if lowered is not None:
         guards += [_layout_guard(guard, captured, target) for guard in lowered.guards]
     data = EntryData(

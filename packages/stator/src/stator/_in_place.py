@@ -2,8 +2,6 @@
 to run. It refers to its module weakly: a module is not kept alive by having been compiled.
 """
 
-from __future__ import annotations
-
 import weakref
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`load`: a dumped function, run from its files."""
 
-from __future__ import annotations
-
 import linecache
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ stator.mark_dynamic(x, 0, min=2, max=64)     one graph for all sizes of dimensio
 stator.mark_static(y)                        no symbols for it, also where its sizes change
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

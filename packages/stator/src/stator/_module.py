@@ -9,8 +9,6 @@ The class is made once for each class of modules. What the object has of its own
 so that the state of the module stays what it was.
 """
 
-from __future__ import annotations
-
 import copy
 import operator
 from abc import ABCMeta

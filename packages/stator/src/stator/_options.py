@@ -1,7 +1,5 @@
 """What a user may ask of a compilation, checked once, and the layers it is done with."""
 
-from __future__ import annotations
-
 import difflib
 import os
 from collections.abc import Callable, Mapping

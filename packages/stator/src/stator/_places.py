@@ -1,7 +1,5 @@
 """Where the traced program is, for the metadata of nodes: the user's frames, and the module calls around them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

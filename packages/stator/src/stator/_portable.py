@@ -4,8 +4,6 @@ Whatever has an import path is referred to by it (and by its file, for a script)
 a module is always referred to: it is the program's, and has to be the one that is live in the process that loads.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 import importlib.util

@@ -5,8 +5,6 @@ then stator took the program to raise where it does not: a fault of stator's, wh
 the program goes on rightly behind it.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from stator_bytecode import Point, Site, SourceSpan, Unsupported

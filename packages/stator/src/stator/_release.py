@@ -3,8 +3,6 @@
 Trackers, the graph and the interpreter refer to one another while they work. Inputs hang off trackers, and are large.
 """
 
-from __future__ import annotations
-
 from stator_bytecode import Machine, Unsupported
 from stator_variables import Tracing, forget_class
 

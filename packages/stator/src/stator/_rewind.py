@@ -1,7 +1,5 @@
 """Tensors as they were before a graph ran, and how they get so again: contents, shape, and their place in autograd."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

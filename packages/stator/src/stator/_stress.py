@@ -4,8 +4,6 @@
 break inside), "instructions" (everything), or a number n (every n-th instruction of each function).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What can be compiled, each kind in its way: functions, methods, modules, classes, partials and other callables."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import types

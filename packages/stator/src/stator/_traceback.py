@@ -3,8 +3,6 @@
 A frame that catches, takes its entry off and raises again with a bare `raise` is never seen.
 """
 
-from __future__ import annotations
-
 from types import CodeType
 
 OWN_CODES: set[CodeType] = set()

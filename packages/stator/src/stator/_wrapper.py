@@ -20,8 +20,6 @@ A hit costs two calls: the guards and the entry. Defaults are looked up on the o
 works. Names that a parameter has already get underscores.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import keyword

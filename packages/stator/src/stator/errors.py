@@ -1,7 +1,5 @@
 """Every error stator raises, under one roof, and the table that maps those of the backend layer onto it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 

@@ -5,8 +5,6 @@
 The entry is written first and jumps forward, so every jump and every handler of the original stays as it is.
 """
 
-from __future__ import annotations
-
 import dis
 from collections.abc import Callable
 from types import CodeType

@@ -8,8 +8,6 @@ instruction runs on that.
     parked at POP_JUMP_IF_TRUE, then "truth":   Answer(state); UNARY_NOT; UNARY_NOT; POP_JUMP_IF_TRUE
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Protocol
 

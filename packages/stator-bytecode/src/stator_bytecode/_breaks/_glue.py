@@ -4,8 +4,6 @@
 how a version spells a call, a truth test, or what follows a loop.
 """
 
-from __future__ import annotations
-
 import dis
 from collections.abc import Callable
 from types import CodeType

@@ -10,8 +10,6 @@ unpacks:
 CPython reads locals and cells by slot and checks nothing, so a cell is put back with STORE_FAST.
 """
 
-from __future__ import annotations
-
 import dis
 from collections.abc import Callable, Sequence
 from types import CellType, CodeType, FunctionType

@@ -5,8 +5,6 @@
 At RETURN_VALUE the innermost stub returns, and its caller's stub completes the instruction that waits for the value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from stator_bytecode._breaks._complete import Completion, write_completion

@@ -7,8 +7,6 @@ Values are opaque: the same code serves trackers and real objects.
     frames  f(x) parked at `g(x) + 1`, g(y) before `y * 2`  =>  Point of two layouts, ("x", "f1_y", "f1_stack0", …)
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any

@@ -6,8 +6,6 @@ value of that extra yield is dropped. One that has not started gets its argument
 is not run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ FOR_ITER   uses [iterator]; goes on with it kept and one value made; jumps with 
 LIST_APPEND 3   uses the list (deep in the stack) and the item; keeps the list
 """
 
-from __future__ import annotations
-
 import attrs
 
 from stator_bytecode._breaks._layout import FrameLayout

@@ -3,8 +3,6 @@
 They never break on their own account; a Site stands on one when something else asks for it, such as a test.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from types import CellType
 from typing import Any

@@ -9,8 +9,6 @@ on from there.
     => (point: …, g after LOAD_ATTR, (x, f1_y, attribute)), or f's `except` clause, with g gone
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@
 - `NativeStep`: stubs run the instruction. Exceptions go to the handler that would have got them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

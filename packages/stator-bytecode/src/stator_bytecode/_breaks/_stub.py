@@ -11,8 +11,6 @@ A *call stub* stands for an outer frame: it calls the next stub at the position 
         return (result, 0)
 """
 
-from __future__ import annotations
-
 import dis
 from collections.abc import Callable
 from typing import Any

@@ -8,8 +8,6 @@ with a bare `raise` (which adds none) is never seen:
         raise
 """
 
-from __future__ import annotations
-
 from collections.abc import Container
 from types import CodeType, TracebackType
 

@@ -7,8 +7,6 @@ then neutral indices. A code object is decoded once while its `Code` is in use, 
     LOAD_CONST ("key",), CALL_KW 3     =>  CALL (3, ("key",))            CPython 3.13
 """
 
-from __future__ import annotations
-
 from collections import deque
 from types import CodeType
 from typing import Any

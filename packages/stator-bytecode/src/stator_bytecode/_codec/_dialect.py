@@ -8,8 +8,6 @@ version. A raw opcode has one of two kinds of rule:
 - a `Fuse`: a function that reads the raw instructions after it too, where several are one neutral instruction.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -51,8 +49,6 @@ class Dialect:
     """The bytecode of one CPython minor version."""
 
     version: tuple[int, int]
-    caches: Mapping[str, int]
-    """Inline cache units that follow each opcode; none where absent."""
     argument_from: int
     """The lowest opcode that takes an argument."""
     merges_locations: bool

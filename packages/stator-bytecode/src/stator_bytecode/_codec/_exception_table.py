@@ -4,8 +4,6 @@ An entry is four numbers: start, length, target, and depth and lasti in one; six
 bit 6 set when more follow, bit 7 set on the first byte of an entry so that CPython can search the table by halves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 Entry = tuple[int, int, int, int, bool]

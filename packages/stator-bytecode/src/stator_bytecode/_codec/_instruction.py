@@ -7,8 +7,6 @@ start with `decode` in `_decode.py`.
     x = a + 1     =>     LOAD_FAST 0, LOAD_CONST 1, BINARY_OP "+", STORE_FAST 1
 """
 
-from __future__ import annotations
-
 from types import CodeType
 from typing import Any, TypeAlias
 

@@ -4,8 +4,6 @@ An entry starts with a byte of bit 7, four bits of form and three of length; lin
 The choice of forms is CPython's own (Objects/locations.md): tables come out byte for byte as its compiler writes them.
 """
 
-from __future__ import annotations
-
 from stator_bytecode._codec._instruction import Positions
 
 _NO_COLUMNS, _LONG, _NONE = 13, 14, 15

@@ -5,8 +5,6 @@ In between, instructions may be added, removed, copied and re-targeted; sizes, o
 ranges of handlers and the stack size follow by themselves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dis import EXTENDED_ARG
 from types import CodeType

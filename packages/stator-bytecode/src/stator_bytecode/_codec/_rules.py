@@ -3,8 +3,6 @@
 Each version's table starts from `SHARED` and adds what is its own. Regular families are made from tables of names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -86,32 +84,21 @@ def loop_end(*after: str) -> Callable[[Sequence[Raw], int, Scope], Fused]:
 
 SHARED: dict[str, Rule] = {
     **dict.fromkeys(("CACHE", "RESUME"), VANISHES),
-    **same(
-        nothing, "NOP", "POP_TOP", "PUSH_NULL", "BINARY_SUBSCR", "STORE_SUBSCR", "DELETE_SUBSCR", "GET_ITER", "FOR_ITER"
-    ),
+    **same(nothing, "NOP", "POP_TOP", "PUSH_NULL", "GET_ITER", "FOR_ITER"),
+    **same(nothing, "BINARY_SUBSCR", "STORE_SUBSCR", "DELETE_SUBSCR"),
     **same(number, "COPY", "SWAP", "STORE_FAST", "DELETE_FAST"),
     **same(number, "MAKE_CELL", "COPY_FREE_VARS", "LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF"),
-    **same(
-        name, "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_NAME", "STORE_NAME", "DELETE_NAME", "STORE_ATTR", "DELETE_ATTR"
-    ),
+    **same(name, "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_NAME", "STORE_NAME", "DELETE_NAME"),
+    **same(name, "STORE_ATTR", "DELETE_ATTR"),
     **same(flag, "IS_OP", "CONTAINS_OP"),
-    **same(
-        number,
-        "BUILD_TUPLE",
-        "BUILD_LIST",
-        "BUILD_SET",
-        "BUILD_STRING",
-        "BUILD_MAP",
-        "BUILD_CONST_KEY_MAP",
-        "BUILD_SLICE",
-    ),
+    **same(number, "BUILD_TUPLE", "BUILD_LIST", "BUILD_SET", "BUILD_MAP", "BUILD_CONST_KEY_MAP"),
+    **same(number, "BUILD_STRING", "BUILD_SLICE"),
     **same(number, "LIST_APPEND", "SET_ADD", "MAP_ADD", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE", "DICT_MERGE"),
     **same(number, "UNPACK_SEQUENCE", "MATCH_CLASS", "RAISE_VARARGS", "RERAISE"),
     **same(nothing, "SETUP_ANNOTATIONS", "LOAD_BUILD_CLASS", "RETURN_VALUE", "RETURN_GENERATOR", "GET_YIELD_FROM_ITER"),
     **same(name, "IMPORT_NAME", "IMPORT_FROM"),
-    **same(
-        nothing, "PUSH_EXC_INFO", "POP_EXCEPT", "CHECK_EXC_MATCH", "CHECK_EG_MATCH", "WITH_EXCEPT_START", "BEFORE_WITH"
-    ),
+    **same(nothing, "PUSH_EXC_INFO", "POP_EXCEPT", "CHECK_EXC_MATCH", "CHECK_EG_MATCH"),
+    **same(nothing, "WITH_EXCEPT_START", "BEFORE_WITH"),
     **same(nothing, "MATCH_MAPPING", "MATCH_SEQUENCE", "MATCH_KEYS", "GET_LEN"),
     **same(nothing, "YIELD_VALUE", "GET_AITER", "GET_ANEXT", "BEFORE_ASYNC_WITH", "END_ASYNC_FOR"),
     **same(number, "GET_AWAITABLE"),

@@ -1,53 +1,32 @@
 """The rules that CPython 3.12 brought and 3.13 kept: intrinsics, undirected jumps, merged attribute loads."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import Any
 
 from stator_bytecode._codec._dialect import Emit, Fused, Rule, Scope
 from stator_bytecode._codec._raw_instruction import Raw
 from stator_bytecode._codec._rules import always, constant, followed_by, name, nothing, number, one, same
 
-Intrinsic = tuple[str, Any]
-
-_WITH_ONE_OPERAND: tuple[Intrinsic, ...] = (
-    ("INTRINSIC_1_INVALID", None),
-    ("INTRINSIC_PRINT", None),
-    ("IMPORT_STAR", None),
-    ("STOPITERATION_ERROR", None),
-    ("ASYNC_GEN_WRAP", None),
-    ("UNARY_OP", "+"),
-    ("LIST_TO_TUPLE", None),
-    ("INTRINSIC_TYPEVAR", None),
-    ("INTRINSIC_PARAMSPEC", None),
-    ("INTRINSIC_TYPEVARTUPLE", None),
-    ("INTRINSIC_SUBSCRIPT_GENERIC", None),
-    ("INTRINSIC_TYPEALIAS", None),
-)
-
-_WITH_TWO_OPERANDS: tuple[Intrinsic, ...] = (
-    ("INTRINSIC_2_INVALID", None),
-    ("PREP_RERAISE_STAR", None),
-    ("INTRINSIC_TYPEVAR_WITH_BOUND", None),
-    ("INTRINSIC_TYPEVAR_WITH_CONSTRAINTS", None),
-    ("INTRINSIC_SET_FUNCTION_TYPE_PARAMS", None),
-    ("INTRINSIC_SET_TYPEPARAM_DEFAULT", None),
-)
+_WITH_ONE_OPERAND = (
+    "INTRINSIC_1_INVALID INTRINSIC_PRINT IMPORT_STAR STOPITERATION_ERROR ASYNC_GEN_WRAP UNARY_OP LIST_TO_TUPLE "
+    "INTRINSIC_TYPEVAR INTRINSIC_PARAMSPEC INTRINSIC_TYPEVARTUPLE INTRINSIC_SUBSCRIPT_GENERIC INTRINSIC_TYPEALIAS"
+).split()
+_WITH_TWO_OPERANDS = (
+    "INTRINSIC_2_INVALID PREP_RERAISE_STAR INTRINSIC_TYPEVAR_WITH_BOUND INTRINSIC_TYPEVAR_WITH_CONSTRAINTS "
+    "INTRINSIC_SET_FUNCTION_TYPE_PARAMS INTRINSIC_SET_TYPEPARAM_DEFAULT"
+).split()
 
 
 def _intrinsic_1(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:
-    op, arg = _WITH_ONE_OPERAND[raws[index].arg]
+    op = _WITH_ONE_OPERAND[raws[index].arg]
     if op != "IMPORT_STAR":
-        return index + 1, index, op, arg
+        return index + 1, index, op, "+" if op == "UNARY_OP" else None
     # Neutral IMPORT_STAR leaves nothing; this one leaves a None for the POP_TOP after it.
     followed_by(raws, index, "POP_TOP")
     return index + 2, index, op, None
 
 
 def _intrinsic_2(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:
-    op, arg = _WITH_TWO_OPERANDS[raws[index].arg]
-    return index + 1, index, op, arg
+    return index + 1, index, _WITH_TWO_OPERANDS[raws[index].arg], None
 
 
 def _attribute(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:

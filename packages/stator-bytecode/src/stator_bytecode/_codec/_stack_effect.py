@@ -6,8 +6,6 @@ counts what it leaves in their place. Drawn for a CALL with two arguments, in ei
     ... [NULL, fn, a, b]   operands 4   =>   ... [value]   results 1   stack_effect -3
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 

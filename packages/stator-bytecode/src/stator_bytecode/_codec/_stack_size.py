@@ -1,7 +1,5 @@
 """The stack a list of raw instructions needs, by following every path once at each depth it is reached with."""
 
-from __future__ import annotations
-
 import dis
 from collections.abc import Sequence
 from functools import lru_cache

@@ -1,9 +1,9 @@
 """The table of the running interpreter, bound to its opcode numbers. The only place that asks for the version."""
 
-from __future__ import annotations
-
 import dis
+import opcode
 import sys
+from typing import Any
 
 import attrs
 
@@ -48,7 +48,7 @@ def bind(dialect: Dialect) -> Opcodes:
     names = {number: name for name, number in numbers.items()}
     return Opcodes(
         dialect,
-        tuple(dialect.caches.get(names.get(number, ""), 0) for number in range(256)),
+        tuple(_caches(number) for number in range(256)),
         tuple(_direction(number) for number in range(256)),
         tuple(dialect.rules.get(names.get(number, "")) for number in range(256)),
         {
@@ -58,6 +58,12 @@ def bind(dialect: Dialect) -> Opcodes:
         },
         frozenset(numbers[name] for name in (*_ENDINGS, "JUMP_BACKWARD_NO_INTERRUPT") if name in numbers),
     )
+
+
+def _caches(number: int) -> int:
+    """Inline cache units that follow an opcode. A list by number, since 3.13 a dict by name."""
+    counts: Any = opcode._inline_cache_entries  # type: ignore[attr-defined]
+    return int(counts.get(dis.opname[number], 0) if isinstance(counts, dict) else counts[number])
 
 
 def _direction(number: int) -> int:

@@ -1,7 +1,5 @@
 """The bytecode of CPython 3.11."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from stator_bytecode._codec._dialect import Dialect, Fused, Rule, Scope
@@ -17,7 +15,6 @@ from stator_bytecode._codec._rules import (
     nothing,
     number,
     one,
-    renamed,
     same,
 )
 
@@ -39,14 +36,11 @@ _RULES: dict[str, Rule] = {
     **same(name, "LOAD_ATTR", "LOAD_METHOD"),
     **same(nothing, "JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP"),
     **same(nothing, "LIST_TO_TUPLE", "IMPORT_STAR", "PREP_RERAISE_STAR", "PRINT_EXPR", "ASYNC_GEN_WRAP"),
-    **renamed(nothing, POP_JUMP_FORWARD_IF_TRUE="POP_JUMP_IF_TRUE", POP_JUMP_BACKWARD_IF_TRUE="POP_JUMP_IF_TRUE"),
-    **renamed(nothing, POP_JUMP_FORWARD_IF_FALSE="POP_JUMP_IF_FALSE", POP_JUMP_BACKWARD_IF_FALSE="POP_JUMP_IF_FALSE"),
-    **renamed(nothing, POP_JUMP_FORWARD_IF_NONE="POP_JUMP_IF_NONE", POP_JUMP_BACKWARD_IF_NONE="POP_JUMP_IF_NONE"),
-    **renamed(
-        nothing,
-        POP_JUMP_FORWARD_IF_NOT_NONE="POP_JUMP_IF_NOT_NONE",
-        POP_JUMP_BACKWARD_IF_NOT_NONE="POP_JUMP_IF_NOT_NONE",
-    ),
+    **{
+        f"POP_JUMP_{direction}_IF_{condition}": one(f"POP_JUMP_IF_{condition}")
+        for direction in ("FORWARD", "BACKWARD")
+        for condition in ("TRUE", "FALSE", "NONE", "NOT_NONE")
+    },
     "LOAD_GLOBAL": one("LOAD_GLOBAL", lambda scope, arg: (scope.names[arg >> 1], "before" if arg & 1 else None)),
     "UNARY_POSITIVE": one("UNARY_OP", always("+")),
     "COMPARE_OP": one("COMPARE_OP", lambda scope, arg: (COMPARISONS[arg], False)),
@@ -58,19 +52,6 @@ _RULES: dict[str, Rule] = {
 
 DIALECT_311 = Dialect(
     version=(3, 11),
-    caches={
-        "BINARY_SUBSCR": 4,
-        "STORE_SUBSCR": 1,
-        "UNPACK_SEQUENCE": 1,
-        "STORE_ATTR": 4,
-        "LOAD_ATTR": 4,
-        "COMPARE_OP": 2,
-        "LOAD_GLOBAL": 5,
-        "BINARY_OP": 1,
-        "LOAD_METHOD": 10,
-        "PRECALL": 1,
-        "CALL": 4,
-    },
     argument_from=90,
     merges_locations=False,
     sent_value_on_entry=True,

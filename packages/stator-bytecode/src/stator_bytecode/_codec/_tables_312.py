@@ -1,7 +1,5 @@
 """The bytecode of CPython 3.12."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from stator_bytecode._codec._dialect import Dialect, Fused, Rule, Scope
@@ -40,20 +38,6 @@ _RULES: dict[str, Rule] = {
 
 DIALECT_312 = Dialect(
     version=(3, 12),
-    caches={
-        "BINARY_SUBSCR": 1,
-        "STORE_SUBSCR": 1,
-        "UNPACK_SEQUENCE": 1,
-        "FOR_ITER": 1,
-        "STORE_ATTR": 4,
-        "LOAD_ATTR": 9,
-        "COMPARE_OP": 1,
-        "LOAD_GLOBAL": 4,
-        "BINARY_OP": 1,
-        "SEND": 1,
-        "LOAD_SUPER_ATTR": 1,
-        "CALL": 3,
-    },
     argument_from=90,
     merges_locations=True,
     sent_value_on_entry=True,

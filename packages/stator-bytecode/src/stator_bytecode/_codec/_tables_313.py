@@ -1,7 +1,5 @@
 """The bytecode of CPython 3.13."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from stator_bytecode._codec._dialect import Dialect, Fused, Rule, Scope
@@ -57,27 +55,6 @@ _RULES: dict[str, Rule] = {
 
 DIALECT_313 = Dialect(
     version=(3, 13),
-    caches={
-        "BINARY_SUBSCR": 1,
-        "STORE_SUBSCR": 1,
-        "TO_BOOL": 3,
-        "BINARY_OP": 1,
-        "CALL": 3,
-        "COMPARE_OP": 1,
-        "CONTAINS_OP": 1,
-        "FOR_ITER": 1,
-        "JUMP_BACKWARD": 1,
-        "LOAD_ATTR": 9,
-        "LOAD_GLOBAL": 4,
-        "LOAD_SUPER_ATTR": 1,
-        "POP_JUMP_IF_FALSE": 1,
-        "POP_JUMP_IF_NONE": 1,
-        "POP_JUMP_IF_NOT_NONE": 1,
-        "POP_JUMP_IF_TRUE": 1,
-        "SEND": 1,
-        "STORE_ATTR": 4,
-        "UNPACK_SEQUENCE": 1,
-    },
     argument_from=45,
     merges_locations=True,
     sent_value_on_entry=False,

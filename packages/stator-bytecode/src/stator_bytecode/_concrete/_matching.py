@@ -1,7 +1,5 @@
 """`match` statements of the concrete domain."""
 
-from __future__ import annotations
-
 from typing import Any
 
 _SEQUENCE, _MAPPING, _MATCH_SELF = 1 << 5, 1 << 6, 1 << 22

@@ -4,8 +4,6 @@ An entry needs a native frame object; the one made here is that of a tiny functi
 user's. Only the frame that raises gets one: the frames that the exception passes through on its way out are not shown.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from types import CodeType, FrameType, FunctionType, TracebackType

@@ -1,7 +1,5 @@
 """Operators, items, iteration and building of the concrete domain."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable
 from types import CoroutineType, GeneratorType

@@ -1,7 +1,5 @@
 """The table of all opcode handlers: the one place where the families meet."""
 
-from __future__ import annotations
-
 from stator_bytecode._handlers._building import building_ops
 from stator_bytecode._handlers._calls import call_ops
 from stator_bytecode._handlers._exceptions import exception_ops

@@ -9,19 +9,34 @@ from types import CodeType
 from typing import TYPE_CHECKING
 
 from stator_bytecode._codec._instruction import Instruction
-from stator_bytecode._handler_table import HandlerTable
-from stator_bytecode._handlers._stack import Handler
-from stator_bytecode._machine._domain import V
+from stator_bytecode._handlers._asking import asking
+from stator_bytecode._machine._domain import Domain, Result, V
 from stator_bytecode._machine._frame import NULL, Frame
 from stator_bytecode.errors import InternalError
 
 if TYPE_CHECKING:
     from stator_bytecode._machine._machine import Machine
 
-call_ops: HandlerTable[str, Handler] = HandlerTable("opcode")
-
 PARTS = {1: "defaults", 2: "kwdefaults", 4: "annotations", 8: "closure"}
 """The flags of MAKE_FUNCTION and SET_FUNCTION_ATTRIBUTE, in the order in which the parts are pushed."""
+
+
+def call_function_ex(domain: Domain, frame: Frame, has_kwargs: bool) -> Result:
+    kwargs = frame.stack.pop() if has_kwargs else None
+    lower, upper, args = frame.popn(3)
+    return domain.call_spread(upper if frame.code.null_first else lower, args, kwargs)
+
+
+call_ops = asking(
+    {
+        "CALL_FUNCTION_EX": call_function_ex,
+        # [value, function]
+        "SET_FUNCTION_ATTRIBUTE": lambda domain, frame, flag: domain.set_function_part(
+            frame.stack.pop(), PARTS[flag], frame.stack.pop()
+        ),
+        "LOAD_BUILD_CLASS": lambda domain, frame, _: domain.build_class(frame),
+    }
+)
 
 
 @call_ops.handles("CALL")
@@ -47,14 +62,6 @@ def _callee(frame: Frame, lower: V, upper: V, args: list[V]) -> tuple[V, list[V]
     return lower, [upper, *args]
 
 
-@call_ops.handles("CALL_FUNCTION_EX")
-def call_function_ex(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
-    kwargs = frame.stack.pop() if instr.arg else None
-    lower, upper, args = frame.popn(3)
-    function = upper if frame.code.null_first else lower
-    return machine.finish(frame, instr, machine.domain.call_spread(function, args, kwargs))
-
-
 @call_ops.handles("MAKE_FUNCTION")
 def make_function(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
     frame.stack.pop()
@@ -71,14 +78,3 @@ def _code_of(frame: Frame, instr: Instruction) -> CodeType:
     if not isinstance(code, CodeType):
         raise InternalError("MAKE_FUNCTION does not follow the load of its code object")
     return code
-
-
-@call_ops.handles("SET_FUNCTION_ATTRIBUTE")
-def set_function_attribute(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
-    value, function = frame.popn(2)
-    return machine.finish(frame, instr, machine.domain.set_function_part(function, PARTS[instr.arg], value))
-
-
-@call_ops.handles("LOAD_BUILD_CLASS")
-def load_build_class(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
-    return machine.finish(frame, instr, machine.domain.build_class(frame))

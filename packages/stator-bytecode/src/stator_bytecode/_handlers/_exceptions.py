@@ -6,8 +6,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from stator_bytecode._codec._instruction import Instruction
-from stator_bytecode._handler_table import HandlerTable
-from stator_bytecode._handlers._stack import Handler
+from stator_bytecode._handlers._asking import asking
 from stator_bytecode._machine._domain import Pending, Raised, Reraised, Result, operation
 from stator_bytecode._machine._frame import Frame, LastInstruction, PreviousExc
 from stator_bytecode._machine._unwind import stop_iteration_error
@@ -15,7 +14,13 @@ from stator_bytecode._machine._unwind import stop_iteration_error
 if TYPE_CHECKING:
     from stator_bytecode._machine._machine import Machine
 
-exception_ops: HandlerTable[str, Handler] = HandlerTable("opcode")
+exception_ops = asking(
+    {
+        "CHECK_EXC_MATCH": lambda domain, frame, _: domain.exception_matches(frame.stack[-2], frame.stack.pop()),
+        "CHECK_EG_MATCH": lambda domain, frame, _: domain.match_group(*frame.popn(2)),
+        "PREP_RERAISE_STAR": lambda domain, frame, _: domain.prepare_reraise(*frame.popn(2)),
+    }
+)
 
 
 @exception_ops.handles("RAISE_VARARGS")
@@ -47,24 +52,6 @@ def push_exc_info(machine: Machine, frame: Frame, instr: Instruction) -> None:
 @exception_ops.handles("POP_EXCEPT")
 def pop_except(machine: Machine, frame: Frame, instr: Instruction) -> None:
     frame.handled = frame.stack.pop().value
-
-
-@exception_ops.handles("CHECK_EXC_MATCH")
-def check_exc_match(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
-    pattern = frame.stack.pop()
-    return machine.finish(frame, instr, machine.domain.exception_matches(frame.stack[-1], pattern))
-
-
-@exception_ops.handles("CHECK_EG_MATCH")
-def check_eg_match(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
-    exception, pattern = frame.popn(2)
-    return machine.finish(frame, instr, machine.domain.match_group(exception, pattern))
-
-
-@exception_ops.handles("PREP_RERAISE_STAR")
-def prep_reraise_star(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
-    original, remaining = frame.popn(2)
-    return machine.finish(frame, instr, machine.domain.prepare_reraise(original, remaining))
 
 
 @exception_ops.handles("STOPITERATION_ERROR")

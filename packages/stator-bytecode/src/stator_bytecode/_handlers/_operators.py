@@ -6,85 +6,56 @@ from typing import TYPE_CHECKING
 
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._handler_table import HandlerTable
+from stator_bytecode._handlers._asking import Ask, asking
 from stator_bytecode._handlers._stack import Handler
+from stator_bytecode._machine._domain import Domain, Result
 from stator_bytecode._machine._frame import Frame
 
 if TYPE_CHECKING:
     from stator_bytecode._machine._machine import Machine
 
-operator_ops: HandlerTable[str, Handler] = HandlerTable("opcode")
+
+def unary_op(domain: Domain, frame: Frame, symbol: str) -> Result:
+    value = frame.stack.pop()
+    return domain.truth(value) if symbol == "not" else domain.unary(symbol, value)
 
 
-@operator_ops.handles("UNARY_OP")
-def unary_op(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
-    value, domain = frame.stack.pop(), machine.domain
-    return machine.finish(frame, instr, domain.truth(value) if instr.arg == "not" else domain.unary(instr.arg, value))
-
-
-@operator_ops.handles("BINARY_OP")
-def binary_op(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
-    right = frame.stack.pop()
-    return machine.finish(frame, instr, machine.domain.binary(instr.arg, frame.stack.pop(), right))
-
-
-@operator_ops.handles("COMPARE_OP")
-def compare_op(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
-    right = frame.stack.pop()
-    return machine.finish(frame, instr, machine.domain.compare(instr.arg[0], frame.stack.pop(), right))
-
-
-@operator_ops.handles("IS_OP")
-def is_op(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
-    right = frame.stack.pop()
-    return machine.finish(frame, instr, machine.domain.identical(frame.stack.pop(), right, instr.arg))
-
-
-@operator_ops.handles("CONTAINS_OP")
-def contains_op(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
-    container = frame.stack.pop()
-    return machine.finish(frame, instr, machine.domain.contains(container, frame.stack.pop(), instr.arg))
-
-
-@operator_ops.handles("BINARY_SUBSCR")
-def binary_subscr(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
-    key = frame.stack.pop()
-    return machine.finish(frame, instr, machine.domain.get_item(frame.stack.pop(), key))
-
-
-@operator_ops.handles("STORE_SUBSCR")
-def store_subscr(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
+def store_subscr(domain: Domain, frame: Frame, _: None) -> Result:
     new, container, key = frame.popn(3)
-    return machine.finish(frame, instr, machine.domain.set_item(container, key, new))
+    return domain.set_item(container, key, new)
 
 
-@operator_ops.handles("DELETE_SUBSCR")
-def delete_subscr(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
-    container, key = frame.popn(2)
-    return machine.finish(frame, instr, machine.domain.delete_item(container, key))
+def binary_slice(domain: Domain, frame: Frame, _: None) -> Result:
+    container, *bounds = frame.popn(3)
+    return domain.get_item(container, domain.build_slice(bounds))
 
 
-@operator_ops.handles("BINARY_SLICE")
-def binary_slice(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
-    container, start, stop = frame.popn(3)
-    return machine.finish(frame, instr, machine.domain.get_item(container, machine.domain.build_slice([start, stop])))
+def store_slice(domain: Domain, frame: Frame, _: None) -> Result:
+    new, container, *bounds = frame.popn(4)
+    return domain.set_item(container, domain.build_slice(bounds), new)
 
 
-@operator_ops.handles("STORE_SLICE")
-def store_slice(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
-    new, container, start, stop = frame.popn(4)
-    return machine.finish(
-        frame, instr, machine.domain.set_item(container, machine.domain.build_slice([start, stop]), new)
-    )
-
-
-@operator_ops.handles("TO_BOOL", "POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE")
-def truth(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
-    return machine.finish(frame, instr, machine.domain.truth(frame.stack.pop()))
-
-
-@operator_ops.handles("JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP")
-def truth_of_kept(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
-    return machine.finish(frame, instr, machine.domain.truth(frame.stack[-1]))
+_QUESTIONS: dict[str, Ask] = {
+    "UNARY_OP": unary_op,
+    "BINARY_OP": lambda domain, frame, symbol: domain.binary(symbol, *frame.popn(2)),
+    "COMPARE_OP": lambda domain, frame, arg: domain.compare(arg[0], *frame.popn(2)),
+    "IS_OP": lambda domain, frame, invert: domain.identical(frame.stack.pop(-2), frame.stack.pop(), invert),
+    "CONTAINS_OP": lambda domain, frame, invert: domain.contains(frame.stack.pop(), frame.stack.pop(), invert),
+    "BINARY_SUBSCR": lambda domain, frame, _: domain.get_item(*frame.popn(2)),
+    "STORE_SUBSCR": store_subscr,
+    "DELETE_SUBSCR": lambda domain, frame, _: domain.delete_item(*frame.popn(2)),
+    "BINARY_SLICE": binary_slice,
+    "STORE_SLICE": store_slice,
+    **dict.fromkeys(
+        ("TO_BOOL", "POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE"), lambda domain, frame, _: domain.truth(frame.stack.pop())
+    ),
+    **dict.fromkeys(
+        ("JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP"), lambda domain, frame, _: domain.truth(frame.stack[-1])
+    ),
+    "GET_ITER": lambda domain, frame, _: domain.get_iterator(frame.stack.pop()),
+    "FOR_ITER": lambda domain, frame, _: domain.next_value(frame.stack[-1]),
+}
+operator_ops: HandlerTable[str, Handler] = asking(_QUESTIONS)
 
 
 @operator_ops.handles("POP_JUMP_IF_NONE")
@@ -95,13 +66,3 @@ def pop_jump_if_none(machine: Machine, frame: Frame, instr: Instruction) -> int 
 @operator_ops.handles("POP_JUMP_IF_NOT_NONE")
 def pop_jump_if_not_none(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
     return None if machine.domain.is_none(frame.stack.pop()) else instr.target
-
-
-@operator_ops.handles("GET_ITER")
-def get_iter(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
-    return machine.finish(frame, instr, machine.domain.get_iterator(frame.stack.pop()))
-
-
-@operator_ops.handles("FOR_ITER")
-def for_iter(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
-    return machine.finish(frame, instr, machine.domain.next_value(frame.stack[-1]))

@@ -4,8 +4,6 @@
 `BindingError` with CPython's own text; `new_frame` puts them, and the cells of the closure, into a frame.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 from collections.abc import Callable, Mapping, Sequence

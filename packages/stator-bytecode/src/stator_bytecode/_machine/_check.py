@@ -4,8 +4,6 @@ The depth of the stack is known statically, from `stack_effect` along every way 
 handler pushed must be where that handler expects it.
 """
 
-from __future__ import annotations
-
 from weakref import WeakKeyDictionary
 
 from stator_bytecode._codec._instruction import Code

@@ -35,26 +35,17 @@ def push_all_reversed(machine: Machine, frame: Frame, instr: Instruction, result
     frame.stack.extend(reversed(result))
 
 
-def jump_if_true(machine: Machine, frame: Frame, instr: Instruction, result: bool) -> int | None:
-    return instr.target if result else None
+def jump_if(wanted: bool, or_pop: bool = False) -> Completion:
+    """`or_pop`: the value tested, which is still on the stack, stays there only when it jumps."""
 
+    def jump(machine: Machine, frame: Frame, instr: Instruction, result: bool) -> int | None:
+        if result is wanted:
+            return instr.target
+        if or_pop:
+            frame.stack.pop()
+        return None
 
-def jump_if_false(machine: Machine, frame: Frame, instr: Instruction, result: bool) -> int | None:
-    return None if result else instr.target
-
-
-def jump_if_true_or_pop(machine: Machine, frame: Frame, instr: Instruction, result: bool) -> int | None:
-    if result:
-        return instr.target
-    frame.stack.pop()
-    return None
-
-
-def jump_if_false_or_pop(machine: Machine, frame: Frame, instr: Instruction, result: bool) -> int | None:
-    if not result:
-        return instr.target
-    frame.stack.pop()
-    return None
+    return jump
 
 
 def push_bool(machine: Machine, frame: Frame, instr: Instruction, result: bool) -> None:
@@ -176,10 +167,10 @@ COMPLETIONS: dict[str, Completion] = {
     **dict.fromkeys(("LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"), class_deref),
     "UNARY_OP": unary,
     "COMPARE_OP": compare,
-    "POP_JUMP_IF_TRUE": jump_if_true,
-    "POP_JUMP_IF_FALSE": jump_if_false,
-    "JUMP_IF_TRUE_OR_POP": jump_if_true_or_pop,
-    "JUMP_IF_FALSE_OR_POP": jump_if_false_or_pop,
+    "POP_JUMP_IF_TRUE": jump_if(True),
+    "POP_JUMP_IF_FALSE": jump_if(False),
+    "JUMP_IF_TRUE_OR_POP": jump_if(True, or_pop=True),
+    "JUMP_IF_FALSE_OR_POP": jump_if(False, or_pop=True),
     "FOR_ITER": next_or_leave,
     "SEND": sent,
     "LOAD_GLOBAL": load_global,

@@ -5,8 +5,6 @@ An operation gives back a value, an `Invoke` (a tail call: run this frame, its r
 what it cannot capture.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Generator, Sequence
 from types import CodeType

@@ -1,7 +1,5 @@
 """How a run of the Machine ends."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import attrs

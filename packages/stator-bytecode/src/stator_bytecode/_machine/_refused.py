@@ -1,8 +1,6 @@
 """Neutral operations that no Machine runs, with the reason. They decode, so that a code object is refused only where it
 reaches one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from stator_bytecode._codec._tables import OPCODES

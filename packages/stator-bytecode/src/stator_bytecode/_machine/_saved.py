@@ -5,8 +5,6 @@ instruction of the outermost barrier. Generators that ran since then are put bac
 Domain changed, by its own `rollback(mark)`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import attrs
@@ -68,20 +66,14 @@ def handing_state(handing: Handing) -> tuple[Then, FrameState]:
 
 
 def frame_state(frame: Frame) -> FrameState:
-    return FrameState(
-        code=frame.code,
-        pc=frame.pc,
-        slots=tuple(frame.slots),
-        stack=tuple(frame.stack),
-        globals=frame.globals,
-        builtins=frame.builtins,
-        names=frame.names,
-        function=frame.function,
-        hidden=frame.hidden,
-        handled=frame.handled,
-        generator=frame.generator,
-        then=None if frame.parked is None else frame.parked.then,
-    )
+    then = None if frame.parked is None else frame.parked.then
+    return FrameState(slots=tuple(frame.slots), stack=tuple(frame.stack), then=then, **_same(frame))
+
+
+def _same(frame: Frame | FrameState) -> dict[str, Any]:
+    """What a frame and its saved state have alike."""
+    names = ("code", "pc", "globals", "builtins", "names", "function", "hidden", "handled", "generator")
+    return {name: getattr(frame, name) for name in names}
 
 
 def span_of(snapshot: Snapshot) -> SourceSpan:
@@ -105,19 +97,7 @@ def restore_frames(snapshot: Snapshot) -> list[Frame]:
 
 
 def _restore(state: FrameState) -> Frame:
-    frame = Frame(
-        code=state.code,
-        globals=state.globals,
-        builtins=state.builtins,
-        slots=list(state.slots),
-        stack=list(state.stack),
-        pc=state.pc,
-        names=state.names,
-        function=state.function,
-        hidden=state.hidden,
-        generator=state.generator,
-        handled=state.handled,
-    )
+    frame = Frame(slots=list(state.slots), stack=list(state.stack), **_same(state))
     if state.then is not None:
         frame.parked = Parked(state.code.instructions[state.pc], state.then)
     if state.generator is not None:

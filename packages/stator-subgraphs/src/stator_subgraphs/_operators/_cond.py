@@ -28,23 +28,15 @@ from stator_subgraphs._mutation import storage_of
 handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
 
 
-@handlers.handles(torch.cond)
+@handlers.handles(torch.ops.higher_order.cond, torch.cond)
 @operation
 def cond(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """A predicate that is a Python value chooses the branch now, as it does in plain Python."""
+    """A predicate that is a Python value chooses the branch now, as it does in plain Python. Operands may be numbers,
+    as they may in torch when it compiles."""
     pred, true_fn, false_fn, operands = _bound(t, *args, **kwargs)
     if isinstance(pred, ConstantTracker) and isinstance(pred.value, bool | int | float):
         return call(t, true_fn if pred.value else false_fn, operands, {})
-    _check(t, pred, operands, TensorTracker)
-    return (yield from _chosen(t, pred, true_fn, false_fn, operands))
-
-
-@handlers.handles(torch.ops.higher_order.cond)
-@operation
-def cond_again(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """The operator itself, in a graph that is traced again: its operands may be numbers."""
-    pred, true_fn, false_fn, operands = _bound(t, *args, **kwargs)
-    _check(t, pred, operands, (TensorTracker, NumberTracker, ConstantTracker))
+    _check(t, pred, operands)
     return (yield from _chosen(t, pred, true_fn, false_fn, operands))
 
 
@@ -53,6 +45,9 @@ def _chosen(t: Tracing, pred: Any, true_fn: Any, false_fn: Any, operands: list[A
     false, other = yield from _branch(t, "cond_false", false_fn, operands)
     if spec != other:
         raise t.unsupported("branches-differ", f"branches of cond that return {spec} and {other}")
+    tensors = [result for result in true.outputs if isinstance(result, torch.Tensor)]
+    if len(tensors) < spec.leaf_count and any(tensor.requires_grad for tensor in tensors):
+        raise t.unsupported("result-of-body", "a number beside a result of cond that has gradients")
     inputs = t.graph.merge([true, false])
     refuse_overlap(t, [true, false], inputs)
     bodies = [t.graph.install("cond_true", true.module), t.graph.install("cond_false", false.module)]
@@ -68,14 +63,16 @@ def _bound(t: Tracing, pred: Any, true_fn: Any, false_fn: Any, operands: Any = N
     return pred, true_fn, false_fn, items
 
 
-def _check(t: Tracing, pred: Any, operands: list[Any], kinds: Any) -> None:
+def _check(t: Tracing, pred: Any, operands: list[Any]) -> None:
     if isinstance(pred, TensorTracker):
         fits = pred.example.numel() == 1 and pred.example.dtype is torch.bool
     else:
         fits = isinstance(pred, NumberTracker) and pred.cls is bool
-    leaves = [leaf for operand in operands for leaf in flatten(t, operand)[0]]
-    if not fits or not all(isinstance(leaf, kinds) for leaf in leaves):
-        raise t.unsupported("higher-order-operator", "cond with a predicate or operands that are not as it wants them")
+    if not fits:
+        raise t.unsupported("higher-order-operator", "cond with a predicate that is neither a bool nor a tensor of one")
+    for leaf in (leaf for operand in operands for leaf in flatten(t, operand)[0]):
+        if not isinstance(leaf, TensorTracker | NumberTracker | ConstantTracker):
+            raise t.unsupported("higher-order-operator", f"cond with a {leaf.cls.__qualname__} among its operands")
 
 
 def refuse_overlap(t: Tracing, bodies: Sequence[BodyGraph], operands: Sequence[Traced]) -> None:

@@ -80,11 +80,10 @@ def record_while_loop(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> An
 @handlers.handles(map_impl)
 @operation
 def record_map(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    function, mapped, rest = args[0], args[1].items, args[2].items
-    body, spec = yield from _body(t, "map_body", function, [*_first(t, mapped), *_again(t, rest)])
+    function, mapped = args[0], args[1].items
+    body, spec = yield from _body(t, "map_body", function, _first(t, mapped), rest=_additional(args[2:]))
     held = t.graph.install("map_body", body.module)
-    operands = [vt.traced for vt in mapped], [*(leaf_of(t, vt) for vt in rest), *body.lifted]
-    return _record(t, map_impl, (held, *operands), spec)
+    return _record(t, map_impl, (held, [vt.traced for vt in mapped], list(body.lifted)), spec)
 
 
 @handlers.handles(scan_op)

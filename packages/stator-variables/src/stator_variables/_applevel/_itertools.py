@@ -12,13 +12,9 @@ _NOTHING: Any = object()
 
 
 def count(start: Any = 0, step: Any = 1) -> Iterator[Any]:
-    return _count(start, step)
-
-
-def _count(value: Any, step: Any) -> Iterator[Any]:
     while True:
-        yield value
-        value = value + step
+        yield start
+        start = start + step
 
 
 def cycle(iterable: Any, /) -> Iterator[Any]:
@@ -36,16 +32,12 @@ def _cycle(it: Any) -> Iterator[Any]:
 
 
 def repeat(object: Any, times: Any = _NOTHING) -> Iterator[Any]:
-    return _repeat(object, times)
-
-
-def _repeat(value: Any, times: Any) -> Iterator[Any]:
     if times is _NOTHING:
         while True:
-            yield value
+            yield object
     while times > 0:
         times -= 1
-        yield value
+        yield object
 
 
 def chain(*iterables: Any) -> Iterator[Any]:

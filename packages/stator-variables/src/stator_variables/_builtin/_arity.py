@@ -3,8 +3,6 @@
 A call that C would refuse (too many arguments, an unknown keyword) runs natively, so that the error is CPython's own.
 """
 
-from __future__ import annotations
-
 import collections
 import functools
 import inspect
@@ -66,17 +64,12 @@ def _takes(least: int, most: int, *named: str) -> Arity:
 
 
 STATED: dict[Any, Arity] = {
-    **dict.fromkeys((min, max), _takes(1, ANY_COUNT, "key", "default")),
     **dict.fromkeys((dict, collections.OrderedDict), Arity(0, 1, None)),
-    **dict.fromkeys((bool, set, frozenset, vars), _takes(0, 1)),
+    **dict.fromkeys((set, frozenset), _takes(0, 1)),
     **dict.fromkeys((iter, next), _takes(1, 2)),
     **dict.fromkeys((operator.itemgetter, operator.attrgetter), _takes(1, ANY_COUNT)),
-    functools.reduce: _takes(2, 3),
     filter: _takes(2, 2),
     super: _takes(0, 2),
-    getattr: _takes(2, 3),
-    int: _takes(0, 2, "base"),
-    str: _takes(0, 3, "object", "encoding", "errors"),
     range: _takes(1, 3),
     slice: _takes(1, 3),
     zip: _takes(0, ANY_COUNT, "strict"),

@@ -1,23 +1,21 @@
 """Handlers of what reads and writes attributes by name: `getattr`, `setattr`, `vars`, and the methods of object."""
 
-from __future__ import annotations
-
 import types
 from typing import Any
 
-from stator_bytecode import HandlerTable, Raised, operation, settle
+from stator_bytecode import operation, settle
 
 from stator_variables import _kinds as k
+from stator_variables._builtin._arity import ANY_COUNT
+from stator_variables._builtin._method_table import MethodTable
 from stator_variables._builtin._results import then
 from stator_variables._model import _attributes, _calls
 from stator_variables._model._lookup import plain_lookup
-from stator_variables._model._raising import absent, throw, type_name
+from stator_variables._model._raising import absent, attempt, throw, type_name
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
-Args = list[Any]
-Kwargs = dict[str, Any]
-handlers: HandlerTable[Any, Any] = HandlerTable("builtin")
+methods = MethodTable("builtin")
 
 
 def _name(vt: Any, function: str) -> str:
@@ -27,99 +25,89 @@ def _name(vt: Any, function: str) -> str:
     return name
 
 
-@handlers.handles(getattr)
-def handle_getattr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    name = _name(args[1], "getattr")
-    if len(args) == 2:
-        return _attributes.get_attribute(t, args[0], name)
-    return _getattr_default(t, args[0], name, args[2])
+@methods.handles(getattr, takes=(2, 3))
+def handle_getattr(t: Tracing, vt: Any, name: Any, default: Any = None) -> Any:
+    text = _name(name, "getattr")
+    if default is None:
+        return _attributes.get_attribute(t, vt, text)
+    return _getattr_default(t, vt, text, default)
 
 
 @operation
 def _getattr_default(t: Tracing, vt: Any, name: str, default: Any) -> Any:
-    try:
-        return (yield from settle(_attributes.get_attribute(t, vt, name)))
-    except Raised as raised:
-        if not issubclass(raised.value.cls, AttributeError):
-            raise
-        return default
+    return (yield from attempt(AttributeError, default, _attributes.get_attribute, t, vt, name))
 
 
-@handlers.handles(hasattr)
-def handle_hasattr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _hasattr(t, args[0], _name(args[1], "hasattr"))
-
-
+@methods.handles(hasattr)
 @operation
-def _hasattr(t: Tracing, vt: Any, name: str) -> Any:
-    found = yield from settle(_getattr_default(t, vt, name, MISSING))
+def handle_hasattr(t: Tracing, vt: Any, name: Any) -> Any:
+    found = yield from settle(_getattr_default(t, vt, _name(name, "hasattr"), MISSING))
     return k.ConstantTracker(found is not MISSING)
 
 
-@handlers.handles(setattr)
-def handle_setattr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return then(_attributes.set_attribute(t, args[0], _name(args[1], "setattr"), args[2]))
+@methods.handles(setattr)
+def handle_setattr(t: Tracing, vt: Any, name: Any, new: Any) -> Any:
+    return then(_attributes.set_attribute(t, vt, _name(name, "setattr"), new))
 
 
-@handlers.handles(delattr)
-def handle_delattr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return then(_attributes.delete_attribute(t, args[0], _name(args[1], "delattr")))
+@methods.handles(delattr)
+def handle_delattr(t: Tracing, vt: Any, name: Any) -> Any:
+    return then(_attributes.set_attribute(t, vt, _name(name, "delattr"), MISSING))
 
 
-@handlers.handles(object.__getattribute__, type.__getattribute__, types.ModuleType.__getattribute__)
-def own_attribute(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    name = _name(args[1], "__getattribute__")
-    found = _attributes.own_attribute(t, args[0], name)
+@methods.handles(object.__getattribute__, type.__getattribute__, types.ModuleType.__getattribute__)
+def own_attribute(t: Tracing, vt: Any, name: Any) -> Any:
+    text = _name(name, "__getattribute__")
+    found = _attributes.own_attribute(t, vt, text)
     if found is MISSING:
-        absent(args[0], name)
+        absent(vt, text)
     return found
 
 
-@handlers.handles(object.__setattr__)
-def object_setattr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    _refuse_class(t, args[0])
-    return then(_attributes.generic_set(t, args[0], _name(args[1], "__setattr__"), args[2]))
+@methods.handles(object.__setattr__)
+def object_setattr(t: Tracing, vt: Any, name: Any, new: Any) -> Any:
+    return _set(t, vt, _name(name, "__setattr__"), new)
 
 
-@handlers.handles(object.__delattr__)
-def object_delattr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    _refuse_class(t, args[0])
-    return then(_attributes.generic_set(t, args[0], _name(args[1], "__delattr__"), MISSING))
+@methods.handles(object.__delattr__)
+def object_delattr(t: Tracing, vt: Any, name: Any) -> Any:
+    return _set(t, vt, _name(name, "__delattr__"), MISSING)
 
 
-def _refuse_class(t: Tracing, vt: Any) -> None:
+def _set(t: Tracing, vt: Any, name: str, new: Any) -> Any:
     if isinstance(vt, k.ClassTracker):
         raise t.unsupported("bad-arguments", "object's way to set attributes, of a class")
+    return then(_attributes.generic_set(t, vt, name, new))
 
 
-@handlers.handles(vars)
-def handle_vars(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    if args and isinstance(args[0], k.ClassTracker):
-        return _attributes.get_attribute(t, args[0], "__dict__")
-    if not args or args[0].namespace is None:
+@methods.handles(vars, takes=(0, 1))
+def handle_vars(t: Tracing, vt: Any = None) -> Any:
+    if isinstance(vt, k.ClassTracker):
+        return _attributes.get_attribute(t, vt, "__dict__")
+    if vt is None or vt.namespace is None:
         raise t.unsupported("vars", "vars() of something without a plain __dict__")
-    return args[0].namespace
+    return vt.namespace
 
 
-@handlers.handles(object.__new__)
-def object_new(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+@methods.handles(object.__new__, takes=(1, ANY_COUNT), named=None)
+def object_new(t: Tracing, made_of: Any, /, *args: Any, **kwargs: Any) -> Any:
     """What it takes besides the class, another `__init__` may want (object_new)."""
-    if not args or not isinstance(args[0], k.ClassTracker):
+    if not isinstance(made_of, k.ClassTracker):
         raise t.unsupported("bad-arguments", "object.__new__ of something that is no class")
-    cls = args[0].value
-    if len(args) > 1 or kwargs:
+    cls = made_of.value
+    if args or kwargs:
         if plain_lookup(cls, "__new__") is not object.__new__:
             throw(TypeError, "object.__new__() takes exactly one argument (the type to instantiate)")
         if plain_lookup(cls, "__init__") is object.__init__:
             throw(TypeError, f"{type_name(cls)}() takes no arguments")
-    return _calls.allocate(t, args[0], object.__new__, [], {})
+    return _calls.allocate(t, made_of, object.__new__, [], {})
 
 
-@handlers.handles(object.__init__)
-def object_init(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+@methods.handles(object.__init__, takes=(0, ANY_COUNT), named=None)
+def object_init(t: Tracing, vt: Any, /, *args: Any, **kwargs: Any) -> Any:
     """What it takes besides the instance, another `__new__` may have wanted (object_init)."""
-    if len(args) > 1 or kwargs:
-        cls = args[0].cls
+    if args or kwargs:
+        cls = vt.cls
         if plain_lookup(cls, "__init__") is not object.__init__:
             throw(TypeError, "object.__init__() takes exactly one argument (the instance to initialize)")
         if plain_lookup(cls, "__new__") is object.__new__:
@@ -127,6 +115,6 @@ def object_init(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return k.NONE
 
 
-@handlers.handles(object.__init_subclass__, vars(object)["__init_subclass__"])
-def init_subclass(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+@methods.handles(object.__init_subclass__, vars(object)["__init_subclass__"], takes=(0, 1))
+def init_subclass(t: Tracing, *cls: Any) -> Any:
     return k.NONE

@@ -1,7 +1,5 @@
 """What binds and refers, called by name: `__get__`, `type.__call__`, methods compared, unions, context variables."""
 
-from __future__ import annotations
-
 import contextvars
 import operator
 import types
@@ -12,13 +10,12 @@ from stator_guards import CallSource, CapturedSource
 
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
+from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._model import _attributes, _calls, _operators
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("binding")
-Args = list[Any]
-Kwargs = dict[str, Any]
 _BOUND = {
     types.FunctionType: types.MethodType,
     types.WrapperDescriptorType: types.MethodWrapperType,

@@ -1,18 +1,19 @@
 """Handlers of the builtin functions on values: reductions, lengths, iteration, numbers, text."""
 
-from __future__ import annotations
-
 import builtins
 import functools
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable, operation, settle
+from stator_bytecode import operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._applevel import _reductions, _tensors
+from stator_variables._builtin._arity import ANY_COUNT
 from stator_variables._builtin._iterator_functions import has_total_order
+from stator_variables._builtin._method_table import MethodTable
 from stator_variables._builtin._results import app_level, as_constant, folded
 from stator_variables._builtin._strings import convert
 from stator_variables._model import _attributes, _calls, _containers, _operators
@@ -22,30 +23,32 @@ from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
-Args = list[Any]
-Kwargs = dict[str, Any]
-handlers: HandlerTable[Any, Any] = HandlerTable("builtin")
+methods = MethodTable("builtin")
+_FALSE = k.ConstantTracker(False)
 
 
 def _replace(real: Any, function: Any) -> None:
-    @handlers.handles(real)
-    def run(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-        args = [_in_any_order(real, args[0], kwargs), *args[1:]] if len(args) == 1 else args
+    takes = _TAKES.get(real)
+
+    @methods.handles(real, takes=takes, named=("key", "default") if takes == (1, ANY_COUNT) else ())
+    def run(t: Tracing, *given: Any, **kwargs: Any) -> Any:
+        args = [_in_any_order(real, given[0], kwargs)] if len(given) == 1 else list(given)
         folded = _calls.fold(t, real, args, kwargs)
         if folded is MISSING and real in _IN_GRAPH and len(args) > 1 and not kwargs and _are_ints(args):
             return functools.reduce(lambda a, b: _torch_calls.record(t, _IN_GRAPH[real], [a, b], {}), args)
         return app_level(t, function, args, kwargs) if folded is MISSING else folded
 
 
+_TAKES = {min: (1, ANY_COUNT), max: (1, ANY_COUNT), functools.reduce: (2, 3)}
 _IN_GRAPH = {min: torch.sym_min, max: torch.sym_max}
 
 
-def _are_ints(vts: Args) -> bool:
+def _are_ints(vts: list[Any]) -> bool:
     """With other numbers among them, the class of the result would depend on the values."""
     return all(isinstance(vt, k.NumberTracker | k.ConstantTracker) and vt.cls is int for vt in vts)
 
 
-def _in_any_order(real: Any, iterable: Any, kwargs: Kwargs) -> Any:
+def _in_any_order(real: Any, iterable: Any, kwargs: dict[str, Any]) -> Any:
     """A set of strings or ints as a tuple, for functions that give the same whatever the order is."""
     if isinstance(iterable, k.SetTracker) and not kwargs and has_total_order(iterable):
         values = list(iterable.entries.values())
@@ -59,33 +62,39 @@ for _reduction in ("all", "any", "sum", "min", "max"):
 _replace(functools.reduce, _reductions.reduce)
 
 
-@handlers.handles(len)
-def handle_len(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _containers.length(t, args[0])
+methods.handles(len)(_containers.length)
 
 
-@handlers.handles(bool)
-def handle_bool(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    if not args:
-        return k.ConstantTracker(False)
-    if isinstance(args[0], k.NumberTracker) and args[0].cls is bool:
-        return args[0]
-    if isinstance(args[0], k.NumberTracker):
-        return _torch_calls.record(t, operator.ne, [args[0], k.ConstantTracker(0)], {})
-    if isinstance(args[0], k.TensorTracker) and t.policy.capture_data:
-        return handle_bool(t, [_torch_calls.record(t, "item", args, {})], {})
-    return as_constant(t, _operators.truth(t, args[0]))
+@methods.handles(bool, takes=(0, 1))
+def handle_bool(t: Tracing, vt: Any = _FALSE) -> Any:
+    if isinstance(vt, k.NumberTracker) and vt.cls is bool:
+        return vt
+    if isinstance(vt, k.NumberTracker):
+        return _torch_calls.record(t, operator.ne, [vt, k.ConstantTracker(0)], {})
+    if isinstance(vt, k.TensorTracker) and t.policy.capture_data:
+        return handle_bool(t, _torch_calls.record(t, "item", [vt], {}))
+    return as_constant(t, _operators.truth(t, vt))
 
 
-@handlers.handles(torch.Tensor.tolist)
-def tensor_to_list(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+@methods.handles(torch.Tensor.tolist, takes=0)
+def tensor_to_list(t: Tracing, vt: Any) -> Any:
     if not t.policy.capture_data:  # one break, not one for each number
         raise t.unsupported("data-access", "the values of a tensor as a list", "pass capture_data=True in the options")
-    return app_level(t, _tensors.tolist, args, kwargs)
+    return app_level(t, _tensors.tolist, [vt], {})
 
 
-def _number(t: Tracing, cls: type, method: str, args: Args, kwargs: Kwargs) -> Any:
-    folded = _calls.fold(t, cls, args, kwargs)
+@methods.handles(int, takes=(0, 2), named=("base",))
+def handle_int(t: Tracing, *args: Any, **base: Any) -> Any:
+    return _number(t, int, "__int__", args, base)
+
+
+@methods.handles(float)
+def handle_float(t: Tracing, *args: Any) -> Any:
+    return _number(t, float, "__float__", args, {})
+
+
+def _number(t: Tracing, cls: type, method: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    folded = _calls.fold(t, cls, list(args), kwargs)
     if folded is not MISSING:
         return folded
     if len(args) != 1 or kwargs:
@@ -115,38 +124,24 @@ def _exactly(t: Tracing, cls: type, result: Any) -> Any:
     return found
 
 
-@handlers.handles(int)
-def handle_int(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _number(t, int, "__int__", args, kwargs)
+@methods.handles(str, takes=(0, 3), named=("object", "encoding", "errors"))
+def handle_str(t: Tracing, *args: Any, **kwargs: Any) -> Any:
+    return convert(t, args[0], "s") if len(args) == 1 and not kwargs else folded(t, str, list(args), kwargs)
 
 
-@handlers.handles(float)
-def handle_float(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _number(t, float, "__float__", args, kwargs)
+@methods.handles(repr)
+def handle_repr(t: Tracing, vt: Any) -> Any:
+    return convert(t, vt, "r")
 
 
-@handlers.handles(str)
-def handle_str(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return convert(t, args[0], "s") if len(args) == 1 and not kwargs else folded(t, str, args, kwargs)
-
-
-@handlers.handles(repr)
-def handle_repr(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return convert(t, args[0], "r")
-
-
-@handlers.handles(abs)
-def handle_abs(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    if isinstance(args[0], k.TensorTracker | k.NumberTracker):
-        return _torch_calls.record(t, operator.abs, args, {})
-    return _by_dunder(t, abs, "__abs__", args)
-
-
-def _by_dunder(t: Tracing, function: Any, name: str, args: Args) -> Any:
-    folded = _calls.fold(t, function, args, {})
+@methods.handles(abs)
+def handle_abs(t: Tracing, vt: Any) -> Any:
+    if isinstance(vt, k.TensorTracker | k.NumberTracker):
+        return _torch_calls.record(t, operator.abs, [vt], {})
+    folded = _calls.fold(t, abs, [vt], {})
     if folded is not MISSING:
         return folded
-    bound = _attributes.special(t, args[0], name)
+    bound = _attributes.special(t, vt, "__abs__")
     if bound is MISSING:
-        throw(TypeError, f"bad operand type for {function.__name__}(): '{args[0].cls.__name__}'")
-    return _calls.call(t, bound, args[1:], {})
+        throw(TypeError, f"bad operand type for abs(): '{vt.cls.__name__}'")
+    return _calls.call(t, bound, [], {})

@@ -16,13 +16,12 @@ from typing import Any
 from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
+from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._model import _calls
 from stator_variables._model._classes import adopt, here, make, run, step
 from stator_variables._runtime import new_named_tuple
 from stator_variables._tracing import Tracing
 
-Args = list[Any]
-Kwargs = dict[str, Any]
 handlers: HandlerTable[Any, Any] = HandlerTable("class function")
 DECORATORS: tuple[Any, ...] = (
     *(functools.total_ordering, enum.unique, typing.final, typing.runtime_checkable, abc.update_abstractmethods),

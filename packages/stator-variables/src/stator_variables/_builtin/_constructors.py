@@ -1,7 +1,5 @@
 """Handlers of the container types as callables: `tuple`, `list`, `set`, `dict` and named tuples."""
 
-from __future__ import annotations
-
 import collections
 from typing import Any
 
@@ -11,11 +9,10 @@ from stator_bytecode import HandlerTable, operation, settle
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
 from stator_variables._builtin import _dicts
+from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._model import _containers, _iteration
 from stator_variables._tracing import Tracing
 
-Args = list[Any]
-Kwargs = dict[str, Any]
 handlers: HandlerTable[Any, Any] = HandlerTable("builtin")
 
 

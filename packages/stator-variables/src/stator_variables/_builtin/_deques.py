@@ -1,7 +1,5 @@
 """The methods of collections.deque (Modules/_collectionsmodule.c)."""
 
-from __future__ import annotations
-
 from collections import deque
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The methods of dict, OrderedDict and defaultdict (Objects/dictobject.c, Objects/odictobject.c)."""
 
-from __future__ import annotations
-
 import collections
 import functools
 from collections import OrderedDict, defaultdict

@@ -1,7 +1,5 @@
 """Fields and methods of exceptions (Objects/exceptions.c): new ones from the tracker, existing ones read."""
 
-from __future__ import annotations
-
 import builtins
 import types
 from typing import Any
@@ -11,6 +9,7 @@ from stator_guards import SlotSource
 
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace, wrap
+from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._builtin._strings import convert
 from stator_variables._model import _calls, _containers, _dictionary, _exceptions
 from stator_variables._model._raising import throw, type_name
@@ -18,8 +17,6 @@ from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("exception method")
-Args = list[Any]
-Kwargs = dict[str, Any]
 _CLASSES = tuple(
     dict.fromkeys(c for c in vars(builtins).values() if isinstance(c, type) and issubclass(c, BaseException))
 )
@@ -131,12 +128,9 @@ def key_error_str(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 @handlers.handles(BaseException.__repr__)
-def repr_(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _repr(t, args[0])
-
-
 @operation
-def _repr(t: Tracing, vt: Any) -> Any:
+def repr_(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    vt = args[0]
     shown = vt.args[0] if len(vt.args) == 1 else k.TupleTracker(vt.args, tuple)
     text = (yield from settle(convert(t, shown, "r"))).value
     return k.ConstantTracker(f"{vt.cls.__name__}({text})" if len(vt.args) == 1 else f"{vt.cls.__name__}{text}")

@@ -1,18 +1,16 @@
 """Handlers of the methods of generators."""
 
-from __future__ import annotations
-
 import types
 from typing import Any
 
-from stator_bytecode import HandlerTable, Raised, Resume, Then, operation, settle
+from stator_bytecode import GeneratorStatus, HandlerTable, Resume, Then, operation, settle
 
 from stator_variables import _kinds as k
-from stator_variables._model._raising import new_exception, throw
+from stator_variables._builtin._arity import Args, Kwargs
+from stator_variables._model._raising import attempt, new_exception, throw
 from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
 
-Args = list[Any]
-Kwargs = dict[str, Any]
 handlers: HandlerTable[Any, Any] = HandlerTable("builtin")
 
 
@@ -29,36 +27,23 @@ def generator_send(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 @handlers.handles(types.GeneratorType.throw)
-def generator_throw(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    _state_of(t, args[0])
-    return _throw_into(t, args[0], args[1] if len(args) == 2 else args[2])
-
-
 @operation
-def _throw_into(t: Tracing, generator: Any, value: Any) -> Any:
+def generator_throw(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     from stator_variables._model import _exceptions
 
-    thrown = yield from settle(_exceptions.exception_from(t, value, None))
-    return (yield Resume(generator.state, None, thrown))
+    state = _state_of(t, args[0])
+    thrown = yield from settle(_exceptions.exception_from(t, args[1] if len(args) == 2 else args[2], None))
+    return (yield Resume(state, None, thrown))
 
 
 @handlers.handles(types.GeneratorType.close)
-def generator_close(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    _state_of(t, args[0])
-    return _close(t, args[0])
-
-
 @operation
-def _close(t: Tracing, generator: Any) -> Any:
-    from stator_bytecode import GeneratorStatus
-
-    status = generator.state.status
-    if status is GeneratorStatus.CLOSED:
+def generator_close(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    state = _state_of(t, args[0])
+    if state.status is GeneratorStatus.CLOSED:
         return k.NONE
-    try:
-        yield Resume(generator.state, None, new_exception(GeneratorExit, []), Then("value"))
-    except Raised as raised:
-        if not issubclass(raised.value.cls, GeneratorExit | StopIteration):
-            raise
-        return k.NONE
-    throw(RuntimeError, "generator ignored GeneratorExit")
+    closing = new_exception(GeneratorExit, [])
+    ended = yield from attempt(GeneratorExit | StopIteration, MISSING, Resume, state, None, closing, Then("value"))
+    if ended is not MISSING:
+        throw(RuntimeError, "generator ignored GeneratorExit")
+    return k.NONE

@@ -1,27 +1,24 @@
 """Handlers of what asks for classes: `type`, `isinstance`, `issubclass`, `callable`, `super`."""
 
-from __future__ import annotations
-
 import abc
 import types
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from stator_bytecode import NULL, HandlerTable, Raised, operation, settle
+from stator_bytecode import NULL, HandlerTable, operation, settle
 from stator_guards import CallSource, CapturedSource, Truth
 
 from stator_variables import _kinds as k
+from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._builtin._results import as_constant
 from stator_variables._model import _attributes, _calls, _classes, _operators
 from stator_variables._model._lookup import guarded_lookup, is_subtype, mro_of, plain_lookup, type_lookup
-from stator_variables._model._raising import throw
+from stator_variables._model._raising import attempt, throw
 from stator_variables._torch import _tensor_attributes
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
-Args = list[Any]
-Kwargs = dict[str, Any]
 handlers: HandlerTable[Any, Any] = HandlerTable("builtin")
 
 
@@ -62,12 +59,7 @@ def _claims_a_class(vt: Any) -> bool:
 def _claimed(t: Tracing, vt: Any) -> Any:
     if not _claims_a_class(vt):
         return vt.cls
-    try:
-        found = yield from settle(_attributes.get_attribute(t, vt, "__class__"))
-    except Raised as raised:
-        if not issubclass(raised.value.cls, AttributeError):
-            raise
-        return vt.cls
+    found = yield from attempt(AttributeError, MISSING, _attributes.get_attribute, t, vt, "__class__")
     return found.value if isinstance(found, k.ClassTracker) else vt.cls
 
 

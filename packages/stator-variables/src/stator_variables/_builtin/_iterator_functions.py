@@ -1,13 +1,12 @@
 """Handlers of what makes, orders and steps iterators: `range`, `zip`, `map`, `reversed`, `sorted`."""
 
-from __future__ import annotations
-
 import types
 from typing import Any
 
 from stator_bytecode import NULL, HandlerTable, Raised, Resume, operation, settle
 
 from stator_variables import _kinds as k
+from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._builtin._results import folded
 from stator_variables._model import _attributes, _calls, _containers, _iteration
 from stator_variables._model._lookup import defines
@@ -17,8 +16,6 @@ from stator_variables._torch import _symbolic
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
-Args = list[Any]
-Kwargs = dict[str, Any]
 handlers: HandlerTable[Any, Any] = HandlerTable("builtin")
 
 
@@ -127,16 +124,12 @@ def _reversed_protocol(t: Tracing, vt: Any) -> Any:
 
 
 @handlers.handles(sorted)
+@operation
 def handle_sorted(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if len(args) != 1 or not kwargs.keys() <= {"key", "reverse"}:
         raise t.unsupported("bad-arguments", "a call of sorted() that it does not accept")
-    return _sorted(t, args[0], kwargs)
-
-
-@operation
-def _sorted(t: Tracing, iterable: Any, kwargs: Kwargs) -> Any:
     any_order = k.is_none(kwargs.get("key", k.NONE))  # else equal keys stay in the order of hashes
-    items = yield from settle((_unordered_items if any_order else _iteration.drain)(t, iterable))
+    items = yield from settle((_unordered_items if any_order else _iteration.drain)(t, args[0]))
     return (yield from settle(sorted_list(t, items, kwargs.get("key"), kwargs.get("reverse"))))
 
 

@@ -5,8 +5,6 @@ one.
 Where a position keeps changing from call to call (a loop that breaks on each round), the iterator is stepped natively.
 """
 
-from __future__ import annotations
-
 import collections
 import gc
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """mappingproxy: a read-only view, which asks the mapping below for everything (Objects/descrobject.c)."""
 
-from __future__ import annotations
-
 import types
 from typing import Any
 

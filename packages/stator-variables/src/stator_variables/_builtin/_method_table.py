@@ -1,10 +1,8 @@
-"""Handlers of C methods, with the check of their arguments that C does first.
+"""Handlers of C functions and methods, with the check of their arguments that C does first.
 
 A call that C would refuse (too many arguments, an unknown keyword, a receiver of another class) runs natively, so that
 the error is CPython's own.
 """
-
-from __future__ import annotations
 
 import collections
 import types
@@ -62,13 +60,15 @@ def _checked(target: Any, stated: Arity | None, handler: Method) -> Callable[[Tr
 
     def run(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         arity = stated or signature_arity(target)
-        if not arity.accepts(args, kwargs) or not issubclass(args[0].cls, owner):
+        if not arity.accepts(args, kwargs) or not (owner is object or issubclass(args[0].cls, owner)):
             raise t.unsupported("bad-arguments", f"a call of {target.__qualname__} that it does not accept")
+        if owner is object:
+            return handler(t, *args, **kwargs)
         if owner is dict and unordered and issubclass(args[0].cls, collections.OrderedDict):
             raise t.unsupported("bad-arguments", f"a call of {target.__qualname__}, which knows nothing of an order")
-        if type(args[0]) is k.ObjectTracker and owner is not object:
+        if type(args[0]) is k.ObjectTracker:
             raise t.unsupported("foreign-object", f"{target.__qualname__} of an existing {args[0].cls.__name__}")
-        if isinstance(args[0], k.ConstantTracker) and owner is not object:
+        if isinstance(args[0], k.ConstantTracker):
             folded = _calls.fold(t, target, args, kwargs)
             if folded is not MISSING:
                 return folded

@@ -1,20 +1,17 @@
 """Operators of numbers and strings as methods, `divmod`, `round`, `pow`: folded on constants, else declined."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
+from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._model import _attributes, _calls, _operators
 from stator_variables._model._raising import throw
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("number")
-Args = list[Any]
-Kwargs = dict[str, Any]
 NOT_IMPLEMENTED = k.ConstantTracker(NotImplemented)
 _NUMBERS = (int, float, complex)
 _SLOTS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift", "divmod"]

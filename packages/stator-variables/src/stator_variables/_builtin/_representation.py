@@ -1,7 +1,5 @@
 """`repr` of builtin containers over trackers, and `str`, `repr`, `format`, `hash` as `object` defines them."""
 
-from __future__ import annotations
-
 import collections
 import sys
 import types

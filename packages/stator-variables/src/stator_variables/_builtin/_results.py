@@ -1,19 +1,15 @@
 """What handlers give back: a call of our own Python in place of C, a settled bool, None, a folded constant."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from stator_bytecode import operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
+from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._model import _calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
-
-Args = list[Any]
-Kwargs = dict[str, Any]
 
 
 def app_level(t: Tracing, function: Any, args: Args, kwargs: Kwargs) -> Any:

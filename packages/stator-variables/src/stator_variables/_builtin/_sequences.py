@@ -1,7 +1,5 @@
 """The methods of list and tuple (Objects/listobject.c, Objects/tupleobject.c)."""
 
-from __future__ import annotations
-
 import collections
 import types
 from typing import Any

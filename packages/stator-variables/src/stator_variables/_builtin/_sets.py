@@ -1,7 +1,5 @@
 """The methods of set and frozenset (Objects/setobject.c)."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable
 from typing import Any

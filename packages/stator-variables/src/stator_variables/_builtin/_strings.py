@@ -1,7 +1,5 @@
 """f-strings, `format`, `%` and `join`: on constants at once, else through `__format__`, `__str__`, `__repr__`."""
 
-from __future__ import annotations
-
 import _string  # type: ignore[import-not-found]  # CPython's own parser; typeshed has no stub of it
 import re
 from typing import Any

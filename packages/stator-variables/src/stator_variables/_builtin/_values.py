@@ -1,7 +1,5 @@
 """Small values with handlers of their own: slices made by name, added sizes, checks for overridden torch functions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

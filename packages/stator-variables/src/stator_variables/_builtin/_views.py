@@ -1,7 +1,5 @@
 """The methods of dict views (`dictviews_*` in Objects/dictobject.c): set operations on keys and items."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Values turned back into source: constants, tensors, containers. Each is made once, and may contain itself."""
 
-from __future__ import annotations
-
 import collections
 import math
 import types
@@ -44,6 +42,15 @@ def tensor(e: Emitter, vt: Any) -> str:
         fill_namespace(e, vt, name)
         return name
     return text
+
+
+@rebuilders.handles(k.ArrayTracker)
+def array(e: Emitter, vt: Any) -> str:
+    """An array over the memory of the tensor; what is no array is its one item."""
+    part = "" if vt.cls.__name__ == "ndarray" else "[()]"
+    if vt.flipped:
+        part = f"[{', '.join('::-1' if i in vt.flipped else ':' for i in range(vt.tensor.example.dim()))}]"
+    return e.bind(vt, f"{e.output(vt.tensor.traced)}.numpy(){part}")
 
 
 @rebuilders.handles(k.NumberTracker)

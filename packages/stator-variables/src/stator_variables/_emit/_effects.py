@@ -1,7 +1,5 @@
 """The journal as statements: what the traced code did to existing objects, replayed after the graph ran."""
 
-from __future__ import annotations
-
 import collections
 from collections.abc import Callable
 from typing import Any

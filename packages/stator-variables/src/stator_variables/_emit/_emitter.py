@@ -7,8 +7,6 @@ self.__dict__["last"] = v1           # effects: in program order
 return v1
 """
 
-from __future__ import annotations
-
 import re
 import types
 from collections.abc import Callable, Hashable, Sequence

@@ -1,7 +1,5 @@
 """Objects turned back into source: cells, functions, exceptions, instances, iterators, generators."""
 
-from __future__ import annotations
-
 import functools
 import types
 import weakref

@@ -10,8 +10,6 @@ A call that finds nothing is made ahead, while tracing or by a guard, if nothing
 entry leaves it out that time. Else it is a break, and runs natively in its place.
 """
 
-from __future__ import annotations
-
 import functools
 import gc
 import threading

@@ -1,7 +1,5 @@
 """operator's getters and the C parts of functools."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import math
@@ -17,14 +15,13 @@ from stator_guards import CallSource, CapturedSource, Equals, IsNone
 from stator_variables import _kinds as k
 from stator_variables._applevel import _functools as app
 from stator_variables._build import wrap
+from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._builtin._results import app_level
 from stator_variables._model import _attributes, _calls, _exceptions, _iteration
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, is_pending
 
 handlers: HandlerTable[Any, Any] = HandlerTable("functools function")
-Args = list[Any]
-Kwargs = dict[str, Any]
 _GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 
 

@@ -3,8 +3,6 @@
 And `object.__reduce_ex__`, by which `copy` and `pickle` take plain objects apart.
 """
 
-from __future__ import annotations
-
 from copyreg import __newobj__ as new_object  # type: ignore[attr-defined]  # typeshed lacks what pickles refer to
 from copyreg import _slotnames as slot_names  # type: ignore[attr-defined]
 from typing import Any

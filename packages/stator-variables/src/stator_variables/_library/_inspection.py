@@ -1,7 +1,5 @@
 """`inspect.signature` and its kin on existing functions: computed once, while the function is known by identity."""
 
-from __future__ import annotations
-
 import inspect
 import types
 from typing import Any

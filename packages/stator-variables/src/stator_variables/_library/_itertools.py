@@ -1,7 +1,5 @@
 """itertools: lazy ones run `_applevel._itertools` behind an iterator of the class; combinations are made at once."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 
@@ -9,7 +7,7 @@ from stator_bytecode import HandlerTable, operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._applevel import _itertools as app
-from stator_variables._builtin._arity import Arity, signature_arity
+from stator_variables._builtin._arity import Args, Arity, Kwargs, signature_arity
 from stator_variables._builtin._results import app_level
 from stator_variables._model import _iteration
 from stator_variables._torch import _symbolic
@@ -17,25 +15,10 @@ from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("itertools function")
-Args = list[Any]
-Kwargs = dict[str, Any]
 _LAZY = (
-    *[
-        "count",
-        "cycle",
-        "repeat",
-        "chain",
-        "islice",
-        "takewhile",
-        "dropwhile",
-        "filterfalse",
-        "starmap",
-        "compress",
-        "pairwise",
-        "accumulate",
-    ],
-    *["zip_longest", "batched", "groupby"],
-)
+    "count cycle repeat chain islice takewhile dropwhile filterfalse starmap compress pairwise accumulate "
+    "zip_longest batched groupby"
+).split()
 
 
 def _lazy(real: Any, function: Any, cls: type) -> None:
@@ -88,8 +71,6 @@ def chain_from_iterable(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(itertools.chain.__dict__["from_iterable"])
 def chain_of_class(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    if len(args) != 2 or kwargs:
-        raise t.unsupported("bad-arguments", "a call of chain.from_iterable that it does not accept")
     cls = args[0].value
     return _made(t, app.chain_from_iterable, cls, args[1:], {}, cls.from_iterable)
 

@@ -1,10 +1,11 @@
-"""Numbers of NumPy, where it is installed: constants like Python's, of the exact types that NumPy gives.
-
-Arrays are objects that this package knows nothing about; what works on them runs natively.
+"""Numbers and arrays of NumPy, where it is installed. Functions of numbers that are known are called; the others, and
+what works on arrays, is what `_torch/_arrays.py` makes of it.
 """
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -12,42 +13,225 @@ from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
 from stator_variables._library._pure import NUMBERS, NUMPY
-from stator_variables._torch import _symbolic
+from stator_variables._model import _calls
+from stator_variables._torch import _arrays, _symbolic, _torch_calls
+from stator_variables._torch._arrays import layer
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
-handlers: HandlerTable[Any, Any] = HandlerTable("number of NumPy")
+handlers: HandlerTable[Any, Any] = HandlerTable("NumPy").merged_with(_arrays.handlers)
 _REDUCTIONS = "prod sum mean max min amax amin std var median round clip dot ndim size argmax argmin isclose log2"
+
+FUNCTIONS = """
+abs absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh bitwise_and bitwise_or bitwise_xor  ceil
+conj conjugate copysign cos cosh deg2rad degrees divide divmod equal exp exp2 expm1 fabs floor floor_divide
+fmax fmin fmod gcd greater greater_equal hypot invert isfinite isinf isnan lcm ldexp left_shift less
+less_equal log log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor matmul maximum
+minimum modf multiply negative nextafter not_equal positive power rad2deg radians remainder right_shift rint
+sign signbit sin sinh sqrt square subtract tan tanh true_divide trunc
+all amax amin any append arange argmax argmin argsort around array array_split asarray ascontiguousarray atleast_1d
+atleast_2d atleast_3d average bincount broadcast_arrays broadcast_to clip column_stack concatenate copy copyto corrcoef
+count_nonzero cov cumprod cumsum diag diag_indices diag_indices_from diagflat diagonal diff dot dsplit dstack einsum
+empty empty_like expand_dims eye fill_diagonal flatnonzero flip fliplr flipud full full_like geomspace gradient hsplit
+hstack identity imag indices inner isclose kron linspace logspace max mean median meshgrid min moveaxis nan_to_num
+ndim nonzero ones ones_like outer percentile prod ptp put put_along_axis quantile ravel real repeat reshape resize roll
+rollaxis rot90 round searchsorted sinc sort split squeeze stack std sum swapaxes take take_along_axis tensordot
+tile trace transpose tri tril tril_indices triu triu_indices unique vander var vdot vsplit vstack where zeros
+zeros_like
+linalg.cholesky linalg.cond linalg.det linalg.eigvalsh linalg.inv linalg.matrix_power linalg.matrix_rank
+linalg.multi_dot linalg.norm linalg.pinv linalg.solve
+fft.fft fft.ifft fft.rfft fft.irfft fft.fft2 fft.ifft2 fft.fftfreq fft.fftshift
+""".split()
+"""What NumPy and the layer have by one name, and do alike: a test compares them on a table of arrays."""
+
+METHODS = """
+all any argmax argmin argsort astype clip conj conjugate copy cumprod cumsum diagonal dot fill flatten max mean min
+nonzero prod put ravel repeat reshape round searchsorted sort squeeze std sum swapaxes take trace transpose var view
+__abs__
+""".split()
+
+
+def _sign(x: Any) -> Any:
+    return layer.where(layer.isnan(x), x, layer.sign(x))
+
+
+def _argsort(a: Any, axis: int | None = -1, kind: str | None = None) -> Any:
+    if kind not in ("stable", "mergesort"):  # where equal items go is up to the machine, and to NumPy
+        raise NotImplementedError("an order that is not stable")
+    return layer.argsort(a, axis, kind)
+
+
+def _round(a: Any, decimals: int = 0) -> Any:
+    if decimals and not a.tensor.is_floating_point():
+        raise NotImplementedError("decimals of integers")
+    return layer.round(a, decimals)
+
+
+def _clip(a: Any, a_min: Any = None, a_max: Any = None) -> Any:
+    kind = layer.asarray(a).tensor.dtype
+    bounds = [bound for bound in (a_min, a_max) if type(bound) is int]
+    if not kind.is_floating_point and any(not torch.iinfo(kind).min <= b <= torch.iinfo(kind).max for b in bounds):
+        raise NotImplementedError("a bound that the dtype has not")
+    return layer.clip(a, a_min, a_max)
+
+
+def _take(a: Any, indices: Any, axis: int | None = None) -> Any:
+    return layer.take(a, layer.ascontiguousarray(indices), axis)  # fakes know no other layout of what this gives
+
+
+def _products(name: str) -> Any:
+    def product(a: Any, b: Any) -> Any:
+        if not all(isinstance(operand, layer.ndarray) and operand.ndim for operand in (a, b)):
+            raise NotImplementedError("a product with a number, which NumPy leaves to BLAS")
+        return getattr(layer, name)(a, b)
+
+    return product
+
+
+_OWN = {"sign": _sign, "argsort": _argsort, "round": _round, "around": _round, "take": _take, "clip": _clip}
+_OWN |= {name: _products(name) for name in ("dot", "inner")}
+"""In place of what the layer has, and has otherwise."""
+
+
+def _named(module: Any, name: str) -> Any:
+    """None where this release of NumPy has no such function."""
+    for part in name.split("."):
+        module = getattr(module, part, None)
+    return module
 
 
 def _known(t: Tracing, vt: Any) -> Any:
-    """A number, or a tuple of them; a shape is one, too."""
+    """A number, a dtype, or a tuple of them; a shape is one, too."""
     vt = _symbolic.as_constant(t, vt)
+    if isinstance(vt, k.ClassTracker):
+        return vt.value
     return tuple(item.constant() for item in vt.items) if vt.cls is torch.Size else vt.constant()
 
 
-def _fold(pure: Any) -> Any:
+def _call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A function of NumPy that is an object of a class of its own."""
+    function, *operands = args
+    if function.real is MISSING:
+        raise t.unsupported("builtin", "a function of NumPy's that was made here")
+    return _function(function.real)(t, operands, kwargs)
+
+
+def _function(real: Any) -> Any:
     def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        """A function of NumPy on constants that gives a number; one that gives an array is not for here."""
-        function, *values = args
-        if function.real is MISSING or not pure(function.real):
-            raise t.unsupported("builtin", f"a call of numpy.{getattr(function.real, '__name__', '?')}")
-        values = [_known(t, vt) for vt in values]
-        named = {name: _known(t, vt) for name, vt in kwargs.items()}
-        if any(value is MISSING for value in (*values, *named.values())):
-            raise t.unsupported("builtin", f"a call of numpy.{function.real.__name__}, on what is not known here")
-        try:
-            result = function.real(*values, **named)
-        except Exception as error:  # natively it raises in its own words, and warns
-            raise t.unsupported("builtin", f"numpy.{function.real.__name__}(): {error}") from None
-        if type(result) not in (*NUMBERS, int, float, bool):
-            raise t.unsupported("builtin", f"numpy.{function.real.__name__}(), which gives an array")
-        return k.ConstantTracker(result)
+        """On numbers alone it is called; what gives an array, or is given one, is computed."""
+        folded = _folded(t, real, args, kwargs)
+        if folded is not MISSING:
+            return folded
+        if real in _ASKED and len(args) == 1 and isinstance(args[0], k.ArrayTracker) and not kwargs:
+            return _FIELDS[real.__name__](t, args, kwargs)
+        if real not in _STAND_INS:
+            raise t.unsupported("builtin", f"a call of numpy.{getattr(real, '__name__', '?')}")
+        operands = [_as_array(t, real, vt) for vt in args]
+        return _arrays.compute(t, real, _STAND_INS[real], operands, kwargs)
 
     return call
 
 
+def _folded(t: Tracing, real: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if not isinstance(real, NUMPY.ufunc) and real not in _FOLDED:
+        return MISSING
+    values, named = [_known(t, vt) for vt in args], {name: _known(t, vt) for name, vt in kwargs.items()}
+    if any(value is MISSING or value is NUMPY.ndarray for value in (*values, *named.values())):
+        return MISSING
+    try:
+        result = real(*values, **named)
+    except Exception as error:  # natively it raises in its own words, and warns
+        raise t.unsupported("builtin", f"numpy.{real.__name__}(): {error}") from None
+    return k.ConstantTracker(result) if type(result) in (*NUMBERS, int, float, bool) else MISSING
+
+
+def _as_array(t: Tracing, real: Any, vt: Any) -> Any:
+    """The two functions that see a tensor as an array over its memory, or a copy of it."""
+    of_tensor = isinstance(vt, k.TensorTracker) and real in (NUMPY.array, NUMPY.asarray)
+    return _arrays.array_of(t, vt) if of_tensor else vt
+
+
+def _method(real: Any, stand_in: Any) -> Any:
+    def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        folded = _calls.fold(t, real, args, kwargs)
+        return folded if folded is not MISSING else _arrays.compute(t, real, stand_in, args, kwargs)
+
+    return call
+
+
+def _of_dtypes(real: Any) -> Any:
+    def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """A dtype made of its name or its class, or compared with them."""
+        values = [_known(t, vt) for vt in args]
+        if kwargs or MISSING in values:
+            raise t.unsupported("numpy", "a dtype of what is not known")
+        return _calls.fresh(t, real(*values))
+
+    return call
+
+
+def _view(name: str) -> Any:
+    def read(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        return _arrays.operate(t, operator.attrgetter(name), args[0])
+
+    return read
+
+
+def _shape(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    tensor = args[0].tensor
+    sizes = _torch_calls.metadata_value(t, tensor.example.shape, "size", [tensor], {})
+    return k.TupleTracker(sizes.items, tuple)
+
+
+def _length(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if not args[0].tensor.example.dim():
+        raise t.unsupported("numpy", "the length of an array without dimensions")
+    return _shape(t, args, kwargs).items[0]
+
+
+def _size(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    return _torch_calls.read_metadata(t, torch.Tensor.numel, [args[0].tensor], {})
+
+
+def _metadata(read: Callable[[Any], Any]) -> Any:
+    return lambda t, args, kwargs: k.ConstantTracker(read(args[0].tensor.example))
+
+
+_FIELDS = {
+    "shape": _shape,
+    "size": _size,
+    "__len__": _length,
+    "ndim": _metadata(lambda example: example.dim()),
+    "itemsize": _metadata(lambda example: example.itemsize),
+    "dtype": _metadata(lambda example: _arrays.NAMES[example.dtype]),
+    "T": _view("T"),
+    "real": _view("real"),
+    "imag": _view("imag"),
+}
+
+
+def _register() -> Iterator[tuple[Any, Any]]:
+    """Each real callable and its handler."""
+    for real in _STAND_INS:
+        if not isinstance(real, NUMPY.ufunc | type(NUMPY.prod)):
+            yield real, _function(real)
+    for name in METHODS:
+        for owner in (NUMPY.ndarray, NUMPY.generic):
+            if name in vars(owner):
+                yield vars(owner)[name], _method(vars(owner)[name], _OWN.get(name) or getattr(layer.ndarray, name))
+    for name, handler in _FIELDS.items():
+        yield vars(NUMPY.ndarray)[name], handler
+    dtype_methods = vars(NUMPY.dtype)
+    for method in (dtype_methods["__eq__"], dtype_methods["__ne__"], NUMPY.dtype):
+        yield method, _of_dtypes(method)
+    yield NUMPY.ufunc.__call__, _call
+    yield type(NUMPY.prod).__call__, _call
+
+
 if NUMBERS:
     _FOLDED = {getattr(NUMPY, name, None) for name in _REDUCTIONS.split()}
-    handlers.handles(NUMPY.ufunc.__call__)(_fold(lambda function: True))
-    handlers.handles(type(NUMPY.prod).__call__)(_fold(_FOLDED.__contains__))
+    _ASKED = {NUMPY.shape, NUMPY.ndim, NUMPY.size}
+    _STAND_INS = {_named(NUMPY, name): _OWN.get(name) or _named(layer, name) for name in FUNCTIONS}
+    _STAND_INS.pop(None, None)
+    for _real, _handler in _register():
+        handlers.handles(_real)(_handler)

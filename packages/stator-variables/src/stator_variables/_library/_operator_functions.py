@@ -1,7 +1,5 @@
 """Handlers of the functions of the operator module, and `functools.partial`."""
 
-from __future__ import annotations
-
 import functools
 import operator
 from typing import Any
@@ -10,13 +8,12 @@ from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
+from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._builtin._results import as_constant, then
 from stator_variables._model import _containers, _iteration, _operators
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
-Args = list[Any]
-Kwargs = dict[str, Any]
 handlers: HandlerTable[Any, Any] = HandlerTable("builtin")
 
 
@@ -37,30 +34,25 @@ def _has_fields(vt: Any) -> bool:
     return bool(vt.namespace is not None and vt.namespace.entries)
 
 
-def _operator_handlers() -> None:
-    binary = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**"}
-    binary |= {"matmul": "@", "and_": "&", "or_": "|", "xor": "^", "lshift": "<<", "rshift": ">>"}
-    in_place = "add sub mul truediv floordiv mod pow matmul and_ or_ xor lshift rshift".split()
-    binary |= {f"i{name.rstrip('_')}": f"{binary[name]}=" for name in in_place}
-    for name, symbol in binary.items():
-        _register_operator(getattr(operator, name), lambda t, a, s=symbol: _operators.binary(t, s, a[0], a[1]))
-    for name, symbol in {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items():
-        _register_operator(getattr(operator, name), lambda t, a, s=symbol: _operators.compare(t, s, a[0], a[1]))
-    for name, symbol in {"neg": "-", "pos": "+", "invert": "~"}.items():
-        _register_operator(getattr(operator, name), lambda t, a, s=symbol: _operators.unary(t, s, a[0]))
-    _register_operator(operator.getitem, lambda t, a: _iteration.get_item(t, a[0], a[1]))
-    _register_operator(operator.setitem, lambda t, a: then(_containers.set_item(t, *a)))
-    _register_operator(operator.delitem, lambda t, a: then(_containers.delete_item(t, *a)))
-    _register_operator(operator.is_, lambda t, a: _operators.identical(t, a[0], a[1], False))
-    _register_operator(operator.is_not, lambda t, a: _operators.identical(t, a[0], a[1], True))
-    _register_operator(operator.not_, lambda t, a: _operators._negated(t, a[0]))
-    _register_operator(operator.truth, lambda t, a: as_constant(t, _operators.truth(t, a[0])))
-    _register_operator(operator.contains, lambda t, a: _operators.contains(t, a[0], a[1], False))
-    _register_operator(operator.index, lambda t, a: _containers.as_index(t, a[0]))
+def _register(function: Any, run: Any) -> None:
+    handlers.handles(function)(lambda t, args, kwargs: run(t, *args))
 
 
-def _register_operator(function: Any, run: Any) -> None:
-    handlers.handles(function)(lambda t, args, kwargs: run(t, args))
+def _register_symbols(run: Any, functions: dict[str, Any]) -> None:
+    for symbol, function in functions.items():
+        _register(function, lambda t, *vts, symbol=symbol: run(t, symbol, *vts))
 
 
-_operator_handlers()
+_register_symbols(_operators.binary, {symbol: plain for symbol, (_, plain, _) in _operators.ARITHMETIC.items()})
+_register_symbols(_operators.binary, {f"{symbol}=": own for symbol, (_, _, own) in _operators.ARITHMETIC.items()})
+_register_symbols(_operators.compare, {symbol: test for symbol, (_, _, test) in _operators.COMPARISONS.items()})
+_register_symbols(_operators.unary, {symbol: function for symbol, (_, function) in _operators.UNARY.items()})
+_register(operator.getitem, _iteration.get_item)
+_register(operator.setitem, lambda t, *vts: then(_containers.set_item(t, *vts)))
+_register(operator.delitem, lambda t, *vts: then(_containers.delete_item(t, *vts)))
+_register(operator.is_, lambda t, left, right: _operators.identical(t, left, right, False))
+_register(operator.is_not, lambda t, left, right: _operators.identical(t, left, right, True))
+_register(operator.not_, _operators.negated)
+_register(operator.truth, lambda t, vt: as_constant(t, _operators.truth(t, vt)))
+_register(operator.contains, lambda t, container, item: _operators.contains(t, container, item, False))
+_register(operator.index, _containers.as_index)

@@ -4,8 +4,6 @@ A method of an immutable builtin type is pure. Functions that read the outside w
 streams) never are.
 """
 
-from __future__ import annotations
-
 import builtins
 import cmath
 import itertools
@@ -21,6 +19,10 @@ import torch
 NUMPY: Any = sys.modules.get("numpy")  # torch loads it where it is installed, and works without it
 NUMBERS: tuple[type, ...] = () if NUMPY is None else tuple({NUMPY.dtype(code).type for code in "bBhHiIlLqQefd"})
 """The classes of NumPy's numbers that a tensor operation takes as it takes Python's."""
+
+_DTYPES = "bool uint8 int8 int16 int32 int64 float32 float64 complex64 complex128".split()
+DTYPES: dict[Any, torch.dtype] = {} if NUMPY is None else {NUMPY.dtype(name): getattr(torch, name) for name in _DTYPES}
+"""NumPy's dtypes that tensors have as well, and can do everything with."""
 
 IMMUTABLE_TYPES = frozenset(
     {
@@ -54,7 +56,7 @@ _MORE = frozenset(
 
 
 _ADDRESSES = frozenset(map(id, NUMBERS))
-_NUMPY = {base for cls in NUMBERS for base in cls.__mro__ if base.__module__ == "numpy"}
+_NUMPY = {base for cls in (*NUMBERS, *map(type, DTYPES)) for base in cls.__mro__ if base.__module__ == "numpy"}
 
 
 def is_number_of_numpy(cls: object) -> bool:

@@ -4,8 +4,6 @@ Functional collectives are Python over operators of the dispatcher, so they are 
 process group, and about torch's configuration, is answered here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

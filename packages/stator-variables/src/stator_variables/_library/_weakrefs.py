@@ -3,8 +3,6 @@
 A reference to an object made while tracing is refused: nobody knows when that object would die.
 """
 
-from __future__ import annotations
-
 import weakref
 from typing import Any
 

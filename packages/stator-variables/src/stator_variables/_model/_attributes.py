@@ -4,8 +4,6 @@
 their own (`type_getattro` in Objects/typeobject.c, `_Py_module_getattro` in Objects/moduleobject.c).
 """
 
-from __future__ import annotations
-
 import sys
 import types
 import weakref
@@ -217,7 +215,7 @@ def _of_class(t: Tracing, raw: Any, source: Source, cls_vt: Any, name: str) -> A
     getter = plain_lookup(type(inner), "__get__")
     chains = sys.version_info < (3, 13) and getter is not MISSING
     if chains and type(inner) is not types.FunctionType and isinstance(getter, types.FunctionType):
-        return call_descriptor(t, wrap(t, inner, src), "__get__", [cls_vt, cls_vt])
+        return call_raw(t, wrap(t, inner, src), "__get__", [cls_vt, cls_vt])
     return bind(t, inner, src, cls_vt, name) if chains else k.MethodTracker(wrap(t, inner, src), cls_vt)
 
 
@@ -280,13 +278,14 @@ def _bind_other(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
     descriptor = _item(t, raw, source)
     if getter is MISSING:
         return descriptor
-    return call_descriptor(t, descriptor, "__get__", [vt, class_of(t, vt)])
+    return call_raw(t, descriptor, "__get__", [vt, class_of(t, vt)])
 
 
-def call_descriptor(t: Tracing, descriptor: Any, method: str, args: list[Any]) -> Any:
-    raw, source = type_lookup(t, descriptor.cls, method)
+def call_raw(t: Tracing, vt: Any, method: str, args: list[Any]) -> Any:
+    """Call what the class of `vt` has as `method`, without binding it."""
+    raw, source = type_lookup(t, vt.cls, method)
     assert source is not None
-    return _calls.call(t, wrap(t, raw, source), [descriptor, *args], {})
+    return _calls.call(t, wrap(t, raw, source), [vt, *args], {})
 
 
 def _module_attribute(t: Tracing, vt: Any, name: str) -> Any:
@@ -351,7 +350,7 @@ def bind_to_class(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
         return k.MethodTracker(k.BuiltinTracker(raw), vt, types.BuiltinFunctionType)
     getter = guarded_lookup(t, kind, "__get__")
     if isinstance(getter, types.FunctionType):
-        return call_descriptor(t, wrap(t, raw, source), "__get__", [k.ConstantTracker(None), vt])
+        return call_raw(t, wrap(t, raw, source), "__get__", [k.ConstantTracker(None), vt])
     return _item(t, raw, source)
 
 
@@ -386,11 +385,10 @@ def super_attribute(t: Tracing, vt: Any, name: str) -> Any:
 
 # -- writing ----------------------------------------------------------------------------------------------------------
 def set_attribute(t: Tracing, vt: Any, name: str, value: Any) -> Any:
-    hook = guarded_lookup(t, vt.cls, "__setattr__")
-    if _is_hook(hook, "__setattr__") and not isinstance(vt, k.TensorTracker):
-        raw, source = type_lookup(t, vt.cls, "__setattr__")
-        assert source is not None
-        return _calls.call(t, wrap(t, raw, source), [vt, k.ConstantTracker(name), value], {})
+    """`value` MISSING deletes."""
+    method = "__delattr__" if value is MISSING else "__setattr__"
+    if _is_hook(guarded_lookup(t, vt.cls, method), method) and not isinstance(vt, k.TensorTracker):
+        return call_raw(t, vt, method, [k.ConstantTracker(name), *([] if value is MISSING else [value])])
     return generic_set(t, vt, name, value)
 
 
@@ -448,9 +446,9 @@ def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value
     if kind is types.GetSetDescriptorType and name in ("__cause__", "__context__", "__traceback__"):
         return _set_exception_field(t, vt, name, value)
     if isinstance(plain_lookup(kind, "__set__"), types.FunctionType) and value is not MISSING:
-        return call_descriptor(t, wrap(t, raw, source), "__set__", [vt, value])
+        return call_raw(t, wrap(t, raw, source), "__set__", [vt, value])
     if isinstance(plain_lookup(kind, "__delete__"), types.FunctionType) and value is MISSING:
-        return call_descriptor(t, wrap(t, raw, source), "__delete__", [vt])
+        return call_raw(t, wrap(t, raw, source), "__delete__", [vt])
     if isinstance(vt, k.CellTracker) and name == "cell_contents":
         return t.write(vt, content=NULL if value is MISSING else value)
     raise t.unsupported("c-attribute-write", f"setting {name} of {vt.cls.__qualname__}")
@@ -481,15 +479,6 @@ def _set_exception_field(t: Tracing, vt: Any, name: str, value: Any) -> None:
     t.journal.assign(vt, **{name.strip("_"): None if k.is_none(value) else value})
     if name == "__cause__":
         t.journal.assign(vt, suppress_context=True)
-
-
-def delete_attribute(t: Tracing, vt: Any, name: str) -> Any:
-    hook = guarded_lookup(t, vt.cls, "__delattr__")
-    if _is_hook(hook, "__delattr__") and not isinstance(vt, k.TensorTracker):
-        raw, source = type_lookup(t, vt.cls, "__delattr__")
-        assert source is not None
-        return _calls.call(t, wrap(t, raw, source), [vt, k.ConstantTracker(name)], {})
-    return generic_set(t, vt, name, MISSING)
 
 
 def special(t: Tracing, vt: Any, name: str) -> Any:

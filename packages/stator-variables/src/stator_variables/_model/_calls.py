@@ -1,7 +1,5 @@
 """Calls and construction: Python functions become frames, C functions are handlers, `type.__call__` is spelt out."""
 
-from __future__ import annotations
-
 import collections
 import types
 from collections.abc import Sequence
@@ -87,6 +85,10 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
             return handled
         if _torch_calls.is_recorded(function.real):
             return _torch_calls.call_recorded(t, function.real, list(args), kwargs)
+        from stator_variables._torch import _marked
+
+        if _marked.has_mark(function.real, _marked.NONSTRICT, _marked.LEAF):
+            return _marked.call_marked(t, function, args, kwargs)
         if _inlining.is_allowed_in_graph(function.real):
             return _torch_calls.record(t, function.real, list(args), kwargs)
         if _inlining.is_assumed_constant(function.real):

@@ -22,6 +22,7 @@ from stator_bytecode import HandlerTable, Invoke, Raised, decode, new_frame, ope
 
 from stator_variables import _kinds as k
 from stator_variables._build import ATOMS, behind_proxy
+from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._model import _attributes, _calls, _dictionary
 from stator_variables._model._lookup import guarded_lookup
 from stator_variables._model._stand_ins import UNKNOWN, stand_in
@@ -31,8 +32,6 @@ from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("class")
-Args = list[Any]
-Kwargs = dict[str, Any]
 KNOWN_METACLASSES = (enum.EnumType, typing.NamedTupleMeta, typing._TypedDictMeta)  # type: ignore[attr-defined]
 """They make a class of names alone: that is done at once, by themselves."""
 

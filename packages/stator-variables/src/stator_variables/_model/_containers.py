@@ -3,8 +3,6 @@
 The methods that C defines on each builtin container are in `_sequences`, `_deques`, `_dicts`, `_views` and `_sets`.
 """
 
-from __future__ import annotations
-
 import collections
 import functools
 import operator
@@ -20,7 +18,7 @@ from stator_variables._model._hashing import element_of, hashing, key_of, tell_a
 from stator_variables._model._lookup import defines, guarded_lookup, plain_lookup
 from stator_variables._model._raising import function_text, throw, type_name
 from stator_variables._model._set_order import as_operand, iterable_of
-from stator_variables._torch import _torch_calls
+from stator_variables._torch import _arrays, _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -246,6 +244,8 @@ def checked_length(found: Any) -> Any:
 def set_item(t: Tracing, container: Any, key: Any, new: Any) -> Any:
     if isinstance(container, k.TensorTracker):
         return _torch_calls.record(t, operator.setitem, [container, key, new], {})
+    if isinstance(container, k.ArrayTracker):
+        return _arrays.operate(t, operator.setitem, container, key, new)
     complaint = "'{}' object does not support item assignment"
     return _iteration.call_slot(t, container, "__setitem__", [key, new], complaint)
 

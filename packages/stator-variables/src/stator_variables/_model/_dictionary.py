@@ -4,8 +4,6 @@ An existing dict is read key by key, each read guarded on its own, until somebod
 length); only then are its keys and their order relied on.
 """
 
-from __future__ import annotations
-
 import collections
 import types
 from typing import Any

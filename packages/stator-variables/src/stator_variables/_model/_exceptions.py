@@ -1,7 +1,5 @@
 """Raising and matching exceptions (`do_raise`, `PyErr_GivenExceptionMatches`, `_PyErr_SetObject` in CPython)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from stator_bytecode import Pending, settle

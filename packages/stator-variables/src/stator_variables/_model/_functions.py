@@ -1,7 +1,5 @@
 """Attributes of functions and bound methods: those made while tracing answer from the tracker."""
 
-from __future__ import annotations
-
 import types
 from typing import Any
 

@@ -6,8 +6,6 @@ the hashed keys, asks for `__eq__` where CPython does. Both are interpreted by `
 stops, is taken back, and is done again with the answer at hand.
 """
 
-from __future__ import annotations
-
 import types
 from collections.abc import Callable
 from typing import Any

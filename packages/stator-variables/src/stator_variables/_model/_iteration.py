@@ -1,9 +1,8 @@
 """Iteration: iterators over trackers, unpacking, and draining an iterable into a list."""
 
-from __future__ import annotations
-
 import collections
 import functools
+import operator
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,9 +12,9 @@ from stator_bytecode import NULL, GeneratorStatus, Invoke, Raised, Resume, Then,
 from stator_variables import _kinds as k
 from stator_variables._model import _attributes, _calls, _dictionary, _operators
 from stator_variables._model._lookup import defines, guarded_lookup, plain_lookup, type_lookup
-from stator_variables._model._raising import throw, type_name
+from stator_variables._model._raising import attempt, throw, type_name
 from stator_variables._model._set_order import in_order
-from stator_variables._torch import _torch_calls
+from stator_variables._torch import _arrays, _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, VariableTracker
 
@@ -71,6 +70,8 @@ def _native_iterator(t: Tracing, vt: Any) -> Any:
             throw(TypeError, "iteration over a 0-d tensor")
         parts = _torch_calls.record(t, "unbind", [vt, k.ConstantTracker(0)], {})
         return k.IteratorTracker(_TUPLE_ITERATOR, "sequence", [parts])
+    if isinstance(vt, k.ArrayTracker) and vt.tensor.example.dim():
+        return k.IteratorTracker(_sequence_iterator(), "getitem", [vt])
     if isinstance(guarded_lookup(t, vt.cls, "__iter__"), types.FunctionType):
         return MISSING
     if isinstance(vt, k.SequenceTracker):
@@ -142,12 +143,7 @@ def next_or_raise(t: Tracing, it: Any) -> Any:
 
 @operation
 def _user_next(t: Tracing, it: Any) -> Any:
-    try:
-        return (yield from settle(next_or_raise(t, it)))
-    except Raised as raised:
-        if not issubclass(raised.value.cls, StopIteration):
-            raise
-        return NULL
+    return (yield from attempt(StopIteration, NULL, next_or_raise, t, it))
 
 
 def advance(t: Tracing, it: Any) -> None:
@@ -244,12 +240,7 @@ def _next_in_deque(t: Tracing, it: Any) -> Any:
 @operation
 def _next_of_application(t: Tracing, it: Any) -> Any:
     """One step of the generator that does the work."""
-    try:
-        value = yield from settle(next_value(t, it.parts[0]))
-    except Raised as raised:
-        if not issubclass(raised.value.cls, StopIteration):
-            raise
-        return _finish(t, it)
+    value = yield from attempt(StopIteration, NULL, next_value, t, it.parts[0])
     if value is NULL:
         return _finish(t, it)
     advance(t, it)
@@ -320,14 +311,12 @@ def _next_enumerate(t: Tracing, it: Any) -> Any:
 def _next_getitem(t: Tracing, it: Any) -> Any:
     if it.exhausted:
         return NULL
-    try:
-        index = it.position if it.kind == "getitem" else it.parts[1] - 1 - it.position
-        if index < 0:
-            return _finish(t, it)
-        found = yield from settle(get_item(t, it.parts[0], k.ConstantTracker(index)))
-    except Raised as raised:
-        if not issubclass(raised.value.cls, IndexError | StopIteration):
-            raise
+    index = it.position if it.kind == "getitem" else it.parts[1] - 1 - it.position
+    if index < 0:
+        return _finish(t, it)
+    ends = IndexError | StopIteration
+    found = yield from attempt(ends, NULL, get_item, t, it.parts[0], k.ConstantTracker(index))
+    if found is NULL:
         return _finish(t, it)
     advance(t, it)
     return found
@@ -338,11 +327,8 @@ def _next_callable(t: Tracing, it: Any) -> Any:
     function, sentinel = it.parts
     if it.exhausted:
         return NULL
-    try:
-        value = yield from settle(_calls.call(t, function, [], {}))
-    except Raised as raised:
-        if not issubclass(raised.value.cls, StopIteration):
-            raise
+    value = yield from attempt(StopIteration, NULL, _calls.call, t, function, [], {})
+    if value is NULL:
         return _finish(t, it)
     if it.exhausted:  # the call went through the iterator itself
         return NULL
@@ -381,6 +367,8 @@ def get_item(t: Tracing, container: Any, key: Any) -> Any:
     """`container[key]`: a Result."""
     if isinstance(container, k.TensorTracker):
         return _torch_calls.record_item(t, container, key)
+    if isinstance(container, k.ArrayTracker):
+        return _arrays.operate(t, operator.getitem, container, key)
     if isinstance(container, k.ClassTracker):
         return _class_item(t, container, key)
     return call_slot(t, container, "__getitem__", [key], "'{}' object is not subscriptable")

@@ -1,13 +1,10 @@
 """Class attribute lookup (`_PyType_Lookup`): through the MRO, each answer guarded where it was read."""
 
-from __future__ import annotations
-
 import types
 from typing import Any
 
 from stator_guards import CapturedSource, DictItemSource, InstanceDictSource, Is, KeyAbsent, SlotSource, Source, TypeIs
 
-from stator_variables._build import wrap
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -92,12 +89,6 @@ def _namespace_source(t: Tracing, cls: type) -> Source:
 def defines(t: Tracing, cls: type, *names: str) -> bool:
     """Whether `cls` has one of these attributes, relied on."""
     return any(guarded_lookup(t, cls, name) is not MISSING for name in names)
-
-
-def class_attribute(t: Tracing, cls: type, name: str) -> Any:
-    """The tracker of a raw class attribute (unbound), or MISSING."""
-    value, source = type_lookup(t, cls, name)
-    return MISSING if source is None else wrap(t, value, source)
 
 
 def is_subtype(cls: type, base: type) -> bool:

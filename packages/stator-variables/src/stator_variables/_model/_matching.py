@@ -1,15 +1,13 @@
 """match statements (`match_class`, `match_keys` in Python/ceval.c)."""
 
-from __future__ import annotations
-
 from typing import Any
 
-from stator_bytecode import Raised, operation, settle
+from stator_bytecode import operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._builtin import _instances
 from stator_variables._model import _attributes, _dictionary
-from stator_variables._model._raising import throw
+from stator_variables._model._raising import attempt, throw
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -54,12 +52,10 @@ def match_class(t: Tracing, subject: Any, cls: Any, count: int, names: Any) -> A
     if len(set(wanted)) < len(wanted):
         raise t.unsupported("bad-arguments", f"a pattern of {cls.value.__name__} that asks for an attribute twice")
     for name in wanted:
-        try:
-            found.append((yield from settle(_attributes.get_attribute(t, subject, name))))
-        except Raised as raised:
-            if not issubclass(raised.value.cls, AttributeError):
-                raise
+        value = yield from attempt(AttributeError, MISSING, _attributes.get_attribute, t, subject, name)
+        if value is MISSING:
             return k.NONE
+        found.append(value)
     return k.TupleTracker(found, tuple)
 
 
@@ -67,11 +63,8 @@ def _positional_names(t: Tracing, cls: Any, count: int) -> Any:
     """Names from `__match_args__`; None when the subject itself is the one positional match."""
     if not count:
         return []
-    try:
-        args = yield from settle(_attributes.get_attribute(t, cls, "__match_args__"))
-    except Raised as raised:
-        if not issubclass(raised.value.cls, AttributeError):
-            raise
+    args = yield from attempt(AttributeError, MISSING, _attributes.get_attribute, t, cls, "__match_args__")
+    if args is MISSING:
         if count == 1 and issubclass(cls.value, _SELF_MATCHING):
             return None
         args = k.TupleTracker([], tuple)

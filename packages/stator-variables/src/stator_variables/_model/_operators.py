@@ -3,8 +3,6 @@
 `binary_op1` and `do_richcompare` (Objects/abstract.c, Objects/object.c) over trackers.
 """
 
-from __future__ import annotations
-
 import operator
 from typing import Any
 
@@ -15,7 +13,7 @@ from stator_variables._library._pure import is_number_of_numpy
 from stator_variables._model import _attributes, _calls, _containers, _dictionary, _iteration
 from stator_variables._model._lookup import defines, guarded_lookup, is_subtype, type_lookup
 from stator_variables._model._raising import as_program_error, throw, type_name
-from stator_variables._torch import _assertion, _symbolic, _torch_calls
+from stator_variables._torch import _arrays, _assertion, _symbolic, _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, VariableTracker
 
@@ -42,7 +40,7 @@ COMPARISONS = {
     ">": ("__gt__", "__lt__", operator.gt),
     ">=": ("__ge__", "__le__", operator.ge),
 }
-_UNARY = {
+UNARY: dict[str, tuple[str, Any]] = {
     "-": ("__neg__", operator.neg),
     "+": ("__pos__", operator.pos),
     "~": ("__invert__", operator.invert),
@@ -51,19 +49,18 @@ IN_GRAPH = (k.TensorTracker, k.NumberTracker)
 
 
 def unary(t: Tracing, symbol: str, vt: Any) -> Any:
-    name, function = _UNARY[symbol]
+    name, function = UNARY[symbol]
     if isinstance(vt, k.NumberTracker) and vt.cls is bool:
         vt = _symbolic.as_constant(t, vt)
     if symbol == "~" and isinstance(vt, k.NumberTracker):
         return binary(t, "-", unary(t, "-", vt), k.ConstantTracker(1))
     if isinstance(vt, IN_GRAPH):
         return _torch_calls.record(t, function, [vt], {})
+    if isinstance(vt, k.ArrayTracker):
+        return _arrays.operate(t, function, vt)
     if isinstance(vt, k.ConstantTracker) and not _is_user_value(vt):
         return _fold(t, function, vt.value)
-    raw, source = type_lookup(t, vt.cls, name)
-    if source is None:
-        throw(TypeError, f"bad operand type for unary {symbol}: '{type_name(vt.cls)}'")
-    return _calls.call(t, _attributes.bind(t, raw, source, vt, name), [], {})
+    return _iteration.call_slot(t, vt, name, [], f"bad operand type for unary {symbol}: '{{}}'")
 
 
 def _fold(t: Tracing, function: Any, *values: Any) -> Any:
@@ -85,6 +82,8 @@ def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
         found = _torch_calls.record_operator(t, augmented if writes else plain, left, right)
         if found is not MISSING:
             return found
+    if isinstance(left, k.ArrayTracker) or isinstance(right, k.ArrayTracker):
+        return _arrays.operate(t, augmented if in_place else plain, left, right)
     attempts = []
     if in_place:
         attempts.append((left, f"__i{name}__", right))
@@ -149,7 +148,7 @@ def _slot_call(t: Tracing, receiver: Any, name: str, argument: Any) -> Any:
 def _inverted_eq(t: Tracing, receiver: Any, argument: Any) -> Any:
     """`object.__ne__`: the opposite of what the own `__eq__` says."""
     result = yield from settle(_slot_call(t, receiver, "__eq__", argument))
-    return result if _may_decline(result) else (yield from settle(_negated(t, result)))
+    return result if _may_decline(result) else (yield from settle(negated(t, result)))
 
 
 def _may_decline(result: Any) -> bool:
@@ -191,6 +190,8 @@ def compare(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
         found = _torch_calls.record_operator(t, function, left, right)
         if found is not MISSING:
             return found
+    if isinstance(left, k.ArrayTracker) or isinstance(right, k.ArrayTracker):
+        return _arrays.operate(t, function, left, right)
     attempts = _ordered_comparison(t, (left, name, right), (right, reflected, left))
     known = [a for a in attempts if _compares(t, a[0], a[1])]
     return _try_slots(t, known, lambda: _no_comparison(t, symbol, left, right))
@@ -220,7 +221,7 @@ def _no_comparison(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
 
 
 @operation
-def _negated(t: Tracing, result: Any) -> Any:
+def negated(t: Tracing, result: Any) -> Any:
     value = yield from settle(result)
     return k.ConstantTracker(not (yield from settle(truth(t, value))))
 

@@ -1,11 +1,10 @@
 """Raising exceptions of the interpreted program from inside the data model."""
 
-from __future__ import annotations
-
 import types
+from collections.abc import Callable, Generator
 from typing import Any, NoReturn
 
-from stator_bytecode import Raised
+from stator_bytecode import Raised, settle
 
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
@@ -26,6 +25,16 @@ def new_exception(kind: type[BaseException], args: list[Any]) -> k.ExceptionTrac
 def throw(kind: type[BaseException], *args: object) -> NoReturn:
     """Raise an exception of the interpreted program."""
     raise Raised(error(kind, *args))
+
+
+def attempt(expected: Any, otherwise: Any, function: Callable[..., Any], *args: Any) -> Generator[Any, Any, Any]:
+    """The value of the Result that `function(*args)` gives; `otherwise` where the program raises what is expected."""
+    try:
+        return (yield from settle(function(*args)))
+    except Raised as raised:
+        if not issubclass(raised.value.cls, expected):
+            raise
+        return otherwise
 
 
 def absent(vt: Any, name: str) -> NoReturn:

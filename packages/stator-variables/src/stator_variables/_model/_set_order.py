@@ -4,8 +4,6 @@ A set that is made while tracing remembers the calls of C that made and changed 
 they are, so the set it makes has the order of plain Python; done here as well, with real elements, they tell the order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ For fewer than 64 items CPython's sort is one binary insertion sort after the fi
 comparisons are made here, in the same order, so that a `__lt__` that is inconsistent or has effects gives the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from typing import Any
 

@@ -7,8 +7,6 @@ unknown data needs no break when its other side does nothing but raise: `if x.ma
     assert n < 5        # n = x.item()     torch._check(lt)                     a symbolic bool
 """
 
-from __future__ import annotations
-
 import operator
 from typing import Any
 
@@ -16,13 +14,12 @@ import torch
 from stator_bytecode import Frame, HandlerTable
 
 from stator_variables import _kinds as k
+from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._model import _calls
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
 
 handlers: HandlerTable[Any, Any] = HandlerTable("assertion")
-Args = list[Any]
-Kwargs = dict[str, Any]
 LONGEST = 200
 """Instructions that are looked through for a `raise`."""
 

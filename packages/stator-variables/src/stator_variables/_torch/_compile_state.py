@@ -3,8 +3,6 @@
 While stator interprets a function, `torch.compiler.is_compiling()` and its kin are true, as under `torch.compile`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How optimisers and gradient clipping sort tensors before they call `torch._foreach_*`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

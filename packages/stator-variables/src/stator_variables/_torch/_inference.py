@@ -8,8 +8,6 @@ While tracing it is entered for real, so that each example says whether it is ma
 A break inside leaves the mode at the end of the graph, and the entry enters it again for what comes.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from typing import Any

@@ -3,8 +3,6 @@
 Only what it does with plain dicts is done here, by the same reads and so with the same guards; all else is interpreted.
 """
 
-from __future__ import annotations
-
 import types
 from typing import Any
 

@@ -1,7 +1,5 @@
 """C functions of symbolic numbers: some stay symbolic, for the others the number becomes a constant, and is guarded."""
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Sequence

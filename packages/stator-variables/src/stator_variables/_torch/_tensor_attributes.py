@@ -1,7 +1,5 @@
 """Attributes of tensors: metadata from the fake tensor, views as nodes, the rest as ordinary attributes."""
 
-from __future__ import annotations
-
 import operator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tensor operations become nodes: what is recorded whole, and how trackers and nodes turn into each other."""
 
-from __future__ import annotations
-
 import operator
 import sys
 import types
@@ -83,11 +81,15 @@ def is_recorded(target: Any) -> bool:
 
 
 def call_recorded(t: Tracing, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    name = getattr(target, "__name__", "")
-    is_method = getattr(target, "__objclass__", None) is torch._C.TensorBase or target in _TENSOR_PYTHON_METHODS
-    if name in METADATA and args and isinstance(args[0], k.TensorTracker):
+    if getattr(target, "__name__", "") in METADATA and args and isinstance(args[0], k.TensorTracker):
         return read_metadata(t, target, args, kwargs)
-    return record(t, name if is_method else target, args, kwargs)
+    return record(t, node_target(target), args, kwargs)
+
+
+def node_target(target: Any) -> Any:
+    """What a node calls: a method of tensors by its name."""
+    is_method = getattr(target, "__objclass__", None) is torch._C.TensorBase or target in _TENSOR_PYTHON_METHODS
+    return target.__name__ if is_method else target
 
 
 def record(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -173,21 +175,8 @@ def from_traced(t: Tracing, traced: Traced, operands: Sequence[Any] = ()) -> Any
     return k.ConstantTracker(example)
 
 
-_CONSTANT_RESULTS = frozenset(
-    (
-        type(None),
-        type(NotImplemented),
-        bool,
-        int,
-        float,
-        complex,
-        str,
-        torch.dtype,
-        torch.device,
-        torch.layout,
-        torch.memory_format,
-    )
-)
+_CONSTANT_RESULTS: frozenset[type] = frozenset({type(None), type(NotImplemented), bool, int, float, complex, str})
+_CONSTANT_RESULTS |= {torch.dtype, torch.device, torch.layout, torch.memory_format}
 
 
 def type_of_tensor(example: torch.Tensor) -> type:
@@ -302,11 +291,9 @@ def record_operator(t: Tracing, function: Any, left: Any, right: Any) -> Any:
         return MISSING
     if function is operator.ne and any(isinstance(vt, k.NumberTracker) and vt.cls is bool for vt in (left, right)):
         equal = record(t, operator.eq, [left, right], {})  # a SymBool has no `__ne__` of its own
-        return (
-            k.ConstantTracker(not equal.value)
-            if isinstance(equal, k.ConstantTracker)
-            else record(t, torch.sym_not, [equal], {})
-        )
+        if isinstance(equal, k.ConstantTracker):
+            return k.ConstantTracker(not equal.value)
+        return record(t, torch.sym_not, [equal], {})
     return record(t, function, [left, right], {})
 
 

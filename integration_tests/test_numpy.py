@@ -1,0 +1,152 @@
+"""NumPy arrays are captured where torch's NumPy layer gives what NumPy gives, over the memory that NumPy has, and
+everything else is NumPy's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import stator
+import torch
+import torch._numpy as layer
+from numpy.typing import NDArray
+
+from integration_tests.counting import Counting, graphs_of_torch_compile
+from integration_tests.description import Tolerance
+from integration_tests.models import Call
+from integration_tests.numpy_programs import PROGRAMS
+from integration_tests.oracle import assert_same
+
+LAYER: Any = layer
+Array = NDArray[Any]
+CLOSE = Tolerance(1e-5, 1e-6)
+VALUES = np.array([-3.0, 0.0, 1.5, np.nan, -1.0, 0.5, 7.0, 2.5, -2.5, 1.0, 3.5, -0.5])
+DTYPES = ("float64", "int64", "float32", "uint8", "bool")
+FORMS = """(x)|(x, y)|(x, 2)|(x, axis=0)|([x, y])|(x > 0, x, 0.0)|(x, (3, 2))|(2, 5)|(x, x.T)|(3)
+(2.5, x)|(x, axis=-1, keepdims=True)|(x, -1)|(x, y, y)|([x, y], axis=1)|(x, idx)|(x, idx, axis=1)|((2, 3))|(x, 0, 1)
+(x, np.float32(3))|(x, dtype=np.float32)|(x[0], y[1])|(x, axis=None)|(x, out=np.zeros((2, 3)))|(x, ddof=1)|(0, 1, 5)
+('ij,ij->i', x, y)|(x, 0.5)|(x, [25, 50], axis=0)|(x[:2, :2])|(x[:, ::-1], y)""".replace("\n", "|").split("|")
+MODULES = {"": (np, LAYER), "linalg.": (np.linalg, LAYER.linalg), "fft.": (np.fft, LAYER.fft)}
+FUNCTIONS = [
+    f"np.{prefix}{name}"
+    for prefix, (ours, theirs) in MODULES.items()
+    for name in dir(ours)
+    if callable(getattr(theirs, name, None)) and not isinstance(getattr(ours, name), type)
+    if not name.startswith(("_", "empty"))
+]
+METHODS = [f"x.{name}" for name in vars(LAYER.ndarray) if not name.startswith("_") and hasattr(np.ndarray, name)]
+OPERATORS = "+ - * / // % ** @ & | ^ << >> < <= == != > >=".split()
+NAMES = [*FUNCTIONS, *METHODS]
+
+
+def arrays(dtype: str) -> Call:
+    """Of two rows; the second goes the other way round."""
+    values = np.abs(VALUES) if dtype == "uint8" else VALUES
+    with np.errstate(invalid="ignore"):
+        x = (np.nan_to_num(values) if dtype != "float64" else values).astype(dtype)[:6].reshape(2, 3)
+    return Call((x, x[:, ::-1].copy(), np.array([[0, 1, 1], [1, 0, 0]])))
+
+
+def written(text: str) -> Callable[..., Any]:
+    """A function of two arrays and indices that gives the value of an expression, and the array it may have changed."""
+    found: dict[str, Any] = {"np": np, "torch": torch}
+    exec(f"def run(x, y, idx):\n    return {text}, x", found)
+    return found["run"]  # type: ignore[no-any-return]
+
+
+def works(text: str, dtype: str) -> bool:
+    try:
+        written(text)(*arrays(dtype).args)
+    except Exception:  # a form that this function does not have
+        return False
+    return True
+
+
+def check(text: str, dtype: str) -> None:
+    fn = written(text)
+    stator.reset()
+    with np.errstate(all="ignore"):
+        assert_same(fn, stator.compile(fn, backend="eager"), lambda: arrays(dtype), calls=2, tolerance=CLOSE)
+
+
+def cases(name: str, forms: list[str]) -> list[tuple[str, str]]:
+    texts = [name + (form.replace("(x)", "()").replace("(x, ", "(") if name[0] == "x" else form) for form in forms]
+    return [(text, dtype) for text in dict.fromkeys(texts) for dtype in DTYPES if works(text, dtype)]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", NAMES)
+def test_function_gives_what_numpy_gives(name: str) -> None:
+    for text, dtype in cases(name, FORMS)[:2]:
+        check(text, dtype)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", NAMES)
+def test_function_gives_what_numpy_gives_in_every_form(name: str) -> None:
+    for text, dtype in cases(name, FORMS):
+        check(text, dtype)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_operator_gives_what_numpy_gives(operator: str) -> None:
+    for text in (f"(x {operator} y.T[0, 0])", f"(x {operator} 2)", f"(2 {operator} x)", f"(x {operator} y)"):
+        for dtype in DTYPES:
+            if works(text, dtype):
+                check(text, dtype)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program_gives_what_numpy_gives_in_no_more_graphs_than_torch_compile(name: str) -> None:
+    fn, make = PROGRAMS[name]
+    counting = Counting()
+    compiled = stator.compile(fn, backend=counting)
+    assert_same(fn, compiled, lambda: Call(make()), calls=3, tolerance=CLOSE)
+    assert counting.count <= max(1, graphs_of_torch_compile(fn, *make())), compiled.report
+
+
+def test_numbers_that_the_dtype_of_an_array_has_not() -> None:
+    def f(a: Array) -> Any:
+        return a.clip(-1), a > -1, a == 300, np.clip(a, 1, 300)
+
+    assert_same(f, stator.compile(f, backend="eager"), lambda: Call((np.arange(4, dtype=np.uint8),)), calls=2)
+
+
+def test_array_over_the_memory_of_an_input_that_is_written_breaks() -> None:
+    """An entry that took two inputs for apart does not serve a call where they are not."""
+
+    def f(a: Array, b: Array) -> Any:
+        a += 1
+        return b * 2
+
+    compiled = stator.compile(f, backend="aot_eager")
+    assert_same(f, compiled, lambda: Call((np.ones(3), np.ones(3))), calls=1)
+    memory = np.ones(4)
+    assert compiled(memory[:3], memory[1:]).tolist() == [4, 4, 2]
+
+
+@pytest.mark.parametrize("change", ["dtype", "shape", "strides", "writeable", "class"])
+def test_entry_of_an_array_serves_no_other_kind_of_array(change: str) -> None:
+    other: dict[str, Callable[[], Any]] = {
+        "dtype": lambda: np.arange(6, dtype="float32").reshape(2, 3),
+        "shape": lambda: np.arange(12.0).reshape(4, 3),
+        "strides": lambda: np.arange(6.0).reshape(3, 2).T,
+        "writeable": lambda: np.broadcast_to(np.arange(3.0), (2, 3)),
+        "class": lambda: np.arange(6.0).reshape(2, 3).view(np.matrix),
+    }
+    turns = iter([np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(2, 3)] * 2)
+
+    def call() -> Call:
+        return Call((next(turns),))
+
+    def f(a: Array) -> Any:
+        return a * 2, a.sum(axis=0), a.strides
+
+    compiled = stator.compile(f, backend="eager")
+    assert_same(f, compiled, call, calls=1)
+    assert_same(f, compiled, lambda: Call((other[change](),)), calls=2)

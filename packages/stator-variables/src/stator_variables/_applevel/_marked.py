@@ -1,0 +1,36 @@
+"""A call of a function that is marked to be one node: what goes in and comes out is flattened, as torch says how."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils._pytree import is_constant_class, tree_flatten, tree_unflatten
+
+
+def call_marked(function: Any, args: Any, kwargs: Any) -> Any:
+    leaves, spec = tree_flatten((args, kwargs), is_whole)
+    states = [state(leaf) for leaf in leaves if isinstance(leaf, torch.nn.Module)]
+    results, made = record(function, leaves, outline(spec), states)
+    return tree_unflatten(results, made)
+
+
+def is_whole(part: Any) -> bool:
+    return isinstance(part, torch.nn.Module) or is_constant_class(type(part))
+
+
+def state(module: Any) -> Any:
+    """Every tensor, by the number of its module and its name; whether that trains is asked, and so guarded."""
+    parts = list(module.modules())
+    [bool(part.training) for part in parts]
+    named = [(index, {**part._parameters, **part._buffers}) for index, part in enumerate(parts)]
+    return {(index, name): value for index, own in named for name, value in own.items() if value is not None}
+
+
+def outline(spec: Any) -> Any:
+    return spec.type, spec._context, [outline(child) for child in spec._children]
+
+
+def record(function: Any, leaves: Any, spec: Any, states: Any) -> Any:
+    """What the node gives, flat, and the structure of it. Whoever interprets this records it."""
+    raise NotImplementedError
