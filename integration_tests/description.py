@@ -49,7 +49,6 @@ class Tolerance:
     strides: bool = True
 
 
-FLOAT = ("builtins", "float")
 EXACT = Tolerance(0.0, 0.0)
 INDUCTOR = Tolerance(1e-3, 5e-4, strides=False)
 
@@ -223,7 +222,9 @@ def _agree(left: Any, right: Any, tolerance: Tolerance) -> bool:
         if left.dtype != right.dtype or left.shape != right.shape:
             return False
         return bool(_close(left, right, tolerance))
-    if isinstance(left, tuple) and isinstance(right, tuple) and left[:1] == right[:1] == (FLOAT,):
+    if all(isinstance(side, tuple) and len(side) == 2 and type(side[1]) is float for side in (left, right)):
+        if left[0] != right[0]:
+            return False
         one, other = (torch.tensor(side[1], dtype=torch.float64) for side in (left, right))
         return _close(one, other, tolerance)
     return type(left) is type(right) and bool(left == right)

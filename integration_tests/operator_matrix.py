@@ -94,6 +94,11 @@ def closure_over_symbolic_float(run: Run, x: Tensor, y: Tensor) -> Any:
     return run(lambda a: a * f, x)
 
 
+def closure_over_symbolic_bool(run: Run, x: Tensor, y: Tensor) -> Any:
+    wide = x.shape[0] > 2
+    return run(lambda a: a * wide, x)
+
+
 def closure_over_module(run: Run, x: Tensor, y: Tensor) -> Any:
     return run(LAYER, x)
 
@@ -201,6 +206,7 @@ SITUATIONS: dict[str, Callable[[Run, Tensor, Tensor], Any]] = {
         closure_over_int,
         closure_over_symbol,
         closure_over_symbolic_float,
+        closure_over_symbolic_bool,
         closure_over_module,
         closure_over_container,
         nested_in_itself,
@@ -221,7 +227,7 @@ SITUATIONS: dict[str, Callable[[Run, Tensor, Tensor], Any]] = {
     )
 }
 CELLS = [(operator, situation) for situation in SITUATIONS for operator in OPERATORS]
-SYMBOLIC = ("closure over symbol", "closure over symbolic float", "dynamic shape")
+SYMBOLIC = ("closure over symbol", "closure over symbolic float", "closure over symbolic bool", "dynamic shape")
 UNBACKED = ("unbacked size", "closure over unbacked int")
 BY_LENGTH = ("associative_scan",)
 """torch's function halves what it is given in Python: another length is another graph."""

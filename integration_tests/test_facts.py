@@ -11,11 +11,9 @@ import stator
 import torch
 
 from integration_tests.description import describe, differences
-from integration_tests.facts import FACTS, PRELUDE, READ_AGAIN
-from integration_tests.neighbouring_facts import NEIGHBOURS
+from integration_tests.facts import ALL, PRELUDE, READ_AGAIN
 from integration_tests.world import World
 
-ALL = {**NEIGHBOURS, **FACTS}
 CONTEXTS = {
     "a called function": "return read(*args)",
     "the code after a break": "print(end=''); return read(*args)",

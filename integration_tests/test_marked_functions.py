@@ -137,8 +137,21 @@ def function_traced_without_looking(x: Tensor) -> Any:
     return made[0] + made[1]
 
 
+@torch.library.triton_op("stator_marked::doubled", mutates_args={})  # which looks into it is up to compilers
+def doubled(x: Tensor) -> Tensor:
+    return x.sin() * 2
+
+
+doubled.register_autograd(lambda ctx, grad: grad * 5, setup_context=lambda ctx, inputs, output: None)
+
+
+def triton_operator(x: Tensor) -> Any:
+    return doubled(x) + torch.ops.stator_marked.doubled(x * 2)
+
+
 CAPTURED = (
     leaf_function,
+    triton_operator,
     function_traced_without_looking,
     library_operator,
     custom_operator,
@@ -335,6 +348,16 @@ def test_operator_is_one_node(program: Callable[[Tensor], Any]) -> None:
     program(*make_args().args)
     assert_same(program, stator.compile(program, backend=counting, fullgraph=True), make_args)
     assert counting.count == 1
+
+
+def test_operator_made_of_kernels_is_passed_through() -> None:
+    compiled = stator.compile(triton_operator, backend="aot_eager", fullgraph=True)
+    assert_same(triton_operator, compiled, make_args, graphs_may_raise=False)
+    nodes = stator.compile(triton_operator, backend="eager", fullgraph=True)
+    nodes(*make_args().args)
+    graph = nodes.report.graphs[0].graph
+    operators = torch.ops.stator_marked.doubled.default, torch.ops.stator_marked.doubled
+    assert [len(graph.find_nodes(op="call_function", target=target)) for target in operators] == [1, 1]
 
 
 @pytest.mark.parametrize("program", BROKEN, ids=lambda program: program.__name__)

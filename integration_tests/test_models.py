@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from transformers.utils import logging as messages
 
 from integration_tests.counting import Counting, graphs_of_torch_compile
 from integration_tests.description import EXACT, INDUCTOR, Tolerance
-from integration_tests.models import ZOO, make_training, train
+from integration_tests.models import FAMILIES, ZOO, make_training, train
 from integration_tests.oracle import assert_same
 
 AOT = Tolerance(1e-4, 1e-5)
@@ -62,6 +63,24 @@ def test_training_mode_leaves_the_same_random_streams(name: str) -> None:
     ours, theirs, call, _ = ZOO[name].make_twins()
     compiled = stator.compile(theirs.train(), backend="eager")
     assert_same(ours.train(), compiled, lambda: call, calls=2, owners=(ours, theirs))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", FAMILIES)
+def test_family_gives_what_plain_python_gives_in_no_more_graphs(name: str) -> None:
+    """Evaluated twice, with another batch, then trained: outputs, gradients, random streams."""
+    ours, theirs, call, other = FAMILIES[name].make_twins()
+    counting = Counting()
+    compiled = stator.compile(theirs, backend=counting)
+    for training, calls in ((False, [call, call, other]), (True, [call, other])):
+        ours.train(training)
+        theirs.train(training)
+        for each in calls:
+            assert_same(ours, compiled, partial(copy.copy, each), calls=1, tolerance=AOT, owners=(ours, theirs))
+    counting, plain = Counting(), FAMILIES[name].make_twins()[0]
+    stator.compile(plain, backend=counting)(*call.args, **call.kwargs)
+    assert counting.count <= graphs_of_torch_compile(plain, *call.args, **call.kwargs)
 
 
 def test_one_entry_serves_every_instance_of_a_module_class() -> None:

@@ -20,6 +20,7 @@ from torch._higher_order_ops.map import map as torch_map
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.strict_mode import strict_mode as torch_strict_mode
 from torch._higher_order_ops.while_loop import while_loop as torch_while_loop
+from torch.autograd import forward_ad
 from torch.compiler import nested_compile_region
 from torch.nn.attention.flex_attention import and_masks, create_block_mask, flex_attention
 from torch.utils import checkpoint as checkpointing
@@ -30,8 +31,10 @@ from integration_tests.oracle import Tolerance, assert_same
 # torch leaves these without types
 allow_in_graph: Any = torch.compiler.allow_in_graph
 selective: Any = checkpointing.create_selective_checkpoint_contexts
+make_dual: Any = forward_ad.make_dual
 map_function: Any = torch_map
 strict_mode: Any = torch_strict_mode
+unpack_dual: Any = forward_ad.unpack_dual
 while_loop: Any = torch_while_loop
 
 
@@ -842,15 +845,105 @@ def test_break_under_the_mode_of_masks_runs_under_it() -> None:
     check_refused(fn, "graph-break")
 
 
-def test_mode_for_every_function_is_left_to_torch() -> None:
-    def fn(x: Tensor, y: Tensor) -> Any:
-        with torch.overrides.BaseTorchFunctionMode():
-            z = x + y
-        return z * 2
+# -- modes for every function of torch --------------------------------------------------------------------------------
+class Counting(torch.overrides.TorchFunctionMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
 
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.append(func.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+class Exchanging(torch.overrides.TorchFunctionMode):
+    """Another function in the place of one; it enters itself again."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = (torch.cos if func is torch.sin else func)(*args, **(kwargs or {}))
+        if func is torch.sin:
+            with self:
+                return found + torch.exp(args[0])
+        return found
+
+
+def counted(x: Tensor, y: Tensor) -> Any:
+    before, mode = torch.sin(x), Counting()
+    with Exchanging(), mode:
+        found = torch.sin(x) * 2 + y.sum()
+    return before, torch.sin(found), mode.names
+
+
+def in_a_helper(x: Tensor, y: Tensor) -> Any:
+    def helper(a: Tensor) -> Tensor:
+        with Exchanging():
+            return torch.sin(a) * y
+
+    return helper(x) + torch.sin(helper(x))
+
+
+def in_a_loop(x: Tensor, y: Tensor) -> Any:
+    for _ in range(3):
+        with Exchanging():
+            x = torch.sin(x) + y
+    return x
+
+
+def left_by_an_exception(x: Tensor, y: Tensor) -> Any:
+    try:
+        with Exchanging():
+            found = torch.sin(x)
+            raise ValueError
+    except ValueError:
+        return torch.sin(found)
+
+
+@pytest.mark.parametrize("fn", [counted, in_a_helper, in_a_loop, left_by_an_exception])
+def test_mode_for_every_function_is_left_to_torch(fn: Callable[..., Any]) -> None:
     check_refused(fn, "mode-value")
 
 
+@pytest.mark.parametrize("mode", [Counting, Exchanging])
+def test_under_a_mode_for_every_function_nothing_is_captured(mode: Any) -> None:
+    def fn(x: Tensor, y: Tensor) -> Any:
+        return torch.sin(x) * y
+
+    compiled, given = stator.compile(fn, backend="eager"), inputs()
+    for _ in range(2):
+        with mode() as wanted:
+            plain = fn(*given)
+        with mode() as seen:
+            found = compiled(*given)
+        assert getattr(seen, "names", None) == getattr(wanted, "names", None)
+        assert torch.equal(found, plain)
+        assert torch.equal(compiled(*given), fn(*given))
+    assert len(compiled.report.graphs) == 1
+
+
+def derivatives_ahead(x: Tensor, y: Tensor) -> Any:
+    z = x * 2
+    with forward_ad.dual_level():
+        dual = make_dual(z, y)
+        found = unpack_dual(dual.sin() * y)
+        nothing = unpack_dual(z.sin())
+    return found.primal, found.tangent, nothing.tangent, z + 1
+
+
+def test_level_of_forward_derivatives_is_one_break() -> None:
+    check_refused(derivatives_ahead, "not-inlined")
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_tangents_go_through_what_was_compiled(backend: str) -> None:
+    compiled = stator.compile(lambda x, y: x.sin() * y, backend=backend)
+    with forward_ad.dual_level():
+        x, y = inputs()
+        found = unpack_dual(compiled(make_dual(x, y), y))
+    assert torch.equal(found.tangent, x.cos() * y * y)
+    assert_same(lambda x, y: x.sin() * y, compiled, inputs, graphs_may_raise=False)
+
+
+# -- attention, in gradients ------------------------------------------------------------------------------------------
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_flex_attention_has_gradients(backend: str) -> None:

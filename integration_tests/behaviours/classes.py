@@ -227,17 +227,6 @@ def data_and_non_data_descriptors(x, n, box):
     return before, middle, made.field, first is made.expensive, first, Described.field.name
 
 
-@program
-def a_descriptor_in_a_class_made_inside(x, n, box):
-    class Owner:
-        a = Descriptor()
-        b = Descriptor()
-
-    made = Owner()
-    made.a = n
-    return made.a, made.b, Owner.a.name, Owner.b.owner, x + 1
-
-
 class Slotted:
     __slots__ = ("a", "b")
 
@@ -400,16 +389,6 @@ class Keyed:
 
     def __eq__(self, other):
         return isinstance(other, Keyed) and self.v == other.v
-
-
-TABLE = {Keyed(1): "one", Keyed(2): "two"}
-
-
-@program
-def user_hash_keys_of_a_dict_from_outside(x, n, box):
-    found = TABLE.get(Keyed(n), "none")
-    TABLE[Keyed(n)] = (found, n)
-    return found, Keyed(1) in TABLE, len(TABLE), [k.v for k in TABLE], x + 1
 
 
 @program

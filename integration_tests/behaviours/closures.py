@@ -392,24 +392,6 @@ def single_dispatch_by_type(x, n, box):
     )
 
 
-@functools.total_ordering
-class Version:
-    def __init__(self, v):
-        self.v = v
-
-    def __eq__(self, other):
-        return self.v == other.v
-
-    def __lt__(self, other):
-        return self.v < other.v
-
-
-@program
-def total_ordering_fills_in(x, n, box):
-    a, b = Version(1), Version(n)
-    return a <= b, a > b, a >= b, a != b, max(a, b).v, x + 1
-
-
 @program
 def reduce_with_and_without_start(x, n, box):
     found = functools.reduce(lambda a, b: a * b, range(1, n + 2)), functools.reduce(lambda a, b: a + b, [x, x], x)

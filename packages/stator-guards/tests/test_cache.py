@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable
 
+import attrs
 import pytest
 from stator_guards import (
     Cache,
@@ -16,6 +17,8 @@ from stator_guards import (
     Is,
     ParameterSource,
     RecompileLimitWarning,
+    State,
+    Truth,
     TypeIs,
     compile_guards,
 )
@@ -192,3 +195,31 @@ def test_guards_of_another_type_are_a_miss_not_an_error() -> None:
     cache = Cache()
     cache.insert(Entry(guards, print))
     assert cache.lookup(None, ("text",)) is None
+
+
+@attrs.frozen
+class Filled(Truth):
+    """A list that may be filled ahead."""
+
+    turn: int = 0
+
+    def mend(self, state: State) -> bool:
+        filled: list[str] = state["log"]
+        filled.append(f"filled {self.turn}")
+        state[f"x{self.turn}"].append(1)
+        return True
+
+
+def test_an_entry_whose_facts_can_be_mended_is_used_again() -> None:
+    """In the order of their turns, and only when nothing else fails."""
+    names = ["x1", "x0", "n", "log"]
+    facts = [Guard(ParameterSource(f"x{i}"), Filled(True, i)) for i in (1, 0)]
+    guards = compile_guards([*facts, Guard(ParameterSource("n"), Equals(1))], names)
+    cache, made = Cache(), []
+    cache.insert(Entry(guards, lambda *state: "ran", backend_key="eager"))
+    log: list[str] = []
+    assert cache.get_or_make("eager", ([], [], 1, log), make(1, made)) is not None
+    assert log == ["filled 0", "filled 1"]
+    assert made == []
+    cache.get_or_make("eager", ([], [], 2, log), lambda: None)
+    assert log == ["filled 0", "filled 1"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from stator_guards import (
+    CallSource,
     CapturedSource,
     CellSource,
     ClosureSource,
@@ -239,3 +240,13 @@ def test_both_ways_of_reading_words_agree() -> None:
     before = JOIN.read(JOIN.places_of(addresses))
     dicts[50]["x"] = -1
     assert JOIN.read(JOIN.places_of(addresses)) != before
+
+
+@needs_words
+def test_a_call_whose_constant_is_all_that_could_be_watched() -> None:
+    """Too little for a group of its own: it is let go, and the plan comes to an end."""
+    call = CallSource(lambda value, constant: [value, constant], ParameterSource("x"), CapturedSource("constant", (3,)))
+    guards = [Guard(ItemSource(call, i), TypeIs(cls)) for i, cls in ((0, int), (1, tuple))]
+    guards += guards_on(ParameterSource("whole"))
+    guard_set = warmed(guards, ["x", "whole"], 1, Whole())
+    assert not guard_set.check("1", Whole())

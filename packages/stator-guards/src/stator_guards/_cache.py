@@ -27,6 +27,8 @@ class Checked(Protocol):
 
     def explain(self, *state: object) -> list[Failure]: ...
 
+    def mend(self, *state: object) -> bool: ...
+
     def state(self, values: Sequence[object]) -> State: ...
 
 
@@ -100,7 +102,7 @@ class Cache:
         if entry is not None or backend_key in self._full:
             return entry
         with self._lock:
-            entry = self.lookup(backend_key, state)
+            entry = self.lookup(backend_key, state) or self._mended(backend_key, state)
             if entry is not None or self._is_past_limit(backend_key, state):
                 return entry
             reasons = self.reasons(state, backend_key)
@@ -108,6 +110,9 @@ class Cache:
             if entry is not None:
                 self.insert(entry, reasons)
             return entry
+
+    def _mended(self, backend_key: Hashable, state: Sequence[object]) -> Entry | None:
+        return next((entry for entry in self.entries(backend_key) if entry.guards.mend(*state)), None)
 
     def insert(self, entry: Entry, reasons: Sequence[RecompileReason] = ()) -> None:
         """Put a new entry first; entries that can never hold again are dropped."""

@@ -64,10 +64,25 @@ class GuardSet:
             failures = [Guard(None, Unexplained()).explain(named)]
         return failures
 
+    def mend(self, *state: object) -> bool:
+        """Whether all guards hold once those that fail were mended: see `Kind.mend`."""
+        named = self.state(state)
+        for _ in self.guards:
+            failing = list(_failing(self.guards, named))
+            if not failing or any(guard.kind.turn is None for guard in failing):
+                return not failing and self.check(*state)
+            if not min(failing, key=_turn).kind.mend(named):  # one at a time: others may depend on it
+                return False
+        return False
+
     @property
     def is_gone(self) -> bool:
         """Whether the set can never hold again, because an object it is about died."""
         return any(guard.kind.is_gone for guard in self.guards)
+
+
+def _turn(guard: Guard) -> int:
+    return guard.kind.turn or 0
 
 
 def _failing(guards: Iterable[Guard], state: State) -> Iterator[Guard]:

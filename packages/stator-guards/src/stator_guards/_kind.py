@@ -66,6 +66,15 @@ class Kind:
         return False
 
     @property
+    def turn(self) -> int | None:
+        """When a fact that does not hold may be mended, among those of its set; None if it may not."""
+        return None
+
+    def mend(self, state: State) -> bool:
+        """Do ahead what the program does itself in a moment, and what makes the fact hold; False if it cannot be."""
+        raise NotImplementedError
+
+    @property
     def needed(self) -> str:
         """What the value was when the guard was made."""
         raise NotImplementedError

@@ -51,17 +51,10 @@ def make_plan(guards: Sequence[Guard], state: State, layout: Layout, loose: froz
         small = {group.root for group in plan.groups if len(group.covered) < WORTH_A_GROUP}
         if not small:
             return plan
-        roots = {source for source in small if source is not None}
-        captured = (
-            {source for guard in guards for source in guard.sources if _start(source)} if None in small else set()
-        )
-        loose |= roots | {start for source in captured if (start := _start(source)) is not None}
-
-
-def _start(source: Source) -> CapturedSource | None:
-    while source.base is not None:
-        source = source.base
-    return source if isinstance(source, CapturedSource) else None
+        loose |= {source for source in small if source is not None}
+        if None in small:
+            held = plan.group_of.items()
+            loose |= {source for source, group in held if group.root is None and isinstance(source, CapturedSource)}
 
 
 class _Planner:

@@ -119,6 +119,10 @@ class BodyTrace:
         graph.module.recompile()
         return graph
 
+    def refuse_effects(self) -> None:
+        """End a body that nothing is wanted of: what it did so far is taken back, if it may have been done."""
+        self._outside()
+
     def _refuse_leaks(self, outside: list[Any], graph: BodyGraph) -> None:
         """What a flat body computes exists only while its operator runs."""
         for vt in outside:

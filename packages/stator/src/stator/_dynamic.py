@@ -2,12 +2,21 @@
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
 import torch
-from stator_guards import AttrSource, CallSource, DefaultsSource, DictItemSource, ItemSource, ParameterSource, Source
+from stator_guards import (
+    AttrSource,
+    CallSource,
+    CapturedSource,
+    DefaultsSource,
+    DictItemSource,
+    ItemSource,
+    ParameterSource,
+    Source,
+)
 from stator_variables import Dim, Policy
 
 from stator._marks import marks_of
@@ -33,7 +42,9 @@ class Shapes:
 
     def policy(self, state: Mapping[str, Any]) -> Policy:
         def number_is_symbolic(source: Source, value: Any) -> bool:
-            return self._is_symbolic(source, value) and (_is_argument(source) or not _belongs_to_module(source, state))
+            if not self._is_symbolic(source, value) and not (type(value) is int and _follows(source, value, state)):
+                return False
+            return _is_argument(source) or not _belongs_to_module(source, state)
 
         return Policy(self.dims, number_is_symbolic, self.capture_data, self.is_whole, self.patience)
 
@@ -91,6 +102,27 @@ def _is_argument(source: Source) -> bool:
     while isinstance(step, ItemSource | DictItemSource | CallSource):
         step = step.base
     return isinstance(step, ParameterSource)
+
+
+def _follows(source: Source, value: int, state: Mapping[str, Any]) -> bool:
+    """An int in what a call gives for symbolic numbers, and a multiple of one of them: it will change with it."""
+    step: Source | None = source
+    while step is not None:
+        if isinstance(step, CallSource) and value > 1 and any(value % n == 0 for n in _numbers(step, state)):
+            return True
+        step = step.base
+    return False
+
+
+def _numbers(call: CallSource, state: Mapping[str, Any]) -> Iterator[int]:
+    """The ints above one among its arguments that are no constants."""
+    for argument in call.arguments:
+        if isinstance(argument, CallSource):
+            yield from _numbers(argument, state)
+        elif not isinstance(argument, CapturedSource):
+            number = argument.evaluate(state)
+            if type(number) is int and number > 1:
+                yield number
 
 
 def _belongs_to_module(source: Source, state: Mapping[str, Any]) -> bool:

@@ -49,6 +49,9 @@ class _Never:
     def explain(self, *state: object) -> list[Failure]:
         return []
 
+    def mend(self, *state: object) -> bool:
+        return False
+
     def state(self, values: Sequence[object]) -> dict[str, object]:
         return {}
 

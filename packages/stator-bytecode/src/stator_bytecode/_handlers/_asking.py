@@ -34,5 +34,5 @@ def _asking(op: str, ask: Ask) -> Handler:
     def run(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
         return machine.finish(frame, instr, ask(machine.domain, frame, instr.arg))
 
-    run.__qualname__ = f"asking[{op}]"
+    run.__qualname__, run.__doc__ = f"asking[{op}]", ask.__doc__
     return run

@@ -3,31 +3,66 @@
 What a cache holds is read without calling it, by the guards as well, so that nothing is counted or thrown out. The
 calls themselves are effects: the entry makes them again, each a hit, in their order.
 
-    y = cached(n)      guards: n, and what the cache has for it      entry: cached(3)
+    y = cached(3)      guards: what the cache has for 3 is that object      entry: cached(3)
+    y = cached(n)      the result is an existing object, read through peek(cached, n) like any other; entry: cached(n)
 
-A call that finds nothing runs natively. Where there may be no break it is made while tracing, if nothing that came
-before it waits for the entry; the entry leaves it out when it runs for the first time.
+A call that finds nothing is made ahead, while tracing or by a guard, if nothing that came before it can show in it; the
+entry leaves it out that time. Else it is a break, and runs natively in its place.
 """
 
 import functools
 import gc
+import threading
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import HandlerTable
-from stator_guards import CallSource, CapturedSource, Is, Source
+from stator_bytecode import HandlerTable, operation
+from stator_bytecode.errors import Unsupported
+from stator_guards import CallSource, CapturedSource, Is, Kind, Renderer, Source, State
 
 from stator_variables import _kinds as k
+from stator_variables._bodies import BodyTrace
 from stator_variables._build import wrap
 from stator_variables._model._hashing import key_of, real_key
-from stator_variables._torch import _torch_calls
+from stator_variables._torch import _symbolic, _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("cache")
 _CACHED: Any = functools._lru_cache_wrapper
+
+
+class _Ahead(threading.local):
+    """The calls of this thread that were made before the entry that stands for them ran."""
+
+    def __init__(self) -> None:
+        self.made: Counter[tuple[int, int]] = Counter()
+
+    def make(self, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        result = cached(*args, **kwargs)
+        self.made[_number_of(cached, args, kwargs)] += 1
+        return result
+
+
+_ahead = _Ahead()
+
+
+def _number_of(cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, int]:
+    return id(cached), hash((args, tuple(kwargs.items())))
+
+
+def count(cached: Any, *args: Any, **kwargs: Any) -> None:
+    """The call of an entry, if it was not made already."""
+    number = _number_of(cached, args, kwargs) if _ahead.made else (0, 0)
+    if number not in _ahead.made:
+        cached(*args, **kwargs)
+    elif _ahead.made[number] == 1:
+        del _ahead.made[number]
+    else:
+        _ahead.made[number] -= 1
 
 
 @attrs.define(eq=False)
@@ -37,26 +72,50 @@ class CachedCall:
     cached: Any
     args: list[Any]
     kwargs: dict[str, Any]
-    real: functools.partial[Any]
-    asked: Any = None  # the source of what the cache holds for it
+    asked: CallSource  # what the cache holds for it
     made: bool = False
+    is_read: bool = False  # by the entry, where the cache holds it
 
-    def make(self) -> Any:
+    def make(self, values: Sequence[Any]) -> Any:
         self.made = True
-        return self.real()
+        return _make(self.asked.fn.args[0], self.cached.real, values)  # type: ignore[attr-defined]
 
 
-class Again:
-    """Stands in an entry for a function whose call was made already, for the first run."""
+def _make(names: Sequence[str], cached: Any, values: Sequence[Any]) -> Any:
+    first = len(values) - len(names)
+    return _ahead.make(cached, tuple(values[:first]), dict(zip(names, values[first:], strict=True)))
 
-    def __init__(self, fn: Any) -> None:
-        self.fn = fn
-        self.is_first = True
 
-    def __call__(self, *args: Any, **kwargs: Any) -> None:
-        if not self.is_first:
-            self.fn(*args, **kwargs)
-        self.is_first = False
+@attrs.frozen
+class Kept(Kind):
+    """The cache has a result. One that has none may be asked for it now: what the program does before shows nowhere."""
+
+    asked: CallSource
+    turn: int
+
+    rank = 1
+    fix = "call the cached function before"
+    needed = "kept by the cache"
+
+    def test(self, value: str, render: Renderer) -> str:
+        return f"{value} is not {render.capture(MISSING, 'missing')}"
+
+    def holds(self, value: Any, state: State) -> bool:
+        return value is not MISSING
+
+    def found(self, value: Any, state: State) -> str:
+        return "not kept"
+
+    def mend(self, state: State) -> bool:
+        """Make the call, if it throws no other result out."""
+        cached, *values = (source.evaluate(state) for source in self.asked.arguments)
+        if type(cached) is not _CACHED or cached.cache_info().currsize == cached.cache_info().maxsize:
+            return False
+        try:
+            _make(self.asked.fn.args[0], cached, values)  # type: ignore[attr-defined]
+        except Exception:  # natively it raises this in its place
+            return False
+        return True
 
 
 @handlers.handles(_CACHED.__get__)
@@ -71,31 +130,85 @@ def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     parameters = getattr(cached.real, "cache_parameters", None)
     if parameters is None or parameters()["maxsize"] == 0:
         raise t.unsupported("cached-function", "a cached function made while tracing, or one that keeps nothing")
-    arguments = [_argument(t, vt) for vt in (*values, *kwargs.values())]
-    sources, real = [source for source, _ in arguments], [value for _, value in arguments]
-    named = dict(zip(kwargs, real[len(values) :], strict=True))
-    made = CachedCall(cached, values, kwargs, functools.partial(cached.real, *real[: len(values)], **named))
+    given = [*values, *kwargs.values()]
+    if not _has_room(t, cached.real.cache_info()):  # what is read below would be thrown out
+        given = [_symbolic.as_constant(t, vt) for vt in given]
+    arguments = [_argument(t, vt) for vt in given]
     t.guard(cached.source, Is(cached.real))
-    shape = (tuple(kwargs), parameters()["typed"])
-    ask = t.shared.setdefault((peek, *shape), functools.partial(peek, *shape))
-    made.asked = CallSource(ask, cached.source, *sources)
+    ask = asker(tuple(kwargs), parameters()["typed"])
+    made = CachedCall(cached, values, kwargs, CallSource(ask, cached.source, *(source for source, _ in arguments)))
+    real = [value for _, value in arguments]
     result = ask(cached.real, *real)
-    if result is MISSING:
-        result = _missed(t, made)
-    t.guard(made.asked, Is(result))
+    made.is_read = _symbolic.has_numbers(given)
+    if result is not MISSING:
+        return _found(t, made, result)
+    if cached.real.__module__ != "typing" and not _may_be_ahead(t, made):  # those make equals of equal arguments
+        raise _refused(t, made, "has no result for this yet")
+    return _missed(t, made, real) if t.policy.is_whole else _tried(t, made, real)
+
+
+def _refused(t: Tracing, made: CachedCall, why: str) -> Exception:
+    t.guard(made.asked, Is(MISSING))
+    return t.unsupported("cached-function", f"a cached function that {why}")
+
+
+def _found(t: Tracing, made: CachedCall, result: Any) -> Any:
     t.calls.append(made)
     t.journal.record(t.calls.pop)
+    if made.is_read:
+        return wrap(t, result, made.asked)
+    t.guard(made.asked, Is(result))
     return wrap(t, result, CapturedSource("cached", result))
+
+
+def _has_room(t: Tracing, info: Any) -> bool:
+    return info.maxsize is None or bool(info.currsize + len(t.calls) < info.maxsize)
+
+
+def _may_be_ahead(t: Tracing, made: CachedCall) -> bool:
+    """Whether a call that finds nothing may be made before the entry runs: what comes before it cannot show in it, and
+    it throws nothing out that the entry reads."""
+    info = made.cached.real.cache_info()
+    before = [earlier for earlier in t.calls if earlier.cached is made.cached]
+    if any(earlier.asked == made.asked or (earlier.is_read and info.currsize == info.maxsize) for earlier in before):
+        return False
+    return not t.changed and t.graph.is_pure
+
+
+@functools.cache
+def asker(names: tuple[str, ...], typed: bool) -> Any:
+    """One for all traces: what is read through it is told to have changed from one to the next."""
+    ask = functools.partial(peek, names, typed)
+    setattr(ask, "__name__", "kept")
+    return ask
 
 
 def _argument(t: Tracing, vt: Any) -> tuple[Source, Any]:
     """Where a guard finds an argument again, and what it is."""
+    if isinstance(vt, k.NumberTracker) and vt.cls is int and vt.traced.example.node.has_hint():
+        source = t.graph.source_of(vt.traced)
+        if source is not None:
+            return source, vt.traced.example.node.hint
+    if isinstance(vt, k.TupleTracker) and vt.cls in (tuple, torch.Size) and _symbolic.has_numbers(vt.items):
+        parts = [_argument(t, item) for item in vt.items]
+        return CallSource(_MADE[vt.cls], *(source for source, _ in parts)), vt.cls([value for _, value in parts])
     value = _constant(t, vt)
     if value is not MISSING:
         return CapturedSource("argument", value), value
     if real_key(key_of(t, vt)) is MISSING or vt.source is None:
         raise t.unsupported("cached-function", f"a cached function that is given a {vt.cls.__name__}")
     return vt.source, vt.real
+
+
+def _tuple(*items: Any) -> Any:
+    return items
+
+
+def _size(*items: Any) -> Any:
+    return torch.Size(items)
+
+
+_MADE: dict[type, Any] = {tuple: _tuple, torch.Size: _size}
 
 
 def _constant(t: Tracing, vt: Any) -> Any:
@@ -109,19 +222,29 @@ def _constant(t: Tracing, vt: Any) -> Any:
     return vt.constant()
 
 
-def _missed(t: Tracing, made: CachedCall) -> Any:
+@operation
+def _tried(t: Tracing, made: CachedCall, values: list[Any]) -> Any:
+    """The call is made ahead if its function does nothing but compute, and does not raise: that would happen twice."""
+    inside = getattr(made.cached.real, "__wrapped__", None)
+    function = wrap(t, inside, CapturedSource("cached", inside))
+    try:
+        with BodyTrace(t, "cached") as body:
+            yield from body.run(function, made.args, made.kwargs)
+            body.refuse_effects()
+    except Unsupported as refused:
+        raise _refused(t, made, f"has no result for this yet, and is not called ahead: {refused}") from None
+    return _missed(t, made, values)
+
+
+def _missed(t: Tracing, made: CachedCall, values: list[Any]) -> Any:
     """The result of a call that finds nothing, made here."""
-    if made.cached.real.__module__ == "typing":  # what these make is the same for equal arguments
-        return made.make()
-    thrown_out = any(earlier.asked == made.asked for earlier in t.calls)
-    if thrown_out or t.changed or not (t.policy.is_whole and t.graph.is_pure):
-        t.guard(made.asked, Is(MISSING))
-        raise t.unsupported("cached-function", "a cached function that has no result for this yet")
     for earlier in t.calls:  # they count, and say which results are thrown out
         if earlier.cached is made.cached and not earlier.made:
-            earlier.make()
+            earlier.make([_argument(t, vt)[1] for vt in (*earlier.args, *earlier.kwargs.values())])
+    if made.is_read:
+        t.guard(made.asked, Kept(made.asked, len(t.calls)))
     try:
-        return made.make()
+        return _found(t, made, made.make(values))
     except Exception as error:
         raise t.unsupported("cached-function", f"a cached function that raised {type(error).__name__}") from error
 
@@ -142,8 +265,12 @@ def peek(names: Sequence[str], typed: bool, cached: Any, *values: Any) -> Any:
         return MISSING
     if at == 1:
         return held[at][key]
-    pairs = zip(held[1:at:3], held[2:at:3], strict=True)
-    return next(result for known, result in pairs if known is key or (hash(known) == hash(key) and known == key))
+    known, wanted = held[1:at:3], hash(key)
+    hashes = list(map(hash, known))
+    place = hashes.index(wanted)
+    while not (known[place] is key or known[place] == key):
+        place = hashes.index(wanted, place + 1)
+    return held[2 + 3 * place]
 
 
 def _key(names: Sequence[str], typed: bool, mark: object, values: tuple[Any, ...]) -> Any:
@@ -158,5 +285,5 @@ def _key(names: Sequence[str], typed: bool, mark: object, values: tuple[Any, ...
 def effects(e: Any) -> None:
     for made in e.t.calls:
         args = [e.expr(arg) for arg in made.args] + [f"{name}={e.expr(arg)}" for name, arg in made.kwargs.items()]
-        fn = e.capture(Again(made.cached.real), "again") if made.made else e.expr(made.cached)
-        e.lines.append(f"{fn}({', '.join(args)})")
+        fn = e.expr(made.cached)
+        e.lines.append(f"{e.capture(count, 'count')}({', '.join([fn, *args])})")

@@ -67,6 +67,14 @@ def _round(a: Any, decimals: int = 0) -> Any:
     return layer.round(a, decimals)
 
 
+def _clip(a: Any, a_min: Any = None, a_max: Any = None) -> Any:
+    kind = layer.asarray(a).tensor.dtype
+    bounds = [bound for bound in (a_min, a_max) if type(bound) is int]
+    if not kind.is_floating_point and any(not torch.iinfo(kind).min <= b <= torch.iinfo(kind).max for b in bounds):
+        raise NotImplementedError("a bound that the dtype has not")
+    return layer.clip(a, a_min, a_max)
+
+
 def _take(a: Any, indices: Any, axis: int | None = None) -> Any:
     return layer.take(a, layer.ascontiguousarray(indices), axis)  # fakes know no other layout of what this gives
 
@@ -80,7 +88,7 @@ def _products(name: str) -> Any:
     return product
 
 
-_OWN = {"sign": _sign, "argsort": _argsort, "round": _round, "around": _round, "take": _take}
+_OWN = {"sign": _sign, "argsort": _argsort, "round": _round, "around": _round, "take": _take, "clip": _clip}
 _OWN |= {name: _products(name) for name in ("dot", "inner")}
 """In place of what the layer has, and has otherwise."""
 

@@ -207,7 +207,8 @@ class _Step(TorchFunctionMode):
     def made(self, expected: Any) -> Any:
         """Arrays of nothing but what is known, if they are small: the graph holds them, and copies them."""
         if type(expected) in (tuple, list):
-            parts = [self.made(part) for part in expected]
+            once = {id(part): self.made(part) for part in expected}
+            parts = [once[id(part)] for part in expected]
             kind = k.TupleTracker if type(expected) is tuple else k.ListTracker
             return MISSING if MISSING in parts else kind(parts, type(expected))
         if type(expected) is not NUMPY.ndarray or expected.nbytes > LARGEST or expected.dtype not in DTYPES:
@@ -223,7 +224,8 @@ class _Step(TorchFunctionMode):
             return k.NONE
         if type(expected) in (tuple, list) and isinstance(found, tuple | list) and len(expected) == len(found):
             kind = k.TupleTracker if type(expected) is tuple else k.ListTracker
-            return kind([self.result(*pair, name) for pair in zip(expected, found, strict=True)], type(expected))
+            once = {id(want): self.result(want, got, name) for want, got in zip(expected, found, strict=True)}
+            return kind([once[id(want)] for want in expected], type(expected))
         tensor = found.tensor if isinstance(found, layer.ndarray) else found
         if not isinstance(tensor, torch.Tensor):
             raise self.t.unsupported("numpy", f"{name}, which gives a {type(expected).__name__}")
@@ -245,7 +247,8 @@ class _Step(TorchFunctionMode):
         agreed = [is_array and NUMPY.may_share_memory(expected, made) for _, made in self.witnesses.values()]
         traced = self.traced[id(example)]
         if is_array and not _alike(expected, example):
-            if any(shares) or any(agreed) or not expected.flags.c_contiguous:
+            fixed = expected.flags.writeable and expected.flags.c_contiguous
+            if any(shares) or any(agreed) or not fixed:
                 raise self.t.unsupported("numpy", f"{name}, which torch's NumPy layer lays out in another way")
             traced = self.t.graph.call("contiguous", [traced], {})
         if any(shares) and not any(agreed):

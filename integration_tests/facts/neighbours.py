@@ -1,8 +1,8 @@
-"""More facts of the kind in `facts.py`: what stands beside those, and is as easily forgotten."""
+"""More facts of the kind in `everyday.py`: what stands beside those, and is as easily forgotten."""
 
 from __future__ import annotations
 
-from integration_tests.facts import Row
+from integration_tests.facts.row import Row
 
 # fmt: off
 NEIGHBOURS: dict[str, Row] = {

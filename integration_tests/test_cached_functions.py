@@ -1,0 +1,198 @@
+"""`functools.lru_cache` over sizes that change: what a cache holds is read like any other object, never assumed.
+
+Each program runs with the sizes of CALLS in turn, plainly and compiled, each on a cache of its own; the cache's counts,
+its contents, the identity of results and what the body noticed are compared after each call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import stator
+import torch
+from torch import Tensor
+
+SIZES = (2, 2, 3, 4, 3, 5, 2, 6, 7)
+STATE: dict[str, Any] = {}
+Body = Callable[..., Any]
+
+
+def parts(shape: Any, *more: Any) -> Any:
+    """What a library computes from a shape: nested, with and without the sizes in it."""
+    STATE["log"].append((tuple(shape), *more))
+    first, *others = shape
+    return [first, *others], (1, 0), {1: first * 2}, STATE["base"], None
+
+
+def row(x: Tensor, cached: Any) -> Any:
+    found, order, grown, _, _ = cached(x.shape)
+    return x.reshape(found).permute(order), x.new_ones(grown[1])
+
+
+def row_and_column(x: Tensor, cached: Any) -> Any:
+    first = cached(x.shape)[0]
+    second = cached((first[0], 3), "b")[2]
+    return x.reshape(first), x.new_zeros(second[1]), cached(x.shape) is cached(x.shape)
+
+
+def result_that_leaves(x: Tensor, cached: Any) -> Any:
+    found = cached(x.shape)
+    found[0].append(1)
+    return x + 1, found[0], found
+
+
+def after_random_numbers(x: Tensor, cached: Any) -> Any:
+    y = torch.rand_like(x) + x
+    return y.reshape(cached(y.shape)[0])
+
+
+def after_a_write(x: Tensor, cached: Any) -> Any:
+    STATE["base"] += 1
+    return x + cached(x.shape)[3]
+
+
+def of_a_computed_size(x: Tensor, cached: Any) -> Any:
+    return x.new_ones(cached((x.shape[0] * 2 + 1, 3))[0])
+
+
+def number(n: int) -> int:
+    STATE["log"].append(n)
+    return n * int(STATE["base"])
+
+
+def refuses_some(n: int) -> int:
+    STATE["log"].append(n)
+    if n % 2:
+        raise ValueError(n)
+    return n
+
+
+def of_a_number(x: Tensor, cached: Any) -> Any:
+    return x.new_ones(cached(x.size(0))) * 2
+
+
+def that_raises(x: Tensor, cached: Any) -> Any:
+    try:
+        return x * cached(x.size(0))
+    except ValueError as error:
+        return x, str(error)
+
+
+PROGRAMS: dict[str, tuple[Body, Body]] = {
+    fn.__name__: (fn, parts)
+    for fn in (row, row_and_column, result_that_leaves, after_random_numbers, after_a_write, of_a_computed_size)
+}
+PROGRAMS |= {"of_a_number": (of_a_number, number), "that_raises": (that_raises, refuses_some)}
+CACHES = {"unbounded": None, "roomy": 128, "small": 2, "of one": 1, "typed": 64}
+
+
+def between(at: int, cached: Any, base: int) -> None:
+    """What else happens to a cache: it is emptied, asked by others, its function's surroundings change."""
+    if at == 3:
+        cached.cache_clear()
+    if at in (4, 6):
+        STATE["base"] = base + at
+    if at == 7:
+        cached.cache_clear()
+        with contextlib.suppress(ValueError):
+            cached((7, 3)) if cached.__wrapped__ is parts else cached(7)
+
+
+def history(fn: Body, cached: Any) -> list[Any]:
+    STATE.update(base=1, log=[])
+    seen = []
+    for at, size in enumerate(SIZES):
+        torch.manual_seed(at)
+        between(at, cached, 1)
+        seen.append((fn(torch.ones(size, 3), cached), list(STATE["log"]), cached.cache_info()))
+    return seen
+
+
+@pytest.mark.filterwarnings("ignore::stator_guards.RecompileLimitWarning")
+@pytest.mark.parametrize("kind", CACHES)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_counts_results_and_effects_are_those_of_plain_python(name: str, kind: str) -> None:
+    fn, body = PROGRAMS[name]
+    caches = [functools.lru_cache(CACHES[kind], typed=kind == "typed")(body) for _ in range(2)]
+    expected = history(fn, caches[0])
+    found = history(stator.compile(fn, backend="eager"), caches[1])
+    for at, (one, other) in enumerate(zip(expected, found, strict=True)):
+        assert_equal(one, other, f"call {at + 1}")
+
+
+def assert_equal(one: Any, other: Any, where: str) -> None:
+    assert type(one) is type(other), where
+    if isinstance(one, Tensor):
+        assert torch.equal(one, other), where
+    elif isinstance(one, tuple | list):
+        assert len(one) == len(other), where
+        for i, (left, right) in enumerate(zip(one, other, strict=True)):
+            assert_equal(left, right, f"{where}[{i}]")
+    else:
+        assert one == other, where
+
+
+def quiet(shape: Any) -> Any:
+    first, *others = shape
+    return [first, *others], (1, 0), {1: first * 2}
+
+
+def refusing(shape: Any) -> Any:
+    if len(shape) > 1:
+        raise ValueError(shape)
+    return 1
+
+
+def refused(x: Tensor, cached: Any) -> Any:
+    try:
+        return x * cached(x.shape)
+    except ValueError as error:
+        return x, str(error)
+
+
+def shaped(x: Tensor, cached: Any) -> Any:
+    found, order, grown = cached(x.shape)
+    again, _, _ = cached((found[0], 2))
+    return x.reshape(found).permute(order), x.new_ones(grown[1]), x.new_zeros(again)
+
+
+@pytest.mark.parametrize("fullgraph", [False, True])
+@pytest.mark.parametrize("size", [None, 64])
+def test_a_cold_cache_and_new_sizes_cost_no_graph(size: int | None, fullgraph: bool) -> None:
+    caches = [functools.lru_cache(size)(quiet) for _ in range(2)]
+    compiled = stator.compile(shaped, backend="eager", fullgraph=fullgraph)
+    for rows in range(2, 12):
+        x = torch.ones(rows, 3)
+        assert_equal(shaped(x, caches[0]), compiled(x, caches[1]), f"{rows} rows")
+        assert caches[0].cache_info() == caches[1].cache_info()
+    assert len(compiled.report.entries) == 2
+    assert not compiled.report.breaks
+
+
+def test_a_function_that_raises_is_called_once() -> None:
+    caches = [functools.lru_cache(refusing) for _ in range(2)]
+    compiled = stator.compile(refused, backend="eager")
+    for rows in (2, 2, 3, 4):
+        x = torch.ones(rows, 3)
+        assert_equal(refused(x, caches[0]), compiled(x, caches[1]), f"{rows} rows")
+        assert caches[0].cache_info() == caches[1].cache_info()
+
+
+def test_one_cache_for_two_compiled_functions() -> None:
+    """A call made ahead for one is not left out by the other."""
+    caches = [functools.lru_cache(quiet) for _ in range(2)]
+    first = stator.compile(shaped, backend="eager")
+    second = stator.compile(row_of_quiet, backend="eager")
+    for rows in (2, 3, 4, 5, 4, 6):
+        x = torch.ones(rows, 3)
+        for fn, compiled in ((shaped, first), (row_of_quiet, second)):
+            assert_equal(fn(x, caches[0]), compiled(x, caches[1]), f"{rows} rows")
+            assert caches[0].cache_info() == caches[1].cache_info()
+
+
+def row_of_quiet(x: Tensor, cached: Any) -> Any:
+    return x.new_ones(cached((x.size(0), 2))[0]), cached(x.shape)[0] is cached(x.shape)[0]
