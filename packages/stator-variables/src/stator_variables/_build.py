@@ -190,13 +190,18 @@ def build_sequence(t: Tracing, real: Any, source: Source) -> VariableTracker:
 def _items(t: Tracing, real: Any, source: Source) -> list[Any]:
     base = next(base for base in (tuple, list, collections.deque) if isinstance(real, base))
     t.allow_length(base.__len__(real), type(real))
-    items = [*base.__iter__(real)]  # in one step: other threads may change it
+    items = _stored(base, real)  # in one step: other threads may change it
     owner, length = item_owner(type(real), base), len(items)
     if type(real).__len__ is base.__len__:
         t.guard(source, Length(length))
     else:
         t.guard(CallSource(base.__len__, source), Equals(length))
     return [wrap(t, item, ItemSource(source, i, owner)) for i, item in enumerate(items)]
+
+
+def _stored(base: type, real: Any) -> list[Any]:
+    """What a container holds, past what a subclass says. Of the builtin class itself in one instruction."""
+    return [*real] if type(real) is base else [*base.__iter__(real)]  # type: ignore[attr-defined]
 
 
 def item_owner(cls: type, base: type) -> type | None:
@@ -235,7 +240,7 @@ def behind_proxy(proxy: Any) -> Any:
 
 
 def build_set(t: Tracing, real: Any, source: Source) -> VariableTracker:
-    members = [*_set_base(real).__iter__(real)]  # in one step: other threads may change it
+    members = _stored(_set_base(real), real)  # in one step: other threads may change it
     if not all(type(item) in ATOMS or isinstance(item, type | enum.Enum) for item in members):
         raise t.unsupported("set-of-objects", "an existing set with members that are not constants")
     t.guard(source, TypeIs(type(real)))
@@ -258,7 +263,7 @@ def _same_members(base: Any, members: list[Any]) -> Custom:
     expected = {(type(item), item) for item in members}
 
     def holds(value: Any) -> bool:
-        found = [*base.__iter__(value)]
+        found = _stored(base, value)
         return len(found) == len(expected) and all((type(v), v) in expected for v in found)
 
     return Custom("{fn}({value})", holds, f"the same members, {members!r}")
