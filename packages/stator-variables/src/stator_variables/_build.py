@@ -201,7 +201,7 @@ def _items(t: Tracing, real: Any, source: Source) -> list[Any]:
 
 def _stored(base: type, real: Any) -> list[Any]:
     """What a container holds, past what a subclass says. Of the builtin class itself in one instruction."""
-    return [*real] if type(real) is base else [*base.__iter__(real)]  # type: ignore[attr-defined]
+    return [*real] if type(real) is base else [*base.__iter__(real)]  # type: ignore[misc]
 
 
 def item_owner(cls: type, base: type) -> type | None:
