@@ -199,9 +199,9 @@ def _items(t: Tracing, real: Any, source: Source) -> list[Any]:
     return [wrap(t, item, ItemSource(source, i, owner)) for i, item in enumerate(items)]
 
 
-def _stored(base: type, real: Any) -> list[Any]:
+def _stored(base: Any, real: Any) -> list[Any]:
     """What a container holds, past what a subclass says. Of the builtin class itself in one instruction."""
-    return [*real] if type(real) is base else [*base.__iter__(real)]  # type: ignore[misc]
+    return [*real] if type(real) is base else [*base.__iter__(real)]
 
 
 def item_owner(cls: type, base: type) -> type | None:
