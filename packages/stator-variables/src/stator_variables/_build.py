@@ -41,6 +41,7 @@ from stator_variables import _kinds as k
 from stator_variables._library._pure import DTYPES, NUMBERS, NUMPY, is_number_of_numpy
 from stator_variables._library._weakrefs import build_weakref
 from stator_variables._runtime import tensor_of
+from stator_variables._stored import item_owner, same_members, set_base, stored
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import DELETED, MISSING, LazyTracker, VariableTracker
 
@@ -190,26 +191,13 @@ def build_sequence(t: Tracing, real: Any, source: Source) -> VariableTracker:
 def _items(t: Tracing, real: Any, source: Source) -> list[Any]:
     base = next(base for base in (tuple, list, collections.deque) if isinstance(real, base))
     t.allow_length(base.__len__(real), type(real))
-    items = _stored(base, real)  # in one step: other threads may change it
+    items = stored(base, real)  # in one step: other threads may change it
     owner, length = item_owner(type(real), base), len(items)
     if type(real).__len__ is base.__len__:
         t.guard(source, Length(length))
     else:
         t.guard(CallSource(base.__len__, source), Equals(length))
     return [wrap(t, item, ItemSource(source, i, owner)) for i, item in enumerate(items)]
-
-
-def _stored(base: Any, real: Any) -> list[Any]:
-    """What a container holds, past what a subclass says. Of the builtin class itself in one instruction."""
-    return [*real] if type(real) is base else [*base.__iter__(real)]
-
-
-def item_owner(cls: type, base: type) -> type | None:
-    """The builtin class to read stored items through, where `cls` has a `__getitem__` of its own in Python."""
-    own = next((vars(c)["__getitem__"] for c in cls.__mro__ if "__getitem__" in vars(c)), None)
-    if not isinstance(own, types.FunctionType):
-        return None
-    return base
 
 
 def build_deque(t: Tracing, real: Any, source: Source) -> VariableTracker:
@@ -240,11 +228,11 @@ def behind_proxy(proxy: Any) -> Any:
 
 
 def build_set(t: Tracing, real: Any, source: Source) -> VariableTracker:
-    members = _stored(_set_base(real), real)  # in one step: other threads may change it
+    members = stored(set_base(real), real)  # in one step: other threads may change it
     if not all(type(item) in ATOMS or isinstance(item, type | enum.Enum) for item in members):
         raise t.unsupported("set-of-objects", "an existing set with members that are not constants")
     t.guard(source, TypeIs(type(real)))
-    t.guard(source, _same_members(_set_base(real), members))
+    t.guard(source, same_members(set_base(real), members))
     tracker = k.SetTracker(type(real))
     from stator_variables._model._hashing import key_of
 
@@ -252,21 +240,6 @@ def build_set(t: Tracing, real: Any, source: Source) -> VariableTracker:
         vt = k.ClassTracker(item) if isinstance(item, type) else k.ConstantTracker(item)
         tracker.entries[key_of(t, vt)] = vt
     return tracker
-
-
-def _set_base(real: Any) -> Any:
-    """Whose methods read a set, whatever its class overrides."""
-    return set if isinstance(real, set) else frozenset
-
-
-def _same_members(base: Any, members: list[Any]) -> Custom:
-    expected = {(type(item), item) for item in members}
-
-    def holds(value: Any) -> bool:
-        found = _stored(base, value)
-        return len(found) == len(expected) and all((type(v), v) in expected for v in found)
-
-    return Custom("{fn}({value})", holds, f"the same members, {members!r}")
 
 
 def build_function(t: Tracing, real: Any, source: Source) -> VariableTracker:

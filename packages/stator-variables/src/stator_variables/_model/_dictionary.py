@@ -10,10 +10,11 @@ from typing import Any
 
 from stator_guards import CallSource, CapturedSource, DictItemSource, Is, ItemSource, KeyAbsent, KeysAre, KeySource
 
-from stator_variables._build import ATOMS, item_owner, wrap
+from stator_variables._build import ATOMS, wrap
 from stator_variables._kinds import ConstantTracker, DictTracker, IdTracker, IteratorTracker
 from stator_variables._model._hashing import COMPOSED, IdOf, asks, hashing, key_of, real_key, rely_on_objects
 from stator_variables._model._lookup import guarded_lookup
+from stator_variables._stored import item_owner
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import DELETED, MISSING, VariableTracker, is_pending, pending_real
 
