@@ -67,8 +67,9 @@ def works(text: str, dtype: str) -> bool:
 def check(text: str, dtype: str) -> None:
     fn = written(text)
     stator.reset()
-    with np.errstate(all="ignore"):
-        assert_same(fn, stator.compile(fn, backend="eager"), lambda: arrays(dtype), calls=2, tolerance=CLOSE)
+    compiled = stator.compile(fn, backend="eager")
+    with np.errstate(all="ignore"):  # of an integer divided by zero torch makes an error: then the program runs itself
+        assert_same(fn, compiled, lambda: arrays(dtype), calls=2, tolerance=CLOSE, graphs_may_raise=True)
 
 
 def cases(name: str, forms: list[str]) -> list[tuple[str, str]]:
@@ -150,3 +151,38 @@ def test_entry_of_an_array_serves_no_other_kind_of_array(change: str) -> None:
     compiled = stator.compile(f, backend="eager")
     assert_same(f, compiled, call, calls=1)
     assert_same(f, compiled, lambda: Call((other[change](),)), calls=2)
+
+
+def quotient(a: Any, b: Any) -> Any:
+    return a / b
+
+
+def quotient_inside(a: Any, b: Any) -> Any:
+    with np.errstate(all="raise"):
+        return a / b
+
+
+def quotient_of_numbers(a: Any, b: Any) -> Any:
+    return np.float64(1.0) / np.float64(0.0), a + b
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_error_state_that_raises_is_a_guard() -> None:
+    ones, zeros = np.ones(2), np.zeros(2)
+    compiled = stator.compile(quotient, backend="eager")
+    assert compiled(ones, zeros)[0] == np.inf
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError, match="divide by zero"):
+        compiled(ones, zeros)
+    assert compiled(ones, zeros)[0] == np.inf
+    inside = stator.compile(quotient_inside, backend="eager")
+    assert inside(ones, ones)[0] == 1.0
+    with pytest.raises(FloatingPointError, match="divide by zero"):
+        inside(ones, zeros)
+
+
+def test_what_numpy_warns_of_for_numbers_is_said_on_each_call() -> None:
+    compiled = stator.compile(quotient_of_numbers, backend="eager")
+    for _ in range(3):
+        with pytest.warns(RuntimeWarning, match="divide by zero") as caught:
+            compiled(torch.ones(2), 1)
+        assert len(caught) == 1

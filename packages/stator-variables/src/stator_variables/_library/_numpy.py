@@ -5,6 +5,7 @@ what works on arrays, is what `_torch/_arrays.py` makes of it.
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -139,7 +140,9 @@ def _folded(t: Tracing, real: Any, args: list[Any], kwargs: dict[str, Any]) -> A
     if any(value is MISSING or value is NUMPY.ndarray for value in (*values, *named.values())):
         return MISSING
     try:
-        result = real(*values, **named)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            result = real(*values, **named)
     except Exception as error:  # natively it raises in its own words, and warns
         raise t.unsupported("builtin", f"numpy.{real.__name__}(): {error}") from None
     return k.ConstantTracker(result) if type(result) in (*NUMBERS, int, float, bool) else MISSING

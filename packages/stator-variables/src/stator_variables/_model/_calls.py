@@ -2,6 +2,7 @@
 
 import collections
 import types
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from stator_bytecode import (
     operation,
     settle,
 )
+from stator_bytecode.errors import Unsupported
 from stator_guards import (
     AttrSource,
     CapturedSource,
@@ -30,6 +32,7 @@ from stator_variables import _inlining
 from stator_variables import _kinds as k
 from stator_variables._build import globals_tracker, new_namespace, wrap
 from stator_variables._library import _pure
+from stator_variables._library._pure import is_number_of_numpy
 from stator_variables._model import _attributes, _dictionary
 from stator_variables._model._lookup import guarded_lookup, is_subtype, plain_lookup, type_lookup
 from stator_variables._model._raising import as_program_error, throw, type_name
@@ -239,11 +242,29 @@ def fold(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
     named = {name: arg.constant() for name, arg in kwargs.items()}
     if any(v is MISSING for v in values) or any(v is MISSING for v in named.values()):
         return MISSING
+    return folded(t, target, *values, **named)
+
+
+def folded(t: Tracing, function: Any, /, *values: Any, **named: Any) -> Any:
+    """The tracker of what a pure function gives for constants; what it raises is the program's."""
     try:
-        result = target(*values, **named)
-    except Exception as error:  # whatever a pure function raises on these constants, the program sees
+        if any(is_number_of_numpy(type(value)) for value in values):
+            return fresh(t, _without_warnings(t, function, *values, **named))
+        return fresh(t, function(*values, **named))
+    except Unsupported:
+        raise
+    except Exception as error:
         raise as_program_error(error) from None
-    return fresh(t, result)
+
+
+def _without_warnings(t: Tracing, function: Any, /, *values: Any, **named: Any) -> Any:
+    """What NumPy warns of, a division by zero say, has to be said on each call."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            return function(*values, **named)
+    except Warning as warning:
+        raise t.unsupported("numpy", f"a computation of which NumPy warns: {warning}") from None
 
 
 def fold_numbers(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

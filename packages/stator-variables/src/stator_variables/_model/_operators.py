@@ -12,7 +12,7 @@ from stator_variables import _kinds as k
 from stator_variables._library._pure import is_number_of_numpy
 from stator_variables._model import _attributes, _calls, _containers, _dictionary, _iteration
 from stator_variables._model._lookup import defines, guarded_lookup, is_subtype, type_lookup
-from stator_variables._model._raising import as_program_error, throw, type_name
+from stator_variables._model._raising import throw, type_name
 from stator_variables._torch import _arrays, _assertion, _symbolic, _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, VariableTracker
@@ -59,15 +59,8 @@ def unary(t: Tracing, symbol: str, vt: Any) -> Any:
     if isinstance(vt, k.ArrayTracker):
         return _arrays.operate(t, function, vt)
     if isinstance(vt, k.ConstantTracker) and not _is_user_value(vt):
-        return _fold(t, function, vt.value)
+        return _calls.folded(t, function, vt.value)
     return _iteration.call_slot(t, vt, name, [], f"bad operand type for unary {symbol}: '{{}}'")
-
-
-def _fold(t: Tracing, function: Any, *values: Any) -> Any:
-    try:
-        return _calls.fresh(t, function(*values))
-    except Exception as error:  # what the operator raises on constants is the program's
-        raise as_program_error(error) from None
 
 
 def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
@@ -76,7 +69,7 @@ def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     name, plain, augmented = ARITHMETIC[symbol.removesuffix("=")]
     left, right = _computable(t, symbol, left, right)
     if isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker) and not _is_user_value(left, right):
-        return _fold(t, plain, left.value, right.value)
+        return _calls.folded(t, plain, left.value, right.value)
     if isinstance(left, IN_GRAPH) or isinstance(right, IN_GRAPH):
         writes = in_place and isinstance(left, k.TensorTracker)
         found = _torch_calls.record_operator(t, augmented if writes else plain, left, right)
@@ -185,7 +178,7 @@ def compare(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     name, reflected, function = COMPARISONS[symbol]
     left, right = _computable(t, symbol, left, right)
     if isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker) and not _is_user_value(left, right):
-        return _fold(t, function, left.value, right.value)
+        return _calls.folded(t, function, left.value, right.value)
     if isinstance(left, IN_GRAPH) or isinstance(right, IN_GRAPH):
         found = _torch_calls.record_operator(t, function, left, right)
         if found is not MISSING:
@@ -334,7 +327,7 @@ def truth_of_result(t: Tracing, value: Any, kind: str) -> Any:
 def contains(t: Tracing, container: Any, item: Any, invert: bool) -> Any:
     """`item in container`."""
     if isinstance(container, k.ConstantTracker) and isinstance(item, k.ConstantTracker):
-        return _fold(t, lambda c, i: (i in c) is not invert, container.value, item.value)
+        return _calls.folded(t, lambda c, i: (i in c) is not invert, container.value, item.value)
     raw, source = type_lookup(t, container.cls, "__contains__")
     if raw is None:
         throw(TypeError, f"'{container.cls.__name__}' object is not a container")

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 import torch._numpy
 from stator_bytecode import HandlerTable, Unsupported
+from stator_guards import CallSource, Is
 from torch.overrides import TorchFunctionMode
 
 from stator_variables import _kinds as k
@@ -55,6 +56,7 @@ _ASKED = frozenset(("broadcast_shapes", "__get__"))
 
 def compute(t: Tracing, function: Callable[..., Any], stand_in: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """What `function` of NumPy gives, as torch's `stand_in` for it computes it."""
+    _refuse_error_state(t)
     step = _Step(t)
     args = [_symbolic.as_constant(t, vt) for vt in args]
     try:
@@ -73,6 +75,17 @@ def compute(t: Tracing, function: Callable[..., Any], stand_in: Any, args: list[
     except Exception as error:  # either of the two refuses: natively it raises, or works, in NumPy's own way
         raise t.unsupported("numpy", f"{_name(function)}: {type(error).__name__}: {error}") from error
     return step.result(expected, found, _name(function))
+
+
+def _refuse_error_state(t: Tracing) -> None:
+    """What `numpy.errstate` asks for besides warnings cannot be done in a graph."""
+    t.guard(CallSource(_calls_out), Is(_calls_out()))
+    if _calls_out():
+        raise t.unsupported("numpy", f"a computation under numpy.errstate({NUMPY.geterr()})")
+
+
+def _calls_out() -> bool:
+    return not {"ignore", "warn"}.issuperset(NUMPY.geterr().values())
 
 
 def _name(function: Any) -> str:
