@@ -361,7 +361,7 @@ def identity_of_arguments_that_are_the_same(x, n, box):
     return box.items is box.other, box.items, x + len(box.items)
 
 
-@program(breaks="builtin")
+@program
 def names_modules_and_documentation(x, n, box):
     return (
         Child.__name__,

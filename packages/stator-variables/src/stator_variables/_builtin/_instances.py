@@ -1,13 +1,15 @@
 """Handlers of what asks for classes: `type`, `isinstance`, `issubclass`, `callable`, `super`."""
 
 import abc
+import functools
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from stator_bytecode import NULL, HandlerTable, operation, settle
-from stator_guards import CallSource, CapturedSource, Truth
+from stator_guards import CallSource, CapturedSource, Custom, Truth
 
 from stator_variables import _kinds as k
 from stator_variables._builtin._arity import Args, Kwargs
@@ -188,6 +190,22 @@ def _is_subclass(t: Tracing, vt: Any, classes: list[type]) -> Any:
         elif (yield from _ask_hook(t, vt, cls, "__subclasscheck__")):
             return True
     return False
+
+
+@handlers.handles(type.__subclasses__)
+def subclasses(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    cls = args[0].value
+    if t.made or kwargs:  # what stands for a class made here is a subclass, too, while tracing
+        raise t.unsupported("class-definition", "the subclasses of a class, some of which were made here")
+    found = type.__subclasses__(cls)
+    known = [weakref.ref(sub) for sub in found]
+    source = CallSource(type.__subclasses__, CapturedSource(cls.__qualname__, cls))
+    t.guard(source, Custom("{fn}({value})", functools.partial(_are_these, known), f"{found!r}"))
+    return k.ListTracker([k.ClassTracker(sub) for sub in found], list)
+
+
+def _are_these(known: list[Any], classes: list[type]) -> bool:
+    return len(known) == len(classes) and all(ref() is cls for ref, cls in zip(known, classes, strict=True))
 
 
 @handlers.handles(callable)
