@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.profiler import record_function
 
 from integration_tests.behaviours import program
@@ -410,3 +411,32 @@ def tensors_on_the_meta_device(x, n, box):
     y = torch.empty(2, 3, device="meta")
     z = y @ torch.empty(3, n, device="meta")
     return z.shape, z.device, torch.zeros_like(z, device="cpu")
+
+
+def kernels():
+    cuda = torch.backends.cuda
+    return cuda.flash_sdp_enabled(), cuda.mem_efficient_sdp_enabled(), cuda.math_sdp_enabled()
+
+
+@program
+def kernels_of_attention(x, n, box):
+    q = x.reshape(1, 1, *x.shape)
+    backends = [SDPBackend.MATH, SDPBackend.FLASH_ATTENTION][: 1 + n % 2]
+    with sdpa_kernel(backends):
+        y = torch.nn.functional.scaled_dot_product_attention(q, q, q)
+        box.log.append((kernels(), SDPBackend.MATH in backends, {SDPBackend.MATH: n}))
+    return y, kernels()
+
+
+@program(breaks="exception-object")
+def kernels_of_attention_after_an_error(x, n, box):
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            box.log.append(kernels())
+            raise ValueError(n)
+    except ValueError:
+        box.log.append(kernels())
+    torch.backends.cuda.enable_flash_sdp(False)
+    inside = kernels()
+    torch.backends.cuda.enable_flash_sdp(True)
+    return x * n, inside, kernels()

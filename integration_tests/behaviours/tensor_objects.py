@@ -267,3 +267,15 @@ def fields_of_named_results_are_items(x, n, box):
         torch.linalg.svd(torch.eye(n + 1)).S, len(largest), isinstance(largest, tuple), hasattr(largest, "nothing"),
         largest[0] is largest.values,
     )  # fmt: skip
+
+
+@program
+def conversion_by_type(x, n, box):
+    same, other = x.type(x.dtype), x.type(torch.float64 if n % 2 else torch.int32)
+    return same is x, other, x.type(), other.type(), x.type("torch.DoubleTensor"), x.type(dtype=torch.float16)
+
+
+@program
+def conversion_to_an_old_class(x, n, box):
+    y = x.type(torch.DoubleTensor) * n
+    return y, y.type(torch.LongTensor), x.type_as(y), isinstance(x, torch.FloatTensor)

@@ -47,7 +47,10 @@ from stator_variables._tracker import DELETED, MISSING, LazyTracker, VariableTra
 
 ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
 SINGLETONS = (torch.dtype, torch.layout, torch.memory_format, *map(type, DTYPES))
-VALUES = (torch.device, range, slice, *NUMBERS)
+ENUMS_OF_C = tuple(cls for cls in vars(torch._C).values() if isinstance(cls, type) and hasattr(cls, "__members__"))
+"""What pybind11 makes of a C++ enum; `SDPBackend` is one."""
+
+VALUES = (torch.device, range, slice, *NUMBERS, *ENUMS_OF_C)
 """Immutable values compared by equality: not objects with an identity that matters."""
 
 BY_IDENTITY = (
@@ -116,7 +119,7 @@ def build_value(t: Tracing, real: Any, source: Source) -> VariableTracker:
         t.guard(source, TypeIs(type(real)))
         t.guard(source, Custom("{fn}({value})", lambda value: value.tobytes() == bits, f"{real!r}"))
         return k.ConstantTracker(real)
-    t.guard(source, Equals(real) if type(real) is not torch.device else _equal_to(real))
+    t.guard(source, _equal_to(real) if type(real) in (torch.device, *ENUMS_OF_C) else Equals(real))
     return k.ConstantTracker(real)
 
 

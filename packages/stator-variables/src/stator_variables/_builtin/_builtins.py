@@ -83,6 +83,16 @@ def tensor_to_list(t: Tracing, vt: Any) -> Any:
     return app_level(t, _tensors.tolist, [vt], {})
 
 
+@methods.handles(torch.Tensor.type, takes=(0, 2), named=("dtype", "non_blocking"))
+def tensor_type(t: Tracing, vt: Any, dtype: Any = k.NONE, non_blocking: Any = _FALSE) -> Any:
+    """The name of the old class for this dtype and device; or a conversion, whose node names an old class."""
+    if k.is_none(dtype):
+        return k.ConstantTracker(vt.example.type())
+    if isinstance(dtype, k.ClassTracker) and type(dtype.value) is type(torch.FloatTensor):
+        dtype = k.ConstantTracker(f"{dtype.value.__module__}.{dtype.value.__name__}")
+    return _torch_calls.record(t, "type", [vt, dtype, non_blocking], {})
+
+
 @methods.handles(int, takes=(0, 2), named=("base",))
 def handle_int(t: Tracing, *args: Any, **base: Any) -> Any:
     return _number(t, int, "__int__", args, base)

@@ -115,6 +115,21 @@ _writer(torch.set_autocast_dtype, torch.get_autocast_dtype)
 _writer(torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled)
 
 
+# -- which kernels attention may use ------------------------------------------------------------------------------------
+def _kernel(read: Callable[[], bool], write: Callable[[bool], None]) -> None:
+    _writer(write, read)
+
+    @handlers.handles(read)
+    def ask(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if Setting(read, write, write.__name__) not in t.modes:  # it is the caller's
+            t.guard(CallSource(read), Truth(read()))
+        return k.ConstantTracker(read())
+
+
+for _name in ("cudnn", "flash", "mem_efficient", "math", "overrideable"):
+    _kernel(getattr(torch._C, f"_get_{_name}_sdp_enabled"), getattr(torch._C, f"_set_sdp_use_{_name}"))
+
+
 # -- the depth of nested autocast contexts ----------------------------------------------------------------------------
 def _nesting() -> int:
     torch.autocast_increment_nesting()
