@@ -115,7 +115,7 @@ _writer(torch.set_autocast_dtype, torch.get_autocast_dtype)
 _writer(torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled)
 
 
-# -- which kernels attention may use ------------------------------------------------------------------------------------
+# -- which kernels attention may use -----------------------------------------------------------------------------------
 def _kernel(read: Callable[[], bool], write: Callable[[bool], None]) -> None:
     _writer(write, read)
 
