@@ -160,14 +160,20 @@ def shaped(x: Tensor, cached: Any) -> Any:
     return x.reshape(found).permute(order), x.new_ones(grown[1]), x.new_zeros(again)
 
 
+def shaped_by_what_is_computed(x: Tensor, cached: Any) -> Any:
+    found, _, grown = cached((x.shape[0] * 2 + 1, x.shape[0] // 2))
+    return x.new_ones(found), x.new_ones(grown[1]), cached((x.shape[0] * 3, 2))[0]
+
+
+@pytest.mark.parametrize("fn", [shaped, shaped_by_what_is_computed])
 @pytest.mark.parametrize("fullgraph", [False, True])
 @pytest.mark.parametrize("size", [None, 64])
-def test_a_cold_cache_and_new_sizes_cost_no_graph(size: int | None, fullgraph: bool) -> None:
+def test_a_cold_cache_and_new_sizes_cost_no_graph(size: int | None, fullgraph: bool, fn: Body) -> None:
     caches = [functools.lru_cache(size)(quiet) for _ in range(2)]
-    compiled = stator.compile(shaped, backend="eager", fullgraph=fullgraph)
-    for rows in range(2, 12):
+    compiled = stator.compile(fn, backend="eager", fullgraph=fullgraph)
+    for rows in range(4, 14):
         x = torch.ones(rows, 3)
-        assert_equal(shaped(x, caches[0]), compiled(x, caches[1]), f"{rows} rows")
+        assert_equal(fn(x, caches[0]), compiled(x, caches[1]), f"{rows} rows")
         assert caches[0].cache_info() == caches[1].cache_info()
     assert len(compiled.report.entries) == 2
     assert not compiled.report.breaks

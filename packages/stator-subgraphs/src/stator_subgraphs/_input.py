@@ -9,7 +9,7 @@ from typing import Any, Literal
 import attrs
 import torch
 from stator_bytecode.errors import InternalError, Unsupported
-from stator_guards import Source
+from stator_guards import CallSource, Source
 from stator_variables import Dim, Traced
 from torch import fx
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatefulSymbolicContext
@@ -21,7 +21,7 @@ from stator_subgraphs._dimension import is_static, symbolic_context
 from stator_subgraphs._fake import fake_input, refuse_subclass
 from stator_subgraphs._origin import TorchSource, WrappedFloatSource, ours
 from stator_subgraphs._state import GraphState
-from stator_subgraphs._symbol import Symbol, is_symbol, number_for, readable_symbols, sizes_of, symbols_of
+from stator_subgraphs._symbol import Symbol, formula, is_symbol, number_for, readable_symbols, sizes_of, symbols_of
 
 _CACHED = tuple(method for method in vars(ShapeEnv).values() if hasattr(method, "cache_clear"))
 """Some of these caches have no limit, and each key holds its `ShapeEnv`."""
@@ -125,7 +125,12 @@ class Inputs:
         self.state.journal.record(lambda: self.numbers.pop(source))
         return traced
 
-    def source_of(self, expression: Any) -> Source | None:
+    def source_of(self, expression: Any, computed: bool) -> Source | None:
+        if computed and expression is not None and expression.is_integer and not is_symbol(expression):
+            symbols = sorted(expression.free_symbols, key=str)
+            parts = [self.source_of(symbol, False) for symbol in symbols]
+            known = [part for part in parts if part is not None]
+            return CallSource(formula(expression, tuple(symbols)), *known) if len(known) == len(parts) else None
         bound = self.state.root.symbols.get(expression) if is_symbol(expression) else None
         described = None if bound is None else self.described.get(bound.node)
         return described.source if described is not None and described.kind == "number" else None

@@ -134,9 +134,10 @@ class OutputGraph:
         """The truth of a symbolic number, guarded."""
         return truth_of(self._state, traced)
 
-    def source_of(self, traced: Traced) -> Source | None:
-        """Where a number can be read when the entry starts: it is a number input, or a size of an input, as such."""
-        return self._inputs.source_of(expression_of(traced.example))
+    def source_of(self, traced: Traced, computed: bool = False) -> Source | None:
+        """Where a number can be read when the entry starts: it is a number input, or a size of an input, as such. With
+        `computed` also where it is an expression of such."""
+        return self._inputs.source_of(expression_of(traced.example), computed)
 
     def subgraph(self, hint: str) -> BodyScope:
         """The body of a higher-order operator; see `BodyScope`."""

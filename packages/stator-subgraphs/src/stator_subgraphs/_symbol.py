@@ -1,12 +1,14 @@
 """Free symbols of values, and the places in a tensor where they can be read."""
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import sympy  # type: ignore[import-untyped]
 import torch
 from stator_guards import SizeSource, Source
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP, ShapeEnv
+from torch.utils._sympy.printers import PythonPrinter
 
 Symbol: TypeAlias = sympy.Symbol
 SymbolicTypes = (torch.SymInt, torch.SymFloat, torch.SymBool)
@@ -61,6 +63,16 @@ def readable_symbols(tensor: torch.Tensor, source: Source) -> dict[Symbol, Sourc
         if is_symbol(expression):
             found.setdefault(expression, SizeSource(source, kind, dim))
     return found
+
+
+@functools.lru_cache(256)
+def formula(expression: sympy.Expr, symbols: tuple[Symbol, ...]) -> Callable[..., Any]:
+    """A Python function of the values of the symbols. The same expression gives the same function."""
+    names = {symbol: sympy.Symbol(f"n{i}", integer=True) for i, symbol in enumerate(symbols)}
+    text = PythonPrinter().doprint(expression.xreplace(names))
+    made: Callable[..., Any] = eval(f"lambda {', '.join(map(str, names.values()))}: {text}", dict(SYMPY_INTERP))
+    made.__name__ = "computed"
+    return made
 
 
 def number_for(env: ShapeEnv, symbol: Symbol) -> Any:

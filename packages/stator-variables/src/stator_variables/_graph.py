@@ -150,8 +150,9 @@ class GraphRecorder(Protocol):
     def merge(self, bodies: Sequence[BodyGraph]) -> tuple[Traced, ...]:
         """Give all these bodies the same lifted inputs, in the same order: those that any of them has."""
 
-    def source_of(self, traced: Traced) -> Source | None:
-        """Where a number can be read when the entry starts; None for one that the graph computes."""
+    def source_of(self, traced: Traced, computed: bool = False) -> Source | None:
+        """Where a number can be read when the entry starts; None for one that the graph computes. With `computed` also
+        what the entry can compute from such numbers."""
 
     def mark(self) -> Any: ...
     def rollback(self, mark: Any) -> None: ...

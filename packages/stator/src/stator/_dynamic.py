@@ -119,7 +119,7 @@ def _numbers(call: CallSource, state: Mapping[str, Any]) -> Iterator[int]:
     for argument in call.arguments:
         if isinstance(argument, CallSource):
             yield from _numbers(argument, state)
-        elif not isinstance(argument, CapturedSource):
+        if not isinstance(argument, CapturedSource):
             number = argument.evaluate(state)
             if type(number) is int and number > 1:
                 yield number

@@ -186,7 +186,7 @@ def asker(names: tuple[str, ...], typed: bool) -> Any:
 def _argument(t: Tracing, vt: Any) -> tuple[Source, Any]:
     """Where a guard finds an argument again, and what it is."""
     if isinstance(vt, k.NumberTracker) and vt.cls is int and vt.traced.example.node.has_hint():
-        source = t.graph.source_of(vt.traced)
+        source = t.graph.source_of(vt.traced, computed=True)
         if source is not None:
             return source, vt.traced.example.node.hint
     if isinstance(vt, k.TupleTracker) and vt.cls in (tuple, torch.Size) and _symbolic.has_numbers(vt.items):
