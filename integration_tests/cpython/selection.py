@@ -46,6 +46,7 @@ _ATOMS = "asks whether two equal strings or numbers are one object, which is up 
 _BUILTINS = "replaces builtins that the tracer itself uses, or takes them away"
 _COUNTS = "counts references, objects, collections or look-ups of the whole process, those of the tracer too"
 _THREADS = "another thread changes a container between the check of it and its use"
+_TIME = "compares how long two conversions take"
 _WEAK = "expects the collector to run at certain moments, or an object to die between two instructions"
 _REBUILT = "compares the code of a generator that was carried over a break: it is made again"
 _QUIRK = "a fault of CPython, expected to fail there: compiled, the method passes"
@@ -61,6 +62,7 @@ EXCLUDED: dict[str, str] = {
     "test_scope.ScopeTests.testLeaks": LIFETIME,
     "test_class.ClassTests.testDel": LIFETIME,
     "test_dict.DictTest.test_oob_indexing_dictiter_iternextitem": LIFETIME,
+    "test_int.IntStr*Tests.test_denial_of_service_*": _TIME,
     "test_weakref.ReferencesTestCase.test_callback*": _WEAK,
     "test_weakref.MappingTestCase.test_weak_keyed_len_cycles": _WEAK,
     "test_weakref.MappingTestCase.test_weak_keyed_union_operators": _WEAK,
