@@ -440,3 +440,20 @@ def kernels_of_attention_after_an_error(x, n, box):
     inside = kernels()
     torch.backends.cuda.enable_flash_sdp(True)
     return x * n, inside, kernels()
+
+
+@program(breaks="global-attribute-write")
+def flags_of_backends(x, n, box):
+    flags = torch.backends.cudnn
+    seen = flags.benchmark, torch.backends.mkldnn.enabled, torch.get_float32_matmul_precision()
+    flags.benchmark = not seen[0]
+    again = flags.benchmark
+    flags.benchmark = seen[0]
+    return seen, again, x * n * seen[1], torch.distributed.is_available()
+
+
+@program
+def a_branch_on_flags_of_backends(x, n, box):
+    if torch.backends.mkldnn.enabled and torch.distributed.is_available():
+        x = x * 2
+    return x + n * torch.backends.cudnn.enabled, torch.distributed.is_initialized()

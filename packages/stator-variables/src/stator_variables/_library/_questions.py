@@ -58,6 +58,13 @@ def made_on_demand(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return wrap(t, found, AttrSource(source or CapturedSource("operators", owner.real), name.value))
 
 
+_FLAGS = """cudnn_enabled cudnn_benchmark cudnn_deterministic cudnn_allow_tf32 mkldnn_enabled mkldnn_deterministic
+onednn_allow_tf32 cublas_allow_tf32 nnpack_enabled float32_matmul_precision"""
+"""What `torch.backends` shows."""
+
+for _flag in _FLAGS.split():
+    _question(getattr(torch._C, f"_get_{_flag}"))
+_question(torch.distributed.is_available)
 if torch.distributed.is_available():
     from torch.distributed import ProcessGroup, distributed_c10d
 
