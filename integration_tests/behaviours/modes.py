@@ -383,7 +383,7 @@ def threads_setting(x, n, box):
     return torch.get_num_threads(), x * n
 
 
-@program(breaks="user-hash")
+@program
 def sdpa_backend_choice(x, n, box):
     from torch.nn.attention import SDPBackend, sdpa_kernel
 

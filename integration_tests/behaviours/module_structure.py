@@ -86,7 +86,7 @@ def attributes_move_between_kinds(x, n, box):
     return model(x), found
 
 
-@program(breaks="builtin")
+@program
 def a_parameter_must_be_a_parameter(x, n, box):
     try:
         MODEL.w = torch.ones(3)
@@ -119,7 +119,7 @@ def registering(x, n, box):
     return model.m(x * model.p) + model.b, names, [name for name, _ in model.named_children()], model.none is None
 
 
-@program(breaks="builtin")
+@program
 def registering_what_is_there_is_an_error(x, n, box):
     found = []
     for act in (

@@ -199,7 +199,7 @@ def reversed_and_contains_and_index(x, n, box):
     return reversed(box.tensor), items[torch.tensor(1)], list(range(torch.tensor(3))), box.tensor[torch.tensor(1)]
 
 
-@program(breaks="builtin")
+@program
 def isinstance_checks(x, n, box):
     return (
         isinstance(x, torch.Tensor),
@@ -219,7 +219,7 @@ def printing(x, n, box):
     return str(y), repr(y), f"{y.shape} {y.dtype}", x + 1
 
 
-@program(breaks="builtin")
+@program
 def conversions(x, n, box):
     y = box.tensor
     return y.to(torch.float64), y.to(y.long()), y.type(torch.int32), y.half(), y.type_as(x.double()), y.bool(), y.cpu()
