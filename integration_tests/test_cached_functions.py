@@ -188,6 +188,21 @@ def test_a_function_that_raises_is_called_once() -> None:
         assert caches[0].cache_info() == caches[1].cache_info()
 
 
+def test_a_function_that_raises_for_a_guard_is_not_called_again() -> None:
+    log: list[int] = []
+    STATE["log"] = log
+    cached = functools.lru_cache(refuses_some)
+    compiled = stator.compile(lambda x: x.new_ones(cached(x.size(0))), backend="eager", fullgraph=True, dynamic=True)
+    for rows in (2, 4, 6):
+        compiled(torch.ones(rows))
+    for rows in (3, 3):
+        with pytest.raises(stator.Unsupported, match="raised ValueError"):
+            compiled(torch.ones(rows))
+    compiled(torch.ones(4))
+    assert log == [2, 4, 6, 3, 3]
+    assert len(compiled.report.entries) == 1
+
+
 def test_one_cache_for_two_compiled_functions() -> None:
     """A call made ahead for one is not left out by the other."""
     caches = [functools.lru_cache(quiet) for _ in range(2)]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 import pickle
+import subprocess
+import sys
 import warnings
 import weakref
 from typing import Any
@@ -272,3 +274,10 @@ def test_fullgraph_raises_where_it_would_break() -> None:
     with pytest.raises(stator.Unsupported, match="graph_break") as error:
         stator.compile(broken, backend="eager", fullgraph=True)(X)
     assert error.value.where.filename == __file__
+
+
+def test_importing_stator_is_quick() -> None:
+    """What takes long to import is imported by the first compilation that needs it."""
+    program = "import sys, torch, stator; print(*{'sympy', 'torch._numpy', 'torch._dynamo'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

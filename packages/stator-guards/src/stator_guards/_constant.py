@@ -5,7 +5,7 @@ hashable whose plain equality tells all of these apart.
 """
 
 import struct
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from types import EllipsisType, NoneType
 
 PLAIN = (NoneType, bool, int, str, bytes, EllipsisType, type(NotImplemented))
@@ -54,6 +54,12 @@ def same_constant(value: object, key: Hashable) -> bool:
 def same_keys(mapping: object, keys: Hashable) -> bool:
     """Whether the keys of `mapping`, in order, are exactly `keys` (a tuple of `key_of`)."""
     return tuple(map(key_of, [*mapping])) == keys  # type: ignore[misc]
+
+
+def same_plain_keys(mapping: Iterable[object], keys: list[object], types: list[type]) -> bool:
+    """Whether the keys, in order, are `keys` of exactly `types`: faster, for strings, numbers and bools."""
+    found = [*mapping]  # in one step: other threads may change it
+    return [*map(type, found)] == types and found == keys
 
 
 def is_literal(value: object) -> bool:

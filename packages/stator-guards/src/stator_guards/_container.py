@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import attrs
 
 from stator_guards._cells import SAFE_KEYS, Cells
-from stator_guards._constant import is_literal, key_of, same_keys
+from stator_guards._constant import is_literal, key_of, same_keys, same_plain_keys
 from stator_guards._held import short
 from stator_guards._kind import Kind
 from stator_guards._source import Renderer, State
@@ -64,10 +64,9 @@ class KeysAre(Kind):
         if not self.keys:
             return f"{render.capture(len, 'len')}({value}) == 0"
         if {type(key) for key in self.keys} <= {str, int, bytes, bool}:
-            type_name, tuple_name, map_name = (render.capture(fn, fn.__name__) for fn in (type, tuple, map))
-            types = render.capture(tuple(map(type, self.keys)), "key_types")
-            keys = render.capture(self.keys, "keys")
-            return f"{tuple_name}({map_name}({type_name}, {value})) == {types} and {tuple_name}({value}) == {keys}"
+            keys = render.capture(list(self.keys), "keys")
+            types = render.capture(list(map(type, self.keys)), "key_types")
+            return f"{render.capture(same_plain_keys, 'same_plain_keys')}({value}, {keys}, {types})"
         return f"{render.capture(same_keys, 'same_keys')}({value}, {render.capture(_keys(self.keys), 'keys')})"
 
     def holds(self, value: Any, state: State) -> bool:

@@ -66,6 +66,8 @@ class GuardSet:
 
     def mend(self, *state: object) -> bool:
         """Whether all guards hold once those that fail were mended: see `Kind.mend`."""
+        if all(guard.kind.turn is None for guard in self.guards):
+            return False
         named = self.state(state)
         for _ in self.guards:
             failing = list(_failing(self.guards, named))

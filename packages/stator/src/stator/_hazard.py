@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import attrs
 import torch
-from stator_subgraphs import storage_of
 from torch.fx import GraphModule, Node
 
 if TYPE_CHECKING:
@@ -67,6 +66,8 @@ def _written(node: Node) -> set[int | None]:
 
 def _storage(node: Node) -> int | None:
     value = node.meta.get("example_value")
+    from stator_subgraphs import storage_of  # when first asked: importing stator is to be quick
+
     return storage_of(value) if isinstance(value, torch.Tensor) else None
 
 

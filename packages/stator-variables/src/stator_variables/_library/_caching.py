@@ -40,11 +40,23 @@ class _Ahead(threading.local):
 
     def __init__(self) -> None:
         self.made: Counter[tuple[int, int]] = Counter()
+        self.failed: tuple[tuple[int, int], BaseException] | None = None  # the last one a guard made, in vain
 
     def make(self, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        result = cached(*args, **kwargs)
-        self.made[_number_of(cached, args, kwargs)] += 1
+        number = _number_of(cached, args, kwargs)
+        failed, self.failed = self.failed, None
+        if failed is not None and failed[0] == number:
+            raise _Raised(number) from failed[1]
+        try:
+            result = cached(*args, **kwargs)
+        except Exception as error:
+            raise _Raised(number) from error
+        self.made[number] += 1
         return result
+
+
+class _Raised(Exception):
+    """A call made ahead raised: natively it does so again, in its place."""
 
 
 _ahead = _Ahead()
@@ -113,7 +125,8 @@ class Kept(Kind):
             return False
         try:
             _make(self.asked.fn.args[0], cached, values)  # type: ignore[attr-defined]
-        except Exception:  # natively it raises this in its place
+        except _Raised as raised:
+            _ahead.failed = raised.args[0], raised.__cause__.with_traceback(None)  # type: ignore[union-attr]
             return False
         return True
 
@@ -244,9 +257,11 @@ def _missed(t: Tracing, made: CachedCall, values: list[Any]) -> Any:
     if made.is_read:
         t.guard(made.asked, Kept(made.asked, len(t.calls)))
     try:
-        return _found(t, made, made.make(values))
-    except Exception as error:
-        raise t.unsupported("cached-function", f"a cached function that raised {type(error).__name__}") from error
+        result = made.make(values)
+    except _Raised as raised:
+        name = type(raised.__cause__).__name__
+        raise t.unsupported("cached-function", f"a cached function that raised {name}") from raised.__cause__
+    return _found(t, made, result)
 
 
 # -- what a cache holds -----------------------------------------------------------------------------------------------

@@ -101,6 +101,10 @@ def _named(module: Any, name: str) -> Any:
     return module
 
 
+def _stand_in(owner: Any, name: str) -> Any:
+    return _OWN.get(name) or _named(owner, name)
+
+
 def _known(t: Tracing, vt: Any) -> Any:
     """A number, a dtype, or a tuple of them; a shape is one, too."""
     vt = _symbolic.as_constant(t, vt)
@@ -128,7 +132,7 @@ def _function(real: Any) -> Any:
         if real not in _STAND_INS:
             raise t.unsupported("builtin", f"a call of numpy.{getattr(real, '__name__', '?')}")
         operands = [_as_array(t, real, vt) for vt in args]
-        return _arrays.compute(t, real, _STAND_INS[real], operands, kwargs)
+        return _arrays.compute(t, real, _stand_in(layer, _STAND_INS[real]), operands, kwargs)
 
     return call
 
@@ -154,10 +158,12 @@ def _as_array(t: Tracing, real: Any, vt: Any) -> Any:
     return _arrays.array_of(t, vt) if of_tensor else vt
 
 
-def _method(real: Any, stand_in: Any) -> Any:
+def _method(real: Any, name: str) -> Any:
     def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
         folded = _calls.fold(t, real, args, kwargs)
-        return folded if folded is not MISSING else _arrays.compute(t, real, stand_in, args, kwargs)
+        return (
+            folded if folded is not MISSING else _arrays.compute(t, real, _stand_in(layer.ndarray, name), args, kwargs)
+        )
 
     return call
 
@@ -221,7 +227,7 @@ def _register() -> Iterator[tuple[Any, Any]]:
     for name in METHODS:
         for owner in (NUMPY.ndarray, NUMPY.generic):
             if name in vars(owner):
-                yield vars(owner)[name], _method(vars(owner)[name], _OWN.get(name) or getattr(layer.ndarray, name))
+                yield vars(owner)[name], _method(vars(owner)[name], name)
     for name, handler in _FIELDS.items():
         yield vars(NUMPY.ndarray)[name], handler
     dtype_methods = vars(NUMPY.dtype)
@@ -234,7 +240,7 @@ def _register() -> Iterator[tuple[Any, Any]]:
 if NUMBERS:
     _FOLDED = {getattr(NUMPY, name, None) for name in _REDUCTIONS.split()}
     _ASKED = {NUMPY.shape, NUMPY.ndim, NUMPY.size}
-    _STAND_INS = {_named(NUMPY, name): _OWN.get(name) or _named(layer, name) for name in FUNCTIONS}
+    _STAND_INS = {_named(NUMPY, name): name for name in FUNCTIONS}
     _STAND_INS.pop(None, None)
     for _real, _handler in _register():
         handlers.handles(_real)(_handler)

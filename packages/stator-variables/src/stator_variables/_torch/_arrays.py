@@ -7,13 +7,13 @@ runs on fake tensors, and each torch function that it calls becomes a node. Wher
 
 from __future__ import annotations
 
+import importlib
 import operator
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch._numpy
 from stator_bytecode import HandlerTable, Unsupported
 from stator_guards import CallSource, Is
 from torch.overrides import TorchFunctionMode
@@ -26,7 +26,15 @@ from stator_variables._torch import _symbolic, _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
-layer: Any = torch._numpy
+
+class _Layer:
+    """`torch._numpy`, imported when something of it is first used: importing stator is to be quick."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module("torch._numpy"), name)
+
+
+layer: Any = _Layer()
 handlers: HandlerTable[Any, Any] = HandlerTable("array of NumPy")
 _SUBSCRIPTS: dict[str, Any] = {"__getitem__": operator.getitem, "__setitem__": operator.setitem}
 _NAMES_OF_OPERATORS = "add sub mul truediv floordiv mod pow matmul lshift rshift and or xor"
