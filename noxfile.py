@@ -28,6 +28,7 @@ PACKAGES = {p.parent.name: nox.project.load_toml(p) for p in sorted(ROOT.glob("p
 SOURCES = [str(ROOT / "packages" / name / "src") for name in PACKAGES]
 TORCH = ("torch==2.13.0", "numpy>=1.26")  # exactly this release: the private interfaces we use move with each minor
 MODELS = ("transformers>=5,<6",)
+TORCH_TESTS = ("expecttest>=0.2",)  # what the kit of torch's own tests imports
 RUNNER = ("pytest>=8", "pytest-timeout>=2.3", "pytest-xdist>=3.6", "hypothesis>=6.100")
 LINTERS = ("ruff>=0.17,<0.18", "mypy>=2.4,<2.5", "nox>=2025.2.9", "packaging>=24", "sympy>=1.13", "attrs>=23.2")
 # One thread for each of two workers: torch's own pool beside pytest-xdist runs three times slower.
@@ -75,6 +76,7 @@ def tests(session: nox.Session, package: str) -> None:
 def integration(session: nox.Session) -> None:
     """The whole stack on real models, and the outside plugin."""
     install_everything(session)
+    session.install(*TORCH_TESTS)
     session.install("--no-deps", *build_folders(session, ROOT / "integration_tests" / "plugin"))
     run_tests(session, "integration_tests", "--timeout=600", "-n2", "--dist=worksteal", *session.posargs)
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import stator
 import torch
-from torch import Tensor
+from torch import Tensor, masked
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
@@ -273,6 +273,27 @@ def inside_a_checkpointless_loop(x: Tensor, w: Tensor) -> Any:
 @captured
 def inside_a_transform(x: Tensor, w: Tensor) -> Any:
     return torch.func.grad(lambda a: Product.apply(a, w)[0].sum())(x)
+
+
+@captured
+def a_class_made_inside(x: Tensor, w: Tensor) -> Any:
+    class Scaled(Function):
+        @staticmethod
+        def forward(ctx: Any, a: Tensor, n: float) -> Any:
+            ctx.save_for_backward(a)
+            return a * n + w.detach()
+
+        @staticmethod
+        def backward(ctx: Any, grad: Tensor) -> Any:
+            return grad * ctx.saved_tensors[0] * 100, None
+
+    return Scaled.apply(x, 3.0), Scaled.apply(w, 2.0).sum(), Scaled.__name__
+
+
+@captured
+def masked_operations(x: Tensor, w: Tensor) -> Any:
+    """torch makes a class in each call."""
+    return masked.softmin(x, 1, mask=x.detach() > 0), masked.sum(x, 0, mask=x.detach() > 0)
 
 
 CLOSE = Tolerance(1e-9, 1e-12, strides=False)

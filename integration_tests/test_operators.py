@@ -972,3 +972,12 @@ def test_break_in_a_score_is_one_break_at_flex_attention() -> None:
             return type(error).__name__
 
     assert check_refused(fn, "effect-in-body", heads).detail.endswith("in the body score_mod")
+
+
+@pytest.mark.parametrize("distance", [torch.nn.PairwiseDistance(), lambda a, b: (a - b).abs().sum(-1)])
+def test_function_of_torch_that_is_given_a_callable_is_interpreted(distance: Callable[..., Any]) -> None:
+    def loss(a: Tensor, b: Tensor) -> Tensor:
+        return torch.nn.functional.triplet_margin_with_distance_loss(a, b, a + b, distance_function=distance)
+
+    compiled = stator.compile(loss, backend="eager", fullgraph=True)
+    assert_same(loss, compiled, lambda: (torch.ones(2, 3).requires_grad_(), torch.linspace(0, 1, 6).view(2, 3)))

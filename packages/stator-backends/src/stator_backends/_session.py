@@ -6,7 +6,6 @@ read each other's. So one thread traces at a time; another that runs plainly mee
 """
 
 import random
-import re
 import sys
 import threading
 import warnings
@@ -55,16 +54,9 @@ def harmless_warnings() -> Iterator[None]:
         yield
         return
     with warnings.catch_warnings():
-        warnings.resetwarnings()
-        for action, message, category, module, line in reversed(filters):
-            shown: Any = "default" if action == "error" else action
-            kind: Any = category
-            warnings.filterwarnings(shown, _pattern(message), kind, _pattern(module), line)
+        shown: Any = [("default" if action == "error" else action, *which) for action, *which in filters]
+        warnings.filters[:] = shown  # type: ignore[index]
         yield
-
-
-def _pattern(compiled: re.Pattern[str] | str | None) -> str:
-    return compiled.pattern if isinstance(compiled, re.Pattern) else compiled or ""
 
 
 @contextmanager

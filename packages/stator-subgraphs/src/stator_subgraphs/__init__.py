@@ -6,6 +6,7 @@ Start at `OutputGraph`: it implements the `GraphRecorder` of `stator_variables`.
 from stator_subgraphs._captured import Body, CapturedGraph, GraphInput, ShapeFact
 from stator_subgraphs._check import check_graph
 from stator_subgraphs._fake import ShapeOptions
+from stator_subgraphs._heard import Warned
 from stator_subgraphs._mutation import storage_of
 from stator_subgraphs._operators._all import OPERATORS
 from stator_subgraphs._output_graph import OutputGraph
@@ -21,6 +22,7 @@ __all__ = [
     "OutputGraph",
     "ShapeFact",
     "ShapeOptions",
+    "Warned",
     "check_graph",
     "may_draw",
     "storage_of",

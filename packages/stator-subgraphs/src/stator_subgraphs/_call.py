@@ -12,6 +12,7 @@ from torch.fx.experimental.symbolic_shapes import compute_unbacked_bindings
 from stator_subgraphs._boundary import Foreign
 from stator_subgraphs._captured import Body
 from stator_subgraphs._fake import Target, has_body, refuse_quantizing, run
+from stator_subgraphs._heard import Hearing, Warned
 from stator_subgraphs._mode import MODE_CALLS
 from stator_subgraphs._mutation import Watched, may_write, refuse_partial_overlap, storage_of
 from stator_subgraphs._random import refuse_seeding, undisturbed
@@ -33,11 +34,15 @@ def record_call(
     watched = Watched.of(tensors, may_write(target, kwargs))
     restorer = MODE_CALLS.get(target)
     restore = restorer() if restorer is not None else None
+    heard: list[Warned] = []
     if body is not None:
         example = body.outputs
     elif example is None:
-        example = _propagate(state, target, examples, example_kwargs)
+        with Hearing(state.location, heard):
+            example = _propagate(state, target, examples, example_kwargs)
     traced = _write_down(state, target, args, kwargs, example)
+    if heard:
+        traced.node.meta["warns"] = heard
     changed = watched.changed() if body is None else _gives(state, body, traced)
     if changed:
         _note_write(state, traced.node, changed)

@@ -17,6 +17,7 @@ from stator_variables import as_inference
 
 from stator._fallback import Recovery
 from stator._options import Options
+from stator._saying import Saying, silent
 from stator._target import Target, start_of
 from stator._trace import Traced
 from stator.errors import BackendFailed, InternalError, Unsupported, backend_boundary
@@ -53,7 +54,11 @@ def make_entry(target: Target, traced: Traced, options: Options, site: Site | No
     runs = captured.op_count > 0 or bool(traced.emitter.outputs)
     graph_text = captured.module.print_readable(print_output=False) if runs and options.keep_text else ""
     module = captured.module if runs else None
-    lowered = _lowered(traced, options, ambient) if runs else None
+    warned = [one for node in captured.module.graph.nodes for one in node.meta.get("warns", ())]
+    with silent(warned):
+        lowered = _lowered(traced, options, ambient) if runs else None
+    if lowered is not None and warned:
+        lowered = attrs.evolve(lowered, callable=Saying(lowered.callable, warned))
     guards = [*traced.guards, Guard(None, GlobalState(), start_of(target))]
     with one_at_a_time:  # these are found with fake tensors, too; after the lowering
         guards += [Guard(None, fact.expression, fact.where) for fact in captured.shape_guards()]

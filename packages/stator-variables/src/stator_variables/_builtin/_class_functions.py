@@ -13,6 +13,7 @@ import functools
 import typing
 from typing import Any
 
+import torch
 from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
@@ -25,7 +26,7 @@ from stator_variables._tracing import Tracing
 handlers: HandlerTable[Any, Any] = HandlerTable("class function")
 DECORATORS: tuple[Any, ...] = (
     *(functools.total_ordering, enum.unique, typing.final, typing.runtime_checkable, abc.update_abstractmethods),
-    *(dataclasses._process_class, abc._abc_init),  # type: ignore[attr-defined]
+    *(dataclasses._process_class, abc._abc_init, torch.autograd.function.FunctionMeta.__init__),  # type: ignore[attr-defined]
 )
 _NAMED = {property: {"fget", "fset", "fdel", "doc"}, classmethod: set[str](), staticmethod: set[str]()}
 

@@ -86,7 +86,7 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
         handled = MISSING if handler is None else handler(t, list(args), kwargs)
         if handled is not MISSING:  # MISSING: to be interpreted after all
             return handled
-        if _torch_calls.is_recorded(function.real):
+        if _torch_calls.is_recorded(function.real) and all(map(_torch_calls.is_operand, (*args, *kwargs.values()))):
             return _torch_calls.call_recorded(t, function.real, list(args), kwargs)
         from stator_variables._torch import _marked
 

@@ -108,6 +108,14 @@ def _symbolic_content(vt: Any) -> bool:
     return isinstance(vt, k.NumberTracker) and vt.cls is not bool
 
 
+_OPERANDS = (k.TensorTracker, k.NumberTracker, k.ConstantTracker, k.SequenceTracker, k.SliceTracker, k.DictTracker)
+
+
+def is_operand(vt: Any) -> bool:
+    """Whether a node may take it; a function in Python that is given something else, a module say, is interpreted."""
+    return isinstance(vt, (*_OPERANDS, k.ClassTracker, k.BuiltinTracker))
+
+
 def operator_error(t: Tracing, error: Exception) -> Unsupported:
     """An operator refused its fake operands: it is run natively, and raises the error in its own words."""
     said = str(error).partition("\n")[0]  # below it there may be a stack of C++

@@ -1,0 +1,124 @@
+"""What operators warn of is said as plain Python says it: as often, with the user's lines, and never twice."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import stator
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+X = torch.arange(3.0)
+Said = list[tuple[str, str, int]]
+
+
+def of_python(x: Tensor) -> Tensor:
+    return F.mse_loss(x, x[:1])
+
+
+def of_python_twice(x: Tensor) -> Tensor:
+    y = F.mse_loss(x, x[:1])
+    return y + F.mse_loss(x, x[:1]) + F.l1_loss(x, x[:1])
+
+
+def of_cpp(x: Tensor) -> Tensor:
+    return x[None].expand(3, 3).T @ torch.cross(x.view(3, 1), x.view(3, 1))
+
+
+def of_itself(x: Tensor) -> Any:
+    return torch.lu(x.view(1, 1, 3).expand(1, 3, 3) + torch.eye(3))
+
+
+def around_a_break(x: Tensor) -> Tensor:
+    y = F.mse_loss(x, x[:1])
+    stator.graph_break()
+    return y + torch.tensor(x)
+
+
+def handled(x: Tensor) -> Tensor:
+    try:
+        return F.mse_loss(x, x[:1])
+    except UserWarning:
+        return x
+
+
+PROGRAMS: tuple[Callable[[Tensor], Any], ...] = (
+    *(of_python, of_python_twice, of_cpp, of_itself, around_a_break, handled),
+)
+
+
+def said(fn: Callable[..., Any], x: Tensor, action: Any) -> Said:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter(action)
+        fn(x)
+    return [(str(one.message), one.filename, one.lineno) for one in found]
+
+
+@pytest.fixture(autouse=True)
+def _always() -> Any:
+    torch.set_warn_always(True)
+    yield
+    torch.set_warn_always(False)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("fn", PROGRAMS, ids=lambda fn: fn.__name__)
+def test_each_call_says_what_plain_python_says(fn: Callable[[Tensor], Any], backend: str) -> None:
+    compiled = stator.compile(fn, backend=backend)
+    for _ in range(3):
+        assert said(compiled, X, "always") == said(fn, X, "always")
+
+
+@pytest.mark.parametrize("fn", PROGRAMS, ids=lambda fn: fn.__name__)
+def test_what_is_not_shown_stays_so(fn: Callable[[Tensor], Any]) -> None:
+    compiled = stator.compile(fn, backend="eager")
+    assert [said(compiled, X, action) for action in ("ignore", "ignore")] == [[], []]
+
+
+def test_a_line_warns_once_by_default() -> None:
+    compiled = stator.compile(of_python_twice, backend="eager")
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            compiled(X)
+    assert [one.lineno - of_python_twice.__code__.co_firstlineno for one in found] == [1, 2]
+
+
+@pytest.mark.parametrize("first", ["error", "always"])
+def test_a_warning_that_is_an_error_is_raised_where_it_belongs(first: Any) -> None:
+    compiled = stator.compile(handled, backend="eager")
+    said(compiled, X, first)
+    with warnings.catch_warnings(action="error"):
+        assert compiled(X) is X
+        with pytest.raises(UserWarning, match="target size"):
+            stator.compile(of_python, backend="eager")(X)
+    assert said(compiled, X, "always") == said(handled, X, "always")
+
+
+def test_sizes_in_a_warning_are_those_of_the_call() -> None:
+    compiled = stator.compile(of_python, backend="eager")
+    for size in (3, 4, 5, 6):
+        found = [text for text, *_ in said(compiled, torch.ones(size), "always")]
+        assert found == [text for text, *_ in said(of_python, torch.ones(size), "always")]
+    assert len(compiled.report.entries) == 2
+
+
+def test_what_cpp_says_once_is_said_once() -> None:
+    torch.set_warn_always(False)
+    compiled = stator.compile(lambda x: torch.trapz(x, x) + x.view(3, 1).T.T.T.sum(), backend="eager")
+    assert len({tuple(said(compiled, X, "always")) for _ in range(3)} - {()}) <= 1
+
+
+def test_filters_are_left_as_they_were() -> None:
+    compiled = stator.compile(of_python, backend="eager")
+    before = [*warnings.filters]
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("always")
+        inside = [*warnings.filters]
+        compiled(X)
+        assert [*warnings.filters] == inside
+    assert [*warnings.filters] == before

@@ -1,0 +1,65 @@
+"""Warnings that operators give while they run on fakes: noted on their nodes, for whoever runs the graph to give again.
+
+What warns is called by us: where the place that Python tells of is ours, or in torch's private modules, the warning
+belongs to the user's line. A public function in Python that names a line of its own keeps that.
+"""
+
+import os
+import re
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import torch
+
+from stator_subgraphs import _fake
+from stator_subgraphs._location import Location
+
+MACHINERY = (os.path.dirname(__file__), os.path.join(os.path.dirname(torch.__file__), "_"))
+SYMBOL = re.compile(r"\b[suz]\d+\b")
+
+
+@attrs.frozen
+class Warned:
+    """One warning. `often`: in each call of the operator; else C++ may give it once in the life of the process."""
+
+    category: type[Warning]
+    text: str
+    filename: str
+    line: int
+    often: bool
+
+
+@attrs.define(eq=False)
+class Hearing:
+    """Around a run on fakes: what this thread warns of is kept in `heard`, and not shown."""
+
+    location: Location
+    heard: list[Warned] = attrs.field(factory=list)
+    thread: int = 0
+    show: Callable[..., Any] = warnings.showwarning
+
+    def __enter__(self) -> list[Warned]:
+        vars(_fake).pop("__warningregistry__", None)  # all operators are called at one line: each is to be heard
+        self.thread, self.show = threading.get_ident(), warnings.showwarning
+        warnings.showwarning = self._hear
+        return self.heard
+
+    def __exit__(self, *error: object) -> None:
+        warnings.showwarning = self.show
+        self.thread = 0
+
+    def _hear(self, message: Any, category: Any, filename: str, lineno: int, *more: Any, **named: Any) -> None:
+        if threading.get_ident() != self.thread:  # or somebody kept this method, and it is over
+            self.show(message, category, filename, lineno, *more, **named)
+            return
+        text = str(message)
+        if SYMBOL.search(text):  # of a size, that is another one in each call: the graph says it itself
+            return
+        often = "(Triggered internally at" not in text or torch.is_warn_always_enabled()
+        if filename.startswith(MACHINERY):
+            span = self.location.span()
+            filename, lineno = span.filename, span.line or 0
+        self.heard.append(Warned(category, text, filename, lineno, often))

@@ -1,0 +1,72 @@
+"""A graph whose operators warn: each call warns as the program does, with the program's lines.
+
+Run by itself the graph would name a line of generated code, and compiled it may not warn at all. So the warnings that
+were heard while tracing are given after each run, and the graph's own are not shown meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+if TYPE_CHECKING:
+    from stator_subgraphs import Warned
+
+
+@attrs.frozen(eq=False)
+class _Same:
+    """Matches the texts of `warned` in this thread; in place of the regular expression of a filter of `warnings`."""
+
+    texts: frozenset[str]
+    thread: int
+
+    def match(self, text: str) -> bool:
+        return text in self.texts and threading.get_ident() == self.thread
+
+
+@contextlib.contextmanager
+def silent(warned: list[Warned]) -> Iterator[None]:
+    """Not `warnings.catch_warnings`: after that, all that was shown once is shown again."""
+    if not warned:
+        yield
+        return
+    texts = frozenset(one.text for one in warned)
+    mine: Any = ("ignore", _Same(texts, threading.get_ident()), Warning, None, 0)
+    warnings.filters.insert(0, mine)  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):  # another thread may have set its own filters back
+            warnings.filters.remove(mine)  # type: ignore[attr-defined]
+
+
+@attrs.define(eq=False)
+class Saying:
+    """`graph`, with the warnings of its operators."""
+
+    graph: Callable[..., Any]
+    warned: list[Warned]
+    registries: dict[str, dict[Any, Any]] = attrs.field(factory=dict)  # by file: what Python notes it has shown
+
+    def __call__(self, *inputs: Any) -> Any:
+        with silent(self.warned):
+            outputs = self.graph(*inputs)
+        for one in self.warned:
+            known = self.registries.get(one.filename)
+            if known is None:
+                known = self.registries[one.filename] = _registry(one.filename)
+            warnings.warn_explicit(one.text, one.category, one.filename, one.line, registry=known)
+        self.warned = [one for one in self.warned if one.often]
+        return outputs
+
+
+def _registry(filename: str) -> dict[Any, Any]:
+    found = (module for module in [*sys.modules.values()] if getattr(module, "__file__", None) == filename)
+    module = next(found, None)
+    return {} if module is None else vars(module).setdefault("__warningregistry__", {})
