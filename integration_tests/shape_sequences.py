@@ -114,6 +114,21 @@ def noted(bag: Bag) -> Any:
     return bag.x * 2
 
 
+def named(bag: Bag) -> Any:
+    bag.name = f"bag of {bag.x.shape}"  # type: ignore[attr-defined]
+    return bag.x * 2
+
+
+def require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ValueError(message)
+
+
+def required(x: torch.Tensor) -> torch.Tensor:
+    require(x.dim() == 1, f"no vector but {x.shape}")
+    return x + 1
+
+
 def with_strides(*strides: int) -> Calls:
     return [(numbered(64).as_strided((3, 4), (n, 1)),) for n in strides]
 
@@ -191,6 +206,9 @@ SEQUENCES: dict[str, tuple[Function, Calls]] = {
     "two sizes as keys": (lambda x: {x.shape[0]: x, x.shape[1]: x * 2}[x.shape[1]], of_sizes((4, 3), (5, 3), (6, 3))),
     "a size in a set": (lambda x: x + (x.shape[0] in {3, 4}), of_sizes(4, 5, 6)),
     "an f-string": (lambda x: (x * 2, f"{x.shape[0]} rows"), of_sizes(4, 5, 6)),
+    "a text in an error": (required, of_sizes(4, 5, 6, 7)),
+    "a text on an attribute": (named, bags(4, 5, 6)),
+    "a text that is compared": (lambda x: x + (f"{x.shape[0]}" == "5"), of_sizes(4, 5, 6)),
     "a user class": (lambda x: Bag(x).scaled(), of_sizes(4, 5, 6)),
     "a user class as argument": (lambda bag: bag.scaled(), bags(4, 5, 6)),
     "a size on an attribute": (noted, bags(4, 5, 6)),

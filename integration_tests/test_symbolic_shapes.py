@@ -66,7 +66,7 @@ torch.nn.functional.layer_norm(x,(n,)) | x.tril() if x.dim()==2 else n
 
 # Needed as a constant: a guard, and one graph for each.
 BECOMES_CONSTANT = """
-f'{n}' | f'{n:04d}' | f'{f:.2f}' | f'{x.shape}' | str(n) | repr(f) | '%d %s' % (n,f) | '{} {:>5}'.format(n,f) | hex(n)
+f'{f:.2f}' | repr(f) | '%d %s' % (n,f) | '{} {:>5}'.format(n,f) | hex(n)
 {n:1} | {n,3} | {x.shape:1} | hash(n) | hash(x.shape) | [1,2,3,4,5,6,7][n] | (1,2,3,4,5,6,7)[n:] | 'abcdefgh'[:n]
 [0]*n | 'ab'*n | list(range(n)) | range(n) | n.bit_length() | math.gcd(n,6) | math.log(n) | math.factorial(n)
 math.fsum([n,f]) | math.isclose(f,2.0) | f.hex() | f.as_integer_ratio() | sorted([n,3,f]) | n in (4,5,6)

@@ -170,7 +170,7 @@ def leaf_of(t: Tracing, leaf: Any) -> Any:
     """A result of a flat body as the graph takes it."""
     if isinstance(leaf, _IN_GRAPH):
         return leaf.traced
-    if isinstance(leaf, k.ConstantTracker) and type(leaf.value) in (int, type(None)):
+    if isinstance(leaf, k.ConstantTracker) and leaf.cls in (int, type(None)):
         return leaf.value
     raise t.unsupported("result-of-body", f"a {leaf.cls.__qualname__} among the results of a body")
 

@@ -66,6 +66,26 @@ class NumberTracker(VariableTracker):
         return self.traced.example
 
 
+class TextTracker(ConstantTracker):
+    """A string made of symbolic numbers, which nobody has looked at yet: `parts` are strings, and numbers with the
+    specification they are formatted by. Reading `value` makes constants of the numbers, by `constant_of`."""
+
+    def __init__(self, parts: list[Any], constant_of: Callable[[Any], Any]) -> None:
+        self.parts = parts
+        self.cls = str
+        self.constant_of = constant_of
+
+    @property
+    def value(self) -> str:
+        return "".join(p if isinstance(p, str) else format(self.constant_of(p[0]), p[1]) for p in self.parts)
+
+    def describe(self) -> str:
+        return "".join(p if isinstance(p, str) else f"{{{p[0].example}:{p[1]}}}" for p in self.parts)
+
+    def constant(self) -> str:
+        return self.value
+
+
 class SequenceTracker(VariableTracker):
     """The items of a list or a tuple (or of an instance of a subclass of either)."""
 
@@ -372,7 +392,7 @@ class RecipeTracker(VariableTracker):
 
 
 def is_none(vt: Any) -> bool:
-    return isinstance(vt, ConstantTracker) and vt.value is None
+    return isinstance(vt, ConstantTracker) and vt.cls is types.NoneType
 
 
 def generator_state(vt: Any) -> GeneratorState | None:

@@ -15,6 +15,7 @@ from stator_bytecode import HandlerTable
 from stator_variables import _kinds as k
 from stator_variables._builtin._arity import Args, Arity, Kwargs, signature_arity
 from stator_variables._model import _calls
+from stator_variables._torch import _symbolic
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -68,11 +69,11 @@ def _checked(target: Any, stated: Arity | None, handler: Method) -> Callable[[Tr
             raise t.unsupported("bad-arguments", f"a call of {target.__qualname__}, which knows nothing of an order")
         if type(args[0]) is k.ObjectTracker:
             raise t.unsupported("foreign-object", f"{target.__qualname__} of an existing {args[0].cls.__name__}")
-        if isinstance(args[0], k.ConstantTracker):
+        if isinstance(args[0], k.ConstantTracker) and not _symbolic.has_texts([*args, *kwargs.values()]):
             folded = _calls.fold(t, target, args, kwargs)
             if folded is not MISSING:
                 return folded
-            args = [opened(args[0]), *args[1:]]
+        args = [opened(args[0]), *args[1:]]
         return handler(t, *args, **kwargs)
 
     run.__qualname__ = handler.__qualname__
@@ -82,6 +83,6 @@ def _checked(target: Any, stated: Arity | None, handler: Method) -> Callable[[Tr
 
 def opened(vt: Any) -> Any:
     """A constant tuple (a torch.Size) as a tracker with items."""
-    if isinstance(vt, k.ConstantTracker) and isinstance(vt.value, tuple):
+    if isinstance(vt, k.ConstantTracker) and issubclass(vt.cls, tuple):
         return k.TupleTracker([k.ConstantTracker(item) for item in vt.value], vt.cls)
     return vt

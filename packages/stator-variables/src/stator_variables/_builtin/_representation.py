@@ -11,11 +11,11 @@ from stator_bytecode import operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._builtin._method_table import MethodTable
-from stator_variables._builtin._strings import convert
+from stator_variables._builtin._strings import convert, text_of
 from stator_variables._model import _attributes, _calls, _dictionary
 from stator_variables._model._hashing import is_known, key_of
 from stator_variables._model._lookup import guarded_lookup
-from stator_variables._model._raising import throw
+from stator_variables._model._raising import throw, type_name
 from stator_variables._model._set_order import in_order
 from stator_variables._torch import _symbolic
 from stator_variables._tracing import Tracing
@@ -42,7 +42,7 @@ def object_format(t: Tracing, vt: Any, format_spec: Any) -> Any:
     if spec == "":
         return convert(t, vt, "s")
     if isinstance(spec, str):
-        throw(TypeError, f"unsupported format string passed to {vt.cls.__name__}.__format__")
+        throw(TypeError, f"unsupported format string passed to {type_name(vt.cls)}.__format__")
     raise t.unsupported("bad-arguments", "a format that is no string")
 
 
@@ -77,9 +77,9 @@ def dict_repr(t: Tracing, vt: Any) -> Any:
 @operation
 def defaultdict_repr(t: Tracing, vt: Any) -> Any:
     factory = k.NONE if vt.default_factory is MISSING else vt.default_factory
-    shown = yield from _text(t, factory)
+    shown = yield from settle(convert(t, factory, "r"))
     inside = yield from settle(dict_repr(t, vt))
-    return k.ConstantTracker(f"{vt.cls.__name__}({shown}, {inside.value})")
+    return text_of(t, [f"{vt.cls.__name__}(", shown, ", ", inside, ")"])
 
 
 @methods.handles(collections.OrderedDict.__repr__)
@@ -126,26 +126,21 @@ def _entered(t: Tracing, vt: Any, make: Callable[[], Any]) -> Any:
 
 @operation
 def _joined(t: Tracing, items: list[Any], start: str, end: str) -> Any:
-    texts = []
-    for item in items:
-        texts.append((yield from _text(t, item)))
-    return k.ConstantTracker(f"{start}{', '.join(texts)}{end}")
+    texts = [start]
+    for index, item in enumerate(items):
+        texts += [", "][:index]
+        texts.append((yield from settle(convert(t, item, "r"))))
+    return text_of(t, [*texts, end])
 
 
 @operation
 def _dict_text(t: Tracing, vt: Any) -> Any:
-    texts = []
+    texts: list[Any] = []
     for key, value in _dictionary.items(t, vt):
-        key_text = yield from _text(t, key)
-        texts.append(f"{key_text}: {(yield from _text(t, value))}")
-    return k.ConstantTracker(f"{{{', '.join(texts)}}}")
-
-
-def _text(t: Tracing, vt: Any) -> Any:
-    shown = (yield from settle(convert(t, vt, "r"))).constant()
-    if not isinstance(shown, str):
-        raise t.unsupported("string-of-unknown", f"repr() of a {vt.cls.__name__}")
-    return shown
+        texts += [", "] if texts else []
+        key_text = yield from settle(convert(t, key, "r"))
+        texts += key_text, ": ", (yield from settle(convert(t, value, "r")))
+    return text_of(t, ["{", *texts, "}"])
 
 
 # -- hash -------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,15 @@
-"""f-strings, `format`, `%` and `join`: on constants at once, else through `__format__`, `__str__`, `__repr__`."""
+"""f-strings, `format`, `%`, `+` and `join`: on constants at once, else through `__format__`, `__str__`, `__repr__`.
+
+What is made of symbolic numbers stays a text to be made (`TextTracker`) until somebody looks at it:
+
+    name = f"layer_{n}"         entry: 'layer_{}'.format(n)         name == "layer_4": n is a constant, which is guarded
+"""
 
 import _string  # type: ignore[import-not-found]  # CPython's own parser; typeshed has no stub of it
+import functools
+import operator
 import re
+from collections.abc import Generator, Iterable
 from typing import Any
 
 from stator_bytecode import operation, settle
@@ -11,7 +19,7 @@ from stator_variables._builtin._arity import ANY_COUNT
 from stator_variables._builtin._method_table import MethodTable
 from stator_variables._model import _attributes, _calls, _iteration
 from stator_variables._model._lookup import guarded_lookup
-from stator_variables._model._raising import throw
+from stator_variables._model._raising import throw, type_name
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, VariableTracker
@@ -22,7 +30,36 @@ _CONVERSIONS = {"s": "__str__", "r": "__repr__"}
 
 
 def build_string(t: Tracing, parts: list[Any]) -> Any:
-    return k.ConstantTracker("".join(_known(t, part) for part in parts))
+    return text_of(t, parts)
+
+
+def text_of(t: Tracing, parts: Iterable[Any]) -> Any:
+    """The string that these make: strings, trackers of strings, and numbers with how to format them."""
+    found: list[Any] = []
+    for part in parts:
+        if isinstance(part, k.TextTracker):
+            found += part.parts
+        else:
+            found.append(part if isinstance(part, str | tuple) else _known(t, part))
+    if all(isinstance(part, str) for part in found):
+        return k.ConstantTracker("".join(found))
+    return k.TextTracker(found, functools.partial(_torch_calls.specialised, t))
+
+
+def _of_number(t: Tracing, vt: Any, spec: str = "") -> Any:
+    """`format(number, spec)`. Of a float that was computed the last digit may differ from that in the graph."""
+    stays = vt.cls is not float or vt.example.node.expr.is_symbol
+    if not stays or re.search(r"[{}]|c$", spec):  # a character code may be too large
+        return k.ConstantTracker(_formatted(vt.cls(_torch_calls.specialised(t, vt)), spec))
+    _formatted(vt.cls(1), spec)
+    return text_of(t, [(vt, spec)])
+
+
+def _formatted(value: Any, spec: str) -> str:
+    try:
+        return format(value, spec)
+    except (ValueError, OverflowError) as error:
+        throw(type(error), *error.args)
 
 
 def _known(t: Tracing, vt: Any) -> str:
@@ -37,9 +74,11 @@ def format_value(t: Tracing, value: Any, conversion: str, spec: Any) -> Any:
     """`format(convert(value), spec)`."""
     if conversion:
         value = yield from settle(convert(t, value, conversion))
-    if isinstance(value, k.NumberTracker):
-        value = k.ConstantTracker(_torch_calls.specialised(t, value))
     text = "" if spec is None else spec.constant()
+    if isinstance(value, k.NumberTracker):
+        return _of_number(t, value, text)
+    if isinstance(value, k.TextTracker) and not text:
+        return value
     if value.constant() is not MISSING and not isinstance(value, k.ClassTracker):
         return _calls.fold(t, format, [value, k.ConstantTracker(text)], {})
     method = _attributes.special(t, value, "__format__")
@@ -49,7 +88,9 @@ def format_value(t: Tracing, value: Any, conversion: str, spec: Any) -> Any:
 def convert(t: Tracing, value: Any, conversion: str) -> Any:
     """str(), repr() or ascii() of a value: a Result."""
     if isinstance(value, k.NumberTracker):
-        value = k.ConstantTracker(_torch_calls.specialised(t, value))
+        return _of_number(t, value)
+    if isinstance(value, k.TextTracker) and conversion == "s":
+        return value
     if value.constant() is not MISSING:
         function = {"s": str, "r": repr, "a": ascii}[conversion]
         return _calls.fold(t, function, [value], {})
@@ -78,7 +119,7 @@ class _Shown:
 
 
 def _converted(t: Tracing, result: Any, name: str) -> Any:
-    if isinstance(result, k.ConstantTracker) and isinstance(result.value, str):
+    if isinstance(result, k.ConstantTracker) and issubclass(result.cls, str):
         return result
     return _checked_string(t, result, name)
 
@@ -103,14 +144,25 @@ def handle_format(t: Tracing, value: Any, spec: Any = None) -> Any:
 @operation
 def join(t: Tracing, separator: Any, iterable: Any) -> Any:
     items = yield from settle(_iteration.drain(t, iterable))
-    method = bytes.join if separator.cls is bytes else str.join
-    folded = _calls.fold(t, method, [separator, k.TupleTracker(items, tuple)], {})
-    if folded is not MISSING:
+    if separator.cls is bytes:
+        folded = _calls.fold(t, bytes.join, [separator, k.TupleTracker(items, tuple)], {})
+        if folded is MISSING:
+            raise t.unsupported("string-of-unknown", "join() of parts that are not known while tracing")
         return folded
     wrong = [i for i, item in enumerate(items) if not issubclass(item.cls, str)]
-    if wrong and separator.cls is str:
+    if wrong:
         throw(TypeError, f"sequence item {wrong[0]}: expected str instance, {items[wrong[0]].cls.__name__} found")
-    raise t.unsupported("string-of-unknown", "join() of parts that are not known while tracing")
+    if len(items) == 1 and items[0].cls is str:
+        return items[0]
+    return text_of(t, [part for item in items for part in (separator, item)][1:])
+
+
+# -- + ----------------------------------------------------------------------------------------------------------------
+@methods.handles(str.__add__)
+def add(t: Tracing, left: Any, right: Any) -> Any:
+    if not issubclass(right.cls, str):
+        throw(TypeError, f'can only concatenate str (not "{type_name(right.cls)}") to str')
+    return text_of(t, [left, right])
 
 
 # -- % ----------------------------------------------------------------------------------------------------------------
@@ -122,20 +174,19 @@ _PERCENT = re.compile(
 @methods.handles(str.__mod__)
 @operation
 def percent(t: Tracing, template: Any, given: Any) -> Any:
-    """Values that are not constants are turned into text first; then the real operator has only constants left."""
+    """Piece by piece: each value by the real operator, once it is a constant or a text."""
     text = _known(t, template)
     is_mapping = not isinstance(given, k.TupleTracker) and guarded_lookup(t, given.cls, "__getitem__") is not MISSING
     values = list(given.items) if isinstance(given, k.TupleTracker) else [given]
-    prepared: list[Any] = []
-    parts: list[str] = []
+    parts: list[Any] = []
     last = 0
     for match in _PERCENT.finditer(text):
-        parts.append(text[last : match.start()])
+        parts.append(_calls.folded(t, operator.mod, text[last : match.start()], ()))
         last = match.end()
-        if match["verb"] == "%" or "*" in (match["width"], match["digits"]):
-            if match["verb"] != "%":
-                raise t.unsupported("string-of-unknown", "a % format with * over values that are not constants")
-            parts.append("%%")
+        if "*" in (match["width"], match["digits"]):
+            raise t.unsupported("string-of-unknown", "a % format with * over values that are not constants")
+        if match["verb"] == "%":
+            parts.append("%")
             continue
         if match["key"] is not None:
             if not is_mapping:
@@ -145,26 +196,31 @@ def percent(t: Tracing, template: Any, given: Any) -> Any:
             throw(TypeError, "not enough arguments for format string")
         else:
             value = values.pop(0)
-        spec = match["flags"] + match["width"] + ("" if match["digits"] is None else "." + match["digits"])
-        verb = match["verb"]
-        prepared.append((yield from _percent_value(t, value, verb)))
-        parts.append(f"%{spec}{'s' if verb in 'sra' else verb}")
-    parts.append(text[last:])
+        parts.append((yield from _percent_value(t, value, match)))
+    parts.append(_calls.folded(t, operator.mod, text[last:], ()))
     if values and not is_mapping:
         throw(TypeError, "not all arguments converted during string formatting")
-    folded = _calls.fold(t, str.__mod__, [k.ConstantTracker("".join(parts)), k.TupleTracker(prepared, tuple)], {})
-    assert folded is not MISSING
-    return folded
+    return text_of(t, parts)
 
 
-def _percent_value(t: Tracing, value: Any, verb: str) -> Any:
+def _percent_value(t: Tracing, value: Any, match: re.Match[str]) -> Generator[Any, Any, Any]:
+    flags, width, digits, verb = match.group("flags", "width", "digits", "verb")
+    if verb not in "diouxXeEfFgGcrsa":
+        shown = verb if 31 <= ord(verb) < 126 else "?"
+        throw(ValueError, f"unsupported format character '{shown}' ({ord(verb):#x}) at index {match.end() - 1}")
     if verb in "sra":
-        return k.ConstantTracker(_known(t, (yield from settle(convert(t, value, verb)))))
-    if isinstance(value, k.NumberTracker):
-        return k.ConstantTracker(_torch_calls.specialised(t, value))
-    if value.constant() is MISSING:
+        value, verb = (yield from settle(convert(t, value, verb))), "s"
+        if not (flags or width or digits):
+            return value
+    elif isinstance(value, k.NumberTracker):
+        if verb == "d" and value.cls is int and flags in ("", "0") and digits is None:  # format() does the same
+            return _of_number(t, value, f"{flags}{width}d")
+        value = k.ConstantTracker(_torch_calls.specialised(t, value))
+    constant = value.constant()
+    if constant is MISSING:
         raise t.unsupported("string-of-unknown", f"%{verb} of a {value.cls.__name__} that is not known while tracing")
-    return value
+    spec = f"%{flags}{width}{'' if digits is None else '.' + digits}{verb}"
+    return _calls.folded(t, operator.mod, spec, (constant,))
 
 
 # -- str.format -------------------------------------------------------------------------------------------------------
@@ -182,7 +238,7 @@ def format_map(t: Tracing, template: Any, mapping: Any) -> Any:
 def _format(t: Tracing, template: str, args: Fields, named: Any, counter: list[int], depth: int) -> Any:
     if depth < 0:
         throw(ValueError, "Max string recursion exceeded")
-    texts: list[str] = []
+    texts: list[Any] = []
     try:
         fields = list(_string.formatter_parser(template))
     except ValueError as error:
@@ -193,8 +249,8 @@ def _format(t: Tracing, template: str, args: Fields, named: Any, counter: list[i
             continue
         value = yield from _field(t, name, args, named, counter)
         inner = yield from settle(_format(t, spec or "", args, named, counter, depth - 1))
-        texts.append(_known(t, (yield from settle(format_value(t, value, conversion or "", inner)))))
-    return k.ConstantTracker("".join(texts))
+        texts.append((yield from settle(format_value(t, value, conversion or "", inner))))
+    return text_of(t, texts)
 
 
 def _field(t: Tracing, name: str, args: Fields, named: Any, counter: list[int]) -> Any:

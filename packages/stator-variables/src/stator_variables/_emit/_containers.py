@@ -24,6 +24,20 @@ def constant(e: Emitter, vt: Any) -> str:
     return e.capture(value, type(value).__name__)
 
 
+@rebuilders.handles(k.TextTracker)
+def text(e: Emitter, vt: Any) -> str:
+    numbers = ", ".join(e.expr(part[0]) for part in vt.parts if not isinstance(part, str))
+    template = "".join(map(_placed, vt.parts))
+    return e.bind(vt, f"str({numbers})" if template == "{}" else f"{template!r}.format({numbers})")
+
+
+def _placed(part: Any) -> str:
+    """A part of a text in a template for `str.format`."""
+    if isinstance(part, str):
+        return part.replace("{", "{{").replace("}", "}}")
+    return f"{{:{part[1]}}}" if part[1] else "{}"
+
+
 def _has_no_literal(value: Any) -> bool:
     """Infinities, and ints that the interpreter may refuse to write down."""
     if type(value) is float:

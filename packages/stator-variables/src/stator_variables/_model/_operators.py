@@ -4,6 +4,7 @@
 """
 
 import operator
+import types
 from typing import Any
 
 from stator_bytecode import Invoke, Then, Unsupported, operation, settle
@@ -68,7 +69,9 @@ def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     in_place = symbol.endswith("=")
     name, plain, augmented = ARITHMETIC[symbol.removesuffix("=")]
     left, right = _computable(t, symbol, left, right)
-    if isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker) and not _is_user_value(left, right):
+    constants = isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker)
+    makes_text = left.cls is str and symbol[0] in "+%" and _symbolic.has_texts((left, right))
+    if constants and not makes_text and not _is_user_value(left, right):
         return _calls.folded(t, plain, left.value, right.value)
     if isinstance(left, IN_GRAPH) or isinstance(right, IN_GRAPH):
         writes = in_place and isinstance(left, k.TensorTracker)
@@ -104,7 +107,7 @@ def _is_user_value(*vts: Any) -> bool:
     """Constants of user classes (enum members) whose operators may be Python code."""
     import enum
 
-    return any(isinstance(vt.value, enum.Enum) for vt in vts)
+    return any(issubclass(vt.cls, enum.Enum) for vt in vts)
 
 
 def _ordered(t: Tracing, first: Any, second: Any) -> list[Any]:
@@ -146,7 +149,7 @@ def _inverted_eq(t: Tracing, receiver: Any, argument: Any) -> Any:
 
 def _may_decline(result: Any) -> bool:
     if isinstance(result, VariableTracker):
-        return isinstance(result, k.ConstantTracker) and result.value is NotImplemented
+        return isinstance(result, k.ConstantTracker) and result.cls is types.NotImplementedType
     return True
 
 
@@ -235,7 +238,7 @@ def same_object(t: Tracing, left: Any, right: Any) -> bool:
             return False
         left, right = _symbolic.as_constant(t, left), _symbolic.as_constant(t, right)
     if isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker):
-        return left.value is right.value or (type(left.value) is type(right.value) and _same_atom(left, right))
+        return left.cls is right.cls and (left.value is right.value or _same_atom(left, right))
     if bool in (left.cls, right.cls) and left.cls is right.cls:  # two objects only: identity is equality
         sides = [_torch_calls.decide(t, vt) if isinstance(vt, k.NumberTracker) else vt.value for vt in (left, right)]
         return sides[0] is sides[1]
@@ -269,7 +272,7 @@ def _same_atom(left: Any, right: Any) -> bool:
 def truth(t: Tracing, vt: Any) -> Any:
     """A Python bool, or a suspended Result that ends in one."""
     if isinstance(vt, k.ConstantTracker):
-        return bool(vt.value)
+        return isinstance(vt, k.TextTracker) or bool(vt.value)  # a number is never written as nothing
     if isinstance(vt, k.SequenceTracker | k.SetTracker) and not defines(t, vt.cls, "__bool__"):
         return len(vt.items if isinstance(vt, k.SequenceTracker) else vt.entries) > 0
     if isinstance(vt, k.DictTracker) and not defines(t, vt.cls, "__bool__"):

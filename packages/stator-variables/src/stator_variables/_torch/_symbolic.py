@@ -42,12 +42,17 @@ def apply(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) 
     return MISSING if recorded is None or not constants else _torch_calls.record(t, recorded, args, {})
 
 
-def has_numbers(vts: Sequence[Any]) -> bool:
-    """Whether a symbolic number is among these, or in a tuple or list among them."""
+def has_numbers(vts: Sequence[Any], kind: Any = k.NumberTracker) -> bool:
+    """Whether a symbolic number (or a tracker of another kind) is among these, or in a tuple or list among them."""
     return any(
-        isinstance(vt, k.NumberTracker) or (isinstance(vt, k.TupleTracker | k.SliceTracker) and has_numbers(_parts(vt)))
+        isinstance(vt, kind) or (isinstance(vt, k.TupleTracker | k.SliceTracker) and has_numbers(_parts(vt), kind))
         for vt in vts
     )
+
+
+def has_texts(vts: Sequence[Any]) -> bool:
+    """Whether a text made of symbolic numbers is."""
+    return has_numbers(vts, k.TextTracker)
 
 
 def _parts(vt: Any) -> Sequence[Any]:

@@ -307,7 +307,7 @@ def record_operator(t: Tracing, function: Any, left: Any, right: Any) -> Any:
 
 def _is_operand(vt: Any) -> bool:
     if isinstance(vt, k.ConstantTracker):
-        return isinstance(vt.value, (int, float, complex, *NUMBERS)) and not isinstance(vt.value, _enum())
+        return issubclass(vt.cls, (int, float, complex, *NUMBERS)) and not issubclass(vt.cls, _enum())
     return isinstance(vt, k.TensorTracker | k.NumberTracker)
 
 
