@@ -4,8 +4,6 @@ Each method returns whether the fact can be watched; False leaves it to be read 
 object it points into, so no word is read from freed memory.
 """
 
-from __future__ import annotations
-
 import gc
 from collections import OrderedDict
 from types import FunctionType, MappingProxyType, ModuleType, NoneType

@@ -5,8 +5,6 @@
 Called right after the guards held, so that what they found is what the entry works with.
 """
 
-from __future__ import annotations
-
 import itertools
 import linecache
 import weakref

@@ -6,8 +6,6 @@ Versions with other layouts have no `Layout`, and there every check walks. Offse
 trusted.
 """
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import platform

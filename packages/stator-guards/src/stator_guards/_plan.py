@@ -7,8 +7,6 @@ on pinned values that the words prove too are *covered*: while the words are as 
 stays to be tested.
 """
 
-from __future__ import annotations
-
 import weakref
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -5,8 +5,6 @@ watched, and text that would run two or three times takes far longer to compile 
 written out in the end.
 """
 
-from __future__ import annotations
-
 import linecache
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Writes the predicate of a plan: compare each group's words, take pinned values from its binding, test the rest."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby

@@ -1,7 +1,5 @@
 """What a finished graph is handed on as."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """Inputs of the root graph: real tensors and numbers become placeholders, with their symbols bound before them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """All operators that come with this package, merged in one place."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from stator_bytecode import HandlerTable

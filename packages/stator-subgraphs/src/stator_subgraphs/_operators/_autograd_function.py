@@ -5,8 +5,6 @@ gradients like the outputs. Neither may do anything but compute: one that does r
 context holds what the stand-in (`_function_targets.py`) could not hand to the original backward.
 """
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Generator, Sequence
 from typing import Any

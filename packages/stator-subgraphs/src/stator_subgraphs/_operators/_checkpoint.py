@@ -4,8 +4,6 @@ The function becomes a body, and the node calls the real `checkpoint` over it: p
 recomputed are torch's. A compiler that looks finds torch's own operator, which marks what it may recompute.
 """
 
-from __future__ import annotations
-
 import collections
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 Only where no gradient is at stake: plainly, autograd does not see what a collective does to a tensor.
 """
 
-from __future__ import annotations
-
 import inspect
 from typing import Any
 

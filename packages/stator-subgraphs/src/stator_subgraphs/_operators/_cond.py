@@ -1,7 +1,5 @@
 """`torch.cond`: two branches, traced from the same state, of which one runs."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ torch's function is interpreted as it is when compiled: it checks, and calls the
 outside of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from typing import Any
 

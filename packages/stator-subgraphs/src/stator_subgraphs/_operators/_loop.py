@@ -5,8 +5,6 @@ operator. Whatever cannot be captured in them is a break at their call. The body
 first round's, then what it uses besides; it gives tensors and ints.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 from typing import Any
 

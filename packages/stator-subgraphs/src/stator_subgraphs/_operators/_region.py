@@ -1,7 +1,5 @@
 """`nested_compile_region`: a function compiled on its own; equal bodies become one module, called several times."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

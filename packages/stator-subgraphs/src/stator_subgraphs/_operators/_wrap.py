@@ -1,7 +1,5 @@
 """Operators that give what their one body gives: `wrap`, `hints_wrapper`, `strict_mode`, and all with torch's base."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from dataclasses import fields, is_dataclass
 from typing import Any

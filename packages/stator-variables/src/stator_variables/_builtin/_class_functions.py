@@ -3,8 +3,6 @@
 Those of DECORATORS look at names and annotations alone: they are run on the stand-in at once, and again by the entry.
 """
 
-from __future__ import annotations
-
 import abc
 import collections
 import dataclasses

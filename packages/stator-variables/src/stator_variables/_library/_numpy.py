@@ -2,8 +2,6 @@
 what works on arrays, is what `_torch/_arrays.py` makes of it.
 """
 
-from __future__ import annotations
-
 import operator
 import warnings
 from collections.abc import Callable, Iterator

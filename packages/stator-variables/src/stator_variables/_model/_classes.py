@@ -10,8 +10,6 @@ of it needs a guard, and no code of the program runs natively: `__set_name__` an
         def apply(self, x): ...   heap: the stand-in of `apply` -> its FunctionTracker        (Base,), {...}, {})
 """
 
-from __future__ import annotations
-
 import enum
 import operator
 import types

@@ -3,8 +3,6 @@
 The heap knows the tracker of each, so that what the data model reads of a stand-in class are the trackers again.
 """
 
-from __future__ import annotations
-
 import types
 from typing import Any
 

@@ -5,8 +5,6 @@ hold anything. It says which classes, sizes and strides there will be, and what 
 runs on fake tensors, and each torch function that it calls becomes a node. Where the two do not agree there is a break.
 """
 
-from __future__ import annotations
-
 import importlib
 import operator
 import warnings

@@ -3,8 +3,6 @@
 Its arguments and results are pytrees; a module among them is itself, with the tensors that the graph has for its own.
 """
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence

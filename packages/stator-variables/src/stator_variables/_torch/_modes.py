@@ -5,8 +5,6 @@ The journal puts it back on a rollback, and the end of the trace does; the entry
 What is read is guarded by the entry's one global-state guard.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
