@@ -9,11 +9,9 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import attrs
 import torch
-from torch import Tensor
 
 from .errors import InvalidOption
 
-Example: TypeAlias = Tensor | int | float | bool | torch.SymInt | torch.SymFloat | torch.SymBool
 Compiled: TypeAlias = Callable[..., Sequence[Any]]
 
 

@@ -46,7 +46,7 @@ def captured_graph(
 ) -> CapturedGraph:
     """The graph as a module; `state` must not be traced into any more."""
     state.leave_modes()
-    state.journal.records.clear()  # nothing is taken back any more, and its records are what makes cycles
+    state.journal.undo.clear()  # nothing is taken back any more, and its records are what makes cycles
     root = state.root
     root.graph.output(tuple(root.local(traced).node for traced in outputs))
     if has_deferred_asserts(state):

@@ -167,7 +167,7 @@ class Inputs:
         self.tensors.clear()
         self.records.clear()
         self.contexts.clear()
-        self.state.journal.records.clear()
+        self.state.journal.undo.clear()
         describer = self.state.mode.fake_tensor_converter.meta_converter.describer
         describer.lookup_tensor.clear()
         describer.lookup_storage.clear()

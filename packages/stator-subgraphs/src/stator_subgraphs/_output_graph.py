@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from stator_bytecode.errors import InternalError, InvalidUse
 from stator_guards import Source
-from stator_variables import Dim, Places, Traced
+from stator_variables import Dim, Journal, Places, Traced
 from torch import fx
 from torch._guards import CompileId, TracingContext, tracing
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -28,7 +28,6 @@ from stator_subgraphs._fake import ShapeOptions, Target, new_fake_mode
 from stator_subgraphs._finish import captured_graph
 from stator_subgraphs._hold import hold
 from stator_subgraphs._input import Inputs
-from stator_subgraphs._journal import Journal
 from stator_subgraphs._location import Location
 from stator_subgraphs._merge import merge
 from stator_subgraphs._random import is_pure

@@ -7,12 +7,11 @@ from typing import Any
 import attrs
 import torch
 from stator_bytecode.errors import NOWHERE, Unsupported
-from stator_variables import Traced
+from stator_variables import Journal, Traced
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from stator_subgraphs._journal import Journal
 from stator_subgraphs._location import Location
 from stator_subgraphs._tracer import SubgraphTracer
 

@@ -41,22 +41,6 @@ def rebuild(value: Any, leaf: Callable[[Any], Any]) -> Any:
     return leaf(value)
 
 
-def traced_in(value: Any, found: list[Traced]) -> None:
-    """Appends every traced value of a nested structure, from left to right."""
-
-    def leaf(item: Any) -> Any:
-        if type(item) is Traced:
-            found.append(item)
-        return item
-
-    rebuild(value, leaf)
-
-
-def example_of(value: Any) -> Any:
-    """Leaves as the fake run wants them."""
-    return value.example if type(value) is Traced else value
-
-
 def constant_argument(value: Any) -> Any:
     """A leaf that is no traced value, if a graph can write it down."""
     if isinstance(value, SymbolicTypes):

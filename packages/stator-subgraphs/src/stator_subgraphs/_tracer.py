@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 import torch
 from stator_bytecode.errors import InternalError, Unsupported
-from stator_variables import Traced
+from stator_variables import Journal, Traced
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import (
@@ -26,7 +26,6 @@ from torch.fx.experimental.symbolic_shapes import (
 )
 from torch.utils import _pytree as pytree
 
-from stator_subgraphs._journal import Journal
 from stator_subgraphs._symbol import Symbol, SymbolicTypes, expression_of, is_symbol, number_for, symbols_of
 
 KeyPath = tuple[Any, ...]

@@ -49,11 +49,14 @@ class Policy:
 
 @attrs.define(eq=False)
 class Journal:
-    """Undo records of every change to tracked state, in order."""
+    """Undo records of every change to tracked state, in order; a mark is their number so far.
 
-    undo: list[Callable[[], None]] = attrs.field(factory=list)
+    A graph under construction has one of its own, which its tracers share.
+    """
 
-    def record(self, undo: Callable[[], None]) -> None:
+    undo: list[Callable[[], object]] = attrs.field(factory=list)
+
+    def record(self, undo: Callable[[], object]) -> None:
         self.undo.append(undo)
 
     def assign(self, thing: Any, **fields: Any) -> None:
@@ -62,8 +65,12 @@ class Journal:
         self.undo.append(lambda: _set(thing, before))
         _set(thing, fields.items())
 
-    def rollback(self, length: int) -> None:
-        while len(self.undo) > length:
+    def mark(self) -> int:
+        return len(self.undo)
+
+    def rollback(self, mark: int) -> None:
+        """Undo the newest first, so that each record meets the state it was written in."""
+        while len(self.undo) > mark:
             self.undo.pop()()
 
 

@@ -77,7 +77,6 @@ class Region:
     places: dict[Point, Place] = attrs.field(factory=dict)
     sites: dict[tuple[Point, str], Site] = attrs.field(factory=dict)  # and what the program raises there
     missed: list[Unsupported] = attrs.field(factory=list)  # exceptions that were expected and did not come
-    warned: bool = False
     _lock: Any = attrs.field(factory=threading.Lock)
 
     @classmethod

@@ -134,10 +134,6 @@ class FrameLayout:
         carried = sum(kind in CARRYING for kind in self.slots) + sum(kind in CARRYING for kind in self.stack)
         return carried + self.handled + self.has_names + (0 if self.then is None else self.then.count)
 
-    def at_handler(self, kinds: tuple[Kind, ...], pc: int) -> FrameLayout:
-        """This frame, innermost now, with another stack."""
-        return attrs.evolve(self, pc=pc, stack=kinds, then=None)
-
 
 class Recipe(Protocol):
     """How an object that is carried in parts is made of them again: static, compared by value."""

@@ -125,7 +125,7 @@ class UserKey:
 
 def hashing(t: Tracing, step: Callable[[], Any]) -> Any:
     """`step()`, a Result, with what it asks of the program's `__hash__` and `__eq__` interpreted."""
-    before, outer, t.answers = len(t.journal.undo), t.answers, {}
+    before, outer, t.answers = t.journal.mark(), t.answers, {}
     try:
         return step()
     except Unanswered as needed:
@@ -143,7 +143,7 @@ def _answering(t: Tracing, step: Callable[[], Any], needed: Unanswered) -> Any:
         asked = tuple(map(id, question))
         answers[asked] = yield from _without_effects(t, question)
         t.answered[asked] = question, answers[asked]  # which keeps the objects, and so their identity
-        before, outer, t.answers = len(t.journal.undo), t.answers, answers
+        before, outer, t.answers = t.journal.mark(), t.answers, answers
         try:
             result = step()
             break
