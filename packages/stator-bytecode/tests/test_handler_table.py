@@ -46,3 +46,19 @@ def test_override_of_nothing_is_an_error() -> None:
     assert made["a"] is one
     with pytest.raises(HandlerConflict, match="no number to override: 'z'"):
         made.overridden_by({"z": two})
+
+
+def test_one_handler_serves_a_family_of_keys() -> None:
+    made: HandlerTable[str, Callable[[], str]] = HandlerTable("letter")
+
+    @made.handles_each(("a", "b"))
+    def itself(of: str) -> str:
+        return of
+
+    @made.handles_each({"c": "sea"})
+    def sounds_like(of: str) -> str:
+        return of
+
+    assert {key: handler() for key, handler in made.items()} == {"a": "a", "b": "b", "c": "sea"}
+    with pytest.raises(HandlerConflict, match=r"letter 'c': both \S*sounds_like and \S*itself"):
+        made.handles_each("c")(itself)

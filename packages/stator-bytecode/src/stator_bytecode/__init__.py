@@ -19,7 +19,18 @@ from stator_bytecode._handlers._stack import Handler as OpcodeHandler
 from stator_bytecode._machine._binding import BindingError, bind_arguments, new_frame
 from stator_bytecode._machine._check import check_frame, stack_depths
 from stator_bytecode._machine._completion import SWITCHED
-from stator_bytecode._machine._domain import Domain, Invoke, Pending, Raised, Result, Resume, operation, settle
+from stator_bytecode._machine._domain import (
+    Domain,
+    Invoke,
+    Pending,
+    Raised,
+    Result,
+    Resume,
+    after,
+    is_suspended,
+    operation,
+    settle,
+)
 from stator_bytecode._machine._frame import (
     DISCARD,
     NULL,
@@ -71,9 +82,11 @@ __all__ = [
     "Snapshot",
     "Then",
     "Yielded",
+    "after",
     "bind_arguments",
     "check_frame",
     "interpret",
+    "is_suspended",
     "new_frame",
     "operation",
     "runs_interpreted",

@@ -6,13 +6,15 @@ A key claimed twice, and an override of nothing, are errors that name the handle
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+import functools
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 import attrs
 
 K = TypeVar("K", bound=Hashable)
 H = TypeVar("H", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class HandlerConflict(Exception):
@@ -29,6 +31,18 @@ class HandlerTable(Mapping[K, H], Generic[K, H]):
     def handles(self, *keys: K) -> Callable[[H], H]:
         def register(handler: H) -> H:
             self._add(dict.fromkeys(keys, handler))
+            return handler
+
+        return register
+
+    def handles_each(self, family: Iterable[K] | Mapping[K, Any]) -> Callable[[F], F]:
+        """One handler for a family of keys; `of` tells it which: the key, or what a mapping has for that."""
+        facts = family if isinstance(family, Mapping) else {key: key for key in family}
+
+        def register(handler: F) -> F:
+            for key, fact in facts.items():
+                made: Any = functools.update_wrapper(functools.partial(handler, of=fact), handler)
+                self._add({key: made})
             return handler
 
         return register

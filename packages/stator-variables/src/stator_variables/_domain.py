@@ -10,7 +10,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from stator_bytecode import NULL, Frame, GeneratorState, Instruction, Invoke, Raised, Then, operation, settle
+from stator_bytecode import NULL, Frame, GeneratorState, Instruction, Invoke, Raised, Then, after, operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
@@ -29,7 +29,7 @@ from stator_variables._model._hashing import hashing, key_of
 from stator_variables._model._lookup import defines
 from stator_variables._model._raising import error, function_text, throw, type_name
 from stator_variables._tracing import Tracing, real_of
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING
 
 
 def _with_hashes(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -59,7 +59,7 @@ class SymbolicDomain:
 
     # -- bookkeeping --------------------------------------------------------------------------------------------------
     def mark(self) -> Any:
-        return len(self.t.journal.undo), self.t.graph.mark()
+        return self.t.journal.mark(), self.t.graph.mark()
 
     def rollback(self, mark: Any) -> None:
         self.t.journal.rollback(mark[0])
@@ -228,23 +228,13 @@ class SymbolicDomain:
     def load_method(self, value: Any, name: str) -> Any:
         """The attribute alone: a bound method calls the same function with the same receiver."""
         found = _attributes.get_method(self.t, value, name)
-        if isinstance(found, VariableTracker):
-            return (found, NULL)
-        return found if type(found) is Invoke else self._loaded_method(found)
-
-    @operation
-    def _loaded_method(self, result: Any) -> Any:
-        return ((yield from settle(result)), NULL)
+        return found if type(found) is Invoke else after(found, lambda method: (method, NULL))
 
     def load_super(self, frame: Frame, super_fn: Any, cls: Any, receiver: Any, name: str) -> Any:
         if isinstance(super_fn, k.ClassTracker) and super_fn.value is super:
             return _attributes.super_attribute(self.t, k.SuperTracker(cls, receiver), name)
-        return self._load_other_super(super_fn, cls, receiver, name)
-
-    @operation
-    def _load_other_super(self, super_fn: Any, cls: Any, receiver: Any, name: str) -> Any:
-        made = yield from settle(_calls.call(self.t, super_fn, [cls, receiver], {}))
-        return (yield from settle(_attributes.get_attribute(self.t, made, name)))
+        made = _calls.call(self.t, super_fn, [cls, receiver], {})
+        return after(made, lambda other: _attributes.get_attribute(self.t, other, name))
 
     set_attribute = _asked(_attributes.set_attribute)
 
@@ -267,15 +257,11 @@ class SymbolicDomain:
     def call_spread(self, function: Any, args: Any, kwargs: Any) -> Any:
         if isinstance(args, k.TupleTracker | k.ListTracker) and (kwargs is None or isinstance(kwargs, k.DictTracker)):
             return _calls.call(self.t, function, list(args.items), self._keywords(kwargs))
-        return self._call_spread(function, args, kwargs)
-
-    @operation
-    def _call_spread(self, function: Any, args: Any, kwargs: Any) -> Any:
         if not defines(self.t, args.cls, "__iter__", "__getitem__"):
             text = f"{function_text(function)} argument after * must be an iterable, not {type_name(args.cls)}"
             throw(TypeError, text)
-        items = yield from settle(_iteration.drain(self.t, args))
-        return (yield from settle(_calls.call(self.t, function, items, self._keywords(kwargs))))
+        drained = _iteration.drain(self.t, args)
+        return after(drained, lambda items: _calls.call(self.t, function, items, self._keywords(kwargs)))
 
     def _keywords(self, kwargs: Any) -> dict[str, Any]:
         if kwargs is None:

@@ -37,10 +37,6 @@ class VariableTracker:
 
     is_of_made = False  # an instance of a class that was made while tracing: each call has its own
 
-    @property
-    def is_existing(self) -> bool:
-        return self.source is not None
-
     def __repr__(self) -> str:
         where = f" from {self.source.name}" if self.source is not None else ""
         return f"<{type(self).__name__} {self.describe()}{where}>"
@@ -103,12 +99,6 @@ def _realise(lazy: Any) -> Any:
 def is_pending(value: Any) -> bool:
     """Whether nobody has looked at `value` yet."""
     return type(value) is LazyTracker and "_tracker" not in value.__dict__
-
-
-def pending_source(value: Any) -> Source:
-    """Where an unrealised value lives."""
-    source: Source = value.__dict__["_pending"][0]
-    return source
 
 
 def pending_real(value: Any) -> Any:

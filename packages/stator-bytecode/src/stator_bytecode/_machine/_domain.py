@@ -79,17 +79,27 @@ def operation(method: Callable[P, Generator[Any, Any, V]]) -> Callable[P, Pendin
     return start
 
 
+def is_suspended(result: Result) -> bool:
+    """Whether frames have to run before the value is there."""
+    return type(result) in (Pending, Resume, Invoke)
+
+
 def settle(result: Result) -> Generator[Any, Any, V]:
     """`yield from settle(op(...))` inside an operation: the value of another operation, whatever it gave back."""
-    kind = type(result)
-    if kind is Pending:
+    if type(result) is Pending:
         value = yield from result.coroutine
-        if type(value) in (Invoke, Resume, Pending):
-            return (yield from settle(value))
-        return value
-    if kind is Invoke or kind is Resume:
-        return (yield result)
-    return result
+        return (yield from settle(value)) if is_suspended(value) else value
+    return (yield result) if is_suspended(result) else result
+
+
+def after(result: Result, go_on: Callable[[V], Result]) -> Result:
+    """What `go_on(value)` gives for the value of another operation: at once where that is there already."""
+    return _gone_on(result, go_on) if is_suspended(result) else go_on(result)
+
+
+@operation
+def _gone_on(result: Result, go_on: Callable[[V], Result]) -> Generator[Any, Any, V]:
+    return (yield from settle(go_on((yield from settle(result)))))
 
 
 def chained(outer: Generator[Any, Any, V], inner: Generator[Any, Any, V]) -> Generator[Any, Any, V]:

@@ -7,7 +7,7 @@ import inspect
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable, operation, settle
+from stator_bytecode import HandlerTable, after
 from stator_guards import CapturedSource
 from stator_variables import NONE, ConstantTracker, TensorTracker, Tracing, call, flatten, is_none, known_value, wrap
 from torch import distributed
@@ -24,26 +24,19 @@ FUNCTIONAL = {
 """By the name of the function: its stand-in in `torch.distributed._functional_collectives`."""
 
 
-def collective(function: Any, name: str) -> None:
-    @handlers.handles(function)
-    @operation
-    def handler(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        named = _bound(t, function, args, kwargs)
-        from torch.distributed import _functional_collectives as functional
+@handlers.handles_each([getattr(distributed, name) for name in FUNCTIONAL] if distributed.is_available() else ())
+def collective(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    named = _bound(t, of, args, kwargs)
+    from torch.distributed import _functional_collectives as functional
 
-        if "op" in named:
-            operator = functional.REDUCE_OP_TO_STR.get(known_value(t, named["op"]))
-            if operator is None:
-                raise t.unsupported("not-inlined", "a reduction that functional collectives do not have")
-            named["op"] = ConstantTracker(operator)
-        stand_in = getattr(functional, name)
-        yield from settle(call(t, wrap(t, stand_in, CapturedSource(name, stand_in)), [], named))
-        return NONE
-
-
-if distributed.is_available():
-    for _name, _functional in FUNCTIONAL.items():
-        collective(getattr(distributed, _name), _functional)
+    if "op" in named:
+        operator = functional.REDUCE_OP_TO_STR.get(known_value(t, named["op"]))
+        if operator is None:
+            raise t.unsupported("not-inlined", "a reduction that functional collectives do not have")
+        named["op"] = ConstantTracker(operator)
+    name = FUNCTIONAL[of.__name__]
+    stand_in = getattr(functional, name)
+    return after(call(t, wrap(t, stand_in, CapturedSource(name, stand_in)), [], named), lambda _: NONE)
 
 
 def _bound(t: Tracing, function: Any, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable, Invoke, operation, settle
+from stator_bytecode import HandlerTable, Invoke, operation
 from stator_guards import CapturedSource
 from stator_variables import (
     NOTHING,
@@ -42,18 +42,12 @@ from stator_subgraphs._operators._cond import refuse_overlap
 handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
 
 
-def as_a_whole(function: Any) -> None:
+@handlers.handles_each((while_loop, scan, map_function, associative_scan, InvokeQuant.__call__, flex_attention))
+@operation
+def as_a_whole(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     """A function of torch that leads to an operator: it is interpreted, and breaks at its call."""
-
-    @handlers.handles(function)
-    @operation
-    def whole(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        known = wrap(t, function, CapturedSource(function.__name__, function))
-        return (yield from settle(Invoke(frame_for(t, known, args, kwargs))))
-
-
-for _function in (while_loop, scan, map_function, associative_scan, InvokeQuant.__call__, flex_attention):
-    as_a_whole(_function)
+    known = wrap(t, of, CapturedSource(of.__name__, of))
+    return (yield Invoke(frame_for(t, known, args, kwargs)))
 
 
 @handlers.handles(while_loop_op)

@@ -56,28 +56,23 @@ def strict(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     )
 
 
-def base(operator: BaseHOP) -> None:
+for _name in list(_higher_order_ops):
+    getattr(torch.ops.higher_order, _name)  # stored there by the first look at it, which must not be the program's
+
+
+@handlers.handles_each([operator for operator in _higher_order_ops.values() if isinstance(operator, BaseHOP)])
+@operation
+def base(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: BaseHOP) -> Any:
     """An operator with torch's base: `operator(body, *operands, **options)`, the options constants or records of
     constants."""
-
-    @handlers.handles(operator)
-    @operation
-    def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        options = {}
-        for name, value in kwargs.items():
-            options[name] = (yield from _record(t, value)) if is_dataclass(value.cls) else _constant(t, value)
-        body = f"{operator._name}_body"
-        result = yield from settle(wrapped(t, operator, body, args[0], args[1:], {}, NOTHING, **options))
-        if any(isinstance(value, Traced) for value in options.values()) and _has_gradients(t, result):
-            # Compilers keep tensors and numbers from forward to backward, and no record.
-            raise t.unsupported("higher-order-operator", f"gradients through {operator._name} with such an option")
-        return result
-
-
-for _name, _operator in list(_higher_order_ops.items()):
-    getattr(torch.ops.higher_order, _name)  # stored there by the first look at it, which must not be the program's
-    if isinstance(_operator, BaseHOP):
-        base(_operator)
+    options = {}
+    for name, value in kwargs.items():
+        options[name] = (yield from _record(t, value)) if is_dataclass(value.cls) else _constant(t, value)
+    result = yield from settle(wrapped(t, of, f"{of._name}_body", args[0], args[1:], {}, NOTHING, **options))
+    if any(isinstance(value, Traced) for value in options.values()) and _has_gradients(t, result):
+        # Compilers keep tensors and numbers from forward to backward, and no record.
+        raise t.unsupported("higher-order-operator", f"gradients through {of._name} with such an option")
+    return result
 
 
 def _has_gradients(t: Tracing, result: Any) -> bool:

@@ -80,6 +80,7 @@ STATED: dict[Any, Arity] = {
     types.GeneratorType.throw: _takes(2, 4),
     types.GeneratorType.close: _takes(1, 1),
     types.MappingProxyType: _takes(1, 1),
+    types.MethodType: _takes(2, 2),
     BaseException.add_note: _takes(2, 2),
     itertools.chain: _takes(0, ANY_COUNT),
 }

@@ -43,19 +43,13 @@ def call_class(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return _calls.instantiate(t, cls, rest, kwargs)
 
 
-def _union(method: Any, swap: bool) -> None:
-    @handlers.handles(method)
-    def union(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-        return _union_of(t, args[::-1] if swap else args)
+_UNIONS = (vars(cls)[name] for cls in (type, types.UnionType) for name in ("__or__", "__ror__"))
 
 
-for _owner in (type, types.UnionType):
-    _union(vars(_owner)["__or__"], False)
-    _union(vars(_owner)["__ror__"], True)
-
-
-def _union_of(t: Tracing, args: Args) -> Any:
+@handlers.handles_each(_UNIONS)
+def union(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     """`int | None`."""
+    args = args if of.__name__ == "__or__" else args[::-1]
     sides = [vt.value if isinstance(vt, k.ClassTracker) else vt.constant() for vt in args]
     sides = [vt.real if side is MISSING else side for vt, side in zip(args, sides, strict=True)]
     if any(id(side) in t.made for side in sides) or not all(
@@ -66,21 +60,16 @@ def _union_of(t: Tracing, args: Args) -> Any:
     return wrap(t, made, CapturedSource("union", made))
 
 
-def _compare_methods(name: str, negated: bool) -> None:
-    @handlers.handles(vars(types.MethodType)[name])
-    def compare(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-        """Two methods are equal when the receiver is one object and the functions are equal."""
-        left, right = args
-        if not isinstance(right, k.MethodTracker):
-            return k.ConstantTracker(NotImplemented)
-        if not all(isinstance(vt.function, k.FunctionTracker) for vt in args):
-            raise t.unsupported("builtin", "a comparison of methods of other callables")
-        parts = ((left.receiver, right.receiver), (left.function, right.function))
-        return k.ConstantTracker(all(_operators.same_object(t, *pair) for pair in parts) is not negated)
-
-
-_compare_methods("__eq__", False)
-_compare_methods("__ne__", True)
+@handlers.handles_each({types.MethodType.__eq__: True, types.MethodType.__ne__: False})
+def compare(t: Tracing, args: Args, kwargs: Kwargs, of: bool) -> Any:
+    """Two methods are equal when the receiver is one object and the functions are equal."""
+    left, right = args
+    if not isinstance(right, k.MethodTracker):
+        return k.ConstantTracker(NotImplemented)
+    if not all(isinstance(vt.function, k.FunctionTracker) for vt in args):
+        raise t.unsupported("builtin", "a comparison of methods of other callables")
+    parts = ((left.receiver, right.receiver), (left.function, right.function))
+    return k.ConstantTracker(all(_operators.same_object(t, *pair) for pair in parts) is of)
 
 
 # -- contexts ---------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from stator_bytecode import operation, settle
+from stator_bytecode import after
 
 from stator_variables import _kinds as k
 from stator_variables._applevel import _reductions, _tensors
@@ -73,7 +73,7 @@ def handle_bool(t: Tracing, vt: Any = _FALSE) -> Any:
         return _torch_calls.record(t, operator.ne, [vt, k.ConstantTracker(0)], {})
     if isinstance(vt, k.TensorTracker) and t.policy.capture_data:
         return handle_bool(t, _torch_calls.record(t, "item", [vt], {}))
-    return as_constant(t, _operators.truth(t, vt))
+    return as_constant(_operators.truth(t, vt))
 
 
 @methods.handles(torch.Tensor.tolist, takes=0)
@@ -122,13 +122,11 @@ def _number(t: Tracing, cls: type, method: str, args: Sequence[Any], kwargs: dic
     if bound is MISSING:
         what = "a string or a real number" if cls is float else "a string, a bytes-like object or a real number"
         throw(TypeError, f"{cls.__name__}() argument must be {what}, not '{vt.cls.__name__}'")
-    return _exactly(t, cls, _calls.call(t, bound, [], {}))
+    return after(_calls.call(t, bound, [], {}), lambda found: _exactly(t, cls, found))
 
 
-@operation
-def _exactly(t: Tracing, cls: type, result: Any) -> Any:
+def _exactly(t: Tracing, cls: type, found: Any) -> Any:
     """What `__int__` or `__float__` gave; of anything but an int or a float C warns, or complains."""
-    found = yield from settle(result)
     if found.cls is not cls:
         raise t.unsupported("bad-arguments", f"{cls.__name__}() of an object that gives a {found.cls.__name__}")
     return found

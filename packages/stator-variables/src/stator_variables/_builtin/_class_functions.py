@@ -26,54 +26,39 @@ DECORATORS: tuple[Any, ...] = (
     *(functools.total_ordering, enum.unique, typing.final, typing.runtime_checkable, abc.update_abstractmethods),
     *(dataclasses._process_class, abc._abc_init, torch.autograd.function.FunctionMeta.__init__),  # type: ignore[attr-defined]
 )
-_NAMED = {property: {"fget", "fset", "fdel", "doc"}, classmethod: set[str](), staticmethod: set[str]()}
+_NAMED = {property: ("fget", "fset", "fdel", "doc"), classmethod: (), staticmethod: ()}
 
 
-def _descriptor(cls: Any) -> None:
-    @handlers.handles(cls)
-    def describe(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-        if len(args) > 4 or not kwargs.keys() <= _NAMED[cls] or (cls is not property and len(args) != 1):
-            raise t.unsupported("bad-arguments", f"a call of {cls.__name__} that it does not accept")
-        return k.RecipeTracker(cls, args, kwargs)
+@handlers.handles_each([*_NAMED])
+def describe(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+    if len(args) > 4 or not {*kwargs} <= {*_NAMED[of]} or (of is not property and len(args) != 1):
+        raise t.unsupported("bad-arguments", f"a call of {of.__name__} that it does not accept")
+    return k.RecipeTracker(of, args, kwargs)
 
 
-for _cls in _NAMED:
-    _descriptor(_cls)
+@handlers.handles_each({property.getter: "fget", property.setter: "fset", property.deleter: "fdel"})
+def replace(t: Tracing, args: Args, kwargs: Kwargs, of: str) -> Any:
+    """`@value.setter`: a property like this one, with another function."""
+    known, function = args
+    if not isinstance(known, k.RecipeTracker) or known.cls is not property:
+        raise t.unsupported("construction", "a property made of one from outside")
+    parts = {**dict(zip(_NAMED[property], known.args, strict=False)), **known.kwargs}
+    return k.RecipeTracker(property, [], {**parts, of: function})
 
 
-def _replaced(name: str, field: str) -> None:
-    @handlers.handles(vars(property)[name])
-    def replace(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-        """`@value.setter`: a property like this one, with another function."""
-        known, function = args
-        if not isinstance(known, k.RecipeTracker) or known.cls is not property:
-            raise t.unsupported("construction", "a property made of one from outside")
-        parts = {**dict(zip(("fget", "fset", "fdel", "doc"), known.args, strict=False)), **known.kwargs}
-        return k.RecipeTracker(property, [], {**parts, field: function})
-
-
-for _name, _field in (("getter", "fget"), ("setter", "fset"), ("deleter", "fdel")):
-    _replaced(_name, _field)
-
-
-def _known_decorator(function: Any) -> None:
-    @handlers.handles(function)
-    def decorate(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-        made, *rest = args
-        if not isinstance(made, k.MadeClass) or kwargs:
-            raise t.unsupported("class-definition", f"{function.__qualname__}() of a class from outside")
-        for value in vars(made.value).values():
-            if type(value) is dataclasses.Field:  # what is done to it here, its tracker does not see
-                t.heap.pop(id(value), None)
-        result = run(t, function, args)
-        if not isinstance(result, type) or result is made.value:
-            step(t, made, function, rest)
-            return k.NONE if result is None else made
-        return adopt(t, result, function, args)
-
-
-for _changing in DECORATORS:
-    _known_decorator(_changing)
+@handlers.handles_each(DECORATORS)
+def decorate(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+    made, *rest = args
+    if not isinstance(made, k.MadeClass) or kwargs:
+        raise t.unsupported("class-definition", f"{of.__qualname__}() of a class from outside")
+    for value in vars(made.value).values():
+        if type(value) is dataclasses.Field:  # what is done to it here, its tracker does not see
+            t.heap.pop(id(value), None)
+    result = run(t, of, args)
+    if not isinstance(result, type) or result is made.value:
+        step(t, made, of, rest)
+        return k.NONE if result is None else made
+    return adopt(t, result, of, args)
 
 
 @handlers.handles(collections.namedtuple)

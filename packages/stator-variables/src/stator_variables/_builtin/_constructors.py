@@ -4,12 +4,13 @@ import collections
 from typing import Any
 
 import torch
-from stator_bytecode import HandlerTable, operation, settle
+from stator_bytecode import HandlerTable, after
 
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
 from stator_variables._builtin import _dicts
 from stator_variables._builtin._arity import Args, Kwargs
+from stator_variables._builtin._results import then
 from stator_variables._model import _containers, _iteration
 from stator_variables._tracing import Tracing
 
@@ -43,17 +44,13 @@ def make_frozenset(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return args[0] if args and args[0].cls is frozenset else _set_of(t, frozenset, args)
 
 
-@operation
 def _set_of(t: Tracing, cls: type, args: Args) -> Any:
     made = k.SetTracker(cls)
-    if args:
-        yield from settle(_containers.set_update(t, made, args[0]))
-    return made
+    return then(_containers.set_update(t, made, args[0]), made) if args else made
 
 
-@operation
 def _collected(t: Tracing, make: Any, args: Args) -> Any:
-    return make((yield from settle(_iteration.drain(t, args[0], True))) if args else [])
+    return after(_iteration.drain(t, args[0], True), make) if args else make([])
 
 
 @handlers.handles(frozenset.__new__)
@@ -63,20 +60,15 @@ def _frozenset_new(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(dict)
 def make_dict(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _filled(t, k.DictTracker(dict, complete=True), args, kwargs)
+    made = k.DictTracker(dict, complete=True)
+    return then(_dicts.update_all(t, made, args, kwargs), made)
 
 
 @handlers.handles(collections.OrderedDict)
 def make_ordered_dict(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     made = k.DictTracker(collections.OrderedDict, complete=True)
     new_namespace(made)
-    return _filled(t, made, args, kwargs)
-
-
-@operation
-def _filled(t: Tracing, made: Any, args: Args, kwargs: Kwargs) -> Any:
-    yield from settle(_dicts.update_all(t, made, args, kwargs))
-    return made
+    return then(_dicts.update_all(t, made, args, kwargs), made)
 
 
 @handlers.handles(tuple.__new__)

@@ -2,6 +2,7 @@
 
 import builtins
 import types
+from collections.abc import Callable
 from typing import Any
 
 from stator_bytecode import HandlerTable, operation, settle
@@ -61,7 +62,7 @@ def _value(t: Tracing, vt: Any) -> Any:
     return vt.args[0] if vt.args else k.NONE
 
 
-_FIELDS = {
+_FIELDS: dict[Any, Callable[[Tracing, Any], Any]] = {
     BaseException.__dict__["args"]: _args,
     BaseException.__dict__["__cause__"]: _link("cause"),
     BaseException.__dict__["__context__"]: _link("context"),
@@ -74,26 +75,21 @@ _FIELDS = {
 _DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 
-def _field(raw: Any, of_new: Any) -> None:
-    @handlers.handles(raw)
-    def read(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-        vt = args[0]
-        if raw in vt.members:
-            return vt.members[raw]
-        if vt.source is not None:
-            return wrap(t, raw.__get__(vt.real), SlotSource(vt.source, raw.__objclass__, raw.__name__))
-        if of_new is None:
-            raise t.unsupported("exception-attribute", f"{raw.__name__} of a {vt.cls.__name__} made while tracing")
-        return of_new(t, vt)
-
-
-for _raw in dict.fromkeys(
+@handlers.handles_each(
     value
     for cls in _CLASSES
     for name, value in vars(cls).items()
     if isinstance(value, _DESCRIPTORS) and name not in ("__dict__", "__weakref__")
-):
-    _field(_raw, _FIELDS.get(_raw))
+)
+def read(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+    vt = args[0]
+    if of in vt.members:
+        return vt.members[of]
+    if vt.source is not None:
+        return wrap(t, of.__get__(vt.real), SlotSource(vt.source, of.__objclass__, of.__name__))
+    if of not in _FIELDS:
+        raise t.unsupported("exception-attribute", f"{of.__name__} of a {vt.cls.__name__} made while tracing")
+    return _FIELDS[of](t, vt)
 
 
 # -- methods ----------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from stator_bytecode import NULL, HandlerTable, operation, settle
+from stator_bytecode import NULL, HandlerTable, after, operation, settle
 from stator_guards import CallSource, CapturedSource, Custom, Truth
 
 from stator_variables import _kinds as k
@@ -35,7 +35,7 @@ def type_of(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(isinstance)
 def handle_isinstance(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return as_constant(t, is_instance(t, *args))
+    return as_constant(is_instance(t, *args))
 
 
 def is_instance(t: Tracing, vt: Any, classes: Any) -> Any:
@@ -70,11 +70,9 @@ def _is_asked(t: Tracing, vt: Any, name: str) -> bool:
     return not isinstance(vt, k.ClassTracker) and isinstance(guarded_lookup(t, vt.cls, name), types.FunctionType)
 
 
-@operation
 def _ask(t: Tracing, asked: Any, name: str, about: Any) -> Any:
-    method = _attributes.special(t, asked, name)
-    result = yield from settle(_calls.call(t, method, [about], {}))
-    return (yield from settle(_operators.truth(t, result)))
+    answer = _calls.call(t, _attributes.special(t, asked, name), [about], {})
+    return after(answer, lambda result: _operators.truth(t, result))
 
 
 def _has_hook(t: Tracing, cls: type, name: str) -> bool:
@@ -176,8 +174,8 @@ def handle_issubclass(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if not isinstance(args[0], k.ClassTracker):
         raise t.unsupported("bad-arguments", f"issubclass() of a {args[0].cls.__name__}")
     if _is_asked(t, args[1], "__subclasscheck__"):
-        return as_constant(t, _ask(t, args[1], "__subclasscheck__", args[0]))
-    return as_constant(t, _is_subclass(t, args[0], class_list(t, args[1])))
+        return as_constant(_ask(t, args[1], "__subclasscheck__", args[0]))
+    return as_constant(_is_subclass(t, args[0], class_list(t, args[1])))
 
 
 @operation

@@ -3,7 +3,7 @@
 import types
 from typing import Any
 
-from stator_bytecode import NULL, HandlerTable, Raised, Resume, operation, settle
+from stator_bytecode import NULL, HandlerTable, Raised, Resume, after, operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._builtin._arity import Args, Kwargs
@@ -111,13 +111,11 @@ def make_reversed(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         throw(TypeError, f"'{type_name(vt.cls)}' object is not reversible")
     if not is_sequence:
         return _calls.call(t, bound, [], {})
-    return _reversed_protocol(t, vt)
+    return after(_containers.length(t, vt), lambda length: _reversed_protocol(t, vt, length.constant()))
 
 
-@operation
-def _reversed_protocol(t: Tracing, vt: Any) -> Any:
+def _reversed_protocol(t: Tracing, vt: Any, size: Any) -> Any:
     """`reversed` of an object with `__len__` and `__getitem__`."""
-    size = (yield from settle(_containers.length(t, vt))).constant()
     if not isinstance(size, int):
         raise t.unsupported("builtin", f"reversed() of a {vt.cls.__name__} of unknown length")
     return k.IteratorTracker(reversed, "reversed getitem", [vt, size])

@@ -25,18 +25,11 @@ for _dict in _DICTS:
     for _part in ("keys", "values", "items"):
         _DICT_ITERATORS.setdefault(type(iter(getattr(_dict, _part)())), (_part, False))
         _DICT_ITERATORS.setdefault(type(reversed(getattr(_dict, _part)())), (_part, True))
-ORDERED_ITERATOR: type = type(iter(collections.OrderedDict()))
 CONSTANTS = tuple({type(iter(value)) for value in ("a", "é", b"", range(1), range(1 << 70))})
 SEQUENCES: tuple[type, ...] = (type(iter([])), type(iter(())))
-REVERSED: tuple[type, ...] = (type(reversed([])), reversed)
 NESTED = (zip, map, filter, enumerate)
 VIEWS = {type(getattr({}, part)()): part for part in ("keys", "values", "items")}
 SETS: type = type(iter(set()))
-EXISTING = (
-    *(cls for cls in _DICT_ITERATORS if cls is not ORDERED_ITERATOR),
-    *(*CONSTANTS, *SEQUENCES, *REVERSED, *NESTED, *VIEWS, SETS),
-)
-"""Classes whose instances from outside are understood."""
 
 
 # -- reading existing ones --------------------------------------------------------------------------------------------

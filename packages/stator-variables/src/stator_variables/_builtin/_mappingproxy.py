@@ -3,7 +3,7 @@
 import types
 from typing import Any
 
-from stator_bytecode import HandlerTable, operation, settle
+from stator_bytecode import HandlerTable, after
 
 from stator_variables import _kinds as k
 from stator_variables._model import _attributes, _calls, _operators
@@ -16,28 +16,21 @@ _SLOTS = ("__getitem__", "__len__", "__contains__", "__iter__", "__reversed__")
 _METHODS = ("get", "keys", "values", "items", "copy")
 
 
-def _ask_mapping(name: str, find: Any) -> None:
-    @handlers.handles(getattr(types.MappingProxyType, name))
-    def run(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        return _asked(t, find(t, args[0].mapping, name), [_unwrapped(arg) for arg in args[1:]], kwargs, name)
+@handlers.handles_each({getattr(types.MappingProxyType, name): name for name in (*_SLOTS, *_METHODS)})
+def ask_mapping(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
+    find = _attributes.special if of in _SLOTS else _attributes.get_attribute
+    given = [_unwrapped(arg) for arg in args[1:]]
+    return after(find(t, args[0].mapping, of), lambda method: _call(t, of, method, given, kwargs))
 
 
-@operation
-def _asked(t: Tracing, found: Any, args: list[Any], kwargs: dict[str, Any], name: str) -> Any:
-    method = yield from settle(found)
+def _call(t: Tracing, name: str, method: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if method is MISSING:
         raise t.unsupported("mapping-proxy", f"{name} of a mapping without it")
-    return (yield from settle(_calls.call(t, method, args, kwargs)))
+    return _calls.call(t, method, args, kwargs)
 
 
 def _unwrapped(vt: Any) -> Any:
     return vt.mapping if isinstance(vt, k.ProxyTracker) else vt
-
-
-for _name in _SLOTS:
-    _ask_mapping(_name, _attributes.special)
-for _name in _METHODS:
-    _ask_mapping(_name, _attributes.get_attribute)
 
 
 @handlers.handles(types.MappingProxyType.__or__)

@@ -1,5 +1,6 @@
 """Operators of numbers and strings as methods, `divmod`, `round`, `pow`: folded on constants, else declined."""
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from stator_bytecode import HandlerTable
@@ -18,19 +19,18 @@ _SLOTS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or",
 _BINARY = (*_SLOTS, *(f"r{name}" for name in _SLOTS), "eq", "ne", "lt", "le", "gt", "ge")
 
 
-def _register(cls: type, name: str) -> None:
-    target = vars(cls).get(f"__{name}__")
-    if target is None:
-        return
+def _methods(classes: Sequence[type], names: Sequence[str]) -> Iterator[Any]:
+    return (vars(cls)[name] for cls in classes for name in names if name in vars(cls))
 
-    @handlers.handles(target)
-    def run(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-        folded = _calls.fold(t, target, args, kwargs)
-        if folded is not MISSING:
-            return folded
-        if len(args) == 2 and not kwargs and issubclass(args[0].cls, cls):
-            return _with_other(t, name, args[0], args[1])
-        raise t.unsupported("bad-arguments", f"a call of {target.__qualname__} that it does not accept")
+
+@handlers.handles_each(_methods((*_NUMBERS, bool), [f"__{name}__" for name in _BINARY]))
+def operate(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+    folded = _calls.fold(t, of, args, kwargs)
+    if folded is not MISSING:
+        return folded
+    if len(args) == 2 and not kwargs and issubclass(args[0].cls, of.__objclass__):
+        return _with_other(t, of.__name__.strip("_"), args[0], args[1])
+    raise t.unsupported("bad-arguments", f"a call of {of.__qualname__} that it does not accept")
 
 
 def _with_other(t: Tracing, name: str, left: Any, right: Any) -> Any:
@@ -61,26 +61,20 @@ def _plain(vt: Any) -> Any:
 _SYMBOLS = {name: symbol for symbol, (name, *_) in _operators.ARITHMETIC.items()}
 _SYMBOLS |= {name.strip("_"): symbol for symbol, (name, *_) in _operators.COMPARISONS.items()}
 
-for _cls in (*_NUMBERS, bool):
-    for _name in _BINARY:
-        _register(_cls, _name)
 
-for _other in (str, bytes, range, slice, type(None)):
-    for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
-        if f"__{_name}__" in vars(_other):
-            _target = vars(_other)[f"__{_name}__"]
-
-            @handlers.handles(_target)
-            def _compare(t: Tracing, args: Args, kwargs: Kwargs, target: Any = _target, cls: type = _other) -> Any:
-                folded = _calls.fold(t, target, args, kwargs)
-                if folded is not MISSING:
-                    return folded
-                if cls is slice and all(isinstance(vt, k.SliceTracker) for vt in args):
-                    sides = [k.TupleTracker(vt.parts, tuple) for vt in args]
-                    return _operators.compare(t, _SYMBOLS[target.__name__.strip("_")], *sides)
-                if issubclass(args[1].cls, cls):
-                    raise t.unsupported("number-object", f"a comparison of a {args[1].cls.__name__}")
-                return NOT_IMPLEMENTED
+@handlers.handles_each(
+    _methods((str, bytes, range, slice, type(None)), [name for name, *_ in _operators.COMPARISONS.values()])
+)
+def compare(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+    folded = _calls.fold(t, of, args, kwargs)
+    if folded is not MISSING:
+        return folded
+    if of.__objclass__ is slice and all(isinstance(vt, k.SliceTracker) for vt in args):
+        sides = [k.TupleTracker(vt.parts, tuple) for vt in args]
+        return _operators.compare(t, _SYMBOLS[of.__name__.strip("_")], *sides)
+    if issubclass(args[1].cls, of.__objclass__):
+        raise t.unsupported("number-object", f"a comparison of a {args[1].cls.__name__}")
+    return NOT_IMPLEMENTED
 
 
 # -- builtin functions ------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from stator_bytecode import operation, settle
+from stator_bytecode import after, operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._builtin._method_table import MethodTable
@@ -150,7 +150,8 @@ def handle_hash(t: Tracing, obj: Any) -> Any:
     vt = _symbolic.as_constant(t, obj)
     hook = guarded_lookup(t, vt.cls, "__hash__")
     if isinstance(hook, types.FunctionType):
-        return _hash_of_user(t, vt)
+        number = _calls.call(t, _attributes.special(t, vt, "__hash__"), [], {})
+        return after(number, lambda found: _checked_hash(t, vt, found.constant()))
     if not isinstance(vt, k.ClassTracker | k.IdTracker):
         hashed = key_of(t, vt)  # raises TypeError for what has no hash
         folded = _calls.fold(t, hash, [vt], {})
@@ -161,10 +162,8 @@ def handle_hash(t: Tracing, obj: Any) -> Any:
     raise t.unsupported("identity-number", f"hash() of a {vt.cls.__name__}")
 
 
-@operation
-def _hash_of_user(t: Tracing, vt: Any) -> Any:
-    found = yield from settle(_calls.call(t, _attributes.special(t, vt, "__hash__"), [], {}))
-    value = found.constant()
+def _checked_hash(t: Tracing, vt: Any, value: Any) -> Any:
+    """What a `__hash__` of the program gave."""
     if isinstance(value, int):  # one that is too large is hashed itself, and -1 is C's sign of an error
         fits = -sys.maxsize - 1 <= value <= sys.maxsize and value != -1
         return k.ConstantTracker(int(value) if fits else hash(value))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from stator_bytecode import operation, settle
+from stator_bytecode import after
 
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
@@ -19,20 +19,13 @@ def app_level(t: Tracing, function: Any, args: Args, kwargs: Kwargs) -> Any:
     return _calls.call(t, wrap(t, function, CapturedSource(function.__qualname__, function)), args, kwargs)
 
 
-@operation
-def _settled_constant(t: Tracing, result: Any) -> Any:
-    return k.ConstantTracker((yield from settle(result)))
+def as_constant(result: Any) -> Any:
+    return after(result, k.ConstantTracker)
 
 
-def as_constant(t: Tracing, result: Any) -> Any:
-    return k.ConstantTracker(result) if isinstance(result, bool) else _settled_constant(t, result)
-
-
-@operation
 def then(result: Any, value: Any = k.NONE) -> Any:
     """`value`, once `result` is there."""
-    yield from settle(result)
-    return value
+    return after(result, lambda _: value)
 
 
 def folded(t: Tracing, function: Any, args: Args, kwargs: Kwargs) -> Any:

@@ -22,27 +22,23 @@ def make_slice(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return k.SliceTracker((start, stop, step))
 
 
-def _part_of_slice(index: int, name: str) -> None:
-    @handlers.handles(getattr(slice, name))
-    def run(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        vt = args[0]
-        return vt.parts[index] if isinstance(vt, k.SliceTracker) else k.ConstantTracker(getattr(vt.constant(), name))
+_PARTS = ("start", "stop", "step")
 
 
-for _index, _name in enumerate(("start", "stop", "step")):
-    _part_of_slice(_index, _name)
+@handlers.handles_each({getattr(slice, name): name for name in _PARTS})
+def part_of_slice(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
+    vt = args[0]
+    is_known = not isinstance(vt, k.SliceTracker)
+    return k.ConstantTracker(getattr(vt.constant(), of)) if is_known else vt.parts[_PARTS.index(of)]
 
 
-def _size_as_tuple(name: str) -> None:
+_LIKE_TUPLE = ("__getitem__", "__add__", "__mul__", "__rmul__")
+
+
+@handlers.handles_each({getattr(torch.Size, name): getattr(tuple, name) for name in _LIKE_TUPLE})
+def size_as_tuple(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     """`torch.Size` has methods of its own that do what tuple's do, and give sizes where tuple's give tuples."""
-
-    @handlers.handles(getattr(torch.Size, name))
-    def run(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        return _calls.call(t, k.BuiltinTracker(getattr(tuple, name)), args, kwargs)
-
-
-for _name in ("__getitem__", "__add__", "__mul__", "__rmul__"):
-    _size_as_tuple(_name)
+    return _calls.call(t, k.BuiltinTracker(of), args, kwargs)
 
 
 @handlers.handles(torch.Size.__radd__)

@@ -9,6 +9,7 @@ from stator_bytecode import operation, settle
 from stator_variables import _kinds as k
 from stator_variables._builtin import _sets
 from stator_variables._builtin._method_table import MethodTable
+from stator_variables._builtin._results import then
 from stator_variables._model import _containers, _dictionary, _iteration, _operators
 from stator_variables._model._containers import replace_set, step_with
 from stator_variables._model._hashing import key_of
@@ -93,13 +94,11 @@ def _intersection(t: Tracing, made: Any, other: Any, left: Any, right: Any) -> A
     return _containers.new_set(t, [item for key, item in through.entries.items() if key in among.entries], set)
 
 
-@operation
 def _as_set(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.ViewTracker) and vt.part != "values":
         return _containers.new_set(t, elements(t, vt), set)
     made = k.SetTracker(set)
-    yield from settle(_containers.set_update(t, made, vt))
-    return made
+    return then(_containers.set_update(t, made, vt), made)
 
 
 def _register(name: str, verb: str) -> None:

@@ -25,18 +25,12 @@ handlers: HandlerTable[Any, Any] = HandlerTable("functools function")
 _GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 
 
-def _maker(cls: type) -> None:
-    @handlers.handles(cls)
-    def make(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-        names = args if cls is operator.attrgetter else args[:1]
-        bad = not args or (kwargs and cls is not operator.methodcaller)
-        if bad or (cls is not operator.itemgetter and not all(isinstance(vt.constant(), str) for vt in names)):
-            raise t.unsupported("bad-arguments", f"a call of operator.{cls.__name__} that it does not accept")
-        return k.RecipeTracker(cls, args, kwargs)
-
-
-for _cls in _GETTERS:
-    _maker(_cls)
+@handlers.handles_each(_GETTERS)
+def make(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+    names = args if of is operator.attrgetter else args[:1]
+    if of is not operator.itemgetter and not all(isinstance(vt.constant(), str) for vt in names):
+        raise t.unsupported("bad-arguments", f"a call of operator.{of.__name__} that it does not accept")
+    return k.RecipeTracker(of, args, kwargs)
 
 
 @handlers.handles(*(cls.__call__ for cls in _GETTERS))
@@ -55,14 +49,11 @@ def use_getter(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return app_level(t, app.call_method, [getter.args[0], rest, _calls.new_dict(t, getter.kwargs), args[1]], {})
 
 
-@handlers.handles(functools.cmp_to_key)
-def cmp_to_key(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return app_level(t, app.cmp_to_key, args, kwargs)
-
-
-@handlers.handles(functools.cached_property.__get__)
-def cached_property_get(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return app_level(t, app.cached_property_get, args, kwargs)
+@handlers.handles_each(
+    {functools.cmp_to_key: app.cmp_to_key, functools.cached_property.__get__: app.cached_property_get}
+)
+def in_python(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+    return app_level(t, of, args, kwargs)
 
 
 DISPATCH_CODE = functools.singledispatch(lambda value: value).dispatch.__code__
@@ -92,7 +83,7 @@ def dispatch(t: Tracing, function: Any, args: Args) -> Any:
 
 @handlers.handles(types.MethodType)
 def make_method(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    if len(args) != 2 or kwargs or k.is_none(args[1]):
+    if k.is_none(args[1]):
         raise t.unsupported("bad-arguments", "a call of MethodType that it does not accept")
     return k.MethodTracker(args[0], args[1])
 
@@ -120,51 +111,31 @@ def handled_outside() -> Any:
     return sys.exc_info()[1]
 
 
-def _over_items(real: Any) -> None:
-    @handlers.handles(real)
-    def run(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-        if len(args) != 1 or not kwargs.keys() <= {"start"}:
-            raise t.unsupported("bad-arguments", f"a call of math.{real.__name__} that it does not accept")
-        return _drained(t, real, args[0], kwargs)
-
-
+@handlers.handles_each((math.prod, math.fsum))
 @operation
-def _drained(t: Tracing, real: Any, iterable: Any, kwargs: Kwargs) -> Any:
-    items = k.TupleTracker((yield from settle(_iteration.drain(t, iterable))), tuple)
-    folded = (_calls.fold if real is math.prod else _calls.fold_numbers)(t, real, [items], kwargs)
+def over_items(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+    items = k.TupleTracker((yield from settle(_iteration.drain(t, args[0]))), tuple)
+    folded = (_calls.fold if of is math.prod else _calls.fold_numbers)(t, of, [items], kwargs)
     if folded is not MISSING:
         return folded
-    if real is math.prod:
+    if of is math.prod:
         return (yield from settle(app_level(t, app.prod, [items, kwargs.get("start", k.ConstantTracker(1))], {})))
-    raise t.unsupported("builtin", f"math.{real.__name__} of values that are not known while tracing")
+    raise t.unsupported("builtin", f"math.{of.__name__} of values that are not known while tracing")
 
 
-_over_items(math.prod)
-_over_items(math.fsum)
-
-for _method in (int.__dict__["from_bytes"], float.__dict__["fromhex"], bytes.__dict__["fromhex"]):
-
-    @handlers.handles(_method)
-    def made_from_text(t: Tracing, args: Args, kwargs: Kwargs, method: Any = _method) -> Any:
-        """A class method of a number or bytes: pure where the class is the builtin one."""
-        cls = args[0].value
-        if cls not in (int, float, bytes):
-            raise t.unsupported("construction", f"making an instance of {cls.__qualname__}")
-        folded = _calls.fold(t, getattr(cls, method.__name__), args[1:], kwargs)
-        if folded is MISSING:
-            raise t.unsupported(
-                "builtin", f"{cls.__name__}.{method.__name__} of a value that is not known while tracing"
-            )
-        return folded
+@handlers.handles_each((vars(int)["from_bytes"], vars(float)["fromhex"], vars(bytes)["fromhex"]))
+def made_from_text(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+    """A class method of a number or bytes: pure where the class is the builtin one."""
+    cls = args[0].value
+    if cls not in (int, float, bytes):
+        raise t.unsupported("construction", f"making an instance of {cls.__qualname__}")
+    found = _calls.fold(t, getattr(cls, of.__name__), args[1:], kwargs)
+    if found is MISSING:
+        raise t.unsupported("builtin", f"{cls.__name__}.{of.__name__} of a value that is not known while tracing")
+    return found
 
 
-@handlers.handles(
-    *(
-        vars(cls)["__class_getitem__"]
-        for cls in (list, dict, tuple, set, frozenset, type)
-        if "__class_getitem__" in vars(cls)
-    )
-)
+@handlers.handles(*(vars(cls)["__class_getitem__"] for cls in (list, dict, tuple, set, frozenset)))
 def generic_alias(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     """`list[int]`: an alias of constants and classes."""
     parts = args[1].items if isinstance(args[1], k.TupleTracker) else [args[1]]
@@ -184,15 +155,14 @@ def call_alias(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return _calls.call(t, k.ClassTracker(origin), args[1:], kwargs)
 
 
-def _folded_or(real: Any, function: Any) -> None:
-    @handlers.handles(real)
-    def run(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-        if len(args) != 2 or kwargs:
-            raise t.unsupported("bad-arguments", f"a call of operator.{real.__name__} that it does not accept")
-        folded = _calls.fold(t, real, args, kwargs)
-        return app_level(t, function, args, kwargs) if folded is MISSING else folded
+_OF_SEQUENCES: dict[Any, Any] = {
+    operator.concat: app.concat,
+    operator.countOf: app.count_of,
+    operator.indexOf: app.index_of,
+}
 
 
-_folded_or(operator.concat, app.concat)
-_folded_or(operator.countOf, app.count_of)
-_folded_or(operator.indexOf, app.index_of)
+@handlers.handles_each([*_OF_SEQUENCES])
+def folded_or_in_python(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+    folded = _calls.fold(t, of, args, kwargs)
+    return app_level(t, _OF_SEQUENCES[of], args, kwargs) if folded is MISSING else folded

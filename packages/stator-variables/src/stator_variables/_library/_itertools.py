@@ -3,11 +3,11 @@
 import itertools
 from typing import Any
 
-from stator_bytecode import HandlerTable, operation, settle
+from stator_bytecode import HandlerTable, after, operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._applevel import _itertools as app
-from stator_variables._builtin._arity import Args, Arity, Kwargs, signature_arity
+from stator_variables._builtin._arity import Args, Kwargs, signature_arity
 from stator_variables._builtin._results import app_level
 from stator_variables._model import _iteration
 from stator_variables._torch import _symbolic
@@ -15,25 +15,24 @@ from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("itertools function")
-_LAZY = (
+_NAMES = (
     "count cycle repeat chain islice takewhile dropwhile filterfalse starmap compress pairwise accumulate "
     "zip_longest batched groupby"
-).split()
+)
+_LAZY = [getattr(itertools, name) for name in _NAMES.split() if hasattr(itertools, name)]
+_EAGER = (itertools.product, itertools.permutations, itertools.combinations, itertools.combinations_with_replacement)
 
 
-def _lazy(real: Any, function: Any, cls: type) -> None:
-    arity = signature_arity(function)
-
-    @handlers.handles(real)
-    def make(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-        if real is itertools.islice:
-            args = [*args[:1], *(_symbolic.as_constant(t, bound) for bound in args[1:])]
-        _check(t, real, arity, args, kwargs)
-        return _made(t, function, cls, args, kwargs, real)
+@handlers.handles_each(_LAZY)
+def make_lazy(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+    if of is itertools.islice:
+        args = [*args[:1], *(_symbolic.as_constant(t, bound) for bound in args[1:])]
+    _check(t, of, args, kwargs)
+    return _made(t, getattr(app, of.__name__), of, args, kwargs, of)
 
 
-def _check(t: Tracing, real: Any, arity: Arity, args: Args, kwargs: Kwargs) -> None:
-    bad: Any = not arity.accepts(args, kwargs)
+def _check(t: Tracing, real: Any, args: Args, kwargs: Kwargs) -> None:
+    bad: Any = not signature_arity(getattr(app, real.__name__)).accepts(args, kwargs)
     if real is itertools.islice:
         bad = not 2 <= len(args) <= 4 or bool(kwargs) or any(_is_no_bound(bound) for bound in args[1:])
         bad = bad or (len(args) == 4 and args[3].constant() == 0)
@@ -53,15 +52,9 @@ def _is_no_bound(vt: Any) -> bool:
     return not (value is None or (type(value) is int and value >= 0))
 
 
-@operation
 def _made(t: Tracing, function: Any, cls: type, args: Args, kwargs: Kwargs, real: Any) -> Any:
-    inner = yield from settle(app_level(t, function, args, kwargs))
-    return k.IteratorTracker(cls, "application", [inner, args, kwargs, real])
-
-
-for _name in _LAZY:
-    if hasattr(itertools, _name):
-        _lazy(getattr(itertools, _name), getattr(app, _name), getattr(itertools, _name))
+    generator = app_level(t, function, args, kwargs)
+    return after(generator, lambda inner: k.IteratorTracker(cls, "application", [inner, args, kwargs, real]))
 
 
 @handlers.handles(itertools.chain.from_iterable)
@@ -79,30 +72,26 @@ def chain_of_class(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 def tee(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if not 1 <= len(args) <= 2 or kwargs or (len(args) == 2 and _is_no_bound(args[1])):
         raise t.unsupported("bad-arguments", "a call of itertools.tee that it does not accept")
-    return _teed(t, args)
+    return after(app_level(t, app.tee, args, {}), _teed)
 
 
-@operation
-def _teed(t: Tracing, args: Args) -> Any:
-    made = yield from settle(app_level(t, app.tee, args, {}))
+def _teed(made: Any) -> Any:
     return k.TupleTracker([k.IteratorTracker(itertools._tee, "shared", [inner]) for inner in made.items], tuple)  # type: ignore[attr-defined]
 
 
 # -- made at once -----------------------------------------------------------------------------------------------------
-def _eager(real: Any, pools: int | None, numbers: int) -> None:
-    """`pools`: how many iterables come first (None: all); then at most `numbers` ints."""
-
-    @handlers.handles(real)
-    def make(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-        count = len(args) if pools is None else pools
-        rest = [_symbolic.as_constant(t, vt).constant() for vt in (*args[count:], *kwargs.values())]
-        known = {"repeat"} if real is itertools.product else {"r"}
-        if len(args) < count or len(rest) > 1 or not kwargs.keys() <= known or any(_bad_count(value) for value in rest):
-            raise t.unsupported("bad-arguments", f"a call of itertools.{real.__name__} that it does not accept")
-        if numbers and not rest and real is not itertools.permutations:
-            raise t.unsupported("bad-arguments", f"a call of itertools.{real.__name__} that it does not accept")
-        named = {"repeat": rest[0]} if rest and real is itertools.product else {}
-        return _combined(t, real, args, kwargs, count, [] if named else [v for v in rest if v is not None], named)
+@handlers.handles_each(_EAGER)
+def make_eager(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+    """Iterables come first, one for all but `product`; then at most one int."""
+    is_product = of is itertools.product
+    count = len(args) if is_product else 1
+    rest = [_symbolic.as_constant(t, vt).constant() for vt in (*args[count:], *kwargs.values())]
+    fewest = 0 if is_product or of is itertools.permutations else 1
+    named = kwargs.keys() <= {"repeat" if is_product else "r"}
+    if len(args) < count or not named or not fewest <= len(rest) <= 1 or any(_bad_count(value) for value in rest):
+        raise t.unsupported("bad-arguments", f"a call of itertools.{of.__name__} that it does not accept")
+    repeat = {"repeat": rest[0]} if rest and is_product else {}
+    return _combined(t, of, args, kwargs, count, [] if repeat else [v for v in rest if v is not None], repeat)
 
 
 def _bad_count(value: Any) -> bool:
@@ -121,20 +110,7 @@ def _combined(
     return k.IteratorTracker(real, "made", [rows, drained + args[count:], kwargs, real])
 
 
-_eager(itertools.product, None, 0)
-_eager(itertools.permutations, 1, 1)
-_eager(itertools.combinations, 1, 1)
-_eager(itertools.combinations_with_replacement, 1, 1)
-
-CLASSES = tuple(
-    dict.fromkeys(
-        (
-            *(getattr(itertools, name) for name in _LAZY if hasattr(itertools, name)),
-            *(itertools.product, itertools.permutations, itertools.combinations),
-            *(itertools.combinations_with_replacement, itertools._tee),  # type: ignore[attr-defined]
-        )
-    )
-)
+CLASSES: tuple[Any, ...] = (*_LAZY, *_EAGER, itertools._tee)  # type: ignore[attr-defined]
 
 
 @handlers.handles(*(cls.__next__ for cls in CLASSES))

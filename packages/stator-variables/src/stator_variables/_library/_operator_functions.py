@@ -53,6 +53,6 @@ _register(operator.delitem, lambda t, *vts: then(_containers.delete_item(t, *vts
 _register(operator.is_, lambda t, left, right: _operators.identical(t, left, right, False))
 _register(operator.is_not, lambda t, left, right: _operators.identical(t, left, right, True))
 _register(operator.not_, _operators.negated)
-_register(operator.truth, lambda t, vt: as_constant(t, _operators.truth(t, vt)))
+_register(operator.truth, lambda t, vt: as_constant(_operators.truth(t, vt)))
 _register(operator.contains, lambda t, container, item: _operators.contains(t, container, item, False))
 _register(operator.index, _containers.as_index)

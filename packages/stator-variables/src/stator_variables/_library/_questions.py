@@ -4,7 +4,7 @@ Functional collectives are Python over operators of the dispatcher, so they are 
 process group, and about torch's configuration, is answered here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -20,17 +20,33 @@ from stator_variables._tracker import MISSING
 handlers: HandlerTable[Any, Any] = HandlerTable("question")
 
 
-def _question(function: Callable[..., Any]) -> None:
-    @handlers.handles(function)
-    def ask(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        if kwargs or any(vt.real is MISSING and vt.constant() is MISSING for vt in args):
-            raise t.unsupported("unanswered-question", f"{function.__name__}() of what is not known while tracing")
-        values = [vt.real if vt.constant() is MISSING else vt.constant() for vt in args]
-        source = CallSource(function, *[_source(t, vt, value) for vt, value in zip(args, values, strict=True)])
-        answer = function(*values)
-        if isinstance(answer, torch.distributed.ProcessGroup):
-            t.guard(source, Is(answer))
-        return wrap(t, answer, source)
+_FLAGS = """cudnn_enabled cudnn_benchmark cudnn_deterministic cudnn_allow_tf32 mkldnn_enabled mkldnn_deterministic
+onednn_allow_tf32 cublas_allow_tf32 nnpack_enabled float32_matmul_precision"""
+"""What `torch.backends` shows."""
+
+
+def _questions() -> Iterator[Callable[..., Any]]:
+    yield from (getattr(torch._C, f"_get_{flag}") for flag in _FLAGS.split())
+    yield torch.distributed.is_available
+    if torch.distributed.is_available():
+        from torch.distributed import ProcessGroup, distributed_c10d
+
+        group: Any = ProcessGroup
+        meta: Any = type(distributed_c10d.group)
+        yield from (meta.WORLD.fget, group.group_name.fget, distributed_c10d._get_group_size_by_name)
+        yield from (distributed_c10d.get_rank, distributed_c10d.get_world_size, distributed_c10d.is_initialized)
+
+
+@handlers.handles_each(_questions())
+def ask(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    if kwargs or any(vt.real is MISSING and vt.constant() is MISSING for vt in args):
+        raise t.unsupported("unanswered-question", f"{of.__name__}() of what is not known while tracing")
+    values = [vt.real if vt.constant() is MISSING else vt.constant() for vt in args]
+    source = CallSource(of, *[_source(t, vt, value) for vt, value in zip(args, values, strict=True)])
+    answer = of(*values)
+    if isinstance(answer, torch.distributed.ProcessGroup):
+        t.guard(source, Is(answer))
+    return wrap(t, answer, source)
 
 
 def _source(t: Tracing, vt: Any, value: Any) -> Source:
@@ -56,26 +72,3 @@ def made_on_demand(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
         raise t.unsupported("unanswered-question", f"an attribute that is not there: {error}") from error
     source = owner.source
     return wrap(t, found, AttrSource(source or CapturedSource("operators", owner.real), name.value))
-
-
-_FLAGS = """cudnn_enabled cudnn_benchmark cudnn_deterministic cudnn_allow_tf32 mkldnn_enabled mkldnn_deterministic
-onednn_allow_tf32 cublas_allow_tf32 nnpack_enabled float32_matmul_precision"""
-"""What `torch.backends` shows."""
-
-for _flag in _FLAGS.split():
-    _question(getattr(torch._C, f"_get_{_flag}"))
-_question(torch.distributed.is_available)
-if torch.distributed.is_available():
-    from torch.distributed import ProcessGroup, distributed_c10d
-
-    _GROUP: Any = ProcessGroup
-    _META: Any = type(distributed_c10d.group)
-    for _function in (
-        _META.WORLD.fget,
-        distributed_c10d.get_rank,
-        distributed_c10d.get_world_size,
-        distributed_c10d.is_initialized,
-        distributed_c10d._get_group_size_by_name,
-        _GROUP.group_name.fget,
-    ):
-        _question(_function)

@@ -9,7 +9,7 @@ import types
 import weakref
 from typing import Any
 
-from stator_bytecode import NULL, Invoke, Raised, Then
+from stator_bytecode import NULL, Invoke, Raised, Then, is_suspended
 from stator_guards import AttrAbsent, AttrSource, CapturedSource, SlotSource, Source, TypeIs, TypeSource
 
 from stator_variables import _kinds as k
@@ -100,7 +100,7 @@ def _or_fall_back(t: Tracing, vt: Any, name: str) -> Any:
         found = MISSING
     if found is MISSING:
         return _fall_back(t, vt, name)
-    if _calls.is_suspended(found) and defines(t, vt.cls, "__getattr__"):
+    if is_suspended(found) and defines(t, vt.cls, "__getattr__"):
         return _read_by_hooks(t, vt, name)
     return found
 

@@ -11,7 +11,9 @@ from stator_bytecode import (
     Frame,
     Invoke,
     Then,
+    after,
     bind_arguments,
+    is_suspended,
     new_frame,
     operation,
     settle,
@@ -58,17 +60,11 @@ def call(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any])
     if isinstance(function, k.GraphFunction):
         return function.handler(t, list(args), kwargs)
     if is_suspended(function):
-        return _call_settled(t, function, args, kwargs)
+        return after(function, lambda given: call(t, given, args, kwargs))  # by a descriptor of the program
     raw, source = type_lookup(t, function.cls, "__call__")
     if source is None:
         throw(TypeError, f"'{type_name(function.cls)}' object is not callable")
     return call(t, _attributes.bind(t, raw, source, function, "__call__"), args, kwargs)
-
-
-@operation
-def _call_settled(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """A callable that a descriptor of the program gives."""
-    return (yield from settle(call(t, (yield from settle(function)), args, kwargs)))
 
 
 # -- Python functions -------------------------------------------------------------------------------------------------
@@ -326,15 +322,10 @@ def instantiate(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]
     if isinstance(new, types.FunctionType):
         return _instantiate_through_new(t, cls_vt, args, kwargs)
     if new is type.__new__:
-        return _instantiate_metaclass(t, cls_vt, args, kwargs)
+        made = call_builtin(t, k.BuiltinTracker(type.__new__), [cls_vt, *args], kwargs)
+        return after(made, lambda cls: initialise(t, cls, args, kwargs))
     obj = allocate(t, cls_vt, new, args, kwargs)
     return initialise(t, obj, args, kwargs)
-
-
-@operation
-def _instantiate_metaclass(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    made = yield from settle(call_builtin(t, k.BuiltinTracker(type.__new__), [cls_vt, *args], kwargs))
-    return (yield from settle(initialise(t, made, args, kwargs)))
 
 
 @operation
@@ -361,9 +352,7 @@ def initialise(t: Tracing, obj: Any, args: list[Any], kwargs: dict[str, Any]) ->
     result = call(t, _attributes.bind(t, raw, source, obj, "__init__"), args, kwargs)
     if isinstance(result, Invoke) and result.then.kind == "value":
         return Invoke(result.frame, Then("instance", (obj,)))
-    if is_suspended(result):
-        return _then_object(result, obj)
-    return obj
+    return after(result, lambda _: obj)
 
 
 _KEEP_MORE_THAN_ARGS = (OSError, UnicodeError, SyntaxError, ImportError, BaseExceptionGroup)
@@ -379,18 +368,6 @@ def _initialise_exception(t: Tracing, obj: Any, args: list[Any], kwargs: dict[st
 def _check_no_arguments(obj: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
     if (args or kwargs) and plain_lookup(obj.cls, "__new__") is object.__new__:
         throw(TypeError, f"{obj.cls.__name__}() takes no arguments")
-
-
-def is_suspended(result: Any) -> bool:
-    from stator_bytecode import Pending, Resume
-
-    return type(result) in (Pending, Resume, Invoke)
-
-
-@operation
-def _then_object(result: Any, obj: Any) -> Any:
-    yield from settle(result)
-    return obj
 
 
 def allocate(t: Tracing, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:

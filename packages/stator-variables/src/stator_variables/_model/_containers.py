@@ -10,7 +10,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from stator_bytecode import NULL, operation, settle
+from stator_bytecode import NULL, after, operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._model import _attributes, _calls, _dictionary, _iteration
@@ -217,20 +217,15 @@ def length(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.ConstantTracker) and not _is_user_class(vt.cls):
         return _calls.fold(t, len, [vt], {})
     result = _iteration.call_slot(t, vt, "__len__", [], "object of type '{}' has no len()")
-    return _length_of_call(t, result) if _is_user_class(vt.cls) else result
+    return after(result, checked_length) if _is_user_class(vt.cls) else result
 
 
 def _is_user_class(cls: type) -> bool:
     return isinstance(plain_lookup(cls, "__len__"), types.FunctionType)
 
 
-@operation
-def _length_of_call(t: Tracing, result: Any) -> Any:
-    """What a `__len__` in Python gave, as C checks it."""
-    return checked_length((yield from settle(result)))
-
-
 def checked_length(found: Any) -> Any:
+    """What a `__len__` in Python gave, as C checks it."""
     value = found.constant()
     if value is MISSING:
         return found

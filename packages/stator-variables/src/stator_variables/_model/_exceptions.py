@@ -1,8 +1,9 @@
 """Raising and matching exceptions (`do_raise`, `PyErr_GivenExceptionMatches`, `_PyErr_SetObject` in CPython)."""
 
+import types
 from typing import Any
 
-from stator_bytecode import Pending, settle
+from stator_bytecode import after
 from stator_guards import AttrSource
 
 from stator_variables import _kinds as k
@@ -16,39 +17,33 @@ from stator_variables._tracker import VariableTracker
 
 def exception_from(t: Tracing, value: Any, cause: Any) -> Any:
     """The exception that `raise value from cause` raises: at once, when both are exceptions already."""
-    made = _made_from(t, value, cause)
-    if any(isinstance(part, k.ClassTracker) for part in (value, cause)):
-        return Pending(made)
-    try:
-        next(made)
-    except StopIteration as done:
-        return done.value
-    raise AssertionError("nothing to wait for")
+    raised = _instance(t, value, "exceptions must derive from BaseException")
+    return raised if cause is None else after(raised, lambda found: _caused(t, found, cause))
 
 
-def _made_from(t: Tracing, value: Any, cause: Any) -> Any:
-    raised = yield from _instance(t, value, "exceptions must derive from BaseException")
-    if cause is None:
-        return raised
+def _caused(t: Tracing, raised: Any, cause: Any) -> Any:
     if raised.source is not None:
         raise t.unsupported("exception-attribute-write", "raise ... from on an exception from outside")
     if k.is_none(cause):
-        _chain(t, raised, None)
-    else:
-        _chain(t, raised, (yield from _instance(t, cause, "exception causes must derive from BaseException")))
-    return raised
+        return _chained(t, raised, None)
+    complaint = "exception causes must derive from BaseException"
+    return after(_instance(t, cause, complaint), lambda found: _chained(t, raised, found))
 
 
 def _instance(t: Tracing, value: Any, complaint: str) -> Any:
-    if isinstance(value, k.ClassTracker) and is_subtype(value.value, BaseException):
-        value = yield from settle(_calls.call(t, value, [], {}))
-    if not isinstance(value, k.ExceptionTracker):
+    is_class = isinstance(value, k.ClassTracker) and is_subtype(value.value, BaseException)
+    return after(_calls.call(t, value, [], {}) if is_class else value, lambda made: _checked(made, complaint))
+
+
+def _checked(made: Any, complaint: str) -> Any:
+    if not isinstance(made, k.ExceptionTracker):
         throw(TypeError, complaint)
-    return value
+    return made
 
 
-def _chain(t: Tracing, raised: Any, cause: Any) -> None:
+def _chained(t: Tracing, raised: Any, cause: Any) -> Any:
     t.journal.assign(raised, cause=cause, suppress_context=True)
+    return raised
 
 
 def with_context(t: Tracing, raised: Any, handled: Any) -> None:
@@ -83,9 +78,7 @@ def traceback_of(t: Tracing, exception: Any) -> Any:
 class TracebackTracker(VariableTracker):
     """The traceback of an exception that was raised while tracing; it exists only once the exception is real."""
 
-    import types as _types
-
-    cls = _types.TracebackType
+    cls = types.TracebackType
 
     def __init__(self, exception: Any) -> None:
         self.exception = exception

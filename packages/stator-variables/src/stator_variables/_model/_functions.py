@@ -1,6 +1,7 @@
 """Attributes of functions and bound methods: those made while tracing answer from the tracker."""
 
 import types
+from collections.abc import Callable
 from typing import Any
 
 from stator_bytecode import NULL, HandlerTable
@@ -18,30 +19,6 @@ _FUNCTION = types.FunctionType.__dict__
 _METHOD = types.MethodType.__dict__
 
 
-def _of_function(name: str, of_new: Any) -> None:
-    @handlers.handles(_FUNCTION[name])
-    def read(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        vt = args[0]
-        if vt.real is not MISSING:
-            return wrap(t, _FUNCTION[name].__get__(vt.real), SlotSource(vt.source, types.FunctionType, name))
-        found = vt.fields[name] if name in vt.fields else of_new(vt)
-        if found is MISSING:
-            raise t.unsupported("function-attribute", f"the attribute {name} of a function made while tracing")
-        return found
-
-
-_of_function("__name__", lambda vt: k.ConstantTracker(vt.name))
-_of_function("__qualname__", lambda vt: k.ConstantTracker(vt.qualname))
-_of_function("__code__", lambda vt: k.BuiltinTracker(vt.code))
-_of_function("__globals__", lambda vt: vt.globals)
-_of_function("__closure__", lambda vt: k.TupleTracker(vt.closure, tuple) if vt.closure else k.NONE)
-_of_function("__defaults__", lambda vt: k.TupleTracker(vt.defaults, tuple) if vt.defaults else k.NONE)
-_of_function("__kwdefaults__", lambda vt: MISSING if vt.kwdefaults else k.NONE)
-_of_function("__annotations__", lambda vt: _annotations(vt))  # noqa: PLW0108  # it is defined below
-_of_function("__doc__", lambda vt: k.ConstantTracker(_docstring(vt.code)))
-_of_function("__module__", lambda vt: k.ConstantTracker(vt.globals.real.get("__name__")))
-
-
 def _annotations(vt: Any) -> Any:
     """The dict is made on the first look, as in CPython, and is the same one from then on."""
     made = k.DictTracker(dict, complete=True)
@@ -54,6 +31,31 @@ def _annotations(vt: Any) -> Any:
 def _docstring(code: types.CodeType) -> Any:
     first = code.co_consts[0] if code.co_consts else None
     return first if isinstance(first, str) else None
+
+
+_OF_NEW: dict[str, Callable[[Any], Any]] = {
+    "__name__": lambda vt: k.ConstantTracker(vt.name),
+    "__qualname__": lambda vt: k.ConstantTracker(vt.qualname),
+    "__code__": lambda vt: k.BuiltinTracker(vt.code),
+    "__globals__": lambda vt: vt.globals,
+    "__closure__": lambda vt: k.TupleTracker(vt.closure, tuple) if vt.closure else k.NONE,
+    "__defaults__": lambda vt: k.TupleTracker(vt.defaults, tuple) if vt.defaults else k.NONE,
+    "__kwdefaults__": lambda vt: MISSING if vt.kwdefaults else k.NONE,
+    "__annotations__": _annotations,
+    "__doc__": lambda vt: k.ConstantTracker(_docstring(vt.code)),
+    "__module__": lambda vt: k.ConstantTracker(vt.globals.real.get("__name__")),
+}
+
+
+@handlers.handles_each({_FUNCTION[name]: name for name in _OF_NEW})
+def read(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
+    vt = args[0]
+    if vt.real is not MISSING:
+        return wrap(t, _FUNCTION[of].__get__(vt.real), SlotSource(vt.source, types.FunctionType, of))
+    found = vt.fields[of] if of in vt.fields else _OF_NEW[of](vt)
+    if found is MISSING:
+        raise t.unsupported("function-attribute", f"the attribute {of} of a function made while tracing")
+    return found
 
 
 @handlers.handles(types.CellType.__dict__["cell_contents"])

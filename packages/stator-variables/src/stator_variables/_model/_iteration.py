@@ -7,7 +7,7 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stator_bytecode import NULL, GeneratorStatus, Invoke, Raised, Resume, Then, operation, settle
+from stator_bytecode import NULL, GeneratorStatus, Invoke, Raised, Resume, Then, after, operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._model import _attributes, _calls, _dictionary, _operators
@@ -16,7 +16,7 @@ from stator_variables._model._raising import attempt, throw, type_name
 from stator_variables._model._set_order import in_order
 from stator_variables._torch import _arrays, _torch_calls
 from stator_variables._tracing import Tracing
-from stator_variables._tracker import MISSING, VariableTracker
+from stator_variables._tracker import MISSING
 
 _LIST_ITERATOR: type = type(iter([]))
 _TUPLE_ITERATOR = type(iter(()))
@@ -40,12 +40,7 @@ def _checked_iterator(result: Any) -> Any:
     """The result of `__iter__`, which has to be an iterator."""
     if isinstance(result, Invoke):
         return Invoke(result.frame, Then("iter"))
-    return iterator_of_call(result) if isinstance(result, VariableTracker) else _settled_iterator(result)
-
-
-@operation
-def _settled_iterator(result: Any) -> Any:
-    return iterator_of_call((yield from settle(result)))
+    return after(result, iterator_of_call)
 
 
 def iterator_of_call(found: Any) -> Any:

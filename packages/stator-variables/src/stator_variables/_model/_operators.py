@@ -7,7 +7,7 @@ import operator
 import types
 from typing import Any
 
-from stator_bytecode import Invoke, Then, Unsupported, operation, settle
+from stator_bytecode import Invoke, Then, Unsupported, after, operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._library._pure import is_number_of_numpy
@@ -140,11 +140,10 @@ def _slot_call(t: Tracing, receiver: Any, name: str, argument: Any) -> Any:
     return _calls.call(t, _attributes.bind(t, raw, source, receiver, name), [argument], {})
 
 
-@operation
 def _inverted_eq(t: Tracing, receiver: Any, argument: Any) -> Any:
     """`object.__ne__`: the opposite of what the own `__eq__` says."""
-    result = yield from settle(_slot_call(t, receiver, "__eq__", argument))
-    return result if _may_decline(result) else (yield from settle(negated(t, result)))
+    answer = _slot_call(t, receiver, "__eq__", argument)
+    return after(answer, lambda equal: equal if _may_decline(equal) else negated(t, equal))
 
 
 def _may_decline(result: Any) -> bool:
@@ -216,10 +215,8 @@ def _no_comparison(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     throw(TypeError, f"'{symbol}' not supported between instances of {names}")
 
 
-@operation
-def negated(t: Tracing, result: Any) -> Any:
-    value = yield from settle(result)
-    return k.ConstantTracker(not (yield from settle(truth(t, value))))
+def negated(t: Tracing, vt: Any) -> Any:
+    return after(truth(t, vt), lambda held: k.ConstantTracker(not held))
 
 
 def identical(t: Tracing, left: Any, right: Any, invert: bool) -> Any:
@@ -309,15 +306,7 @@ def _truth_of_number(t: Tracing, vt: Any) -> bool:
 def _truth_of_call(t: Tracing, result: Any, kind: str) -> Any:
     if isinstance(result, Invoke):
         return Invoke(result.frame, Then(kind))
-    if isinstance(result, VariableTracker):
-        return truth_of_result(t, result, kind)
-    return _settled_truth(t, result, kind)
-
-
-@operation
-def _settled_truth(t: Tracing, result: Any, kind: str) -> Any:
-    value = yield from settle(result)
-    return (yield from settle(truth_of_result(t, value, kind)))
+    return after(result, lambda value: truth_of_result(t, value, kind))
 
 
 def truth_of_result(t: Tracing, value: Any, kind: str) -> Any:
@@ -340,17 +329,13 @@ def contains(t: Tracing, container: Any, item: Any, invert: bool) -> Any:
         throw(TypeError, f"argument of type '{type_name(container.cls)}' is not iterable")
     else:
         found = _iteration.any_equal(t, container, item)
-    if isinstance(found, k.ConstantTracker):
-        return k.ConstantTracker(bool(found.value) is not invert)
-    return _contained(t, found, invert)
+    return after(found, lambda value: _contained(t, value, invert))
 
 
-@operation
-def _contained(t: Tracing, result: Any, invert: bool) -> Any:
-    value = yield from settle(result)
+def _contained(t: Tracing, value: Any, invert: bool) -> Any:
     if isinstance(value, k.TensorTracker) and not invert:
         return value
-    return k.ConstantTracker((yield from settle(truth(t, value))) is not invert)
+    return after(truth(t, value), lambda held: k.ConstantTracker(held is not invert))
 
 
 @operation

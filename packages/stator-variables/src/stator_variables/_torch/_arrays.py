@@ -355,29 +355,22 @@ def _to_array(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return array_of(t, args[0])
 
 
-def _from_array(target: Any, share: bool) -> None:
-    @handlers.handles(target)
-    def convert(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        """A tensor made of an array: what is no array is for torch alone."""
-        if not (args and isinstance(args[0], k.ArrayTracker)):
-            return _torch_calls.call_recorded(t, target, args, kwargs)
-        array, *more = args
-        if more or not kwargs.keys() <= {"dtype"} or array.cls is not NUMPY.ndarray:
-            raise t.unsupported("numpy", f"{target.__name__}() of an array, with arguments")
-        if share and array.tensor.example.storage_offset() != 0:  # its tensor is to start where the array does
-            raise t.unsupported("numpy", f"{target.__name__}() of a part of an array")
-        made = _torch_calls.record(t, "detach", [array.tensor], {})
-        if not share:
-            contiguous = {"memory_format": k.ConstantTracker(torch.contiguous_format)}
-            made = _torch_calls.record(t, "clone", [made], contiguous)
-        return _torch_calls.record(t, "to", [made, kwargs["dtype"]], {}) if "dtype" in kwargs else made
-
-
-if NUMPY is not None:
-    _from_array(torch.from_numpy, True)
-    _from_array(torch.as_tensor, True)
-    _from_array(torch.tensor, False)
-    _from_array(torch.asarray, True)
+@handlers.handles_each((torch.from_numpy, torch.as_tensor, torch.tensor, torch.asarray) if NUMPY is not None else ())
+def from_array(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    """A tensor made of an array: what is no array is for torch alone."""
+    if not (args and isinstance(args[0], k.ArrayTracker)):
+        return _torch_calls.call_recorded(t, of, args, kwargs)
+    array, *more = args
+    if more or not kwargs.keys() <= {"dtype"} or array.cls is not NUMPY.ndarray:
+        raise t.unsupported("numpy", f"{of.__name__}() of an array, with arguments")
+    copies = of is torch.tensor
+    if not copies and array.tensor.example.storage_offset() != 0:  # its tensor is to start where the array does
+        raise t.unsupported("numpy", f"{of.__name__}() of a part of an array")
+    made = _torch_calls.record(t, "detach", [array.tensor], {})
+    if copies:
+        contiguous = {"memory_format": k.ConstantTracker(torch.contiguous_format)}
+        made = _torch_calls.record(t, "clone", [made], contiguous)
+    return _torch_calls.record(t, "to", [made, kwargs["dtype"]], {}) if "dtype" in kwargs else made
 
 
 def operate(t: Tracing, function: Callable[..., Any], *operands: Any) -> Any:

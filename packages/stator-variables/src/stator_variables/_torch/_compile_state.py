@@ -17,32 +17,23 @@ from stator_variables._tracing import Tracing
 handlers: HandlerTable[Any, Any] = HandlerTable("compile state")
 
 
-def _constant(value: Any, *functions: Any) -> None:
-    @handlers.handles(*functions)
-    def answer(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        return k.ConstantTracker(value)
-
-
 @handlers.handles(torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling, torch._utils.is_compiling)
 def is_compiling(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Not to `Module.__call__`, which would leave out hooks that are to run even after an error."""
     return k.ConstantTracker(t.frame is None or t.frame.code.raw is not torch.nn.Module._call_impl.__code__)
 
 
-_constant(
-    False,
-    torch.jit.is_scripting,  # type: ignore[attr-defined]  # public, and imported there without `as`
-    torch.jit.is_tracing,  # type: ignore[attr-defined]  # likewise
-    torch.compiler.is_exporting,
-    is_fx_tracing,
-    is_fx_symbolic_tracing,
-    torch._C._is_tracing,
-    torch._jit_internal.is_scripting,
+_jit: Any = torch.jit  # its functions are public, and imported there without `as`
+_FALSE = (
+    *(_jit.is_scripting, _jit.is_tracing, torch._jit_internal.is_scripting, torch._C._is_tracing),
+    *(torch.compiler.is_exporting, is_fx_tracing, is_fx_symbolic_tracing),
 )
-_constant(None, torch._C._get_tracing_state)
+_NONE = (torch._C._get_tracing_state, torch._C._log_api_usage_once)
 
 
-_constant(None, torch._C._log_api_usage_once)
+@handlers.handles_each({**dict.fromkeys(_FALSE, False), **dict.fromkeys(_NONE)})
+def answer(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    return k.ConstantTracker(of)
 
 
 def answer_by_name(t: Tracing, function: Any, args: Sequence[Any]) -> Any:

@@ -80,16 +80,34 @@ def put(t: Tracing, setting: Setting, value: Any) -> None:
     t.journal.record(lambda: setting.set(before))
 
 
-def _writer(function: Callable[..., Any], read: Callable[..., Any]) -> None:
-    """A setter `function(*key, value)`."""
+_KERNELS: dict[Callable[..., Any], Callable[..., Any]] = {  # which attention may use
+    getattr(torch._C, f"_get_{name}_sdp_enabled"): getattr(torch._C, f"_set_sdp_use_{name}")
+    for name in ("cudnn", "flash", "mem_efficient", "math", "overrideable")
+}
+_READERS: dict[Callable[..., Any], Callable[..., Any]] = {
+    torch._C._set_grad_enabled: torch.is_grad_enabled,
+    torch.set_autocast_enabled: torch.is_autocast_enabled,
+    torch.set_autocast_dtype: torch.get_autocast_dtype,
+    torch.set_autocast_cache_enabled: torch.is_autocast_cache_enabled,
+    **{write: read for read, write in _KERNELS.items()},
+}
+"""Of each setter `set(*key, value)` the getter."""
 
-    @handlers.handles(function)
-    def write(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        values = [arg.constant() for arg in (*args, *kwargs.values())]
-        if any(value is MISSING for value in values):
-            raise t.unsupported("mode-value", f"{function.__name__}() with a value that is not known while tracing")
-        put(t, Setting(read, function, function.__name__, tuple(values[:-1])), values[-1])
-        return k.NONE
+
+@handlers.handles_each([*_READERS])
+def write(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    values = [arg.constant() for arg in (*args, *kwargs.values())]
+    if any(value is MISSING for value in values):
+        raise t.unsupported("mode-value", f"{of.__name__}() with a value that is not known while tracing")
+    put(t, Setting(_READERS[of], of, of.__name__, tuple(values[:-1])), values[-1])
+    return k.NONE
+
+
+@handlers.handles_each([*_KERNELS])
+def ask(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    if Setting(of, _KERNELS[of], _KERNELS[of].__name__) not in t.modes:  # it is the caller's
+        t.guard(CallSource(of), Truth(of()))
+    return k.ConstantTracker(of())
 
 
 _GRAD_OF_A_BODY = Setting(torch.is_grad_enabled, torch._C._set_grad_enabled, "_set_grad_enabled", is_node=False)
@@ -107,25 +125,6 @@ def grad_mode(t: Tracing, enabled: bool) -> Iterator[None]:
 
 
 GRAD = Setting(torch.is_grad_enabled, torch._C._set_grad_enabled, "_set_grad_enabled")
-_writer(torch._C._set_grad_enabled, torch.is_grad_enabled)
-_writer(torch.set_autocast_enabled, torch.is_autocast_enabled)
-_writer(torch.set_autocast_dtype, torch.get_autocast_dtype)
-_writer(torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled)
-
-
-# -- which kernels attention may use -----------------------------------------------------------------------------------
-def _kernel(read: Callable[[], bool], write: Callable[[bool], None]) -> None:
-    _writer(write, read)
-
-    @handlers.handles(read)
-    def ask(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        if Setting(read, write, write.__name__) not in t.modes:  # it is the caller's
-            t.guard(CallSource(read), Truth(read()))
-        return k.ConstantTracker(read())
-
-
-for _name in ("cudnn", "flash", "mem_efficient", "math", "overrideable"):
-    _kernel(getattr(torch._C, f"_get_{_name}_sdp_enabled"), getattr(torch._C, f"_set_sdp_use_{_name}"))
 
 
 # -- the depth of nested autocast contexts ----------------------------------------------------------------------------
@@ -192,38 +191,22 @@ def pop_mode(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
-def _reader(function: Callable[..., Any]) -> None:
-    """A function that reads global state which the entry guards as a whole."""
-
-    @handlers.handles(function)
-    def read(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        values = [arg.constant() for arg in args]
-        if any(value is MISSING for value in values) or kwargs:
-            raise t.unsupported("mode-value", f"{function.__name__}() of a value that is not known while tracing")
-        return k.ConstantTracker(function(*values))
+_PUBLIC = """is_grad_enabled is_inference_mode_enabled is_autocast_enabled is_autocast_cache_enabled get_autocast_dtype
+get_autocast_gpu_dtype get_autocast_cpu_dtype is_autocast_cpu_enabled get_default_dtype is_anomaly_enabled
+are_deterministic_algorithms_enabled is_deterministic_algorithms_warn_only_enabled"""
+_PRIVATE = """_is_autocast_available _get_deterministic_algorithms _is_torch_function_enabled
+_is_torch_function_all_disabled _is_torch_function_mode_enabled _len_torch_function_stack"""
 
 
-for _function in (
-    torch.is_grad_enabled,
-    torch.is_inference_mode_enabled,
-    torch.is_autocast_enabled,
-    torch.is_autocast_cache_enabled,
-    torch.get_autocast_dtype,
-    torch.get_autocast_gpu_dtype,
-    torch.get_autocast_cpu_dtype,
-    torch.is_autocast_cpu_enabled,
-    torch.get_default_dtype,
-    torch.are_deterministic_algorithms_enabled,
-    torch.is_deterministic_algorithms_warn_only_enabled,
-    torch.is_anomaly_enabled,
-    torch._C._is_autocast_available,
-    torch._C._get_deterministic_algorithms,
-    torch._C._is_torch_function_enabled,
-    torch._C._is_torch_function_all_disabled,
-    torch._C._is_torch_function_mode_enabled,
-    torch._C._len_torch_function_stack,
-):
-    _reader(_function)
+@handlers.handles_each(
+    [*(getattr(torch, name) for name in _PUBLIC.split()), *(getattr(torch._C, name) for name in _PRIVATE.split())]
+)
+def read(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    """What the entry guards as a whole."""
+    values = [arg.constant() for arg in args]
+    if any(value is MISSING for value in values) or kwargs:
+        raise t.unsupported("mode-value", f"{of.__name__}() of a value that is not known while tracing")
+    return k.ConstantTracker(of(*values))
 
 
 # -- profiler ranges --------------------------------------------------------------------------------------------------
