@@ -45,6 +45,44 @@ MODEL = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Lin
 MADE_OUTSIDE = grad(lambda a, scale=2.0: (a * a * scale).sum())
 
 
+# -- levels -----------------------------------------------------------------------------------------------------------
+LEVELS: Any = torch._C._functorch
+
+
+def _levels() -> Any:
+    active = torch._C._are_functorch_transforms_active()
+    return active, LEVELS.maybe_current_level(), LEVELS.get_dynamic_layer_stack_depth()
+
+
+@captured
+def levels_outside(x: Tensor, w: Tensor) -> Any:
+    kinds = LEVELS.is_batchedtensor(x), LEVELS.is_gradtrackingtensor(x), LEVELS.is_functorch_wrapped_tensor(x)
+    stacks = LEVELS.peek_interpreter_stack(), LEVELS.get_interpreter_stack()
+    return x + 1, _levels(), kinds, stacks, LEVELS.maybe_get_level(x), LEVELS.maybe_get_bdim(x)
+
+
+@captured
+def levels_inside(x: Tensor, w: Tensor) -> Any:
+    seen = []
+
+    def asking(a: Tensor) -> Tensor:
+        seen.append((_levels(), LEVELS.current_level()))
+        return (a * a).sum()
+
+    made = vmap(grad(asking))(x), hessian(asking)(w), jacrev(asking)(w), vjp(asking, w)[0], jvp(asking, (w,), (w,))
+    return made, seen, _levels()
+
+
+@broken
+def kind_of_a_tensor_inside(x: Tensor, w: Tensor) -> Any:
+    return vmap(lambda a: a + LEVELS.is_batchedtensor(a))(x + 1) + 1
+
+
+@broken
+def levels_under_linearize(x: Tensor, w: Tensor) -> Any:
+    return linearize(lambda a: a.sin() * (LEVELS.maybe_current_level() or 3), w + 1)[0] + 1
+
+
 # -- grad -------------------------------------------------------------------------------------------------------------
 @captured
 def gradient_of_a_closure(x: Tensor, w: Tensor) -> Any:

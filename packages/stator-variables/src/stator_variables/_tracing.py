@@ -100,6 +100,9 @@ class Tracing:
         factory=list
     )  # items found in existing dicts: dict, key, value
     representing: list[Any] = attrs.field(factory=list)  # containers whose repr is under way
+    levels: list[str] = attrs.field(
+        factory=list
+    )  # transforms of torch.func whose function is under way, outermost first
     modes: dict[Any, Any] = attrs.field(factory=dict)  # settings written while tracing -> their value at the start
     inference: list[Any] = attrs.field(factory=list)  # inference modes that were entered while tracing, outermost first
     infers: bool = False  # some were

@@ -112,7 +112,11 @@ class Transformed:
 
     def run(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Generator[Any, Any, Any]:
         self.body.touched.clear()  # what was made to be handed in
-        result = yield from self.body.run(function, args, kwargs)
+        self.t.levels.append(self.name)
+        try:
+            result = yield from self.body.run(function, args, kwargs)
+        finally:
+            self.t.levels.pop()
         self.body.roots = [function, *self.handed]  # the structures around are the body's own
         return result
 

@@ -3,7 +3,7 @@
 While stator interprets a function, `torch.compiler.is_compiling()` and its kin are true, as under `torch.compile`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from torch.fx._symbolic_trace import is_fx_symbolic_tracing, is_fx_tracing
 
 from stator_variables import _kinds as k
 from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("compile state")
 
@@ -34,6 +35,32 @@ _NONE = (torch._C._get_tracing_state, torch._C._log_api_usage_once)
 @handlers.handles_each({**dict.fromkeys(_FALSE, False), **dict.fromkeys(_NONE)})
 def answer(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     return k.ConstantTracker(of)
+
+
+# -- levels of torch.func ---------------------------------------------------------------------------------------------
+def _of_levels(function: Any, answer: Callable[[int], Any]) -> None:
+    """Answered from the depth of the region's own transforms: none is entered while tracing, and a region that is called
+    inside one runs plainly. MISSING: only a real level can tell. `linearize` calls its function at two depths."""
+
+    @handlers.handles(function)
+    def run(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        value = MISSING if "linearize" in t.levels else answer(len(t.levels))
+        if value is MISSING:
+            raise t.unsupported("transform", f"{function.__name__}() under {', '.join(t.levels) or 'no transform'}")
+        return k.ConstantTracker(value)
+
+
+_LEVELS: Any = torch._C._functorch
+_of_levels(torch._C._are_functorch_transforms_active, bool)
+_of_levels(_LEVELS.get_dynamic_layer_stack_depth, int)
+_of_levels(_LEVELS.maybe_current_level, lambda depth: depth or None)
+_of_levels(_LEVELS.current_level, lambda depth: depth or MISSING)
+for _function in (_LEVELS.peek_interpreter_stack, _LEVELS.get_interpreter_stack):
+    _of_levels(_function, lambda depth: MISSING if depth else None)
+for _function in (_LEVELS.is_batchedtensor, _LEVELS.is_gradtrackingtensor, _LEVELS.is_functorch_wrapped_tensor):
+    _of_levels(_function, lambda depth: MISSING if depth else False)
+for _function in (_LEVELS.maybe_get_level, _LEVELS.maybe_get_bdim):
+    _of_levels(_function, lambda depth: MISSING if depth else -1)
 
 
 def answer_by_name(t: Tracing, function: Any, args: Sequence[Any]) -> Any:
