@@ -39,8 +39,8 @@ def answer(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
 
 # -- levels of torch.func ---------------------------------------------------------------------------------------------
 def _of_levels(function: Any, answer: Callable[[int], Any]) -> None:
-    """Answered from the depth of the region's own transforms: none is entered while tracing, and a region that is called
-    inside one runs plainly. MISSING: only a real level can tell. `linearize` calls its function at two depths."""
+    """Answered from the depth of the region's own transforms: none is entered while tracing, and a region called inside
+    one runs plainly. MISSING: only a real level can tell. `linearize` calls its function at two depths."""
 
     @handlers.handles(function)
     def run(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
