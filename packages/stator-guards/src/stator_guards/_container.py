@@ -27,6 +27,7 @@ class Length(Kind):
     length: int
 
     rank = 14
+    needs = "of length {0.length}"
     fix = "keep the length fixed, or stack the elements into one tensor with a dynamic dimension"
 
     def test(self, value: str, render: Renderer) -> str:
@@ -37,10 +38,6 @@ class Length(Kind):
 
     def watch(self, value: Any, cells: Cells) -> bool:
         return type(value) is tuple or cells.mapping(value)
-
-    @property
-    def needed(self) -> str:
-        return f"of length {self.length}"
 
     def found(self, value: Any, state: State) -> str:
         return f"of length {len(value)}"
@@ -133,6 +130,7 @@ class AttrAbsent(Kind):
     attribute: str
 
     rank = 40
+    needs = "without attribute {0.attribute!r}"
 
     def test(self, value: str, render: Renderer) -> str:
         return f"not {render.capture(hasattr, 'hasattr')}({value}, {self.attribute!r})"
@@ -142,10 +140,6 @@ class AttrAbsent(Kind):
 
     def watch(self, value: Any, cells: Cells) -> bool:
         return cells.no_attribute(value, self.attribute)
-
-    @property
-    def needed(self) -> str:
-        return f"without attribute {self.attribute!r}"
 
     def found(self, value: Any, state: State) -> str:
         return f"with attribute {self.attribute!r}"

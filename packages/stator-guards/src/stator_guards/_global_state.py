@@ -64,6 +64,7 @@ class GlobalState(Kind):
     described: str
 
     rank = 28
+    needs = "{0.described}"
     fix = "set modes and defaults outside the loop that calls the function, the same for every call"
 
     def __init__(self) -> None:
@@ -85,10 +86,6 @@ class GlobalState(Kind):
 
     def holds(self, value: Any, state: State) -> bool:
         return bool(self.native.check()) and ambient() == self.rest
-
-    @property
-    def needed(self) -> str:
-        return self.described
 
     def found(self, value: Any, state: State) -> str:
         now = ambient()

@@ -74,10 +74,12 @@ class Kind:
         """Do ahead what the program does itself in a moment, and what makes the fact hold; False if it cannot be."""
         raise NotImplementedError
 
+    needs: ClassVar[str]
+    """What the value was when the guard was made: `{0}` stands for the kind."""
+
     @property
     def needed(self) -> str:
-        """What the value was when the guard was made."""
-        raise NotImplementedError
+        return self.needs.format(self)
 
     def found(self, value: Any, state: State) -> str:
         """What the value is now, in the same terms."""

@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 import attrs
 import torch
 
-from stator_guards._kind import Kind
-from stator_guards._source import Renderer, Source, State
+from stator_guards._relation import Together
+from stator_guards._source import State
 
 
 def extent(tensor: torch.Tensor) -> tuple[int, int, int]:
@@ -36,30 +36,20 @@ def overlaps_all(tensor: torch.Tensor, *others: torch.Tensor) -> bool:
 
 
 @attrs.frozen
-class _Meeting(Kind):
+class _Meeting(Together):
     """A fact about the memory of a tensor and of others."""
-
-    tensors: tuple[Source, ...]
 
     rank = 70
     words: ClassVar[tuple[str, str]]
     """What has to be, and what is where it is not."""
-    wanted: ClassVar[bool]
-
-    @property
-    def others(self) -> tuple[Source, ...]:
-        return self.tensors
 
     @property
     def needed(self) -> str:
-        return f"{self.words[0]} {', '.join(map(str, self.tensors))}"
+        return f"{self.words[0]} {self.named}"
 
     def found(self, value: Any, state: State) -> str:
-        wrong = [str(other) for other in self.tensors if overlaps(value, other.evaluate(state)) is not self.wanted]
+        wrong = [str(other) for other in self.values if overlaps(value, other.evaluate(state)) is not self.wanted]
         return f"{self.words[1]} {', '.join(wrong)}"
-
-    def _text(self, value: str, render: Renderer) -> str:
-        return ", ".join([value, *map(render.value, self.tensors)])
 
 
 @attrs.frozen
@@ -68,13 +58,8 @@ class NoOverlap(_Meeting):
 
     fix = "clone one of the overlapping tensors"
     words = ("apart in memory from", "overlapping")
+    check = staticmethod(overlaps_any)
     wanted = False
-
-    def test(self, value: str, render: Renderer) -> str:
-        return f"not {render.capture(overlaps_any, 'overlaps_any')}({self._text(value, render)})"
-
-    def holds(self, value: Any, state: State) -> bool:
-        return not overlaps_any(value, *(source.evaluate(state) for source in self.tensors))
 
 
 @attrs.frozen
@@ -83,10 +68,4 @@ class Overlap(_Meeting):
 
     fix = "pass views of one tensor always, or never"
     words = ("overlapping", "apart from")
-    wanted = True
-
-    def test(self, value: str, render: Renderer) -> str:
-        return f"{render.capture(overlaps_all, 'overlaps_all')}({self._text(value, render)})"
-
-    def holds(self, value: Any, state: State) -> bool:
-        return overlaps_all(value, *(source.evaluate(state) for source in self.tensors))
+    check = staticmethod(overlaps_all)

@@ -20,6 +20,7 @@ class SameObject(Kind):
 
     rank = 12
     operator: ClassVar[str] = "is"
+    needs = "the same object as {0.other}"
     fix = "keep passing one object in both places, or never do"
 
     @property
@@ -35,10 +36,6 @@ class SameObject(Kind):
     def watch(self, value: Any, cells: Cells) -> bool:
         return True
 
-    @property
-    def needed(self) -> str:
-        return f"the same object as {self.other}"
-
     def found(self, value: Any, state: State) -> str:
         return f"another object, {short(value)}"
 
@@ -48,14 +45,36 @@ class DistinctObject(SameObject):
     """`value is not other`: two paths that led to two objects still do."""
 
     operator = "is not"
+    needs = "another object than {0.other}"
     fix = "keep passing two objects, or copy one of them"
-
-    @property
-    def needed(self) -> str:
-        return f"another object than {self.other}"
 
     def found(self, value: Any, state: State) -> str:
         return f"the same object as {self.other}"
+
+
+@attrs.frozen
+class Together(Kind):
+    """What `check` says of a value and others is `wanted`."""
+
+    values: tuple[Source, ...]
+
+    check: ClassVar[Callable[..., bool]]
+    wanted: ClassVar[bool] = True
+
+    @property
+    def others(self) -> tuple[Source, ...]:
+        return self.values
+
+    def test(self, value: str, render: Renderer) -> str:
+        check = render.capture(self.check, self.check.__name__)
+        return f"{'' if self.wanted else 'not '}{check}({', '.join([value, *map(render.value, self.values)])})"
+
+    def holds(self, value: Any, state: State) -> bool:
+        return self.check(value, *(source.evaluate(state) for source in self.values)) is self.wanted
+
+    @property
+    def named(self) -> str:
+        return ", ".join(map(str, self.values))
 
 
 def _ids(scope: Mapping[str, object]) -> tuple[tuple[str, int], ...]:

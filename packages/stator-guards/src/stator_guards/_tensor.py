@@ -12,7 +12,8 @@ import attrs
 import torch
 
 from stator_guards._kind import Guard, Kind
-from stator_guards._source import Renderer, Source, State
+from stator_guards._relation import Together
+from stator_guards._source import Renderer, State
 
 
 def effective_keys(tensor: torch.Tensor) -> int:
@@ -173,28 +174,13 @@ def all_distinct(*values: object) -> bool:
 
 
 @attrs.frozen
-class DistinctTensors(Kind):
-    """The value and all of `others` are different objects."""
-
-    rest: tuple[Source, ...]
+class DistinctTensors(Together):
+    """The value and all of `values` are different objects."""
 
     rank = 31
+    needs = "another tensor than {0.named}"
     fix = "pass different tensors, or always the same one in the same places"
-
-    @property
-    def others(self) -> tuple[Source, ...]:
-        return self.rest
-
-    def test(self, value: str, render: Renderer) -> str:
-        values = ", ".join([value, *map(render.value, self.rest)])
-        return f"{render.capture(all_distinct, 'all_distinct')}({values})"
-
-    def holds(self, value: Any, state: State) -> bool:
-        return all_distinct(value, *(source.evaluate(state) for source in self.rest))
-
-    @property
-    def needed(self) -> str:
-        return f"another tensor than {', '.join(map(str, self.rest))}"
+    check = staticmethod(all_distinct)
 
     def found(self, value: Any, state: State) -> str:
         return "one tensor in two of these places"

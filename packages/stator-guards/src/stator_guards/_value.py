@@ -20,6 +20,7 @@ class TypeIs(Kind):
     cls: type
 
     rank = 10
+    needs = "a {0.cls.__qualname__}"
     fix = "pass values of one type, or expect one compiled version per type"
 
     def test(self, value: str, render: Renderer) -> str:
@@ -30,10 +31,6 @@ class TypeIs(Kind):
 
     def watch(self, value: Any, cells: Cells) -> bool:
         return cells.type_of(value)
-
-    @property
-    def needed(self) -> str:
-        return f"a {self.cls.__qualname__}"
 
     def found(self, value: Any, state: State) -> str:
         return f"a {type(value).__qualname__}"
@@ -47,6 +44,7 @@ class Is(Kind):
 
     rank = 12
     reads = 2
+    needs = "the object {0.held.text}"
     fix = "keep using the same object, or pass what changes as an argument"
 
     def __init__(self, obj: object, *, weak: bool = True) -> None:
@@ -68,10 +66,6 @@ class Is(Kind):
     def watch(self, value: Any, cells: Cells) -> bool:
         return True
 
-    @property
-    def needed(self) -> str:
-        return f"the object {self.held.text}"
-
     def found(self, value: Any, state: State) -> str:
         return f"another one, {short(value)}"
 
@@ -82,7 +76,7 @@ class IsNone(Kind):
 
     rank = 10
     operator: ClassVar[str] = "is"
-    needed = "None"
+    needs = "None"
     fix = "pass None always or never"
 
     def test(self, value: str, render: Renderer) -> str:
@@ -103,7 +97,7 @@ class IsNotNone(IsNone):
     """`value is not None`."""
 
     operator = "is not"
-    needed = "not None"
+    needs = "not None"
 
 
 @attrs.frozen
