@@ -34,6 +34,7 @@ from stator_guards._part import (
 from stator_guards._relation import Custom, DistinctObject, SameObject, ShapeExpression
 from stator_guards._source import CallSource, CapturedSource, ParameterSource, Renderer, Source, State
 from stator_guards._value import Equals, Is, IsNone, IsNotNone, Truth, TypeIs
+from stator_guards._walk import load_source
 
 if TYPE_CHECKING:
     from stator_guards._global_state import GlobalState
@@ -71,6 +72,7 @@ __all__ = [
     "Truth",
     "TypeIs",
     "compile_guards",
+    "load_source",
 ]
 # sources
 __all__ += [

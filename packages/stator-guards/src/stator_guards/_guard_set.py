@@ -1,7 +1,6 @@
 """The compiled form of a set of guards: a generated predicate, its text, and a slow mirror that explains itself."""
 
 import itertools
-import linecache
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -12,7 +11,7 @@ from stator_guards._loads import Loads
 from stator_guards._memory import Layout, layout
 from stator_guards._plan import Plan
 from stator_guards._source import Source, State, parents_first
-from stator_guards._walk import WRITTEN_AT_ONCE, Predicate, Walk, function, load
+from stator_guards._walk import WRITTEN_AT_ONCE, Predicate, Walk, function, load_source
 from stator_guards._watch import Watching, is_worth_watching
 from stator_guards._watched_writer import write_watched
 from stator_guards._writer import Names, ordered
@@ -102,16 +101,11 @@ def _failing(guards: Iterable[Guard], state: State) -> Iterator[Guard]:
 class Unexplained(Kind):
     """The predicate failed while every guard holds by now: the state changed in between."""
 
-    @property
-    def needed(self) -> str:
-        return "a state in which all guards hold"
+    needs = "a state in which all guards hold"
+    fix = "do not change the inputs from another thread during the call"
 
     def found(self, value: object, state: State) -> str:
         return "one in which they did not hold a moment ago"
-
-    @property
-    def fix(self) -> str:
-        return "do not change the inputs from another thread during the call"
 
 
 def compile_guards(guards: Iterable[Guard], parameters: Sequence[str], *, watch: bool = True) -> GuardSet:
@@ -126,24 +120,14 @@ def compile_guards(guards: Iterable[Guard], parameters: Sequence[str], *, watch:
     walk = Walk(given, implied, tuple(parameters), names, f"<stator guards {next(_numbers)}>")
     check = walk if len(given) > WRITTEN_AT_ONCE else walk.written()
     guard_set = GuardSet((*given, *implied), tuple(parameters), check, walk)
-    weakref.finalize(guard_set, _forget_text, walk.filename).atexit = False
     known = layout()
     if watch and known is not None and is_worth_watching(given):
         _watch(guard_set, given, names, known)
     return guard_set
 
 
-def _forget_text(filename: str) -> None:
-    linecache.cache.pop(filename, None)
-    linecache.cache.pop(_watched_file(filename), None)
-
-
-def _watched_file(filename: str) -> str:
-    return f"{filename[:-1]}, watched>"
-
-
 def _watch(guard_set: GuardSet, guards: list[Guard], names: Names, known: Layout) -> None:
-    walk, filename, parameters = guard_set.check, _watched_file(guard_set.filename), guard_set.parameters
+    walk, filename, parameters = guard_set.check, f"{guard_set.filename[:-1]}, watched>", guard_set.parameters
     owner = weakref.ref(guard_set)
 
     def state(values: Sequence[object]) -> State:
@@ -159,7 +143,7 @@ def _watch(guard_set: GuardSet, guards: list[Guard], names: Names, known: Layout
         own = names.copy()  # they will know `watching`, which knows the walk, which knows `names`
         lines = write_watched(plan, watching, own, parameters)
         target.watched = function("watched_check", parameters, lines, own)
-        target.check = load(target.watched, filename, own.objects)["watched_check"]
+        target.check = load_source(target.watched, filename, own.objects, target)["watched_check"]
 
     guard_set.watching = Watching(walk, guards, state, known, install)
     guard_set.check = guard_set.watching.first

@@ -6,8 +6,6 @@ Called right after the guards held, so that what they found is what the entry wo
 """
 
 import itertools
-import linecache
-import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,7 +13,7 @@ from typing import Any
 import attrs
 
 from stator_guards._source import Source, State, parents_first
-from stator_guards._walk import CALLS_BEFORE_WRITING, Step, load, reading_steps
+from stator_guards._walk import CALLS_BEFORE_WRITING, Step, load_source, reading_steps
 from stator_guards._writer import Names, Writer
 
 _numbers = itertools.count()
@@ -73,5 +71,4 @@ class Loads:
 
     def _write(self) -> Callable[..., Any]:
         names, filename = Names([*self.parameters, "loads"]), f"<stator loads {next(_numbers)}>"
-        weakref.finalize(self, linecache.cache.pop, filename, None).atexit = False
-        return load(self.text(names), filename, names.objects)["loads"]
+        return load_source(self.text(names), filename, names.objects, self)["loads"]  # type: ignore[no-any-return]

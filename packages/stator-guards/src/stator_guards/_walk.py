@@ -6,7 +6,8 @@ written out in the end.
 """
 
 import linecache
-from collections.abc import Callable, Sequence
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -64,7 +65,7 @@ class Walk:
     def written(self) -> Predicate:
         """The walk as a generated function."""
         if self._written is None:
-            self._written = load(self.source(), self.filename, self.names.objects)["check"]
+            self._written = load_source(self.source(), self.filename, self.names.objects, self)["check"]
         return self._written
 
     def source(self) -> str:
@@ -119,10 +120,11 @@ def function(name: str, parameters: Sequence[str], lines: Sequence[str], names: 
     )
 
 
-def load(source: str, filename: str, objects: dict[str, object]) -> dict[str, Predicate]:
-    """Run generated source whose lines debuggers and tracebacks can show."""
+def load_source(source: str, filename: str, objects: Mapping[str, object], owner: object) -> dict[str, Any]:
+    """Run generated source whose lines debuggers and tracebacks can show, as long as `owner` lives."""
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    made: dict[str, Predicate] = {}
+    weakref.finalize(owner, linecache.cache.pop, filename, None).atexit = False
+    made: dict[str, Any] = {}
     # Apart from their globals: a function that can be found in its own globals dies only when the collector comes by.
     exec(compile(source, filename, "exec"), {**objects}, made)
     return made

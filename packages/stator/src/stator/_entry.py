@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import linecache
-import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +10,7 @@ import attrs
 import torch
 from stator_backends import AmbientState, Lowered, lower, one_at_a_time
 from stator_bytecode import Goto, Site
-from stator_guards import Entry, GlobalState, Guard, Loads, PartSource, Source
+from stator_guards import Entry, GlobalState, Guard, Loads, PartSource, Source, load_source
 from stator_variables import as_inference
 
 from stator._fallback import Recovery
@@ -144,12 +142,7 @@ def _function(
     data.source = f"def {name}({', '.join(target.parameters)}):\n{text}"
     data.filename = f"<stator entry {number}: {target.name}>"
     data.namespace = dict(emitter.captured)
-    namespace = dict(emitter.captured)
-    linecache.cache[data.filename] = (len(data.source), None, data.source.splitlines(keepends=True), data.filename)
-    weakref.finalize(data, linecache.cache.pop, data.filename, None).atexit = False
-    made: dict[str, Any] = {}
-    exec(compile(data.source, data.filename, "exec"), namespace, made)  # apart: no cycle through its own name
-    return made[name]
+    return load_source(data.source, data.filename, emitter.captured, data)[name]
 
 
 def _ending(traced: Traced, site: Site | None, emitter: Any) -> str:

@@ -23,15 +23,13 @@ works. Names that a parameter has already get underscores.
 import functools
 import inspect
 import keyword
-import linecache
 import types
-import weakref
 from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any, Protocol
 
 from stator_bytecode import Goto
-from stator_guards import Entry
+from stator_guards import Entry, load_source
 
 from stator._fallback import Plainly
 from stator._region import Region
@@ -141,11 +139,7 @@ def _load(fn: FunctionType, runner: Runner, region: Region | None) -> FunctionTy
     namespace: dict[str, Any] = {names[key]: value for key, value in zip(_GLOBALS, values, strict=True)}
     namespace |= {names[key]: value for key, value in _BUILTINS.items()}
     namespace |= {REGION: region, ORIGINAL: fn, "__name__": fn.__module__}
-    locals_: dict[str, Any] = {}
-    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-    weakref.finalize(runner, linecache.cache.pop, filename, None).atexit = False
-    exec(compile(text, filename, "exec"), namespace, locals_)  # apart from the globals: no cycle through its own name
-    made: FunctionType = locals_[name]
+    made: FunctionType = load_source(text, filename, namespace, runner)[name]
     return made
 
 
