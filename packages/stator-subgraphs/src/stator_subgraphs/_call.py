@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -32,8 +33,8 @@ def record_call(
     examples, example_kwargs = _examples(args, tensors), _examples(kwargs, tensors)
     refuse_partial_overlap(target, tensors)
     watched = Watched.of(tensors, may_write(target, kwargs))
-    restorer = MODE_CALLS.get(target)
-    restore = restorer() if restorer is not None else None
+    mode = MODE_CALLS.get(target)
+    before = mode.look() if mode is not None else None
     heard: list[Warned] = []
     if body is not None:
         example = body.outputs
@@ -46,8 +47,8 @@ def record_call(
     changed = watched.changed() if body is None else _gives(state, body, traced)
     if changed:
         _note_write(state, traced.node, changed)
-    if restore is not None:
-        _note_mode(state, traced.node, restore(examples, example))
+    if mode is not None:
+        _note_mode(state, traced.node, partial(mode.undo, before, examples, example))
     return traced
 
 

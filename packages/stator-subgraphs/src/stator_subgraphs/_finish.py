@@ -24,17 +24,8 @@ from stator_subgraphs._unused_output import drop_unused_outputs
 
 QUERIES = frozenset({"size", "stride", "storage_offset", "dim", "ndimension", "numel", "nelement", "element_size"})
 ARITHMETIC = frozenset(
-    {
-        operator.add,
-        operator.sub,
-        operator.mul,
-        operator.neg,
-        operator.pos,
-        operator.abs,
-        builtins.abs,
-        builtins.max,
-        builtins.min,
-    }
+    {operator.add, operator.sub, operator.mul, operator.neg, operator.pos, operator.abs}
+    | {builtins.abs, builtins.max, builtins.min}
     | {operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge, torch.sym_max, torch.sym_min}
     | {torch.sym_not, torch.sym_int, torch.sym_float, operator.and_, operator.or_}
 )

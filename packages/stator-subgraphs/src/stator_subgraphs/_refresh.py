@@ -5,6 +5,7 @@ one, and all that was computed from it, is propagated again along the graph that
 place.
 """
 
+from functools import partial
 from typing import Any
 
 import attrs
@@ -71,10 +72,11 @@ class Renewal:
     def _mode_call(self, tracer: SubgraphTracer, traced: Traced) -> None:
         """Every mode was left; entering them again in order puts each operator under the modes it had."""
         node = traced.node
-        restore = MODE_CALLS[node.target]()
+        mode = MODE_CALLS[node.target]
+        before = mode.look()
         args = self._arguments(tracer, node.args)
         example = run(self.state.mode, node.target, args, self._arguments(tracer, node.kwargs))
-        self.state.mode_undo.append(restore(args, example))
+        self.state.mode_undo.append(partial(mode.undo, before, args, example))
         self._renew(traced, example)
 
     def _again(self, tracer: SubgraphTracer, traced: Traced) -> Any:

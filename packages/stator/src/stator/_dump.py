@@ -12,13 +12,13 @@ Guards are checked again where that means anything in another process: not the i
 value.
 """
 
+import operator
 import re
 import types
 from pathlib import Path
 from typing import Any
 
 import attrs
-import torch
 from stator_guards import Guard, Is
 
 from stator._entry import EntryData
@@ -110,7 +110,8 @@ def _portable(entry: Any) -> Portable:
     guards = [guard for guard in getattr(entry.guards, "guards", ()) if _means_anything_elsewhere(guard)]
     if not graph_name:
         return Portable(data.target, tuple(guards), _grad(entry), constants, "", {}, {})
-    attributes = {str(node.target): _attribute(data.graph, str(node.target)) for node in _attribute_nodes(data.graph)}
+    paths = [str(node.target) for node in data.graph.graph.nodes if node.op in ("get_attr", "call_module")]
+    attributes = {path: operator.attrgetter(path)(data.graph) for path in paths}
     return Portable(data.target, tuple(guards), _grad(entry), constants, graph_name, _graph_globals(data), attributes)
 
 
@@ -134,14 +135,3 @@ def _graph_globals(data: EntryData) -> dict[str, Any]:
     namespace = type(data.graph).forward.__globals__
     used = set(re.findall(r"\w+", data.graph_text))
     return {name: value for name, value in namespace.items() if name in used and not name.startswith("__")}
-
-
-def _attribute_nodes(graph: torch.fx.GraphModule) -> list[torch.fx.Node]:
-    return [node for node in graph.graph.nodes if node.op in ("get_attr", "call_module")]
-
-
-def _attribute(graph: torch.fx.GraphModule, path: str) -> Any:
-    value: Any = graph
-    for part in path.split("."):
-        value = getattr(value, part)
-    return value

@@ -101,10 +101,12 @@ def _path_to(value: Any) -> tuple[str, str, str] | None:
     module = sys.modules.get(getattr(value, "__module__", None) or "")
     if module is None or "<" in value.__qualname__:
         return None
-    found: Any = module
-    for part in value.__qualname__.split("."):
-        found = getattr(found, part, None)
-    return (*_reference(module), value.__qualname__) if found is value else None
+    return (*_reference(module), value.__qualname__) if _part(module, value.__qualname__) is value else None
+
+
+def _part(module: Any, qualname: str) -> Any:
+    """None where the module has none."""
+    return functools.reduce(lambda whole, name: getattr(whole, name, None), qualname.split("."), module)
 
 
 _NAMED_IN_TYPES = {value: name for name, value in vars(types).items() if isinstance(value, type)}
@@ -138,10 +140,7 @@ def _reduced_code(code: types.CodeType) -> Any:
     for module in list(sys.modules.values()):
         if getattr(module, "__file__", None) != code.co_filename:
             continue
-        found: Any = module
-        for part in code.co_qualname.split("."):
-            found = getattr(found, part, None)
-        if getattr(found, "__code__", None) is code:
+        if getattr(_part(module, code.co_qualname), "__code__", None) is code:
             return attribute_at, (*_reference(module), f"{code.co_qualname}.__code__")
     return marshal.loads, (marshal.dumps(code),)
 

@@ -92,9 +92,7 @@ class Region:
         """Drive what an entry gave to the end."""
         if type(result) is Goto:
             return drive(result.site, result.take(), self.dispatch)
-        if type(result) is Plainly:
-            return result.run()
-        return result
+        return result.run() if type(result) is Plainly else result
 
     def dispatch(self, point: Point, state: Sequence[Any]) -> Any:
         """The continuation at `point`: a value, or the next Goto."""
@@ -103,9 +101,7 @@ class Region:
             state.clear()
         result = self.enter(self.place_of(point), values)
         del values
-        if type(result) is Plainly:
-            return result.run()
-        return result
+        return result.run() if type(result) is Plainly else result
 
     def enter(self, place: Place, state: tuple[Any, ...]) -> Any:
         key = self.options.key
