@@ -92,9 +92,6 @@ def returned(machine: Machine, frame: Frame, value: V) -> int:
     assert frame.generator is not None
     frame.generator.status = GeneratorStatus.CLOSED
     machine.frames.pop()
-    if not machine.frames:
-        machine.outcome = Returned(value)
-        return SWITCHED
     return _ended(machine, frame, value)
 
 

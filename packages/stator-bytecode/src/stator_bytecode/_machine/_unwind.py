@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 
 from stator_bytecode._machine._domain import Raised, Reraised, Result, V
 from stator_bytecode._machine._frame import NULL, Frame, GeneratorStatus, LastInstruction, Parked
+from stator_bytecode._machine._generator import ENDS
 from stator_bytecode._machine._outcome import Escaped
 from stator_bytecode.errors import Unsupported
 
 if TYPE_CHECKING:
     from stator_bytecode._machine._machine import Machine
-
-Catch = Callable[["Machine", Parked, V], Result]
 
 
 def unwind(machine: Machine, raised: Raised) -> None:
@@ -50,9 +49,8 @@ def _propagate(machine: Machine, raised: Raised) -> Raised | None:
         frame = frames[-1]
         if frame.parked is not None:
             parked = machine.unpark(frame)
-            catch = CATCHES.get(parked.then.kind)
-            if catch is not None and _matches(machine, value, CAUGHT[parked.then.kind]):
-                return _answer(machine, frame, parked, lambda: catch(machine, parked, value))  # noqa: B023
+            if _matches(machine, value, CAUGHT.get(parked.then.kind, ())):
+                return _answer(machine, frame, parked, lambda: _ended_by(machine, parked, value))  # noqa: B023
             if parked.coroutine is not None:
                 return _answer(machine, frame, parked, lambda: parked.coroutine.throw(Reraised(value)))  # noqa: B023
         if frame.code.instructions[frame.pc].op == "YIELD_VALUE":
@@ -144,7 +142,7 @@ def _is_caught(machine: Machine, value: V) -> bool:
         if parked is not None:
             if parked.coroutine is not None:
                 return True
-            if stops and parked.then.kind in CAUGHT and _matches(machine, value, CAUGHT[parked.then.kind]):
+            if stops and _matches(machine, value, CAUGHT.get(parked.then.kind, ())):
                 return True
         if frame.generator is not None and _matches(machine, value, (StopIteration,)):
             stops = False
@@ -156,29 +154,12 @@ def _matches(machine: Machine, value: V, kinds: tuple[type[BaseException], ...])
     return any(domain.exception_matches(value, domain.constant(kind)) is True for kind in kinds)
 
 
-def catch_end(machine: Machine, parked: Parked, value: V) -> Result:
-    return NULL
+def _ended_by(machine: Machine, parked: Parked, value: V) -> Result:
+    """What is caught is to the frame that waits as the end of a generator is; StopIteration says what that gives."""
+    domain, kind = machine.domain, parked.then.kind
+    given = domain.stop_iteration_value(value) if kind in ("send", "delegated") else domain.constant(None)
+    return ENDS[kind](machine, parked, given)
 
-
-def catch_sent(machine: Machine, parked: Parked, value: V) -> Result:
-    return NULL, machine.domain.stop_iteration_value(value)
-
-
-def catch_closed(machine: Machine, parked: Parked, value: V) -> Result:
-    return machine.domain.constant(None)
-
-
-def catch_closing(machine: Machine, parked: Parked, value: V) -> Result:
-    raise Reraised(parked.then.values[0])
-
-
-CATCHES: dict[str, Catch] = {
-    "next": catch_end,
-    "send": catch_sent,
-    "delegated": catch_sent,
-    "close": catch_closed,
-    "closing": catch_closing,
-}
 
 CAUGHT: dict[str, tuple[type[BaseException], ...]] = {
     **dict.fromkeys(("next", "send", "delegated"), (StopIteration,)),
