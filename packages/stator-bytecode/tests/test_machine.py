@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
@@ -14,15 +14,19 @@ from stator_bytecode import (
     Frame,
     Instruction,
     Machine,
+    Pending,
     Returned,
     Then,
     Unsupported,
+    after,
     check_frame,
     interpret,
+    is_suspended,
     new_frame,
     operation,
     restore_frames,
     runs_interpreted,
+    settle,
 )
 from stator_bytecode._concrete._generators import value_of
 from stator_bytecode.conformance_program import closures, contexts, handles, loops, matches, unpacks, withs
@@ -426,3 +430,16 @@ def test_fault_of_the_machine_is_not_an_exception_of_the_program() -> None:
 def test_wrapped_function_keeps_its_name() -> None:
     wrapped = runs_interpreted(loops)
     assert (wrapped.__name__, wrapped(9)) == ("loops", loops(9))
+
+
+def test_what_comes_after_an_operation_is_done_at_once_where_its_value_is_there() -> None:
+    assert after(20, lambda value: value + 1) == 21
+    later = after(Pending(iter_of(20)), lambda value: value + 1)
+    assert is_suspended(later)
+    with pytest.raises(StopIteration, match="21"):
+        next(settle(later))
+
+
+def iter_of(value: int) -> Generator[Any, Any, int]:
+    return value
+    yield

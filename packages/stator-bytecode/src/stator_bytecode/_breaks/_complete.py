@@ -73,11 +73,15 @@ def write_completion(completion: Completion) -> None:
     if completion.instruction.op == "FOR_ITER" and then.kind == "next":
         _write_next(completion)
         return
+    is_truth = _write_then(completion, then)
+    (_finish_truth if is_truth else _finish_value)(completion)
+
+
+def _write_then(completion: Completion, then: ThenLayout) -> bool:
     write = then_writers.get(then.kind)
     if write is None:
         raise Unsupported("native-continuation", f"a frame that waits with {then.kind!r} cannot go on natively")
-    is_truth = write(completion, then)
-    (_finish_truth if is_truth else _finish_value)(completion)
+    return write(completion, then)
 
 
 ThenWriter = Callable[[Completion, ThenLayout], bool]
@@ -147,16 +151,9 @@ def _init_returned(value: object) -> TypeError:
     return TypeError(f"__init__() should return None, not '{type(value).__name__}'")
 
 
-@then_writers.handles("truth")
-def write_truth(completion: Completion, then: ThenLayout) -> bool:
-    completion.answer("__bool__")
-    completion.glue.to_bool()
-    return True
-
-
-@then_writers.handles("length")
-def write_length(completion: Completion, then: ThenLayout) -> bool:
-    completion.answer("__len__")
+@then_writers.handles_each({"truth": "__bool__", "length": "__len__"})
+def write_truth(completion: Completion, then: ThenLayout, of: str) -> bool:
+    completion.answer(of)
     completion.glue.to_bool()
     return True
 
@@ -181,10 +178,7 @@ def write_contains(completion: Completion, then: ThenLayout) -> bool:
 def write_bool(completion: Completion, then: ThenLayout) -> bool:
     inner, invert = then.parts
     assert isinstance(inner, ThenLayout)
-    write = then_writers.get(inner.kind)
-    if write is None:
-        raise Unsupported("native-continuation", f"a frame that waits with {inner.kind!r} cannot go on natively")
-    write(completion, inner)
+    _write_then(completion, inner)
     if invert == Static(True):
         completion.glue.emit("UNARY_NOT")
     return False

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._handlers._asking import asking
-from stator_bytecode._machine._domain import Pending, Raised, Reraised, Result, operation
+from stator_bytecode._machine._domain import Raised, Reraised, Result, V, after
 from stator_bytecode._machine._frame import Frame, LastInstruction, PreviousExc
 from stator_bytecode._machine._unwind import stop_iteration_error
 
@@ -66,19 +65,13 @@ def stopiteration_error(machine: Machine, frame: Frame, instr: Instruction) -> i
 @exception_ops.handles("BEFORE_WITH")
 def before_with(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
     """`[manager]` => `[exit, entered]`. While `__enter__` runs, `exit` is on the stack already."""
-    result = machine.domain.enter_context(frame.stack.pop())
-    if type(result) is not tuple:
-        return machine.finish(frame, instr, _entering(frame, result))
-    exit_method, entered = result
-    frame.stack.append(exit_method)
-    return machine.finish(frame, instr, entered)
 
+    def entering(found: tuple[V, Result]) -> Result:
+        exit_method, entered = found
+        frame.stack.append(exit_method)
+        return entered
 
-@operation
-def _entering(frame: Frame, pending: Pending) -> Generator[Any, Any, Result]:
-    exit_method, entered = yield from pending.coroutine
-    frame.stack.append(exit_method)
-    return entered
+    return machine.finish(frame, instr, after(machine.domain.enter_context(frame.stack.pop()), entering))
 
 
 @exception_ops.handles("WITH_EXCEPT_START")

@@ -8,13 +8,13 @@ A `Then` may be met by a result that needs further frames ("binary": the other o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from stator_bytecode._codec._instruction import Instruction
-from stator_bytecode._machine._domain import Domain, Invoke, Pending, Raised, Result, V, operation, settle
+from stator_bytecode._machine._domain import Domain, Invoke, Raised, Result, V, after
 from stator_bytecode._machine._frame import NULL, Frame, Parked, Then
 
 if TYPE_CHECKING:
@@ -210,15 +210,7 @@ def as_value(domain: Domain, result: Result, invert: bool) -> Result:
     """The result of a truth test, as a value; `invert` for `not in`."""
     if type(result) is Invoke:
         return Invoke(result.frame, Then("bool", (result.then, invert)))
-    if type(result) is Pending:
-        return _pending_bool(domain, result, invert)
-    return domain.from_bool(result is not invert)
-
-
-@operation
-def _pending_bool(domain: Domain, result: Pending, invert: bool) -> Generator[Any, Any, V]:
-    truth = yield from settle(result)
-    return domain.from_bool(truth is not invert)
+    return after(result, lambda truth: domain.from_bool(truth is not invert))
 
 
 def then_contains(machine: Machine, parked: Parked, value: V) -> Result:

@@ -99,7 +99,7 @@ def after(result: Result, go_on: Callable[[V], Result]) -> Result:
 
 @operation
 def _gone_on(result: Result, go_on: Callable[[V], Result]) -> Generator[Any, Any, V]:
-    return (yield from settle(go_on((yield from settle(result)))))
+    return go_on((yield from settle(result)))
 
 
 def chained(outer: Generator[Any, Any, V], inner: Generator[Any, Any, V]) -> Generator[Any, Any, V]:
