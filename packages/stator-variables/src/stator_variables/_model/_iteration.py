@@ -152,25 +152,25 @@ def _finish(t: Tracing, it: Any) -> Any:
     return NULL
 
 
-def _next_of_items(t: Tracing, it: Any, items: list[Any]) -> Any:
-    if it.exhausted or it.position >= len(items):
-        return _finish(t, it)
-    item = items[it.position]
-    advance(t, it)
-    return item
+def _placed(item_at: Callable[[Tracing, Any], Any]) -> Callable[[Tracing, Any], Any]:
+    """The step of an iterator that stands somewhere: it gives the item there and moves on, or ends where NULL is."""
+
+    def step(t: Tracing, it: Any) -> Any:
+        def given(item: Any) -> Any:
+            if item is NULL:
+                return _finish(t, it)
+            advance(t, it)
+            return item
+
+        if it.exhausted and it.kind != "deque":  # which still looks at what it went through
+            return NULL
+        return after(item_at(t, it), given)
+
+    return step
 
 
-def _next_in_sequence(t: Tracing, it: Any) -> Any:
-    return _next_of_items(t, it, it.parts[0].items)
-
-
-def _next_reversed(t: Tracing, it: Any) -> Any:
-    items = it.parts[0].items
-    index = it.parts[1] - 1 - it.position
-    if it.exhausted or index < 0 or index >= len(items):
-        return _finish(t, it)
-    advance(t, it)
-    return items[index]
+def _at(items: list[Any], index: int) -> Any:
+    return items[index] if 0 <= index < len(items) else NULL
 
 
 def indexed(values: Any) -> Any:
@@ -178,82 +178,72 @@ def indexed(values: Any) -> Any:
     return values if isinstance(values, Sequence) else list(values)
 
 
+@_placed
 def _next_constant(t: Tracing, it: Any) -> Any:
     try:
-        item = it.parts[0][it.position] if not it.exhausted else NULL
+        return _calls.fresh(t, it.parts[0][it.position])
     except IndexError:
-        item = NULL
-    if item is NULL:
-        return _finish(t, it)
-    advance(t, it)
-    return _calls.fresh(t, item)
+        return NULL
 
 
-def _next_made(t: Tracing, it: Any) -> Any:
-    return _next_of_items(t, it, it.parts[0])
-
-
+@_placed
 def _next_in_dict(t: Tracing, it: Any) -> Any:
     d, size, backwards = it.parts
-    if it.exhausted:
-        return NULL
     pairs = _dictionary.items(t, d)
     if len(pairs) != size:
         raise t.unsupported("dict-changed-during-iteration", "a dict whose keys changed since its iterator was made")
     if it.position >= size:
-        return _finish(t, it)
+        return NULL
     key, value = pairs[-1 - it.position if backwards else it.position]
-    advance(t, it)
     return key if it.kind == "keys" else value if it.kind == "values" else k.TupleTracker([key, value], tuple)
 
 
+@_placed
 def _next_in_set(t: Tracing, it: Any) -> Any:
     vt, size, items = it.parts
-    if it.exhausted:
-        return NULL
     if len(vt.entries) != size:
         throw(RuntimeError, "Set changed size during iteration")
     if {id(item) for item in vt.entries.values()} != {id(item) for item in items}:
         raise t.unsupported("set-order", "a set that changes while it is iterated")
-    return _next_of_items(t, it, items)
+    return _at(items, it.position)
 
 
+@_placed
 def _next_in_deque(t: Tracing, it: Any) -> Any:
     vt, size, structure = it.parts
-    done = it.exhausted or it.position >= size
-    if done and it.kind == "deque reversed":
-        return _finish(t, it)
+    backwards = it.kind == "deque reversed"
+    if backwards and it.position >= size:
+        return NULL
     if len(vt.items) != size or vt.structure != structure:
         throw(RuntimeError, "deque mutated during iteration")
-    if done:
-        return _finish(t, it)
-    item = vt.items[-1 - it.position if it.kind == "deque reversed" else it.position]
-    advance(t, it)
-    return item
+    return _at(vt.items, size - 1 - it.position if backwards else it.position)
 
 
+@_placed
 @operation
 def _next_of_application(t: Tracing, it: Any) -> Any:
     """One step of the generator that does the work."""
-    value = yield from attempt(StopIteration, NULL, next_value, t, it.parts[0])
-    if value is NULL:
-        return _finish(t, it)
-    advance(t, it)
-    return value
+    return (yield from attempt(StopIteration, NULL, next_value, t, it.parts[0]))
+
+
+def _one_of_each(t: Tracing, sources: list[Any]) -> Any:
+    """The next items of several iterators, up to the first that has none."""
+    found: list[Any] = []
+    for part in sources:
+        value = yield from settle(next_value(t, part))
+        if value is NULL:
+            break
+        found.append(value)
+    return found
 
 
 @operation
 def _next_zip(t: Tracing, it: Any) -> Any:
     sources, strict = it.parts
-    found: list[Any] = []
-    for index, part in enumerate(sources):
-        value = yield from settle(next_value(t, part))
-        if value is NULL:
-            if strict:
-                yield from _check_strict(t, sources, index)
-            return NULL
-        found.append(value)
-    return k.TupleTracker(found, tuple) if sources else NULL
+    found = yield from _one_of_each(t, sources)
+    if strict and len(found) < len(sources):
+        yield from _check_strict(t, sources, len(found))
+    return k.TupleTracker(found, tuple) if sources and len(found) == len(sources) else NULL
 
 
 def _check_strict(t: Tracing, sources: list[Any], index: int) -> Any:
@@ -270,13 +260,8 @@ def _check_strict(t: Tracing, sources: list[Any], index: int) -> Any:
 @operation
 def _next_map(t: Tracing, it: Any) -> Any:
     function, sources = it.parts
-    args: list[Any] = []
-    for part in sources:
-        value = yield from settle(next_value(t, part))
-        if value is NULL:
-            return NULL
-        args.append(value)
-    return (yield from settle(_calls.call(t, function, args, {})))
+    args = yield from _one_of_each(t, sources)
+    return (yield from settle(_calls.call(t, function, args, {}))) if len(args) == len(sources) else NULL
 
 
 @operation
@@ -302,19 +287,14 @@ def _next_enumerate(t: Tracing, it: Any) -> Any:
     return k.TupleTracker([index, value], tuple)
 
 
+@_placed
 @operation
 def _next_getitem(t: Tracing, it: Any) -> Any:
-    if it.exhausted:
-        return NULL
     index = it.position if it.kind == "getitem" else it.parts[1] - 1 - it.position
     if index < 0:
-        return _finish(t, it)
+        return NULL
     ends = IndexError | StopIteration
-    found = yield from attempt(ends, NULL, get_item, t, it.parts[0], k.ConstantTracker(index))
-    if found is NULL:
-        return _finish(t, it)
-    advance(t, it)
-    return found
+    return (yield from attempt(ends, NULL, get_item, t, it.parts[0], k.ConstantTracker(index)))
 
 
 @operation
@@ -336,24 +316,19 @@ _CALLING = frozenset({"map", "filter"})
 """What these call may raise StopIteration, which ends them as it ends an iterator of the program's."""
 
 _STEPS = {
-    "sequence": _next_in_sequence,
-    "reversed": _next_reversed,
+    "sequence": _placed(lambda t, it: _at(it.parts[0].items, it.position)),
+    "reversed": _placed(lambda t, it: _at(it.parts[0].items, it.parts[1] - 1 - it.position)),
     "constant": _next_constant,
-    "keys": _next_in_dict,
-    "values": _next_in_dict,
-    "items": _next_in_dict,
+    **dict.fromkeys(("keys", "values", "items"), _next_in_dict),
     "zip": _next_zip,
     "map": _next_map,
     "filter": _next_filter,
     "enumerate": _next_enumerate,
-    "application": _next_of_application,
-    "shared": _next_of_application,
-    "made": _next_made,
+    **dict.fromkeys(("application", "shared"), _next_of_application),
+    "made": _placed(lambda t, it: _at(it.parts[0], it.position)),
     "set": _next_in_set,
-    "deque": _next_in_deque,
-    "deque reversed": _next_in_deque,
-    "getitem": _next_getitem,
-    "reversed getitem": _next_getitem,
+    **dict.fromkeys(("deque", "deque reversed"), _next_in_deque),
+    **dict.fromkeys(("getitem", "reversed getitem"), _next_getitem),
     "callable": _next_callable,
 }
 
