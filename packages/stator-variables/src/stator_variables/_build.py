@@ -123,9 +123,19 @@ def build_value(t: Tracing, real: Any, source: Source) -> VariableTracker:
     return k.ConstantTracker(real)
 
 
-def build_singleton(t: Tracing, real: Any, source: Source) -> VariableTracker:
-    t.guard(source, Is(real))
-    return k.ConstantTracker(real)
+def _by_identity(kind: Callable[[Any], VariableTracker]) -> Builder:
+    """What is known once it is known which object it is."""
+
+    def build(t: Tracing, real: Any, source: Source) -> VariableTracker:
+        t.guard(source, Is(real))
+        return kind(real)
+
+    return build
+
+
+build_singleton = _by_identity(k.ConstantTracker)
+build_by_identity = _by_identity(k.BuiltinTracker)
+build_class = _by_identity(k.ClassTracker)
 
 
 def _equal_to(expected: Any) -> Custom:
@@ -134,19 +144,8 @@ def _equal_to(expected: Any) -> Custom:
     return Custom("{fn}({value})", lambda value: type(value) is cls and value == expected, f"equal to {expected!r}")
 
 
-def build_by_identity(t: Tracing, real: Any, source: Source) -> VariableTracker:
-    t.guard(source, Is(real))
-    return k.BuiltinTracker(real)
-
-
 def build_enum(t: Tracing, real: Any, source: Source) -> VariableTracker:
-    t.guard(source, Is(real))
-    return with_namespace(t, k.ConstantTracker(real), real, source)
-
-
-def build_class(t: Tracing, real: Any, source: Source) -> VariableTracker:
-    t.guard(source, Is(real))
-    return k.ClassTracker(real)
+    return with_namespace(t, build_singleton(t, real, source), real, source)
 
 
 def build_tensor(t: Tracing, real: Any, source: Source) -> k.TensorTracker:
@@ -188,6 +187,9 @@ def build_sequence(t: Tracing, real: Any, source: Source) -> VariableTracker:
         return with_namespace(t, k.TupleTracker(_items(t, real, source), type(real)), real, source)
     tracker = k.ListTracker([], type(real))
     tracker.unread = lambda: _items(t, real, source)
+    if isinstance(real, collections.deque):
+        t.guard(AttrSource(source, "maxlen"), Equals(real.maxlen))
+        tracker.maxlen = real.maxlen
     return with_namespace(t, tracker, real, source)
 
 
@@ -201,15 +203,6 @@ def _items(t: Tracing, real: Any, source: Source) -> list[Any]:
     else:
         t.guard(CallSource(base.__len__, source), Equals(length))
     return [wrap(t, item, ItemSource(source, i, owner)) for i, item in enumerate(items)]
-
-
-def build_deque(t: Tracing, real: Any, source: Source) -> VariableTracker:
-    t.guard(source, TypeIs(type(real)))
-    t.guard(AttrSource(source, "maxlen"), Equals(real.maxlen))
-    tracker = k.ListTracker([], type(real))
-    tracker.unread = lambda: _items(t, real, source)
-    tracker.maxlen = real.maxlen
-    return with_namespace(t, tracker, real, source)
 
 
 def build_dict(t: Tracing, real: Any, source: Source) -> VariableTracker:
@@ -457,11 +450,9 @@ BUILDERS: dict[type, Builder] = {
     types.MethodWrapperType: build_method_wrapper,
     **dict.fromkeys(_iterator_classes(), build_iterator),
     **dict.fromkeys((operator.itemgetter, operator.attrgetter, operator.methodcaller), build_recipe),
-    tuple: build_sequence,
-    list: build_sequence,
+    **dict.fromkeys((tuple, list), build_sequence),
     dict: build_dict,
-    set: build_set,
-    frozenset: build_set,
+    **dict.fromkeys((set, frozenset), build_set),
     types.FunctionType: build_function,
     types.MethodType: build_method,
     super: build_super,
@@ -476,9 +467,7 @@ BY_BASE: tuple[tuple[Any, Builder], ...] = (
     *(((NUMPY.ndarray, build_array),) if NUMPY is not None else ()),
     (types.ModuleType, build_by_identity),
     (enum.Enum, build_enum),
-    (tuple, build_sequence),
-    (list, build_sequence),
-    (collections.deque, build_deque),
+    (tuple | list | collections.deque, build_sequence),
     (dict, build_dict),
     (set | frozenset, build_set),
     (BaseException, build_exception),

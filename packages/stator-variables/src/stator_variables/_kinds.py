@@ -5,6 +5,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import attrs
 from stator_bytecode import GeneratorState, GeneratorStatus
 
 from stator_variables._graph import Traced
@@ -204,31 +205,21 @@ class CellTracker(VariableTracker):
         self.content = content
 
 
+@attrs.define(eq=False, repr=False, slots=False)
 class FunctionTracker(VariableTracker):
     """A Python function, existing or made while tracing. `closure` has cell trackers; `defaults` is None or a list."""
 
     cls = types.FunctionType
 
-    def __init__(
-        self,
-        code: types.CodeType,
-        globals_: Any,
-        *,
-        name: str,
-        qualname: str,
-        defaults: list[Any] | None = None,
-        kwdefaults: dict[str, Any] | None = None,
-        closure: tuple[Any, ...] = (),
-    ) -> None:
-        self.code = code
-        self.globals = globals_
-        self.name = name
-        self.qualname = qualname
-        self.defaults = defaults
-        self.kwdefaults = kwdefaults
-        self.closure = closure
-        self.annotations: Any = None
-        self.fields: dict[str, Any] = {}  # WRITTEN_FIELDS that were set
+    code: types.CodeType
+    globals: Any
+    name: str
+    qualname: str
+    defaults: list[Any] | None = None
+    kwdefaults: dict[str, Any] | None = None
+    closure: tuple[Any, ...] = ()
+    annotations: Any = None
+    fields: dict[str, Any] = attrs.field(factory=dict)  # WRITTEN_FIELDS that were set
 
     def describe(self) -> str:
         return self.qualname
@@ -419,3 +410,4 @@ def has_clean_up(state: GeneratorState) -> bool:
 
 
 NONE = ConstantTracker(None)
+NOT_IMPLEMENTED = ConstantTracker(NotImplemented)

@@ -104,7 +104,7 @@ def object_new(t: Tracing, made_of: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 
 @methods.handles(object.__init__, takes=(0, ANY_COUNT), named=None)
-def object_init(t: Tracing, vt: Any, /, *args: Any, **kwargs: Any) -> Any:
+def object_init(t: Tracing, vt: Any, /, *args: Any, **kwargs: Any) -> None:
     """What it takes besides the instance, another `__new__` may have wanted (object_init)."""
     if args or kwargs:
         cls = vt.cls
@@ -112,7 +112,6 @@ def object_init(t: Tracing, vt: Any, /, *args: Any, **kwargs: Any) -> Any:
             throw(TypeError, "object.__init__() takes exactly one argument (the instance to initialize)")
         if plain_lookup(cls, "__new__") is object.__new__:
             throw(TypeError, f"{type_name(cls)}.__init__() takes exactly one argument (the instance to initialize)")
-    return k.NONE
 
 
 @methods.handles(object.__init_subclass__, vars(object)["__init_subclass__"], takes=(0, 1))

@@ -65,7 +65,7 @@ def compare(t: Tracing, args: Args, kwargs: Kwargs, of: bool) -> Any:
     """Two methods are equal when the receiver is one object and the functions are equal."""
     left, right = args
     if not isinstance(right, k.MethodTracker):
-        return k.ConstantTracker(NotImplemented)
+        return k.NOT_IMPLEMENTED
     if not all(isinstance(vt.function, k.FunctionTracker) for vt in args):
         raise t.unsupported("builtin", "a comparison of methods of other callables")
     parts = ((left.receiver, right.receiver), (left.function, right.function))

@@ -50,9 +50,8 @@ def _limit(t: Tracing, maxlen: Any) -> int:
 
 
 @methods.handles(deque.appendleft, takes=1)
-def appendleft(t: Tracing, vt: Any, item: Any) -> Any:
+def appendleft(t: Tracing, vt: Any, item: Any) -> None:
     replace_items(t, vt, [item, *vt.items][: vt.maxlen])
-    return k.NONE
 
 
 @methods.handles(deque.extend, takes=1)
@@ -86,11 +85,10 @@ def insert(t: Tracing, vt: Any, where: Any, item: Any) -> Any:
 
 
 @methods.handles(deque.rotate, takes=(0, 1))
-def rotate(t: Tracing, vt: Any, steps: Any = _ONE) -> Any:
+def rotate(t: Tracing, vt: Any, steps: Any = _ONE) -> None:
     rotated = deque(vt.items)
     rotated.rotate(needed_index(t, steps))
     replace_items(t, vt, list(rotated))
-    return k.NONE
 
 
 @methods.handles(deque.remove, takes=1)
@@ -128,17 +126,15 @@ def _at(t: Tracing, vt: Any, key: Any) -> int:
 
 
 @methods.handles(deque.__setitem__)
-def setitem(t: Tracing, vt: Any, key: Any, value: Any) -> Any:
+def setitem(t: Tracing, vt: Any, key: Any, value: Any) -> None:
     at = _at(t, vt, key)
     change_items(t, vt, lambda items: items.__setitem__(at, value), structural=False)
-    return k.NONE
 
 
 @methods.handles(deque.__delitem__)
-def delitem(t: Tracing, vt: Any, key: Any) -> Any:
+def delitem(t: Tracing, vt: Any, key: Any) -> None:
     at = _at(t, vt, key)
     change_items(t, vt, lambda items: items.pop(at))
-    return k.NONE
 
 
 @methods.handles(deque.__reversed__, takes=0)
@@ -150,7 +146,7 @@ def reversed_(t: Tracing, vt: Any) -> Any:
 def add(t: Tracing, left: Any, right: Any) -> Any:
     if not isinstance(right, k.ListTracker) or not issubclass(right.cls, deque):
         if _sequences.reflects(right, "__radd__"):
-            return _sequences.NOT_IMPLEMENTED
+            return k.NOT_IMPLEMENTED
         throw(TypeError, f'can only concatenate deque (not "{right.cls.__name__}") to deque')
     made = copy(t, left)
     for item in right.items:

@@ -20,7 +20,6 @@ from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 methods = MethodTable("dict method")
-NOT_IMPLEMENTED = k.ConstantTracker(NotImplemented)
 _VIEW_CLASSES = {
     part: (type(getattr({}, part)()), type(getattr(OrderedDict(), part)())) for part in ("keys", "values", "items")
 }
@@ -62,16 +61,14 @@ def default_factory(t: Tracing, vt: Any) -> Any:
 
 
 @methods.handles(dict.__setitem__, OrderedDict.__setitem__)
-def setitem(t: Tracing, vt: Any, key: Any, value: Any) -> Any:
+def setitem(t: Tracing, vt: Any, key: Any, value: Any) -> None:
     _dictionary.store(t, vt, key, value)
-    return k.NONE
 
 
 @methods.handles(dict.__delitem__, OrderedDict.__delitem__)
-def delitem(t: Tracing, vt: Any, key: Any) -> Any:
+def delitem(t: Tracing, vt: Any, key: Any) -> None:
     if _dictionary.remove(t, vt, key_of(t, key)) is MISSING:
         raise_key_error(key)
-    return k.NONE
 
 
 @methods.handles(dict.__len__)
@@ -149,9 +146,8 @@ def move_to_end(t: Tracing, vt: Any, key: Any, last: Any = None) -> Any:
 
 
 @methods.handles(dict.clear, OrderedDict.clear, takes=0)
-def clear(t: Tracing, vt: Any) -> Any:
+def clear(t: Tracing, vt: Any) -> None:
     _dictionary.clear(t, vt)
-    return k.NONE
 
 
 # -- iteration and views ----------------------------------------------------------------------------------------------
@@ -243,7 +239,7 @@ def ror(t: Tracing, vt: Any, other: Any) -> Any:
 
 def _merged(t: Tracing, owner: Any, left: Any, right: Any) -> Any:
     if not isinstance(left, k.DictTracker) or not isinstance(right, k.DictTracker):
-        return NOT_IMPLEMENTED
+        return k.NOT_IMPLEMENTED
     made = _same_entries(t, left, _empty_like(t, owner, "|"))
     for key, value in _dictionary.items(t, right):
         _dictionary.store(t, made, key, value)
@@ -268,7 +264,7 @@ def ne(t: Tracing, left: Any, right: Any) -> Any:
 @operation
 def _equality(t: Tracing, left: Any, right: Any, invert: bool) -> Any:
     if not isinstance(right, k.DictTracker):
-        return NOT_IMPLEMENTED
+        return k.NOT_IMPLEMENTED
     _dictionary.complete(t, left)
     _dictionary.complete(t, right)
     if left.entries.keys() != right.entries.keys():
@@ -324,4 +320,4 @@ _UNORDERED = [f"__{name}__" for name in ("lt", "le", "gt", "ge")]
 
 @methods.handles(*(getattr(cls, name) for cls in (dict, OrderedDict) for name in _UNORDERED))
 def no_order(t: Tracing, left: Any, right: Any) -> Any:
-    return NOT_IMPLEMENTED
+    return k.NOT_IMPLEMENTED

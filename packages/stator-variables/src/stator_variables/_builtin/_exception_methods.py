@@ -30,12 +30,11 @@ _PLAIN = tuple(
 
 
 @handlers.handles(*(vars(cls)["__init__"] for cls in _PLAIN))
-def init(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def init(t: Tracing, args: Args, kwargs: Kwargs) -> None:
     vt = args[0]
     if kwargs or vt.source is not None:
         raise t.unsupported("bad-arguments", f"a call of {vt.cls.__name__}.__init__ that it does not accept")
     t.journal.assign(vt, args=args[1:])
-    return k.NONE
 
 
 # -- fields -----------------------------------------------------------------------------------------------------------
@@ -94,7 +93,7 @@ def read(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
 
 # -- methods ----------------------------------------------------------------------------------------------------------
 @handlers.handles(BaseException.add_note)
-def add_note(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def add_note(t: Tracing, args: Args, kwargs: Kwargs) -> None:
     vt, note = args
     if not issubclass(note.cls, str):
         throw(TypeError, f"note must be a str, not '{type_name(note.cls)}'")
@@ -107,7 +106,6 @@ def add_note(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if not isinstance(notes, k.ListTracker):
         throw(TypeError, "Cannot add note: __notes__ is not a list")
     _containers.append(t, notes, note)
-    return k.NONE
 
 
 @handlers.handles(BaseException.__str__, AttributeError.__str__, NameError.__str__)

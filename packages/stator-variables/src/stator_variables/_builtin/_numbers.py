@@ -12,8 +12,7 @@ from stator_variables._model._raising import throw
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
-handlers: HandlerTable[Any, Any] = HandlerTable("number")
-NOT_IMPLEMENTED = k.ConstantTracker(NotImplemented)
+table: HandlerTable[Any, Any] = HandlerTable("number")
 _NUMBERS = (int, float, complex)
 _SLOTS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift", "divmod"]
 _BINARY = (*_SLOTS, *(f"r{name}" for name in _SLOTS), "eq", "ne", "lt", "le", "gt", "ge")
@@ -23,11 +22,8 @@ def _methods(classes: Sequence[type], names: Sequence[str]) -> Iterator[Any]:
     return (vars(cls)[name] for cls in classes for name in names if name in vars(cls))
 
 
-@handlers.handles_each(_methods((*_NUMBERS, bool), [f"__{name}__" for name in _BINARY]))
+@table.handles_each(_methods((*_NUMBERS, bool), [f"__{name}__" for name in _BINARY]))
 def operate(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
-    folded = _calls.fold(t, of, args, kwargs)
-    if folded is not MISSING:
-        return folded
     if len(args) == 2 and not kwargs and issubclass(args[0].cls, of.__objclass__):
         return _with_other(t, of.__name__.strip("_"), args[0], args[1])
     raise t.unsupported("bad-arguments", f"a call of {of.__qualname__} that it does not accept")
@@ -35,7 +31,7 @@ def operate(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
 
 def _with_other(t: Tracing, name: str, left: Any, right: Any) -> Any:
     if not issubclass(right.cls, _NUMBERS):
-        return NOT_IMPLEMENTED
+        return k.NOT_IMPLEMENTED
     left, right = _plain(left), _plain(right)
     known = all(isinstance(vt, k.NumberTracker | k.ConstantTracker) for vt in (left, right))
     if known and (isinstance(left, k.NumberTracker) or isinstance(right, k.NumberTracker)):
@@ -62,27 +58,21 @@ _SYMBOLS = {name: symbol for symbol, (name, *_) in _operators.ARITHMETIC.items()
 _SYMBOLS |= {name.strip("_"): symbol for symbol, (name, *_) in _operators.COMPARISONS.items()}
 
 
-@handlers.handles_each(
+@table.handles_each(
     _methods((str, bytes, range, slice, type(None)), [name for name, *_ in _operators.COMPARISONS.values()])
 )
 def compare(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
-    folded = _calls.fold(t, of, args, kwargs)
-    if folded is not MISSING:
-        return folded
     if of.__objclass__ is slice and all(isinstance(vt, k.SliceTracker) for vt in args):
         sides = [k.TupleTracker(vt.parts, tuple) for vt in args]
         return _operators.compare(t, _SYMBOLS[of.__name__.strip("_")], *sides)
     if issubclass(args[1].cls, of.__objclass__):
         raise t.unsupported("number-object", f"a comparison of a {args[1].cls.__name__}")
-    return NOT_IMPLEMENTED
+    return k.NOT_IMPLEMENTED
 
 
 # -- builtin functions ------------------------------------------------------------------------------------------------
-@handlers.handles(divmod)
+@table.handles(divmod)
 def handle_divmod(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    folded = _calls.fold(t, divmod, args, kwargs)
-    if folded is not MISSING:
-        return folded
     if len(args) != 2 or kwargs:
         raise t.unsupported("bad-arguments", "a call of divmod() that it does not accept")
     if all(isinstance(vt, k.NumberTracker | k.ConstantTracker) for vt in args):
@@ -90,11 +80,8 @@ def handle_divmod(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return _operators.slots(t, "divmod", "divmod()", args[0], args[1])
 
 
-@handlers.handles(round)
+@table.handles(round)
 def handle_round(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    folded = _calls.fold(t, round, args, kwargs)
-    if folded is not MISSING:
-        return folded
     digits = args[1] if len(args) > 1 else kwargs.get("ndigits", k.NONE)
     number = args[0] if args else kwargs["number"]
     method = _attributes.special(t, number, "__round__")
@@ -103,14 +90,14 @@ def handle_round(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return _calls.call(t, method, [] if k.is_none(digits) else [digits], {})
 
 
-@handlers.handles(pow)
+@table.handles(pow)
 def handle_pow(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    folded = _calls.fold(t, pow, args, kwargs)
-    if folded is not MISSING:
-        return folded
     if len(args) == 2 and not kwargs:
         return _operators.binary(t, "**", args[0], args[1])
     folded = _calls.fold_numbers(t, pow, args, kwargs)
     if folded is not MISSING:
         return folded
     raise t.unsupported("number-object", "pow() with three arguments that are not constants")
+
+
+handlers = _calls.folding(table)

@@ -19,7 +19,6 @@ from stator_variables._model._sorting import sort_items
 from stator_variables._tracing import Tracing
 
 methods = MethodTable("sequence method")
-NOT_IMPLEMENTED = k.ConstantTracker(NotImplemented)
 
 
 def base_name(vt: Any) -> str:
@@ -83,14 +82,13 @@ def _set_slice(t: Tracing, vt: Any, part: slice, value: Any) -> Any:
 
 
 @methods.handles(list.__delitem__)
-def delitem(t: Tracing, vt: Any, key: Any) -> Any:
+def delitem(t: Tracing, vt: Any, key: Any) -> None:
     where: Any = slice_of(t, key)
     if where is None:
         where = _index(t, vt, key)
     elif where.step == 0:
         throw(ValueError, "slice step cannot be zero")
     change_items(t, vt, lambda items: items.__delitem__(where))
-    return k.NONE
 
 
 @methods.handles(list.__len__, tuple.__len__, collections.deque.__len__)
@@ -173,7 +171,7 @@ def add(t: Tracing, left: Any, right: Any) -> Any:
     right = opened(right)
     if not isinstance(right, kind) or issubclass(right.cls, collections.deque):
         if reflects(right, "__radd__"):
-            return NOT_IMPLEMENTED
+            return k.NOT_IMPLEMENTED
         base = base_name(left)
         throw(TypeError, f'can only concatenate {base} (not "{right.cls.__name__}") to {base}')
     cls = torch.Size if left.cls is torch.Size else tuple if kind is k.TupleTracker else list
@@ -188,7 +186,7 @@ def reflects(vt: Any, name: str) -> bool:
 @methods.handles(list.__mul__, tuple.__mul__, list.__rmul__, tuple.__rmul__)
 def mul(t: Tracing, vt: Any, factor: Any) -> Any:
     if reflects(factor, "__rmul__") or reflects(factor, "__mul__"):
-        return NOT_IMPLEMENTED
+        return k.NOT_IMPLEMENTED
     count = times(t, vt, factor)
     cls = torch.Size if vt.cls is torch.Size else tuple if isinstance(vt, k.TupleTracker) else list
     if count == 1 and vt.cls is tuple:
@@ -220,7 +218,7 @@ for _symbol, (_name, *_) in _operators.COMPARISONS.items():
 def compare(t: Tracing, left: Any, right: Any, symbol: str) -> Any:
     kind = k.TupleTracker if isinstance(left, k.TupleTracker) else k.ListTracker
     if not isinstance(right, kind) or (base_name(left) == "deque") != (base_name(right) == "deque"):
-        return NOT_IMPLEMENTED
+        return k.NOT_IMPLEMENTED
     if symbol in ("==", "!=") and len(left.items) != len(right.items):
         return k.ConstantTracker(symbol == "!=")
     return _compare(t, left, right, symbol)
@@ -261,19 +259,17 @@ def imul(t: Tracing, vt: Any, factor: Any) -> Any:
 
 
 @methods.handles(list.append, collections.deque.append, takes=1)
-def append(t: Tracing, vt: Any, item: Any) -> Any:
+def append(t: Tracing, vt: Any, item: Any) -> None:
     _containers.append(t, vt, item)
-    return k.NONE
 
 
 methods.handles(list.extend)(_containers.extend)
 
 
 @methods.handles(list.insert)
-def insert(t: Tracing, vt: Any, where: Any, item: Any) -> Any:
+def insert(t: Tracing, vt: Any, where: Any, item: Any) -> None:
     at = needed_index(t, where)
     change_items(t, vt, lambda items: items.insert(at, item))
-    return k.NONE
 
 
 @methods.handles(list.pop)
@@ -298,9 +294,8 @@ def remove_from(t: Tracing, vt: Any, item: Any, complaint: str) -> Any:
 
 
 @methods.handles(list.clear, collections.deque.clear, takes=0)
-def clear(t: Tracing, vt: Any) -> Any:
+def clear(t: Tracing, vt: Any) -> None:
     replace_items(t, vt, [])
-    return k.NONE
 
 
 @methods.handles(list.copy)
@@ -309,9 +304,8 @@ def copy(t: Tracing, vt: Any) -> Any:
 
 
 @methods.handles(list.reverse, collections.deque.reverse, takes=0)
-def reverse(t: Tracing, vt: Any) -> Any:
+def reverse(t: Tracing, vt: Any) -> None:
     replace_items(t, vt, vt.items[::-1], structural=False)
-    return k.NONE
 
 
 @methods.handles(list.sort)

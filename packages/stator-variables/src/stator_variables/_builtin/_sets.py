@@ -17,7 +17,6 @@ from stator_variables._model._set_order import derived, made_again
 from stator_variables._tracing import Tracing
 
 methods = MethodTable("set method")
-NOT_IMPLEMENTED = k.ConstantTracker(NotImplemented)
 Entries = dict[Any, Any]
 
 
@@ -71,16 +70,14 @@ def length(t: Tracing, vt: Any) -> Any:
 
 
 @methods.handles(set.discard, takes=1)
-def discard(t: Tracing, vt: Any, element: Any) -> Any:
+def discard(t: Tracing, vt: Any, element: Any) -> None:
     _take_out(t, vt, _element(t, vt, element))
-    return k.NONE
 
 
 @methods.handles(set.remove, takes=1)
-def remove(t: Tracing, vt: Any, element: Any) -> Any:
+def remove(t: Tracing, vt: Any, element: Any) -> None:
     if not _take_out(t, vt, _element(t, vt, element)):
         raise Raised(new_exception(KeyError, [element]))
-    return k.NONE
 
 
 def _take_out(t: Tracing, vt: Any, hashed: Any) -> bool:
@@ -102,9 +99,8 @@ def pop(t: Tracing, vt: Any) -> Any:
 
 
 @methods.handles(set.clear, takes=0)
-def clear(t: Tracing, vt: Any) -> Any:
+def clear(t: Tracing, vt: Any) -> None:
     replace_set(t, vt, {}, ("clear", None))
-    return k.NONE
 
 
 @methods.handles(set.copy, frozenset.copy, takes=0)
@@ -200,14 +196,14 @@ def _register_operator(name: str, verb: str) -> None:
     @methods.handles(getattr(set, f"__i{name}__"))
     def in_place(t: Tracing, vt: Any, other: Any) -> Any:
         if not isinstance(other, k.SetTracker):
-            return NOT_IMPLEMENTED
+            return k.NOT_IMPLEMENTED
         replace_set(t, vt, combine(verb, vt.entries, other.entries), *step_with(IN_PLACE[verb], other))
         return vt
 
 
 def _operate(left: Any, right: Any, verb: str) -> Any:
     if not isinstance(left, k.SetTracker) or not isinstance(right, k.SetTracker):
-        return NOT_IMPLEMENTED
+        return k.NOT_IMPLEMENTED
     return derived(left.cls, combine(verb, left.entries, right.entries), verb, left, right)
 
 
@@ -219,7 +215,7 @@ def _register_comparison(compare: Callable[[Any, Any], bool], *targets: Any) -> 
     @methods.handles(*targets)
     def run(t: Tracing, left: Any, right: Any) -> Any:
         if not isinstance(right, k.SetTracker):
-            return NOT_IMPLEMENTED
+            return k.NOT_IMPLEMENTED
         return k.ConstantTracker(compare(left.entries.keys(), right.entries.keys()))
 
 

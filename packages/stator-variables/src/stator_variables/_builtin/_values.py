@@ -45,7 +45,7 @@ def size_as_tuple(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) 
 def size_radd(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     size, left = args
     if not isinstance(left, k.TupleTracker):
-        return k.ConstantTracker(NotImplemented)
+        return k.NOT_IMPLEMENTED
     return k.TupleTracker([*left.items, *size.items], torch.Size)
 
 

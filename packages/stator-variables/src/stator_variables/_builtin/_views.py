@@ -124,7 +124,7 @@ def _comparison(compare: Callable[[Any, Any], bool], *targets: Any) -> None:
     def run(t: Tracing, left: Any, right: Any) -> Any:
         other_is_set = isinstance(right, k.SetTracker) or (isinstance(right, k.ViewTracker) and right.part != "values")
         if not other_is_set:
-            return _sets.NOT_IMPLEMENTED
+            return k.NOT_IMPLEMENTED
         ours, theirs = (yield from settle(_as_set(t, left))), (yield from settle(_as_set(t, right)))
         return k.ConstantTracker(compare(ours.entries.keys(), theirs.entries.keys()))
 

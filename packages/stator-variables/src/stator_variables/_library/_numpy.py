@@ -4,7 +4,7 @@ what works on arrays, is what `_torch/_arrays.py` makes of it.
 
 import operator
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -116,23 +116,20 @@ def _call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     function, *operands = args
     if function.real is MISSING:
         raise t.unsupported("builtin", "a function of NumPy's that was made here")
-    return _function(function.real)(t, operands, kwargs)
+    return _function(t, operands, kwargs, of=function.real)
 
 
-def _function(real: Any) -> Any:
-    def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        """On numbers alone it is called; what gives an array, or is given one, is computed."""
-        folded = _folded(t, real, args, kwargs)
-        if folded is not MISSING:
-            return folded
-        if real in _ASKED and len(args) == 1 and isinstance(args[0], k.ArrayTracker) and not kwargs:
-            return _FIELDS[real.__name__](t, args, kwargs)
-        if real not in _STAND_INS:
-            raise t.unsupported("builtin", f"a call of numpy.{getattr(real, '__name__', '?')}")
-        operands = [_as_array(t, real, vt) for vt in args]
-        return _arrays.compute(t, real, _stand_in(layer, _STAND_INS[real]), operands, kwargs)
-
-    return call
+def _function(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    """On numbers alone it is called; what gives an array, or is given one, is computed."""
+    folded = _folded(t, of, args, kwargs)
+    if folded is not MISSING:
+        return folded
+    if of in _ASKED and len(args) == 1 and isinstance(args[0], k.ArrayTracker) and not kwargs:
+        return _FIELDS[of.__name__](t, args, kwargs)
+    if of not in _STAND_INS:
+        raise t.unsupported("builtin", f"a call of numpy.{getattr(of, '__name__', '?')}")
+    operands = [_as_array(t, of, vt) for vt in args]
+    return _arrays.compute(t, of, _stand_in(layer, _STAND_INS[of]), operands, kwargs)
 
 
 def _folded(t: Tracing, real: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -156,25 +153,19 @@ def _as_array(t: Tracing, real: Any, vt: Any) -> Any:
     return _arrays.array_of(t, vt) if of_tensor else vt
 
 
-def _method(real: Any, name: str) -> Any:
-    def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        folded = _calls.fold(t, real, args, kwargs)
-        return (
-            folded if folded is not MISSING else _arrays.compute(t, real, _stand_in(layer.ndarray, name), args, kwargs)
-        )
-
-    return call
+def _method(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    folded = _calls.fold(t, of, args, kwargs)
+    if folded is not MISSING:
+        return folded
+    return _arrays.compute(t, of, _stand_in(layer.ndarray, of.__name__), args, kwargs)
 
 
-def _of_dtypes(real: Any) -> Any:
-    def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        """A dtype made of its name or its class, or compared with them."""
-        values = [_known(t, vt) for vt in args]
-        if kwargs or MISSING in values:
-            raise t.unsupported("numpy", "a dtype of what is not known")
-        return _calls.fresh(t, real(*values))
-
-    return call
+def _of_dtypes(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    """A dtype made of its name or its class, or compared with them."""
+    values = [_known(t, vt) for vt in args]
+    if kwargs or MISSING in values:
+        raise t.unsupported("numpy", "a dtype of what is not known")
+    return _calls.fresh(t, of(*values))
 
 
 def _view(name: str) -> Any:
@@ -217,28 +208,16 @@ _FIELDS = {
 }
 
 
-def _register() -> Iterator[tuple[Any, Any]]:
-    """Each real callable and its handler."""
-    for real in _STAND_INS:
-        if not isinstance(real, NUMPY.ufunc | type(NUMPY.prod)):
-            yield real, _function(real)
-    for name in METHODS:
-        for owner in (NUMPY.ndarray, NUMPY.generic):
-            if name in vars(owner):
-                yield vars(owner)[name], _method(vars(owner)[name], name)
-    for name, handler in _FIELDS.items():
-        yield vars(NUMPY.ndarray)[name], handler
-    dtype_methods = vars(NUMPY.dtype)
-    for method in (dtype_methods["__eq__"], dtype_methods["__ne__"], NUMPY.dtype):
-        yield method, _of_dtypes(method)
-    yield NUMPY.ufunc.__call__, _call
-    yield type(NUMPY.prod).__call__, _call
-
-
 if NUMBERS:
     _FOLDED = {getattr(NUMPY, name, None) for name in _REDUCTIONS.split()}
     _ASKED = {NUMPY.shape, NUMPY.ndim, NUMPY.size}
     _STAND_INS = {_named(NUMPY, name): name for name in FUNCTIONS}
     _STAND_INS.pop(None, None)
-    for _real, _handler in _register():
-        handlers.handles(_real)(_handler)
+    _CALLABLE = (NUMPY.ufunc, type(NUMPY.prod))
+    _OWNERS = (vars(NUMPY.ndarray), vars(NUMPY.generic))
+    handlers.handles(*(kind.__call__ for kind in _CALLABLE))(_call)
+    handlers.handles_each(real for real in _STAND_INS if not isinstance(real, _CALLABLE))(_function)
+    handlers.handles_each(owner[name] for name in METHODS for owner in _OWNERS if name in owner)(_method)
+    handlers.handles_each((vars(NUMPY.dtype)["__eq__"], vars(NUMPY.dtype)["__ne__"], NUMPY.dtype))(_of_dtypes)
+    for _name, _handler in _FIELDS.items():
+        handlers.handles(vars(NUMPY.ndarray)[_name])(_handler)

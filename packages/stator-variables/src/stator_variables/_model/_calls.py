@@ -9,6 +9,7 @@ from typing import Any
 from stator_bytecode import (
     BindingError,
     Frame,
+    HandlerTable,
     Invoke,
     Then,
     after,
@@ -81,7 +82,7 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
         handler = t.handlers.get(function.real)
         handled = MISSING if handler is None else handler(t, list(args), kwargs)
         if handled is not MISSING:  # MISSING: to be interpreted after all
-            return handled
+            return _given(handled)
         if _torch_calls.is_recorded(function.real) and all(map(_torch_calls.is_operand, (*args, *kwargs.values()))):
             return _torch_calls.call_recorded(t, function.real, list(args), kwargs)
         from stator_variables._torch import _marked
@@ -212,7 +213,7 @@ def call_builtin(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[st
     target = function.value
     handler = _handler(t, target)
     if handler is not None:
-        return handler(t, list(args), kwargs)
+        return _given(handler(t, list(args), kwargs))
     if _torch_calls.is_recorded(target):
         return _torch_calls.call_recorded(t, target, list(args), kwargs)
     folded = fold_numbers(t, target, args, kwargs)
@@ -221,6 +222,11 @@ def call_builtin(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[st
     where = getattr(target, "__module__", None) or getattr(getattr(target, "__objclass__", None), "__name__", "")
     name = f"{where}.{getattr(target, '__qualname__', repr(target))}" if where else repr(target)
     raise t.unsupported("builtin", f"a call of {name}", "call it outside the compiled region, or add a handler")
+
+
+def _given(result: Any) -> Any:
+    """A handler that only does something gives nothing: None, to the program."""
+    return k.NONE if result is None else result
 
 
 def _handler(t: Tracing, target: Any) -> Any:
@@ -239,6 +245,19 @@ def fold(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
     if any(v is MISSING for v in values) or any(v is MISSING for v in named.values()):
         return MISSING
     return folded(t, target, *values, **named)
+
+
+def folding(table: HandlerTable[Any, Any]) -> HandlerTable[Any, Any]:
+    """The same handlers, for what is not all known: a pure function is called where everything is."""
+    made: HandlerTable[Any, Any] = HandlerTable(table.what)
+
+    @made.handles_each({target: (target, handler) for target, handler in table.items()})
+    def fold_or_handle(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: tuple[Any, Any]) -> Any:
+        target, handler = of
+        found = fold(t, target, args, kwargs)
+        return handler(t, args, kwargs) if found is MISSING else found
+
+    return made
 
 
 def folded(t: Tracing, function: Any, /, *values: Any, **named: Any) -> Any:

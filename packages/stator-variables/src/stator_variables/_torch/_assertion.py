@@ -76,14 +76,13 @@ def check(t: Tracing, vt: Any, expected: bool) -> bool:
 
 # -- torch's own checks -----------------------------------------------------------------------------------------------
 @handlers.handles(torch._check, torch._check_value, torch._check_index, torch._check_type, torch._check_not_implemented)
-def check_condition(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+def check_condition(t: Tracing, args: Args, kwargs: Kwargs) -> None:
     """The message is for the program's own run, and so is a check that fails already."""
     condition = args[0] if args else kwargs.get("cond")
     if isinstance(condition, k.NumberTracker):
         check(t, condition, True)
     elif not isinstance(condition, k.ConstantTracker) or condition.value is not True:
         raise t.unsupported("operator-error", "a check that fails, or that torch refuses")
-    return k.NONE
 
 
 @handlers.handles(torch._check_is_size)

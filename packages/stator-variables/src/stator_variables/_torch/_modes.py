@@ -95,12 +95,11 @@ _READERS: dict[Callable[..., Any], Callable[..., Any]] = {
 
 
 @handlers.handles_each([*_READERS])
-def write(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+def write(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> None:
     values = [arg.constant() for arg in (*args, *kwargs.values())]
     if any(value is MISSING for value in values):
         raise t.unsupported("mode-value", f"{of.__name__}() with a value that is not known while tracing")
     put(t, Setting(_READERS[of], of, of.__name__, tuple(values[:-1])), values[-1])
-    return k.NONE
 
 
 @handlers.handles_each([*_KERNELS])
@@ -156,10 +155,9 @@ def decrement_nesting(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> An
 
 
 @handlers.handles(torch.clear_autocast_cache)
-def clear_cache(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def clear_cache(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
     """The cache only spares casts; the casts of the graph are its own."""
     _torch_calls.record(t, torch.clear_autocast_cache, [], {})
-    return k.NONE
 
 
 # -- the one function mode that is understood: numbers index as tensors do --------------------------------------------
@@ -174,20 +172,18 @@ INDEXING = Setting(_torch_calls.depth_of_indexing, _set_depth, "set_depth_of_ind
 
 
 @handlers.handles(torch._C._push_on_torch_function_stack)
-def push_mode(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def push_mode(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
     if args[0].cls is not _torch_calls.indexing_mode():
         raise t.unsupported("mode-value", f"a {args[0].cls.__qualname__} for every function of torch")
     put(t, INDEXING, INDEXING.now + 1)
-    return k.NONE
 
 
 @handlers.handles(torch._C._pop_torch_function_stack)
-def pop_mode(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def pop_mode(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
     """What it gives is looked at by nobody: the mode that is left knows itself."""
     if not INDEXING.now:
         raise t.unsupported("mode-value", "a mode that was entered elsewhere")
     put(t, INDEXING, INDEXING.now - 1)
-    return k.NONE
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
