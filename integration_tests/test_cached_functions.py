@@ -217,3 +217,45 @@ def test_one_cache_for_two_compiled_functions() -> None:
 
 def row_of_quiet(x: Tensor, cached: Any) -> Any:
     return x.new_ones(cached((x.size(0), 2))[0]), cached(x.shape)[0] is cached(x.shape)[0]
+
+
+def after_dropout(x: Tensor, cached: Any) -> Any:
+    for _ in range(3):
+        x = torch.nn.functional.dropout(x, 0.5).add_(1)
+        x = x.reshape(cached(x.shape)[0]) + cached((x.shape[1], x.shape[0]))[0][0]
+    return x
+
+
+def drawing(shape: Any) -> Any:
+    return torch.rand(3) if shape[0] % 2 else torch.zeros(3)
+
+
+def drawn_after_dropout(x: Tensor, cached: Any) -> Any:
+    return torch.nn.functional.dropout(x, 0.5) + cached(x.shape)
+
+
+def seen_after_a_write(x: Tensor, cached: Any) -> Any:
+    x.add_(1)
+    return cached(x, 2) + 1
+
+
+def times(x: Tensor, n: int) -> Any:
+    return x * n
+
+
+@pytest.mark.parametrize(
+    ("fn", "inside", "entries"),
+    [(after_dropout, quiet, 2), (drawn_after_dropout, drawing, None), (seen_after_a_write, times, None)],
+)
+def test_a_cold_cache_behind_random_numbers_and_writes(fn: Body, inside: Body, entries: int | None) -> None:
+    """What computes from sizes alone is called ahead; what draws, or sees a tensor, has its turn."""
+    caches = [functools.lru_cache(inside) for _ in range(2)]
+    compiled = stator.compile(fn, backend="eager")
+    for rows in (4, 4, 5, 6, 7, 8, 7, 9):
+        found = []
+        for call, cached in ((fn, caches[0]), (compiled, caches[1])):
+            torch.manual_seed(rows)
+            found.append((call(torch.ones(rows, 3), cached), torch.rand(1)))
+        assert_equal(*found, f"{rows} rows")
+        assert caches[0].cache_info() == caches[1].cache_info()
+    assert entries in (None, len(compiled.report.entries))

@@ -65,6 +65,10 @@ class BodyScope:
             self.tracer.adopt(outer, inner)
         return inner
 
+    @property
+    def sees_tensors(self) -> bool:
+        return any(tensors_in(node.meta.get("example_value")) for node in self.tracer.graph.nodes)
+
     def close(self, outputs: Sequence[Any]) -> Body:
         """End the body with these flat outputs, traced or constant, and go on in the graph around."""
         local = [self.tracer.local(value) if isinstance(value, Traced) else value for value in outputs]

@@ -87,6 +87,10 @@ class BodyRecorder(Protocol):
     def argument(self, value: Any, hint: str = "arg") -> Traced:
         """The next explicit input: a value of the graph around, or an example that the operator makes up."""
 
+    @property
+    def sees_tensors(self) -> bool:
+        """Whether anything that was recorded so far takes or gives one."""
+
     def close(self, outputs: Sequence[Any]) -> BodyGraph:
         """The body gives exactly these."""
 

@@ -157,7 +157,7 @@ def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
         return _found(t, made, result)
     if cached.real.__module__ != "typing" and not _may_be_ahead(t, made):  # those make equals of equal arguments
         raise _refused(t, made, "has no result for this yet")
-    return _missed(t, made, real) if t.policy.is_whole else _tried(t, made, real)
+    return _missed(t, made, real) if t.policy.is_whole and t.graph.is_pure else _tried(t, made, real)
 
 
 def _refused(t: Tracing, made: CachedCall, why: str) -> Exception:
@@ -179,13 +179,13 @@ def _has_room(t: Tracing, info: Any) -> bool:
 
 
 def _may_be_ahead(t: Tracing, made: CachedCall) -> bool:
-    """Whether a call that finds nothing may be made before the entry runs: what comes before it cannot show in it, and
-    it throws nothing out that the entry reads."""
+    """Whether a call that finds nothing may be made before the entry runs, if it does nothing but compute: what comes
+    before it cannot show in it, and it throws nothing out that the entry reads."""
     info = made.cached.real.cache_info()
     before = [earlier for earlier in t.calls if earlier.cached is made.cached]
     if any(earlier.asked == made.asked or (earlier.is_read and info.currsize == info.maxsize) for earlier in before):
         return False
-    return not t.changed and t.graph.is_pure
+    return not t.changed
 
 
 @functools.cache
@@ -237,13 +237,16 @@ def _constant(t: Tracing, vt: Any) -> Any:
 
 @operation
 def _tried(t: Tracing, made: CachedCall, values: list[Any]) -> Any:
-    """The call is made ahead if its function does nothing but compute, and does not raise: that would happen twice."""
+    """The call is made ahead if its function does nothing but compute, and does not raise: that would happen twice.
+    Behind writes to tensors and random numbers it may not see any tensor."""
     inside = getattr(made.cached.real, "__wrapped__", None)
     function = wrap(t, inside, CapturedSource("cached", inside))
     try:
         with BodyTrace(t, "cached") as body:
             yield from body.run(function, made.args, made.kwargs)
             body.refuse_effects()
+            if not t.graph.is_pure and body.recorder.sees_tensors:
+                raise t.unsupported("effect-in-body", "tensors, after a write to one or random numbers")
     except Unsupported as refused:
         raise _refused(t, made, f"has no result for this yet, and is not called ahead: {refused}") from None
     return _missed(t, made, values)
