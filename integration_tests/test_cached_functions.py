@@ -256,6 +256,6 @@ def test_a_cold_cache_behind_random_numbers_and_writes(fn: Body, inside: Body, e
         for call, cached in ((fn, caches[0]), (compiled, caches[1])):
             torch.manual_seed(rows)
             found.append((call(torch.ones(rows, 3), cached), torch.rand(1)))
-        assert_equal(*found, f"{rows} rows")
+        assert_equal(found[0], found[1], f"{rows} rows")
         assert caches[0].cache_info() == caches[1].cache_info()
     assert entries in (None, len(compiled.report.entries))

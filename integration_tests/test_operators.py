@@ -933,6 +933,38 @@ def test_level_of_forward_derivatives_is_one_break() -> None:
     check_refused(derivatives_ahead, "not-inlined")
 
 
+def asks_about_derivatives(x: Tensor, y: Tensor) -> Any:
+    primal, tangent = unpack_dual(x)
+    return x * 2 if tangent is None and primal is x else y * 5
+
+
+def test_questions_about_derivatives_cost_no_break_and_are_asked_again() -> None:
+    compiled = stator.compile(asks_about_derivatives, backend="eager")
+    x, y = inputs()
+    transforms: list[Callable[[Any], Any]] = [
+        lambda fn: (fn(x, y),),
+        lambda fn: (torch.vmap(fn)(x, y),),
+        lambda fn: torch.func.jvp(lambda x: fn(x, y), (x,), (y,)),
+    ]
+    for transform in transforms:
+        assert all(map(torch.equal, transform(asks_about_derivatives), transform(compiled)))
+    with forward_ad.dual_level():
+        dual = make_dual(x, y)
+        assert torch.equal(asks_about_derivatives(dual, y), compiled(dual, y))
+    assert [entry.reason for entry in compiled.report.entries] == [None]
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        torch.vmap(asks_about_derivatives),
+        lambda x, y: torch.func.jvp(lambda x: asks_about_derivatives(x, y), (x,), (y,)),
+    ],
+)
+def test_questions_about_derivatives_inside_a_transform_are_asked_natively(transform: Callable[..., Any]) -> None:
+    check_refused(transform, "unanswered-question")
+
+
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_tangents_go_through_what_was_compiled(backend: str) -> None:
     compiled = stator.compile(lambda x, y: x.sin() * y, backend=backend)

@@ -11,9 +11,12 @@ import torch
 import torch.distributed
 from stator_bytecode import HandlerTable
 from stator_guards import AttrSource, CallSource, CapturedSource, Is, Source
+from torch.autograd import forward_ad
 from torch.utils._config_module import ConfigModule
 
+from stator_variables import _kinds as k
 from stator_variables._build import wrap
+from stator_variables._model import _calls
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import MISSING
 
@@ -72,3 +75,12 @@ def made_on_demand(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
         raise t.unsupported("unanswered-question", f"an attribute that is not there: {error}") from error
     source = owner.source
     return wrap(t, found, AttrSource(source or CapturedSource("operators", owner.real), name.value))
+
+
+@handlers.handles(forward_ad.unpack_dual)
+def unpack_dual(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Under a level of forward derivatives nothing is traced; where there is none, no tensor has a tangent."""
+    if t.touched or len(args) != 1 or kwargs:
+        raise t.unsupported("unanswered-question", "the tangent of a tensor inside an operator, or at a given level")
+    made = forward_ad.UnpackedDualTensor
+    return _calls.call(t, wrap(t, made, CapturedSource("unpacked", made)), [args[0], k.NONE], {})
