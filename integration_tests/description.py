@@ -95,8 +95,13 @@ class Description:
             yield from _mapping(value)
             yield from ((f".{name}", getattr(value, name)) for name in ("default_factory",) if hasattr(value, name))
         elif isinstance(value, tuple | list | deque | array):
-            self.facts[path + ".len"] = (len(value), getattr(value, "maxlen", None), getattr(value, "typecode", None))
-            yield from ((f"[{i}]", part) for i, part in enumerate(value))
+            kind: Any = next(kind for kind in (tuple, list, deque, array) if isinstance(value, kind))
+            self.facts[path + ".len"] = (
+                kind.__len__(value),
+                getattr(value, "maxlen", None),
+                getattr(value, "typecode", None),
+            )
+            yield from ((f"[{i}]", part) for i, part in enumerate(kind.__iter__(value)))
         elif isinstance(value, bytearray):
             self.facts[path + ".data"] = bytes(value)
         elif isinstance(value, functools.partial):

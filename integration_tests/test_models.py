@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 import stator
+import torch
 from transformers.utils import logging as messages
 
 from integration_tests.counting import Counting, graphs_of_torch_compile
 from integration_tests.description import EXACT, INDUCTOR, Tolerance
-from integration_tests.models import FAMILIES, ZOO, make_training, train
+from integration_tests.models import FAMILIES, LIBRARIES, ZOO, make_training, train
 from integration_tests.oracle import assert_same
 
 AOT = Tolerance(1e-4, 1e-5)
@@ -81,6 +82,36 @@ def test_family_gives_what_plain_python_gives_in_no_more_graphs(name: str) -> No
     counting, plain = Counting(), FAMILIES[name].make_twins()[0]
     stator.compile(plain, backend=counting)(*call.args, **call.kwargs)
     assert counting.count <= graphs_of_torch_compile(plain, *call.args, **call.kwargs)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_library_gives_what_plain_python_gives_in_no_more_graphs(name: str) -> None:
+    """Several batches evaluated, then trained: outputs, gradients, buffers, random streams."""
+    torch.manual_seed(20)
+    row = LIBRARIES[name]
+    made = row.make()
+    ours, theirs, others = (copy.deepcopy(made) for _ in range(3))
+    calls = [(training, row.call(batch)) for training, batch in ((False, 2), (False, 2), (False, 3), (True, 2))]
+    counting, expected = Counting(), Counting()
+    compiled = stator.compile(theirs, backend=counting)
+    for training, call in calls:
+        for one in (ours, theirs):
+            _set_training(one, training)
+        owners = (ours, theirs) if isinstance(ours, torch.nn.Module) else None
+        assert_same(ours, compiled, partial(copy.copy, call), calls=1, owners=owners)
+    run: Any = torch.compile(others, backend=expected)
+    for training, call in calls:
+        _set_training(others, training)
+        run(*copy.deepcopy(call.args))
+    torch.compiler.reset()
+    assert counting.count <= expected.count, compiled.report
+
+
+def _set_training(made: Any, training: bool) -> None:
+    if isinstance(made, torch.nn.Module):
+        made.train(training)
 
 
 def test_one_entry_serves_every_instance_of_a_module_class() -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from integration_tests.models._families import FAMILIES
 from integration_tests.models._language import LANGUAGE
+from integration_tests.models._libraries import LIBRARIES
 from integration_tests.models._plain import PLAIN
 from integration_tests.models._sample import Call, Item
 from integration_tests.models._signal import SIGNAL
 from integration_tests.models._training import make_training, train
 
-__all__ = ["FAMILIES", "ZOO", "Call", "Item", "make_training", "train"]
+__all__ = ["FAMILIES", "LIBRARIES", "ZOO", "Call", "Item", "make_training", "train"]
 
 ZOO = {item.name: item for item in (*LANGUAGE, *SIGNAL, *PLAIN)}
