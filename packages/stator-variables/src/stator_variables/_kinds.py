@@ -225,7 +225,10 @@ class FunctionTracker(VariableTracker):
         return self.qualname
 
 
-WRITTEN_FIELDS = ("__name__", "__qualname__", "__doc__", "__module__", "__annotations__")
+WRITTEN_FIELDS = (
+    frozenset({"__name__", "__qualname__", "__doc__", "__module__", "__annotations__", "__type_params__"})
+    & vars(types.FunctionType).keys()
+)
 """Attributes of a new function that may be set while tracing (`functools.wraps` does)."""
 
 

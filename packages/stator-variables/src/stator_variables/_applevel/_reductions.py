@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 _NOTHING: Any = object()
+_EMPTY = "arg is an empty sequence" if sys.version_info < (3, 12) else "iterable argument is empty"
 
 
 def all(iterable: Any) -> bool:
@@ -68,7 +70,7 @@ def _found(name: str, best: Any, default: Any) -> Any:
     if best is not _NOTHING:
         return best
     if default is _NOTHING:
-        raise ValueError(f"{name}() arg is an empty sequence")
+        raise ValueError(f"{name}() {_EMPTY}")
     return default
 
 

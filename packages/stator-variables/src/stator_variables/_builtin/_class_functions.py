@@ -13,8 +13,10 @@ from typing import Any
 
 import torch
 from stator_bytecode import HandlerTable
+from stator_guards import CapturedSource
 
 from stator_variables import _kinds as k
+from stator_variables._build import wrap
 from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._model import _calls
 from stator_variables._model._classes import adopt, here, make, run, step
@@ -59,6 +61,17 @@ def decorate(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
         step(t, made, of, rest)
         return k.NONE if result is None else made
     return adopt(t, result, of, args)
+
+
+_GENERIC = {"__class_getitem__": "_generic_class_getitem", "__init_subclass__": "_generic_init_subclass"}
+_IN_C = {vars(typing.Generic)[name]: other for name, other in _GENERIC.items() if hasattr(typing, other)}
+
+
+@handlers.handles_each(_IN_C)
+def call_of_typing(t: Tracing, args: Args, kwargs: Kwargs, of: str) -> Any:
+    """What `Generic` does in C since 3.12: it calls a function of `typing`."""
+    function = getattr(typing, of)
+    return _calls.call(t, wrap(t, function, CapturedSource(of, function)), args, kwargs)
 
 
 @handlers.handles(collections.namedtuple)

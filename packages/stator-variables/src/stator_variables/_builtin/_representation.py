@@ -85,8 +85,12 @@ def defaultdict_repr(t: Tracing, vt: Any) -> Any:
 @methods.handles(collections.OrderedDict.__repr__)
 def ordered_repr(t: Tracing, vt: Any) -> Any:
     pairs = [k.TupleTracker(pair, tuple) for pair in _dictionary.items(t, vt)]
-    start, end = ("([", "])") if pairs else ("(", ")")
-    return _in_turn(t, vt, "...", lambda: _joined(t, pairs, f"{vt.cls.__name__}{start}", end))
+    start = f"{vt.cls.__name__}("
+    if not pairs:
+        return k.ConstantTracker(f"{start})")
+    if sys.version_info >= (3, 12):
+        return _in_turn(t, vt, "...", lambda: _dict_text(t, vt, f"{start}{{", "})"))
+    return _in_turn(t, vt, "...", lambda: _joined(t, pairs, f"{start}[", "])"))
 
 
 @methods.handles(set.__repr__, frozenset.__repr__)
@@ -134,13 +138,13 @@ def _joined(t: Tracing, items: list[Any], start: str, end: str) -> Any:
 
 
 @operation
-def _dict_text(t: Tracing, vt: Any) -> Any:
+def _dict_text(t: Tracing, vt: Any, start: str = "{", end: str = "}") -> Any:
     texts: list[Any] = []
     for key, value in _dictionary.items(t, vt):
         texts += [", "] if texts else []
         key_text = yield from settle(convert(t, key, "r"))
         texts += key_text, ": ", (yield from settle(convert(t, value, "r")))
-    return text_of(t, ["{", *texts, "}"])
+    return text_of(t, [start, *texts, end])
 
 
 # -- hash -------------------------------------------------------------------------------------------------------------

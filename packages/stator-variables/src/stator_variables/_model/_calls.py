@@ -1,6 +1,7 @@
 """Calls and construction: Python functions become frames, C functions are handlers, `type.__call__` is spelt out."""
 
 import collections
+import sys
 import types
 import warnings
 from collections.abc import Sequence
@@ -393,9 +394,10 @@ def allocate(t: Tracing, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[st
     """What the C `__new__` that `cls` inherits makes: storage by its builtin base."""
     cls = cls_vt.value
     if cls.__flags__ & _IS_ABSTRACT:
-        names = ", ".join(sorted(cls.__abstractmethods__))
+        before, quote = ("with", "") if sys.version_info < (3, 12) else ("without an implementation for", "'")
+        names = ", ".join(f"{quote}{name}{quote}" for name in sorted(cls.__abstractmethods__))
         plural = "s" if len(cls.__abstractmethods__) > 1 else ""
-        throw(TypeError, f"Can't instantiate abstract class {cls.__name__} with abstract method{plural} {names}")
+        throw(TypeError, f"Can't instantiate abstract class {cls.__name__} {before} abstract method{plural} {names}")
     if guarded_lookup(t, cls, "__del__") is not MISSING:
         raise t.unsupported("construction", f"making a {cls.__qualname__}, which is told when it dies")
     if cls is not object and cls.__flags__ & (_HEAP_TYPE | _NO_INSTANCES) != _HEAP_TYPE and new is object.__new__:

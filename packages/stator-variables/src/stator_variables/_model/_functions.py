@@ -44,10 +44,11 @@ _OF_NEW: dict[str, Callable[[Any], Any]] = {
     "__annotations__": _annotations,
     "__doc__": lambda vt: k.ConstantTracker(_docstring(vt.code)),
     "__module__": lambda vt: k.ConstantTracker(vt.globals.real.get("__name__")),
+    "__type_params__": lambda vt: k.TupleTracker([], tuple),  # since 3.12
 }
 
 
-@handlers.handles_each({_FUNCTION[name]: name for name in _OF_NEW})
+@handlers.handles_each({_FUNCTION[name]: name for name in _OF_NEW if name in _FUNCTION})
 def read(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
     vt = args[0]
     if vt.real is not MISSING:
