@@ -226,6 +226,37 @@ def after_dropout(x: Tensor, cached: Any) -> Any:
     return x
 
 
+FACTORS = {"one": 1, "two": 2, "three": 3}
+
+
+def between_breaks(x: Tensor, cached: Any) -> Any:
+    for factor in FACTORS.values():
+        x = x * cached((factor, x.shape[0]))[0][0]
+        stator.graph_break()
+        x = x + cached((x.shape[1], factor))[0][0]
+    return x
+
+
+def moving(shape: Any) -> Any:
+    return next(STATE["iterator"]) + shape[0]
+
+
+def moved_here_and_there(x: Tensor, cached: Any) -> Any:
+    return x + next(STATE["iterator"]) + cached(x.shape) + next(STATE["iterator"])
+
+
+@pytest.mark.parametrize("fullgraph", [False, True])
+def test_a_cold_cache_behind_an_iterator_that_moved(fullgraph: bool) -> None:
+    found = []
+    for compiled in (moved_here_and_there, stator.compile(moved_here_and_there, backend="eager", fullgraph=fullgraph)):
+        STATE["iterator"] = iter(range(100))
+        cached = functools.lru_cache(moving)
+        with contextlib.suppress(stator.Unsupported):
+            found.append([compiled(torch.ones(rows, 3), cached) for rows in (2, 2, 3, 4)])
+    assert fullgraph or len(found) == 2
+    assert_equal(found[0], found[-1], "all calls")
+
+
 def drawing(shape: Any) -> Any:
     return torch.rand(3) if shape[0] % 2 else torch.zeros(3)
 
@@ -245,7 +276,12 @@ def times(x: Tensor, n: int) -> Any:
 
 @pytest.mark.parametrize(
     ("fn", "inside", "entries"),
-    [(after_dropout, quiet, 2), (drawn_after_dropout, drawing, None), (seen_after_a_write, times, None)],
+    [
+        (after_dropout, quiet, 2),
+        (between_breaks, quiet, 10),
+        (drawn_after_dropout, drawing, None),
+        (seen_after_a_write, times, None),
+    ],
 )
 def test_a_cold_cache_behind_random_numbers_and_writes(fn: Body, inside: Body, entries: int | None) -> None:
     """What computes from sizes alone is called ahead; what draws, or sees a tensor, has its turn."""

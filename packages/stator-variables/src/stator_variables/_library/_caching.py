@@ -157,7 +157,8 @@ def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
         return _found(t, made, result)
     if cached.real.__module__ != "typing" and not _may_be_ahead(t, made):  # those make equals of equal arguments
         raise _refused(t, made, "has no result for this yet")
-    return _missed(t, made, real) if t.policy.is_whole and t.graph.is_pure else _tried(t, made, real)
+    is_first = t.graph.is_pure and not t.changed
+    return _missed(t, made, real) if t.policy.is_whole and is_first else _tried(t, made, real)
 
 
 def _refused(t: Tracing, made: CachedCall, why: str) -> Exception:
@@ -185,7 +186,7 @@ def _may_be_ahead(t: Tracing, made: CachedCall) -> bool:
     before = [earlier for earlier in t.calls if earlier.cached is made.cached]
     if any(earlier.asked == made.asked or (earlier.is_read and info.currsize == info.maxsize) for earlier in before):
         return False
-    return not t.changed
+    return all(isinstance(vt, k.IteratorTracker) for vt in t.changed.values())  # what looks at one moves it
 
 
 @functools.cache
