@@ -63,10 +63,17 @@ def call(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any])
         return function.handler(t, list(args), kwargs)
     if is_suspended(function):
         return after(function, lambda given: call(t, given, args, kwargs))  # by a descriptor of the program
-    raw, source = type_lookup(t, function.cls, "__call__")
-    if source is None:
-        throw(TypeError, f"'{type_name(function.cls)}' object is not callable")
-    return call(t, _attributes.bind(t, raw, source, function, "__call__"), args, kwargs)
+    return call_slot(t, function, "__call__", args, "'{}' object is not callable", kwargs)
+
+
+def call_slot(
+    t: Tracing, vt: Any, name: str, args: Sequence[Any], complaint: str, kwargs: dict[str, Any] | None = None
+) -> Any:
+    """Call what the class of `vt` defines as `name`; without it a TypeError, its text for the name of the class."""
+    bound = _attributes.special(t, vt, name)
+    if bound is MISSING:
+        throw(TypeError, complaint.format(type_name(vt.cls)))
+    return call(t, bound, args, kwargs or {})
 
 
 # -- Python functions -------------------------------------------------------------------------------------------------
@@ -212,17 +219,22 @@ def new_dict(t: Tracing, items: dict[str, Any]) -> k.DictTracker:
 def call_builtin(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """A function written in C: its handler, a graph operation, or a pure function of constants, in this order."""
     target = function.value
+    found = _as_known(t, target, args, kwargs)
+    if found is not MISSING:
+        return found
+    where = getattr(target, "__module__", None) or getattr(getattr(target, "__objclass__", None), "__name__", "")
+    name = f"{where}.{getattr(target, '__qualname__', repr(target))}" if where else repr(target)
+    raise t.unsupported("builtin", f"a call of {name}", "call it outside the compiled region, or add a handler")
+
+
+def _as_known(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """By its handler, as a graph operation, or as a pure function of constants; MISSING where it is none of these."""
     handler = _handler(t, target)
     if handler is not None:
         return _given(handler(t, list(args), kwargs))
     if _torch_calls.is_recorded(target):
         return _torch_calls.call_recorded(t, target, list(args), kwargs)
-    folded = fold_numbers(t, target, args, kwargs)
-    if folded is not MISSING:
-        return folded
-    where = getattr(target, "__module__", None) or getattr(getattr(target, "__objclass__", None), "__name__", "")
-    name = f"{where}.{getattr(target, '__qualname__', repr(target))}" if where else repr(target)
-    raise t.unsupported("builtin", f"a call of {name}", "call it outside the compiled region, or add a handler")
+    return fold_numbers(t, target, args, kwargs)
 
 
 def _given(result: Any) -> Any:
@@ -318,19 +330,12 @@ def fresh(t: Tracing, value: Any) -> Any:
 def construct(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`cls(*args, **kwargs)`: the metaclass's `__call__`, else `type.__call__`."""
     cls = cls_vt.value
-    handler = t.handlers.get(cls)
-    if handler is not None:
-        return handler(t, args, kwargs)
-    if _torch_calls.is_recorded(cls):
-        return _torch_calls.call_recorded(t, cls, args, kwargs)
-    folded = fold_numbers(t, cls, args, kwargs)
-    if folded is not MISSING:
-        return folded
+    found = _as_known(t, cls, args, kwargs)
+    if found is not MISSING:
+        return found
     meta_call = guarded_lookup(t, type(cls), "__call__")
     if not isinstance(meta_call, types.WrapperDescriptorType):  # no C class's own
-        raw, source = type_lookup(t, type(cls), "__call__")
-        assert source is not None
-        return call(t, _attributes.bind(t, raw, source, cls_vt, "__call__"), args, kwargs)
+        return call(t, _attributes.special(t, cls_vt, "__call__"), args, kwargs)
     return instantiate(t, cls_vt, args, kwargs)
 
 

@@ -99,11 +99,11 @@ def step_with(method: str, other: Any) -> list[tuple[str, Any]]:
     return [] if operand is None else [(method, operand)]
 
 
-def set_add(t: Tracing, vt: Any, item: Any) -> Any:
+def set_add(t: Tracing, vt: Any, item: Any) -> None:
     hashed = element_of(t, item, vt)
     tell_apart(t, item, hashed)
     if hashed in vt.entries:
-        return k.NONE
+        return
     if vt.source is None and vt.steps is not None:
         vt.entries[hashed] = item
         vt.steps.append(("add", item))
@@ -111,7 +111,6 @@ def set_add(t: Tracing, vt: Any, item: Any) -> Any:
         t.change(vt)
     else:
         replace_set(t, vt, {**vt.entries, hashed: item}, ("add", item))
-    return k.NONE
 
 
 def set_update(t: Tracing, vt: Any, iterable: Any) -> Any:
@@ -216,7 +215,7 @@ def length(t: Tracing, vt: Any) -> Any:
         return _torch_calls.metadata_value(t, vt.example.shape[0], "size", [vt, k.ConstantTracker(0)], {})
     if isinstance(vt, k.ConstantTracker) and not _is_user_class(vt.cls):
         return _calls.fold(t, len, [vt], {})
-    result = _iteration.call_slot(t, vt, "__len__", [], "object of type '{}' has no len()")
+    result = _calls.call_slot(t, vt, "__len__", [], "object of type '{}' has no len()")
     return after(result, checked_length) if _is_user_class(vt.cls) else result
 
 
@@ -242,11 +241,11 @@ def set_item(t: Tracing, container: Any, key: Any, new: Any) -> Any:
     if isinstance(container, k.ArrayTracker):
         return _arrays.operate(t, operator.setitem, container, key, new)
     complaint = "'{}' object does not support item assignment"
-    return _iteration.call_slot(t, container, "__setitem__", [key, new], complaint)
+    return _calls.call_slot(t, container, "__setitem__", [key, new], complaint)
 
 
 def delete_item(t: Tracing, container: Any, key: Any) -> Any:
-    return _iteration.call_slot(t, container, "__delitem__", [key], "'{}' object doesn't support item deletion")
+    return _calls.call_slot(t, container, "__delitem__", [key], "'{}' object doesn't support item deletion")
 
 
 def as_index(t: Tracing, vt: Any) -> Any:

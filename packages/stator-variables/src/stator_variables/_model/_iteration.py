@@ -133,7 +133,7 @@ def next_or_raise(t: Tracing, it: Any) -> Any:
         return next_value(t, it)
     if isinstance(it, k.IteratorTracker):
         return _STEPS[it.kind](t, it)
-    return call_slot(t, it, "__next__", [], "'{}' object is not an iterator")
+    return _calls.call_slot(t, it, "__next__", [], "'{}' object is not an iterator")
 
 
 @operation
@@ -341,22 +341,13 @@ def get_item(t: Tracing, container: Any, key: Any) -> Any:
         return _arrays.operate(t, operator.getitem, container, key)
     if isinstance(container, k.ClassTracker):
         return _class_item(t, container, key)
-    return call_slot(t, container, "__getitem__", [key], "'{}' object is not subscriptable")
-
-
-def call_slot(t: Tracing, vt: Any, name: str, args: list[Any], complaint: str) -> Any:
-    """Call what the class of `vt` defines as `name`; without it a TypeError, its text for the name of the class."""
-    raw, source = type_lookup(t, vt.cls, name)
-    if source is None:
-        throw(TypeError, complaint.format(type_name(vt.cls)))
-    return _calls.call(t, _attributes.bind(t, raw, source, vt, name), args, {})
+    return _calls.call_slot(t, container, "__getitem__", [key], "'{}' object is not subscriptable")
 
 
 def _class_item(t: Tracing, cls_vt: Any, key: Any) -> Any:
-    raw, source = type_lookup(t, cls_vt.cls, "__getitem__")
-    if source is not None:
-        return _calls.call(t, _attributes.bind(t, raw, source, cls_vt, "__getitem__"), [key], {})
-    getter = _attributes.get_attribute(t, cls_vt, "__class_getitem__")
+    getter = _attributes.special(t, cls_vt, "__getitem__")
+    if getter is MISSING:
+        getter = _attributes.get_attribute(t, cls_vt, "__class_getitem__")
     return _calls.call(t, getter, [key], {})
 
 

@@ -61,7 +61,7 @@ def unary(t: Tracing, symbol: str, vt: Any) -> Any:
         return _arrays.operate(t, function, vt)
     if isinstance(vt, k.ConstantTracker) and not _is_user_value(vt):
         return _calls.folded(t, function, vt.value)
-    return _iteration.call_slot(t, vt, name, [], f"bad operand type for unary {symbol}: '{{}}'")
+    return _calls.call_slot(t, vt, name, [], f"bad operand type for unary {symbol}: '{{}}'")
 
 
 def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
@@ -80,12 +80,7 @@ def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
             return found
     if isinstance(left, k.ArrayTracker) or isinstance(right, k.ArrayTracker):
         return _arrays.operate(t, augmented if in_place else plain, left, right)
-    attempts = []
-    if in_place:
-        attempts.append((left, f"__i{name}__", right))
-    attempts += _ordered(t, (left, f"__{name}__", right), (right, f"__r{name}__", left))
-    known = [attempt for attempt in attempts if guarded_lookup(t, attempt[0].cls, attempt[1]) is not MISSING]
-    return _try_slots(t, known, lambda: _no_operator(symbol, left, right))
+    return slots(t, name, symbol, left, right, in_place=in_place)
 
 
 _NOT_OF_BOOLS = frozenset({"^", "^=", "<", "<=", ">", ">="})
@@ -162,9 +157,10 @@ def _next_slots(t: Tracing, result: Any, attempts: list[Any], fail: Any) -> Any:
     return value if not _may_decline(value) else fail()
 
 
-def slots(t: Tracing, name: str, symbol: str, left: Any, right: Any) -> Any:
-    """The dispatch of a binary operator that has no sign of its own (`divmod`)."""
-    attempts = _ordered(t, (left, f"__{name}__", right), (right, f"__r{name}__", left))
+def slots(t: Tracing, name: str, symbol: str, left: Any, right: Any, *, in_place: bool = False) -> Any:
+    """The dispatch of a binary operator; `divmod` has no sign of its own."""
+    attempts = [(left, f"__i{name}__", right)] if in_place else []
+    attempts += _ordered(t, (left, f"__{name}__", right), (right, f"__r{name}__", left))
     known = [attempt for attempt in attempts if guarded_lookup(t, attempt[0].cls, attempt[1]) is not MISSING]
     return _try_slots(t, known, lambda: _no_operator(symbol, left, right))
 
@@ -286,9 +282,9 @@ def truth(t: Tracing, vt: Any) -> Any:
             "use torch.where or torch.cond, or accept the graph break",
         )
     for name, kind in (("__bool__", "truth"), ("__len__", "length")):
-        raw, source = type_lookup(t, vt.cls, name)
-        if source is not None:
-            return _truth_of_call(t, _calls.call(t, _attributes.bind(t, raw, source, vt, name), [], {}), kind)
+        bound = _attributes.special(t, vt, name)
+        if bound is not MISSING:
+            return _truth_of_call(t, _calls.call(t, bound, [], {}), kind)
     return True
 
 
