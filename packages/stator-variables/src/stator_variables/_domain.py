@@ -131,7 +131,10 @@ class SymbolicDomain:
         _dictionary.set_name(self.t, frame.globals, name, value)
 
     def delete_global(self, frame: Frame, name: str) -> None:
-        if _dictionary.remove(self.t, frame.globals, name) is MISSING:
+        self._delete(frame.globals, name)
+
+    def _delete(self, namespace: Any, name: str) -> None:
+        if _dictionary.remove(self.t, namespace, name) is MISSING:
             throw(NameError, f"name '{name}' is not defined")
 
     def load_name(self, frame: Frame, name: str) -> Any:
@@ -142,8 +145,7 @@ class SymbolicDomain:
         _dictionary.set_name(self.t, frame.names, name, value)
 
     def delete_name(self, frame: Frame, name: str) -> None:
-        if _dictionary.remove(self.t, frame.names, name) is MISSING:
-            throw(NameError, f"name '{name}' is not defined")
+        self._delete(frame.names, name)
 
     def load_locals(self, frame: Frame) -> Any:
         return frame.names
@@ -195,8 +197,7 @@ class SymbolicDomain:
         raise self.t.unsupported("import", "import * inside a function")
 
     # -- cells --------------------------------------------------------------------------------------------------------
-    def make_cell(self, content: Any) -> Any:
-        return k.CellTracker(content)
+    make_cell = staticmethod(k.CellTracker)
 
     def cell_get(self, cell: Any) -> Any:
         return cell.content
@@ -216,11 +217,8 @@ class SymbolicDomain:
     identical = _asked(_operators.identical)
     truth = _asked(_operators.truth)
 
-    def from_bool(self, value: bool) -> Any:
-        return k.ConstantTracker(value)
-
-    def is_none(self, value: Any) -> bool:
-        return k.is_none(value)
+    from_bool = staticmethod(k.ConstantTracker)
+    is_none = staticmethod(k.is_none)
 
     # -- attributes and items -----------------------------------------------------------------------------------------
     get_attribute = _asked(_attributes.get_attribute)
@@ -385,8 +383,7 @@ class SymbolicDomain:
     exception_matches = _asked(_exceptions.matches)
     with_context = _asked(_exceptions.with_context)
 
-    def python_error(self, kind: type[BaseException], *args: object) -> Any:
-        return error(kind, *args)
+    python_error = staticmethod(error)
 
     def stop_iteration_value(self, exception: Any) -> Any:
         return exception.args[0] if exception.args else k.NONE
@@ -405,13 +402,8 @@ class SymbolicDomain:
         return (leave, _calls.call(self.t, enter, [], {}))
 
     match_class = _asked(_matching.match_class)
-
-    def match_mapping(self, subject: Any) -> Any:
-        return _matching.match_mapping(subject)
-
-    def match_sequence(self, subject: Any) -> Any:
-        return _matching.match_sequence(subject)
-
+    match_mapping = staticmethod(_matching.match_mapping)
+    match_sequence = staticmethod(_matching.match_sequence)
     match_keys = _asked(_matching.match_keys)
     length = _asked(_containers.length)
 
