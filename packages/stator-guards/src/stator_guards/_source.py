@@ -6,7 +6,7 @@ objects, and can be evaluated directly, which is what the slow mirror of a predi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 import attrs
@@ -80,6 +80,13 @@ class Source:
     def base(self) -> Source | None:
         """The source this one reads from, None at the start of a chain."""
         return None
+
+    def steps(self) -> Iterator[Source]:
+        """This source, the one it reads from, and so on to the start of the chain."""
+        step: Source | None = self
+        while step is not None:
+            yield step
+            step = step.base
 
     @property
     def children(self) -> tuple[Source, ...]:

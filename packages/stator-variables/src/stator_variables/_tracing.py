@@ -149,10 +149,7 @@ class Tracing:
 
     def is_of_made(self, source: Source) -> bool:
         """Whether something is read of a class that was made while tracing: each call makes its own."""
-        start: Source | None = source
-        while start is not None and not isinstance(start, CapturedSource):
-            start = start.base
-        return start is not None and id(start.held.get()) in self.made
+        return any(isinstance(step, CapturedSource) and id(step.held.get()) in self.made for step in source.steps())
 
     def allow_length(self, length: int, cls: type) -> None:
         """Reading a container guards each item: beyond some number a break costs less."""

@@ -106,12 +106,8 @@ def _is_argument(source: Source) -> bool:
 
 def _follows(source: Source, value: int, state: Mapping[str, Any]) -> bool:
     """An int in what a call gives for symbolic numbers, and a multiple of one of them: it will change with it."""
-    step: Source | None = source
-    while step is not None:
-        if isinstance(step, CallSource) and value > 1 and any(value % n == 0 for n in _numbers(step, state)):
-            return True
-        step = step.base
-    return False
+    calls = [step for step in source.steps() if isinstance(step, CallSource)]
+    return value > 1 and any(value % n == 0 for call in calls for n in _numbers(call, state))
 
 
 def _numbers(call: CallSource, state: Mapping[str, Any]) -> Iterator[int]:
@@ -127,11 +123,9 @@ def _numbers(call: CallSource, state: Mapping[str, Any]) -> Iterator[int]:
 
 def _belongs_to_module(source: Source, state: Mapping[str, Any]) -> bool:
     """What a module, a function's default or torch itself has is configuration: a new graph for each value."""
-    step: Source | None = source
-    while step is not None:
+    for step in source.steps():
         if isinstance(step, DefaultsSource) or (isinstance(step, AttrSource) and step.name.startswith("__")):
             return True
         if isinstance(step.evaluate(state), torch.nn.Module):
             return True
-        step = step.base
     return False

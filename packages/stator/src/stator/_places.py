@@ -86,15 +86,13 @@ _HEAD = 12
 def module_path(source: Source) -> str:
     """`self.layers.0.fc` for `self._modules['layers']._modules['0']._modules['fc']`."""
     parts: list[str] = []
-    step: Source | None = source
-    while step is not None:
+    for step in source.steps():
         key = getattr(step, "key", None)
         if key is not None:
             if key not in ("_modules", "__dict__"):
                 parts.append(str(key))
         elif step.base is None:
             parts.append(step.name.split(" ")[-1])
-        step = step.base
     return ".".join(reversed(parts))
 
 
