@@ -16,10 +16,6 @@ def _literal(key: Hashable, render: Renderer) -> str:
     return repr(key) if is_literal(key) else render.capture(key, "key")
 
 
-def _is_safe(key: Hashable) -> bool:
-    return type(key) in SAFE_KEYS
-
-
 @attrs.frozen
 class Length(Kind):
     """`len(value) == length`."""
@@ -97,7 +93,7 @@ class KeyPresent(Kind):
         return (self.key in value) is (self.operator == "in")
 
     def watch(self, value: Any, cells: Cells) -> bool:
-        return _is_safe(self.key) and cells.mapping(value)
+        return type(self.key) in SAFE_KEYS and cells.mapping(value)
 
     @property
     def needed(self) -> str:

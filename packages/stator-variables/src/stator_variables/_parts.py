@@ -94,10 +94,6 @@ def _split_method(vt: Any) -> Split | None:
     return (None, (vt.function, vt.receiver)) if vt.cls is types.MethodType else None
 
 
-def _split_tuple(vt: Any) -> Split | None:
-    return (None, vt.items) if vt.cls is tuple else None
-
-
 def _split_list(vt: Any) -> Split | None:
     return (vt.maxlen, vt.items) if vt.cls in (list, collections.deque) else None
 
@@ -196,7 +192,7 @@ _FAMILIES: dict[type[VariableTracker], Family] = {
         lambda recipe, parts: types.MethodType(*parts),
     ),
     k.TupleTracker: Family(
-        _split_tuple,
+        lambda vt: (None, vt.items) if vt.cls is tuple else None,
         lambda recipe, parts: k.TupleTracker(parts, tuple),
         lambda recipe, parts: tuple(parts),
     ),

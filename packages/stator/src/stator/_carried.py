@@ -5,7 +5,7 @@ Only what nothing but the frames can see may go on so; what else sees it shows w
 
 import inspect
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
@@ -94,12 +94,8 @@ def _holds_itself(value: Any, parts: Parts) -> bool:
 def _held(part: Any) -> Iterator[Any]:
     state = generator_state(part)
     if state is not None:
-        yield from _of_frame(state)
+        yield from (*state.frame.slots, *state.frame.stack)
         return
     parts = parts_of(part)
     if parts is not None:
         yield from parts.values
-
-
-def _of_frame(state: GeneratorState) -> Iterable[Any]:
-    return (*state.frame.slots, *state.frame.stack)

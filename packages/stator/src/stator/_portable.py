@@ -157,10 +157,6 @@ def fill_cell(cell: types.CellType, content: tuple[Any]) -> None:
     (cell.cell_contents,) = content
 
 
-def _reduced_weakref(reference: Any) -> Any:
-    return Strong, (reference(),)
-
-
 class Strong:
     """Stands for a weak reference; the object lives as long as what was loaded. One to a tensor is to none."""
 
@@ -176,7 +172,7 @@ _REDUCERS: dict[type, Callable[[Any], Any]] = {
     types.FunctionType: _reduced_function,
     types.CodeType: _reduced_code,
     types.CellType: _reduced_cell,
-    weakref.ReferenceType: _reduced_weakref,
+    weakref.ReferenceType: lambda reference: (Strong, (reference(),)),
     Code: lambda code: (decode, (code.raw,)),
     Point: lambda point: (Point, (point.frames, point.carried)),
     Site: lambda site: (Site, (site.point,)),

@@ -27,15 +27,11 @@ def _stand_in(code: CodeType, line: int) -> Callable[[dict[str, Any]], FrameType
     )
 
     def stand_in(names: dict[str, Any]) -> FrameType:
-        function: Any = FunctionType(shown, {"_current": _current, **_identity(names)})
+        function: Any = FunctionType(shown, {"_current": _current, "__name__": names.get("__name__")})
         frame: FrameType = function()
         return frame
 
     return stand_in
-
-
-def _identity(names: dict[str, Any]) -> dict[str, Any]:
-    return {"__name__": names.get("__name__")}
 
 
 def _frame_of_me() -> FrameType:

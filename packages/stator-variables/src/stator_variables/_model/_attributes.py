@@ -404,7 +404,7 @@ def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
         raise t.unsupported("global-attribute-write", f"setting {name} on {vt.describe()}", "set it outside the region")
     if isinstance(vt, k.FunctionTracker) and vt.source is None and value is not MISSING and name in k.WRITTEN_FIELDS:
-        return _set_function_field(t, vt, name, value)
+        return t.write(vt, fields={**vt.fields, name: value})
     raw, source = type_lookup(t, vt.cls, name)
     if source is not None and is_data_descriptor(t, raw):
         return _set_through(t, raw, source, vt, name, value)
@@ -424,10 +424,6 @@ def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
 
 def _is_python_descriptor(raw: Any) -> bool:
     return isinstance(raw, property) or isinstance(plain_lookup(type(raw), "__set__"), types.FunctionType)
-
-
-def _set_function_field(t: Tracing, vt: Any, name: str, value: Any) -> None:
-    t.write(vt, fields={**vt.fields, name: value})
 
 
 def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value: Any) -> Any:

@@ -88,7 +88,7 @@ def own(t: Tracing, vt: Any, name: str) -> Any:
 
 def write(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     if name == "grad" and _may_be_gradient(vt, value):
-        return _write_grad(t, vt, value)
+        return t.write(vt, grad=value)
     if hasattr(torch.Tensor, name):
         raise t.unsupported("tensor-attribute-write", f"setting {name} of a tensor")
     if vt.namespace is None:
@@ -113,7 +113,3 @@ def _may_be_gradient(vt: Any, value: Any) -> bool:
     ours, theirs = vt.example, value.example
     same = (ours.dtype, ours.device, ours.layout) == (theirs.dtype, theirs.device, theirs.layout)
     return same and tuple(ours.shape) == tuple(theirs.shape)
-
-
-def _write_grad(t: Tracing, vt: Any, value: Any) -> None:
-    t.write(vt, grad=value)

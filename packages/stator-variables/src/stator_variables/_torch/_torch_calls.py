@@ -159,12 +159,9 @@ def from_traced(t: Tracing, traced: Traced, operands: Sequence[Any] = ()) -> Any
     example = traced.example
     if isinstance(example, torch.Tensor):
         for operand in operands:
-            if isinstance(operand, k.TensorTracker) and operand.example is example:
-                return operand
-            if isinstance(operand, k.SequenceTracker):
-                for item in operand.items:
-                    if isinstance(item, k.TensorTracker) and item.example is example:
-                        return item
+            for vt in operand.items if isinstance(operand, k.SequenceTracker) else [operand]:
+                if isinstance(vt, k.TensorTracker) and vt.example is example:
+                    return vt
         return k.TensorTracker(traced, type_of_tensor(example))
     if isinstance(example, torch.SymInt | torch.SymFloat | torch.SymBool):
         return _of_moderate_size(t, number(t, traced), operands)
