@@ -76,9 +76,8 @@ def _examples(structure: Any, tensors: list[torch.Tensor]) -> Any:
 def _gives(state: GraphState, body: Body, traced: Traced) -> list[torch.Tensor]:
     """The operator gives what `body` gives; what that wrote to in the graph around."""
     tracer, inner = state.current, body.tracer
-    inner.call, tracer.called[traced.node] = traced, inner
-    state.journal.record(lambda: setattr(inner, "call", None))
-    state.journal.record(lambda: tracer.called.pop(traced.node))
+    state.journal.assign(inner, call=traced)
+    state.journal.put(tracer.called, traced.node, inner)
     return [body.inputs[position] for position in body.written]
 
 

@@ -17,8 +17,7 @@ def hold(state: GraphState, hint: str, value: Any) -> Traced:
     name = next((name for name, held in state.held.items() if held is value), None)
     if name is None:
         name = _free_name(state, hint)
-        state.held[name] = value
-        state.journal.record(lambda: state.held.pop(name))
+        state.journal.put(state.held, name, value)
     example = state.mode.from_tensor(value, static_shapes=True) if isinstance(value, torch.Tensor) else value
     node = state.current.node("get_attr", name, (), {})
     state.annotate(node, example)

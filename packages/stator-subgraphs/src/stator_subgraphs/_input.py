@@ -119,8 +119,7 @@ class Inputs:
 
     def remember(self, source: Source, traced: Traced) -> Traced:
         self.state.root.note_symbol(traced)
-        self.numbers[source] = traced
-        self.state.journal.record(lambda: self.numbers.pop(source))
+        self.state.journal.put(self.numbers, source, traced)
         return traced
 
     def source_of(self, expression: Any, computed: bool) -> Source | None:

@@ -41,9 +41,7 @@ class BodyScope:
 
     def __enter__(self) -> BodyScope:
         self._start = self.state.journal.mark()
-        outer = self.state.current
-        self.state.current = self.tracer
-        self.state.journal.record(lambda: setattr(self.state, "current", outer))
+        self.state.journal.assign(self.state, current=self.tracer)
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
@@ -101,8 +99,7 @@ class BodyScope:
         parent = self.tracer.parent
         assert parent is not None
         self._closed = True
-        self.state.current = parent
-        self.state.journal.record(lambda: setattr(self.state, "current", self.tracer))
+        self.state.journal.assign(self.state, current=parent)
         self.tracer.leave(results)
         if self.tracer.unbacked:
             # What `x.item()` gave in here must not be remembered outside: nothing there binds it.

@@ -10,7 +10,6 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import attrs
@@ -122,14 +121,12 @@ class SubgraphTracer:
 
     def bind(self, symbol: Symbol, traced: Traced) -> None:
         """From here on `symbol` is read from this node."""
-        self.symbols[symbol] = traced
-        self.journal.record(lambda: self.symbols.pop(symbol))
+        self.journal.put(self.symbols, symbol, traced)
 
     def bind_unbacked(self, bindings: dict[Symbol, KeyPath], producer: Traced) -> None:
         """Symbols that an operator just made up; a node that reads one is only added when something asks for it."""
         for symbol, path in bindings.items():
-            self.unbacked[symbol] = (producer, path)
-            self.journal.record(partial(self.unbacked.pop, symbol))
+            self.journal.put(self.unbacked, symbol, (producer, path))
 
     def symbol(self, symbol: Symbol) -> Traced | None:
         """A value of this graph that equals `symbol`, lifted if need be; None when no graph around binds it."""
@@ -227,8 +224,7 @@ class SubgraphTracer:
 
     def note_box(self, number: Traced, tensor: Traced) -> None:
         """This tensor, which nothing writes to, holds the float."""
-        self.boxes[number.node] = tensor
-        self.journal.record(lambda: self.boxes.pop(number.node))
+        self.journal.put(self.boxes, number.node, tensor)
 
     def _derived(self, source: Traced, op: str, target: Any, args: tuple[Any, ...], example: Any) -> Traced:
         """A node that the program did not ask for, on the line of another."""
@@ -254,8 +250,7 @@ class SubgraphTracer:
         self.closed = True
         self.given = {value.node: index for index, value in reversed(list(enumerate(given))) if type(value) is Traced}
         for graph in (self.graph, *self.bodies):
-            self.parent.bodies[graph] = self
-            self.journal.record(partial(self.parent.bodies.pop, graph))
+            self.journal.put(self.parent.bodies, graph, self)
 
     def outer_of(self, traced: Traced) -> Traced | None:
         """What the graph around knows a value of this one by, if it is not computed here."""
@@ -289,17 +284,15 @@ class SubgraphTracer:
         found = self.parts.get(key)
         if found is None:
             found = self._derived(local, "call_function", operator.getitem, (local.node, index), local.example[index])
-            self.parts[key] = found
+            self.journal.put(self.parts, key, found)
             if "source_fn_stack" in local.node.meta:
                 found.node.meta["source_fn_stack"] = [*self.function_stack, (found.node.name, operator.getitem)]
-            self.journal.record(lambda: self.parts.pop(key))
         return found
 
     def adopt(self, outer: Traced, inner: Traced) -> None:
         """From here on `outer` is known by `inner` in this graph."""
         if outer.node not in self.lifted:
-            self.lifted[outer.node] = inner
-            self.journal.record(lambda: self.lifted.pop(outer.node))
+            self.journal.put(self.lifted, outer.node, inner)
 
 
 _CHOICE: Any = torch.sym_ite  # torch leaves it without types

@@ -59,6 +59,11 @@ class Journal:
     def record(self, undo: Callable[[], object]) -> None:
         self.undo.append(undo)
 
+    def put(self, table: dict[Any, Any], key: Any, value: Any) -> None:
+        """Add an item to `table`, which a rollback takes out."""
+        table[key] = value
+        self.undo.append(lambda: table.pop(key))
+
     def assign(self, thing: Any, **fields: Any) -> None:
         """Set attributes of `thing`, which a rollback sets back."""
         before = [(name, getattr(thing, name)) for name in fields]
