@@ -149,7 +149,4 @@ def handle_abs(t: Tracing, vt: Any) -> Any:
     folded = _calls.fold(t, abs, [vt], {})
     if folded is not MISSING:
         return folded
-    bound = _attributes.special(t, vt, "__abs__")
-    if bound is MISSING:
-        throw(TypeError, f"bad operand type for abs(): '{vt.cls.__name__}'")
-    return _calls.call(t, bound, [], {})
+    return _calls.call_slot(t, vt, "__abs__", [], "bad operand type for abs(): '{}'")

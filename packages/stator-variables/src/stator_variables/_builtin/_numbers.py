@@ -7,8 +7,7 @@ from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
 from stator_variables._builtin._arity import Args, Kwargs
-from stator_variables._model import _attributes, _calls, _operators
-from stator_variables._model._raising import throw
+from stator_variables._model import _calls, _operators
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -84,10 +83,8 @@ def handle_divmod(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 def handle_round(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     digits = args[1] if len(args) > 1 else kwargs.get("ndigits", k.NONE)
     number = args[0] if args else kwargs["number"]
-    method = _attributes.special(t, number, "__round__")
-    if method is MISSING:
-        throw(TypeError, f"type {number.cls.__name__} doesn't define __round__ method")
-    return _calls.call(t, method, [] if k.is_none(digits) else [digits], {})
+    given = [] if k.is_none(digits) else [digits]
+    return _calls.call_slot(t, number, "__round__", given, "type {} doesn't define __round__ method")
 
 
 @table.handles(pow)

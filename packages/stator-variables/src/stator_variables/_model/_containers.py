@@ -255,10 +255,7 @@ def as_index(t: Tracing, vt: Any) -> Any:
     found = _calls.fold(t, operator.index, [vt], {})
     if found is not MISSING:
         return found
-    bound = _attributes.special(t, vt, "__index__")
-    if bound is MISSING:
-        throw(TypeError, f"'{type_name(vt.cls)}' object cannot be interpreted as an integer")
-    return _calls.call(t, bound, [], {})
+    return _calls.call_slot(t, vt, "__index__", [], "'{}' object cannot be interpreted as an integer")
 
 
 def index_of(t: Tracing, key: Any) -> int | None:
