@@ -383,9 +383,7 @@ def captured_dict(t: Tracing, namespace: dict[str, Any], name: str) -> Any:
 
 def new_namespace(tracker: Any) -> None:
     """An empty `__dict__` for a new object."""
-    d = k.DictTracker(dict, complete=True)
-    d.owner = tracker
-    tracker.namespace = d
+    tracker.namespace = k.DictTracker(dict, complete=True, owner=tracker)
 
 
 def new_object(cls: type, attributes: Mapping[str, Any]) -> Any:

@@ -130,6 +130,7 @@ class TupleTracker(SequenceTracker):
         return MISSING if any(v is MISSING for v in values) else tuple(values)
 
 
+@attrs.define(eq=False, repr=False, slots=False)
 class DictTracker(VariableTracker):
     """A dict. Keys are hashed by `key_of`; `entries` maps a hashed key to (key tracker, value tracker), in order.
 
@@ -138,25 +139,23 @@ class DictTracker(VariableTracker):
     ("set" | "delete", hashed key, key tracker, value tracker). `owner` is the object whose `__dict__` this is.
     """
 
+    cls: type
+    entries: dict[Any, tuple[Any, Any]] = attrs.field(factory=dict)
+    complete: bool = attrs.field(kw_only=True)
+    log: list[tuple[str, Any, Any, Any]] = attrs.field(factory=list)
+    owner: Any = None
+    iterators: list[Any] = attrs.field(factory=list)  # over it, and perhaps under way
     default_factory: Any = MISSING
 
-    def __init__(self, cls: type, *, complete: bool) -> None:
-        self.cls = cls
-        self.complete = complete
-        self.entries: dict[Any, tuple[Any, Any]] = {}
-        self.log: list[tuple[str, Any, Any, Any]] = []
-        self.owner: Any = None
-        self.iterators: list[Any] = []  # over it, and perhaps under way
 
-
+@attrs.define(eq=False, repr=False, slots=False)
 class SetTracker(VariableTracker):
     """A set or frozenset: hashed key to item tracker. The order is that of insertion; who asks for it gets a break."""
 
-    def __init__(self, cls: type) -> None:
-        self.cls = cls
-        self.entries: dict[Any, Any] = {}
-        # The calls that made or changed it, (method, argument): C's order follows from them. None: not all are known
-        self.steps: list[tuple[str, Any]] | None = []
+    cls: type
+    entries: dict[Any, Any] = attrs.field(factory=dict)
+    # The calls that made or changed it, (method, argument): C's order follows from them. None: not all are known
+    steps: list[tuple[str, Any]] | None = attrs.field(factory=list)
 
     def constant(self) -> Any:
         if self.cls is not frozenset:

@@ -210,9 +210,7 @@ def _existing_kwdefaults(t: Tracing, real: Any, source: Any) -> dict[str, Any]:
 
 def new_dict(t: Tracing, items: dict[str, Any]) -> k.DictTracker:
     """A new dict with string keys."""
-    d = k.DictTracker(dict, complete=True)
-    d.entries = {name: (k.ConstantTracker(name), value) for name, value in items.items()}
-    return d
+    return k.DictTracker(dict, {name: (k.ConstantTracker(name), value) for name, value in items.items()}, complete=True)
 
 
 # -- C functions ------------------------------------------------------------------------------------------------------
@@ -313,14 +311,11 @@ def fresh(t: Tracing, value: Any) -> Any:
     if type(value) is list:
         return k.ListTracker([fresh(t, item) for item in value], list)
     if type(value) is dict:
-        d = k.DictTracker(dict, complete=True)
-        d.entries = {key: (fresh(t, key), fresh(t, item)) for key, item in value.items()}
-        return d
+        entries = {key: (fresh(t, key), fresh(t, item)) for key, item in value.items()}
+        return k.DictTracker(dict, entries, complete=True)
     if type(value) in (set, frozenset):
-        s = k.SetTracker(type(value))
-        s.entries = {item: fresh(t, item) for item in value}
-        s.steps = [("update", k.ConstantTracker(value))]
-        return s
+        items = {item: fresh(t, item) for item in value}
+        return k.SetTracker(type(value), items, [("update", k.ConstantTracker(value))])
     if isinstance(value, type):
         return k.ClassTracker(value)
     return k.ConstantTracker(value)

@@ -21,10 +21,9 @@ _METHOD = types.MethodType.__dict__
 
 def _annotations(vt: Any) -> Any:
     """The dict is made on the first look, as in CPython, and is the same one from then on."""
-    made = k.DictTracker(dict, complete=True)
     items = vt.annotations.items if isinstance(vt.annotations, k.TupleTracker) else []
-    made.entries = {name.constant(): (name, value) for name, value in zip(items[::2], items[1::2], strict=True)}
-    vt.fields["__annotations__"] = made
+    entries = {name.constant(): (name, value) for name, value in zip(items[::2], items[1::2], strict=True)}
+    made = vt.fields["__annotations__"] = k.DictTracker(dict, entries, complete=True)
     return made
 
 

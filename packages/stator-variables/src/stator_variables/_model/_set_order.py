@@ -21,10 +21,9 @@ _ATOMS = (int, bool, float, str, bytes)
 
 def derived(cls: type, entries: dict[Any, Any], method: str, *operands: Any) -> k.SetTracker:
     """The set that `method` makes of the operands, as they are now."""
-    made = k.SetTracker(frozenset if issubclass(cls, frozenset) else set)
     fixed = tuple(map(as_operand, operands))
-    made.entries, made.steps = entries, None if None in fixed else [(method, fixed)]
-    return made
+    steps = None if None in fixed else [(method, fixed)]
+    return k.SetTracker(frozenset if issubclass(cls, frozenset) else set, entries, steps)
 
 
 def as_operand(vt: Any) -> Any:
@@ -35,22 +34,15 @@ def as_operand(vt: Any) -> Any:
         return vt if isinstance(vt, k.SetTracker) or isinstance(vt.constant(), frozenset | tuple) else None
     if vt.steps is None:
         return None
-    return _copy(vt, [("copy", (vt,)), *vt.steps] if vt.source is not None else list(vt.steps))
+    steps = [("copy", (vt,)), *vt.steps] if vt.source is not None else list(vt.steps)
+    return k.SetTracker(set, dict(vt.entries), steps)
 
 
 def iterable_of(cls: type, entries: dict[Any, Any]) -> Any:
     """The operand for an iterable that is no set. Of a dict C knows the length, and makes room at once."""
     if cls is not dict:
         return k.TupleTracker([*entries.values()], tuple)
-    keys = k.DictTracker(dict, complete=True)
-    keys.entries = {hashed: (key, k.NONE) for hashed, key in entries.items()}
-    return keys
-
-
-def _copy(vt: Any, steps: list[tuple[str, Any]]) -> k.SetTracker:
-    now = k.SetTracker(set)
-    now.entries, now.steps = dict(vt.entries), steps
-    return now
+    return k.DictTracker(dict, {hashed: (key, k.NONE) for hashed, key in entries.items()}, complete=True)
 
 
 def original_of(operand: Any) -> Any:

@@ -170,11 +170,8 @@ def from_traced(t: Tracing, traced: Traced, operands: Sequence[Any] = ()) -> Any
         kind = k.TupleTracker if isinstance(example, tuple) else k.ListTracker
         return kind(parts, type(example))
     if type(example) is dict and all(type(key) in _CONSTANT_RESULTS for key in example):
-        made = k.DictTracker(dict, complete=True)
-        for key in example:
-            part = from_traced(t, t.graph.project(traced, key), operands)
-            made.entries[key] = (k.ConstantTracker(key), part)
-        return made
+        named = {key: from_traced(t, t.graph.project(traced, key), operands) for key in example}
+        return k.DictTracker(dict, {key: (k.ConstantTracker(key), part) for key, part in named.items()}, complete=True)
     if type(example) not in _CONSTANT_RESULTS:  # a storage, say: that of the fake, which is nobody's
         raise t.unsupported("graph-result", f"an operation that gives a {type(example).__qualname__}")
     return k.ConstantTracker(example)
