@@ -38,10 +38,6 @@ def _inductor_partition() -> Callable[..., Any]:
     return functools.partial(_default_partition(), compiler="inductor")
 
 
-def _no_decompositions() -> dict[Any, Any] | None:
-    return None
-
-
 def _inductor_decompositions() -> dict[Any, Any] | None:
     from torch._inductor.decomposition import select_decomp_table
 
@@ -57,7 +53,7 @@ class AotEager:
 
     spec: BackendSpec = AOT_EAGER
     partition: Callable[[], Callable[..., Any]] = _default_partition
-    decompositions: Callable[[], dict[Any, Any] | None] = _no_decompositions
+    decompositions: Callable[[], dict[Any, Any] | None] = lambda: None
 
     def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Compiled:
         from torch._functorch.aot_autograd import aot_module_simplified

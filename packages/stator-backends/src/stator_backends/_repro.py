@@ -11,6 +11,7 @@ One line for each node, so a graph can be cut down by deleting lines. Tensors be
 """
 
 import math
+import operator
 import pkgutil
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -124,20 +125,12 @@ def _resolved(name: str) -> Any:
 
 def _attributes(gm: torch.fx.GraphModule) -> Iterator[tuple[str, Any]]:
     names = {str(node.target) for node in gm.graph.nodes if node.op in ("get_attr", "call_module")}
-    for name in sorted(names):
-        value: Any = gm
-        for part in name.split("."):
-            value = getattr(value, part)
-        yield name, value
+    return ((name, operator.attrgetter(name)(gm)) for name in sorted(names))
 
 
 def _tensor(printer: _Printer, value: Tensor) -> str:
     size, stride = (tuple(map(int, numbers)) for numbers in (value.shape, value.stride()))
     return f"tensor({size}, {stride}, {value.dtype}, {str(value.device)!r}, {value.requires_grad})"
-
-
-def _float(printer: _Printer, value: float) -> str:
-    return repr(value) if math.isfinite(value) else f"float({str(value)!r})"
 
 
 def _dict(printer: _Printer, value: dict[Any, Any]) -> str:
@@ -154,7 +147,7 @@ _TEXTS: tuple[tuple[Any, Callable[[_Printer, Any], str]], ...] = (
     (torch.fx.Node, lambda printer, value: value.name),
     (Tensor, _tensor),
     (torch.SymInt, lambda printer, value: str(int(value.node.hint))),
-    (float, _float),
+    (float, lambda printer, value: repr(value) if math.isfinite(value) else f"float({str(value)!r})"),
     (bool | int | complex | str | types.NoneType, _plain),
     (types.EllipsisType, lambda printer, value: "..."),
     (torch.dtype | torch.layout | torch.memory_format, _plain),

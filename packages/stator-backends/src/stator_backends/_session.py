@@ -11,6 +11,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -71,14 +72,10 @@ def preserved_rng() -> Iterator[None]:
 
 
 def _rng_states() -> Iterator[Callable[[], None]]:
-    yield _restorer(random.setstate, random.getstate())
-    yield _restorer(torch.random.set_rng_state, torch.random.get_rng_state())
+    yield partial(random.setstate, random.getstate())
+    yield partial(torch.random.set_rng_state, torch.random.get_rng_state())
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # torch leaves it bare
-        yield _restorer(torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all())
+        yield partial(torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all())
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random is not None:
-        yield _restorer(numpy_random.set_state, numpy_random.get_state())
-
-
-def _restorer(put_back: Callable[[Any], None], state: Any) -> Callable[[], None]:
-    return lambda: put_back(state)
+        yield partial(numpy_random.set_state, numpy_random.get_state())

@@ -126,13 +126,13 @@ class Applying:
         for vt in self.inputs:
             body.recorder.argument(vt.traced)  # what forward sees of it is the argument itself
         flags = [isinstance(vt, TensorTracker) and vt.example.requires_grad for vt in self.args]
-        self.context = self._new_context({"needs_input_grad": _pair(map(ConstantTracker, flags))})
+        self.context = self._new_context({"needs_input_grad": TupleTracker(map(ConstantTracker, flags), tuple)})
         function = yield from settle(get_attribute(self.t, self.owner, "forward"))
         with grad_mode(self.t, False):
             if self.has_setup:
                 result = yield from body.run(function, self.args, {})
                 setup = yield from settle(get_attribute(self.t, self.owner, "setup_context"))
-                yield from body.run(setup, [self.context, _pair(self.args), result], {})
+                yield from body.run(setup, [self.context, TupleTracker(self.args, tuple), result], {})
             else:
                 result = yield from body.run(function, [self.context, *self.args], {})
         body.roots = [self.owner, function, *self.args]  # the context is the body's own
@@ -248,7 +248,7 @@ class Applying:
                 for vt, leaf in zip(leaves, stored_as.leaves, strict=True)
             ]
             found[stored_as.name] = unflatten(self.t, again, spec)
-        return {**found, "saved": _pair(given)}
+        return {**found, "saved": TupleTracker(given, tuple)}
 
     def _gradients(self, result: Any) -> list[Any]:
         items = result.items if isinstance(result, TupleTracker) and result.cls is tuple else [result]
@@ -276,11 +276,7 @@ class Applying:
         parts = (t.graph.project(traced, index) for index in range(len(self.tensors)))
         results = iter([from_traced(t, part, self.inputs) for part in parts])
         items = [next(results) if isinstance(vt, TensorTracker) else vt for vt in self.items]
-        return items[0] if self.is_single else _pair(items)
-
-
-def _pair(items: Any) -> Any:
-    return TupleTracker(items, tuple)
+        return items[0] if self.is_single else TupleTracker(items, tuple)
 
 
 def _index(vt: Any, known: list[Any]) -> int | None:
