@@ -6,6 +6,8 @@ It saves, marks and checks what the original does. Where backward is not called 
 strides, missing ones, a graph to be made of it), the original backward runs, on a context that has all the original's.
 """
 
+from __future__ import annotations  # this code may be traced again: annotations inside are not evaluated
+
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -4,6 +4,8 @@ Such a node does all the real one does, levels of the interpreter stack included
 what the transform works on, then the values of the graph around that the body uses besides.
 """
 
+from __future__ import annotations  # this code may be traced again: annotations inside are not evaluated
+
 from collections.abc import Callable
 from typing import Any
 
