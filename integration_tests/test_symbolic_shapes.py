@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import stator
 import torch
+from torch.utils.checkpoint import checkpoint
 
 from integration_tests import asserting
 from integration_tests.counting import Counting
@@ -274,6 +275,23 @@ def test_handled_exception_is_no_assertion() -> None:
 
 def test_exception_of_the_program_is_raised_under_fullgraph() -> None:
     assert counts(asserting.asserts_a_size, vectors(9, 4, 9, 5, 6), fullgraph=True) == [0, 1, 1, 1, 1]
+
+
+def branching(x: torch.Tensor) -> torch.Tensor:
+    width = len(f"{x.shape[0]}")
+    return x * width if x.sum() > 0 else x
+
+
+IN_VAIN: dict[str, Function] = {
+    "operator": lambda x: (x.sin(), torch.combinations(x)),
+    "body": lambda x: checkpoint(branching, x.sin(), use_reentrant=False),
+    "call": lambda x: (x.sin(), print(f"{x.shape[0]:>3}", end="")),
+}
+
+
+@pytest.mark.parametrize("name", IN_VAIN)
+def test_what_was_learned_before_a_break_that_undid_it_is_not_guarded(name: str) -> None:
+    assert counts(IN_VAIN[name], vectors(5, 6, 7, 5, 9)) == [1, 2, 2, 2, 2]
 
 
 # -- numbers as arguments ---------------------------------------------------------------------------------------------

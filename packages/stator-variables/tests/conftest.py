@@ -44,7 +44,7 @@ class TinyGraph:
 
     def __init__(self) -> None:
         self.fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
-        self.shape_env = None
+        self.shape_env, self.learned = None, 0
         self.inputs: list[Source] = []
         self.known: dict[Source, Traced] = {}
         self.operations: list[tuple[Any, Any, Any]] = []

@@ -149,6 +149,10 @@ class OutputGraph:
         return merge(bodies)
 
     # -- taking back ------------------------------------------------------------------------------------------------
+    @property
+    def learned(self) -> int:
+        return len(self.shape_env.guards)
+
     def mark(self) -> int:
         return self._state.journal.mark()
 

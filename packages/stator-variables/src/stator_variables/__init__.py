@@ -31,7 +31,7 @@ from stator_variables._torch._modes import grad_mode
 from stator_variables._torch._modes import initial as initial_modes
 from stator_variables._torch._modes import restore as restore_modes
 from stator_variables._torch._torch_calls import argument, from_traced, record
-from stator_variables._tracing import Journal, Policy, Tracing, real_of, source_of
+from stator_variables._tracing import Journal, Policy, Stop, Tracing, real_of, source_of
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker
 
 __all__ = [
@@ -50,6 +50,7 @@ __all__ = [
     "Policy",
     "RaisedBefore",
     "StillRunning",
+    "Stop",
     "SymbolicDomain",
     "TensorTracker",
     "Traced",

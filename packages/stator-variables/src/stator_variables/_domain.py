@@ -10,7 +10,20 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from stator_bytecode import NULL, Frame, GeneratorState, Instruction, Invoke, Raised, Then, after, operation, settle
+from stator_bytecode import (
+    NULL,
+    Broke,
+    Frame,
+    GeneratorState,
+    Instruction,
+    Invoke,
+    Raised,
+    Then,
+    after,
+    operation,
+    settle,
+)
+from stator_bytecode.errors import Unsupported
 
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
@@ -28,7 +41,7 @@ from stator_variables._model import (
 from stator_variables._model._hashing import hashing, key_of
 from stator_variables._model._lookup import defines
 from stator_variables._model._raising import error, function_text, throw, type_name
-from stator_variables._tracing import Tracing, real_of
+from stator_variables._tracing import Stop, Tracing, real_of
 from stator_variables._tracker import MISSING
 
 
@@ -59,11 +72,20 @@ class SymbolicDomain:
 
     # -- bookkeeping --------------------------------------------------------------------------------------------------
     def mark(self) -> Any:
-        return self.t.journal.mark(), self.t.graph.mark()
+        return self.t.journal.mark(), self.t.graph.mark(), self.t.begun, self.t.graph.learned
 
     def rollback(self, mark: Any) -> None:
         self.t.journal.rollback(mark[0])
         self.t.graph.rollback(mark[1])
+
+    def learned_in_vain(self, outcome: Broke) -> Stop | None:
+        """Where to stop at once in another trace, if what was undone at a break had learned facts about sizes: those
+        cannot be unlearned, and the graph before the break does not need them."""
+        _, _, begun, learned = outcome.snapshot.mark
+        if self.t.policy.stop is not None or self.t.graph.learned == learned:
+            return None
+        frame, said = outcome.snapshot.frames[-1], outcome.reason
+        return Stop(begun + 1, frame.code, frame.pc, Unsupported(said.reason, said.detail, said.hint, said.where))
 
     def as_raised(self, caught: BaseException) -> Raised | None:
         if isinstance(caught, RecursionError):  # of ours: what one instruction does is nested too deep
@@ -73,7 +95,11 @@ class SymbolicDomain:
     def at(self, frame: Frame, instruction: Instruction) -> None:
         self.t.frame = frame
         self.t.instruction = instruction
+        self.t.begun += 1
         self.t.steps += 1
+        stop = self.t.policy.stop
+        if stop is not None and stop.begun == self.t.begun and (stop.code, stop.index) == (frame.code, frame.pc):
+            raise stop.reason
         if self.t.steps > self.t.policy.patience:
             self._lose_patience()
 

@@ -106,6 +106,10 @@ class GraphRecorder(Protocol):
     shape_env: Any
 
     @property
+    def learned(self) -> int:
+        """How many guards on sizes there are. A rollback leaves them."""
+
+    @property
     def is_pure(self) -> bool:
         """Whether nothing that was recorded so far writes to a tensor or may draw random numbers."""
 

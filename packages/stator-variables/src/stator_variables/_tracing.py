@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import attrs
-from stator_bytecode import Frame, Instruction
+from stator_bytecode import Code, Frame, Instruction
 from stator_bytecode.errors import NOWHERE, SourceSpan, Unsupported
 from stator_guards import (
     AttrAbsent,
@@ -36,6 +36,16 @@ CONTENTS = (AttrAbsent, KeyAbsent, KeyPresent, KeysAre, Length)
 MANY_PER_SOURCE = (KeyAbsent, KeyPresent, AttrAbsent, SameObject, DistinctObject)
 
 
+@attrs.frozen(eq=False)
+class Stop:
+    """The instruction that a trace broke at: how many began before it, and which it is."""
+
+    begun: int
+    code: Code
+    index: int
+    reason: Unsupported
+
+
 @attrs.define(eq=False)
 class Policy:
     """What the facade decides per compilation: which inputs are symbolic, and what is captured at all."""
@@ -45,6 +55,7 @@ class Policy:
     capture_data: bool = False  # results that depend on data become unbacked symbols
     is_whole: bool = False  # a break is an error, so what a break would have run is run while tracing where possible
     patience: float = math.inf  # so many instructions without an operation of the graph are a long loop
+    stop: Stop | None = None  # where an earlier trace of the same broke
 
 
 @attrs.define(eq=False)
@@ -116,6 +127,7 @@ class Tracing:
     frame: Frame | None = None
     instruction: Instruction | None = None
     machine: Any = None
+    begun: int = 0  # instructions
     steps: int = 0  # since the graph was last seen to grow
     waited: tuple[Any, list[Frame]] | None = None  # mark of the graph and frames when patience was last lost
     looping: int = 0  # the depth of the frame whose loop was given up

@@ -32,6 +32,7 @@ from stator_variables import (
     Policy,
     RaisedBefore,
     StillRunning,
+    Stop,
     Tracing,
     emit_effects,
     finalize_generators,
@@ -70,7 +71,18 @@ class Traced:
 def trace(target: Target, state: tuple[Any, ...], options: Options, policy: Policy) -> Traced:
     """Trace `target` on `state`. Raises Unsupported when not even the start can be written down."""
     with one_at_a_time:  # torch's tracing state is global, and so is the interpreter's lock: nothing is lost
-        return _traced(target, state, options, policy)
+        try:
+            return _traced(target, state, options, policy)
+        except _Again as again:
+            stop = again.stop
+        return _traced(target, state, options, attrs.evolve(policy, stop=stop))
+
+
+@attrs.define(eq=False)
+class _Again(StatorError):
+    """A trace is to be made again, up to where it broke."""
+
+    stop: Stop
 
 
 def _traced(target: Target, state: tuple[Any, ...], options: Options, policy: Policy) -> Traced:
@@ -86,6 +98,9 @@ def _traced(target: Target, state: tuple[Any, ...], options: Options, policy: Po
     try:
         with graph.tracing(), _quiet(), _own_faults(tracing):
             outcome = _before_loop(machine.run(target.frames(tracing, domain, state)), machine, tracing)
+            stop = domain.learned_in_vain(outcome) if isinstance(outcome, Broke) else None
+            if stop is not None:
+                raise _Again(stop)
             return _written_down(outcome, machine, tracing, graph, started)
     except BaseException:  # whatever it was goes on; a graph that nobody will get must not keep what it saw alive
         graph.release()

@@ -100,8 +100,8 @@ class Machine:
         while True:
             handler, instr, can_fail = steps[frame.pc]
             if can_fail:
-                at(frame, instr)
                 self.before = (frame.stack[:], mark(), len(journal), None)
+                at(frame, instr)
             target = handler(self, frame, instr)
             if target is None:
                 frame.pc += 1
