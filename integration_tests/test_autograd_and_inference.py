@@ -123,3 +123,46 @@ def test_a_call_of_autograd_costs_one_break(fn: Callable[..., Any]) -> None:
     compiled = stator.compile(fn, backend="eager")
     compiled(*make_args())
     assert compiled.report.entry_count == 2
+
+
+def left_again(x: Tensor) -> Any:
+    with torch.inference_mode(False):
+        y = torch.ones(3, requires_grad=True) * 3, x * 2
+    return y
+
+
+def left_again_after_a_break(x: Tensor) -> Any:
+    with torch.inference_mode():
+        stator.graph_break()
+        with torch.inference_mode(False):
+            y = torch.ones(3, requires_grad=True) * 3, torch.is_grad_enabled()
+        return y, x * 2
+
+
+@pytest.mark.parametrize("outside", [False, True])
+@pytest.mark.parametrize("fn", [left_again, left_again_after_a_break])
+def test_a_mode_that_the_graph_would_run_in_is_left(fn: Callable[..., Any], outside: bool) -> None:
+    compiled = stator.compile(fn, backend="eager")
+    with torch.inference_mode(outside):
+        x = torch.ones(3)
+        for _ in range(2):
+            assert str(marks(compiled(x))) == str(marks(fn(x)))
+
+
+def packs(x: Tensor, log: list[str]) -> Tensor:
+    def pack(tensor: Tensor) -> Tensor:
+        log.append("pack")
+        return tensor
+
+    def unpack(tensor: Tensor) -> Tensor:
+        log.append("unpack")
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+        stator.graph_break()
+        return (x * x).sum() + x.exp().sum()
+
+
+def test_hooks_on_saved_tensors_see_no_fakes() -> None:
+    compiled = stator.compile(packs, backend="eager")
+    assert_same(packs, compiled, lambda: (torch.ones(2, requires_grad=True), []))

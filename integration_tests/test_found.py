@@ -7,6 +7,7 @@ import copy
 import itertools
 import random
 import sys
+import types
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -240,6 +241,21 @@ def a_view_that_autograd_refuses_tells_no_history(x: Tensor, d: dict[str, Any]) 
     return view.is_leaf
 
 
+class Shifty(int):
+    def __index__(self) -> int:
+        return 1
+
+
+@found
+def an_int_of_a_subclass_is_its_own_index(x: Tensor, d: dict[str, Any]) -> Any:
+    return range(Shifty(3)), "abcd"[Shifty(2)], x[: Shifty(2)]
+
+
+@found
+def a_field_of_what_only_the_interpreter_makes(x: Tensor, d: dict[str, Any]) -> Any:
+    return x + sys.flags.optimize, sys.version_info.major, sys.hash_info.width
+
+
 def make_args() -> tuple[Tensor, dict[str, Any]]:
     return torch.arange(3.0), {"a": 1, "deque": collections.deque([1, 2, 3]), "list": [1]}
 
@@ -259,3 +275,44 @@ def test_looking_for_the_guard_that_failed_consumes_nothing() -> None:
     compiled = stator.compile(unpacked, backend="eager")
     for make in (lambda: {"a": 1, "b": 2}, lambda: (i for i in range(2)), lambda: [1, 2], lambda: iter("xy")):
         assert compiled(torch.ones(1), make()) == unpacked(torch.ones(1), make())
+
+
+def test_a_generator_is_carried_in_the_cell_of_a_parameter() -> None:
+    def doubled(steps: Any) -> Any:
+        return [step for step in (lambda: (step * 2 for step in steps))()]  # noqa: C416, PLC3002
+
+    def fn(x: Tensor) -> Any:
+        return doubled(x + i for i in range(3))
+
+    assert_same(
+        fn,
+        stator.compile(fn, backend="eager", options={"break_everywhere": "operations"}),
+        make_args=lambda: (torch.ones(2),),
+    )
+
+
+class Plug:
+    go: Any
+
+    def __init__(self, factor: int) -> None:
+        self.factor = factor
+
+
+METHODS = (
+    lambda self, x: x * self.factor,
+    types.MethodType(lambda self, x: x - self.factor, Plug(5)),
+    staticmethod(lambda x: x * 9),
+    classmethod(lambda cls, x: x + len(cls.__name__)),
+    torch.sin,
+    lambda self, x: x + self.factor,
+)
+
+
+@pytest.mark.parametrize("mode", [False, True, "operations"])
+def test_a_method_that_a_step_calls_is_known_to_be_one(mode: Any) -> None:
+    def fn(x: Tensor, plug: Plug) -> Any:
+        return plug.go(x)
+
+    compiled = stator.compile(fn, backend="eager", options={"break_everywhere": mode})
+    for Plug.go in METHODS:
+        assert torch.equal(compiled(torch.ones(2), Plug(3)), fn(torch.ones(2), Plug(3)))

@@ -48,7 +48,7 @@ from stator_bytecode._machine._frame import (
 from stator_bytecode._machine._machine import Machine
 from stator_bytecode._machine._outcome import Broke, Escaped, Outcome, Returned, Yielded
 from stator_bytecode._machine._refused import REFUSED
-from stator_bytecode._machine._saved import restore_frames
+from stator_bytecode._machine._saved import held_by, restore_frames
 from stator_bytecode.errors import InternalError, InvalidUse, SourceSpan, StatorError, Unsupported
 
 __all__ = [
@@ -85,6 +85,7 @@ __all__ = [
     "after",
     "bind_arguments",
     "check_frame",
+    "held_by",
     "interpret",
     "is_suspended",
     "new_frame",

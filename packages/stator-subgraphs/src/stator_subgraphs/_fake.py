@@ -16,6 +16,7 @@ from torch._dispatch.python import enable_python_dispatcher
 from torch._functorch import config
 from torch._guards import Source as AnyTorchSource
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.autograd.graph import saved_tensors_hooks
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, StatefulSymbolicContext
 from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
@@ -97,10 +98,20 @@ def refuse_quantizing(target: Target) -> None:
 
 def run(mode: FakeTensorMode, target: Target, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """`target(*args, **kwargs)` on fakes. Shapes with symbols need decompositions in Python."""
-    with mode, _dispatcher(mode), _scalars(mode, args):
+    with mode, _dispatcher(mode), _scalars(mode, args), _unhooked():
         if isinstance(target, str):
             return getattr(args[0], target)(*args[1:], **kwargs)
         return target(*args, **kwargs)
+
+
+def _unhooked() -> AbstractContextManager[Any]:
+    """The program's hooks on tensors that autograd saves are for real ones."""
+    hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)
+    return nullcontext() if hooks is None else saved_tensors_hooks(_itself, _itself)
+
+
+def _itself(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor
 
 
 def _scalars(mode: FakeTensorMode, args: Sequence[Any]) -> AbstractContextManager[Any]:

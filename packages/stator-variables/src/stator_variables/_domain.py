@@ -20,6 +20,8 @@ from stator_bytecode import (
     Raised,
     Then,
     after,
+    held_by,
+    is_suspended,
     operation,
     settle,
 )
@@ -38,9 +40,10 @@ from stator_variables._model import (
     _matching,
     _operators,
 )
-from stator_variables._model._hashing import hashing, key_of
+from stator_variables._model._hashing import hashing
 from stator_variables._model._lookup import defines
 from stator_variables._model._raising import error, function_text, throw, type_name
+from stator_variables._reach import may_hold, reaches
 from stator_variables._tracing import Stop, Tracing, real_of
 from stator_variables._tracker import MISSING
 
@@ -62,6 +65,19 @@ def _asked(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _asked_with_hashes(function: Callable[..., Any]) -> Callable[..., Any]:
     return _with_hashes(_asked(function))
+
+
+def _emptying(operate: Callable[..., Any]) -> Callable[..., Any]:
+    """An operation that may be the end of what its first operand held."""
+
+    def asked(self: SymbolicDomain, holder: Any, *args: Any) -> Any:
+        held = self.cleaning_up(holder)
+        result = operate(self, holder, *args)
+        if held and not is_suspended(result):
+            self.abandon(held, [], [result, *held_by(self.t.machine.frames)])
+        return result
+
+    return asked
 
 
 class SymbolicDomain:
@@ -260,22 +276,18 @@ class SymbolicDomain:
         made = _calls.call(self.t, super_fn, [cls, receiver], {})
         return after(made, lambda other: _attributes.get_attribute(self.t, other, name))
 
-    set_attribute = _asked(_attributes.set_attribute)
+    set_attribute = _emptying(_asked(_attributes.set_attribute))
 
+    @_emptying
     def delete_attribute(self, value: Any, name: str) -> Any:
         return _attributes.set_attribute(self.t, value, name, MISSING)
 
     get_item = _asked_with_hashes(_iteration.get_item)
-    set_item = _asked_with_hashes(_containers.set_item)
-
-    @_with_hashes
-    def delete_item(self, container: Any, key: Any) -> Any:
-        if self.t.generators and type(container) is k.DictTracker:
-            self.drop(_dictionary.lookup(self.t, container, key_of(self.t, key)), self.t.machine.frames)
-        return _containers.delete_item(self.t, container, key)
+    set_item = _emptying(_asked_with_hashes(_containers.set_item))
+    delete_item = _emptying(_asked_with_hashes(_containers.delete_item))
 
     # -- calls and functions ------------------------------------------------------------------------------------------
-    call = _asked_with_hashes(_calls.call)
+    call = _emptying(_asked_with_hashes(_calls.call))
 
     @_with_hashes
     def call_spread(self, function: Any, args: Any, kwargs: Any) -> Any:
@@ -327,16 +339,28 @@ class SymbolicDomain:
     def generator_state(self, value: Any) -> GeneratorState | None:
         return value.state if isinstance(value, k.GeneratorTracker) else None
 
-    def drop(self, value: Any, holders: list[Frame]) -> None:
+    def drop(self, value: Any, holders: list[Frame], kept: Any = None) -> None:
         """What does something when it dies does so when nobody refers to it: only a real object knows when."""
-        is_generator = type(value) is k.GeneratorTracker
-        if not (k.has_clean_up(value.state) if is_generator else id(real_of(value)) in self.t.mortal):
-            return
-        if any(value is held for frame in holders for held in (*frame.slots, *frame.stack)):
-            return
-        if is_generator:
-            raise self.t.unsupported("generator-dropped", "letting go of a generator that has yet to clean up")
-        raise self.t.unsupported("object-dropped", "letting go of an object whose end may be noticed")
+        dying = self.cleaning_up(value)
+        if dying:
+            self.abandon(dying, [], [kept, *held_by(holders)])
+        held = (other for frame in holders for other in (*frame.slots, *frame.stack))
+        if id(real_of(value)) in self.t.mortal and all(value is not other for other in held):
+            raise self.t.unsupported("object-dropped", "letting go of an object whose end may be noticed")
+
+    def cleaning_up(self, holder: Any) -> list[GeneratorState]:
+        """The generators that a value holds, and that have yet to clean up."""
+        if not self.t.generators or not may_hold(holder):
+            return []
+        return [vt.state for vt in self.t.generators if k.has_clean_up(vt.state) and reaches([holder], vt.state, True)]
+
+    def abandon(self, ran: list[GeneratorState], lost: list[Any], holders: list[Any]) -> None:
+        """A generator dies with the last that refers to it, which need not be a frame."""
+        if self.t.machine.outer is not None:
+            return  # what called this Machine may hold it
+        for state in (*ran, *(vt.state for vt in self.t.generators if reaches(lost, vt.state))):
+            if k.has_clean_up(state) and not (reaches(holders, state) or reaches(self.t.heap.values(), state, True)):
+                raise self.t.unsupported("generator-dropped", "letting go of a generator that has yet to clean up")
 
     @operation
     def send(self, receiver: Any, value: Any) -> Any:

@@ -4,7 +4,6 @@ They never break on their own account; a Site stands on one when something else 
 """
 
 from collections.abc import Callable, Mapping
-from types import CellType
 from typing import Any
 
 from stator_bytecode._breaks._exit import Draft
@@ -21,7 +20,7 @@ Shuffle = Callable[[Draft, Instruction, int], "Make | None"]
 shuffles: HandlerTable[str, Shuffle] = HandlerTable("shuffle")
 
 NO_STEP: Mapping[str, str] = {
-    "COPY_FREE_VARS": "the prologue of a function does not run by itself",
+    **dict.fromkeys(("COPY_FREE_VARS", "MAKE_CELL"), "the prologue of a function does not run by itself"),
     "RETURN_GENERATOR": "a generator is made by its caller's frame",
     "YIELD_VALUE": "suspending a frame is the Machine's",
     "RETURN_VALUE": "leaving a frame is the Machine's",
@@ -90,13 +89,6 @@ def store_fast(draft: Draft, instr: Instruction, place: int) -> None:
 @shuffles.handles("DELETE_FAST")
 def delete_fast(draft: Draft, instr: Instruction, place: int) -> None:
     draft.slots[instr.arg] = (NULL_KIND, None)
-
-
-@shuffles.handles("MAKE_CELL")
-def make_cell(draft: Draft, instr: Instruction, place: int) -> Make:
-    _, source = draft.slots[instr.arg]
-    draft.slots[instr.arg] = (CELL, place)
-    return lambda state: CellType() if source is None else CellType(state[source])
 
 
 @shuffles.handles("PUSH_EXC_INFO")

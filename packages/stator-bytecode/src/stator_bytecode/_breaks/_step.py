@@ -76,8 +76,9 @@ class Materializing:
         self.take = prepare(self.exit.point)
 
     def __call__(self, state: State) -> Step:
-        objects = rebuild(self.point, state, self.touched)
-        return self.take(self.exit.pick((*state, *objects)))
+        handed_on = [self.exit.pick((*state, *rebuild(self.point, state, self.touched)))]
+        state = ()  # what the step raises keeps this frame alive
+        return self.take(handed_on.pop())
 
 
 def finalize(point: Point, taken: Exit, state: State) -> None:

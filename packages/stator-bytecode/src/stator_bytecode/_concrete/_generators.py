@@ -34,8 +34,11 @@ class Generators:
             return None
         return cast(GeneratorState, value.gi_frame.f_locals["state"])
 
-    def drop(self, value: Any, holders: list[Frame]) -> None:
+    def drop(self, value: Any, holders: list[Frame], kept: Any = None) -> None:
         """The objects are real, and die by themselves."""
+
+    def abandon(self, ran: list[GeneratorState], lost: list[Any], holders: list[Any]) -> None:
+        """See `drop`."""
 
     def _resumable(self, value: GeneratorType[Any, Any, Any]) -> GeneratorState | None:
         """The state of a generator that the Machine is about to resume behind the back of its driver."""

@@ -31,7 +31,7 @@ def return_value(machine: Machine, frame: Frame, instr: Instruction) -> int:
         callers = machine.frames[:-1]
         for slot in frame.slots:
             if slot is not value:
-                machine.domain.drop(slot, callers)
+                machine.domain.drop(slot, callers, value)
     machine.frames.pop()
     if not machine.frames:
         machine.outcome = Returned(value)

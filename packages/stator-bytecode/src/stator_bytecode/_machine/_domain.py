@@ -200,8 +200,12 @@ class Domain(Protocol):
 
     def make_generator(self, state: GeneratorState) -> V: ...
     def generator_state(self, value: V) -> GeneratorState | None: ...
-    def drop(self, value: V, holders: list[Frame]) -> None:
-        """A frame lets go of a value (it may be NULL or a marker); of the frames, only `holders` may still have it."""
+    def drop(self, value: V, holders: list[Frame], kept: V | None = None) -> None:
+        """A frame lets go of a value (it may be NULL or a marker); `holders` may still have it, or what is `kept`."""
+
+    def abandon(self, ran: list[GeneratorState], lost: list[V], holders: list[V]) -> None:
+        """An instruction that resumed the generators `ran` is done, with the values `lost`; the frames have only
+        `holders`. (There may be NULL and markers among the values.)"""
 
     def send(self, receiver: V, value: V) -> Result:
         """SEND to something that is no generator of ours: `(yielded, NULL)` or `(NULL, returned)`."""

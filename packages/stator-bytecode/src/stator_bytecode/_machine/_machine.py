@@ -19,7 +19,15 @@ from stator_bytecode._machine._frame import VALUE, Frame, GeneratorState, Parked
 from stator_bytecode._machine._generator import ALL_COMPLETIONS, ALL_THENS, resume
 from stator_bytecode._machine._outcome import Broke, Escaped, Outcome, Yielded
 from stator_bytecode._machine._refused import REFUSED
-from stator_bytecode._machine._saved import GeneratorJournal, Handing, Saved, handing_state, save_frames, span_of
+from stator_bytecode._machine._saved import (
+    GeneratorJournal,
+    Handing,
+    Saved,
+    handing_state,
+    held_by,
+    save_frames,
+    span_of,
+)
 from stator_bytecode._machine._unwind import unwind
 from stator_bytecode.errors import InternalError, Unsupported
 
@@ -171,9 +179,16 @@ class Machine:
         begun = self.before
         self.unpark(frame)
         self.before = begun
-        self.proceed(frame, self.finish(frame, parked.instruction, result, parked.coroutine))
+        target = self.finish(frame, parked.instruction, result, parked.coroutine)
+        if callee.generator is not None and target != SWITCHED:
+            self.domain.abandon([callee.generator, *self.ran_since(begun)], [], held_by(self.frames))
+        self.proceed(frame, target)
         self.handing = None
         return SWITCHED
+
+    def ran_since(self, begun: Saved | None) -> list[GeneratorState]:
+        """The generators that were resumed since an instruction began."""
+        return [] if begun is None else [entry[0] for entry in self.journal.entries[begun[2] :]]
 
     def proceed(self, frame: Frame, target: int | None) -> None:
         """Move `frame`, which was parked, on to the next instruction."""

@@ -38,6 +38,17 @@ class GeneratorJournal:
             frame.pc, frame.slots, frame.stack, frame.handled, frame.parked = pc, slots, stack, handled, None
 
 
+def held_by(frames: list[Frame]) -> list[Any]:
+    """What frames have, the innermost's last. An operation under way has its operands; a called function owns them."""
+    held: list[Any] = []
+    for frame in frames:
+        parked = frame.parked
+        if parked is not None and parked.coroutine is not None and parked.before is not None:
+            held += parked.before[0]
+        held += [frame.handled, *frame.slots, *frame.stack]
+    return held
+
+
 def save_frames(frames: list[Frame], begun: Saved) -> tuple[Snapshot, int]:
     """The snapshot of the innermost place that can be run again, and the journal's length there; `begun` is how the
     innermost instruction began."""

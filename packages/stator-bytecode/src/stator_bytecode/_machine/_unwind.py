@@ -14,6 +14,7 @@ from stator_bytecode._machine._domain import Raised, Reraised, Result, V
 from stator_bytecode._machine._frame import NULL, Frame, GeneratorStatus, LastInstruction, Parked
 from stator_bytecode._machine._generator import ENDS
 from stator_bytecode._machine._outcome import Escaped
+from stator_bytecode._machine._saved import held_by
 from stator_bytecode.errors import Unsupported
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ def _propagate(machine: Machine, raised: Raised) -> Raised | None:
     saved = None if _is_caught(machine, value) else machine.save()
     if saved is None and _grows_visibly(machine, raised):
         raise Unsupported("exception-object", "an exception of the program's own on its way to its handler")
+    if saved is None:
+        _let_go(machine)
     if type(raised) is Raised and machine.domain.is_made_here(value):
         machine.origins.setdefault(id(value), (value, saved or machine.save()))
     while frames:
@@ -64,6 +67,21 @@ def _propagate(machine: Machine, raised: Raised) -> Raised | None:
     origin = machine.origins.get(id(value))
     machine.outcome = Escaped(value, machine.go_back(saved if origin is None else origin[1]))
     return None
+
+
+def _let_go(machine: Machine) -> None:
+    """Nothing is unwound yet: tell of the operands that this will lose. The traceback keeps what is in the slots."""
+    frames, begun = machine.frames, machine.before
+    for depth in reversed(range(len(frames))):
+        frame = frames[depth]
+        handler = frame.code.instructions[frame.pc].handler
+        if frame.parked is not None and (frame.parked.coroutine is not None or frame.parked.then.kind in CAUGHT):
+            return
+        if handler is not None:
+            lost = [*frame.stack[handler.depth :], *(value for above in frames[depth + 1 :] for value in above.stack)]
+            slots = [value for above in frames[depth:] if not above.hidden for value in above.slots]
+            holders = [*held_by(frames[:depth]), *slots, *frame.stack[: handler.depth]]
+            return machine.domain.abandon(machine.ran_since(begun), lost, holders)
 
 
 def _grows_visibly(machine: Machine, raised: Raised) -> bool:

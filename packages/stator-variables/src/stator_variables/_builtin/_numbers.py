@@ -12,7 +12,7 @@ from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 table: HandlerTable[Any, Any] = HandlerTable("number")
-_NUMBERS = (int, float, complex)
+_NUMBERS = (int, float, complex)  # each takes the ones before it
 _SLOTS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift", "divmod"]
 _BINARY = (*_SLOTS, *(f"r{name}" for name in _SLOTS), "eq", "ne", "lt", "le", "gt", "ge")
 
@@ -23,14 +23,14 @@ def _methods(classes: Sequence[type], names: Sequence[str]) -> Iterator[Any]:
 
 @table.handles_each(_methods((*_NUMBERS, bool), [f"__{name}__" for name in _BINARY]))
 def operate(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
-    if len(args) == 2 and not kwargs and issubclass(args[0].cls, of.__objclass__):
-        return _with_other(t, of.__name__.strip("_"), args[0], args[1])
+    cls = of.__objclass__
+    if len(args) == 2 and not kwargs and issubclass(args[0].cls, cls):
+        accepted = _NUMBERS[: _NUMBERS.index(cls) + 1] if cls in _NUMBERS else int
+        return _with_other(t, of.__name__.strip("_"), *args) if issubclass(args[1].cls, accepted) else k.NOT_IMPLEMENTED
     raise t.unsupported("bad-arguments", f"a call of {of.__qualname__} that it does not accept")
 
 
 def _with_other(t: Tracing, name: str, left: Any, right: Any) -> Any:
-    if not issubclass(right.cls, _NUMBERS):
-        return k.NOT_IMPLEMENTED
     left, right = _plain(left), _plain(right)
     known = all(isinstance(vt, k.NumberTracker | k.ConstantTracker) for vt in (left, right))
     if known and (isinstance(left, k.NumberTracker) or isinstance(right, k.NumberTracker)):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from stator_bytecode import NULL, GeneratorStatus, layout_of_generator, rebuild_generator
+from stator_guards import TypeIs
 
 from stator_variables import _kinds as k
 from stator_variables._builtin import _iterators
@@ -21,6 +22,7 @@ from stator_variables._emit._emitter import (
 from stator_variables._model._exceptions import TracebackTracker
 from stator_variables._runtime import make_function
 from stator_variables._torch import _inference
+from stator_variables._tracing import real_of, source_of
 from stator_variables._tracker import DELETED
 
 
@@ -61,6 +63,8 @@ def method(e: Emitter, vt: Any) -> str:
         receiver = e.expr(vt.receiver)
         args = f"None, {receiver}" if is_of_class else f"{receiver}, type({receiver})"  # 3.11 may crash without it
         return e.bind(vt, f"{e.expr(vt.function)}.__get__({args})")
+    if type(real_of(vt.function)) is types.FunctionType:  # anything else would not have been bound
+        e.t.guard(source_of(vt.function), TypeIs(types.FunctionType))
     return e.bind(vt, f"{e.capture(types.MethodType, 'Method')}({e.expr(vt.function)}, {e.expr(vt.receiver)})")
 
 

@@ -186,6 +186,8 @@ def bind(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
             raise t.unsupported("bad-arguments", f"{name}, a descriptor of C, on an instance of another class")
         cls = types.BuiltinFunctionType if kind is types.MethodDescriptorType else types.MethodWrapperType
         return k.MethodTracker(k.BuiltinTracker(raw), vt, cls)
+    if kind in (property, staticmethod, classmethod):
+        t.guard(source, TypeIs(type(raw)))
     if kind is property:
         return _get_property(t, raw, source, vt, name)
     if kind is staticmethod:
@@ -248,8 +250,7 @@ def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
         return k.ConstantTracker(raw.__get__(_torch_calls.specialised(t, vt)))
     if isinstance(vt, k.TupleTracker) and hasattr(vt.cls, "n_sequence_fields"):
         # A named tuple made in C (Objects/structseq.c), whose members do not say which item they are
-        cls: Any = vt.cls
-        index = raw.__get__(cls(range(cls.n_fields)))
+        index = _place_in(vt.cls, raw)
         if index < len(vt.items):
             return vt.items[index]
     if vt.real is MISSING:
@@ -257,6 +258,14 @@ def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
             throw(AttributeError, f"'{type_name(vt.cls)}' object has no attribute '{name}'")
         raise t.unsupported("c-attribute", f"attribute {name} of a new {vt.cls.__qualname__}")
     return _read_existing_field(t, raw, vt, name)
+
+
+def _place_in(cls: Any, raw: Any) -> int:
+    """The index of a member; no item's, if only the interpreter makes instances (`sys.flags`)."""
+    try:
+        return int(raw.__get__(cls(range(cls.n_fields))))
+    except TypeError:
+        return int(cls.n_fields)
 
 
 def _read_existing_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:

@@ -255,6 +255,8 @@ def as_index(t: Tracing, vt: Any) -> Any:
     found = _calls.fold(t, operator.index, [vt], {})
     if found is not MISSING:
         return found
+    if issubclass(vt.cls, int):  # its own `__index__` is not asked
+        return _calls.call(t, k.BuiltinTracker(int.__index__), [vt], {})
     return _calls.call_slot(t, vt, "__index__", [], "'{}' object cannot be interpreted as an integer")
 
 

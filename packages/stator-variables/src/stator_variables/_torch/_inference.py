@@ -57,6 +57,9 @@ def enter(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     mode = MISSING if namespace is None else _dictionary.get_name(t, namespace, "mode")
     if mode is MISSING or not isinstance(mode.constant(), bool):
         return MISSING
+    outside = t.inference[0].before[0] if t.inference else torch.is_inference_mode_enabled()
+    if outside and not mode.value:
+        raise t.unsupported("mode-value", "leaving the inference mode that the whole graph runs in")
     t.modes.setdefault(GRAD, GRAD.now)  # as it is outside
     made = InferenceTracker(mode.value)
     t.inference.append(made)
