@@ -283,6 +283,7 @@ def _read_existing_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
 
 
 def _bind_other(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
+    t.guard(source, TypeIs(type(raw)))  # one of another class may be bound
     getter = guarded_lookup(t, type(raw), "__get__")
     descriptor = _item(t, raw, source)
     if getter is MISSING:
