@@ -52,7 +52,8 @@ class Hearing:
         self.thread = 0
 
     def _hear(self, message: Any, category: Any, filename: str, lineno: int, *more: Any, **named: Any) -> None:
-        if threading.get_ident() != self.thread:  # or somebody kept this method, and it is over
+        # Of another thread; or somebody kept this method, and it is over; or nothing that the operator does each time.
+        if threading.get_ident() != self.thread or issubclass(category, DeprecationWarning):
             self.show(message, category, filename, lineno, *more, **named)
             return
         text = str(message)

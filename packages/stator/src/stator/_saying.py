@@ -52,21 +52,23 @@ class Saying:
 
     graph: Callable[..., Any]
     warned: list[Warned]
-    registries: dict[str, dict[Any, Any]] = attrs.field(factory=dict)  # by file: what Python notes it has shown
+    modules: dict[str, dict[str, Any]] = attrs.field(factory=dict)  # by file: the name, and what Python has shown of it
 
     def __call__(self, *inputs: Any) -> Any:
         with silent(self.warned):
             outputs = self.graph(*inputs)
         for one in self.warned:
-            known = self.registries.get(one.filename)
+            known = self.modules.get(one.filename)
             if known is None:
-                known = self.registries[one.filename] = _registry(one.filename)
-            warnings.warn_explicit(one.text, one.category, one.filename, one.line, registry=known)
+                known = self.modules[one.filename] = _module(one.filename)
+            warnings.warn_explicit(one.text, one.category, one.filename, one.line, **known)
         self.warned = [one for one in self.warned if one.often]
         return outputs
 
 
-def _registry(filename: str) -> dict[Any, Any]:
+def _module(filename: str) -> dict[str, Any]:
     found = (module for module in [*sys.modules.values()] if getattr(module, "__file__", None) == filename)
     module = next(found, None)
-    return {} if module is None else vars(module).setdefault("__warningregistry__", {})
+    if module is None:
+        return {"module": None, "registry": {}}
+    return {"module": module.__name__, "registry": vars(module).setdefault("__warningregistry__", {})}
