@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
 _NOTHING: Any = object()
+_COMPENSATES = sys.version_info >= (3, 12)
 _EMPTY = "arg is an empty sequence" if sys.version_info < (3, 12) else "iterable argument is empty"
 
 
@@ -26,10 +28,27 @@ def any(iterable: Any) -> bool:
 def sum(iterable: Any, /, start: Any = 0) -> Any:
     if isinstance(start, str):
         raise TypeError("sum() can't sum strings [use ''.join(seq) instead]")
-    total = start
+    total, lost, adds_floats = start, 0.0, _COMPENSATES
     for item in iterable:
+        if adds_floats and type(total) is float:
+            if type(item) is float:
+                lost += _lost(total, item)
+            elif not isinstance(item, int):
+                total, lost, adds_floats = _with(total, lost), 0.0, False
+        elif type(total) is not int:
+            adds_floats = False
         total = total + item
-    return total
+    return _with(total, lost)
+
+
+def _lost(total: float, item: float) -> float:
+    """What the sum of two floats leaves out (Neumaier)."""
+    larger, smaller = (total, item) if abs(total) >= abs(item) else (item, total)
+    return (larger - (total + item)) + smaller
+
+
+def _with(total: Any, lost: float) -> Any:
+    return total + lost if lost and -math.inf < lost < math.inf else total
 
 
 def min(*args: Any, key: Any = None, default: Any = _NOTHING) -> Any:
