@@ -155,3 +155,39 @@ def factories(x, n, box):
         torch.logspace(0, 1, 3),
         torch.tril_indices(3, 3),
     )
+
+
+@program
+def constructors_of_before(x, n, box):
+    made = torch.Tensor([[1, n], [True, 2.5]]), torch.LongTensor((1, n, -2.9)), torch.DoubleTensor([x.shape[0]] * 2)
+    empty = torch.Tensor(), torch.IntTensor([]), torch.ByteTensor([[]])
+    sized = torch.Tensor(2, n).fill_(1), torch.BoolTensor(x.shape).zero_(), torch.HalfTensor(torch.Size([2])).fill_(n)
+    return made, empty, sized, x + torch.FloatTensor([n]), type(made[0])
+
+
+@program(breaks="builtin")
+def constructors_of_before_know_the_default_dtype(x, n, box):
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        return torch.Tensor([n, 1]), torch.Tensor(1).zero_(), torch.FloatTensor([n])
+    finally:
+        torch.set_default_dtype(before)
+
+
+@program(breaks="construction")
+def constructors_of_before_share_memory_with_a_tensor(x, n, box):
+    shared = torch.Tensor(box.tensor)
+    shared += n
+    return shared, box.tensor
+
+
+@program(breaks="construction")
+def constructors_of_before_refuse(x, n, box):
+    found = []
+    for make in (lambda: torch.Tensor(2.5), lambda: torch.LongTensor([[1], 2]), lambda: torch.Tensor(True)):
+        try:
+            found.append(make())
+        except (TypeError, ValueError) as error:
+            found.append((type(error), str(error)))
+    return found, x * n

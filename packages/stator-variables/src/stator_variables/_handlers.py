@@ -43,6 +43,7 @@ from stator_variables._torch import (
     _compile_state,
     _foreach,
     _inference,
+    _legacy,
     _marked,
     _modes,
     _module_attributes,
@@ -52,7 +53,7 @@ _FUNCTIONS = (
     *(_binding, _class_functions, _iterator_functions, _instances, _generators, _constructors, _exception_methods),
     *(_mappingproxy, _numbers, _values, _functions, _classes),
     *(_caching, _functools, _identity, _inspection, _itertools, _numpy, _operator_functions, _questions, _weakrefs),
-    *(_assertion, _compile_state, _foreach, _inference, _marked, _modes, _module_attributes),
+    *(_assertion, _compile_state, _foreach, _inference, _legacy, _marked, _modes, _module_attributes),
 )
 _METHODS = (_attribute_functions, _builtins, _deques, _dicts, _representation, _sequences, _sets, _strings, _views)
 _NONE: HandlerTable[Any, Any] = HandlerTable("builtin")
