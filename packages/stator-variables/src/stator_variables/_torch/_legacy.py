@@ -1,4 +1,4 @@
-"""Constructors of before `torch.tensor`, `torch.Tensor([1, 2])` or `torch.LongTensor(3)`, as calls of today's functions."""
+"""Constructors older than `torch.tensor`: `torch.Tensor([1, 2])`, `torch.LongTensor(3)`. Calls of today's functions."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from stator_variables import _kinds as k
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
 
-handlers: HandlerTable[Any, Any] = HandlerTable("constructor of before")
+handlers: HandlerTable[Any, Any] = HandlerTable("older constructor")
 _KINDS = "BFloat16 Bool Byte Char Double Float Half Int Long Short".split()
 _DTYPES = {cls: cls.dtype for cls in (getattr(torch, f"{kind}Tensor") for kind in _KINDS)}
 
