@@ -442,3 +442,21 @@ def class_is_changed_by_assignment(x, n, box):
     before = made.value()
     made.__class__ = Right
     return before, made.value(), type(made).__name__, isinstance(made, Left)
+
+
+class Tagged(property):
+    """A property with a word to say; as a class that is made while tracing it is only looked at."""
+
+    def __init__(self, read):
+        property.__init__(self, read)
+        self.tag = "tagged"
+
+
+@program(breaks="reconstruction")
+def property_of_a_class_of_its_own(x, n, box):
+    made = Tagged(lambda self: n)
+
+    class Inside:
+        value = Tagged(lambda self: n + 1)
+
+    return isinstance(made, property), made.tag, Inside().value, made.fget(None), x * n

@@ -279,3 +279,10 @@ def conversion_by_type(x, n, box):
 def conversion_to_an_old_class(x, n, box):
     y = x.type(torch.DoubleTensor) * n
     return y, y.type(torch.LongTensor), x.type_as(y), isinstance(x, torch.FloatTensor)
+
+
+@program
+def distributions_check_their_arguments(x, n, box):
+    chosen = torch.distributions.Categorical(logits=x)
+    coin = torch.distributions.Bernoulli(logits=x)
+    return chosen.sample(), chosen.entropy(), chosen.probs, coin.sample((n,)), coin.mean, coin.variance

@@ -22,6 +22,7 @@ from stator_variables._model import _calls
 from stator_variables._model._classes import adopt, here, make, run, step
 from stator_variables._runtime import new_named_tuple
 from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("class function")
 DECORATORS: tuple[Any, ...] = (
@@ -36,6 +37,13 @@ def describe(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if len(args) > 4 or not {*kwargs} <= {*_NAMED[of]} or (of is not property and len(args) != 1):
         raise t.unsupported("bad-arguments", f"a call of {of.__name__} that it does not accept")
     return k.RecipeTracker(of, args, kwargs)
+
+
+@handlers.handles(property.__init__)
+def initialise(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    if type(args[0]) is not k.ObjectTracker or args[0].real is not MISSING:
+        raise t.unsupported("construction", "a property that is initialised again")
+    return k.NONE
 
 
 @handlers.handles_each({property.getter: "fget", property.setter: "fset", property.deleter: "fdel"})

@@ -93,6 +93,8 @@ def exception(e: Emitter, vt: Any) -> str:
 
 @rebuilders.handles(k.ObjectTracker)
 def object_(e: Emitter, vt: Any) -> str:
+    if issubclass(vt.cls, property):  # what it is of, nobody noted
+        raise e.refuse(vt)
     name = e.bind(vt, f"object.__new__({e.capture(vt.cls, vt.cls.__name__)})")
     for member, value in vt.members.items():
         if value is not DELETED:

@@ -54,6 +54,8 @@ def _made_stand_in(t: Tracing, vt: Any) -> Any:
         return _function(t, vt)
     if type(vt) is k.ObjectTracker and plain_lookup(vt.cls, "__new__") is object.__new__:
         return _object(t, vt)
+    if issubclass(vt.cls, property):
+        raise t.unsupported("class-definition", f"a {vt.cls.__qualname__}, which is a property, in a class")
     return Standing()
 
 
