@@ -67,17 +67,22 @@ def _asked_with_hashes(function: Callable[..., Any]) -> Callable[..., Any]:
     return _with_hashes(_asked(function))
 
 
-def _emptying(operate: Callable[..., Any]) -> Callable[..., Any]:
+def _emptying(operate: Callable[..., Any], holder_in: Callable[[Any], Any] = lambda vt: vt) -> Callable[..., Any]:
     """An operation that may be the end of what its first operand held."""
 
-    def asked(self: SymbolicDomain, holder: Any, *args: Any) -> Any:
-        held = self.cleaning_up(holder)
-        result = operate(self, holder, *args)
+    def asked(self: SymbolicDomain, operand: Any, *args: Any) -> Any:
+        held = self.cleaning_up(holder_in(operand))
+        result = operate(self, operand, *args)
         if held and not is_suspended(result):
             self.abandon(held, [], [result, *held_by(self.t.machine.frames)])
         return result
 
     return asked
+
+
+def _receiver_in_c(called: Any) -> Any:
+    """What a method of C may empty; one in Python does so in steps of its own."""
+    return called.receiver if type(called) is k.MethodTracker and called.cls is not types.MethodType else None
 
 
 class SymbolicDomain:
@@ -287,7 +292,7 @@ class SymbolicDomain:
     delete_item = _emptying(_asked_with_hashes(_containers.delete_item))
 
     # -- calls and functions ------------------------------------------------------------------------------------------
-    call = _emptying(_asked_with_hashes(_calls.call))
+    call = _emptying(_asked_with_hashes(_calls.call), _receiver_in_c)
 
     @_with_hashes
     def call_spread(self, function: Any, args: Any, kwargs: Any) -> Any:
@@ -341,7 +346,7 @@ class SymbolicDomain:
 
     def drop(self, value: Any, holders: list[Frame], kept: Any = None) -> None:
         """What does something when it dies does so when nobody refers to it: only a real object knows when."""
-        dying = self.cleaning_up(value)
+        dying = self.cleaning_up(value) if may_hold(value) and value.source is None else []
         if dying:
             self.abandon(dying, [], [kept, *held_by(holders)])
         held = (other for frame in holders for other in (*frame.slots, *frame.stack))
@@ -352,14 +357,17 @@ class SymbolicDomain:
         """The generators that a value holds, and that have yet to clean up."""
         if not self.t.generators or not may_hold(holder):
             return []
-        return [vt.state for vt in self.t.generators if k.has_clean_up(vt.state) and reaches([holder], vt.state, True)]
+        found = (vt.state for vt in self.t.generators if k.has_clean_up(vt.state))
+        return [state for state in found if reaches([holder], state, self.t.changed)]
 
     def abandon(self, ran: list[GeneratorState], lost: list[Any], holders: list[Any]) -> None:
         """A generator dies with the last that refers to it, which need not be a frame."""
         if self.t.machine.outer is not None:
             return  # what called this Machine may hold it
         for state in (*ran, *(vt.state for vt in self.t.generators if reaches(lost, vt.state))):
-            if k.has_clean_up(state) and not (reaches(holders, state) or reaches(self.t.heap.values(), state, True)):
+            if k.has_clean_up(state) and not (
+                reaches(holders, state) or reaches(self.t.heap.values(), state, self.t.changed)
+            ):
                 raise self.t.unsupported("generator-dropped", "letting go of a generator that has yet to clean up")
 
     @operation

@@ -1,20 +1,24 @@
 """What refers to what, as far as trackers know."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
+from types import NoneType
 from typing import Any
 
 from stator_bytecode import GeneratorState
 
 from stator_variables._kinds import BuiltinTracker, ClassTracker, ConstantTracker, FunctionTracker, TensorTracker
-from stator_variables._tracker import VariableTracker
+from stator_variables._tracker import LazyTracker, VariableTracker
 
+_LEAVES = (ConstantTracker, TensorTracker, ClassTracker, BuiltinTracker)
+_PLAIN = frozenset((*_LEAVES, LazyTracker, str, bool, type, NoneType))
+"""Classes of what holds nothing new; most of what there is."""
 _OF_OBJECTS = ("real", "value")
 """Fields of trackers that hold what existed before: no tracker is in there."""
 
 
-def reaches(holders: Iterable[Any], target: Any, existing: bool = False) -> bool:
+def reaches(holders: Iterable[Any], target: Any, changed: Container[int] | None = None) -> bool:
     """Whether `target`, a tracker or the state of a generator, is one of `holders` or held by them; the last is asked
-    first. What existing objects hold is looked at only if `existing` says so."""
+    first. Existing objects hold something new where they are among `changed`, by identity; else they are not asked."""
     waiting, seen = list(holders), set[int]()
     while waiting:
         part = waiting.pop()
@@ -22,25 +26,24 @@ def reaches(holders: Iterable[Any], target: Any, existing: bool = False) -> bool
             return True
         if id(part) not in seen:
             seen.add(id(part))
-            waiting += _held(part, existing)
+            waiting += [held for held in _held(part, changed) if type(held) not in _PLAIN]
     return False
 
 
-def _held(part: Any, existing: bool) -> Iterable[Any]:
+def _held(part: Any, changed: Container[int] | None) -> Iterable[Any]:
     if type(part) in (list, tuple):
         return list(part)
     if type(part) is dict:
         return list(part.values())
     if type(part) is GeneratorState:
         return (*part.frame.slots, *part.frame.stack)
-    if issubclass(type(part), VariableTracker) and (existing or part.source is None):
+    if not issubclass(type(part), VariableTracker):
+        return ()
+    if part.source is None or (changed is not None and id(part) in changed):
         return [value for name, value in vars(part).items() if name not in _OF_OBJECTS]
-    return ()
+    return () if changed is None else (part.namespace,)
 
 
 def may_hold(value: Any) -> bool:
     """Whether a value may hold something new that is not held by all others like it."""
-    return issubclass(type(value), VariableTracker) and not isinstance(value, _LEAVES)
-
-
-_LEAVES = (ConstantTracker, TensorTracker, FunctionTracker, ClassTracker, BuiltinTracker)
+    return issubclass(type(value), VariableTracker) and not isinstance(value, (*_LEAVES, FunctionTracker))
