@@ -62,6 +62,8 @@ torch.full((n,),f) | torch.tensor(n) | torch.tensor([n,f]) | torch.eye(n) | torc
 x.chunk(2) | torch.cat([x,x]) | torch.where(x>n,n,f) | x.clamp(max=n) | x*n | x*f | x*b | x**n | x+f | n-x | n/x | x>n
 x//n | x.sum()/n | x.new_zeros(n+1) | torch.scalar_tensor(n) | torch.sym_max(n,5) | torch.sym_float(n)
 torch.sym_not(b) | torch.sym_sqrt(n) | torch.sym_sum([n,n]) | x.topk(n-1)[0] | torch.nn.functional.pad(x,(n,1))
+n==True | n!=False | n<True | True<=n | n+True | True-n | n//True | n%True | n**True | n&True | True|n | n<<True
+[n].count(True)
 torch.nn.functional.layer_norm(x,(n,)) | x.tril() if x.dim()==2 else n
 """
 
@@ -83,7 +85,7 @@ def split(table: str) -> list[str]:
 
 def function_of(text: str) -> Function:
     scope: dict[str, Any] = {"math": math, "operator": operator, "torch": torch}
-    exec(f"def f(x):\n    n = x.shape[0]\n    f = n / 2\n    b = n > 4\n    return x + 1, {text}", scope)
+    exec(f"def f(x):\n    n = x.shape[0]\n    f = n / 2\n    b = n > 4\n    c = n < 6\n    return x + 1, {text}", scope)
     made: Function = scope["f"]
     return made
 
@@ -100,6 +102,21 @@ def test_number_becomes_a_guarded_constant(text: str) -> None:
 
 def test_power_of_a_negative_constant_is_not_negated() -> None:
     assert_same(lambda x: (-2.0) ** x, stator.compile(lambda x: (-2.0) ** x, backend="eager"), lambda: (numbered(3),))
+
+
+OF_BOOLS = """
+b==True | True!=b | b==c | b<c | b>=True | b+True | b-c | b*n | n*b | f*b | b/2 | b//1 | b%2 | b**2 | 2**b | n**b
+b<<1 | n>>b | b&c | b|c | b^c | b&True | b^True | b&1 | n&b | -b | ~b | +b | abs(b) | round(b) | divmod(b,2)
+max(b,0) | min(n,b) | sum([b,c,True]) | [b].count(True) | [True,0].count(b) | b in {True:1} | hash(b) | f'{b}{c:d}'
+math.sqrt(b) | math.floor(b) | operator.index(b) | operator.and_(b,c) | b.real | b.bit_length() | b.__eq__(1)
+int.__add__(b,n) | [1,2][b] | 'x'*b | (1,2)[b:] | complex(b) | range(b) | x[b:] | x+b | x*b | x**b | x==b
+torch.where(x>1,x,b) | torch.full((2,),b) | torch.tensor([b]) | sorted([b,c,0])
+"""
+
+
+@pytest.mark.parametrize("text", split(OF_BOOLS))
+def test_symbolic_bool_is_a_number(text: str) -> None:
+    counts(function_of(text), vectors(5, 3, 6, 4, 8, 2))
 
 
 def test_symbolic_bool_is_the_singleton() -> None:

@@ -144,9 +144,9 @@ def handle_repr(t: Tracing, vt: Any) -> Any:
 
 @methods.handles(abs)
 def handle_abs(t: Tracing, vt: Any) -> Any:
-    if isinstance(vt, k.TensorTracker | k.NumberTracker):
+    if isinstance(vt, k.TensorTracker | k.NumberTracker) and vt.cls is not bool:
         return _torch_calls.record(t, operator.abs, [vt], {})
-    folded = _calls.fold(t, abs, [vt], {})
+    folded = _calls.fold_numbers(t, abs, [vt], {})
     if folded is not MISSING:
         return folded
     return _calls.call_slot(t, vt, "__abs__", [], "bad operand type for abs(): '{}'")

@@ -250,9 +250,9 @@ def delete_item(t: Tracing, container: Any, key: Any) -> Any:
 
 def as_index(t: Tracing, vt: Any) -> Any:
     """`operator.index`: an int of any kind as it is, else what `__index__` gives."""
-    if issubclass(vt.cls, int) and isinstance(vt, k.NumberTracker):
+    if isinstance(vt, k.NumberTracker) and vt.cls is int:
         return vt
-    found = _calls.fold(t, operator.index, [vt], {})
+    found = _calls.fold_numbers(t, operator.index, [vt], {})
     if found is not MISSING:
         return found
     if issubclass(vt.cls, int):  # its own `__index__` is not asked

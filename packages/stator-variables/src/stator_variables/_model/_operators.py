@@ -83,19 +83,24 @@ def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     return slots(t, name, symbol, left, right, in_place=in_place)
 
 
-_NOT_OF_BOOLS = frozenset({"^", "^=", "<", "<=", ">", ">="})
+_OF_BOOLS = frozenset({"&", "|", "&=", "|="})
 
 
 def _computable(t: Tracing, symbol: str, left: Any, right: Any) -> tuple[Any, Any]:
-    """Symbolic numbers know no complex ones and none of NumPy's, symbolic bools not every operator: then they are made
-    constants."""
+    """Symbolic numbers know no complex ones and none of NumPy's; symbolic bools know two operators, and bools alone:
+    then they are made constants. A bool beside a symbolic number is the int that it is."""
     for number, other in ((left, right), (right, left)):
-        refused = (
-            other.cls is complex or is_number_of_numpy(other.cls) or (number.cls is bool and symbol in _NOT_OF_BOOLS)
-        )
-        if refused and isinstance(number, k.NumberTracker) and not isinstance(other, k.TensorTracker):
+        if not isinstance(number, k.NumberTracker) or isinstance(other, k.TensorTracker):
+            continue
+        of_bools = number.cls is not bool or (other.cls is bool and symbol in _OF_BOOLS)
+        if other.cls is complex or is_number_of_numpy(other.cls) or not of_bools:
             return _symbolic.as_constant(t, left), _symbolic.as_constant(t, right)
-    return left, right
+    return _beside(left, right), _beside(right, left)
+
+
+def _beside(vt: Any, other: Any) -> Any:
+    numbers = isinstance(other, k.NumberTracker) and other.cls is not bool
+    return k.ConstantTracker(int(vt.value)) if numbers and type(vt) is k.ConstantTracker and vt.cls is bool else vt
 
 
 def _is_user_value(*vts: Any) -> bool:

@@ -37,7 +37,7 @@ def apply(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) 
             return args[0]
         if target in KNOWN_OF_INT:
             return k.ConstantTracker(KNOWN_OF_INT[target])
-    recorded = IN_GRAPH.get(target)
+    recorded = None if args[0].cls is bool else IN_GRAPH.get(target)
     constants = all(isinstance(arg, k.ConstantTracker) for arg in args[1:])
     return MISSING if recorded is None or not constants else _torch_calls.record(t, recorded, args, {})
 
