@@ -19,42 +19,14 @@ from ._repro import write_repro
 from ._session import compile_session, one_at_a_time, preserved_rng
 from .errors import BackendFailed, InvalidOption, MalformedGraph, UnknownBackend, Unwritable
 
-__all__ = [
-    "AliasLayout",
-    "AmbientState",
-    "AotEager",
-    "Backend",
-    "BackendFailed",
-    "BackendRegistry",
-    "BackendSpec",
-    "CountingBackend",
-    "Inductor",
-    "InputGuard",
-    "InvalidOption",
-    "Lowered",
-    "MalformedGraph",
-    "Mismatch",
-    "Overlap",
-    "Report",
-    "SameInput",
-    "Tolerance",
-    "UnknownBackend",
-    "Unwritable",
-    "aot_eager",
-    "aot_eager_decomp_partition",
-    "check_graph",
-    "compare",
-    "compile_session",
-    "configure",
-    "default_registry",
-    "eager",
-    "inductor",
-    "list_backends",
-    "lookup",
-    "lower",
-    "one_at_a_time",
-    "preserved_rng",
-    "register_backend",
-    "spec_of",
-    "write_repro",
-]
+__all__ = ["Backend", "BackendRegistry", "BackendSpec", "configure", "spec_of"]
+__all__ += ["default_registry", "list_backends", "lookup", "register_backend"]
+# the backends
+__all__ += ["AotEager", "CountingBackend", "Inductor", "aot_eager", "aot_eager_decomp_partition", "eager", "inductor"]
+# lowering, and what it looks after
+__all__ += ["AliasLayout", "AmbientState", "InputGuard", "Lowered", "Overlap", "SameInput", "lower"]
+__all__ += ["compile_session", "one_at_a_time", "preserved_rng"]
+# looking into a graph that gives something wrong
+__all__ += ["Mismatch", "Report", "Tolerance", "check_graph", "compare", "write_repro"]
+# errors
+__all__ += ["BackendFailed", "InvalidOption", "MalformedGraph", "UnknownBackend", "Unwritable"]

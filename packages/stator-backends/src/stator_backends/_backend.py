@@ -90,10 +90,7 @@ def spec_of(backend: Backend) -> BackendSpec:
 
 
 def configure(
-    backend: Backend,
-    mode: str | None = None,
-    options: Mapping[str, Any] | None = None,
-    dynamic: bool | None = None,
+    backend: Backend, mode: str | None = None, options: Mapping[str, Any] | None = None, dynamic: bool | None = None
 ) -> Backend:
     """The backend with these settings: a value again, equal for equal settings, so it can be part of a cache key."""
     if mode == "default":

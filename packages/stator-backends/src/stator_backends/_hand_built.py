@@ -14,13 +14,7 @@ import attrs
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import (
-    DimDynamic,
-    ShapeEnv,
-    StatefulSymbolicContext,
-    compute_unbacked_bindings,
-    free_symbols,
-)
+from torch.fx.experimental import symbolic_shapes as shapes
 from torch.fx.node import map_arg
 from torch.fx.passes.runtime_assert import insert_deferred_runtime_asserts
 
@@ -51,7 +45,7 @@ class HandBuilt:
     gm: torch.fx.GraphModule
     inputs: list[Any]
     fake_mode: FakeTensorMode
-    contexts: dict[Tensor, StatefulSymbolicContext]
+    contexts: dict[Tensor, shapes.StatefulSymbolicContext]
     layout: tuple[int | Lifted, ...]
 
     def arguments(self, *tensors: Tensor) -> list[Any]:
@@ -63,11 +57,11 @@ class HandBuilt:
 class GraphBuilder:
     """Builds one graph; each call runs on fake tensors as it is added."""
 
-    shape_env: ShapeEnv = attrs.field(factory=ShapeEnv)
+    shape_env: shapes.ShapeEnv = attrs.field(factory=shapes.ShapeEnv)
     graph: torch.fx.Graph = attrs.field(factory=torch.fx.Graph)
     fake_mode: FakeTensorMode = attrs.field()
     _inputs: list[Any] = attrs.field(factory=list)
-    _contexts: dict[Tensor, StatefulSymbolicContext] = attrs.field(factory=dict)
+    _contexts: dict[Tensor, shapes.StatefulSymbolicContext] = attrs.field(factory=dict)
     _layout: list[int | Lifted] = attrs.field(factory=list)
     _attributes: dict[str, Any] = attrs.field(factory=dict)
     _bound: set[Any] = attrs.field(factory=set)
@@ -82,12 +76,12 @@ class GraphBuilder:
         source = GraphInput(1000 + number)  # where the tensor comes from; not the position of its placeholder
         context = static_context(tensor, source)
         for dim in dynamic:
-            context.dynamic_sizes[dim] = DimDynamic.DYNAMIC
+            context.dynamic_sizes[dim] = shapes.DimDynamic.DYNAMIC
         self._contexts[tensor] = context
         fake = self.fake_mode.from_tensor(tensor, source=source, symbolic_context=context)
         for index, value in enumerate(metadata(fake)):
-            if isinstance(value, torch.SymInt) and not free_symbols(value) <= self._bound:
-                self._bound |= free_symbols(value)
+            if isinstance(value, torch.SymInt) and not shapes.free_symbols(value) <= self._bound:
+                self._bound |= shapes.free_symbols(value)
                 self._placeholder(f"s{number}_{index}", value, value, Lifted(number, index))
         return self._placeholder(f"t{number}", tensor, fake, number)
 
@@ -113,7 +107,7 @@ class GraphBuilder:
         operation = "call_method" if isinstance(target, str) else "call_function"
         node = self.graph.create_node(operation, target, args, kwargs)
         node.meta["example_value"] = example
-        bindings = compute_unbacked_bindings(self.shape_env, example)
+        bindings = shapes.compute_unbacked_bindings(self.shape_env, example)
         if bindings:
             node.meta["unbacked_bindings"] = bindings
         return node

@@ -51,89 +51,20 @@ from stator_bytecode._machine._refused import REFUSED
 from stator_bytecode._machine._saved import held_by, restore_frames
 from stator_bytecode.errors import InternalError, InvalidUse, SourceSpan, StatorError, Unsupported
 
-__all__ = [
-    "DEFAULT",
-    "DISCARD",
-    "NULL",
-    "SAFE",
-    "SWITCHED",
-    "VALUE",
-    "BindingError",
-    "Broke",
-    "ConcreteDomain",
-    "Domain",
-    "Escaped",
-    "Frame",
-    "FrameState",
-    "GeneratorState",
-    "GeneratorStatus",
-    "Invoke",
-    "LastInstruction",
-    "Machine",
-    "OpcodeHandler",
-    "Outcome",
-    "Parked",
-    "Pending",
-    "PreviousExc",
-    "Raised",
-    "Result",
-    "Resume",
-    "Returned",
-    "Snapshot",
-    "Then",
-    "Yielded",
-    "after",
-    "bind_arguments",
-    "check_frame",
-    "held_by",
-    "interpret",
-    "is_suspended",
-    "new_frame",
-    "operation",
-    "runs_interpreted",
-    "settle",
-]
+# the interpreter
+__all__ = ["DEFAULT", "SAFE", "SWITCHED", "Machine", "OpcodeHandler"]
+__all__ += ["Broke", "Escaped", "Outcome", "Returned", "Snapshot", "Yielded"]
+__all__ += ["NULL", "Frame", "FrameState", "GeneratorState", "GeneratorStatus", "LastInstruction", "PreviousExc"]
+__all__ += ["BindingError", "bind_arguments", "check_frame", "held_by", "new_frame"]
+# what a Domain is, and what its operations give
+__all__ += ["ConcreteDomain", "Domain", "interpret", "runs_interpreted"]
+__all__ += ["DISCARD", "VALUE", "Invoke", "Parked", "Pending", "Raised", "Result", "Resume", "Then"]
+__all__ += ["HandlerConflict", "HandlerTable", "after", "is_suspended", "operation", "settle"]
 # the codec
-__all__ += [
-    "REFUSED",
-    "Code",
-    "Handler",
-    "HandlerConflict",
-    "HandlerTable",
-    "Instruction",
-    "Positions",
-    "Raw",
-    "RawHandler",
-    "assemble",
-    "decode",
-    "disassemble",
-    "operands",
-    "results",
-    "stack_depths",
-    "stack_effect",
-]
+__all__ += ["REFUSED", "Code", "Handler", "Instruction", "Positions", "assemble", "decode", "disassemble"]
+__all__ += ["Raw", "RawHandler", "operands", "results", "stack_depths", "stack_effect"]
 # breaks and continuations
-__all__ += [
-    "NO_STEP",
-    "Dispatch",
-    "Goto",
-    "Parts",
-    "Point",
-    "Recipe",
-    "Site",
-    "State",
-    "drive",
-    "layout_of",
-    "layout_of_generator",
-    "plain",
-    "rebuild_generator",
-    "restore_frames",
-]
+__all__ += ["NO_STEP", "Dispatch", "Goto", "Parts", "Point", "Recipe", "Site", "State", "drive", "plain"]
+__all__ += ["layout_of", "layout_of_generator", "rebuild_generator", "restore_frames"]
 # errors
-__all__ += [
-    "InternalError",
-    "InvalidUse",
-    "SourceSpan",
-    "StatorError",
-    "Unsupported",
-]
+__all__ += ["InternalError", "InvalidUse", "SourceSpan", "StatorError", "Unsupported"]

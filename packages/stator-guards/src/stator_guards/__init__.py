@@ -41,63 +41,18 @@ if TYPE_CHECKING:
     from stator_guards._overlap import NoOverlap, Overlap
     from stator_guards._tensor import TensorMatch
 
-__all__ = [
-    "AttrAbsent",
-    "Cache",
-    "Checked",
-    "Custom",
-    "DistinctObject",
-    "Entry",
-    "Equals",
-    "Failure",
-    "GlobalState",
-    "Guard",
-    "GuardSet",
-    "Is",
-    "IsNone",
-    "IsNotNone",
-    "KeyAbsent",
-    "KeyPresent",
-    "KeysAre",
-    "Kind",
-    "Length",
-    "Loads",
-    "NoOverlap",
-    "Overlap",
-    "RecompileLimitWarning",
-    "RecompileReason",
-    "SameObject",
-    "ShapeExpression",
-    "TensorMatch",
-    "Truth",
-    "TypeIs",
-    "compile_guards",
-    "load_source",
-]
+__all__ = ["Failure", "Guard", "GuardSet", "Kind", "Loads", "compile_guards", "load_source"]
+__all__ += ["Cache", "Checked", "Entry", "RecompileLimitWarning", "RecompileReason"]
+# kinds of guards
+__all__ += ["Equals", "Is", "IsNone", "IsNotNone", "Truth", "TypeIs"]
+__all__ += ["AttrAbsent", "KeyAbsent", "KeyPresent", "KeysAre", "Length"]
+__all__ += ["Custom", "DistinctObject", "SameObject", "ShapeExpression"]
+__all__ += ["GlobalState", "NoOverlap", "Overlap", "TensorMatch"]
 # sources
-__all__ += [
-    "AttrSource",
-    "CallSource",
-    "CapturedSource",
-    "CellSource",
-    "ClosureSource",
-    "CodeSource",
-    "DefaultsSource",
-    "DictItemSource",
-    "GradSource",
-    "InstanceDictSource",
-    "ItemSource",
-    "KeySource",
-    "KwDefaultsSource",
-    "ParameterSource",
-    "PartSource",
-    "Renderer",
-    "SizeSource",
-    "SlotSource",
-    "Source",
-    "State",
-    "TypeSource",
-]
+__all__ += ["CallSource", "CapturedSource", "ParameterSource", "PartSource", "Renderer", "Source", "State"]
+__all__ += ["AttrSource", "DictItemSource", "InstanceDictSource", "ItemSource", "KeySource", "SlotSource", "TypeSource"]
+__all__ += ["CellSource", "ClosureSource", "CodeSource", "DefaultsSource", "KwDefaultsSource"]
+__all__ += ["GradSource", "SizeSource"]
 
 _NEED_TORCH = {
     "GlobalState": "stator_guards._global_state",

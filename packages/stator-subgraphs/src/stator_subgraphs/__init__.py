@@ -13,17 +13,5 @@ from stator_subgraphs._output_graph import OutputGraph
 from stator_subgraphs._random import may_draw
 from stator_subgraphs._scope import BodyScope
 
-__all__ = [
-    "OPERATORS",
-    "Body",
-    "BodyScope",
-    "CapturedGraph",
-    "GraphInput",
-    "OutputGraph",
-    "ShapeFact",
-    "ShapeOptions",
-    "Warned",
-    "check_graph",
-    "may_draw",
-    "storage_of",
-]
+__all__ = ["Body", "BodyScope", "CapturedGraph", "GraphInput", "OutputGraph", "ShapeFact", "ShapeOptions", "Warned"]
+__all__ += ["OPERATORS", "check_graph", "may_draw", "storage_of"]

@@ -6,27 +6,28 @@ import torch
 from stator_bytecode.errors import InvalidUse
 from stator_variables import Dim
 from torch._guards import Source as AnyTorchSource
-from torch.fx.experimental.symbolic_shapes import (
-    DimDynamic,
-    RelaxedUnspecConstraint,
-    StatefulSymbolicContext,
-    StrictMinMaxConstraint,
-)
+from torch.fx.experimental import symbolic_shapes as shapes
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges
 
-KINDS = {"static": DimDynamic.STATIC, "dynamic": DimDynamic.DYNAMIC, "unbacked": DimDynamic.UNBACKED}
-Constraint = StrictMinMaxConstraint | RelaxedUnspecConstraint | None
+KINDS = {
+    "static": shapes.DimDynamic.STATIC,
+    "dynamic": shapes.DimDynamic.DYNAMIC,
+    "unbacked": shapes.DimDynamic.UNBACKED,
+}
+Constraint = shapes.StrictMinMaxConstraint | shapes.RelaxedUnspecConstraint | None
 
 
-def symbolic_context(source: AnyTorchSource, tensor: torch.Tensor, dims: Sequence[Dim]) -> StatefulSymbolicContext:
+def symbolic_context(
+    source: AnyTorchSource, tensor: torch.Tensor, dims: Sequence[Dim]
+) -> shapes.StatefulSymbolicContext:
     """Says which symbols `tensor` gets; the same object gives the same symbols when it is made fake again."""
     if len(dims) != tensor.dim():
         raise InvalidUse(f"{source.name} has {tensor.dim()} dimensions, but {len(dims)} are described")
     base = tensor._base if tensor._is_view() else None
-    return StatefulSymbolicContext(
+    return shapes.StatefulSymbolicContext(
         dynamic_sizes=[KINDS[dim.kind] for dim in dims],
-        dynamic_strides=[DimDynamic.DYNAMIC if dim.stride else DimDynamic.INFER_STRIDE for dim in dims],
+        dynamic_strides=[shapes.DimDynamic.DYNAMIC if dim.stride else shapes.DimDynamic.INFER_STRIDE for dim in dims],
         constraint_sizes=[_constraint(dim) for dim in dims],
         constraint_strides=[None] * len(dims),
         unbacked_bounds={i: (dim.low, dim.high) for i, dim in enumerate(dims) if _bounded_unbacked(dim)} or None,
@@ -44,8 +45,8 @@ def _constraint(dim: Dim) -> Constraint:
         return None
     if dim.low is not None or dim.high is not None:
         low, high = 0 if dim.low is None else dim.low, int_oo if dim.high is None else dim.high
-        return StrictMinMaxConstraint(warn_only=not dim.strict, vr=ValueRanges(low, high))
-    return RelaxedUnspecConstraint(warn_only=False) if dim.strict else None
+        return shapes.StrictMinMaxConstraint(warn_only=not dim.strict, vr=ValueRanges(low, high))
+    return shapes.RelaxedUnspecConstraint(warn_only=False) if dim.strict else None
 
 
 def _bounded_unbacked(dim: Dim) -> bool:

@@ -11,12 +11,7 @@ from torch.fx.node import base_types
 from stator_subgraphs._symbol import SymbolicTypes, expression_of
 
 CONSTANTS = (*base_types, type(None), type(Ellipsis), range, bytes, torch.finfo, torch.iinfo)
-DTYPES: dict[Any, torch.dtype] = {
-    float: torch.float64,
-    int: torch.int64,
-    bool: torch.bool,
-    complex: torch.complex128,
-}
+DTYPES: dict[Any, torch.dtype] = {float: torch.float64, int: torch.int64, bool: torch.bool, complex: torch.complex128}
 """Operators take these classes for dtypes; generated code cannot name a class."""
 LEAVES = frozenset({int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format})
 

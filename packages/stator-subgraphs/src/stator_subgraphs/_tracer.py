@@ -18,11 +18,7 @@ from stator_bytecode.errors import InternalError, Unsupported
 from stator_variables import Journal, Traced
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import (
-    CallMethodKey,
-    ConvertIntKey,
-    DivideByKey,
-)
+from torch.fx.experimental.symbolic_shapes import CallMethodKey, ConvertIntKey, DivideByKey
 from torch.utils import _pytree as pytree
 
 from stator_subgraphs._symbol import Symbol, SymbolicTypes, expression_of, is_symbol, number_for, symbols_of

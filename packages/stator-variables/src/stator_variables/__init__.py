@@ -34,78 +34,27 @@ from stator_variables._torch._torch_calls import argument, from_traced, record
 from stator_variables._tracing import Journal, Policy, Stop, Tracing, real_of, source_of
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker
 
-__all__ = [
-    "DEFAULT_HANDLERS",
-    "MISSING",
-    "ConstantTracker",
-    "Dim",
+# a trace
+__all__ = ["DEFAULT_HANDLERS", "Journal", "Place", "Places", "Policy", "Stop", "SymbolicDomain", "Tracing"]
+__all__ += ["globals_tracker", "initial_modes", "restore_modes"]
+# trackers
+__all__ += ["MISSING", "ConstantTracker", "LazyTracker", "NumberTracker", "TensorTracker", "VariableTracker"]
+__all__ += ["forget_class", "generator_state", "real_of", "source_of", "wrap"]
+# what a trace becomes
+__all__ += ["Dim", "GraphRecorder", "Traced", "from_traced", "record"]
+__all__ += [
     "Emitter",
-    "GraphRecorder",
-    "Journal",
-    "LazyTracker",
-    "NumberTracker",
     "ObjectRecipe",
-    "Place",
-    "Places",
-    "Policy",
     "RaisedBefore",
     "StillRunning",
-    "Stop",
-    "SymbolicDomain",
-    "TensorTracker",
-    "Traced",
-    "Tracing",
-    "VariableTracker",
-    "call",
     "emit_effects",
     "finalize_generators",
-    "forget_class",
-    "frame_for",
-    "from_traced",
-    "function_frame",
-    "generator_state",
-    "globals_tracker",
-    "initial_modes",
     "parts_of",
-    "real_of",
-    "record",
-    "restore_modes",
-    "source_of",
-    "wrap",
 ]
-
 # what an operator that takes functions is written with (docs/explanation/higher-order-operators.md)
-__all__ += [
-    "EVERYTHING",
-    "NOTHING",
-    "BodyGraph",
-    "BodyRecorder",
-    "BodyTrace",
-    "Permits",
-    "Spec",
-    "argument",
-    "flatten",
-    "leaf_of",
-    "record_wrapping",
-    "unflatten",
-    "wrapped",
-]
-
+__all__ += ["EVERYTHING", "NOTHING", "BodyGraph", "BodyRecorder", "BodyTrace", "Permits", "leaf_of"]
+__all__ += ["argument", "call", "frame_for", "function_frame", "record_wrapping", "wrapped"]
+__all__ += ["LEAF", "Spec", "broadcast", "flatten", "unflatten"]
 # likewise, for what operators do to values
-__all__ += [
-    "LEAF",
-    "NONE",
-    "GraphFunction",
-    "TupleTracker",
-    "app_level",
-    "as_inference",
-    "attributes_of",
-    "broadcast",
-    "dict_items",
-    "get_attribute",
-    "grad_mode",
-    "is_none",
-    "known_value",
-    "new_object",
-    "throw",
-]
+__all__ += ["NONE", "GraphFunction", "TupleTracker", "app_level", "as_inference", "attributes_of", "dict_items"]
+__all__ += ["get_attribute", "grad_mode", "is_none", "known_value", "new_object", "throw"]

@@ -15,27 +15,9 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import stator_guards as guards
 import torch
 from stator_bytecode import NULL
-from stator_guards import (
-    AttrSource,
-    CallSource,
-    CapturedSource,
-    CellSource,
-    ClosureSource,
-    CodeSource,
-    Custom,
-    DictItemSource,
-    Equals,
-    InstanceDictSource,
-    Is,
-    ItemSource,
-    KeysAre,
-    Length,
-    Source,
-    TensorMatch,
-    TypeIs,
-)
 
 from stator_variables import _kinds as k
 from stator_variables._library._pure import DTYPES, NUMBERS, NUMPY, is_number_of_numpy
@@ -60,10 +42,10 @@ BY_IDENTITY = (
     *(torch._ops.OpOverload, torch._ops.OpOverloadPacket, torch._ops.HigherOrderOperator),
 )
 
-Builder = Callable[[Tracing, Any, Source], VariableTracker]
+Builder = Callable[[Tracing, Any, guards.Source], VariableTracker]
 
 
-def wrap(t: Tracing, real: Any, source: Source) -> Any:
+def wrap(t: Tracing, real: Any, source: guards.Source) -> Any:
     """The tracker of an existing value. Atoms have no identity worth tracking; objects have one tracker each."""
     kind = type(real)
     if id(real) in t.made:
@@ -76,7 +58,7 @@ def wrap(t: Tracing, real: Any, source: Source) -> Any:
     return t.adopt(real, source, lambda: build(t, real, source))
 
 
-def build(t: Tracing, real: Any, source: Source) -> VariableTracker:
+def build(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     """The tracker of an existing value, its class guarded."""
     tracker = _builder_for(type(real))(t, real, source)
     tracker.source = source
@@ -97,37 +79,37 @@ def _builder_for(cls: type) -> Builder:
     return build_object
 
 
-def build_atom(t: Tracing, real: Any, source: Source) -> VariableTracker:
+def build_atom(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     if type(real) in (int, float) and t.policy.number_is_symbolic(source, real):
-        t.guard(source, TypeIs(type(real)))
+        t.guard(source, guards.TypeIs(type(real)))
         if type(real) is float:
-            t.guard(source, Custom("{fn}({value})", math.isfinite, "a finite float"))
+            t.guard(source, guards.Custom("{fn}({value})", math.isfinite, "a finite float"))
         return k.NumberTracker(t.graph.number_input(source, real, source.name), type(real))
-    t.guard(source, Is(real) if real is None or type(real) is bool else Equals(real))
+    t.guard(source, guards.Is(real) if real is None or type(real) is bool else guards.Equals(real))
     return k.ConstantTracker(real)
 
 
-def build_value(t: Tracing, real: Any, source: Source) -> VariableTracker:
+def build_value(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     if type(real) is slice and not all(type(part) in ATOMS for part in (real.start, real.stop, real.step)):
-        t.guard(source, TypeIs(slice))
+        t.guard(source, guards.TypeIs(slice))
         start, stop, step = (
-            wrap(t, getattr(real, name), AttrSource(source, name)) for name in ("start", "stop", "step")
+            wrap(t, getattr(real, name), guards.AttrSource(source, name)) for name in ("start", "stop", "step")
         )
         return k.SliceTracker((start, stop, step))
     if is_number_of_numpy(type(real)):
         bits = real.tobytes()
-        t.guard(source, TypeIs(type(real)))
-        t.guard(source, Custom("{fn}({value})", lambda value: value.tobytes() == bits, f"{real!r}"))
+        t.guard(source, guards.TypeIs(type(real)))
+        t.guard(source, guards.Custom("{fn}({value})", lambda value: value.tobytes() == bits, f"{real!r}"))
         return k.ConstantTracker(real)
-    t.guard(source, _equal_to(real) if type(real) in (torch.device, *ENUMS_OF_C) else Equals(real))
+    t.guard(source, _equal_to(real) if type(real) in (torch.device, *ENUMS_OF_C) else guards.Equals(real))
     return k.ConstantTracker(real)
 
 
 def _by_identity(kind: Callable[[Any], VariableTracker]) -> Builder:
     """What is known once it is known which object it is."""
 
-    def build(t: Tracing, real: Any, source: Source) -> VariableTracker:
-        t.guard(source, Is(real))
+    def build(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+        t.guard(source, guards.Is(real))
         return kind(real)
 
     return build
@@ -138,17 +120,19 @@ build_by_identity = _by_identity(k.BuiltinTracker)
 build_class = _by_identity(k.ClassTracker)
 
 
-def _equal_to(expected: Any) -> Custom:
+def _equal_to(expected: Any) -> guards.Custom:
     """Equality for values of a C class that compares by value; the exact class is part of it."""
     cls = type(expected)
-    return Custom("{fn}({value})", lambda value: type(value) is cls and value == expected, f"equal to {expected!r}")
+    return guards.Custom(
+        "{fn}({value})", lambda value: type(value) is cls and value == expected, f"equal to {expected!r}"
+    )
 
 
-def build_enum(t: Tracing, real: Any, source: Source) -> VariableTracker:
+def build_enum(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     return with_namespace(t, build_singleton(t, real, source), real, source)
 
 
-def build_tensor(t: Tracing, real: Any, source: Source) -> k.TensorTracker:
+def build_tensor(t: Tracing, real: Any, source: guards.Source) -> k.TensorTracker:
     if type(real) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
         raise t.unsupported("tensor-subclass", f"an input of class {type(real).__qualname__}")
     t.keep_apart(source, real)
@@ -158,19 +142,19 @@ def build_tensor(t: Tracing, real: Any, source: Source) -> k.TensorTracker:
     sizes = frozenset(i for i, size in enumerate(traced.example.shape) if _is_symbolic(size))
     strides = frozenset(i for i, dim in enumerate(dims) if dim.stride and _is_symbolic(traced.example.stride(i)))
     with t.caller_modes():
-        t.guard(source, TensorMatch(real, sizes, strides))
+        t.guard(source, guards.TensorMatch(real, sizes, strides))
     if getattr(real, "_dynamo_static_input_type", None) == "guarded":  # `mark_static_address(tensor, guard=True)`
-        t.guard(source, Is(real))
+        t.guard(source, guards.Is(real))
     return k.TensorTracker(traced, type(real))
 
 
-def build_array(t: Tracing, real: Any, source: Source) -> VariableTracker:
+def build_array(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     """An array as a tensor over its memory; what no tensor can be over is an object of which nothing is known."""
     tensor = tensor_of(real)
     if tensor is None:
         return build_object(t, real, source)
-    memory = CallSource(tensor_of, source)
-    t.guard(source, TypeIs(type(real)))
+    memory = guards.CallSource(tensor_of, source)
+    t.guard(source, guards.TypeIs(type(real)))
     t.holds_arrays = True
     vt = build_tensor(t, tensor, memory)
     vt.real, vt.source = tensor, memory
@@ -181,41 +165,41 @@ def _is_symbolic(size: Any) -> bool:
     return isinstance(size, torch.SymInt)
 
 
-def build_sequence(t: Tracing, real: Any, source: Source) -> VariableTracker:
-    t.guard(source, TypeIs(type(real)))
+def build_sequence(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+    t.guard(source, guards.TypeIs(type(real)))
     if isinstance(real, tuple):
         return with_namespace(t, k.TupleTracker(_items(t, real, source), type(real)), real, source)
     tracker = k.ListTracker([], type(real))
     tracker.unread = lambda: _items(t, real, source)
     if isinstance(real, collections.deque):
-        t.guard(AttrSource(source, "maxlen"), Equals(real.maxlen))
+        t.guard(guards.AttrSource(source, "maxlen"), guards.Equals(real.maxlen))
         tracker.maxlen = real.maxlen
     return with_namespace(t, tracker, real, source)
 
 
-def _items(t: Tracing, real: Any, source: Source) -> list[Any]:
+def _items(t: Tracing, real: Any, source: guards.Source) -> list[Any]:
     base = next(base for base in (tuple, list, collections.deque) if isinstance(real, base))
     t.allow_length(base.__len__(real), type(real))
     items = stored(base, real)  # in one step: other threads may change it
     owner, length = item_owner(type(real), base), len(items)
     if type(real).__len__ is base.__len__:
-        t.guard(source, Length(length))
+        t.guard(source, guards.Length(length))
     else:
-        t.guard(CallSource(base.__len__, source), Equals(length))
-    return [wrap(t, item, ItemSource(source, i, owner)) for i, item in enumerate(items)]
+        t.guard(guards.CallSource(base.__len__, source), guards.Equals(length))
+    return [wrap(t, item, guards.ItemSource(source, i, owner)) for i, item in enumerate(items)]
 
 
-def build_dict(t: Tracing, real: Any, source: Source) -> VariableTracker:
-    t.guard(source, TypeIs(type(real)))
+def build_dict(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+    t.guard(source, guards.TypeIs(type(real)))
     tracker = k.DictTracker(type(real), complete=False)
     if isinstance(real, collections.defaultdict):
-        tracker.default_factory = wrap(t, real.default_factory, AttrSource(source, "default_factory"))
+        tracker.default_factory = wrap(t, real.default_factory, guards.AttrSource(source, "default_factory"))
     return with_namespace(t, tracker, real, source)
 
 
-def build_mappingproxy(t: Tracing, real: Any, source: Source) -> VariableTracker:
-    t.guard(source, TypeIs(types.MappingProxyType))
-    return k.ProxyTracker(wrap(t, behind_proxy(real), CallSource(behind_proxy, source)))
+def build_mappingproxy(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+    t.guard(source, guards.TypeIs(types.MappingProxyType))
+    return k.ProxyTracker(wrap(t, behind_proxy(real), guards.CallSource(behind_proxy, source)))
 
 
 def behind_proxy(proxy: Any) -> Any:
@@ -223,11 +207,11 @@ def behind_proxy(proxy: Any) -> Any:
     return gc.get_referents(proxy)[0]
 
 
-def build_set(t: Tracing, real: Any, source: Source) -> VariableTracker:
+def build_set(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     members = stored(set_base(real), real)  # in one step: other threads may change it
     if not all(type(item) in ATOMS or isinstance(item, type | enum.Enum) for item in members):
         raise t.unsupported("set-of-objects", "an existing set with members that are not constants")
-    t.guard(source, TypeIs(type(real)))
+    t.guard(source, guards.TypeIs(type(real)))
     t.guard(source, same_members(set_base(real), members))
     tracker = k.SetTracker(type(real))
     from stator_variables._model._hashing import key_of
@@ -238,10 +222,10 @@ def build_set(t: Tracing, real: Any, source: Source) -> VariableTracker:
     return tracker
 
 
-def build_function(t: Tracing, real: Any, source: Source) -> VariableTracker:
-    t.guard(source, TypeIs(types.FunctionType))
-    t.guard(CodeSource(source), Is(real.__code__))
-    closure = tuple(wrap(t, cell, ClosureSource(source, i)) for i, cell in enumerate(real.__closure__ or ()))
+def build_function(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+    t.guard(source, guards.TypeIs(types.FunctionType))
+    t.guard(guards.CodeSource(source), guards.Is(real.__code__))
+    closure = tuple(wrap(t, cell, guards.ClosureSource(source, i)) for i, cell in enumerate(real.__closure__ or ()))
     globals_vt = globals_tracker(t, real.__globals__)
     function = k.FunctionTracker(
         real.__code__, globals_vt, name=real.__name__, qualname=real.__qualname__, closure=closure
@@ -249,13 +233,13 @@ def build_function(t: Tracing, real: Any, source: Source) -> VariableTracker:
     return with_namespace(t, function, real, source)
 
 
-def build_method(t: Tracing, real: Any, source: Source) -> VariableTracker:
-    t.guard(source, TypeIs(types.MethodType))
-    function = wrap(t, real.__func__, AttrSource(source, "__func__"))
-    return k.MethodTracker(function, wrap(t, real.__self__, AttrSource(source, "__self__")))
+def build_method(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+    t.guard(source, guards.TypeIs(types.MethodType))
+    function = wrap(t, real.__func__, guards.AttrSource(source, "__func__"))
+    return k.MethodTracker(function, wrap(t, real.__self__, guards.AttrSource(source, "__self__")))
 
 
-def build_builtin_function(t: Tracing, real: Any, source: Source) -> VariableTracker:
+def build_builtin_function(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     """A C function; one bound to an object (`some_list.append`) is a method of that object."""
     owner = getattr(real, "__self__", None)
     if owner is None or isinstance(owner, types.ModuleType | type) or type(owner).__name__ == "ScriptFunction":
@@ -263,22 +247,22 @@ def build_builtin_function(t: Tracing, real: Any, source: Source) -> VariableTra
     descriptor = _descriptor_of(type(owner), real)
     if descriptor is None:
         return build_by_identity(t, real, source)
-    t.guard(source, TypeIs(type(real)))
-    t.guard(AttrSource(source, "__name__"), Equals(real.__name__))
-    t.guard(AttrSource(source, "__self__"), TypeIs(type(owner)))
-    receiver = wrap(t, owner, AttrSource(source, "__self__"))
+    t.guard(source, guards.TypeIs(type(real)))
+    t.guard(guards.AttrSource(source, "__name__"), guards.Equals(real.__name__))
+    t.guard(guards.AttrSource(source, "__self__"), guards.TypeIs(type(owner)))
+    receiver = wrap(t, owner, guards.AttrSource(source, "__self__"))
     return k.MethodTracker(k.BuiltinTracker(descriptor), receiver, type(real))
 
 
-def build_method_wrapper(t: Tracing, real: Any, source: Source) -> VariableTracker:
+def build_method_wrapper(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     """A slot of a C class bound to an object (`some_object.__setattr__`): a method of that object."""
     descriptor = vars(real.__objclass__).get(real.__name__)
     if not isinstance(descriptor, types.WrapperDescriptorType) or isinstance(real.__self__, types.ModuleType | type):
         return build_by_identity(t, real, source)
-    t.guard(source, TypeIs(types.MethodWrapperType))
-    t.guard(AttrSource(source, "__name__"), Equals(real.__name__))
-    t.guard(AttrSource(source, "__objclass__"), Is(real.__objclass__))
-    receiver = wrap(t, real.__self__, AttrSource(source, "__self__"))
+    t.guard(source, guards.TypeIs(types.MethodWrapperType))
+    t.guard(guards.AttrSource(source, "__name__"), guards.Equals(real.__name__))
+    t.guard(guards.AttrSource(source, "__objclass__"), guards.Is(real.__objclass__))
+    receiver = wrap(t, real.__self__, guards.AttrSource(source, "__self__"))
     return k.MethodTracker(k.BuiltinTracker(descriptor), receiver, types.MethodWrapperType)
 
 
@@ -291,16 +275,18 @@ def _descriptor_of(cls: type, real: Any) -> Any:
     return None
 
 
-def build_super(t: Tracing, real: Any, source: Source) -> VariableTracker:
-    start, receiver = (wrap(t, getattr(real, name), AttrSource(source, name)) for name in ("__thisclass__", "__self__"))
+def build_super(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+    start, receiver = (
+        wrap(t, getattr(real, name), guards.AttrSource(source, name)) for name in ("__thisclass__", "__self__")
+    )
     tracker = k.SuperTracker(start, receiver)
     tracker.real, tracker.source = real, source
     return tracker
 
 
-def build_cell(t: Tracing, real: Any, source: Source) -> VariableTracker:
+def build_cell(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     try:
-        content = wrap(t, real.cell_contents, CellSource(source))
+        content = wrap(t, real.cell_contents, guards.CellSource(source))
     except ValueError:  # an empty cell
         t.guard(source, _cell_is_empty())
         content = NULL
@@ -310,35 +296,35 @@ def build_cell(t: Tracing, real: Any, source: Source) -> VariableTracker:
 _EMPTY_CELL = types.CellType()
 
 
-def _cell_is_empty() -> Custom:
-    return Custom("{fn}({value})", lambda cell: cell == _EMPTY_CELL, "an empty cell")
+def _cell_is_empty() -> guards.Custom:
+    return guards.Custom("{fn}({value})", lambda cell: cell == _EMPTY_CELL, "an empty cell")
 
 
-def build_partial(t: Tracing, real: Any, source: Source) -> VariableTracker:
-    t.guard(source, TypeIs(type(real)))
-    function = wrap(t, real.func, AttrSource(source, "func"))
-    t.guard(AttrSource(source, "args"), Length(len(real.args)))
-    args = [wrap(t, arg, ItemSource(AttrSource(source, "args"), i)) for i, arg in enumerate(real.args)]
-    keywords, kwargs_source = dict(real.keywords), AttrSource(source, "keywords")
-    t.guard(kwargs_source, KeysAre(tuple(keywords)))
-    kwargs = {name: wrap(t, arg, DictItemSource(kwargs_source, name)) for name, arg in keywords.items()}
+def build_partial(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+    t.guard(source, guards.TypeIs(type(real)))
+    function = wrap(t, real.func, guards.AttrSource(source, "func"))
+    t.guard(guards.AttrSource(source, "args"), guards.Length(len(real.args)))
+    args = [wrap(t, arg, guards.ItemSource(guards.AttrSource(source, "args"), i)) for i, arg in enumerate(real.args)]
+    keywords, kwargs_source = dict(real.keywords), guards.AttrSource(source, "keywords")
+    t.guard(kwargs_source, guards.KeysAre(tuple(keywords)))
+    kwargs = {name: wrap(t, arg, guards.DictItemSource(kwargs_source, name)) for name, arg in keywords.items()}
     return with_namespace(t, k.PartialTracker(type(real), function, args, kwargs), real, source)
 
 
-def build_exception(t: Tracing, real: Any, source: Source) -> VariableTracker:
-    t.guard(source, TypeIs(type(real)))
-    args_source = AttrSource(source, "args")
-    t.guard(args_source, Length(len(real.args)))
-    args = [wrap(t, arg, ItemSource(args_source, i)) for i, arg in enumerate(real.args)]
+def build_exception(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+    t.guard(source, guards.TypeIs(type(real)))
+    args_source = guards.AttrSource(source, "args")
+    t.guard(args_source, guards.Length(len(real.args)))
+    args = [wrap(t, arg, guards.ItemSource(args_source, i)) for i, arg in enumerate(real.args)]
     return with_namespace(t, k.ExceptionTracker(type(real), args, real), real, source)
 
 
-def build_object(t: Tracing, real: Any, source: Source) -> VariableTracker:
-    t.guard(source, TypeIs(type(real)))
+def build_object(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+    t.guard(source, guards.TypeIs(type(real)))
     return with_namespace(t, k.ObjectTracker(type(real), real), real, source)
 
 
-def with_namespace(t: Tracing, tracker: Any, real: Any, source: Source) -> VariableTracker:
+def with_namespace(t: Tracing, tracker: Any, real: Any, source: guards.Source) -> VariableTracker:
     """Give the tracker the instance `__dict__` of its object, if it has one; it may have been met before."""
     namespace = instance_dict(real)
     if namespace is None:
@@ -348,7 +334,7 @@ def with_namespace(t: Tracing, tracker: Any, real: Any, source: Source) -> Varia
         known = k.DictTracker(dict, complete=False)
         of_thread = issubclass(type(real), threading.local)
         known.real = namespace
-        known.source = AttrSource(source, "__dict__") if of_thread else InstanceDictSource(source)
+        known.source = guards.AttrSource(source, "__dict__") if of_thread else guards.InstanceDictSource(source)
         t.heap[id(namespace)] = known
         t.alive.append(namespace)
     known.owner = tracker
@@ -376,9 +362,10 @@ def globals_tracker(t: Tracing, globals_: dict[str, Any]) -> Any:
 def captured_dict(t: Tracing, namespace: dict[str, Any], name: str) -> Any:
     """The tracker of a dict that the entry refers to itself."""
     found = t.heap.get(id(namespace))
-    if found is not None and type(source_of(found)) is CapturedSource:  # so there is no second path to tell apart
+    # When it is captured there is no second path to tell apart.
+    if found is not None and type(source_of(found)) is guards.CapturedSource:
         return found
-    return wrap(t, namespace, CapturedSource(name, namespace))
+    return wrap(t, namespace, guards.CapturedSource(name, namespace))
 
 
 def new_namespace(tracker: Any) -> None:
@@ -412,18 +399,18 @@ def recipe_fact(real: Any) -> tuple[Any, ...]:
     return args, tuple(kwargs.items())
 
 
-def build_recipe(t: Tracing, real: Any, source: Source) -> VariableTracker:
+def build_recipe(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     """An `operator.itemgetter` and its kin, by the constants it was made with."""
-    t.guard(source, TypeIs(type(real)))
+    t.guard(source, guards.TypeIs(type(real)))
     args, kwargs = recipe_of(real)
     if not all(type(value) in ATOMS for value in (*args, *kwargs.values())):
         return with_namespace(t, k.ObjectTracker(type(real), real), real, source)
-    t.guard(CallSource(recipe_fact, source), Equals((args, tuple(kwargs.items()))))
+    t.guard(guards.CallSource(recipe_fact, source), guards.Equals((args, tuple(kwargs.items()))))
     named = {name: k.ConstantTracker(value) for name, value in kwargs.items()}
     return k.RecipeTracker(type(real), [k.ConstantTracker(value) for value in args], named)
 
 
-def build_iterator(t: Tracing, real: Any, source: Source) -> VariableTracker:
+def build_iterator(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     from stator_variables._builtin import _iterators
 
     found: VariableTracker = _iterators.build(t, real, source)

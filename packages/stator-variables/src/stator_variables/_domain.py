@@ -10,21 +10,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from stator_bytecode import (
-    NULL,
-    Broke,
-    Frame,
-    GeneratorState,
-    Instruction,
-    Invoke,
-    Raised,
-    Then,
-    after,
-    held_by,
-    is_suspended,
-    operation,
-    settle,
-)
+import stator_bytecode as bytecode
 from stator_bytecode.errors import Unsupported
 
 from stator_variables import _kinds as k
@@ -73,8 +59,8 @@ def _emptying(operate: Callable[..., Any], holder_in: Callable[[Any], Any] = lam
     def asked(self: SymbolicDomain, operand: Any, *args: Any) -> Any:
         held = self.cleaning_up(holder_in(operand))
         result = operate(self, operand, *args)
-        if held and not is_suspended(result):
-            self.abandon(held, [], [result, *held_by(self.t.machine.frames)])
+        if held and not bytecode.is_suspended(result):
+            self.abandon(held, [], [result, *bytecode.held_by(self.t.machine.frames)])
         return result
 
     return asked
@@ -99,7 +85,7 @@ class SymbolicDomain:
         self.t.journal.rollback(mark[0])
         self.t.graph.rollback(mark[1])
 
-    def learned_in_vain(self, outcome: Broke) -> Stop | None:
+    def learned_in_vain(self, outcome: bytecode.Broke) -> Stop | None:
         """Where to stop at once in another trace, if what was undone at a break had learned facts about sizes: those
         cannot be unlearned, and the graph before the break does not need them."""
         _, _, begun, learned = outcome.snapshot.mark
@@ -108,12 +94,12 @@ class SymbolicDomain:
         frame, said = outcome.snapshot.frames[-1], outcome.reason
         return Stop(begun + 1, frame.code, frame.pc, Unsupported(said.reason, said.detail, said.hint, said.where))
 
-    def as_raised(self, caught: BaseException) -> Raised | None:
+    def as_raised(self, caught: BaseException) -> bytecode.Raised | None:
         if isinstance(caught, RecursionError):  # of ours: what one instruction does is nested too deep
             raise self.t.unsupported("too-deep", "values nested deeper than can be followed") from None
-        return caught if isinstance(caught, Raised) else None
+        return caught if isinstance(caught, bytecode.Raised) else None
 
-    def at(self, frame: Frame, instruction: Instruction) -> None:
+    def at(self, frame: bytecode.Frame, instruction: bytecode.Instruction) -> None:
         self.t.frame = frame
         self.t.instruction = instruction
         self.t.begun += 1
@@ -156,7 +142,7 @@ class SymbolicDomain:
         tracker.real, tracker.source = value, CapturedSource("constant", value)
         return tracker
 
-    def load_global(self, frame: Frame, name: str) -> Any:
+    def load_global(self, frame: bytecode.Frame, name: str) -> Any:
         if frame.hidden:
             return self._load_trusted(frame, name)
         found = _dictionary.get_name(self.t, frame.globals, name)
@@ -166,7 +152,7 @@ class SymbolicDomain:
             throw(NameError, f"name '{name}' is not defined")
         return found
 
-    def _load_trusted(self, frame: Frame, name: str) -> Any:
+    def _load_trusted(self, frame: bytecode.Frame, name: str) -> Any:
         """App-level code is ours: its globals do not change."""
         from stator_guards import CapturedSource
 
@@ -174,39 +160,39 @@ class SymbolicDomain:
         value = namespace[name] if name in namespace else getattr(builtins, name)
         return wrap(self.t, value, CapturedSource(name, value))
 
-    def store_global(self, frame: Frame, name: str, value: Any) -> None:
+    def store_global(self, frame: bytecode.Frame, name: str, value: Any) -> None:
         _dictionary.set_name(self.t, frame.globals, name, value)
 
-    def delete_global(self, frame: Frame, name: str) -> None:
+    def delete_global(self, frame: bytecode.Frame, name: str) -> None:
         self._delete(frame.globals, name)
 
     def _delete(self, namespace: Any, name: str) -> None:
         if _dictionary.remove(self.t, namespace, name) is MISSING:
             throw(NameError, f"name '{name}' is not defined")
 
-    def load_name(self, frame: Frame, name: str) -> Any:
+    def load_name(self, frame: bytecode.Frame, name: str) -> Any:
         found = self.load_from_mapping(frame.names, name)
-        return found if found is not NULL else self.load_global(frame, name)
+        return found if found is not bytecode.NULL else self.load_global(frame, name)
 
-    def store_name(self, frame: Frame, name: str, value: Any) -> None:
+    def store_name(self, frame: bytecode.Frame, name: str, value: Any) -> None:
         _dictionary.set_name(self.t, frame.names, name, value)
 
-    def delete_name(self, frame: Frame, name: str) -> None:
+    def delete_name(self, frame: bytecode.Frame, name: str) -> None:
         self._delete(frame.names, name)
 
-    def load_locals(self, frame: Frame) -> Any:
+    def load_locals(self, frame: bytecode.Frame) -> Any:
         return frame.names
 
     def load_from_mapping(self, mapping: Any, name: str) -> Any:
         if not isinstance(mapping, k.DictTracker):
             raise self.t.unsupported("class-body", "a class body with a namespace that is no dict")
         found = _dictionary.get_name(self.t, mapping, name)
-        return NULL if found is MISSING else found
+        return bytecode.NULL if found is MISSING else found
 
-    def build_class(self, frame: Frame) -> Any:
+    def build_class(self, frame: bytecode.Frame) -> Any:
         return k.BuiltinTracker(builtins.__build_class__)
 
-    def import_name(self, frame: Frame, name: str, fromlist: Any, level: Any) -> Any:
+    def import_name(self, frame: bytecode.Frame, name: str, fromlist: Any, level: Any) -> Any:
         """An import of a module that is loaded already; anything else runs natively."""
         package = None
         if level.value:
@@ -232,7 +218,7 @@ class SymbolicDomain:
     def import_from(self, module: Any, name: str) -> Any:
         try:
             return _attributes.get_attribute(self.t, module, name)
-        except Raised as raised:
+        except bytecode.Raised as raised:
             if raised.value.cls is not AttributeError:
                 raise
         full = f"{module.value.__name__}.{name}"
@@ -240,7 +226,7 @@ class SymbolicDomain:
             return self._module(sys.modules[full])
         raise self.t.unsupported("import", f"the import of {name} from {module.value.__name__}")
 
-    def import_star(self, frame: Frame, module: Any) -> Any:
+    def import_star(self, frame: bytecode.Frame, module: Any) -> Any:
         raise self.t.unsupported("import", "import * inside a function")
 
     # -- cells --------------------------------------------------------------------------------------------------------
@@ -273,13 +259,15 @@ class SymbolicDomain:
     def load_method(self, value: Any, name: str) -> Any:
         """The attribute alone: a bound method calls the same function with the same receiver."""
         found = _attributes.get_method(self.t, value, name)
-        return found if type(found) is Invoke else after(found, lambda method: (method, NULL))
+        return (
+            found if type(found) is bytecode.Invoke else bytecode.after(found, lambda method: (method, bytecode.NULL))
+        )
 
-    def load_super(self, frame: Frame, super_fn: Any, cls: Any, receiver: Any, name: str) -> Any:
+    def load_super(self, frame: bytecode.Frame, super_fn: Any, cls: Any, receiver: Any, name: str) -> Any:
         if isinstance(super_fn, k.ClassTracker) and super_fn.value is super:
             return _attributes.super_attribute(self.t, k.SuperTracker(cls, receiver), name)
         made = _calls.call(self.t, super_fn, [cls, receiver], {})
-        return after(made, lambda other: _attributes.get_attribute(self.t, other, name))
+        return bytecode.after(made, lambda other: _attributes.get_attribute(self.t, other, name))
 
     set_attribute = _emptying(_asked(_attributes.set_attribute))
 
@@ -302,7 +290,7 @@ class SymbolicDomain:
             text = f"{function_text(function)} argument after * must be an iterable, not {type_name(args.cls)}"
             throw(TypeError, text)
         drained = _iteration.drain(self.t, args)
-        return after(drained, lambda items: _calls.call(self.t, function, items, self._keywords(kwargs)))
+        return bytecode.after(drained, lambda items: _calls.call(self.t, function, items, self._keywords(kwargs)))
 
     def _keywords(self, kwargs: Any) -> dict[str, Any]:
         if kwargs is None:
@@ -320,7 +308,7 @@ class SymbolicDomain:
     make_function = _asked(_calls.make_function)
     set_function_part = _asked(_calls.set_function_part)
 
-    def complete(self, then: Then, value: Any) -> Any:
+    def complete(self, then: bytecode.Then, value: Any) -> Any:
         if then.kind == "instance":
             if not k.is_none(value):
                 throw(TypeError, f"__init__() should return None, not '{type_name(value.cls)}'")
@@ -335,32 +323,32 @@ class SymbolicDomain:
     get_iterator = _asked(_iteration.get_iterator)
     next_value = _asked(_iteration.next_value)
 
-    def make_generator(self, state: GeneratorState) -> Any:
+    def make_generator(self, state: bytecode.GeneratorState) -> Any:
         made = k.GeneratorTracker(state)
         self.t.generators.append(made)
         self.t.journal.record(lambda: self.t.generators.remove(made))
         return made
 
-    def generator_state(self, value: Any) -> GeneratorState | None:
+    def generator_state(self, value: Any) -> bytecode.GeneratorState | None:
         return value.state if isinstance(value, k.GeneratorTracker) else None
 
-    def drop(self, value: Any, holders: list[Frame], kept: Any = None) -> None:
+    def drop(self, value: Any, holders: list[bytecode.Frame], kept: Any = None) -> None:
         """What does something when it dies does so when nobody refers to it: only a real object knows when."""
         dying = self.cleaning_up(value) if may_hold(value) and value.source is None else []
         if dying:
-            self.abandon(dying, [], [kept, *held_by(holders)])
+            self.abandon(dying, [], [kept, *bytecode.held_by(holders)])
         held = (other for frame in holders for other in (*frame.slots, *frame.stack))
         if id(real_of(value)) in self.t.mortal and all(value is not other for other in held):
             raise self.t.unsupported("object-dropped", "letting go of an object whose end may be noticed")
 
-    def cleaning_up(self, holder: Any) -> list[GeneratorState]:
+    def cleaning_up(self, holder: Any) -> list[bytecode.GeneratorState]:
         """The generators that a value holds, and that have yet to clean up."""
         if not self.t.generators or not may_hold(holder):
             return []
         found = (vt.state for vt in self.t.generators if k.has_clean_up(vt.state))
         return [state for state in found if reaches([holder], state, self.t.changed)]
 
-    def abandon(self, ran: list[GeneratorState], lost: list[Any], holders: list[Any]) -> None:
+    def abandon(self, ran: list[bytecode.GeneratorState], lost: list[Any], holders: list[Any]) -> None:
         """A generator dies with the last that refers to it, which need not be a frame."""
         if self.t.machine.outer is not None:
             return  # what called this Machine may hold it
@@ -370,21 +358,21 @@ class SymbolicDomain:
             ):
                 raise self.t.unsupported("generator-dropped", "letting go of a generator that has yet to clean up")
 
-    @operation
+    @bytecode.operation
     def send(self, receiver: Any, value: Any) -> Any:
         if receiver.cls is types.CoroutineType:
             raise self.t.unsupported("async", "a step of a coroutine")
         try:
             if k.is_none(value):
-                found = yield from settle(_iteration.next_or_raise(self.t, receiver))
+                found = yield from bytecode.settle(_iteration.next_or_raise(self.t, receiver))
             else:
-                method = yield from settle(_attributes.get_attribute(self.t, receiver, "send"))
-                found = yield from settle(_calls.call(self.t, method, [value], {}))
-        except Raised as raised:
+                method = yield from bytecode.settle(_attributes.get_attribute(self.t, receiver, "send"))
+                found = yield from bytecode.settle(_calls.call(self.t, method, [value], {}))
+        except bytecode.Raised as raised:
             if not issubclass(raised.value.cls, StopIteration):
                 raise
-            return (NULL, self.stop_iteration_value(raised.value))
-        return (NULL, k.NONE) if found is NULL else (found, NULL)
+            return (bytecode.NULL, self.stop_iteration_value(raised.value))
+        return (bytecode.NULL, k.NONE) if found is bytecode.NULL else (found, bytecode.NULL)
 
     def yield_from_iterator(self, value: Any) -> Any:
         if value.cls is types.CoroutineType:
@@ -450,10 +438,10 @@ class SymbolicDomain:
     exception_traceback = _asked(_exceptions.traceback_of)
 
     # -- with, match, groups ------------------------------------------------------------------------------------------
-    @operation
+    @bytecode.operation
     def enter_context(self, manager: Any) -> Any:
-        enter = yield from settle(_attributes.special(self.t, manager, "__enter__"))
-        leave = yield from settle(_attributes.special(self.t, manager, "__exit__"))
+        enter = yield from bytecode.settle(_attributes.special(self.t, manager, "__enter__"))
+        leave = yield from bytecode.settle(_attributes.special(self.t, manager, "__exit__"))
         if enter is MISSING or leave is MISSING:
             missed = " (missed __exit__ method)" if enter is not MISSING else ""
             throw(TypeError, f"'{type_name(manager.cls)}' object does not support the context manager protocol{missed}")

@@ -187,9 +187,7 @@ def _build_iterator(recipe: ObjectRecipe, parts: Sequence[Any]) -> Any:
 _FAMILIES: dict[type[VariableTracker], Family] = {
     k.ObjectTracker: Family(_split_object, _join_object, _build_object),
     k.MethodTracker: Family(
-        _split_method,
-        lambda recipe, parts: k.MethodTracker(*parts),
-        lambda recipe, parts: types.MethodType(*parts),
+        _split_method, lambda recipe, parts: k.MethodTracker(*parts), lambda recipe, parts: types.MethodType(*parts)
     ),
     k.TupleTracker: Family(
         lambda vt: (None, vt.items) if vt.cls is tuple else None,

@@ -108,17 +108,11 @@ class Tracing:
     aliases: list[tuple[Any, Source, Source]] = attrs.field(factory=list)
     handed_on: set[int] = attrs.field(factory=set)  # ids of trackers that nobody looked at, but the entry gives on
     alive: list[Any] = attrs.field(factory=list)  # keeps identities in `heap` valid
-    changed: dict[int, Any] = attrs.field(
-        factory=dict
-    )  # existing trackers with effects, by id, in order of first change
+    changed: dict[int, Any] = attrs.field(factory=dict)  # existing trackers with effects, by id, first changed first
     told_apart: dict[int, Any] = attrs.field(factory=dict)  # existing objects taken for distinct ones, by identity
-    present: list[tuple[Source, Any, Any]] = attrs.field(
-        factory=list
-    )  # items found in existing dicts: dict, key, value
+    present: list[tuple[Source, Any, Any]] = attrs.field(factory=list)  # found in existing dicts: dict, key, value
     representing: list[Any] = attrs.field(factory=list)  # containers whose repr is under way
-    levels: list[str] = attrs.field(
-        factory=list
-    )  # transforms of torch.func whose function is under way, outermost first
+    levels: list[str] = attrs.field(factory=list)  # transforms of torch.func that are under way, outermost first
     modes: dict[Any, Any] = attrs.field(factory=dict)  # settings written while tracing -> their value at the start
     inference: list[Any] = attrs.field(factory=list)  # inference modes that were entered while tracing, outermost first
     infers: bool = False  # some were

@@ -21,32 +21,9 @@ from stator.errors import (
     Unsupported,
 )
 
-__all__ = [
-    "BackendFailed",
-    "InternalError",
-    "InvalidOption",
-    "InvalidUse",
-    "Options",
-    "OracleMismatch",
-    "Report",
-    "SourceSpan",
-    "Stack",
-    "StatorError",
-    "UnknownBackend",
-    "Unsupported",
-    "compile",
-    "compile_in_place",
-    "disable",
-    "dump",
-    "graph_break",
-    "is_compiling",
-    "list_backends",
-    "load",
-    "mark_dynamic",
-    "mark_static",
-    "mark_static_address",
-    "mark_unbacked",
-    "maybe_mark_dynamic",
-    "register_backend",
-    "reset",
-]
+__all__ = ["Options", "Report", "Stack", "compile", "compile_in_place", "dump", "load", "reset"]
+__all__ += ["disable", "graph_break", "is_compiling", "list_backends", "register_backend"]
+__all__ += ["mark_dynamic", "mark_static", "mark_static_address", "mark_unbacked", "maybe_mark_dynamic"]
+# errors
+__all__ += ["BackendFailed", "InternalError", "InvalidOption", "InvalidUse", "OracleMismatch", "SourceSpan"]
+__all__ += ["StatorError", "UnknownBackend", "Unsupported"]

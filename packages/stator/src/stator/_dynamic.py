@@ -6,17 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
+import stator_guards as guards
 import torch
-from stator_guards import (
-    AttrSource,
-    CallSource,
-    CapturedSource,
-    DefaultsSource,
-    DictItemSource,
-    ItemSource,
-    ParameterSource,
-    Source,
-)
 from stator_variables import Dim, Policy
 
 from stator._marks import marks_of
@@ -36,12 +27,12 @@ class Shapes:
     is_whole: bool = False
     patience: float = math.inf
     static_floats: bool = False
-    sizes: dict[Source, Sizes] = attrs.field(factory=dict)
-    strides: dict[Source, Sizes] = attrs.field(factory=dict)
-    numbers: dict[Source, Any] = attrs.field(factory=dict)  # CHANGED once two values were seen
+    sizes: dict[guards.Source, Sizes] = attrs.field(factory=dict)
+    strides: dict[guards.Source, Sizes] = attrs.field(factory=dict)
+    numbers: dict[guards.Source, Any] = attrs.field(factory=dict)  # CHANGED once two values were seen
 
     def policy(self, state: Mapping[str, Any]) -> Policy:
-        def number_is_symbolic(source: Source, value: Any) -> bool:
+        def number_is_symbolic(source: guards.Source, value: Any) -> bool:
             if not self._is_symbolic(source, value) and not (type(value) is int and _follows(source, value, state)):
                 return False
             return _is_argument(source) or not _belongs_to_module(source, state)
@@ -49,7 +40,7 @@ class Shapes:
         return Policy(self.dims, number_is_symbolic, self.capture_data, self.is_whole, self.patience)
 
     # -- tensors ----------------------------------------------------------------------------------------------------
-    def dims(self, source: Source, tensor: torch.Tensor) -> list[Dim]:
+    def dims(self, source: guards.Source, tensor: torch.Tensor) -> list[Dim]:
         marks = marks_of(tensor)
         if isinstance(tensor, torch.nn.Parameter):
             return [marks.get(i, Dim()) for i in range(tensor.dim())]
@@ -72,7 +63,7 @@ class Shapes:
         return not any(dim.kind != "static" and i != at and strides[i] <= strides[at] for i, dim in enumerate(dims))
 
     # -- numbers ----------------------------------------------------------------------------------------------------
-    def _is_symbolic(self, source: Source, value: Any) -> bool:
+    def _is_symbolic(self, source: guards.Source, value: Any) -> bool:
         """Ints that changed, if a graph can hold them, and floats: zero has a sign that no comparison tells."""
         before = self.numbers.setdefault(source, value)
         if before is not CHANGED and (type(before) is not type(value) or before != value):
@@ -84,7 +75,7 @@ class Shapes:
         return value not in (0, 1) and -sys.maxsize <= value <= sys.maxsize
 
 
-def _seen(known: dict[Source, Sizes], source: Source, now: tuple[int, ...], at_odds: Sizes) -> Sizes:
+def _seen(known: dict[guards.Source, Sizes], source: guards.Source, now: tuple[int, ...], at_odds: Sizes) -> Sizes:
     """What stayed the same so far; `at_odds` where the number of dimensions changed."""
     before = known.get(source, now)
     if len(before) != len(now):
@@ -96,35 +87,37 @@ def _seen(known: dict[Source, Sizes], source: Source, now: tuple[int, ...], at_o
 CHANGED = object()
 
 
-def _is_argument(source: Source) -> bool:
+def _is_argument(source: guards.Source) -> bool:
     """A number that was passed in, bare, in tuples, lists and dicts, or as the position of an iterator."""
-    step: Source | None = source
-    while isinstance(step, ItemSource | DictItemSource | CallSource):
+    step: guards.Source | None = source
+    while isinstance(step, guards.ItemSource | guards.DictItemSource | guards.CallSource):
         step = step.base
-    return isinstance(step, ParameterSource)
+    return isinstance(step, guards.ParameterSource)
 
 
-def _follows(source: Source, value: int, state: Mapping[str, Any]) -> bool:
+def _follows(source: guards.Source, value: int, state: Mapping[str, Any]) -> bool:
     """An int in what a call gives for symbolic numbers, and a multiple of one of them: it will change with it."""
-    calls = [step for step in source.steps() if isinstance(step, CallSource)]
+    calls = [step for step in source.steps() if isinstance(step, guards.CallSource)]
     return value > 1 and any(value % n == 0 for call in calls for n in _numbers(call, state))
 
 
-def _numbers(call: CallSource, state: Mapping[str, Any]) -> Iterator[int]:
+def _numbers(call: guards.CallSource, state: Mapping[str, Any]) -> Iterator[int]:
     """The ints above one among its arguments that are no constants."""
     for argument in call.arguments:
-        if isinstance(argument, CallSource):
+        if isinstance(argument, guards.CallSource):
             yield from _numbers(argument, state)
-        if not isinstance(argument, CapturedSource):
+        if not isinstance(argument, guards.CapturedSource):
             number = argument.evaluate(state)
             if type(number) is int and number > 1:
                 yield number
 
 
-def _belongs_to_module(source: Source, state: Mapping[str, Any]) -> bool:
+def _belongs_to_module(source: guards.Source, state: Mapping[str, Any]) -> bool:
     """What a module, a function's default or torch itself has is configuration: a new graph for each value."""
     for step in source.steps():
-        if isinstance(step, DefaultsSource) or (isinstance(step, AttrSource) and step.name.startswith("__")):
+        if isinstance(step, guards.DefaultsSource) or (
+            isinstance(step, guards.AttrSource) and step.name.startswith("__")
+        ):
             return True
         if isinstance(step.evaluate(state), torch.nn.Module):
             return True

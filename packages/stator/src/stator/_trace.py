@@ -11,34 +11,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import attrs
+import stator_variables as variables
 from stator_backends import one_at_a_time
-from stator_bytecode import (
-    DEFAULT,
-    Broke,
-    Escaped,
-    FrameState,
-    Machine,
-    Outcome,
-    Point,
-    Returned,
-    Unsupported,
-    layout_of,
-)
-from stator_bytecode.errors import NOWHERE, InternalError, SourceSpan, StatorError
+from stator_bytecode import DEFAULT, Broke, Escaped, FrameState, Machine, Outcome, Point, Returned, layout_of
+from stator_bytecode.errors import NOWHERE, InternalError, SourceSpan, StatorError, Unsupported
 from stator_guards import Guard
-from stator_variables import (
-    Emitter,
-    Journal,
-    Policy,
-    RaisedBefore,
-    StillRunning,
-    Stop,
-    Tracing,
-    emit_effects,
-    finalize_generators,
-    initial_modes,
-    restore_modes,
-)
 
 from stator._carried import Carried, reads_frames
 from stator._options import Options
@@ -58,7 +35,7 @@ class Traced:
 
     captured: CapturedGraph
     fake_mode: Any
-    emitter: Emitter
+    emitter: variables.Emitter
     guards: list[Guard]
     result: str
     point: Point | None
@@ -68,7 +45,7 @@ class Traced:
     seconds: float
 
 
-def trace(target: Target, state: tuple[Any, ...], options: Options, policy: Policy) -> Traced:
+def trace(target: Target, state: tuple[Any, ...], options: Options, policy: variables.Policy) -> Traced:
     """Trace `target` on `state`. Raises Unsupported when not even the start can be written down."""
     with one_at_a_time:  # torch's tracing state is global, and so is the interpreter's lock: nothing is lost
         try:
@@ -82,19 +59,19 @@ def trace(target: Target, state: tuple[Any, ...], options: Options, policy: Poli
 class _Again(StatorError):
     """A trace is to be made again, up to where it broke."""
 
-    stop: Stop
+    stop: variables.Stop
 
 
-def _traced(target: Target, state: tuple[Any, ...], options: Options, policy: Policy) -> Traced:
+def _traced(target: Target, state: tuple[Any, ...], options: Options, policy: variables.Policy) -> Traced:
     started = time.perf_counter()
     places = MachinePlaces()
     graph = options.stack.graph(places, capture_data=options.captures_data)
-    tracing = Tracing(graph, options.stack.all_handlers(), policy, Journal())
+    tracing = variables.Tracing(graph, options.stack.all_handlers(), policy, variables.Journal())
     domain = options.stack.domain(tracing)
     handlers = stressed(options.break_everywhere) if options.break_everywhere else DEFAULT
     machine = Machine(domain, handlers, sys.getrecursionlimit())
     places.machine = tracing.machine = machine
-    initial_modes(tracing)
+    variables.initial_modes(tracing)
     try:
         with graph.tracing(), _quiet(), _own_faults(tracing):
             outcome = _before_loop(machine.run(target.frames(tracing, domain, state)), machine, tracing)
@@ -106,12 +83,12 @@ def _traced(target: Target, state: tuple[Any, ...], options: Options, policy: Po
         graph.release()
         raise
     finally:
-        restore_modes(tracing)
+        variables.restore_modes(tracing)
         release(tracing, machine, places)
 
 
 @contextmanager
-def _own_faults(tracing: Tracing) -> Iterator[None]:
+def _own_faults(tracing: variables.Tracing) -> Iterator[None]:
     """What the program raises is a value to the Machine, so anything else that is raised here is a fault of ours."""
     try:
         yield
@@ -149,7 +126,7 @@ def _refuse_deep(outcome: Outcome) -> None:
         raise Unsupported("too-deep", f"a break {len(outcome.snapshot.frames)} calls deep", "", where)
 
 
-def _before_loop(outcome: Outcome, machine: Machine, tracing: Tracing) -> Outcome:
+def _before_loop(outcome: Outcome, machine: Machine, tracing: variables.Tracing) -> Outcome:
     """A function with a long loop is called natively, as one step; the whole target, if that is where it began."""
     if not isinstance(outcome, Broke) or outcome.reason.reason != "long-loop":
         return outcome
@@ -159,7 +136,7 @@ def _before_loop(outcome: Outcome, machine: Machine, tracing: Tracing) -> Outcom
     return Broke(snapshot, outcome.reason)
 
 
-def _written_down(outcome: Outcome, machine: Machine, tracing: Tracing, graph: Any, started: float) -> Traced:
+def _written_down(outcome: Outcome, machine: Machine, tracing: variables.Tracing, graph: Any, started: float) -> Traced:
     _refuse_deep(outcome)
     if isinstance(outcome, Broke):
         without_frames(outcome.reason)
@@ -168,9 +145,9 @@ def _written_down(outcome: Outcome, machine: Machine, tracing: Tracing, graph: A
         try:
             emitter, point, values, result = _emitted(outcome, tracing)
             break
-        except RaisedBefore as needed:
+        except variables.RaisedBefore as needed:
             outcome = _broken_at_raise(needed, outcome, machine)
-        except StillRunning as running:
+        except variables.StillRunning as running:
             outcome = _broken_at_resumption(running, outcome, machine)
     reason = outcome.reason if isinstance(outcome, Broke) and not ends else None
     captured = graph.finish(emitter.outputs)
@@ -180,7 +157,7 @@ def _written_down(outcome: Outcome, machine: Machine, tracing: Tracing, graph: A
     return Traced(captured, graph.fake_mode, emitter, guards, result, point, values, raises, reason, spent)
 
 
-def _broken_at_raise(needed: RaisedBefore, outcome: Outcome, machine: Machine) -> Broke:
+def _broken_at_raise(needed: variables.RaisedBefore, outcome: Outcome, machine: Machine) -> Broke:
     """Go back to where an exception was first raised, and break there: raised natively, it has its traceback."""
     _, saved = machine.origins.pop(id(needed.tracker))
     snapshot = machine.go_back(saved)
@@ -190,7 +167,7 @@ def _broken_at_raise(needed: RaisedBefore, outcome: Outcome, machine: Machine) -
     return Broke(snapshot, reason)
 
 
-def _broken_at_resumption(running: StillRunning, outcome: Outcome, machine: Machine) -> Broke:
+def _broken_at_resumption(running: variables.StillRunning, outcome: Outcome, machine: Machine) -> Broke:
     """Go back to where a running generator was resumed, and break there: its frame is then its own again."""
     snapshot = machine.before_resumption(running.state)
     if snapshot is None or not isinstance(outcome, Broke):
@@ -198,12 +175,12 @@ def _broken_at_resumption(running: StillRunning, outcome: Outcome, machine: Mach
     return Broke(snapshot, outcome.reason)
 
 
-def _emitted(outcome: Outcome, tracing: Tracing) -> tuple[Emitter, Point | None, list[str], str]:
+def _emitted(outcome: Outcome, tracing: variables.Tracing) -> tuple[variables.Emitter, Point | None, list[str], str]:
     """The text of the entry. A generator that only the frames see is carried as state; one that something else can
     reach has to be an object, which shows when that something is written: then it is written again."""
     objects: list[Any] = []
     while True:
-        emitter = Emitter(tracing)
+        emitter = variables.Emitter(tracing)
         point, values, result = None, [], ""
         carried = Carried(objects, not isinstance(outcome, Returned) and reads_frames(outcome.snapshot))
         if isinstance(outcome, Returned):
@@ -212,8 +189,8 @@ def _emitted(outcome: Outcome, tracing: Tracing) -> tuple[Emitter, Point | None,
             assert isinstance(outcome, Broke | Escaped)
             point, trackers = layout_of(outcome.snapshot, carried, _globals_of)
             values = [emitter.expr(vt) for vt in trackers]
-        emit_effects(emitter)
-        finalize_generators(emitter, carried.states)
+        variables.emit_effects(emitter)
+        variables.finalize_generators(emitter, carried.states)
         reached = carried.reached(emitter)
         if not reached:
             return emitter, point, values, result

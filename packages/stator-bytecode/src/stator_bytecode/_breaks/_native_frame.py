@@ -85,10 +85,7 @@ class NativeFrame:
     """Writes the code of one native frame. `places` says where in the state the values are."""
 
     def __init__(
-        self,
-        layout: FrameLayout,
-        places: Places,
-        generator_place: GeneratorPlace = lambda kind: None,
+        self, layout: FrameLayout, places: Places, generator_place: GeneratorPlace = lambda kind: None
     ) -> None:
         self.layout = layout
         self.places = places
@@ -196,9 +193,7 @@ class NativeFrame:
         layout, shape = self.layout, self.shape
         consts, names = tuple(self.glue.consts), tuple(self.glue.names)
         code = assemble(
-            self.glue.raws,
-            layout.raw,
-            **{**shape.replacements, "co_consts": consts, "co_names": names, **replacements},
+            self.glue.raws, layout.raw, **{**shape.replacements, "co_consts": consts, "co_names": names, **replacements}
         )
         closure = tuple(CellType() for _ in range(shape.n_free))
         function = FunctionType(code, layout.globals, code.co_name, (None,) * (code.co_argcount - 1), closure)

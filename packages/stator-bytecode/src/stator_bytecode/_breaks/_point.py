@@ -13,41 +13,14 @@ from typing import Any
 
 import attrs
 
-from stator_bytecode._breaks._layout import (
-    CARRYING,
-    CELL,
-    NO_PREVIOUS,
-    NULL_KIND,
-    PREVIOUS,
-    VALUE,
-    CarriedAt,
-    FrameLayout,
-    Kind,
-    Layout,
-    Parts,
-    PartsLayout,
-    Places,
-    RaisedAt,
-    places_of,
-    split_then,
-)
+from stator_bytecode._breaks import _layout as layouts
 from stator_bytecode._breaks._shape import shapes_of
 from stator_bytecode._codec._instruction import Code
-from stator_bytecode._machine._frame import (
-    NULL,
-    Frame,
-    FrameState,
-    GeneratorState,
-    GeneratorStatus,
-    LastInstruction,
-    Parked,
-    PreviousExc,
-    Snapshot,
-)
+from stator_bytecode._machine import _frame
 from stator_bytecode._machine._saved import frame_state
 
 V = Any
-Virtual = Callable[[V], "GeneratorState | Parts | None"]
+Virtual = Callable[[V], "_frame.GeneratorState | layouts.Parts | None"]
 _PROLOGUE = frozenset({"COPY_FREE_VARS", "MAKE_CELL"})
 
 
@@ -56,16 +29,16 @@ class Point:
     """The frame stack, outermost first, the innermost before its instruction `pc`; then what is carried as state:
     suspended generators, and objects in parts that hold some."""
 
-    frames: tuple[FrameLayout, ...]
-    carried: tuple[Layout, ...] = ()
+    frames: tuple[layouts.FrameLayout, ...]
+    carried: tuple[layouts.Layout, ...] = ()
     _cache: dict[str, Any] = attrs.field(factory=dict, init=False, eq=False, repr=False)
 
     @property
-    def places(self) -> tuple[Places, ...]:
+    def places(self) -> tuple[layouts.Places, ...]:
         """Where each frame's values are in the flat state; what is carried follows."""
         if "places" not in self._cache:
             self._cache["places"] = tuple(_all_places((*self.frames, *self.carried)))
-        places: tuple[Places, ...] = self._cache["places"]
+        places: tuple[layouts.Places, ...] = self._cache["places"]
         return places
 
     @property
@@ -83,18 +56,16 @@ class Point:
     def frames_from(
         self,
         values: Iterable[V],
-        make_generator: Callable[[GeneratorState], V],
+        make_generator: Callable[[_frame.GeneratorState], V],
         wrap: Callable[[Any], V] = lambda static: static,
         make_object: Callable[[Any, list[V]], V] = lambda recipe, parts: recipe.build(parts),
-    ) -> list[Frame]:
+    ) -> list[_frame.Frame]:
         """The frames again, for `Machine.run`. `wrap` makes a value of a globals or builtins dictionary."""
         return _Restoring(self, list(values), make_generator, wrap, make_object).frames()
 
 
 def layout_of(
-    snapshot: Snapshot,
-    virtual: Virtual,
-    globals_of: Callable[[FrameState], dict[str, Any]],
+    snapshot: _frame.Snapshot, virtual: Virtual, globals_of: Callable[[_frame.FrameState], dict[str, Any]]
 ) -> tuple[Point, list[V]]:
     """Split `snapshot` into its Point and the flat list of values.
 
@@ -106,10 +77,10 @@ def layout_of(
 
 
 def layout_of_generator(
-    generator: GeneratorState, globals_of: Callable[[FrameState], dict[str, Any]]
-) -> tuple[FrameLayout, list[V]]:
+    generator: _frame.GeneratorState, globals_of: Callable[[_frame.FrameState], dict[str, Any]]
+) -> tuple[layouts.FrameLayout, list[V]]:
     """The frame of one suspended generator, for `rebuild_generator`; other generators it holds are plain values."""
-    splitting = _Splitting(Snapshot((), None), lambda value: None, globals_of)
+    splitting = _Splitting(_frame.Snapshot((), None), lambda value: None, globals_of)
     return splitting.frame(_generator_state(generator), generator.status), splitting.values
 
 
@@ -118,16 +89,13 @@ def layout_of_generator(
 
 class _Splitting:
     def __init__(
-        self,
-        snapshot: Snapshot,
-        virtual: Virtual,
-        globals_of: Callable[[FrameState], dict[str, Any]],
+        self, snapshot: _frame.Snapshot, virtual: Virtual, globals_of: Callable[[_frame.FrameState], dict[str, Any]]
     ) -> None:
         self.snapshot = snapshot
         self.virtual = virtual
         self.globals_of = globals_of
         self.values: list[V] = []
-        self.carried: list[GeneratorState | Parts] = []
+        self.carried: list[_frame.GeneratorState | layouts.Parts] = []
         self.operands = {id(value) for value in _operands(snapshot)}
 
     def split(self) -> tuple[Point, list[V]]:
@@ -135,60 +103,65 @@ class _Splitting:
         layouts = tuple(self._layout(carried) for carried in self.carried)  # which grows: each may hold others
         return Point(frames, layouts), self.values
 
-    def _layout(self, carried: GeneratorState | Parts) -> Layout:
-        if isinstance(carried, Parts):
-            return PartsLayout(carried.recipe, tuple(self._kind(value, VALUE) for value in carried.values))
+    def _layout(self, carried: _frame.GeneratorState | layouts.Parts) -> layouts.Layout:
+        if isinstance(carried, layouts.Parts):
+            return layouts.PartsLayout(
+                carried.recipe, tuple(self._kind(value, layouts.VALUE) for value in carried.values)
+            )
         return self.frame(_generator_state(carried), carried.status)
 
-    def frame(self, state: FrameState, status: GeneratorStatus | None) -> FrameLayout:
+    def frame(self, state: _frame.FrameState, status: _frame.GeneratorStatus | None) -> layouts.FrameLayout:
         cells = cell_slots(state.code) if state.pc >= prologue_length(state.code) else frozenset()
-        slots = tuple(self._kind(value, CELL if slot in cells else VALUE) for slot, value in enumerate(state.slots))
-        stack = tuple(self._kind(value, VALUE) for value in state.stack)
+        slots = tuple(
+            self._kind(value, layouts.CELL if slot in cells else layouts.VALUE)
+            for slot, value in enumerate(state.slots)
+        )
+        stack = tuple(self._kind(value, layouts.VALUE) for value in state.stack)
         if state.handled is not None:
             self.values.append(state.handled)
         if state.names is not None:
             self.values.append(state.names)
-        return FrameLayout(
+        return layouts.FrameLayout(
             code=state.code,
             pc=state.pc,
             slots=slots,
             stack=stack,
             globals=self.globals_of(state),
             handled=state.handled is not None,
-            then=None if state.then is None else split_then(state.then, self.values),
+            then=None if state.then is None else layouts.split_then(state.then, self.values),
             hidden=state.hidden,
             generator=status,
             has_names=state.names is not None,
         )
 
-    def _kind(self, value: V, plain: Kind) -> Kind:
-        if value is NULL:
-            return NULL_KIND
-        if type(value) is PreviousExc:
+    def _kind(self, value: V, plain: layouts.Kind) -> layouts.Kind:
+        if value is _frame.NULL:
+            return layouts.NULL_KIND
+        if type(value) is _frame.PreviousExc:
             if value.value is None:
-                return NO_PREVIOUS
+                return layouts.NO_PREVIOUS
             self.values.append(value.value)
-            return PREVIOUS
-        if type(value) is LastInstruction:
-            return RaisedAt(value.index)
+            return layouts.PREVIOUS
+        if type(value) is _frame.LastInstruction:
+            return layouts.RaisedAt(value.index)
         carried = self.virtual(value)
-        if carried is None or (isinstance(carried, Parts) and id(value) in self.operands):
+        if carried is None or (isinstance(carried, layouts.Parts) and id(value) in self.operands):
             self.values.append(value)
             return plain
         return self._carried(carried)
 
-    def _carried(self, carried: GeneratorState | Parts) -> CarriedAt:
+    def _carried(self, carried: _frame.GeneratorState | layouts.Parts) -> layouts.CarriedAt:
         for index, state in enumerate(self.snapshot.frames):
             if state.generator is carried:
-                return CarriedAt(index, True)
+                return layouts.CarriedAt(index, True)
         for index, known in enumerate(self.carried):
             if known is carried:
-                return CarriedAt(index, False)
+                return layouts.CarriedAt(index, False)
         self.carried.append(carried)
-        return CarriedAt(len(self.carried) - 1, False)
+        return layouts.CarriedAt(len(self.carried) - 1, False)
 
 
-def _operands(snapshot: Snapshot) -> tuple[V, ...]:
+def _operands(snapshot: _frame.Snapshot) -> tuple[V, ...]:
     """What the innermost instruction works on."""
     if not snapshot.frames:
         return ()
@@ -196,15 +169,17 @@ def _operands(snapshot: Snapshot) -> tuple[V, ...]:
     return tuple(state.stack[-depth] for depth in shapes_of(state.code.instructions[state.pc]).used)
 
 
-def _status(state: FrameState) -> GeneratorStatus | None:
-    return None if state.generator is None else GeneratorStatus.RUNNING
+def _status(state: _frame.FrameState) -> _frame.GeneratorStatus | None:
+    return None if state.generator is None else _frame.GeneratorStatus.RUNNING
 
 
-def _generator_state(generator: GeneratorState) -> FrameState:
+def _generator_state(generator: _frame.GeneratorState) -> _frame.FrameState:
     state = frame_state(generator.frame)
-    if generator.status is GeneratorStatus.CLOSED:
+    if generator.status is _frame.GeneratorStatus.CLOSED:
         # What a finished frame still held is gone.
-        return attrs.evolve(state, slots=(NULL,) * len(state.slots), stack=(), handled=None, names=None, then=None)
+        return attrs.evolve(
+            state, slots=(_frame.NULL,) * len(state.slots), stack=(), handled=None, names=None, then=None
+        )
     return state
 
 
@@ -221,10 +196,10 @@ def prologue_length(code: Code) -> int:
     return length
 
 
-def _all_places(layouts: tuple[Layout, ...]) -> Iterator[Places]:
+def _all_places(carrying: tuple[layouts.Layout, ...]) -> Iterator[layouts.Places]:
     start = 0
-    for layout in layouts:
-        places = places_of(layout, start)
+    for layout in carrying:
+        places = layouts.places_of(layout, start)
         start = places.stop
         yield places
 
@@ -236,19 +211,21 @@ def _names(point: Point) -> Iterator[str]:
     for index, layout in enumerate(point.frames):
         yield from _names_of(layout, f"f{index}_" if index else "")
     for index, carried in enumerate(point.carried):
-        if isinstance(carried, PartsLayout):
-            yield from (f"o{index}_part{number}" for number, kind in enumerate(carried.slots) if kind in CARRYING)
+        if isinstance(carried, layouts.PartsLayout):
+            yield from (
+                f"o{index}_part{number}" for number, kind in enumerate(carried.slots) if kind in layouts.CARRYING
+            )
         else:
             yield from _names_of(carried, f"g{index}_")
 
 
-def _names_of(layout: FrameLayout, prefix: str) -> Iterator[str]:
+def _names_of(layout: layouts.FrameLayout, prefix: str) -> Iterator[str]:
     for slot, kind in zip(layout.code.slots, layout.slots, strict=True):
-        if kind in CARRYING:
+        if kind in layouts.CARRYING:
             yield prefix + ("argument" + slot[1:] if slot.startswith(".") else re.sub(r"\W", "_", slot))
     for depth, kind in enumerate(layout.stack):
-        if kind in CARRYING:
-            yield f"{prefix}previous_exc{depth}" if kind is PREVIOUS else f"{prefix}stack{depth}"
+        if kind in layouts.CARRYING:
+            yield f"{prefix}previous_exc{depth}" if kind is layouts.PREVIOUS else f"{prefix}stack{depth}"
     if layout.handled:
         yield prefix + "exc"
     if layout.has_names:
@@ -274,7 +251,7 @@ class _Restoring:
         self,
         point: Point,
         values: list[V],
-        make_generator: Callable[[GeneratorState], V],
+        make_generator: Callable[[_frame.GeneratorState], V],
         wrap: Callable[[Any], V],
         make_object: Callable[[Any, list[V]], V],
     ) -> None:
@@ -286,9 +263,9 @@ class _Restoring:
         self.make_object = make_object
         self.made: dict[int, V] = {}  # generators and objects, by the number of their layout
 
-    def frames(self) -> list[Frame]:
+    def frames(self) -> list[_frame.Frame]:
         """Frames first without contents, so that generators can be linked whatever refers to them."""
-        numbered = [(n, layout) for n, layout in enumerate(self.layouts) if isinstance(layout, FrameLayout)]
+        numbered = [(n, layout) for n, layout in enumerate(self.layouts) if isinstance(layout, layouts.FrameLayout)]
         frames = [self._empty(layout) for _, layout in numbered]
         for (number, layout), frame in zip(numbered, frames, strict=True):
             if layout.generator is not None:
@@ -297,11 +274,11 @@ class _Restoring:
             self._fill(frame, layout, self._values_of(number))
         return frames[: len(self.point.frames)]
 
-    def _empty(self, layout: FrameLayout) -> Frame:
+    def _empty(self, layout: layouts.FrameLayout) -> _frame.Frame:
         frame_globals = layout.globals
         builtins = frame_globals.get("__builtins__", __builtins__)
         builtins = builtins if isinstance(builtins, dict) else vars(builtins)
-        return Frame(
+        return _frame.Frame(
             code=layout.code,
             globals=self.wrap(frame_globals),
             builtins=self.wrap(builtins),
@@ -310,31 +287,31 @@ class _Restoring:
             hidden=layout.hidden,
         )
 
-    def _link(self, frame: Frame, status: GeneratorStatus) -> V:
-        frame.generator = GeneratorState(frame, status)
+    def _link(self, frame: _frame.Frame, status: _frame.GeneratorStatus) -> V:
+        frame.generator = _frame.GeneratorState(frame, status)
         return self.make_generator(frame.generator)
 
-    def _fill(self, frame: Frame, layout: FrameLayout, values: Iterator[V]) -> None:
+    def _fill(self, frame: _frame.Frame, layout: layouts.FrameLayout, values: Iterator[V]) -> None:
         frame.slots = [self._value(kind, values) for kind in layout.slots]
         frame.stack = [self._value(kind, values) for kind in layout.stack]
         frame.handled = next(values) if layout.handled else None
         frame.names = next(values) if layout.has_names else None
         if layout.then is not None:
-            frame.parked = Parked(layout.instruction, layout.then.restore(values))
+            frame.parked = _frame.Parked(layout.instruction, layout.then.restore(values))
 
-    def _value(self, kind: Kind, values: Iterator[V]) -> Any:
-        if kind in CARRYING:
-            return PreviousExc(next(values)) if kind is PREVIOUS else next(values)
-        if isinstance(kind, CarriedAt):
+    def _value(self, kind: layouts.Kind, values: Iterator[V]) -> Any:
+        if kind in layouts.CARRYING:
+            return _frame.PreviousExc(next(values)) if kind is layouts.PREVIOUS else next(values)
+        if isinstance(kind, layouts.CarriedAt):
             return self._carried(kind.index + (0 if kind.running else len(self.point.frames)))
-        if isinstance(kind, RaisedAt):
-            return LastInstruction(kind.index)
-        return PreviousExc(None) if kind is NO_PREVIOUS else NULL
+        if isinstance(kind, layouts.RaisedAt):
+            return _frame.LastInstruction(kind.index)
+        return _frame.PreviousExc(None) if kind is layouts.NO_PREVIOUS else _frame.NULL
 
     def _carried(self, number: int) -> V:
         """A generator, which is there already, or an object in parts, which is made when it is first asked for."""
         layout = self.layouts[number]
-        if number not in self.made and isinstance(layout, PartsLayout):
+        if number not in self.made and isinstance(layout, layouts.PartsLayout):
             values = self._values_of(number)
             self.made[number] = self.make_object(layout.recipe, [self._value(kind, values) for kind in layout.slots])
         return self.made[number]

@@ -2,21 +2,9 @@
 
 from collections.abc import Sequence
 
+from stator_bytecode._codec import _rules as rules
 from stator_bytecode._codec._dialect import Dialect, Fused, Rule, Scope
 from stator_bytecode._codec._raw_instruction import Raw
-from stator_bytecode._codec._rules import (
-    COMPARISONS,
-    CONVERSIONS,
-    SHARED,
-    always,
-    halves,
-    loop_end,
-    nothing,
-    number,
-    one,
-    one_of,
-    same,
-)
 from stator_bytecode._codec._rules_since_312 import SINCE_312
 
 
@@ -34,23 +22,23 @@ def _local_or_closure(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:
 
 
 _RULES: dict[str, Rule] = {
-    **SHARED,
+    **rules.SHARED,
     **SINCE_312,
-    **same(nothing, "TO_BOOL"),
-    **same(number, "SET_FUNCTION_ATTRIBUTE"),
+    **rules.same(rules.nothing, "TO_BOOL"),
+    **rules.same(rules.number, "SET_FUNCTION_ATTRIBUTE"),
     "LOAD_CONST": _constant_or_call_with_names,
     "LOAD_FAST": _local_or_closure,
-    "LOAD_FAST_LOAD_FAST": halves("LOAD_FAST", "LOAD_FAST"),
-    "STORE_FAST_LOAD_FAST": halves("STORE_FAST", "LOAD_FAST"),
-    "STORE_FAST_STORE_FAST": halves("STORE_FAST", "STORE_FAST"),
-    "LOAD_GLOBAL": one("LOAD_GLOBAL", lambda scope, arg: (scope.names[arg >> 1], "after" if arg & 1 else None)),
-    "COMPARE_OP": one("COMPARE_OP", lambda scope, arg: (COMPARISONS[arg >> 5], bool(arg & 16))),
-    "CONVERT_VALUE": one("CONVERT_VALUE", one_of(CONVERSIONS)),
-    "FORMAT_SIMPLE": one("FORMAT_VALUE", always(("", False))),
-    "FORMAT_WITH_SPEC": one("FORMAT_VALUE", always(("", True))),
-    "MAKE_FUNCTION": one("MAKE_FUNCTION", always(-1)),
-    "END_FOR": loop_end("POP_TOP"),
-    "CALL": one("CALL", lambda scope, arg: (arg, ())),
+    "LOAD_FAST_LOAD_FAST": rules.halves("LOAD_FAST", "LOAD_FAST"),
+    "STORE_FAST_LOAD_FAST": rules.halves("STORE_FAST", "LOAD_FAST"),
+    "STORE_FAST_STORE_FAST": rules.halves("STORE_FAST", "STORE_FAST"),
+    "LOAD_GLOBAL": rules.one("LOAD_GLOBAL", lambda scope, arg: (scope.names[arg >> 1], "after" if arg & 1 else None)),
+    "COMPARE_OP": rules.one("COMPARE_OP", lambda scope, arg: (rules.COMPARISONS[arg >> 5], bool(arg & 16))),
+    "CONVERT_VALUE": rules.one("CONVERT_VALUE", rules.one_of(rules.CONVERSIONS)),
+    "FORMAT_SIMPLE": rules.one("FORMAT_VALUE", rules.always(("", False))),
+    "FORMAT_WITH_SPEC": rules.one("FORMAT_VALUE", rules.always(("", True))),
+    "MAKE_FUNCTION": rules.one("MAKE_FUNCTION", rules.always(-1)),
+    "END_FOR": rules.loop_end("POP_TOP"),
+    "CALL": rules.one("CALL", lambda scope, arg: (arg, ())),
 }
 
 DIALECT_313 = Dialect(

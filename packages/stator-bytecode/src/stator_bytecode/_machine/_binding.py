@@ -14,9 +14,7 @@ from stator_bytecode._codec._decode import decode
 from stator_bytecode._machine._frame import NULL, Frame
 
 _suggest: Callable[[list[str], str], str | None] | None = None
-with contextlib.suppress(
-    ImportError
-):  # since CPython 3.13 an unexpected keyword argument is answered with a suggestion
+with contextlib.suppress(ImportError):  # since CPython 3.13 an unexpected keyword is answered with a suggestion
     _suggest = importlib.import_module("_suggestions")._generate_suggestions
 
 V = Any

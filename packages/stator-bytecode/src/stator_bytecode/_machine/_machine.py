@@ -13,21 +13,13 @@ from typing import Any
 
 from stator_bytecode._codec._instruction import Code, Instruction
 from stator_bytecode._handlers._all import DEFAULT, SAFE, Handler
+from stator_bytecode._machine import _saved
 from stator_bytecode._machine._completion import SWITCHED, Continue, ask_domain
 from stator_bytecode._machine._domain import Domain, Invoke, Pending, Raised, Result, Resume, V, chained
 from stator_bytecode._machine._frame import VALUE, Frame, GeneratorState, Parked, Snapshot, Then
 from stator_bytecode._machine._generator import ALL_COMPLETIONS, ALL_THENS, resume
 from stator_bytecode._machine._outcome import Broke, Escaped, Outcome, Yielded
 from stator_bytecode._machine._refused import REFUSED
-from stator_bytecode._machine._saved import (
-    GeneratorJournal,
-    Handing,
-    Saved,
-    handing_state,
-    held_by,
-    save_frames,
-    span_of,
-)
 from stator_bytecode._machine._unwind import unwind
 from stator_bytecode.errors import InternalError, Unsupported
 
@@ -49,10 +41,10 @@ class Machine:
         self.handlers = handlers
         self.depth_limit = depth_limit
         self.frames: list[Frame] = []
-        self.before: Saved | None = None
-        self.handing: Handing | None = None  # the callee whose value a waiting frame is taking
+        self.before: _saved.Saved | None = None
+        self.handing: _saved.Handing | None = None  # the callee whose value a waiting frame is taking
         self.outcome: Outcome | Yielded | None = None
-        self.journal = GeneratorJournal()
+        self.journal = _saved.GeneratorJournal()
         self.origins: dict[int, tuple[V, tuple[Snapshot, int]]] = {}  # where exceptions made here were first raised
         self.outer: Machine | None = None
         self._steps: dict[Code, list[Step]] = {}
@@ -181,12 +173,12 @@ class Machine:
         self.before = begun
         target = self.finish(frame, parked.instruction, result, parked.coroutine)
         if callee.generator is not None and target != SWITCHED:
-            self.domain.abandon([callee.generator, *self.ran_since(begun)], [], held_by(self.frames))
+            self.domain.abandon([callee.generator, *self.ran_since(begun)], [], _saved.held_by(self.frames))
         self.proceed(frame, target)
         self.handing = None
         return SWITCHED
 
-    def ran_since(self, begun: Saved | None) -> list[GeneratorState]:
+    def ran_since(self, begun: _saved.Saved | None) -> list[GeneratorState]:
         """The generators that were resumed since an instruction began."""
         return [] if begun is None else [entry[0] for entry in self.journal.entries[begun[2] :]]
 
@@ -214,16 +206,16 @@ class Machine:
         """The snapshot, and the length of the generator journal that belongs to it."""
         frame = self.frames[-1]
         if frame.code.instructions[frame.pc].op in SAFE:
-            return save_frames(self.frames, self._now(frame))
-        return save_frames(self.frames, self._begun())
+            return _saved.save_frames(self.frames, self._now(frame))
+        return _saved.save_frames(self.frames, self._begun())
 
-    def _now(self, frame: Frame) -> Saved:
+    def _now(self, frame: Frame) -> _saved.Saved:
         return frame.stack[:], self.domain.mark(), len(self.journal.entries), None
 
-    def _begun(self) -> Saved:
+    def _begun(self) -> _saved.Saved:
         """Where the instruction under way began."""
         assert self.before is not None
-        return self.before if self.handing is None else (*self.before[:3], handing_state(self.handing))
+        return self.before if self.handing is None else (*self.before[:3], _saved.handing_state(self.handing))
 
     def go_back(self, saved: tuple[Snapshot, int]) -> Snapshot:
         """Undo all that was done since `saved`."""
@@ -242,13 +234,13 @@ class Machine:
         if parked is None or parked.before is None:
             return None
         self.frames = self.frames[:depth]
-        return self.go_back(save_frames(self.frames, parked.before))
+        return self.go_back(_saved.save_frames(self.frames, parked.before))
 
     def _broke(self, reason: Unsupported) -> Broke:
         reason = _told(self.frames, reason)
         snapshot = self.go_back(self.save())
         if reason.where.line is None:
-            reason.where = span_of(snapshot)
+            reason.where = _saved.span_of(snapshot)
         return Broke(snapshot, reason)
 
 

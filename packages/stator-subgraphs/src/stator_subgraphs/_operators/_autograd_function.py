@@ -10,28 +10,9 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 import attrs
+import stator_variables as variables
 import torch
 from stator_bytecode import HandlerTable, operation, settle
-from stator_variables import (
-    MISSING,
-    NONE,
-    BodyTrace,
-    ConstantTracker,
-    NumberTracker,
-    Permits,
-    TensorTracker,
-    Traced,
-    Tracing,
-    TupleTracker,
-    attributes_of,
-    flatten,
-    from_traced,
-    get_attribute,
-    grad_mode,
-    is_none,
-    new_object,
-    unflatten,
-)
 from torch.autograd.function import BackwardCFunction, Function, NestedIOFunction, _SingleLevelFunction
 
 from stator_subgraphs._operators import _applevel
@@ -44,27 +25,27 @@ Gradients = Generator[Any, Any, Any]
 
 
 @handlers.handles(_applevel.unknown)
-def unknown(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def unknown(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     name = args[1].value
     if hasattr(BackwardCFunction, name):
         raise t.unsupported("autograd-function", f"{name} of the context of an autograd.Function")
-    return MISSING
+    return variables.MISSING
 
 
 @handlers.handles(Function.apply.__func__)  # type: ignore[attr-defined]  # a classmethod
 @operation
-def apply(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def apply(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     applying = Applying(t, args[0], args[1:])
     applying.check(kwargs)
     with applying.trace("forward", writes=True) as body:
         result = yield from applying.forward(body)
         applying.take_apart(result)
-        applying.forward_graph, _ = body.flat(TupleTracker([*applying.tensors, *applying.extra], tuple))
+        applying.forward_graph, _ = body.flat(variables.TupleTracker([*applying.tensors, *applying.extra], tuple))
     applying.check_writes()
     if applying.is_executable:
         with applying.trace("backward", writes=False) as body:
             grads = yield from applying.backward(body)
-            applying.backward_graph, _ = body.flat(TupleTracker(grads, tuple))
+            applying.backward_graph, _ = body.flat(variables.TupleTracker(grads, tuple))
     return applying.record()
 
 
@@ -72,7 +53,7 @@ def apply(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 class Applying:
     """One call: its arguments, what forward gave and left on the context, and the graphs."""
 
-    t: Tracing
+    t: variables.Tracing
     owner: Any
     args: list[Any]
     context: Any = None
@@ -95,7 +76,7 @@ class Applying:
 
     @property
     def positions(self) -> list[int]:
-        return [index for index, vt in enumerate(self.args) if isinstance(vt, TensorTracker)]
+        return [index for index, vt in enumerate(self.args) if isinstance(vt, variables.TensorTracker)]
 
     @property
     def inputs(self) -> list[Any]:
@@ -118,21 +99,25 @@ class Applying:
         if self.cls.vmap is not Function.vmap:
             raise self.refuse("a vmap of its own")
 
-    def trace(self, part: str, *, writes: bool) -> BodyTrace:
-        return BodyTrace(self.t, f"{self.cls.__name__}_{part}", Permits(writes=writes, aliases=True))
+    def trace(self, part: str, *, writes: bool) -> variables.BodyTrace:
+        return variables.BodyTrace(
+            self.t, f"{self.cls.__name__}_{part}", variables.Permits(writes=writes, aliases=True)
+        )
 
     # -- forward ------------------------------------------------------------------------------------------------------
-    def forward(self, body: BodyTrace) -> Gradients:
+    def forward(self, body: variables.BodyTrace) -> Gradients:
         for vt in self.inputs:
             body.recorder.argument(vt.traced)  # what forward sees of it is the argument itself
-        flags = [isinstance(vt, TensorTracker) and vt.example.requires_grad for vt in self.args]
-        self.context = self._new_context({"needs_input_grad": TupleTracker(map(ConstantTracker, flags), tuple)})
-        function = yield from settle(get_attribute(self.t, self.owner, "forward"))
-        with grad_mode(self.t, False):
+        flags = [isinstance(vt, variables.TensorTracker) and vt.example.requires_grad for vt in self.args]
+        self.context = self._new_context(
+            {"needs_input_grad": variables.TupleTracker(map(variables.ConstantTracker, flags), tuple)}
+        )
+        function = yield from settle(variables.get_attribute(self.t, self.owner, "forward"))
+        with variables.grad_mode(self.t, False):
             if self.has_setup:
                 result = yield from body.run(function, self.args, {})
-                setup = yield from settle(get_attribute(self.t, self.owner, "setup_context"))
-                yield from body.run(setup, [self.context, TupleTracker(self.args, tuple), result], {})
+                setup = yield from settle(variables.get_attribute(self.t, self.owner, "setup_context"))
+                yield from body.run(setup, [self.context, variables.TupleTracker(self.args, tuple), result], {})
             else:
                 result = yield from body.run(function, [self.context, *self.args], {})
         body.roots = [self.owner, function, *self.args]  # the context is the body's own
@@ -142,21 +127,23 @@ class Applying:
         cls = _CONTEXTS.get(self.cls)
         if cls is None:
             cls = _CONTEXTS[self.cls] = type(f"{self.cls.__name__}Backward", (_applevel.Context,), {})
-        return new_object(cls, attributes)
+        return variables.new_object(cls, attributes)
 
     def take_apart(self, result: Any) -> None:
         """What forward gave, and what it left on the context."""
-        self.is_single = not (isinstance(result, TupleTracker) and result.cls is tuple)
+        self.is_single = not (isinstance(result, variables.TupleTracker) and result.cls is tuple)
         self.items = [result] if self.is_single else result.items
-        if not all(isinstance(vt, TensorTracker) or vt.constant() is not MISSING for vt in self.items):
+        if not all(
+            isinstance(vt, variables.TensorTracker) or vt.constant() is not variables.MISSING for vt in self.items
+        ):
             raise self.refuse("a result that is neither a tensor nor a constant")
-        outputs = [index for index, vt in enumerate(self.items) if isinstance(vt, TensorTracker)]
+        outputs = [index for index, vt in enumerate(self.items) if isinstance(vt, variables.TensorTracker)]
         self.tensors = [self.items[index] for index in outputs]
-        stored = attributes_of(self.context)
+        stored = variables.attributes_of(self.context)
         saved = self._tuple(stored, "to_save")
-        origins = tuple(None if is_none(vt) else self._origin(vt) for vt in saved)
+        origins = tuple(None if variables.is_none(vt) else self._origin(vt) for vt in saved)
         attributes = tuple(self._stored(name, vt) for name, vt in stored.items() if name not in _OWN)
-        materialize = stored.get("materialize_grads", ConstantTracker(True)).constant()
+        materialize = stored.get("materialize_grads", variables.ConstantTracker(True)).constant()
         self.plan = targets.Plan(
             positions=tuple(self.positions),
             arguments=len(self.args),
@@ -173,7 +160,7 @@ class Applying:
         vt = stored.get(name)
         if vt is None:
             return []
-        if not isinstance(vt, TupleTracker):
+        if not isinstance(vt, variables.TupleTracker):
             raise self.refuse(f"{name} that is no tuple")
         return vt.items
 
@@ -185,7 +172,7 @@ class Applying:
 
     def _origin(self, vt: Any) -> targets.Origin:
         """Where the stand-in has a tensor, or a symbolic number, that outlives forward."""
-        if not isinstance(vt, TensorTracker | NumberTracker):
+        if not isinstance(vt, variables.TensorTracker | variables.NumberTracker):
             raise self.refuse(f"a {vt.cls.__name__} that is saved for backward")
         for kind, known in (("input", self.inputs), ("output", self.tensors), ("extra", self.extra)):
             index = _index(vt, known)
@@ -196,15 +183,15 @@ class Applying:
 
     def _stored(self, name: str, vt: Any) -> targets.Stored:
         """A value on the context: constants, tensors, and containers of these."""
-        leaves, spec = flatten(self.t, vt)
+        leaves, spec = variables.flatten(self.t, vt)
         return targets.Stored(name, spec, tuple(map(self._stored_leaf, leaves)))
 
     def _stored_leaf(self, vt: Any) -> Any:
-        if isinstance(vt, TensorTracker | NumberTracker):
+        if isinstance(vt, variables.TensorTracker | variables.NumberTracker):
             self.kept.append(vt)
             return targets.Kept(self._origin(vt))
         value = vt.constant()
-        if value is MISSING:
+        if value is variables.MISSING:
             raise self.refuse(f"a {vt.cls.__name__} on its context")
         return value
 
@@ -217,45 +204,47 @@ class Applying:
             raise self.refuse("a write to a view")
 
     # -- backward -----------------------------------------------------------------------------------------------------
-    def backward(self, body: BodyTrace) -> Gradients:
+    def backward(self, body: variables.BodyTrace) -> Gradients:
         grads = [self._gradient(body, vt) for vt in self.tensors]
         facts = tuple(_facts(vt.example) for vt in grads)
         self.plan = attrs.evolve(self.plan, gradients=facts)
         places = dict(zip(self.plan.outputs, grads, strict=True))
-        given = [places.get(index, NONE) for index in range(len(self.items))]
+        given = [places.get(index, variables.NONE) for index in range(len(self.items))]
         context = self._new_context(self._handed_on(body))
         name = "backward" if self.cls.vjp is Function.vjp else "vjp"
-        function = yield from settle(get_attribute(self.t, self.owner, name))
-        with grad_mode(self.t, False):
+        function = yield from settle(variables.get_attribute(self.t, self.owner, name))
+        with variables.grad_mode(self.t, False):
             result = yield from body.run(function, [context, *given], {})
         body.roots = [self.owner, function, *self.args]
         return self._gradients(result)
 
-    def _gradient(self, body: BodyTrace, vt: Any) -> Any:
+    def _gradient(self, body: variables.BodyTrace, vt: Any) -> Any:
         with self.t.graph.fake_mode:
             return body.argument(torch.empty_like(vt.example, requires_grad=False), "grad")
 
-    def _handed_on(self, body: BodyTrace) -> dict[str, Any]:
+    def _handed_on(self, body: variables.BodyTrace) -> dict[str, Any]:
         """What backward finds on its context: tensors are inputs of its body."""
-        stored = attributes_of(self.context)
-        given = [vt if is_none(vt) else body.argument(vt.example, "saved") for vt in self._tuple(stored, "to_save")]
+        stored = variables.attributes_of(self.context)
+        given = [
+            vt if variables.is_none(vt) else body.argument(vt.example, "saved") for vt in self._tuple(stored, "to_save")
+        ]
         kept = iter([body.argument(vt.example, "kept") for vt in self.kept])
         found = {name: vt for name, vt in stored.items() if name not in _OWN[1:]}
         for stored_as in self.plan.attributes:
-            leaves, spec = flatten(self.t, found[stored_as.name])
+            leaves, spec = variables.flatten(self.t, found[stored_as.name])
             again = [
                 next(kept) if type(leaf) is targets.Kept else vt
                 for vt, leaf in zip(leaves, stored_as.leaves, strict=True)
             ]
-            found[stored_as.name] = unflatten(self.t, again, spec)
-        return {**found, "saved": TupleTracker(given, tuple)}
+            found[stored_as.name] = variables.unflatten(self.t, again, spec)
+        return {**found, "saved": variables.TupleTracker(given, tuple)}
 
     def _gradients(self, result: Any) -> list[Any]:
-        items = result.items if isinstance(result, TupleTracker) and result.cls is tuple else [result]
-        if len(items) < len(self.args) or not all(is_none(vt) for vt in items[len(self.args) :]):
+        items = result.items if isinstance(result, variables.TupleTracker) and result.cls is tuple else [result]
+        if len(items) < len(self.args) or not all(variables.is_none(vt) for vt in items[len(self.args) :]):
             raise self.refuse("a backward that gives another number of gradients")
         found = [items[position] for position in self.positions]
-        if not all(isinstance(vt, TensorTracker) or is_none(vt) for vt in found):
+        if not all(isinstance(vt, variables.TensorTracker) or variables.is_none(vt) for vt in found):
             raise self.refuse("a gradient that is no tensor")
         return found
 
@@ -265,7 +254,7 @@ class Applying:
         holder = t.graph.install(self.cls.__name__, targets.Holder(self.cls, self.plan, self.has_setup))
         forward = t.graph.install(f"{self.cls.__name__}_forward", self.forward_graph.module)
         backward, lifted = None, self.forward_graph.lifted
-        after: Sequence[Traced] = ()
+        after: Sequence[variables.Traced] = ()
         if self.backward_graph is not None:
             backward = t.graph.install(f"{self.cls.__name__}_backward", self.backward_graph.module)
             after = self.backward_graph.lifted
@@ -274,9 +263,9 @@ class Applying:
         given = [holder, forward, backward, counts, *inputs, *lifted, *after]
         traced = t.graph.call(targets.applied, given, {})
         parts = (t.graph.project(traced, index) for index in range(len(self.tensors)))
-        results = iter([from_traced(t, part, self.inputs) for part in parts])
-        items = [next(results) if isinstance(vt, TensorTracker) else vt for vt in self.items]
-        return items[0] if self.is_single else TupleTracker(items, tuple)
+        results = iter([variables.from_traced(t, part, self.inputs) for part in parts])
+        items = [next(results) if isinstance(vt, variables.TensorTracker) else vt for vt in self.items]
+        return items[0] if self.is_single else variables.TupleTracker(items, tuple)
 
 
 def _index(vt: Any, known: list[Any]) -> int | None:

@@ -105,12 +105,7 @@ def _additional(args: Sequence[Any]) -> list[Any]:
 
 
 def _body(
-    t: Tracing,
-    name: str,
-    function: Any,
-    examples: Sequence[Any],
-    permits: Permits = NOTHING,
-    rest: Sequence[Any] = (),
+    t: Tracing, name: str, function: Any, examples: Sequence[Any], permits: Permits = NOTHING, rest: Sequence[Any] = ()
 ) -> Generator[Any, Any, tuple[BodyGraph, Spec]]:
     with BodyTrace(t, name, permits) as body:
         result = yield from body.run(function, [*map(body.argument, examples), *rest], {})

@@ -12,21 +12,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import attrs
+import stator_variables as variables
 import torch
 from stator_guards import Guard, Is, KeyPresent, ParameterSource, PartSource, Source, TypeSource
-from stator_variables import (
-    MISSING,
-    ConstantTracker,
-    Spec,
-    TensorTracker,
-    Tracing,
-    TupleTracker,
-    flatten,
-    real_of,
-    source_of,
-    unflatten,
-    wrap,
-)
 
 from stator_subgraphs._captured import Body
 from stator_subgraphs._equal import kind_of
@@ -41,22 +29,22 @@ Place = tuple[str, Any]
 class Call:
     """Of a region: its function, the leaves of its arguments, and what two calls must have in common."""
 
-    t: Tracing
+    t: variables.Tracing
     leaves: list[Any]
     outline: Any
 
     @classmethod
-    def of(cls, t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Call | None:
+    def of(cls, t: variables.Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Call | None:
         """None for one whose body cannot serve another call, nor the other way round."""
-        if real_of(function) is MISSING or t.changed:
+        if variables.real_of(function) is variables.MISSING or t.changed:
             return None
-        leaves, spec = flatten(t, TupleTracker([*args, *kwargs.values()], tuple))
+        leaves, spec = variables.flatten(t, variables.TupleTracker([*args, *kwargs.values()], tuple))
         if not _only_tuples(spec) or not all(map(_is_known, leaves)):
             return None
         first = {id(_identity(leaf)): index for index, leaf in reversed(list(enumerate(leaves)))}
         kinds = [(first[id(_identity(leaf))], _kind(leaf)) for leaf in leaves]
         modes = [torch.is_grad_enabled(), *((setting.text, setting.key, setting.now) for setting in t.modes)]
-        return cls(t, leaves, (id(real_of(function)), tuple(kwargs), spec, kinds, modes))
+        return cls(t, leaves, (id(variables.real_of(function)), tuple(kwargs), spec, kinds, modes))
 
     @property
     def objects(self) -> dict[str, Any]:
@@ -65,30 +53,32 @@ class Call:
 
     @property
     def state(self) -> dict[str, Any]:
-        return {name: real_of(leaf) for name, leaf in self.objects.items()}
+        return {name: variables.real_of(leaf) for name, leaf in self.objects.items()}
 
 
-def _only_tuples(spec: Spec) -> bool:
+def _only_tuples(spec: variables.Spec) -> bool:
     """What is made to be handed in cannot be changed by the body."""
     return spec.cls is None or (spec.cls is tuple and all(map(_only_tuples, spec.children)))
 
 
 def _is_object(vt: Any) -> bool:
-    return not isinstance(vt, TensorTracker) and vt.constant() is MISSING
+    return not isinstance(vt, variables.TensorTracker) and vt.constant() is variables.MISSING
 
 
 def _is_known(vt: Any) -> bool:
-    if isinstance(vt, TensorTracker):
-        return vt.namespace is None and vt.grad is MISSING
-    return not _is_object(vt) or (real_of(vt) is not MISSING and isinstance(source_of(vt), PartSource))
+    if isinstance(vt, variables.TensorTracker):
+        return vt.namespace is None and vt.grad is variables.MISSING
+    return not _is_object(vt) or (
+        variables.real_of(vt) is not variables.MISSING and isinstance(variables.source_of(vt), PartSource)
+    )
 
 
 def _identity(vt: Any) -> Any:
-    return vt.traced.node if isinstance(vt, TensorTracker) else vt
+    return vt.traced.node if isinstance(vt, variables.TensorTracker) else vt
 
 
 def _kind(vt: Any) -> Any:
-    if not isinstance(vt, TensorTracker):
+    if not isinstance(vt, variables.TensorTracker):
         return vt.cls, None if _is_object(vt) else repr(vt.constant())
     bits = vt.example.is_leaf, vt.example.is_conj(), vt.example.is_neg(), vt.example.is_inference()
     return vt.cls, kind_of(vt.example), bits
@@ -103,7 +93,7 @@ class Region:
     outline: Any
     facts: list[Guard]  # about parts of the objects among the arguments, which are parameters there
     inputs: list[Place]
-    spec: Spec
+    spec: variables.Spec
     results: list[Place]
     in_body: bool
 
@@ -111,12 +101,12 @@ class Region:
     def of(cls, call: Call, body: Body, result: Any, changed: Sequence[Any]) -> Region | None:
         """`changed` are the objects that the body changed."""
         t = call.t
-        touches = t.changed or any(isinstance(vt, TensorTracker) for vt in changed) or body.written
+        touches = t.changed or any(isinstance(vt, variables.TensorTracker) for vt in changed) or body.written
         if touches or body.arguments or body.tracer.unbacked:
             return None
         facts = _Facts(call, body)
         inputs = [facts.place(traced) for traced in body.lifted]
-        leaves, spec = flatten(t, result)
+        leaves, spec = variables.flatten(t, result)
         results = [_result(body, leaf) for leaf in leaves]
         if None in inputs or None in results or facts.found is None:
             return None
@@ -133,22 +123,22 @@ class Region:
 
     def operands(self, call: Call) -> list[Any] | None:
         """What the body is called with there; what holds of the parts is relied on from here on."""
-        moved: dict[Any, Source] = {name: source_of(leaf) for name, leaf in call.objects.items()}
+        moved: dict[Any, Source] = {name: variables.source_of(leaf) for name, leaf in call.objects.items()}
         for fact in self.facts:
             call.t.guard(_moved(fact.source, moved), fact.kind)
         found = [_read(call, kind, where, moved) for kind, where in self.inputs]
         pairs = zip(found, self.body.inputs, strict=True)
         return found if all(kind_of(value.example) == kind_of(had) for value, had in pairs) else None
 
-    def example(self, t: Tracing) -> tuple[Any, ...]:
+    def example(self, t: variables.Tracing) -> tuple[Any, ...]:
         """What the body gives on fakes, in memory of its own."""
         with t.graph.fake_mode:
             return tuple(value.clone() if isinstance(value, torch.Tensor) else value for value in self.body.outputs)
 
-    def given(self, t: Tracing, operands: Sequence[Any], outputs: Sequence[Any]) -> Any:
+    def given(self, t: variables.Tracing, operands: Sequence[Any], outputs: Sequence[Any]) -> Any:
         values = {"input": operands, "output": outputs}
         leaves = [where if kind == "constant" else values[kind][where] for kind, where in self.results]
-        return unflatten(t, leaves, self.spec)
+        return variables.unflatten(t, leaves, self.spec)
 
 
 def _is_like(value: Any, again: Any) -> bool:
@@ -156,9 +146,9 @@ def _is_like(value: Any, again: Any) -> bool:
 
 
 def _result(body: Body, leaf: Any) -> Place | None:
-    if isinstance(leaf, ConstantTracker) and leaf.source is None:
+    if isinstance(leaf, variables.ConstantTracker) and leaf.source is None:
         return "constant", leaf
-    if not isinstance(leaf, TensorTracker):
+    if not isinstance(leaf, variables.TensorTracker):
         return None
     if leaf.traced.node in body.tracer.given:
         return "output", body.tracer.given[leaf.traced.node]
@@ -169,7 +159,7 @@ def _result(body: Body, leaf: Any) -> Place | None:
 def _outside(body: Body, leaf: Any) -> Any:
     """The node of a tensor in the graph around the body."""
     assert body.tracer.parent is not None
-    return body.tracer.parent.local(leaf.traced).node if isinstance(leaf, TensorTracker) else None
+    return body.tracer.parent.local(leaf.traced).node if isinstance(leaf, variables.TensorTracker) else None
 
 
 def _read(call: Call, kind: str, where: Any, moved: dict[Any, Source]) -> Any:
@@ -177,7 +167,7 @@ def _read(call: Call, kind: str, where: Any, moved: dict[Any, Source]) -> Any:
         return call.leaves[where]
     if kind == "kept":
         return where
-    return wrap(call.t, where.evaluate(call.state), _moved(where, moved))
+    return variables.wrap(call.t, where.evaluate(call.state), _moved(where, moved))
 
 
 def _moved(source: Any, moved: dict[Any, Source]) -> Source:
@@ -197,10 +187,12 @@ class _Facts:
     def __init__(self, call: Call, body: Body) -> None:
         self.call = call
         self.given = [_outside(body, leaf) for leaf in call.leaves]
-        self.names = {source_of(leaf): name for name, leaf in call.objects.items()}
+        self.names = {variables.source_of(leaf): name for name, leaf in call.objects.items()}
         self.relative: dict[Any, Source | None] = {source: ParameterSource(name) for source, name in self.names.items()}
         self.sources = {
-            vt.traced.node: vt.source for vt in call.t.heap.values() if type(vt) is TensorTracker and vt.source
+            vt.traced.node: vt.source
+            for vt in call.t.heap.values()
+            if type(vt) is variables.TensorTracker and vt.source
         }
         found = [*self._guards(), *self._aliases()]
         self.found: Any = None if None in found else [guard for guard in found if not _is_of_class(guard)]
@@ -215,11 +207,11 @@ class _Facts:
     def _aliases(self) -> Iterator[Guard | None]:
         """An object that two paths lead to is known by one of them: by the other it has to be that very object."""
         for tracker, known, other in self.call.t.aliases:
-            if any(tracker is leaf for leaf in self.call.leaves if isinstance(leaf, TensorTracker)):
+            if any(tracker is leaf for leaf in self.call.leaves if isinstance(leaf, variables.TensorTracker)):
                 yield None
             elif self._mentions(other):
                 source = None if self._mentions(known) else self._relative(other)
-                yield None if source is None else Guard(source, Is(real_of(tracker)))
+                yield None if source is None else Guard(source, Is(variables.real_of(tracker)))
 
     def _mentions(self, source: Source) -> bool:
         while isinstance(source, PartSource) and source not in self.names:

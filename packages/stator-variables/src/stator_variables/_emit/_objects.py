@@ -11,14 +11,7 @@ from stator_guards import TypeIs
 
 from stator_variables import _kinds as k
 from stator_variables._builtin import _iterators
-from stator_variables._emit._emitter import (
-    Emitter,
-    RaisedBefore,
-    StillRunning,
-    fill_namespace,
-    rebuilders,
-    refers_to,
-)
+from stator_variables._emit._emitter import Emitter, RaisedBefore, StillRunning, fill_namespace, rebuilders, refers_to
 from stator_variables._model._exceptions import TracebackTracker
 from stator_variables._runtime import make_function
 from stator_variables._torch import _inference

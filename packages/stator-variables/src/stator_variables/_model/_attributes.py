@@ -15,16 +15,7 @@ from stator_guards import AttrAbsent, AttrSource, CapturedSource, SlotSource, So
 from stator_variables import _kinds as k
 from stator_variables._applevel import _attributes as app
 from stator_variables._build import captured_dict, instance_dict, wrap
-from stator_variables._model import _calls, _classes, _dictionary, _functions, _stand_ins
-from stator_variables._model._lookup import (
-    defines,
-    guarded_lookup,
-    is_subtype,
-    mro_lookup,
-    mro_of,
-    plain_lookup,
-    type_lookup,
-)
+from stator_variables._model import _calls, _classes, _dictionary, _functions, _lookup, _stand_ins
 from stator_variables._model._raising import absent, throw, type_name
 from stator_variables._torch import _symbolic, _tensor_attributes, _torch_calls
 from stator_variables._tracing import Tracing
@@ -55,7 +46,7 @@ def get_method(t: Tracing, vt: Any, name: str) -> Any:
     found = get_attribute(t, vt, name)
     if type(found) is not Invoke or isinstance(vt, k.ClassTracker | k.BuiltinTracker):
         return found
-    return found if has_hook(t, vt) or defines(t, vt.cls, "__getattr__") else Invoke(found.frame)
+    return found if has_hook(t, vt) or _lookup.defines(t, vt.cls, "__getattr__") else Invoke(found.frame)
 
 
 def _found(t: Tracing, vt: Any, name: str) -> Any:
@@ -80,7 +71,7 @@ def _found(t: Tracing, vt: Any, name: str) -> Any:
 
 
 def has_hook(t: Tracing, vt: Any) -> bool:
-    return _is_hook(guarded_lookup(t, vt.cls, "__getattribute__"), "__getattribute__")
+    return _is_hook(_lookup.guarded_lookup(t, vt.cls, "__getattribute__"), "__getattribute__")
 
 
 def _is_hook(raw: Any, name: str) -> bool:
@@ -95,19 +86,19 @@ def _or_fall_back(t: Tracing, vt: Any, name: str) -> Any:
     try:
         found = own_attribute(t, vt, name)
     except Raised as raised:
-        if not issubclass(raised.value.cls, AttributeError) or not defines(t, vt.cls, "__getattr__"):
+        if not issubclass(raised.value.cls, AttributeError) or not _lookup.defines(t, vt.cls, "__getattr__"):
             raise
         found = MISSING
     if found is MISSING:
         return _fall_back(t, vt, name)
-    if is_suspended(found) and defines(t, vt.cls, "__getattr__"):
+    if is_suspended(found) and _lookup.defines(t, vt.cls, "__getattr__"):
         return _read_by_hooks(t, vt, name)
     return found
 
 
 def _read_by_hooks(t: Tracing, vt: Any, name: str) -> Any:
     """`__getattribute__` and, if there is one, `__getattr__`: by calls that can be broken in."""
-    hooks = [type_lookup(t, vt.cls, hook) for hook in ("__getattribute__", "__getattr__")]
+    hooks = [_lookup.type_lookup(t, vt.cls, hook) for hook in ("__getattribute__", "__getattr__")]
     first, *others = [wrap(t, raw, source) for raw, source in hooks if source is not None]
     args = [vt, k.ConstantTracker(name)]
     if not others:
@@ -126,7 +117,7 @@ def own_attribute(t: Tracing, vt: Any, name: str) -> Any:
 
 
 def _fall_back(t: Tracing, vt: Any, name: str) -> Any:
-    raw, source = type_lookup(t, vt.cls, "__getattr__")
+    raw, source = _lookup.type_lookup(t, vt.cls, "__getattr__")
     if source is None and vt.namespace is None and vt.real is not MISSING and hasattr(vt.real, name):
         raise t.unsupported("c-attribute", f"{name} of a {type_name(vt.cls)}, which C finds in a way of its own")
     if source is None:
@@ -136,7 +127,7 @@ def _fall_back(t: Tracing, vt: Any, name: str) -> Any:
 
 def generic_get(t: Tracing, vt: Any, name: str) -> Any:
     """A Result, or MISSING. No `__getattr__`."""
-    raw, source = type_lookup(t, vt.cls, name)
+    raw, source = _lookup.type_lookup(t, vt.cls, name)
     if source is not None and _comes_first(t, raw):
         return bind(t, raw, source, vt, name)
     if vt.namespace is not None:
@@ -148,12 +139,12 @@ def generic_get(t: Tracing, vt: Any, name: str) -> Any:
 
 def is_data_descriptor(t: Tracing, raw: Any) -> bool:
     cls = type(raw)
-    return defines(t, cls, "__set__", "__delete__")
+    return _lookup.defines(t, cls, "__set__", "__delete__")
 
 
 def _comes_first(t: Tracing, raw: Any) -> bool:
     """Whether a class attribute is asked before the instance: a data descriptor that has a say in reading."""
-    return is_data_descriptor(t, raw) and defines(t, type(raw), "__get__")
+    return is_data_descriptor(t, raw) and _lookup.defines(t, type(raw), "__get__")
 
 
 def class_of(t: Tracing, vt: Any) -> Any:
@@ -171,7 +162,7 @@ def class_of(t: Tracing, vt: Any) -> Any:
 def _descriptor_kind(raw: Any) -> type:
     """The class whose C code binds `raw`: a subclass of these is bound as they are, unless it has its own `__get__`."""
     for base in (property, classmethod, staticmethod):
-        if issubclass(type(raw), base) and plain_lookup(type(raw), "__get__") is vars(base)["__get__"]:
+        if issubclass(type(raw), base) and _lookup.plain_lookup(type(raw), "__get__") is vars(base)["__get__"]:
             return base
     return type(raw)
 
@@ -203,7 +194,7 @@ def bind(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
 
 def fits(raw: Any, vt: Any) -> bool:
     """Whether a descriptor belongs to a class above that of `vt`; a Python function fits everything."""
-    return not isinstance(raw, _OF_C) or is_subtype(vt.cls, raw.__objclass__)
+    return not isinstance(raw, _OF_C) or _lookup.is_subtype(vt.cls, raw.__objclass__)
 
 
 _OF_C = (types.MethodDescriptorType, types.WrapperDescriptorType)
@@ -214,7 +205,7 @@ def _of_class(t: Tracing, raw: Any, source: Source, cls_vt: Any, name: str) -> A
     inner, src = raw.__func__, AttrSource(source, "__func__")
     if type(inner) is classmethod:
         return _of_class(t, inner, src, cls_vt, name)
-    getter = plain_lookup(type(inner), "__get__")
+    getter = _lookup.plain_lookup(type(inner), "__get__")
     chains = sys.version_info < (3, 13) and getter is not MISSING
     if chains and type(inner) is not types.FunctionType and isinstance(getter, types.FunctionType):
         return call_raw(t, wrap(t, inner, src), "__get__", [cls_vt, cls_vt])
@@ -284,7 +275,7 @@ def _read_existing_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
 
 def _bind_other(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
     t.guard(source, TypeIs(type(raw)))  # one of another class may be bound
-    getter = guarded_lookup(t, type(raw), "__get__")
+    getter = _lookup.guarded_lookup(t, type(raw), "__get__")
     descriptor = _item(t, raw, source)
     if getter is MISSING:
         return descriptor
@@ -293,7 +284,7 @@ def _bind_other(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
 
 def call_raw(t: Tracing, vt: Any, method: str, args: list[Any]) -> Any:
     """Call what the class of `vt` has as `method`, without binding it."""
-    raw, source = type_lookup(t, vt.cls, method)
+    raw, source = _lookup.type_lookup(t, vt.cls, method)
     assert source is not None
     return _calls.call(t, wrap(t, raw, source), [vt, *args], {})
 
@@ -308,7 +299,7 @@ def _module_attribute(t: Tracing, vt: Any, name: str) -> Any:
         return found
     if name == "__dict__":
         return d
-    raw, source = type_lookup(t, vt.cls, name)
+    raw, source = _lookup.type_lookup(t, vt.cls, name)
     if source is not None and name != "__getattr__":
         return bind(t, raw, source, vt, name)
     if "__getattr__" in namespace:
@@ -319,10 +310,10 @@ def _module_attribute(t: Tracing, vt: Any, name: str) -> Any:
 def _class_attribute(t: Tracing, vt: Any, name: str) -> Any:
     """`type.__getattribute__`: the metaclass's data descriptors, the class's own MRO (bound to None), the metaclass."""
     cls = vt.value
-    meta, meta_source = type_lookup(t, vt.cls, name)
+    meta, meta_source = _lookup.type_lookup(t, vt.cls, name)
     if meta_source is not None and _comes_first(t, meta):
         return _get_meta(t, meta, meta_source, vt, name)
-    raw, source = type_lookup(t, cls, name)
+    raw, source = _lookup.type_lookup(t, cls, name)
     if source is not None:
         return bind_to_class(t, raw, source, vt)
     if meta_source is not None:
@@ -337,7 +328,7 @@ def _get_meta(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
             return class_of(t, vt)
         if name == "__dict__" and not isinstance(vt, k.MadeClass):
             raise t.unsupported("class-dict", f"the __dict__ of class {vt.value.__qualname__}")
-        own, own_source = mro_lookup(t, (vt.value,), name)
+        own, own_source = _lookup.mro_lookup(t, (vt.value,), name)
         if name == "__doc__" and own_source is not None and not isinstance(own, str):
             return bind_to_class(t, own, own_source, vt)
         source = CapturedSource(vt.value.__qualname__, vt.value)
@@ -358,7 +349,7 @@ def bind_to_class(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
         return _of_class(t, raw, source, vt, "")
     if kind is types.ClassMethodDescriptorType:
         return k.MethodTracker(k.BuiltinTracker(raw), vt, types.BuiltinFunctionType)
-    getter = guarded_lookup(t, kind, "__get__")
+    getter = _lookup.guarded_lookup(t, kind, "__get__")
     if isinstance(getter, types.FunctionType):
         return call_raw(t, wrap(t, raw, source), "__get__", [k.ConstantTracker(None), vt])
     return _item(t, raw, source)
@@ -379,13 +370,13 @@ def super_attribute(t: Tracing, vt: Any, name: str) -> Any:
     """`super(start, receiver).name`: the MRO of the receiver's class after `start` (super_getattro)."""
     receiver = vt.receiver
     is_class = isinstance(receiver, k.ClassTracker)
-    mro = mro_of(t, receiver.value if is_class else receiver.cls)
+    mro = _lookup.mro_of(t, receiver.value if is_class else receiver.cls)
     after = _after(mro, vt.start.value)
     if is_class and after is None:
-        is_class, after = False, _after(mro_of(t, receiver.cls), vt.start.value)
+        is_class, after = False, _after(_lookup.mro_of(t, receiver.cls), vt.start.value)
     if after is None or name == "__class__":  # unbound: it has attributes of its own alone
         raise t.unsupported("c-attribute", f"attribute {name} of a super object")
-    raw, source = mro_lookup(t, after, name)
+    raw, source = _lookup.mro_lookup(t, after, name)
     if source is None and name in vars(super):
         raise t.unsupported("c-attribute", f"attribute {name} of a super object")
     if source is None:
@@ -397,7 +388,7 @@ def super_attribute(t: Tracing, vt: Any, name: str) -> Any:
 def set_attribute(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     """`value` MISSING deletes."""
     method = "__delattr__" if value is MISSING else "__setattr__"
-    if _is_hook(guarded_lookup(t, vt.cls, method), method) and not isinstance(vt, k.TensorTracker):
+    if _is_hook(_lookup.guarded_lookup(t, vt.cls, method), method) and not isinstance(vt, k.TensorTracker):
         return call_raw(t, vt, method, [k.ConstantTracker(name), *([] if value is MISSING else [value])])
     return generic_set(t, vt, name, value)
 
@@ -409,13 +400,13 @@ def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
         raise t.unsupported("user-hash", f"setting {name} of a {vt.cls.__name__}, which was hashed here")
     if isinstance(vt, k.TensorTracker):
         return _tensor_attributes.write(t, vt, name, value)
-    if isinstance(vt, k.MadeClass) and not _is_python_descriptor(guarded_lookup(t, vt.cls, name)):
+    if isinstance(vt, k.MadeClass) and not _is_python_descriptor(_lookup.guarded_lookup(t, vt.cls, name)):
         return _classes.set_attribute(t, vt, name, value)
     if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
         raise t.unsupported("global-attribute-write", f"setting {name} on {vt.describe()}", "set it outside the region")
     if isinstance(vt, k.FunctionTracker) and vt.source is None and value is not MISSING and name in k.WRITTEN_FIELDS:
         return t.write(vt, fields={**vt.fields, name: value})
-    raw, source = type_lookup(t, vt.cls, name)
+    raw, source = _lookup.type_lookup(t, vt.cls, name)
     if source is not None and is_data_descriptor(t, raw):
         return _set_through(t, raw, source, vt, name, value)
     if isinstance(vt, k.FunctionTracker) and name in FUNCTION_FIELDS:
@@ -433,7 +424,7 @@ def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
 
 
 def _is_python_descriptor(raw: Any) -> bool:
-    return isinstance(raw, property) or isinstance(plain_lookup(type(raw), "__set__"), types.FunctionType)
+    return isinstance(raw, property) or isinstance(_lookup.plain_lookup(type(raw), "__set__"), types.FunctionType)
 
 
 def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value: Any) -> Any:
@@ -451,9 +442,9 @@ def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value
         return _set_member(t, raw, vt, name, value)
     if kind is types.GetSetDescriptorType and name in ("__cause__", "__context__", "__traceback__"):
         return _set_exception_field(t, vt, name, value)
-    if isinstance(plain_lookup(kind, "__set__"), types.FunctionType) and value is not MISSING:
+    if isinstance(_lookup.plain_lookup(kind, "__set__"), types.FunctionType) and value is not MISSING:
         return call_raw(t, wrap(t, raw, source), "__set__", [vt, value])
-    if isinstance(plain_lookup(kind, "__delete__"), types.FunctionType) and value is MISSING:
+    if isinstance(_lookup.plain_lookup(kind, "__delete__"), types.FunctionType) and value is MISSING:
         return call_raw(t, wrap(t, raw, source), "__delete__", [vt])
     if isinstance(vt, k.CellTracker) and name == "cell_contents":
         return t.write(vt, content=NULL if value is MISSING else value)
@@ -489,5 +480,5 @@ def _set_exception_field(t: Tracing, vt: Any, name: str, value: Any) -> None:
 
 def special(t: Tracing, vt: Any, name: str) -> Any:
     """A special method looked up on the class, bound (`_PyObject_LookupSpecial`); MISSING when there is none."""
-    raw, source = type_lookup(t, vt.cls, name)
+    raw, source = _lookup.type_lookup(t, vt.cls, name)
     return MISSING if source is None else bind(t, raw, source, vt, name)

@@ -7,30 +7,9 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from stator_bytecode import (
-    BindingError,
-    Frame,
-    HandlerTable,
-    Invoke,
-    Then,
-    after,
-    bind_arguments,
-    is_suspended,
-    new_frame,
-    operation,
-    settle,
-)
+import stator_bytecode as bytecode
+import stator_guards as guards
 from stator_bytecode.errors import Unsupported
-from stator_guards import (
-    AttrSource,
-    CapturedSource,
-    DefaultsSource,
-    DictItemSource,
-    IsNone,
-    KeysAre,
-    KwDefaultsSource,
-    Length,
-)
 
 from stator_variables import _inlining
 from stator_variables import _kinds as k
@@ -61,8 +40,8 @@ def call(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any])
         return call(t, function.function, [*function.args, *args], {**function.kwargs, **kwargs})
     if isinstance(function, k.GraphFunction):
         return function.handler(t, list(args), kwargs)
-    if is_suspended(function):
-        return after(function, lambda given: call(t, given, args, kwargs))  # by a descriptor of the program
+    if bytecode.is_suspended(function):
+        return bytecode.after(function, lambda given: call(t, given, args, kwargs))  # by a descriptor of the program
     return call_slot(t, function, "__call__", args, "'{}' object is not callable", kwargs)
 
 
@@ -82,11 +61,11 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
         # A function that stator compiled already is inlined. The mark is in its globals, which no decorator copies.
         original = function.real.__globals__.get("__stator_original__")
         if original is not None:
-            globals_src = AttrSource(function.source, "__globals__")
-            function = wrap(t, original, DictItemSource(globals_src, "__stator_original__"))
+            globals_src = guards.AttrSource(function.source, "__globals__")
+            function = wrap(t, original, guards.DictItemSource(globals_src, "__stator_original__"))
         wrapped = _inlining.behind_bookkeeping(function.real)
         if wrapped is not None:
-            function = wrap(t, wrapped, CapturedSource(wrapped.__qualname__, wrapped))
+            function = wrap(t, wrapped, guards.CapturedSource(wrapped.__qualname__, wrapped))
         handler = t.handlers.get(function.real)
         handled = MISSING if handler is None else handler(t, list(args), kwargs)
         if handled is not MISSING:  # MISSING: to be interpreted after all
@@ -116,7 +95,7 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
     frame = frame_for(t, function, args, kwargs)
     if function.code.co_qualname in COMPOSED and function.globals.real.get("__name__") == _TRANSFORMS:
         return as_a_whole(frame)
-    return Invoke(frame)
+    return bytecode.Invoke(frame)
 
 
 COMPOSED = frozenset({"jacrev.<locals>.wrapper_fn", "jacfwd.<locals>.wrapper_fn"})
@@ -124,9 +103,9 @@ COMPOSED = frozenset({"jacrev.<locals>.wrapper_fn", "jacfwd.<locals>.wrapper_fn"
 _TRANSFORMS = "torch._functorch.eager_transforms"
 
 
-@operation
-def as_a_whole(frame: Frame) -> Any:
-    return (yield Invoke(frame))
+@bytecode.operation
+def as_a_whole(frame: bytecode.Frame) -> Any:
+    return (yield bytecode.Invoke(frame))
 
 
 def _assumed_constant(t: Tracing, real: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -134,7 +113,7 @@ def _assumed_constant(t: Tracing, real: Any, args: Sequence[Any], kwargs: dict[s
     values = [_known(t, arg) for arg in args]
     named = {name: _known(t, arg) for name, arg in kwargs.items()}
     result = real(*values, **named)
-    return wrap(t, result, CapturedSource(f"result of {real.__name__}", result))
+    return wrap(t, result, guards.CapturedSource(f"result of {real.__name__}", result))
 
 
 def _known(t: Tracing, vt: Any) -> Any:
@@ -144,26 +123,26 @@ def _known(t: Tracing, vt: Any) -> Any:
     return vt.real if constant is MISSING else constant
 
 
-def frame_for(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Frame:
+def frame_for(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> bytecode.Frame:
     """A frame with the arguments bound. Raises TypeError of the program, in CPython's words."""
     defaults, kwdefaults = function_defaults(t, function)
     name = function.qualname
     try:
-        slots = bind_arguments(
+        slots = bytecode.bind_arguments(
             function.code, name, defaults, kwdefaults, list(args), kwargs, k_tuple, lambda named: new_dict(t, named)
         )
-    except BindingError as error:
+    except bytecode.BindingError as error:
         throw(TypeError, str(error))
     globals_vt = function.globals
     builtins_vt = builtins_of(t, globals_vt)
     hidden = is_app_level(globals_vt)
-    return new_frame(function.code, slots, function.closure, globals_vt, builtins_vt, function, hidden=hidden)
+    return bytecode.new_frame(function.code, slots, function.closure, globals_vt, builtins_vt, function, hidden=hidden)
 
 
-def function_frame(t: Tracing, function: Any, slots: list[Any]) -> Frame:
+def function_frame(t: Tracing, function: Any, slots: list[Any]) -> bytecode.Frame:
     """A frame for parameters that are bound already."""
     globals_vt = function.globals
-    return new_frame(function.code, slots, function.closure, globals_vt, builtins_of(t, globals_vt), function)
+    return bytecode.new_frame(function.code, slots, function.closure, globals_vt, builtins_of(t, globals_vt), function)
 
 
 def k_tuple(items: Sequence[Any]) -> k.TupleTracker:
@@ -192,20 +171,20 @@ def function_defaults(t: Tracing, function: Any) -> tuple[list[Any], dict[str, A
 def _existing_defaults(t: Tracing, real: Any, source: Any) -> list[Any]:
     if real.__defaults__ is None:
         if real.__code__.co_argcount:
-            t.guard(AttrSource(source, "__defaults__"), IsNone())
+            t.guard(guards.AttrSource(source, "__defaults__"), guards.IsNone())
         return []
-    t.guard(AttrSource(source, "__defaults__"), Length(len(real.__defaults__)))
-    return [wrap(t, value, DefaultsSource(source, i)) for i, value in enumerate(real.__defaults__)]
+    t.guard(guards.AttrSource(source, "__defaults__"), guards.Length(len(real.__defaults__)))
+    return [wrap(t, value, guards.DefaultsSource(source, i)) for i, value in enumerate(real.__defaults__)]
 
 
 def _existing_kwdefaults(t: Tracing, real: Any, source: Any) -> dict[str, Any]:
     if real.__kwdefaults__ is None:
         if real.__code__.co_kwonlyargcount:
-            t.guard(AttrSource(source, "__kwdefaults__"), IsNone())
+            t.guard(guards.AttrSource(source, "__kwdefaults__"), guards.IsNone())
         return {}
     found = dict(real.__kwdefaults__)
-    t.guard(AttrSource(source, "__kwdefaults__"), KeysAre(tuple(found)))
-    return {name: wrap(t, value, KwDefaultsSource(source, name)) for name, value in found.items()}
+    t.guard(guards.AttrSource(source, "__kwdefaults__"), guards.KeysAre(tuple(found)))
+    return {name: wrap(t, value, guards.KwDefaultsSource(source, name)) for name, value in found.items()}
 
 
 def new_dict(t: Tracing, items: dict[str, Any]) -> k.DictTracker:
@@ -258,9 +237,9 @@ def fold(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
     return folded(t, target, *values, **named)
 
 
-def folding(table: HandlerTable[Any, Any]) -> HandlerTable[Any, Any]:
+def folding(table: bytecode.HandlerTable[Any, Any]) -> bytecode.HandlerTable[Any, Any]:
     """The same handlers, for what is not all known: a pure function is called where everything is."""
-    made: HandlerTable[Any, Any] = HandlerTable(table.what)
+    made: bytecode.HandlerTable[Any, Any] = bytecode.HandlerTable(table.what)
 
     @made.handles_each({target: (target, handler) for target, handler in table.items()})
     def fold_or_handle(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: tuple[Any, Any]) -> Any:
@@ -343,21 +322,21 @@ def instantiate(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]
         return _instantiate_through_new(t, cls_vt, args, kwargs)
     if new is type.__new__:
         made = call_builtin(t, k.BuiltinTracker(type.__new__), [cls_vt, *args], kwargs)
-        return after(made, lambda cls: initialise(t, cls, args, kwargs))
+        return bytecode.after(made, lambda cls: initialise(t, cls, args, kwargs))
     obj = allocate(t, cls_vt, new, args, kwargs)
     return initialise(t, obj, args, kwargs)
 
 
-@operation
+@bytecode.operation
 def _instantiate_through_new(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     raw, source = type_lookup(t, cls_vt.value, "__new__")
     assert source is not None
     if isinstance(raw, staticmethod):
-        raw, source = raw.__func__, AttrSource(source, "__func__")
-    obj = yield from settle(call(t, wrap(t, raw, source), [cls_vt, *args], kwargs))
+        raw, source = raw.__func__, guards.AttrSource(source, "__func__")
+    obj = yield from bytecode.settle(call(t, wrap(t, raw, source), [cls_vt, *args], kwargs))
     if not is_subtype(obj.cls, cls_vt.value):
         return obj
-    return (yield from settle(initialise(t, obj, args, kwargs)))
+    return (yield from bytecode.settle(initialise(t, obj, args, kwargs)))
 
 
 def initialise(t: Tracing, obj: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -370,9 +349,9 @@ def initialise(t: Tracing, obj: Any, args: list[Any], kwargs: dict[str, Any]) ->
     if isinstance(obj, k.ExceptionTracker) and isinstance(raw, types.WrapperDescriptorType):
         return _initialise_exception(t, obj, args, kwargs)
     result = call(t, _attributes.bind(t, raw, source, obj, "__init__"), args, kwargs)
-    if isinstance(result, Invoke) and result.then.kind == "value":
-        return Invoke(result.frame, Then("instance", (obj,)))
-    return after(result, lambda _: obj)
+    if isinstance(result, bytecode.Invoke) and result.then.kind == "value":
+        return bytecode.Invoke(result.frame, bytecode.Then("instance", (obj,)))
+    return bytecode.after(result, lambda _: obj)
 
 
 _KEEP_MORE_THAN_ARGS = (OSError, UnicodeError, SyntaxError, ImportError, BaseExceptionGroup)
@@ -430,7 +409,7 @@ def _storage(t: Tracing, cls: type, new: Any, args: list[Any]) -> Any:
 
 
 # -- functions made while tracing -------------------------------------------------------------------------------------
-def make_function(t: Tracing, frame: Frame, code: types.CodeType, parts: dict[str, Any]) -> k.FunctionTracker:
+def make_function(t: Tracing, frame: bytecode.Frame, code: types.CodeType, parts: dict[str, Any]) -> k.FunctionTracker:
     """MAKE_FUNCTION: a new function; `parts`: trackers of its defaults, keyword defaults, annotations and closure."""
     function = k.FunctionTracker(code, frame.globals, name=code.co_name, qualname=code.co_qualname)
     new_namespace(function)

@@ -14,9 +14,8 @@ _get_dict = type.__dict__["__dict__"].__get__
 
 def type_lookup(t: Tracing, cls: type, name: str) -> tuple[Any, Source | None]:
     """`(raw attribute, source)` as found in the MRO of `cls`, or `(MISSING, None)`. The binding is not done."""
-    known: tuple[Any, Source | None] | None = t.lookups.get(
-        (id(cls), name)
-    )  # by identity: a metaclass may define how classes are hashed
+    # By identity: a metaclass may define how classes are hashed.
+    known: tuple[Any, Source | None] | None = t.lookups.get((id(cls), name))
     if known is None:
         t.alive.append(cls)
         known = t.lookups[id(cls), name] = mro_lookup(t, mro_of(t, cls), name)
