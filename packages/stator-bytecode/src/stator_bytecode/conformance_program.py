@@ -8,22 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any
 
-__all__ = [
-    "PROGRAMS",
-    "closures",
-    "contexts",
-    "divides_by_zero",
-    "formats",
-    "generators",
-    "handles",
-    "loops",
-    "matches",
-    "misses_arguments",
-    "recurses",
-    "unbound",
-    "unpacks",
-    "withs",
-]
+__all__ = ["PROGRAMS", "closures", "contexts", "formats", "generators", "handles", "loops", "matches", "recurses"]
+__all__ += ["divides_by_zero", "misses_arguments", "unbound", "unpacks", "withs"]
 
 
 def loops(n: int) -> Any:

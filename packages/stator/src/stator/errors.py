@@ -7,18 +7,8 @@ import attrs
 import stator_backends
 from stator_bytecode.errors import InternalError, InvalidUse, SourceSpan, StatorError, Unsupported
 
-__all__ = [
-    "BackendFailed",
-    "InternalError",
-    "InvalidOption",
-    "InvalidUse",
-    "OracleMismatch",
-    "SourceSpan",
-    "StatorError",
-    "UnknownBackend",
-    "Unsupported",
-    "backend_boundary",
-]
+__all__ = ["InternalError", "InvalidUse", "OracleMismatch", "SourceSpan", "StatorError", "Unsupported"]
+__all__ += ["BackendFailed", "InvalidOption", "UnknownBackend", "backend_boundary"]
 
 
 @attrs.define(eq=False)
