@@ -120,7 +120,7 @@ def data_is_read(x, n, box):
     return d.requires_grad, d.is_leaf, d * 2, x.data.shape
 
 
-@program(breaks="tensor-attribute-write")
+@program
 def data_is_replaced(x, n, box):
     box.tensor.data = torch.ones(3, 2) * n
     return box.tensor + 1, box.tensor.shape

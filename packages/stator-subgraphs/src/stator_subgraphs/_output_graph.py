@@ -34,6 +34,7 @@ from stator_subgraphs._random import is_pure
 from stator_subgraphs._refresh import refresh
 from stator_subgraphs._scope import BodyScope
 from stator_subgraphs._state import GraphState
+from stator_subgraphs._structure import tensors_in
 from stator_subgraphs._symbol import expression_of
 from stator_subgraphs._tracer import SubgraphTracer
 
@@ -100,6 +101,12 @@ class OutputGraph:
     def is_pure(self) -> bool:
         """Whether nothing that was recorded so far writes to a tensor or may draw random numbers."""
         return is_pure(self._state.current)
+
+    def may_be_kept(self, traced: Traced) -> bool:
+        """Whether autograd may have kept this tensor for later: something that has gradients was computed of it."""
+        tracer = self._state.current
+        given = (user.meta.get("example_value") for user in tracer.local(traced).node.users)
+        return tracer is not self._state.root or any(x.requires_grad for example in given for x in tensors_in(example))
 
     # -- operators --------------------------------------------------------------------------------------------------
     def call(

@@ -113,6 +113,9 @@ class GraphRecorder(Protocol):
     def is_pure(self) -> bool:
         """Whether nothing that was recorded so far writes to a tensor or may draw random numbers."""
 
+    def may_be_kept(self, traced: Traced) -> bool:
+        """Whether autograd may have kept this tensor for later: something that has gradients was computed of it."""
+
     def tensor_input(self, source: Source, tensor: torch.Tensor, dims: Sequence[Dim], hint: str) -> Traced:
         """A placeholder for a real tensor, once per tensor; those before it bind the free symbols of its example."""
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import attrs
-from stator_bytecode import GeneratorState, GeneratorStatus
+import torch
+from stator_bytecode import GeneratorState, GeneratorStatus, Unsupported
 
 from stator_variables._graph import Traced
 from stator_variables._tracker import MISSING, VariableTracker
@@ -29,17 +30,30 @@ class ConstantTracker(VariableTracker):
 
 
 class TensorTracker(VariableTracker):
-    """A tensor: the node that computes it and the fake tensor that it evaluates to. `grad`: what was set as such."""
+    """A tensor: the node that computes it and the fake tensor that it evaluates to. `grad` and `data`: what was set as
+    such, a tracker and a Traced."""
 
     grad: Any = MISSING
+    data: Any = MISSING
 
     def __init__(self, traced: Traced, cls: type) -> None:
-        self.traced = traced
+        self.before = traced
         self.cls = cls
 
     @property
+    def traced(self) -> Traced:
+        if self.data is not MISSING and self.before.example.requires_grad and torch.is_grad_enabled():
+            raise Unsupported("tensor-attribute-write", "a tensor with gradients whose data was replaced before")
+        return self.shown
+
+    @property
+    def shown(self) -> Traced:
+        """What it looks like. Of replaced data no node has the history, too, so that autograd must not see this."""
+        return self.before if self.data is MISSING else self.data
+
+    @property
     def example(self) -> Any:
-        return self.traced.example
+        return self.shown.example
 
 
 class ArrayTracker(VariableTracker):

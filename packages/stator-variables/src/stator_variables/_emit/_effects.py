@@ -13,7 +13,7 @@ from stator_variables._emit._emitter import Emitter, by_kind
 from stator_variables._library import _caching
 from stator_variables._runtime import unset
 from stator_variables._torch import _inference, _modes
-from stator_variables._tracker import DELETED
+from stator_variables._tracker import DELETED, MISSING
 
 Replay = Callable[[Emitter, Any], None]
 _replays: HandlerTable[type, Replay] = HandlerTable("change")
@@ -37,8 +37,13 @@ def emit_effects(e: Emitter) -> None:
 
 
 @_replays.handles(k.TensorTracker)
-def _grad_effect(e: Emitter, vt: Any) -> None:
-    e.lines.append(f"{e.expr(vt)}.grad = {e.expr(vt.grad)}")
+def _tensor_effect(e: Emitter, vt: Any) -> None:
+    if vt.data is not MISSING:
+        if vt.data.example.requires_grad:  # written to since, with gradients: an assignment does not bring them
+            raise e.refuse(vt)
+        e.lines.append(f"{e.expr(vt)}.data = {e.output(vt.data)}")
+    if vt.grad is not MISSING:
+        e.lines.append(f"{e.expr(vt)}.grad = {e.expr(vt.grad)}")
 
 
 @_replays.handles(k.ListTracker)

@@ -18,6 +18,7 @@ _NAMES = (
     "is_nested is_mkldnn is_xla is_vulkan is_ipu is_maia is_mtia is_sparse_csr itemsize nbytes names output_nr"
 )
 _METADATA = frozenset(name for name in _NAMES.split() if hasattr(torch.Tensor, name))  # releases drop some
+_HISTORY = frozenset({"requires_grad", "is_leaf", "output_nr", "grad_fn"})  # what it keeps when its data is replaced
 _VIEWS = frozenset("T mT H mH real imag data".split())
 
 
@@ -26,7 +27,8 @@ def read(t: Tracing, vt: Any, name: str) -> Any:
     if name in _METADATA:
         return _metadata(t, vt, name)
     if name in _VIEWS:
-        return _torch_calls.from_traced(t, t.graph.attribute(vt.traced, name), [vt])
+        owner = vt.shown if name == "data" else vt.traced
+        return _torch_calls.from_traced(t, t.graph.attribute(owner, name), [vt])
     if name in ("grad", "grad_fn"):
         return _autograd(t, vt, name)
     if name in ("_backward_hooks", "_base", "_version"):
@@ -62,7 +64,7 @@ def _metadata(t: Tracing, vt: Any, name: str) -> Any:
 def _of_example(t: Tracing, vt: Any, name: str) -> Any:
     """Autograd refuses to tell the history of some views; the program hears that natively."""
     try:
-        return getattr(vt.example, name)
+        return getattr(vt.before.example if name in _HISTORY else vt.example, name)
     except RuntimeError as error:
         raise _torch_calls.operator_error(t, error) from error
 
@@ -89,6 +91,10 @@ def own(t: Tracing, vt: Any, name: str) -> Any:
 def write(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     if name == "grad" and _may_be_gradient(vt, value):
         return t.write(vt, grad=value)
+    if name == "data" and _may_be_data(t, vt, value):
+        return t.write(vt, data=t.graph.attribute(value.shown, name))
+    if name in ("real", "imag") and value is not MISSING:  # as torch does it: they are views
+        return _torch_calls.record(t, "copy_", [read(t, vt, name), value], {})
     if hasattr(torch.Tensor, name):
         raise t.unsupported("tensor-attribute-write", f"setting {name} of a tensor")
     if vt.namespace is None:
@@ -113,3 +119,15 @@ def _may_be_gradient(vt: Any, value: Any) -> bool:
     ours, theirs = vt.example, value.example
     same = (ours.dtype, ours.device, ours.layout) == (theirs.dtype, theirs.device, theirs.layout)
     return same and tuple(ours.shape) == tuple(theirs.shape)
+
+
+def _may_be_data(t: Tracing, vt: Any, value: Any) -> bool:
+    """Whether `vt.data = value` can wait for the end of the graph, which goes on with the new data. Not where autograd
+    may have kept the tensor itself, which then sees them at once."""
+    if not isinstance(value, k.TensorTracker) or (vt.source is None and vt.before.example.requires_grad):
+        return False
+    ours, theirs = vt.before.example, value.example
+    same = (ours.device, ours.layout, ours.is_inference()) == (theirs.device, theirs.layout, theirs.is_inference())
+    fits = theirs.is_floating_point() or theirs.is_complex() or not ours.requires_grad
+    kept = ours._is_view() or t.graph.may_be_kept(vt.before) or not (vt.grad is MISSING or k.is_none(vt.grad))
+    return same and fits and not kept and theirs.layout == torch.strided

@@ -237,7 +237,7 @@ def read_metadata(t: Tracing, target: Any, args: list[Any], kwargs: dict[str, An
 def _guard_offset(t: Tracing, vt: Any) -> None:
     """Static tensors may lie anywhere in their storage: who asks where relies on the inputs over that storage."""
     storage = vt.example.untyped_storage()._cdata
-    for found in [found for found in t.heap.values() if type(found) is k.TensorTracker]:
+    for found in [each for each in t.heap.values() if type(each) is k.TensorTracker and each.data is MISSING]:
         source, offset = found.source, found.example.storage_offset()
         if source is not None and type(offset) is int and found.example.untyped_storage()._cdata == storage:
             t.guard(SizeSource(source, "storage_offset", 0), Equals(offset))
