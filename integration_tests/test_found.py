@@ -256,6 +256,18 @@ def a_field_of_what_only_the_interpreter_makes(x: Tensor, d: dict[str, Any]) -> 
     return x + sys.flags.optimize, sys.version_info.major, sys.hash_info.width
 
 
+@found
+def variables_named_like_those_of_generated_code(x: Tensor, d: dict[str, Any]) -> Any:
+    m0, v0, g, r0_0, before = 5, 6, 7, 8, 9
+    new = {1, 2}
+    copied = new.copy()
+    stator.graph_break()
+    y = x + 1
+    second = new.copy()
+    stator.graph_break()
+    return m0, v0, g, r0_0, before, copied, second, y
+
+
 def make_args() -> tuple[Tensor, dict[str, Any]]:
     return torch.arange(3.0), {"a": 1, "deque": collections.deque([1, 2, 3]), "list": [1]}
 

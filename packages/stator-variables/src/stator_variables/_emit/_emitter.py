@@ -123,7 +123,7 @@ class Emitter:
 
     def bind_early(self, vt: Any, text: str) -> str:
         """A new object that is made of what existed before, and before anything is written."""
-        name = self._made[id(vt)] = f"m{len(self._made)}"
+        name = self._made[id(vt)] = self.fresh()
         self.loads.append(f"{name} = {text}")
         return name
 
