@@ -110,6 +110,36 @@ def a_closure_that_escapes(x: Tensor, marks: Marks) -> Any:
 
 
 @program
+def a_generator_under_an_error_that_a_finally_clause_lets_by(x: Tensor, marks: Marks) -> Any:
+    kept = marks.kept
+
+    def parts() -> Iterator[Tensor]:
+        mark = marks.watch(Mark(3))
+        try:
+            stator.graph_break()
+            yield x * mark.factor
+        finally:
+            kept.append("closed")
+
+    for _ in parts():
+        try:
+            int("no number")
+        finally:
+            kept.append("let by")
+
+
+@program
+def an_object_under_an_error_that_no_clause_takes(x: Tensor, marks: Marks) -> Any:
+    mark = marks.watch(Mark(3))
+    stator.graph_break()
+    try:
+        stator.graph_break()
+        return int("no number" * mark.factor)
+    except KeyError:
+        return x
+
+
+@program
 def a_generator_that_escapes(x: Tensor, marks: Marks) -> Any:
     mark = marks.watch(Mark(3))
     parts = (x * i * mark.factor for i in range(3))

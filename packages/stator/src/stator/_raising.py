@@ -22,16 +22,21 @@ class RaisingSite(Site):
         self.fullgraph = fullgraph
 
     def step(self, *state: Any) -> Any:
-        after = super().step(*state)
-        if _is_handler(after[0], self.point):
-            return after
+        try:
+            made = [super().step(*state)]
+        finally:
+            state = ()  # like what was made, it may hold an exception whose traceback holds this frame
+        if not _is_handler(made[0][0], self.point):
+            self._miss()
+        return made.pop()
+
+    def _miss(self) -> None:
         where = self._where()
         missed = Unsupported("no-exception", f"no {self.expected} was raised", _HINT, where)
         if self.fullgraph:
             raise missed
         if all(other.where != where for other in self.missed):
             self.missed.append(missed)
-        return after
 
     def _where(self) -> SourceSpan:
         code = self.layout.raw
@@ -47,4 +52,4 @@ def _is_handler(after: Point, before: Point) -> bool:
 
 
 _HINT = "this is a fault of stator: please report it with the line"
-OWN_CODES.add(RaisingSite.step.__code__)
+OWN_CODES.update({RaisingSite.step.__code__, RaisingSite._miss.__code__})
