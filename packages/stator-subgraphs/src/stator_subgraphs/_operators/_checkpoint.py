@@ -5,6 +5,7 @@ recomputed are torch's. A compiler that looks finds torch's own operator, which 
 """
 
 import collections
+import copy
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -30,6 +31,7 @@ from stator_variables import (
 from stator_variables import wrap as built
 from torch._guards import TracingContext
 from torch.utils import checkpoint as checkpointing
+from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
 real_checkpoint: Any = checkpointing.checkpoint  # torch leaves it without types
@@ -60,9 +62,25 @@ def checkpoint(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 def checkpointed(body: torch.fx.GraphModule, *inputs: Any, **options: Any) -> Any:
     """`torch.utils.checkpoint.checkpoint` over a body."""
     if TracingContext.try_get() is not None:
-        return tag_activation_checkpoint(body, *inputs, **options)
+        return tag_activation_checkpoint(_letting_operators_pass(body), *inputs, **options)
     policy = body.meta.get("_checkpoint_context_fn")
     return real_checkpoint(body, *inputs, **options, **({} if policy is None else {"context_fn": policy}))
+
+
+def _letting_operators_pass(body: torch.fx.GraphModule) -> torch.fx.GraphModule:
+    """The body for torch's operator, which marks what it runs in a dispatch mode: of the operators with bodies that
+    mode knows a few, and refuses the others (`cond`, `scan`, ...) unless told, inside of it, that it takes them all."""
+    copied = torch.fx.GraphModule(body, copy.deepcopy(body.graph))
+    copied.meta.update(body.meta)
+    first = next(node for node in copied.graph.nodes if node.op != "placeholder")
+    with copied.graph.inserting_before(first):
+        copied.graph.call_function(_let_operators_pass)
+    return copied
+
+
+def _let_operators_pass() -> None:
+    mode: Any = _get_current_dispatch_mode()
+    mode.supports_higher_order_operators = True
 
 
 @handlers.handles(checkpointed)
@@ -127,7 +145,7 @@ def _blind(t: Tracing) -> Iterator[None]:
 def checkpointed_reentrantly(body: torch.fx.GraphModule, count: int, *inputs: Any, **options: Any) -> Any:
     """The same over a body; `count` of the inputs are arguments, the others what the function uses besides."""
     if TracingContext.try_get() is not None:
-        return tag_activation_checkpoint(body, *inputs, use_reentrant=False)
+        return tag_activation_checkpoint(_letting_operators_pass(body), *inputs, use_reentrant=False)
     if any(isinstance(value, torch._subclasses.FakeTensor) for value in inputs):
         options["preserve_rng_state"] = False  # a fake has no such state
     return real_checkpoint(lambda *taken: body(*taken, *inputs[count:]), *inputs[:count], **options)

@@ -1,16 +1,31 @@
 """Operators that give what their one body gives: `wrap`, `hints_wrapper`, `strict_mode`, and all with torch's base."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+import sympy  # type: ignore[import-untyped]
 import torch
 from stator_bytecode import HandlerTable, operation, settle
-from stator_variables import MISSING, NOTHING, Permits, TensorTracker, Traced, Tracing, flatten, get_attribute, wrapped
+from stator_variables import (
+    MISSING,
+    NOTHING,
+    BodyTrace,
+    Permits,
+    TensorTracker,
+    Traced,
+    Tracing,
+    flatten,
+    get_attribute,
+    record_wrapping,
+    wrapped,
+)
 from torch._higher_order_ops.base_hop import BaseHOP
 from torch._higher_order_ops.hints_wrap import hints_wrapper
 from torch._higher_order_ops.strict_mode import strict_mode, strict_mode_op
 from torch._ops import _higher_order_ops
+
+from stator_subgraphs._symbol import expression_of, sizes_of, symbols_of
 
 handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
 
@@ -20,22 +35,41 @@ def wrap(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return wrapped(t, torch.ops.higher_order.wrap, "wrap_body", args[0], args[1:], kwargs)
 
 
-@handlers.handles(hints_wrapper)
+def hinted(body: torch.fx.GraphModule, inputs: Sequence[Any], kwargs: dict[str, Any], hints: dict[str, Any]) -> Any:
+    """`hints_wrapper`, which takes no symbols, for inputs some of which are."""
+    sizes = {expression_of(size) for value in inputs if isinstance(value, torch.Tensor) for size, *_ in sizes_of(value)}
+    ways = [_passed(value, sizes) for value in inputs]
+
+    def run(*taken: Any) -> Any:
+        rest = iter(taken)
+        return body(*(read(rest) for _, read in ways))
+
+    return hints_wrapper(run, tuple(operand for operands, _ in ways for operand in operands), kwargs, hints=hints)
+
+
+def _passed(value: Any, sizes: set[Any]) -> tuple[tuple[Any, ...], Callable[[Iterator[Any]], Any]]:
+    """What goes in for a value, and how it is read inside; whoever traces the body knows the sizes of its tensors."""
+    if not isinstance(value, torch.SymInt):
+        return (value,), next
+    if sizes.issuperset(symbols_of(value)) and not value.node.expr.has(sympy.Piecewise):
+        return (), lambda rest: value
+    return (torch.ones((), dtype=torch.int64) * value,), lambda rest: next(rest).item()
+
+
+@handlers.handles(hints_wrapper, hinted)
+@operation
 def hints(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`hints_wrapper(body, args, {}, hints=...)`."""
     named = dict(zip(("body_fn", "args", "kwargs", "hints"), args, strict=False)) | kwargs
     told = _constants(t, named["hints"])
-    operands = flatten(t, named["args"])[0]
-    return wrapped(
-        t,
-        hints_wrapper,
-        "hints_wrapper_body",
-        named["body_fn"],
-        operands,
-        {},
-        Permits(effects=True),
-        operands=lambda held, inputs: (held, inputs, {}),
-        hints=told,
+    with BodyTrace(t, "hints_wrapper_body", Permits(effects=True)) as body:
+        result = yield from body.run(named["body_fn"], flatten(t, named["args"])[0], {})
+        graph = body.wrapping(result)
+    inputs = [traced for traced in (*graph.arguments, *graph.lifted) if traced is not None]
+    symbolic = any(isinstance(traced.example, torch.SymInt) for traced in inputs)
+    target = hinted if symbolic else hints_wrapper
+    return record_wrapping(
+        t, target, graph, "hints_wrapper_body", result, operands=lambda held, inputs: (held, inputs, {}), hints=told
     )
 
 
