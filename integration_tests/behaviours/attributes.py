@@ -90,7 +90,7 @@ def of_functions(x, n, box):
     return function.calls, function.__dict__, x + 1
 
 
-@program(breaks="global-attribute-write")
+@program
 def of_types(x, n, box):
     Thing.shared += n
     Thing.added = x.detach()

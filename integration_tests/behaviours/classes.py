@@ -410,7 +410,7 @@ def instance_dict_and_class_attributes(x, n, box):
     return made.direct, made.a, own, made.kind, vars(made) is made.__dict__, sorted(made.__dict__)
 
 
-@program(breaks="global-attribute-write")
+@program
 def class_attributes_are_written_from_inside(x, n, box):
     Base.counter = getattr(Base, "counter", 0) + n
     type(Left(x)).flag = n

@@ -25,7 +25,7 @@ def shifted(module, args):
     return (args[0] + 1,)
 
 
-@program(breaks="global-attribute-write")
+@program
 def a_forward_hook_is_added_and_removed_between_calls(x, n, box):
     y = model(x)
     if "forward" in handles:
@@ -35,7 +35,7 @@ def a_forward_hook_is_added_and_removed_between_calls(x, n, box):
     return y, len(model._forward_hooks)
 
 
-@program(breaks="global-attribute-write")
+@program
 def a_pre_hook_changes_the_arguments(x, n, box):
     handle = model.register_forward_pre_hook(shifted)
     y = model(x)
@@ -43,7 +43,7 @@ def a_pre_hook_changes_the_arguments(x, n, box):
     return y, model(x)
 
 
-@program(breaks="global-attribute-write")
+@program
 def a_pre_hook_with_keywords(x, n, box):
     def hook(module, args, kwargs):
         return args, {**kwargs, "input": kwargs["input"] * n}
@@ -54,7 +54,7 @@ def a_pre_hook_with_keywords(x, n, box):
     return y
 
 
-@program(breaks="global-attribute-write")
+@program
 def a_forward_hook_with_keywords(x, n, box):
     def hook(module, args, kwargs, output):
         box.log.append(sorted(kwargs))
@@ -66,7 +66,7 @@ def a_forward_hook_with_keywords(x, n, box):
     return y
 
 
-@program(breaks="global-attribute-write")
+@program
 def hooks_run_in_order_and_prepend(x, n, box):
     added = [model.register_forward_hook(lambda m, a, out, i=i: box.log.append(i)) for i in range(2)]
     added.append(model.register_forward_hook(lambda m, a, out: box.log.append("first"), prepend=True))
@@ -76,7 +76,7 @@ def hooks_run_in_order_and_prepend(x, n, box):
     return y, box.log
 
 
-@program(breaks="global-attribute-write")
+@program(breaks="operator-error")
 def a_hook_that_is_always_called_sees_an_error(x, n, box):
     handle = model.register_forward_hook(lambda m, a, out: box.log.append(out is None), always_call=True)
     try:
@@ -87,7 +87,7 @@ def a_hook_that_is_always_called_sees_an_error(x, n, box):
     return box.log, x * n
 
 
-@program(breaks="global-attribute-write")
+@program
 def a_hook_that_raises(x, n, box):
     def hook(module, args, output):
         raise ValueError(f"seen {n}")
@@ -101,7 +101,7 @@ def a_hook_that_raises(x, n, box):
         handle.remove()
 
 
-@program(breaks="global-attribute-write")
+@program
 def a_hook_keeps_features(x, n, box):
     found = {}
     handle = model.register_forward_hook(lambda m, args, out: found.update(inp=args[0], out=out))
@@ -110,7 +110,7 @@ def a_hook_keeps_features(x, n, box):
     return found["out"] * n, found["inp"] is x
 
 
-@program(breaks="global-attribute-write")
+@program(breaks="tensor-attribute")
 def a_full_backward_hook(x, n, box):
     handle = model.register_full_backward_hook(lambda m, gin, gout: box.log.append([g.sum() for g in gout]))
     model(x * 2).sum().backward()
@@ -119,7 +119,7 @@ def a_full_backward_hook(x, n, box):
     return box.log
 
 
-@program(breaks="global-attribute-write")
+@program(breaks="tensor-attribute")
 def a_full_backward_pre_hook(x, n, box):
     handle = model.register_full_backward_pre_hook(lambda m, gout: tuple(g * n for g in gout))
     model(x).sum().backward()
@@ -129,7 +129,7 @@ def a_full_backward_pre_hook(x, n, box):
     return grad
 
 
-@program(breaks="global-attribute-write")
+@program
 def a_global_forward_hook(x, n, box):
     handle = nn.modules.module.register_module_forward_hook(lambda m, a, out: out + n)
     try:
@@ -139,7 +139,7 @@ def a_global_forward_hook(x, n, box):
     return y, model(x)
 
 
-@program(breaks="global-attribute-write")
+@program
 def a_global_forward_pre_hook(x, n, box):
     handle = nn.modules.module.register_module_forward_pre_hook(lambda m, args: (args[0] * n,))
     y = model(x)
@@ -159,7 +159,7 @@ class Guarded(nn.Module):
 guarded = Guarded()
 
 
-@program(breaks="global-attribute-write")
+@program
 def a_hook_on_a_submodule(x, n, box):
     handle = guarded.inner[1].register_forward_hook(lambda m, a, out: out - n)
     y = guarded(x, scale=2.0)
@@ -167,7 +167,7 @@ def a_hook_on_a_submodule(x, n, box):
     return y, guarded(x)
 
 
-@program(breaks="global-attribute-write")
+@program(breaks="builtin")
 def a_registration_hook(x, n, box):
     handle = nn.modules.module.register_module_parameter_registration_hook(
         lambda m, name, p: box.log.append((type(m).__name__, name))

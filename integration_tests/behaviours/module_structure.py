@@ -406,7 +406,7 @@ class Counting(nn.Module):
 COUNTING = Counting()
 
 
-@program(breaks="global-attribute-write")
+@program
 def a_module_counts_its_calls(x, n, box):
     return COUNTING(x), COUNTING(x), COUNTING.calls, Counting.total
 

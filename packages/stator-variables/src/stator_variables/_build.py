@@ -50,8 +50,8 @@ def wrap(t: Tracing, real: Any, source: guards.Source) -> Any:
     kind = type(real)
     if id(real) in t.made:
         return t.made[id(real)]
-    if t.made and kind in ATOMS and t.is_of_made(source):  # what is read of it may be written later
-        return k.ConstantTracker(real)
+    if kind in ATOMS and (type(source) is guards.CapturedSource or (t.made and t.is_of_made(source))):
+        return k.ConstantTracker(real)  # of a class, whose attribute may be written later
     plain = kind in ATOMS or kind in VALUES or kind in SINGLETONS or kind in BY_IDENTITY
     if plain or issubclass(kind, type | enum.Enum):  # `isinstance` would ask the object for its class
         return LazyTracker(source, real, lambda: build(t, real, source))

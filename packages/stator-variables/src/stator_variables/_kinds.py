@@ -302,6 +302,16 @@ class MadeClass(ClassTracker):
         self.steps: list[tuple[Callable[..., Any], list[Any]]] = []
 
 
+class WrittenClass(VariableTracker):
+    """What was set on an existing class while tracing: by name a tracker and the real object that stands for it, None
+    for what was deleted."""
+
+    def __init__(self, value: type) -> None:
+        self.real = value
+        self.cls = type(value)
+        self.names: dict[str, tuple[Any, Any] | None] = {}
+
+
 class BuiltinTracker(VariableTracker):
     """A function or descriptor written in C, a Python module, or anything else that is known by its identity alone."""
 

@@ -74,6 +74,16 @@ def object_delattr(t: Tracing, vt: Any, name: Any) -> Any:
     return _set(t, vt, _name(name, "__delattr__"), MISSING)
 
 
+@methods.handles(type.__setattr__)
+def type_setattr(t: Tracing, vt: Any, name: Any, new: Any) -> Any:
+    return then(_attributes.generic_set(t, vt, _name(name, "__setattr__"), new))
+
+
+@methods.handles(type.__delattr__)
+def type_delattr(t: Tracing, vt: Any, name: Any) -> Any:
+    return then(_attributes.generic_set(t, vt, _name(name, "__delattr__"), MISSING))
+
+
 def _set(t: Tracing, vt: Any, name: str, new: Any) -> Any:
     if isinstance(vt, k.ClassTracker):
         raise t.unsupported("bad-arguments", "object's way to set attributes, of a class")

@@ -46,6 +46,16 @@ def _tensor_effect(e: Emitter, vt: Any) -> None:
         e.lines.append(f"{e.expr(vt)}.grad = {e.expr(vt.grad)}")
 
 
+@_replays.handles(k.WrittenClass)
+def _class_effect(e: Emitter, vt: Any) -> None:
+    owner = e.capture(vt.real, vt.cls.__name__)
+    for name, written in vt.names.items():
+        if written is None:
+            e.lines.append(f"type.__delattr__({owner}, {name!r})")
+        else:
+            e.lines.append(f"type.__setattr__({owner}, {name!r}, {e.expr(written[0])})")
+
+
 @_replays.handles(k.ListTracker)
 def _list_effect(e: Emitter, vt: Any) -> None:
     name = e.expr(vt)

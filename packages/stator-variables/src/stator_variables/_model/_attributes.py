@@ -400,7 +400,7 @@ def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
         raise t.unsupported("user-hash", f"setting {name} of a {vt.cls.__name__}, which was hashed here")
     if isinstance(vt, k.TensorTracker):
         return _tensor_attributes.write(t, vt, name, value)
-    if isinstance(vt, k.MadeClass) and not _is_python_descriptor(_lookup.guarded_lookup(t, vt.cls, name)):
+    if isinstance(vt, k.ClassTracker) and not _is_python_descriptor(_lookup.guarded_lookup(t, vt.cls, name)):
         return _classes.set_attribute(t, vt, name, value)
     if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
         raise t.unsupported("global-attribute-write", f"setting {name} on {vt.describe()}", "set it outside the region")

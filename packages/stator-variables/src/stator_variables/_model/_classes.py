@@ -17,12 +17,13 @@ import typing
 from typing import Any
 
 from stator_bytecode import HandlerTable, Invoke, Raised, decode, new_frame, operation, settle
+from stator_guards import CapturedSource
 
 from stator_variables import _kinds as k
 from stator_variables._build import ATOMS, behind_proxy
 from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._model import _attributes, _calls, _dictionary
-from stator_variables._model._lookup import guarded_lookup
+from stator_variables._model._lookup import IMMUTABLE, defines, guarded_lookup, rely_on_presence
 from stator_variables._model._stand_ins import UNKNOWN, stand_in
 from stator_variables._runtime import is_hooked, new_class, new_known_class
 from stator_variables._torch import _symbolic
@@ -201,9 +202,11 @@ def _call_hooks(t: Tracing, made: Any, names: dict[str, Any], kwargs: Kwargs) ->
 # -- writes -----------------------------------------------------------------------------------------------------------
 def set_attribute(t: Tracing, made: Any, name: str, value: Any) -> None:
     """`type.__setattr__`; `value` MISSING deletes."""
+    if not isinstance(made, k.MadeClass):
+        return _set_of_existing(t, made.value, name, value)
     known = vars(made.value).get(name, MISSING)
     if known is not MISSING and type(known) not in ATOMS and id(known) not in t.heap:
-        raise t.unsupported("global-attribute-write", f"setting {name} of class {made.value.__qualname__}")
+        raise _refusal(t, made.value, name)
     real = None if value is MISSING else stand_in(t, value)
     try:
         type.__delattr__(made.value, name) if value is MISSING else type.__setattr__(made.value, name, real)
@@ -211,6 +214,34 @@ def set_attribute(t: Tracing, made: Any, name: str, value: Any) -> None:
         raise t.unsupported("global-attribute-write", f"setting {name} of a class: {error}") from None
     function = type.__delattr__ if value is MISSING else type.__setattr__
     step(t, made, function, [k.ConstantTracker(name)] if value is MISSING else [k.ConstantTracker(name), value])
+
+
+def _set_of_existing(t: Tracing, cls: type, name: str, value: Any) -> None:
+    """Look-ups meet what was set from here on (`_lookup`), the class itself when the graph has run. What C or the
+    data model itself asks a class for keeps its value."""
+    asked = _attributes.is_data_descriptor(t, guarded_lookup(t, cls, name)) or defines(t, type(cls), name)
+    if cls.__flags__ & IMMUTABLE or name.startswith("__") or asked:
+        raise _refusal(t, cls, name)
+    written = t.shared.get(("written class", id(cls)))
+    if written is None:
+        written = t.shared["written class", id(cls)] = k.WrittenClass(cls)
+        written.source = CapturedSource(cls.__qualname__, cls)
+        t.heap[id(written)] = written  # by which is found what only the class holds
+    names = dict(written.names)
+    if value is not MISSING:
+        names[name] = value, stand_in(t, value)
+    else:
+        was_there = rely_on_presence(t, cls, name)
+        if names.pop(name, True if was_there else None) is None:
+            raise _refusal(t, cls, name)
+        names |= {name: None} if was_there else {}
+    t.journal.record(t.lookups.clear)
+    t.write(written, names=names)
+    t.lookups.clear()
+
+
+def _refusal(t: Tracing, cls: type, name: str) -> Exception:
+    return t.unsupported("global-attribute-write", f"setting {name} of class {cls.__qualname__}")
 
 
 def step(t: Tracing, made: Any, function: Any, args: Args) -> None:

@@ -3,12 +3,22 @@
 import types
 from typing import Any
 
-from stator_guards import CapturedSource, DictItemSource, InstanceDictSource, Is, KeyAbsent, SlotSource, Source, TypeIs
+from stator_guards import (
+    CapturedSource,
+    DictItemSource,
+    InstanceDictSource,
+    Is,
+    KeyAbsent,
+    KeyPresent,
+    SlotSource,
+    Source,
+    TypeIs,
+)
 
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
-_IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: its dictionary never changes
+IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: its dictionary never changes
 _get_dict = type.__dict__["__dict__"].__get__
 
 
@@ -24,7 +34,7 @@ def type_lookup(t: Tracing, cls: type, name: str) -> tuple[Any, Source | None]:
 
 def mro_of(t: Tracing, cls: type) -> tuple[type, ...]:
     """The classes that are looked through, which change when `__bases__` is assigned."""
-    if not cls.__flags__ & _IMMUTABLE and len(cls.__mro__) > 2:
+    if not cls.__flags__ & IMMUTABLE and len(cls.__mro__) > 2:
         t.guard(SlotSource(CapturedSource(cls.__qualname__, cls), type, "__mro__"), Is(cls.__mro__))
     return cls.__mro__
 
@@ -45,8 +55,14 @@ def mro_lookup(t: Tracing, mro: tuple[type, ...], name: str) -> tuple[Any, Sourc
 
 def _search(t: Tracing, mro: tuple[type, ...], name: str) -> tuple[Any, Source | None]:
     for cls in mro:
+        written = t.shared.get(("written class", id(cls)))
+        if written is not None and name in written.names:
+            if written.names[name] is None:
+                continue
+            real = written.names[name][1]
+            return real, CapturedSource(name, real)
         namespace = _get_dict(cls)
-        frozen = bool(cls.__flags__ & _IMMUTABLE)
+        frozen = bool(cls.__flags__ & IMMUTABLE)
         try:
             value = namespace.get(name, MISSING)
         except Exception as error:  # raised by the `__eq__` of a key of the program's
@@ -60,6 +76,13 @@ def _search(t: Tracing, mro: tuple[type, ...], name: str) -> tuple[Any, Source |
         if not frozen:
             t.guard(_namespace_source(t, cls), KeyAbsent(name))
     return MISSING, None
+
+
+def rely_on_presence(t: Tracing, cls: type, name: str) -> bool:
+    """Whether the dictionary of the class itself had the name at the start."""
+    found = name in _get_dict(cls)
+    t.guard(_namespace_source(t, cls), KeyPresent(name) if found else KeyAbsent(name))
+    return found
 
 
 def _rely_on_binding(t: Tracing, raw: Any, source: Source) -> None:

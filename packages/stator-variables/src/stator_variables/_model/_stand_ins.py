@@ -28,7 +28,7 @@ def stand_in(t: Tracing, vt: Any) -> Any:
     """A real object in the place of a value; `wrap` gives the tracker for it."""
     real = real_of(vt)
     if real is not MISSING and type(real) not in ATOMS:
-        return real
+        return real if id(real) in t.heap or vt.cls else None  # what has many trackers is known from this look on
     known = t.shared.get(("stand-in", id(vt)))
     if known is None:
         known = (vt, _made_stand_in(t, vt))  # the tracker is kept: its identity is the key
