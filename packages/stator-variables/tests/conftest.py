@@ -32,7 +32,6 @@ from stator_variables import (
     function_frame,
     generator_state,
     globals_tracker,
-    initial_modes,
     restore_modes,
     wrap,
 )
@@ -137,7 +136,6 @@ class Compiled:
         graph = TinyGraph()
         t = Tracing(graph, DEFAULT_HANDLERS)
         domain = SymbolicDomain(t)
-        initial_modes(t)
         t.machine = machine = Machine(domain)
         names = self.fn.__code__.co_varnames[: len(state)] if point is None else point.parameters
         trackers = [wrap(t, value, ParameterSource(name)) for name, value in zip(names, state, strict=True)]

@@ -6,17 +6,9 @@ from ._eager import eager
 from ._inductor import inductor
 from ._registry import BackendRegistry
 
-
-def default_backends() -> dict[str, Backend]:
-    return {
-        "eager": eager,
-        "aot_eager": aot_eager,
-        "aot_eager_decomp_partition": aot_eager_decomp_partition,
-        "inductor": inductor,
-    }
-
-
-default_registry = BackendRegistry(default_backends())
+default_registry = BackendRegistry()
+for _backend in (eager, aot_eager, aot_eager_decomp_partition, inductor):
+    default_registry.register(_backend)
 
 
 def register_backend(backend: Backend, name: str | None = None, spec: BackendSpec | None = None) -> Backend:

@@ -46,12 +46,8 @@ def ambient() -> dict[str, object]:
 
 
 AT_REST: dict[str, object] = {
-    "inference mode": False,
-    "function modes": [],
-    "dispatch modes": [],
-    "functorch layers": [],
-    "saved tensor hooks": None,
-    "forward AD level": -1,
+    **{"inference mode": False, "saved tensor hooks": None, "forward AD level": -1},
+    **{"function modes": [], "dispatch modes": [], "functorch layers": []},
 }
 
 

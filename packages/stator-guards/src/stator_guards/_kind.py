@@ -14,6 +14,7 @@ import attrs
 from stator_bytecode.errors import NOWHERE, SourceSpan
 
 from stator_guards._cells import Cells
+from stator_guards._held import short
 from stator_guards._source import Renderer, Source, State
 
 CANNOT_READ = (KeyError, AttributeError, TypeError, IndexError, ValueError, NotImplementedError)
@@ -83,7 +84,7 @@ class Kind:
 
     def found(self, value: Any, state: State) -> str:
         """What the value is now, in the same terms."""
-        raise NotImplementedError
+        return short(value)
 
     @property
     def fix(self) -> str:

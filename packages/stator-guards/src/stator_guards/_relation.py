@@ -172,6 +172,3 @@ class Custom(Kind):
     @property
     def needed(self) -> str:
         return self.description or f"such that {self.template.format(fn=short(self.fn), value='it')}"
-
-    def found(self, value: Any, state: State) -> str:
-        return short(value)

@@ -88,9 +88,6 @@ class IsNone(Kind):
     def watch(self, value: Any, cells: Cells) -> bool:
         return True
 
-    def found(self, value: Any, state: State) -> str:
-        return short(value)
-
 
 @attrs.frozen
 class IsNotNone(IsNone):
@@ -121,9 +118,6 @@ class Truth(Kind):
     @property
     def needed(self) -> str:
         return "true" if self.expected else "false"
-
-    def found(self, value: Any, state: State) -> str:
-        return short(value)
 
 
 def _constant(instance: object, attribute: object, value: object) -> None:

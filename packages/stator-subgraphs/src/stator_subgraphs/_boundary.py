@@ -40,18 +40,12 @@ LIMITS: dict[str, Limit] = {
 }
 """By the name of the class, anywhere among its bases: half of these classes live where we may not import from."""
 
-TEXTS: tuple[tuple[re.Pattern[str], Limit], ...] = (
-    (re.compile(r"no fake impl registered"), LIMITS["UnsupportedOperatorException"]),
-    (re.compile(r"Cannot access data pointer|data is not allocated yet|data_ptr\(\)"), Limit("data-pointer")),
-    (
-        re.compile(r"invoking .* with non-Fake Tensor inputs|Please convert all Tensors to FakeTensors"),
-        Limit("real-tensor"),
-    ),
-    (
-        re.compile(r"numpy\(\)|\.tolist\(\) is not supported for tensor subclasses|storage is not accessible"),
-        Limit("data-access"),
-    ),
-)
+TEXTS: dict[str, Limit] = {
+    r"no fake impl registered": LIMITS["UnsupportedOperatorException"],
+    r"Cannot access data pointer|data is not allocated yet|data_ptr\(\)": Limit("data-pointer"),
+    r"invoking .* with non-Fake Tensor inputs|Please convert all Tensors to FakeTensors": Limit("real-tensor"),
+    r"numpy\(\)|\.tolist\(\) is not supported for tensor subclasses|storage is not accessible": Limit("data-access"),
+}
 """For errors that torch raises as a plain RuntimeError."""
 
 
@@ -61,7 +55,7 @@ def limit_of(error: BaseException) -> Limit | None:
         if cls.__module__.startswith("torch") and cls.__name__ in LIMITS:
             return LIMITS[cls.__name__]
     text = str(error) if type(error) in (RuntimeError, AssertionError, NotImplementedError) else ""
-    return next((limit for pattern, limit in TEXTS if pattern.search(text)), None)
+    return next((limit for pattern, limit in TEXTS.items() if re.search(pattern, text)), None)
 
 
 MARKED = "mark the dimension with `maybe_mark_dynamic`, or do not mark it"

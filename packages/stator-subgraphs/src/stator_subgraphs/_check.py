@@ -16,13 +16,8 @@ NUMBERS = (int, float, bool, *SymbolicTypes)
 def check_graph(module: fx.GraphModule, *, is_body: bool = False) -> list[str]:
     """Everything that is wrong with a finished graph or one of its bodies; empty when a compiler may see it. A body
     may give one value as it is (the condition of a loop)."""
-    faults = [
-        *_lint(module),
-        *_nodes(module.graph),
-        *_placeholders(module.graph),
-        *_symbols(module.graph),
-        *_output(module.graph, is_body),
-    ]
+    graph = module.graph
+    faults = [*_lint(module), *_nodes(graph), *_placeholders(graph), *_symbols(graph), *_output(graph, is_body)]
     for name, child in module.named_children():
         if isinstance(child, fx.GraphModule):
             faults += [f"{name}: {fault}" for fault in check_graph(child, is_body=True)]

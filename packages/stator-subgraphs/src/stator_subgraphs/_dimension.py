@@ -10,11 +10,7 @@ from torch.fx.experimental import symbolic_shapes as shapes
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges
 
-KINDS = {
-    "static": shapes.DimDynamic.STATIC,
-    "dynamic": shapes.DimDynamic.DYNAMIC,
-    "unbacked": shapes.DimDynamic.UNBACKED,
-}
+KINDS = {kind: shapes.DimDynamic[kind.upper()] for kind in ("static", "dynamic", "unbacked")}
 Constraint = shapes.StrictMinMaxConstraint | shapes.RelaxedUnspecConstraint | None
 
 

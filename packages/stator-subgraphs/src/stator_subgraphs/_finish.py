@@ -49,9 +49,8 @@ def captured_graph(
         root.placeholders.remove(node)
         root.graph.erase_node(node)
     root.graph.lint()
-    state.mode.allow_scalar_outputs = (
-        True  # the program may not have had them; the backward of a loop counts its rounds
-    )
+    # The program may not have had them; the backward of a loop counts its rounds.
+    state.mode.allow_scalar_outputs = True
     return CapturedGraph(
         module=_module(state, compile_id),
         inputs=tuple(inputs.ordered()),
@@ -64,14 +63,19 @@ def captured_graph(
 
 
 def _module(state: GraphState, compile_id: CompileId) -> fx.GraphModule:
-    names = {str(node.target) for node in state.root.graph.nodes if node.op == "get_attr"}
-    module = fx.GraphModule({name: state.held[name] for name in names}, state.root.graph)
+    module = fx.GraphModule(held_by(state, state.root.graph), state.root.graph)
     # AOTAutograd and Inductor take a graph for one of a front end, with sources for its inputs, when both are there.
     module.meta["dynamo_compile_id"] = compile_id
     module.meta["dynamo_flat_name_to_original_fqn"] = {}
     vars(module)["_param_name_to_source"] = {}
     weakref.finalize(module, _forget_text, module.forward.__code__.co_filename).atexit = False
     return module
+
+
+def held_by(state: GraphState, graph: fx.Graph) -> dict[str, Any]:
+    """What the module of `graph` has as attributes."""
+    names = {str(node.target) for node in graph.nodes if node.op == "get_attr"}
+    return {name: state.held[name] for name in names}
 
 
 def _forget_text(filename: str) -> None:

@@ -51,15 +51,13 @@ class Inputs:
     contexts: WeakIdKeyDictionary = attrs.field(factory=WeakIdKeyDictionary)
 
     # -- tensors ----------------------------------------------------------------------------------------------------
-    def tensor(
-        self, source: Source, tensor: torch.Tensor, dims: Sequence[Dim], hint: str, static_address: bool
-    ) -> Traced:
+    def tensor(self, source: Source, tensor: torch.Tensor, dims: Sequence[Dim], hint: str) -> Traced:
         known = self.tensors.get(id(tensor))
         if known is not None and known.live:
             return known.traced
         refuse_subclass(tensor, source.name)
         record = self._tensor(TorchSource(source), tensor, dims, hint)
-        _mark_static_address(record.traced.node, tensor, static_address)
+        _mark_static_address(record.traced.node, tensor)
         self.described[record.traced.node] = GraphInput(source, record.traced.example, "tensor")
         return record.traced
 
@@ -181,10 +179,10 @@ class Inputs:
         raise InternalError(f"{node} is no input")
 
 
-def _mark_static_address(node: fx.Node, tensor: torch.Tensor, static_address: bool) -> None:
+def _mark_static_address(node: fx.Node, tensor: torch.Tensor) -> None:
     """Parameters and buffers keep their address between calls; CUDA graphs rely on being told."""
     marked: Literal["guarded", "unguarded"] | None = getattr(tensor, "_dynamo_static_input_type", None)
-    if marked is None and (static_address or isinstance(tensor, torch.nn.Parameter)):
+    if marked is None and isinstance(tensor, torch.nn.Parameter):
         marked = "unguarded"
     if marked is not None:
         node.meta["tensor_dict"] = {"_dynamo_static_input_type": marked}

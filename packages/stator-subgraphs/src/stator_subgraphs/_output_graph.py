@@ -70,13 +70,11 @@ class OutputGraph:
             self._state.leave_modes()
 
     # -- inputs -----------------------------------------------------------------------------------------------------
-    def tensor_input(
-        self, source: Source, tensor: torch.Tensor, dims: Sequence[Dim], hint: str, *, static_address: bool = False
-    ) -> Traced:
+    def tensor_input(self, source: Source, tensor: torch.Tensor, dims: Sequence[Dim], hint: str) -> Traced:
         """The placeholder of a real tensor, one for each tensor whatever ways lead to it. Symbols in its shape are
-        bound by placeholders before it. `static_address`: it is a buffer, and stays where it is."""
+        bound by placeholders before it."""
         with self._state.placed():
-            return self._inputs.tensor(source, tensor, dims, hint, static_address)
+            return self._inputs.tensor(source, tensor, dims, hint)
 
     def number_input(self, source: Source, value: int | float, hint: str) -> Traced:
         """A symbolic int, or a symbolic float (then the graph takes a tensor and starts with its `item()`)."""

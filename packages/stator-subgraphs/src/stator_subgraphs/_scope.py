@@ -20,7 +20,7 @@ from stator_variables import Traced
 from torch import fx
 
 from stator_subgraphs._captured import Body
-from stator_subgraphs._finish import prune, unused
+from stator_subgraphs._finish import held_by, prune, unused
 from stator_subgraphs._mutation import storage_of
 from stator_subgraphs._state import GraphState
 from stator_subgraphs._structure import tensors_in
@@ -75,7 +75,7 @@ class BodyScope:
         graph.output(tuple(value.node if isinstance(value, Traced) else value for value in local))
         self._drop_unused()
         self._leave(local)
-        module = fx.GraphModule(self._held(), graph)
+        module = fx.GraphModule(held_by(self.state, graph), graph)
         examples = tuple(value.example if isinstance(value, Traced) else value for value in local)
         return Body(
             module, self.tracer, tuple(self._arguments), tuple(self.tracer.outer), examples, *self._memory(examples)
@@ -112,10 +112,6 @@ class BodyScope:
             del self.tracer.placeholders[position]
             del self.tracer.outer[position - self.tracer.explicit]
             self.tracer.graph.erase_node(node)
-
-    def _held(self) -> dict[str, Any]:
-        names = {str(node.target) for node in self.tracer.graph.nodes if node.op == "get_attr"}
-        return {name: self.state.held[name] for name in names}
 
     def _memory(self, outputs: tuple[Any, ...]) -> tuple[tuple[int, ...], Pairs, Pairs]:
         """Which inputs the body writes to, which (output, input) and which (output, output) pairs share storage."""

@@ -29,12 +29,10 @@ def is_symbol(expression: Any) -> bool:
 
 def sizes_of(tensor: torch.Tensor) -> Iterator[tuple[Any, Any, int]]:
     """(value, kind, dimension) of each size, stride and the offset. Sizes first: they are what people recognise."""
-    if tensor.layout is not torch.strided:
-        yield from ((size, "size", i) for i, size in enumerate(tensor.size()))
-        return
     yield from ((size, "size", i) for i, size in enumerate(tensor.size()))
-    yield from ((stride, "stride", i) for i, stride in enumerate(tensor.stride()))
-    yield tensor.storage_offset(), "storage_offset", 0
+    if tensor.layout is torch.strided:
+        yield from ((stride, "stride", i) for i, stride in enumerate(tensor.stride()))
+        yield tensor.storage_offset(), "storage_offset", 0
 
 
 def symbols_of(value: Any) -> list[Symbol]:

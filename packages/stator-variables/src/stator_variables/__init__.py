@@ -28,7 +28,6 @@ from stator_variables._parts import ObjectRecipe, parts_of
 from stator_variables._pytree import LEAF, Spec, broadcast, flatten, unflatten
 from stator_variables._runtime import as_inference, forget_class
 from stator_variables._torch._modes import grad_mode
-from stator_variables._torch._modes import initial as initial_modes
 from stator_variables._torch._modes import restore as restore_modes
 from stator_variables._torch._torch_calls import argument, from_traced, record
 from stator_variables._tracing import Journal, Policy, Stop, Tracing, real_of, source_of
@@ -36,21 +35,14 @@ from stator_variables._tracker import MISSING, LazyTracker, VariableTracker
 
 # a trace
 __all__ = ["DEFAULT_HANDLERS", "Journal", "Place", "Places", "Policy", "Stop", "SymbolicDomain", "Tracing"]
-__all__ += ["globals_tracker", "initial_modes", "restore_modes"]
+__all__ += ["globals_tracker", "restore_modes"]
 # trackers
 __all__ += ["MISSING", "ConstantTracker", "LazyTracker", "NumberTracker", "TensorTracker", "VariableTracker"]
 __all__ += ["forget_class", "generator_state", "real_of", "source_of", "wrap"]
 # what a trace becomes
 __all__ += ["Dim", "GraphRecorder", "Traced", "from_traced", "record"]
-__all__ += [
-    "Emitter",
-    "ObjectRecipe",
-    "RaisedBefore",
-    "StillRunning",
-    "emit_effects",
-    "finalize_generators",
-    "parts_of",
-]
+__all__ += ["Emitter", "ObjectRecipe", "RaisedBefore", "StillRunning"]
+__all__ += ["emit_effects", "finalize_generators", "parts_of"]
 # what an operator that takes functions is written with (docs/explanation/higher-order-operators.md)
 __all__ += ["EVERYTHING", "NOTHING", "BodyGraph", "BodyRecorder", "BodyTrace", "Permits", "leaf_of"]
 __all__ += ["argument", "call", "frame_for", "function_frame", "record_wrapping", "wrapped"]

@@ -12,10 +12,11 @@ from typing import Any
 
 import stator_bytecode as bytecode
 from stator_bytecode.errors import Unsupported
+from stator_guards import CapturedSource, DictItemSource
 
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
-from stator_variables._builtin._strings import build_string, format_value
+from stator_variables._builtin._strings import format_value, text_of
 from stator_variables._model import (
     _attributes,
     _calls,
@@ -129,15 +130,11 @@ class SymbolicDomain:
 
     def _constant_object(self, value: Any) -> Any:
         """A tuple in the code is one object, however often it is loaded; an empty one is the same everywhere."""
-        from stator_guards import CapturedSource
-
         if not value:
             return _calls.fresh(self.t, value)
         return self.t.adopt(value, CapturedSource("constant", value), lambda: self._existing(value))
 
     def _existing(self, value: Any) -> Any:
-        from stator_guards import CapturedSource
-
         tracker = _calls.fresh(self.t, value)
         tracker.real, tracker.source = value, CapturedSource("constant", value)
         return tracker
@@ -154,8 +151,6 @@ class SymbolicDomain:
 
     def _load_trusted(self, frame: bytecode.Frame, name: str) -> Any:
         """App-level code is ours: its globals do not change."""
-        from stator_guards import CapturedSource
-
         namespace = frame.globals.real
         value = namespace[name] if name in namespace else getattr(builtins, name)
         return wrap(self.t, value, CapturedSource(name, value))
@@ -210,8 +205,6 @@ class SymbolicDomain:
         return self._module(module)
 
     def _module(self, module: types.ModuleType) -> Any:
-        from stator_guards import CapturedSource, DictItemSource
-
         modules = CapturedSource("sys.modules", sys.modules)
         return wrap(self.t, module, DictItemSource(modules, module.__name__))
 
@@ -396,7 +389,7 @@ class SymbolicDomain:
     def build_const_key_map(self, keys: Any, values: list[Any]) -> Any:
         return _containers.new_map(self.t, keys.items, values)
 
-    build_string = _asked(build_string)
+    build_string = _asked(text_of)
 
     def build_slice(self, parts: list[Any]) -> Any:
         filled = [*parts, k.NONE][:3]

@@ -14,9 +14,7 @@ def stored(base: Any, real: Any) -> list[Any]:
 def item_owner(cls: type, base: type) -> type | None:
     """The builtin class to read stored items through, where `cls` has a `__getitem__` of its own in Python."""
     own = next((vars(c)["__getitem__"] for c in cls.__mro__ if "__getitem__" in vars(c)), None)
-    if not isinstance(own, types.FunctionType):
-        return None
-    return base
+    return base if isinstance(own, types.FunctionType) else None
 
 
 def set_base(real: Any) -> Any:

@@ -205,8 +205,7 @@ class Tracing:
             touched.setdefault(id(tracker), (tracker, self.where()))
         if tracker.source is None or id(tracker) in self.changed:
             return
-        self.changed[id(tracker)] = tracker
-        self.journal.record(lambda: self.forget(tracker))
+        self.journal.put(self.changed, id(tracker), tracker)
 
     def keep_apart(self, source: Source, tensor: Any) -> None:
         """Note an input. That one is over memory of another shows in their storages, but not where NumPy has a hand."""
@@ -214,9 +213,6 @@ class Tracing:
         if self.holds_arrays and not are_apart(*self.memory.values()):
             hint = "make a copy of one"
             raise self.unsupported("numpy", "an array and a tensor, or two arrays, over the same memory", hint)
-
-    def forget(self, tracker: Any) -> None:
-        del self.changed[id(tracker)]
 
     def finish_guards(self) -> list[Guard]:
         """All guards, with aliasing between paths that were really used and distinctness of what was mutated."""

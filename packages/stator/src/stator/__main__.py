@@ -14,14 +14,8 @@ from stator._report import Report
 
 __all__ = ["DISTRIBUTIONS", "main", "reports", "versions"]
 
-DISTRIBUTIONS = (
-    "stator",
-    "stator-backends",
-    "stator-subgraphs",
-    "stator-variables",
-    "stator-guards",
-    "stator-bytecode",
-)
+_LAYERS = ("backends", "subgraphs", "variables", "guards", "bytecode")
+DISTRIBUTIONS = ("stator", *(f"stator-{layer}" for layer in _LAYERS))
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -10,7 +10,7 @@ import attrs
 import torch
 from stator_backends import AmbientState, Lowered, lower, one_at_a_time
 from stator_bytecode import Goto, Site
-from stator_guards import Entry, GlobalState, Guard, Loads, PartSource, Source, load_source
+from stator_guards import CallSource, Entry, GlobalState, Guard, Loads, PartSource, Source, Truth, load_source
 from stator_variables import as_inference
 
 from stator._fallback import Recovery
@@ -86,7 +86,13 @@ def _check(module: Any) -> None:
 def _lowered(traced: Traced, options: Options, ambient: AmbientState) -> Lowered:
     captured = traced.captured
     try:
-        lowered = _lower(traced, options, ambient)
+        with backend_boundary():
+            lowered = lower(
+                *(captured.module, captured.example_inputs(), options.backend),
+                fake_mode=traced.fake_mode,
+                contexts=captured.contexts,
+                ambient=ambient,
+            )
     except BackendFailed as failure:
         if type(failure.__cause__).__name__ == "TensorifyScalarRestartAnalysis":
             raise FloatsNeeded from None
@@ -107,23 +113,8 @@ def _mentions_floats(lowered: Lowered) -> bool:
     return any(symbol_is_type(symbol, SymT.FLOAT) for symbol in symbols)
 
 
-def _lower(traced: Traced, options: Options, ambient: AmbientState) -> Lowered:
-    captured = traced.captured
-    with backend_boundary():
-        return lower(
-            captured.module,
-            captured.example_inputs(),
-            options.backend,
-            fake_mode=traced.fake_mode,
-            contexts=captured.contexts,
-            ambient=ambient,
-        )
-
-
 def _layout_guard(guard: Any, captured: CapturedGraph, target: Target) -> Guard:
     """A condition of the backend over the flat inputs of the graph."""
-    from stator_guards import CallSource, Truth
-
     sources: list[Source] = [item.source for item in captured.inputs]
     holds = CallSource(lambda *inputs: guard.holds(inputs), *sources)
     return Guard(holds, Truth(True), start_of(target))

@@ -116,18 +116,9 @@ def _indented(head: str, reason: object) -> list[str]:
 
 def _entry_report(entry: Any) -> EntryReport:
     data = entry.data
-    return EntryReport(
-        data.target.name,
-        data.graph,
-        data.graph_text,
-        data.op_count,
-        data.reason,
-        tuple(getattr(entry.guards, "guards", ())),
-        getattr(entry.guards, "source", ""),
-        data.trace_seconds,
-        entry.source,
-        tuple(data.failures),
-    )
+    shown = (data.target.name, data.graph, data.graph_text, data.op_count, data.reason)
+    guards = (tuple(getattr(entry.guards, "guards", ())), getattr(entry.guards, "source", ""))
+    return EntryReport(*shown, *guards, data.trace_seconds, entry.source, tuple(data.failures))
 
 
 class LiveReport:

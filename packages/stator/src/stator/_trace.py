@@ -71,7 +71,6 @@ def _traced(target: Target, state: tuple[Any, ...], options: Options, policy: va
     handlers = stressed(options.break_everywhere) if options.break_everywhere else DEFAULT
     machine = Machine(domain, handlers, sys.getrecursionlimit())
     places.machine = tracing.machine = machine
-    variables.initial_modes(tracing)
     try:
         with graph.tracing(), _quiet(), _own_faults(tracing):
             outcome = _before_loop(machine.run(target.frames(tracing, domain, state)), machine, tracing)

@@ -53,11 +53,8 @@ CARRYING: frozenset[Kind] = frozenset({VALUE, CELL, PREVIOUS})
 """Kinds that have a value in the flat state."""
 
 STATIC_PARTS: dict[str, frozenset[int]] = {
-    "binary": frozenset({0}),
-    "compare": frozenset({0}),
-    "contains": frozenset({0}),
-    "bool": frozenset({1}),
-    "attribute": frozenset({1}),
+    **dict.fromkeys(("binary", "compare", "contains"), frozenset({0})),
+    **dict.fromkeys(("bool", "attribute"), frozenset({1})),
 }
 """Which of a Then's values are plain data; the others are values of the domain, or Thens."""
 

@@ -87,16 +87,17 @@ def layout_of_generator(
 # taking apart
 
 
+@attrs.define(eq=False)
 class _Splitting:
-    def __init__(
-        self, snapshot: _frame.Snapshot, virtual: Virtual, globals_of: Callable[[_frame.FrameState], dict[str, Any]]
-    ) -> None:
-        self.snapshot = snapshot
-        self.virtual = virtual
-        self.globals_of = globals_of
-        self.values: list[V] = []
-        self.carried: list[_frame.GeneratorState | layouts.Parts] = []
-        self.operands = {id(value) for value in _operands(snapshot)}
+    snapshot: _frame.Snapshot
+    virtual: Virtual
+    globals_of: Callable[[_frame.FrameState], dict[str, Any]]
+    values: list[V] = attrs.field(factory=list)
+    carried: list[_frame.GeneratorState | layouts.Parts] = attrs.field(factory=list)
+    operands: set[int] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.operands = {id(value) for value in _operands(self.snapshot)}
 
     def split(self) -> tuple[Point, list[V]]:
         frames = tuple(self.frame(state, _status(state)) for state in self.snapshot.frames)
@@ -246,26 +247,22 @@ def _unique(names: Iterable[str]) -> Iterator[str]:
 # putting together
 
 
+@attrs.define(eq=False)
 class _Restoring:
-    def __init__(
-        self,
-        point: Point,
-        values: list[V],
-        make_generator: Callable[[_frame.GeneratorState], V],
-        wrap: Callable[[Any], V],
-        make_object: Callable[[Any, list[V]], V],
-    ) -> None:
-        self.layouts = (*point.frames, *point.carried)
-        self.point = point
-        self.values = values
-        self.make_generator = make_generator
-        self.wrap = wrap
-        self.make_object = make_object
-        self.made: dict[int, V] = {}  # generators and objects, by the number of their layout
+    point: Point
+    values: list[V]
+    make_generator: Callable[[_frame.GeneratorState], V]
+    wrap: Callable[[Any], V]
+    make_object: Callable[[Any, list[V]], V]
+    made: dict[int, V] = attrs.field(factory=dict)  # generators and objects, by the number of their layout
+
+    @property
+    def all_layouts(self) -> tuple[layouts.Layout, ...]:
+        return (*self.point.frames, *self.point.carried)
 
     def frames(self) -> list[_frame.Frame]:
         """Frames first without contents, so that generators can be linked whatever refers to them."""
-        numbered = [(n, layout) for n, layout in enumerate(self.layouts) if isinstance(layout, layouts.FrameLayout)]
+        numbered = [(n, layout) for n, layout in enumerate(self.all_layouts) if isinstance(layout, layouts.FrameLayout)]
         frames = [self._empty(layout) for _, layout in numbered]
         for (number, layout), frame in zip(numbered, frames, strict=True):
             if layout.generator is not None:
@@ -310,7 +307,7 @@ class _Restoring:
 
     def _carried(self, number: int) -> V:
         """A generator, which is there already, or an object in parts, which is made when it is first asked for."""
-        layout = self.layouts[number]
+        layout = self.all_layouts[number]
         if number not in self.made and isinstance(layout, layouts.PartsLayout):
             values = self._values_of(number)
             self.made[number] = self.make_object(layout.recipe, [self._value(kind, values) for kind in layout.slots])

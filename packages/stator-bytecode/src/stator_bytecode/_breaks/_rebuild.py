@@ -9,8 +9,10 @@ is not run.
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
+import attrs
+
 from stator_bytecode._breaks._body import Body
-from stator_bytecode._breaks._layout import CarriedAt, FrameLayout, PartsLayout, Places
+from stator_bytecode._breaks._layout import NULL_KIND, CarriedAt, FrameLayout, PartsLayout, Places
 from stator_bytecode._breaks._native_frame import GeneratorPlace
 from stator_bytecode._breaks._point import Point
 from stator_bytecode._machine._frame import GeneratorStatus
@@ -118,17 +120,5 @@ def _created(body: Body) -> Callable[[Any], AnyGenerator]:
 
 def closed_generator(layout: FrameLayout) -> AnyGenerator:
     """An exhausted generator with the names of `layout`'s."""
-    import attrs
-
-    from stator_bytecode._breaks._layout import NULL_KIND
-
-    ended = attrs.evolve(
-        layout,
-        slots=(NULL_KIND,) * len(layout.slots),
-        stack=(),
-        handled=False,
-        then=None,
-        pc=0,
-        generator=GeneratorStatus.CLOSED,
-    )
-    return rebuild_generator(ended, ())
+    nothing: dict[str, Any] = {"slots": (NULL_KIND,) * len(layout.slots), "stack": (), "handled": False, "then": None}
+    return rebuild_generator(attrs.evolve(layout, pc=0, generator=GeneratorStatus.CLOSED, **nothing), ())

@@ -13,17 +13,11 @@ from stator_bytecode._codec._stack_effect import operands, results
 UNCHANGED = frozenset({"LIST_APPEND", "SET_ADD", "MAP_ADD", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE"})
 """They change the container they look at, which lies anywhere below. The stub has it next to what is added."""
 
+_LOOKS_AT_ONE = ("FOR_ITER", "GET_LEN", "MATCH_MAPPING", "MATCH_SEQUENCE", "IMPORT_FROM", "CHECK_EXC_MATCH")
 _KEPT: dict[str, tuple[int, int]] = {
-    "FOR_ITER": (1, 0),
-    "GET_LEN": (1, 0),
-    "MATCH_MAPPING": (1, 0),
-    "MATCH_SEQUENCE": (1, 0),
-    "MATCH_KEYS": (2, 0),
-    "IMPORT_FROM": (1, 0),
-    "CHECK_EXC_MATCH": (1, 0),
-    "WITH_EXCEPT_START": (4, 0),
-    "JUMP_IF_TRUE_OR_POP": (0, 1),
-    "JUMP_IF_FALSE_OR_POP": (0, 1),
+    **dict.fromkeys(_LOOKS_AT_ONE, (1, 0)),
+    **{"MATCH_KEYS": (2, 0), "WITH_EXCEPT_START": (4, 0)},
+    **dict.fromkeys(("JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP"), (0, 1)),
 }
 """How many of the lowest operands stay as they were, when the instruction goes on and when it jumps."""
 

@@ -203,12 +203,6 @@ def _raised_at(layout: FrameLayout) -> int:
     return layout.pc
 
 
-OWN_CODES = frozenset(
-    {
-        NativeStep.__call__.__code__,
-        NativeStep._raised.__code__,
-        Shuffling.__call__.__code__,
-        Materializing.__call__.__code__,
-    }
-)
+_PASSED = (NativeStep.__call__, NativeStep._raised, Shuffling.__call__, Materializing.__call__)
+OWN_CODES = frozenset(method.__code__ for method in _PASSED)
 """Frames of ours that an exception passes on its way out."""

@@ -11,6 +11,9 @@ from stator_bytecode._codec._raw_instruction import Raw
 from stator_bytecode.errors import Unsupported
 
 OPERATORS = ("+", "&", "//", "<<", "@", "*", "%", "|", "**", ">>", "-", "/", "^")
+_NAMES = "add and floordiv lshift matmul mul mod or pow rshift sub truediv xor".split()
+OPERATOR_NAMES = dict(zip(OPERATORS, _NAMES, strict=True))
+"""The methods and the functions of `operator` that an operator's name is part of: `__add__`, `__radd__`, `__iadd__`."""
 BINARY = OPERATORS + tuple(operator + "=" for operator in OPERATORS)
 COMPARISONS = ("<", "<=", "==", "!=", ">", ">=")
 CONVERSIONS = ("", "s", "r", "a")

@@ -5,35 +5,15 @@ from collections.abc import Callable
 from types import CoroutineType, GeneratorType
 from typing import Any
 
+from stator_bytecode._codec._rules import COMPARISONS, OPERATOR_NAMES
 from stator_bytecode._machine._frame import NULL
 
 _UNARY: dict[str, Callable[[Any], Any]] = {"-": operator.neg, "+": operator.pos, "~": operator.invert}
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    "==": operator.eq,
-    "!=": operator.ne,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-_BINARY_NAMES = {
-    "+": "add",
-    "&": "and",
-    "//": "floordiv",
-    "<<": "lshift",
-    "@": "matmul",
-    "*": "mul",
-    "%": "mod",
-    "|": "or",
-    "**": "pow",
-    ">>": "rshift",
-    "-": "sub",
-    "/": "truediv",
-    "^": "xor",
-}
+_COMPARISONS = (operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge)
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = dict(zip(COMPARISONS, _COMPARISONS, strict=True))
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
-    **{symbol: getattr(operator, f"__{name}__") for symbol, name in _BINARY_NAMES.items()},
-    **{symbol + "=": getattr(operator, f"__i{name}__") for symbol, name in _BINARY_NAMES.items()},
+    **{symbol: getattr(operator, f"__{name}__") for symbol, name in OPERATOR_NAMES.items()},
+    **{symbol + "=": getattr(operator, f"__i{name}__") for symbol, name in OPERATOR_NAMES.items()},
 }
 _CONVERT: dict[str, Callable[[Any], str]] = {"s": str, "r": repr, "a": ascii}
 

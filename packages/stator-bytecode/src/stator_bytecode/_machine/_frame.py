@@ -107,12 +107,6 @@ class Frame:
     handled: Any = None  # the exception being handled here, None when none is
     parked: Parked | None = None
 
-    def push(self, value: Any) -> None:
-        self.stack.append(value)
-
-    def pop(self) -> Any:
-        return self.stack.pop()
-
     def popn(self, count: int) -> list[Any]:
         if not count:
             return []

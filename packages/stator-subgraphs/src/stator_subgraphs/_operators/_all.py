@@ -16,13 +16,5 @@ from stator_subgraphs._operators import (
     _wrap,
 )
 
-OPERATORS: HandlerTable[Any, Any] = _cond.handlers.merged_with(
-    _autograd_function.handlers,
-    _checkpoint.handlers,
-    _collectives.handlers,
-    _flex.handlers,
-    _loop.handlers,
-    _region.handlers,
-    _transforms.handlers,
-    _wrap.handlers,
-)
+_MORE = (_autograd_function, _checkpoint, _collectives, _flex, _loop, _region, _transforms, _wrap)
+OPERATORS: HandlerTable[Any, Any] = _cond.handlers.merged_with(*(module.handlers for module in _MORE))

@@ -46,11 +46,8 @@ def _bound(t: Tracing, function: Any, args: list[Any], kwargs: dict[str, Any]) -
         raise t.unsupported("not-inlined", f"{function.__name__} with arguments that it does not take") from None
     if not _is_false(named.pop("async_op", None)):
         raise t.unsupported("not-inlined", f"{function.__name__} that is waited for later")
-    _check(
-        t,
-        function,
-        [leaf for value in named.values() for leaf in flatten(t, value)[0] if isinstance(leaf, TensorTracker)],
-    )
+    leaves = [leaf for value in named.values() for leaf in flatten(t, value)[0]]
+    _check(t, function, [leaf for leaf in leaves if isinstance(leaf, TensorTracker)])
     return {key: value for key, value in named.items() if not is_none(value)}
 
 

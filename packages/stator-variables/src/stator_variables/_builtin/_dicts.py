@@ -60,9 +60,8 @@ def default_factory(t: Tracing, vt: Any) -> Any:
     return k.NONE if vt.default_factory is MISSING else vt.default_factory
 
 
-@methods.handles(dict.__setitem__, OrderedDict.__setitem__)
-def setitem(t: Tracing, vt: Any, key: Any, value: Any) -> None:
-    _dictionary.store(t, vt, key, value)
+methods.handles(dict.__setitem__, OrderedDict.__setitem__)(_dictionary.store)
+methods.handles(dict.clear, OrderedDict.clear, takes=0)(_dictionary.clear)
 
 
 @methods.handles(dict.__delitem__, OrderedDict.__delitem__)
@@ -145,11 +144,6 @@ def move_to_end(t: Tracing, vt: Any, key: Any, last: Any = None) -> Any:
     return k.NONE
 
 
-@methods.handles(dict.clear, OrderedDict.clear, takes=0)
-def clear(t: Tracing, vt: Any) -> None:
-    _dictionary.clear(t, vt)
-
-
 # -- iteration and views ----------------------------------------------------------------------------------------------
 @methods.handles(dict.__iter__, OrderedDict.__iter__)
 def iterate(t: Tracing, vt: Any) -> Any:
@@ -227,16 +221,6 @@ def _empty_like(t: Tracing, vt: Any, what: str) -> Any:
     return made
 
 
-@methods.handles(dict.__or__, OrderedDict.__or__, defaultdict.__or__)
-def or_(t: Tracing, vt: Any, other: Any) -> Any:
-    return _merged(t, vt, vt, other)
-
-
-@methods.handles(dict.__ror__, OrderedDict.__ror__, defaultdict.__ror__)
-def ror(t: Tracing, vt: Any, other: Any) -> Any:
-    return _merged(t, vt, other, vt)
-
-
 def _merged(t: Tracing, owner: Any, left: Any, right: Any) -> Any:
     if not isinstance(left, k.DictTracker) or not isinstance(right, k.DictTracker):
         return k.NOT_IMPLEMENTED
@@ -246,19 +230,15 @@ def _merged(t: Tracing, owner: Any, left: Any, right: Any) -> Any:
     return made
 
 
+_either = methods.handles(dict.__or__, OrderedDict.__or__, defaultdict.__or__)
+_either(lambda t, vt, other: _merged(t, vt, vt, other))
+_reflected = methods.handles(dict.__ror__, OrderedDict.__ror__, defaultdict.__ror__)
+_reflected(lambda t, vt, other: _merged(t, vt, other, vt))
+
+
 @methods.handles(dict.__ior__, OrderedDict.__ior__)
 def ior(t: Tracing, vt: Any, other: Any) -> Any:
     return then(_containers.dict_update(t, vt, other), vt)
-
-
-@methods.handles(dict.__eq__, OrderedDict.__eq__)
-def eq(t: Tracing, left: Any, right: Any) -> Any:
-    return _equality(t, left, right, False)
-
-
-@methods.handles(dict.__ne__, OrderedDict.__ne__)
-def ne(t: Tracing, left: Any, right: Any) -> Any:
-    return _equality(t, left, right, True)
 
 
 @operation
@@ -277,6 +257,10 @@ def _equality(t: Tracing, left: Any, right: Any, invert: bool) -> Any:
             return k.ConstantTracker(invert)
     ordered = is_ordered(left) and is_ordered(right)
     return k.ConstantTracker((ordered and list(left.entries) != list(right.entries)) is invert)
+
+
+methods.handles(dict.__eq__, OrderedDict.__eq__)(lambda t, left, right: _equality(t, left, right, False))
+methods.handles(dict.__ne__, OrderedDict.__ne__)(lambda t, left, right: _equality(t, left, right, True))
 
 
 @methods.handles(dict.fromkeys, takes=(1, 2))

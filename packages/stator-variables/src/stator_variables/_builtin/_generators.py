@@ -7,6 +7,7 @@ from stator_bytecode import GeneratorStatus, HandlerTable, Resume, Then, operati
 
 from stator_variables import _kinds as k
 from stator_variables._builtin._arity import Args, Kwargs
+from stator_variables._model import _exceptions
 from stator_variables._model._raising import attempt, new_exception, throw
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -29,8 +30,6 @@ def generator_send(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 @handlers.handles(types.GeneratorType.throw)
 @operation
 def generator_throw(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    from stator_variables._model import _exceptions
-
     state = _state_of(t, args[0])
     thrown = yield from settle(_exceptions.exception_from(t, args[1] if len(args) == 2 else args[2], None))
     return (yield Resume(state, None, thrown))

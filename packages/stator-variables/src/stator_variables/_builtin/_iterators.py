@@ -14,7 +14,7 @@ from stator_guards import CallSource, Equals, Source, TypeIs
 
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
-from stator_variables._model import _dictionary
+from stator_variables._model import _dictionary, _iteration
 from stator_variables._runtime import advanced, finished, spoiled
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import VariableTracker
@@ -107,8 +107,6 @@ def _positioned(t: Tracing, real: Any, source: Source) -> Any:
 
 
 def _dict_iterator(t: Tracing, real: Any, source: Source, at: int) -> Any:
-    from stator_variables._model import _iteration
-
     part, backwards = _DICT_ITERATORS[type(real)]
     whole = wrap(t, referent(real), CallSource(referent, source))
     tracker = _iteration.dict_iterator(t, whole, part, backwards)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from stator_bytecode import after
+from stator_guards import CapturedSource
 
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
@@ -14,8 +15,6 @@ from stator_variables._tracker import MISSING
 
 def app_level(t: Tracing, function: Any, args: Args, kwargs: Kwargs) -> Any:
     """Call a Python function of ours in place of a C one."""
-    from stator_guards import CapturedSource
-
     return _calls.call(t, wrap(t, function, CapturedSource(function.__qualname__, function)), args, kwargs)
 
 

@@ -258,11 +258,7 @@ def imul(t: Tracing, vt: Any, factor: Any) -> Any:
     return vt
 
 
-@methods.handles(list.append, collections.deque.append, takes=1)
-def append(t: Tracing, vt: Any, item: Any) -> None:
-    _containers.append(t, vt, item)
-
-
+methods.handles(list.append, collections.deque.append, takes=1)(_containers.append)
 methods.handles(list.extend)(_containers.extend)
 
 

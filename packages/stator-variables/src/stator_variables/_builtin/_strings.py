@@ -29,10 +29,6 @@ Fields = tuple[Any, ...]
 _CONVERSIONS = {"s": "__str__", "r": "__repr__"}
 
 
-def build_string(t: Tracing, parts: list[Any]) -> Any:
-    return text_of(t, parts)
-
-
 def text_of(t: Tracing, parts: Iterable[Any]) -> Any:
     """The string that these make: strings, trackers of strings, and numbers with how to format them."""
     found: list[Any] = []

@@ -6,7 +6,7 @@ import torch
 from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
-from stator_variables._model import _calls
+from stator_variables._model import _calls, _operators
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -52,8 +52,6 @@ def size_radd(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 @handlers.handles(torch.Size.numel)
 def size_numel(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     total: Any = k.ConstantTracker(1)
-    from stator_variables._model import _operators
-
     for item in args[0].items:
         total = _operators.binary(t, "*", total, item)
     return total

@@ -16,7 +16,7 @@ from stator_variables import _kinds as k
 from stator_variables._applevel import _functools as app
 from stator_variables._build import wrap
 from stator_variables._builtin._arity import Args, Kwargs
-from stator_variables._builtin._results import app_level
+from stator_variables._builtin._results import app_level, folded
 from stator_variables._model import _attributes, _calls, _exceptions, _iteration
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, is_pending
@@ -115,9 +115,9 @@ def handled_outside() -> Any:
 @operation
 def over_items(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     items = k.TupleTracker((yield from settle(_iteration.drain(t, args[0]))), tuple)
-    folded = (_calls.fold if of is math.prod else _calls.fold_numbers)(t, of, [items], kwargs)
-    if folded is not MISSING:
-        return folded
+    found = (_calls.fold if of is math.prod else _calls.fold_numbers)(t, of, [items], kwargs)
+    if found is not MISSING:
+        return found
     if of is math.prod:
         return (yield from settle(app_level(t, app.prod, [items, kwargs.get("start", k.ConstantTracker(1))], {})))
     raise t.unsupported("builtin", f"math.{of.__name__} of values that are not known while tracing")
@@ -129,10 +129,7 @@ def made_from_text(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     cls = args[0].value
     if cls not in (int, float, bytes):
         raise t.unsupported("construction", f"making an instance of {cls.__qualname__}")
-    found = _calls.fold(t, getattr(cls, of.__name__), args[1:], kwargs)
-    if found is MISSING:
-        raise t.unsupported("builtin", f"{cls.__name__}.{of.__name__} of a value that is not known while tracing")
-    return found
+    return folded(t, getattr(cls, of.__name__), args[1:], kwargs)
 
 
 @handlers.handles(*(vars(cls)["__class_getitem__"] for cls in (list, dict, tuple, set, frozenset)))
@@ -155,14 +152,11 @@ def call_alias(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return _calls.call(t, k.ClassTracker(origin), args[1:], kwargs)
 
 
-_OF_SEQUENCES: dict[Any, Any] = {
-    operator.concat: app.concat,
-    operator.countOf: app.count_of,
-    operator.indexOf: app.index_of,
-}
+_OF_SEQUENCES: dict[Any, Any] = {operator.concat: app.concat, operator.countOf: app.count_of}
+_OF_SEQUENCES[operator.indexOf] = app.index_of
 
 
 @handlers.handles_each([*_OF_SEQUENCES])
 def folded_or_in_python(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
-    folded = _calls.fold(t, of, args, kwargs)
-    return app_level(t, _OF_SEQUENCES[of], args, kwargs) if folded is MISSING else folded
+    found = _calls.fold(t, of, args, kwargs)
+    return app_level(t, _OF_SEQUENCES[of], args, kwargs) if found is MISSING else found

@@ -8,6 +8,7 @@ from stator_bytecode import HandlerTable, after, operation, settle
 from stator_variables import _kinds as k
 from stator_variables._applevel import _itertools as app
 from stator_variables._builtin._arity import Args, Kwargs, signature_arity
+from stator_variables._builtin._iterator_functions import handle_next
 from stator_variables._builtin._results import app_level
 from stator_variables._model import _iteration
 from stator_variables._torch import _symbolic
@@ -117,8 +118,6 @@ CLASSES: tuple[Any, ...] = (*_LAZY, *_EAGER, itertools._tee)  # type: ignore[att
 def next_item(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if not isinstance(args[0], k.IteratorTracker):
         raise t.unsupported("existing-iterator", f"an itertools.{args[0].cls.__name__} from outside")
-    from stator_variables._builtin._iterator_functions import handle_next
-
     return handle_next(t, args[:1], {})
 
 

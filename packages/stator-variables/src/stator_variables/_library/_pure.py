@@ -6,7 +6,6 @@ streams) never are.
 
 import builtins
 import cmath
-import itertools
 import math
 import operator
 import re
@@ -48,11 +47,11 @@ _MORE = frozenset(
     {
         *(torch.finfo, torch.iinfo, torch.promote_types, torch.can_cast, torch.result_type, torch.device, torch.Size),
         *(re.compile, re.match, re.search, re.sub, re.fullmatch, re.split, re.findall),
-        *(str.maketrans, int.from_bytes, float.fromhex, dict.fromkeys, itertools.count),
+        *(str.maketrans, int.from_bytes, float.fromhex),
         torch._C._get_privateuse1_backend_name,
         torch.typename,
     }
-) - {dict.fromkeys, itertools.count}
+)
 
 
 _ADDRESSES = frozenset(map(id, NUMBERS))

@@ -17,7 +17,7 @@ from stator_variables._model import _attributes, _calls, _dictionary, _iteration
 from stator_variables._model._hashing import element_of, hashing, key_of, tell_apart
 from stator_variables._model._lookup import defines, guarded_lookup, plain_lookup
 from stator_variables._model._raising import function_text, throw, type_name
-from stator_variables._model._set_order import as_operand, iterable_of
+from stator_variables._model._set_order import as_operand, dict_of
 from stator_variables._torch import _arrays, _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -119,7 +119,7 @@ def set_update(t: Tracing, vt: Any, iterable: Any) -> Any:
         return k.NONE
     if isinstance(iterable, k.DictTracker) and iterable.cls is dict:
         keys = {key_of(t, key): key for key, _ in _dictionary.items(t, iterable)}
-        _merge(t, vt, keys, iterable_of(dict, keys))
+        _merge(t, vt, keys, dict_of(keys))
         return k.NONE
     return _iteration.for_each(t, iterable, lambda item: hashing(t, functools.partial(set_add, t, vt, item)))
 

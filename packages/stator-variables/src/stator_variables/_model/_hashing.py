@@ -10,11 +10,13 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from stator_bytecode import operation, settle
 from stator_bytecode.errors import Unsupported
 from stator_guards import CapturedSource, Is
 
 from stator_variables import _kinds as k
+from stator_variables._model._lookup import guarded_lookup
 from stator_variables._model._raising import throw, type_name
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing, source_of
@@ -64,8 +66,6 @@ def key_of(t: Tracing, vt: Any) -> Any:
 
 
 def _rely_on_hash(t: Tracing, cls: type) -> None:
-    from stator_variables._model._lookup import guarded_lookup
-
     for name in ("__hash__", "__eq__"):
         guarded_lookup(t, cls, name)
 
@@ -244,8 +244,6 @@ def rely_on_objects(t: Tracing, hashed: Any, in_existing: bool) -> None:
 def type_hashes_by_identity(cls: type) -> bool:
     """Whether the hash of instances is that of `object` (or of a C class known to compare by identity): then nothing
     else is equal to one."""
-    import torch
-
     if issubclass(cls, torch.Tensor):
         return True
     return getattr(cls, "__hash__", None) is object.__hash__

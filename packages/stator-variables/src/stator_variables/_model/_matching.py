@@ -7,6 +7,7 @@ from stator_bytecode import operation, settle
 from stator_variables import _kinds as k
 from stator_variables._builtin import _instances
 from stator_variables._model import _attributes, _dictionary
+from stator_variables._model._hashing import key_of
 from stator_variables._model._raising import attempt, throw
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -28,8 +29,6 @@ def match_mapping(subject: Any) -> Any:
 def match_keys(t: Tracing, subject: Any, keys: Any) -> Any:
     if not isinstance(subject, k.DictTracker):
         raise t.unsupported("match-mapping", f"a mapping pattern over a {subject.cls.__name__}")
-    from stator_variables._model._hashing import key_of
-
     hashed = [key_of(t, key) for key in keys.items]
     if len(set(hashed)) < len(hashed):
         raise t.unsupported("match-mapping", "a mapping pattern that asks for a key twice")
@@ -68,9 +67,8 @@ def _positional_names(t: Tracing, cls: Any, count: int) -> Any:
         if count == 1 and issubclass(cls.value, _SELF_MATCHING):
             return None
         args = k.TupleTracker([], tuple)
-    names = (
-        [item.constant() for item in args.items] if args.cls is tuple and isinstance(args, k.TupleTracker) else [None]
-    )
+    is_tuple = args.cls is tuple and isinstance(args, k.TupleTracker)
+    names = [item.constant() for item in args.items] if is_tuple else [None]
     if not all(type(name) is str for name in names[:count]):
         raise t.unsupported("bad-arguments", f"a __match_args__ of {cls.value.__name__} that is no tuple of names")
     if len(args.items) < count:

@@ -3,11 +3,13 @@
 `binary_op1` and `do_richcompare` (Objects/abstract.c, Objects/object.c) over trackers.
 """
 
+import enum
 import operator
 import types
 from typing import Any
 
-from stator_bytecode import Invoke, Then, Unsupported, after, operation, settle
+from stator_bytecode import OPERATOR_NAMES, Invoke, Then, Unsupported, after, operation, settle
+from stator_guards import AttrSource, DistinctObject, IsNone, IsNotNone
 
 from stator_variables import _kinds as k
 from stator_variables._library._pure import is_number_of_numpy
@@ -19,19 +21,8 @@ from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, VariableTracker
 
 ARITHMETIC = {
-    "+": ("add", operator.add, operator.iadd),
-    "-": ("sub", operator.sub, operator.isub),
-    "*": ("mul", operator.mul, operator.imul),
-    "/": ("truediv", operator.truediv, operator.itruediv),
-    "//": ("floordiv", operator.floordiv, operator.ifloordiv),
-    "%": ("mod", operator.mod, operator.imod),
-    "**": ("pow", operator.pow, operator.ipow),
-    "@": ("matmul", operator.matmul, operator.imatmul),
-    "<<": ("lshift", operator.lshift, operator.ilshift),
-    ">>": ("rshift", operator.rshift, operator.irshift),
-    "&": ("and", operator.and_, operator.iand),
-    "|": ("or", operator.or_, operator.ior),
-    "^": ("xor", operator.xor, operator.ixor),
+    symbol: (name, getattr(operator, f"__{name}__"), getattr(operator, f"__i{name}__"))
+    for symbol, name in OPERATOR_NAMES.items()
 }
 COMPARISONS = {
     "<": ("__lt__", "__gt__", operator.lt),
@@ -105,8 +96,6 @@ def _beside(vt: Any, other: Any) -> Any:
 
 def _is_user_value(*vts: Any) -> bool:
     """Constants of user classes (enum members) whose operators may be Python code."""
-    import enum
-
     return any(issubclass(vt.cls, enum.Enum) for vt in vts)
 
 
@@ -226,8 +215,6 @@ def identical(t: Tracing, left: Any, right: Any, invert: bool) -> Any:
 
 def same_object(t: Tracing, left: Any, right: Any) -> bool:
     """`left is right`, guarded where two paths from outside are told apart."""
-    from stator_guards import DistinctObject
-
     if left is right:
         t.handed_on.add(id(left))  # that two paths lead to it is now relied on
         return True
@@ -252,8 +239,6 @@ def same_object(t: Tracing, left: Any, right: Any) -> bool:
 
 def _is_only_reference(t: Tracing, vt: Any) -> bool:
     """An object that is alive has one weak reference without a callback, whoever asks for it."""
-    from stator_guards import AttrSource, IsNone, IsNotNone
-
     if not isinstance(vt, k.WeakrefTracker) or vt.source is None:
         return isinstance(vt, k.WeakrefTracker)
     alone = vt.real.__callback__ is None

@@ -38,10 +38,8 @@ def as_operand(vt: Any) -> Any:
     return k.SetTracker(set, dict(vt.entries), steps)
 
 
-def iterable_of(cls: type, entries: dict[Any, Any]) -> Any:
-    """The operand for an iterable that is no set. Of a dict C knows the length, and makes room at once."""
-    if cls is not dict:
-        return k.TupleTracker([*entries.values()], tuple)
+def dict_of(entries: dict[Any, Any]) -> Any:
+    """The operand for a dict: C knows the length, and makes room at once."""
     return k.DictTracker(dict, {hashed: (key, k.NONE) for hashed, key in entries.items()}, complete=True)
 
 

@@ -44,11 +44,6 @@ class Setting:
         self.write(*self.key, value)
 
 
-def initial(t: Tracing) -> None:
-    """Nothing is set yet: settings are remembered when they are first written."""
-    t.modes.clear()
-
-
 def restore(t: Tracing) -> None:
     """Put the modes back as they were when tracing started."""
     while t.inference:

@@ -1,5 +1,6 @@
 """Tensor operations become nodes: what is recorded whole, and how trackers and nodes turn into each other."""
 
+import enum
 import operator
 import sys
 import types
@@ -245,12 +246,12 @@ def _guard_offset(t: Tracing, vt: Any) -> None:
 
 def metadata_value(t: Tracing, value: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if isinstance(value, tuple):
-        items = []
-        for index, item in enumerate(value):
-            if isinstance(item, torch.SymInt):
-                items.append(record(t, name, [args[0], k.ConstantTracker(index)], {}))
-            else:
-                items.append(k.ConstantTracker(item))
+        items = [
+            record(t, name, [args[0], k.ConstantTracker(index)], {})
+            if isinstance(item, torch.SymInt)
+            else k.ConstantTracker(item)
+            for index, item in enumerate(value)
+        ]
         return k.TupleTracker(items, type(value))
     if isinstance(value, torch.SymInt | torch.SymBool | torch.SymFloat):
         return record(t, name, args, kwargs)
@@ -301,14 +302,8 @@ def record_operator(t: Tracing, function: Any, left: Any, right: Any) -> Any:
 
 def _is_operand(vt: Any) -> bool:
     if isinstance(vt, k.ConstantTracker):
-        return issubclass(vt.cls, (int, float, complex, *NUMBERS)) and not issubclass(vt.cls, _enum())
+        return issubclass(vt.cls, (int, float, complex, *NUMBERS)) and not issubclass(vt.cls, enum.Enum)
     return isinstance(vt, k.TensorTracker | k.NumberTracker)
-
-
-def _enum() -> type:
-    import enum
-
-    return enum.Enum
 
 
 def specialised(t: Tracing, vt: Any) -> Any:
