@@ -91,7 +91,7 @@ PATTERNS: dict[str, Pattern] = {
     "two breaks": ("", "x = x + 1; stator.graph_break(); x = x * 2; stator.graph_break(); return x - 1",
         ("f(x)",) * 3, 3),
     "a break in a loop": ("", "def f(x):\n for _ in range(6):\n  x = x + 1; stator.graph_break()\n return x",
-        ("f(x)",) * 3, 5),
+        ("f(x)",) * 3, 3),
     "a break five calls deep": (
         "def a(x): return b(x) + 1\ndef b(x): return c(x) * 2\ndef c(x): stator.graph_break(); return x + 3",
         "return a(x + 1)", ("f(x)",) * 3, 2),

@@ -241,6 +241,20 @@ def test_existing_set_keeps_the_order_of_plain_python(fn: Callable[..., Any]) ->
     assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2), next(made)), calls=4)
 
 
+def test_order_of_an_existing_set_is_guarded_beside_its_members() -> None:
+    def fn(numbers: set[int], x: Tensor) -> Any:
+        for number in numbers:
+            x = x * 2 + number
+        return x
+
+    compiled = stator.compile(fn, backend="eager")
+    for members in ([0, 8, 16], [16, 8, 0], [8, 16, 0], [0, 8, 16]):
+        numbers = set[int]()
+        for member in members:
+            numbers.add(member)
+        assert torch.equal(compiled(numbers, torch.ones(1)), fn(numbers, torch.ones(1)))
+
+
 @pytest.mark.parametrize("seed", [1, 7, 42])
 def test_order_is_that_of_plain_python_whatever_the_seed_of_hashes(seed: int) -> None:
     """Words have other hashes in every process."""

@@ -241,7 +241,7 @@ def a_user_iterator_from_outside_goes_on_over_calls(x, n, box):
 ITERATOR = iter(range(1000))
 
 
-@program(breaks="iterator-position")
+@program
 def a_builtin_iterator_from_outside_goes_on_over_calls(x, n, box):
     first = next(ITERATOR)
     return first, x * 2, [i for _, i in zip(range(n), ITERATOR)]

@@ -23,7 +23,7 @@ from stator_variables import _kinds as k
 from stator_variables._library._pure import DTYPES, NUMBERS, NUMPY, is_number_of_numpy
 from stator_variables._library._weakrefs import build_weakref
 from stator_variables._runtime import tensor_of
-from stator_variables._stored import item_owner, same_members, set_base, stored
+from stator_variables._stored import item_owner, members_of, same_members, set_base, stored
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import DELETED, MISSING, LazyTracker, VariableTracker
 
@@ -208,18 +208,31 @@ def behind_proxy(proxy: Any) -> Any:
 
 
 def build_set(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
-    members = stored(set_base(real), real)  # in one step: other threads may change it
-    if not all(type(item) in ATOMS or isinstance(item, type | enum.Enum) for item in members):
-        raise t.unsupported("set-of-objects", "an existing set with members that are not constants")
     t.guard(source, guards.TypeIs(type(real)))
-    t.guard(source, same_members(set_base(real), members))
     tracker = k.SetTracker(type(real))
-    from stator_variables._model._hashing import key_of
-
-    for item in members:
-        vt = k.ClassTracker(item) if isinstance(item, type) else k.ConstantTracker(item)
-        tracker.entries[key_of(t, vt)] = vt
+    tracker.unread = lambda vt: _read_members(t, vt, real, source)
     return tracker
+
+
+def _read_members(t: Tracing, vt: k.SetTracker, real: Any, source: guards.Source) -> None:
+    """Rely on all members: on which they are, of constants; else on how many, and on what is then asked of each."""
+    from stator_variables._model._hashing import key_of, tell_apart, type_hashes_by_identity
+
+    members = members_of(real)  # in one step: other threads may change it
+    if all(type(item) in ATOMS or isinstance(item, type | enum.Enum) for item in members):
+        t.guard(source, same_members(set_base(real), members))
+        vts: list[Any] = [k.ClassTracker(m) if isinstance(m, type) else k.ConstantTracker(m) for m in members]
+    elif not all(type(item) in ATOMS or type_hashes_by_identity(type(item)) for item in members):
+        raise t.unsupported("set-of-objects", "an existing set with members whose class says what they are equal to")
+    else:
+        t.allow_length(len(members), vt.cls)
+        whole = guards.CallSource(members_of, source)
+        t.guard(whole, guards.Length(len(members)))
+        vts = [wrap(t, item, guards.ItemSource(whole, i)) for i, item in enumerate(members)]
+    before = {key_of(t, member): member for member in vts}
+    for hashed, member in before.items():
+        tell_apart(t, member, hashed)
+    t.journal.assign(vt, known={**before, **vt.known}, before=before, unread=None)
 
 
 def build_function(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
@@ -419,7 +432,8 @@ def build_iterator(t: Tracing, real: Any, source: guards.Source) -> VariableTrac
 
 def _iterator_classes() -> list[type]:
     """Builtin iterators and dict views, whose state can be read."""
-    made: list[Any] = [[], (), "", "é", b"", range(0), range(1 << 70), set(), {}, {}.values(), {}.items()]
+    dicts: list[Any] = [{}, {}.values(), {}.items(), collections.OrderedDict()]
+    made: list[Any] = [[], (), "", "é", b"", range(0), range(1 << 70), set(), *dicts]
     reversible: list[Any] = [[], {}, {}.values(), {}.items()]
     backwards = [reversed(x) for x in reversible]
     classes = [*map(type, map(iter, made)), *map(type, backwards), reversed, zip, map, filter, enumerate]

@@ -164,15 +164,26 @@ class DictTracker(VariableTracker):
 
 @attrs.define(eq=False, repr=False, slots=False)
 class SetTracker(VariableTracker):
-    """A set or frozenset: hashed key to item tracker. The order is that of insertion; who asks for it gets a break."""
+    """A set or frozenset: hashed key to item tracker. The order is that of insertion; who asks for it gets a break.
+
+    One from outside is not read before somebody asks for all of it: until then `known` is what was added to it.
+    """
 
     cls: type
-    entries: dict[Any, Any] = attrs.field(factory=dict)
+    known: dict[Any, Any] = attrs.field(factory=dict)
     # The calls that made or changed it, (method, argument): C's order follows from them. None: not all are known
     steps: list[tuple[str, Any]] | None = attrs.field(factory=list)
+    unread: Any = None  # the call that reads it
+    before: dict[Any, Any] = attrs.field(factory=dict)  # what was read
+
+    @property
+    def entries(self) -> dict[Any, Any]:
+        if self.unread is not None:
+            self.unread(self)
+        return self.known
 
     def constant(self) -> Any:
-        if self.cls is not frozenset:
+        if self.cls is not frozenset or self.unread is not None:
             return MISSING
         values = [item.constant() for item in self.entries.values()]
         return MISSING if any(v is MISSING for v in values) else frozenset(values)

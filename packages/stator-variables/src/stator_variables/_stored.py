@@ -22,6 +22,11 @@ def set_base(real: Any) -> Any:
     return set if isinstance(real, set) else frozenset
 
 
+def members_of(real: Any) -> list[Any]:
+    """Those of a set, in its order."""
+    return stored(set_base(real), real)
+
+
 def same_members(base: Any, members: list[Any]) -> Custom:
     expected = {(type(item), item) for item in members}
 

@@ -16,6 +16,7 @@ from stator_guards import (
     AttrAbsent,
     CallSource,
     CapturedSource,
+    Custom,
     DistinctObject,
     Guard,
     KeyAbsent,
@@ -33,7 +34,7 @@ from stator_variables._tracker import MISSING, LazyTracker, VariableTracker, is_
 CONTENTS = (AttrAbsent, KeyAbsent, KeyPresent, KeysAre, Length)
 """What may change of an object that itself stays the same."""
 
-MANY_PER_SOURCE = (KeyAbsent, KeyPresent, AttrAbsent, SameObject, DistinctObject)
+MANY_PER_SOURCE = (KeyAbsent, KeyPresent, AttrAbsent, SameObject, DistinctObject, Custom)
 
 
 @attrs.frozen(eq=False)
@@ -268,7 +269,7 @@ def all_distinct(*objects: object) -> bool:
 def _guard_argument(kind: Any) -> Any:
     if kind is None:
         return None
-    value = getattr(kind, kind.__match_args__[0])
+    value = kind.description if isinstance(kind, Custom) else getattr(kind, kind.__match_args__[0])
     return (type(value), value)
 
 

@@ -1,8 +1,6 @@
 """Builtin iterators as objects: from outside, made again, moved on at the end.
 
-An existing iterator is read through its `__reduce__`, its position guarded; where it moved, the entry moves the real
-one.
-Where a position keeps changing from call to call (a loop that breaks on each round), the iterator is stepped natively.
+An existing iterator tells by its `__reduce__` what it has still to give; where it moved, the entry moves the real one.
 """
 
 import collections
@@ -15,18 +13,14 @@ from stator_guards import CallSource, Equals, Source, TypeIs
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
 from stator_variables._model import _dictionary, _iteration
+from stator_variables._model._iteration import AHEAD
 from stator_variables._runtime import advanced, finished, spoiled
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import VariableTracker
 
 _DICTS: tuple[dict[Any, Any], ...] = ({}, collections.OrderedDict())
-_DICT_ITERATORS: dict[type, tuple[str, bool]] = {}
-for _dict in _DICTS:
-    for _part in ("keys", "values", "items"):
-        _DICT_ITERATORS.setdefault(type(iter(getattr(_dict, _part)())), (_part, False))
-        _DICT_ITERATORS.setdefault(type(reversed(getattr(_dict, _part)())), (_part, True))
-CONSTANTS = tuple({type(iter(value)) for value in ("a", "é", b"", range(1), range(1 << 70))})
-SEQUENCES: tuple[type, ...] = (type(iter([])), type(iter(())))
+_VIEWED = [getattr(of, part)() for of in _DICTS for part in ("keys", "values", "items")]
+_DICT_ITERATORS = {type(way(view)) for view in _VIEWED for way in (iter, reversed)}
 NESTED = (zip, map, filter, enumerate)
 VIEWS = {type(getattr({}, part)()): part for part in ("keys", "values", "items")}
 SETS: type = type(iter(set()))
@@ -37,11 +31,7 @@ def build(t: Tracing, real: Any, source: Source) -> Any:
     t.guard(source, TypeIs(type(real)))
     if type(real) in VIEWS:
         return k.ViewTracker(type(real), VIEWS[type(real)], wrap(t, referent(real), CallSource(referent, source)))
-    if type(real) is SETS:
-        raise t.unsupported("set-order", "an iterator over a set, whose order depends on hashing")
-    tracker = _nested(t, real, source) if type(real) in NESTED else _positioned(t, real, source)
-    tracker.start = tracker.position
-    return tracker
+    return _nested(t, real, source) if type(real) in NESTED else _positioned(t, real, source)
 
 
 def referent(of: Any) -> Any:
@@ -55,63 +45,29 @@ def operand(iterator: Any, index: int = 0) -> Any:
     return iterator.__reduce__()[1][index]
 
 
-SPOILED = -2
+def ahead(iterator: Any) -> Any:
+    """What a builtin iterator has still to give, in order, up to `AHEAD` items. Raises RuntimeError where its dict has
+    changed."""
+    verb, (whole, *_), *rest = iterator.__reduce__()
+    base = next(base for base in _BASES if isinstance(whole, base))  # a class may read its items in its own way
+    start, step = rest[0] if rest else None, -1 if verb is reversed else 1
+    left = slice(None) if start is None else slice(start, None, step) if start >= 0 else slice(0)
+    return base.__getitem__(base.__getitem__(whole, left), slice(AHEAD))
 
 
-def position(iterator: Any) -> int:
-    """How far an iterator is; -1: exhausted, no longer knowing what it went through; `SPOILED`: its dict changed."""
-    try:
-        reduced = iterator.__reduce__()
-    except RuntimeError:
-        return SPOILED
-    if type(iterator) in _DICT_ITERATORS:
-        whole = referent(iterator)
-        return -1 if whole is None else len(whole) - len(reduced[1][0])
-    if len(reduced) < 3:
-        return -1 if type(reduced[1][0]) in (tuple, list, str, bytes) and not reduced[1][0] else 0
-    return reduced[2] or 0
-
-
-def progress(iterator: Any) -> int:
-    """A number that moves with the iterator. Since CPython 3.12 one over a range says what is left, and stands at 0."""
-    at = position(iterator)
-    return at + operand(iterator).start if type(iterator) is _RANGE and at >= 0 else at
-
-
-_RANGE = type(iter(range(0)))
+_BASES: tuple[Any, ...] = (list, tuple, str, bytes, range)
 
 
 def _positioned(t: Tracing, real: Any, source: Source) -> Any:
-    at, where = position(real), CallSource(position, source)
-    if t.policy.number_is_symbolic(CallSource(progress, source), progress(real)):
-        raise t.unsupported("iterator-position", "an iterator that is somewhere else on every call")
-    if at == SPOILED:
-        raise t.unsupported("dict-changed-during-iteration", "an iterator over a dict that has changed")
-    t.guard(where, Equals(at))
-    if at < 0:
-        tracker = k.IteratorTracker(type(real), "constant", [[], k.NONE], 0)
-        tracker.exhausted = True
-        return tracker
-    if type(real) in _DICT_ITERATORS:
-        return _dict_iterator(t, real, source, at)
-    base = wrap(t, operand(real), CallSource(operand, source))
-    if type(real) in CONSTANTS:
-        if not isinstance(base, k.ConstantTracker):  # a subclass of str, say
-            raise t.unsupported("existing-iterator", f"an iterator over a {base.cls.__name__} from outside")
-        return k.IteratorTracker(type(real), "constant", [base.value, base], at)
-    if type(real) in SEQUENCES:
-        return k.IteratorTracker(type(real), "sequence", [base], at)
-    if not isinstance(base, k.SequenceTracker):
-        raise t.unsupported("existing-iterator", f"a reversed {base.cls.__name__} from outside")
-    return k.IteratorTracker(type(real), "reversed", [base, at + 1], 0)
-
-
-def _dict_iterator(t: Tracing, real: Any, source: Source, at: int) -> Any:
-    part, backwards = _DICT_ITERATORS[type(real)]
-    whole = wrap(t, referent(real), CallSource(referent, source))
-    tracker = _iteration.dict_iterator(t, whole, part, backwards)
-    tracker.position = at
-    return tracker
+    """Where it stands is not guarded, but what of its next items is asked for."""
+    over = referent(real) if type(real) in _DICT_ITERATORS else None if type(real) is SETS else operand(real)
+    if type(real) is reversed and not isinstance(over, list | tuple):
+        raise t.unsupported("existing-iterator", f"a reversed {type(over).__name__} from outside")
+    try:
+        left = ahead(real)
+    except RuntimeError:
+        raise t.unsupported("changed-during-iteration", "an iterator over a container that has changed") from None
+    return k.IteratorTracker(type(real), "existing", [id(over), CallSource(ahead, source), left])
 
 
 def _nested(t: Tracing, real: Any, source: Source) -> Any:
@@ -195,6 +151,8 @@ def _spoiled(e: Any, vt: Any) -> str:
 
 def _is_over_changed(e: Any, vt: Any) -> bool:
     """Whether effects, which come later, change the existing container below in a way that the iterator notices."""
+    if vt.kind == "existing":
+        return _iteration.is_over_changed(e.t, vt)
     of = vt.parts[0]
     if isinstance(of, k.DictTracker) and of.source is not None:
         return bool(_dictionary.deletions(of)) or len(of.entries) != dict.__len__(of.real)

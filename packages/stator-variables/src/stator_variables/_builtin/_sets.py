@@ -56,7 +56,7 @@ methods.handles(set.__iter__, frozenset.__iter__)(_iteration.set_iterator)
 
 @methods.handles(set.__contains__, frozenset.__contains__, takes=1)
 def contains(t: Tracing, vt: Any, element: Any) -> Any:
-    return k.ConstantTracker(_element(t, vt, element) in vt.entries)
+    return k.ConstantTracker(_containers.has_member(t, vt, _element(t, vt, element)))
 
 
 def _element(t: Tracing, of: Any, vt: Any) -> Any:

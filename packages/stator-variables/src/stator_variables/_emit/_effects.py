@@ -103,10 +103,9 @@ def _set_effect(e: Emitter, vt: Any) -> None:
     if vt.steps is not None:
         e.lines += set_steps(e, name, vt.steps)
         return
-    before = set(set.__iter__(vt.real))  # its class may override any method
-    removed = [item for item in before if item not in vt.entries]
-    added = [item for hashed, item in vt.entries.items() if hashed not in before]
-    e.lines += [f"set.discard({name}, {e.capture(item)})" for item in removed]
+    removed = [item for hashed, item in vt.before.items() if hashed not in vt.entries]
+    added = [item for hashed, item in vt.entries.items() if hashed not in vt.before]
+    e.lines += [f"set.discard({name}, {e.expr(item)})" for item in removed]
     e.lines += [f"set.add({name}, {e.expr(item)})" for item in added]
 
 

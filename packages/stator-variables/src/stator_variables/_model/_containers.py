@@ -11,15 +11,18 @@ from collections.abc import Callable
 from typing import Any
 
 from stator_bytecode import NULL, after, operation, settle
+from stator_guards import CallSource, CapturedSource, Truth
 
 from stator_variables import _kinds as k
+from stator_variables._build import ATOMS
 from stator_variables._model import _attributes, _calls, _dictionary, _iteration
-from stator_variables._model._hashing import element_of, hashing, key_of, tell_apart
+from stator_variables._model._hashing import Identity, element_of, hashing, key_of, real_key, tell_apart
 from stator_variables._model._lookup import defines, guarded_lookup, plain_lookup
 from stator_variables._model._raising import function_text, throw, type_name
 from stator_variables._model._set_order import as_operand, dict_of
+from stator_variables._stored import set_base
 from stator_variables._torch import _arrays, _torch_calls
-from stator_variables._tracing import Tracing
+from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import MISSING
 
 
@@ -90,7 +93,13 @@ def new_set(t: Tracing, items: list[Any], cls: type) -> k.SetTracker:
 
 def replace_set(t: Tracing, vt: Any, entries: dict[Any, Any], *steps: tuple[str, Any]) -> None:
     """`steps` are what the program did; without any the order of the real set gets unknown."""
-    t.write(vt, entries=entries, steps=[*vt.steps, *steps] if steps and vt.steps is not None else None)
+    if vt.unread is not None:
+        vt.unread(vt)
+    _change_set(t, vt, entries, *steps)
+
+
+def _change_set(t: Tracing, vt: Any, entries: dict[Any, Any], *steps: tuple[str, Any]) -> None:
+    t.write(vt, known=entries, steps=[*vt.steps, *steps] if steps and vt.steps is not None else None)
 
 
 def step_with(method: str, other: Any) -> list[tuple[str, Any]]:
@@ -101,16 +110,30 @@ def step_with(method: str, other: Any) -> list[tuple[str, Any]]:
 
 def set_add(t: Tracing, vt: Any, item: Any) -> None:
     hashed = element_of(t, item, vt)
-    tell_apart(t, item, hashed)
-    if hashed in vt.entries:
+    if has_member(t, vt, hashed):
         return
     if vt.source is None and vt.steps is not None:
-        vt.entries[hashed] = item
+        vt.known[hashed] = item
         vt.steps.append(("add", item))
-        t.journal.record(lambda: vt.entries.pop(hashed) and vt.steps.pop())
+        t.journal.record(lambda: vt.known.pop(hashed) and vt.steps.pop())
         t.change(vt)
     else:
-        replace_set(t, vt, {**vt.entries, hashed: item}, ("add", item))
+        _change_set(t, vt, {**vt.known, hashed: item}, ("add", item))
+
+
+def has_member(t: Tracing, vt: Any, hashed: Any) -> bool:
+    """Of a set from outside that nobody has read the answer alone is guarded. No new object is a member of it."""
+    if vt.unread is None or hashed in vt.known or type(hashed) not in (*ATOMS, Identity):
+        return hashed in vt.entries
+    thing = real_key(hashed)
+    if thing is MISSING:
+        return False
+    known = t.heap.get(id(thing)) if type(hashed) is Identity else None
+    origin = CapturedSource("constant", thing) if known is None else source_of(known)
+    has = set_base(vt.real).__contains__
+    found = has(vt.real, thing)
+    t.guard(CallSource(has, vt.source, origin), Truth(found))
+    return bool(found)
 
 
 def set_update(t: Tracing, vt: Any, iterable: Any) -> Any:

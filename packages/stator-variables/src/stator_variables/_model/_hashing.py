@@ -75,6 +75,8 @@ def element_of(t: Tracing, vt: Any, of: Any) -> Any:
     hashed = key_of(t, vt)
     if type(hashed) is IdOf and of.real is not MISSING:
         raise t.unsupported("identity-number", "an identity looked for in a set from before")
+    if type(hashed) in COMPOSED:
+        rely_on_objects(t, hashed, in_existing=False)
     return hashed
 
 

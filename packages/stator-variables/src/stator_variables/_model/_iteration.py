@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stator_bytecode import NULL, GeneratorStatus, Invoke, Raised, Resume, Then, after, operation, settle
+from stator_guards import Custom, ItemSource, Length
 
 from stator_variables import _kinds as k
+from stator_variables._build import wrap
 from stator_variables._model import _attributes, _calls, _dictionary, _operators
 from stator_variables._model._lookup import defines, guarded_lookup, plain_lookup, type_lookup
 from stator_variables._model._raising import attempt, throw, type_name
@@ -186,6 +188,31 @@ def _next_constant(t: Tracing, it: Any) -> Any:
         return NULL
 
 
+AHEAD = 256
+"""How far an existing iterator is looked into."""
+
+
+@_placed
+def _next_of_existing(t: Tracing, it: Any) -> Any:
+    _, source, left = it.parts
+    at = it.position
+    if is_over_changed(t, it):
+        raise t.unsupported("changed-during-iteration", f"a step of a {it.cls.__name__} over what was changed")
+    if at == AHEAD:
+        raise t.unsupported("long-container", f"more than {at} items of a {it.cls.__name__}")
+    if at == len(left):
+        t.guard(source, Length(at))
+        return NULL
+    t.guard(source, Custom("{fn}({value})", lambda found: len(found) > at, f"more than {at} items"))
+    return wrap(t, left[at], ItemSource(source, at))
+
+
+def is_over_changed(t: Tracing, it: Any) -> bool:
+    """Whether what an existing iterator goes through was changed while tracing."""
+    over = t.heap.get(it.parts[0])
+    return over is not None and id(over) in t.changed
+
+
 @_placed
 def _next_in_dict(t: Tracing, it: Any) -> Any:
     d, size, backwards = it.parts
@@ -319,6 +346,7 @@ _STEPS = {
     "sequence": _placed(lambda t, it: _at(it.parts[0].items, it.position)),
     "reversed": _placed(lambda t, it: _at(it.parts[0].items, it.parts[1] - 1 - it.position)),
     "constant": _next_constant,
+    "existing": _next_of_existing,
     **dict.fromkeys(("keys", "values", "items"), _next_in_dict),
     "zip": _next_zip,
     "map": _next_map,

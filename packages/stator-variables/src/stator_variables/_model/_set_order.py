@@ -11,7 +11,7 @@ import attrs
 from stator_guards import CallSource, CapturedSource, Custom, Source
 
 from stator_variables import _kinds as k
-from stator_variables._model._hashing import key_of
+from stator_variables._model._hashing import Identity, key_of
 from stator_variables._tracing import Tracing
 
 CREATING = frozenset({"copy", "union", "intersection", "difference", "symmetric_difference"})
@@ -134,10 +134,10 @@ def in_order(t: Tracing, vt: Any) -> list[Any]:
     """The items in the order of C's set, where that is known: of an existing one that is as it was, and of a new one of
     numbers and strings."""
     if vt.cls in (set, frozenset) and vt.source is not None and (vt.cls is frozenset or vt.steps == []):
-        order = list(vt.real)
-        if type(vt.source) is not CapturedSource:
-            _rely_on_order(t, vt.source, order)
-        return list(vt.entries.values())
+        entries = vt.entries
+        if type(vt.source) is not CapturedSource and not any(type(key) is Identity for key in entries):
+            _rely_on_order(t, vt.source, list(vt.real))  # objects were read in their order
+        return list(entries.values())
     return [vt.entries[key] for key in made_again(t, vt)]
 
 
