@@ -12,6 +12,7 @@ import pytest
 import stator
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from integration_tests.oracle import assert_same
 
@@ -272,3 +273,22 @@ def test_an_identity_that_is_used_again_is_that_of_another_object() -> None:
         if thing is not None:
             break
     assert compiled(torch.ones(1), thing) == 1
+
+
+COMPUTED_TWICE: dict[str, Callable[[Tensor], Any]] = {
+    "orders": lambda x: (x.argsort(0), x.argsort(0), x.exp()),
+    "parts of orders": lambda x: (x.argsort(0)[0], x.argsort(0)[0], x.exp()),
+    "one seen twice": lambda x: (x.argsort(0), order := x.argsort(0), order.view(-1), x.exp()),
+    "largest": lambda x: (*x.max(0), *x.max(0)),
+    "in a checkpoint": lambda x: checkpoint(lambda a: (a.argsort(0), a.argsort(0), a.exp()), x, use_reentrant=False),
+}
+
+
+@pytest.mark.parametrize("title", COMPUTED_TWICE)
+def test_results_that_were_computed_twice_are_two(title: str) -> None:
+    """Though compilers compute equal calls once."""
+    fn = COMPUTED_TWICE[title]
+    compiled = stator.compile(fn, backend="aot_eager", fullgraph=True)
+    assert_same(
+        fn, compiled, lambda: (torch.linspace(-1, 1, 6).reshape(2, 3).requires_grad_(),), graphs_may_raise=False
+    )

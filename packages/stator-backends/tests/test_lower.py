@@ -373,3 +373,13 @@ def test_texts_that_fx_generates_die_with_what_was_compiled() -> None:
     assert generated() - before
     del lowered
     assert not generated() - before
+
+
+def test_equal_calls_with_several_results_stay_apart() -> None:
+    """AOTAutograd would make one of them, and of their results one tensor."""
+    build = GraphBuilder()
+    x = build.input(torch.randn(4, requires_grad=True))
+    orders = [build.call(torch.argsort, x) for _ in range(2)]
+    lowered = lower_built(build.finish(*orders, build.call(torch.sin, x)), aot_eager)
+    first, second, _ = lowered.callable(torch.randn(4, requires_grad=True))
+    assert first.untyped_storage().data_ptr() != second.untyped_storage().data_ptr()

@@ -63,7 +63,7 @@ class AliasLayout:
 
     @classmethod
     def of(cls, inputs: Sequence[Any]) -> AliasLayout:
-        positions = tuple(position for position, value in enumerate(inputs) if _has_storage(value))
+        positions = tuple(position for position, value in enumerate(inputs) if has_storage(value))
         return cls(positions, layout_of(inputs, positions))
 
     def holds(self, inputs: Sequence[Any]) -> bool:
@@ -100,7 +100,7 @@ def _base(inputs: Sequence[Any], position: int, members: list[int]) -> tuple[Any
     return relatives, tuple(base.shape), base.stride(), base.storage_offset()
 
 
-def _has_storage(value: Any) -> bool:
+def has_storage(value: Any) -> bool:
     if not isinstance(value, Tensor) or value.layout is not torch.strided or is_traceable_wrapper_subclass(value):
         return False  # sparse and wrapper tensors: their parts are compared by whoever unwraps them
     return not torch._C._functorch.is_functorch_wrapped_tensor(value)

@@ -15,6 +15,7 @@ from typing import Any
 import attrs
 import torch
 from torch import Tensor
+from torch._functorch import config as functorch_config
 from torch._guards import CompileContext, CompileId, Source, TracingContext, compile_context, tracing
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import _disable_current_modes, is_traceable_wrapper_subclass
@@ -25,6 +26,7 @@ from ._backend import Backend, BackendSpec, Compiled, spec_of
 from ._check import check_graph
 from ._context import cleared, static_context
 from ._origin import GraphInput, attach_sources, placeholders
+from ._repeats import gives_repeats
 from ._session import compile_session, harmless_warnings, preserved_rng
 from ._texts import forget_texts_with, generated_texts
 from .errors import BackendFailed, MalformedGraph
@@ -133,6 +135,7 @@ def _surroundings(job: _Job, ambient: AmbientState, compile_id: CompileId) -> It
         job.context.fake_mode = FakeTensorMode(shape_env=job.fake_mode.shape_env)
         job.context.fake_mode.allow_scalar_outputs = True  # the backward of a loop counts its rounds
         stack.enter_context(tracing(job.context))
+        stack.enter_context(functorch_config.patch(cse=functorch_config.cse and not gives_repeats(job.gm)))
         yield
 
 
