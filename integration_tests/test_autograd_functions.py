@@ -296,6 +296,27 @@ def masked_operations(x: Tensor, w: Tensor) -> Any:
     return masked.softmin(x, 1, mask=x.detach() > 0), masked.sum(x, 0, mask=x.detach() > 0)
 
 
+class ScaledBy(Function):
+    @staticmethod
+    def forward(x: Tensor, w: Tensor, by: Any = 2, *rest: Any) -> Any:
+        return x * w * by
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        x, w, ctx.by, *ctx.rest = inputs
+        ctx.save_for_backward(x, w)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        x, w = ctx.saved_tensors
+        return grad * w * ctx.by * 10, (grad * x).sum(0) * ctx.by, *[None] * (1 + len(ctx.rest))
+
+
+@captured
+def arguments_from_defaults(x: Tensor, w: Tensor) -> Any:
+    return ScaledBy.apply(x, w), ScaledBy.apply(x, w, 3), ScaledBy.apply(x, w, 4, "more")
+
+
 CLOSE = Tolerance(1e-9, 1e-12, strides=False)
 
 
@@ -367,6 +388,25 @@ def whose_forward_raises(x: Tensor, w: Tensor) -> Any:
         return Raises.apply(y)
     except ValueError as error:
         return y + 1, str(error)
+
+
+@broken
+def that_misses_an_argument(x: Tensor, w: Tensor) -> Any:
+    y = x * 2
+    try:
+        return ScaledBy.apply(y)
+    except TypeError as error:
+        return y + 1, str(error)
+
+
+class ScaledInside(ScaledBy):
+    forward: Any = staticmethod(functools.wraps(ScaledBy.forward)(lambda *args: ScaledBy.forward(*args) + 1))
+
+
+@broken
+def whose_defaults_are_those_of_what_it_wraps(x: Tensor, w: Tensor) -> Any:
+    y = x * 2
+    return ScaledInside.apply(y, w) + 1
 
 
 @broken

@@ -31,6 +31,7 @@ from integration_tests.oracle import Tolerance, assert_same
 # torch leaves these without types
 allow_in_graph: Any = torch.compiler.allow_in_graph
 selective: Any = checkpointing.create_selective_checkpoint_contexts
+in_turn: Any = checkpointing.checkpoint_sequential
 make_dual: Any = forward_ad.make_dual
 map_function: Any = torch_map
 strict_mode: Any = torch_strict_mode
@@ -127,12 +128,25 @@ def container(x: Tensor, y: Tensor) -> Any:
     return run(STACKED, x) + y
 
 
+def parameters_put_in(x: Tensor, y: Tensor) -> Any:
+    def body(a: Tensor) -> Any:
+        return torch.func.functional_call(STACKED, {"0.weight": y[0].expand(3, 3)}, (a,))
+
+    return run(body, x) + run(lambda a: run(body, a), x)
+
+
+def in_segments(x: Tensor, y: Tensor) -> Any:
+    return in_turn([torch.sin, LAYER, lambda a: a * y], 2, x, use_reentrant=False)
+
+
 LAYER = torch.nn.Linear(3, 3)
 STACKED = torch.nn.Sequential(LAYER, torch.nn.ReLU())
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-@pytest.mark.parametrize("fn", [any_structure, effects, nested, nothing, module, container])
+@pytest.mark.parametrize(
+    "fn", [any_structure, effects, nested, nothing, module, container, parameters_put_in, in_segments]
+)
 def test_checkpointed_body_is_captured(fn: Callable[..., Any], backend: str) -> None:
     assert "wrap_body_0" in bodies(check_captured(fn, backend=backend))
 
@@ -156,6 +170,23 @@ def test_effect_that_backward_would_repeat_is_refused() -> None:
         return run(body, x), seen
 
     check_refused(fn, "effect-in-body")
+
+
+def test_what_a_body_puts_back_that_was_changed_before_it_is_an_effect() -> None:
+    def fn(x: Tensor, y: Tensor) -> Any:
+        first, SHELF["weight"] = SHELF["weight"], y
+
+        def body(a: Tensor) -> Tensor:
+            found = a * SHELF["weight"]
+            SHELF["weight"] = first
+            return found
+
+        return run(body, x)
+
+    check_refused(fn, "effect-in-body")
+
+
+SHELF = {"weight": torch.ones(3)}
 
 
 def test_write_to_a_tensor_from_outside_stays() -> None:

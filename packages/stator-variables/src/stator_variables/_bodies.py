@@ -62,6 +62,7 @@ class BodyTrace:
     _modes: dict[Any, Any] = attrs.field(factory=dict)
     _resumed: int = 0
     _generators: int = 0
+    _written: set[int] = attrs.field(factory=set)  # dicts that were other than before the trace already
 
     def __enter__(self) -> BodyTrace:
         self.recorder = self.t.graph.subgraph(self.name)
@@ -70,6 +71,7 @@ class BodyTrace:
         self._modes = {setting: setting.now for setting in self.t.modes}
         self._resumed = len(self.t.machine.journal.entries)
         self._generators = len(self.t.generators)
+        self._written = {key for key, vt in self.t.changed.items() if isinstance(vt, k.DictTracker) and vt.log}
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
@@ -151,9 +153,16 @@ class BodyTrace:
         handed = {id(vt) for vt in reachable(self.roots)}
         outside = [(vt, where) for vt, where in touched if vt.source is not None or id(vt) in handed]
         for vt, where in outside:
-            if not self.permits.effects:
+            if not self.permits.effects and not self._is_undone(vt):
                 raise Unsupported("effect-in-body", f"a change of a {vt.cls.__name__} from outside", "", where)
         return [vt for vt, _ in outside]
+
+    def _is_undone(self, vt: Any) -> bool:
+        """Whether a dict is as it was before body and trace: `functional_call` puts parameters in, and back."""
+        if not isinstance(vt, k.DictTracker) or vt.source is None or id(vt) in self._written:
+            return False
+        forget_undone(self.t, vt)
+        return not vt.log
 
     def _new_modes(self) -> bool:
         return any(setting.now != start for setting, start in self.t.modes.items() if setting not in self._modes)

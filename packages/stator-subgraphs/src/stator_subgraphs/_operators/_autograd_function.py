@@ -5,6 +5,7 @@ gradients like the outputs. Neither may do anything but compute: one that does r
 context holds what the stand-in (`_function_targets.py`) could not hand to the original backward.
 """
 
+import inspect
 import weakref
 from collections.abc import Generator, Sequence
 from typing import Any
@@ -37,6 +38,7 @@ def unknown(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> An
 def apply(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     applying = Applying(t, args[0], args[1:])
     applying.check(kwargs)
+    yield from applying.take_defaults()
     with applying.trace("forward", writes=True) as body:
         result = yield from applying.forward(body)
         applying.take_apart(result)
@@ -94,10 +96,18 @@ class Applying:
             raise self.t.unsupported("autograd-function", "apply of something else than a Function")
         if kwargs or getattr(self.cls, "boxed_grads_call", False):
             raise self.refuse("keyword arguments, or gradients in a list")
-        if self.has_setup and self.cls.forward.__defaults__:
-            raise self.refuse("a forward with defaults")
         if self.cls.vmap is not Function.vmap:
             raise self.refuse("a vmap of its own")
+
+    def take_defaults(self) -> Gradients:
+        """With `setup_context` the defaults of forward are arguments like others."""
+        missing = _defaults_in(self.cls.forward, self.args) if self.has_setup else 0
+        if missing:
+            if hasattr(self.cls.forward, "__wrapped__"):
+                raise self.refuse("a forward with defaults, in a decorator")
+            function = yield from settle(variables.get_attribute(self.t, self.owner, "forward"))
+            defaults = yield from settle(variables.get_attribute(self.t, function, "__defaults__"))
+            self.args += defaults.items[-missing:]
 
     def trace(self, part: str, *, writes: bool) -> variables.BodyTrace:
         return variables.BodyTrace(
@@ -266,6 +276,16 @@ class Applying:
         results = iter([variables.from_traced(t, part, self.inputs) for part in parts])
         items = [next(results) if isinstance(vt, variables.TensorTracker) else vt for vt in self.items]
         return items[0] if self.is_single else variables.TupleTracker(items, tuple)
+
+
+def _defaults_in(function: Any, args: list[Any]) -> int:
+    """How many arguments a call gets from defaults; what it misses besides is said by the call."""
+    try:
+        bound = inspect.signature(function).bind(*args)
+    except TypeError:
+        return 0
+    bound.apply_defaults()
+    return len(bound.args) - len(args)
 
 
 def _index(vt: Any, known: list[Any]) -> int | None:

@@ -35,6 +35,7 @@ from torch._higher_order_ops.map import map_impl
 from torch._higher_order_ops.scan import scan, scan_op
 from torch._higher_order_ops.while_loop import while_loop, while_loop_op
 from torch.nn.attention.flex_attention import flex_attention
+from torch.utils.checkpoint import checkpoint_sequential
 
 from stator_subgraphs._mutation import storage_of
 from stator_subgraphs._operators._cond import refuse_overlap
@@ -42,7 +43,9 @@ from stator_subgraphs._operators._cond import refuse_overlap
 handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
 
 
-@handlers.handles_each((while_loop, scan, map_function, associative_scan, InvokeQuant.__call__, flex_attention))
+@handlers.handles_each(
+    (while_loop, scan, map_function, associative_scan, checkpoint_sequential, InvokeQuant.__call__, flex_attention)
+)
 @operation
 def as_a_whole(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     """A function of torch that leads to an operator: it is interpreted, and breaks at its call."""
