@@ -1,9 +1,12 @@
-"""The backend that compiles nothing: the graph's own generated Python function is the result."""
+"""The backends that compile nothing: the graph's own generated Python function, and AOTAutograd in between."""
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import attrs
 import torch
+from torch.fx.graph import _BoxedCodeGen
 
 from ._backend import BackendSpec, Compiled, FunctionBackend
 
@@ -18,3 +21,70 @@ def graph_function(gm: torch.fx.GraphModule, example_inputs: Sequence[Any] = ())
 
 
 eager = FunctionBackend(graph_function, BackendSpec("eager", compiles=False))
+
+
+# AOTAutograd with nothing behind it: the graph is functionalised, differentiated and split, and then run eagerly.
+#
+# The backend to try when a compiler gives a wrong answer: a fault that shows here is not the compiler's.
+
+
+def run_boxed(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Compiled:
+    """The graph as a function of one list, which it empties: inputs of a backward die as soon as they were used."""
+    gm.graph.set_codegen(_BoxedCodeGen())
+    gm.recompile()
+    forward = gm.forward
+
+    def run(args: list[Any]) -> Sequence[Any]:
+        return forward(args)  # type: ignore[no-any-return]  # generated code, not annotated
+
+    run._boxed_call = True  # type: ignore[attr-defined]  # how AOTAutograd recognises the calling convention
+    return run
+
+
+def _default_partition() -> Callable[..., Any]:
+    from torch._functorch.partitioners import min_cut_rematerialization_partition
+
+    return min_cut_rematerialization_partition
+
+
+def _inductor_partition() -> Callable[..., Any]:
+    return functools.partial(_default_partition(), compiler="inductor")
+
+
+def _inductor_decompositions() -> dict[Any, Any] | None:
+    from torch._inductor.decomposition import select_decomp_table
+
+    return select_decomp_table()
+
+
+AOT_EAGER = BackendSpec("aot_eager")
+
+
+@attrs.frozen
+class AotEager:
+    """AOTAutograd over eager kernels. The factories defer imports that take a second to the first compile."""
+
+    spec: BackendSpec = AOT_EAGER
+    partition: Callable[[], Callable[..., Any]] = _default_partition
+    decompositions: Callable[[], dict[Any, Any] | None] = lambda: None
+
+    def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Compiled:
+        from torch._functorch.aot_autograd import aot_module_simplified
+
+        return aot_module_simplified(
+            gm,
+            example_inputs,
+            fw_compiler=run_boxed,
+            bw_compiler=run_boxed,
+            partition_fn=self.partition(),
+            decompositions=self.decompositions(),
+            keep_inference_input_mutations=True,
+        )
+
+
+aot_eager = AotEager()
+
+# Inductor's view of the graph without Inductor's kernels: tells a faulty decomposition from a faulty kernel.
+aot_eager_decomp_partition = AotEager(
+    BackendSpec("aot_eager_decomp_partition"), _inductor_partition, _inductor_decompositions
+)

@@ -27,8 +27,7 @@ from ._check import check_graph
 from ._context import cleared, static_context
 from ._origin import GraphInput, attach_sources, placeholders
 from ._repeats import gives_repeats
-from ._session import compile_session, harmless_warnings, preserved_rng
-from ._texts import forget_texts_with, generated_texts
+from ._session import compile_session, forget_texts_with, generated_texts, harmless_warnings, preserved_rng
 from .errors import BackendFailed, MalformedGraph
 
 

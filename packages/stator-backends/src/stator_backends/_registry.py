@@ -11,6 +11,8 @@ from importlib.metadata import EntryPoint, entry_points
 import attrs
 
 from ._backend import Backend, BackendSpec, FunctionBackend
+from ._eager import aot_eager, aot_eager_decomp_partition, eager
+from ._inductor import inductor
 from .errors import BackendFailed, UnknownBackend
 
 ENTRY_POINT_GROUPS = ("stator_backends", "torch_dynamo_backends")
@@ -64,3 +66,23 @@ class BackendRegistry:
             raise BackendFailed(name, f"{type(error).__name__}: {error}", f"loading {point.value}") from error
         # Threads may race to here; all of them must come away with the same object, which is a cache key.
         return self._backends.setdefault(name, loaded)
+
+
+# The registry that names mean something in when nobody passes another one: built here, all in one place.
+
+default_registry = BackendRegistry()
+for _backend in (eager, aot_eager, aot_eager_decomp_partition, inductor):
+    default_registry.register(_backend)
+
+
+def register_backend(backend: Backend, name: str | None = None, spec: BackendSpec | None = None) -> Backend:
+    """`default_registry.register`; also a decorator for a function that is a backend."""
+    return default_registry.register(backend, name, spec)
+
+
+def list_backends() -> tuple[str, ...]:
+    return default_registry.names()
+
+
+def lookup(backend: str | Backend) -> Backend:
+    return default_registry.lookup(backend)

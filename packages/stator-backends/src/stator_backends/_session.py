@@ -5,16 +5,19 @@ modes, the context of fake kernels. Two threads that do so together, not nested,
 read each other's. So one thread traces at a time; another that runs plainly meets none of what it would act upon.
 """
 
+import linecache
 import random
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 
 import torch
+from torch.fx.graph_module import _loader
 
 
 class CompileFlag(threading.local):
@@ -79,3 +82,26 @@ def _rng_states() -> Iterator[Callable[[], None]]:
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random is not None:
         yield partial(numpy_random.set_state, numpy_random.get_state())
+
+
+# fx keeps the text of every module that it generates, for good: of those that a backend makes on its way too.
+
+
+def generated_texts() -> set[str]:
+    """The names of all texts that there are now."""
+    return set(_loader.eval_cache)
+
+
+def forget_texts_with(compiled: Any, names: Iterable[str]) -> None:
+    """Drop these texts when `compiled` dies: until then a traceback can show their lines."""
+    owner = getattr(compiled, "__self__", compiled)  # a bound method is made anew each time
+    try:
+        weakref.finalize(owner, _forget, tuple(names)).atexit = False
+    except TypeError:  # nobody can tell when it dies
+        return
+
+
+def _forget(names: tuple[str, ...]) -> None:
+    for name in names:
+        _loader.eval_cache.pop(name, None)
+        linecache.cache.pop(name, None)

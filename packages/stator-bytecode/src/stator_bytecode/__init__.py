@@ -16,7 +16,7 @@ from stator_bytecode._codec._stack_effect import operands, results, stack_effect
 from stator_bytecode._concrete._interpreter import ConcreteDomain, interpret, runs_interpreted
 from stator_bytecode._handler_table import HandlerConflict, HandlerTable
 from stator_bytecode._handlers._all import DEFAULT, SAFE
-from stator_bytecode._handlers._stack import Handler as OpcodeHandler
+from stator_bytecode._handlers._asking import Handler as OpcodeHandler
 from stator_bytecode._machine._binding import BindingError, bind_arguments, new_frame
 from stator_bytecode._machine._check import check_frame, stack_depths
 from stator_bytecode._machine._completion import SWITCHED

@@ -38,8 +38,7 @@ from stator_guards._walk import load_source
 
 if TYPE_CHECKING:
     from stator_guards._global_state import GlobalState
-    from stator_guards._overlap import NoOverlap, Overlap
-    from stator_guards._tensor import TensorMatch
+    from stator_guards._tensor import NoOverlap, Overlap, TensorMatch
 
 __all__ = ["Failure", "Guard", "GuardSet", "Kind", "Loads", "compile_guards", "load_source"]
 __all__ += ["Cache", "Checked", "Entry", "RecompileLimitWarning", "RecompileReason"]

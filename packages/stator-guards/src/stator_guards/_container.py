@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 import attrs
 
 from stator_guards._cells import SAFE_KEYS, Cells
-from stator_guards._constant import is_literal, key_of, same_keys, same_plain_keys
-from stator_guards._held import short
+from stator_guards._held import is_literal, key_of, same_keys, same_plain_keys, short
 from stator_guards._kind import Kind
 from stator_guards._source import Renderer, State
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import attrs
 
 from stator_guards._cells import SAFE_KEYS, Cells
-from stator_guards._constant import is_literal, key_of
+from stator_guards._held import is_literal, key_of
 from stator_guards._source import Renderer, Source, State
 
 read_plainly = object.__getattribute__

@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 import attrs
 
 from stator_guards._cells import Cells
-from stator_guards._constant import constant_key, is_constant, is_literal, key_of, same_constant
-from stator_guards._held import Held, short
+from stator_guards._held import Held, constant_key, is_constant, is_literal, key_of, same_constant, short
 from stator_guards._kind import Kind
 from stator_guards._source import Renderer, State
 from stator_guards.errors import InvalidUse

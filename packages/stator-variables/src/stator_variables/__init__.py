@@ -2,7 +2,7 @@
 
 from stator_variables._bodies import EVERYTHING, NOTHING, BodyTrace, Permits, leaf_of, record_wrapping, wrapped
 from stator_variables._build import attributes_of, globals_tracker, new_object, wrap
-from stator_variables._builtin._results import app_level
+from stator_variables._builtin._method_table import app_level
 from stator_variables._domain import SymbolicDomain
 from stator_variables._emit._effects import emit_effects
 from stator_variables._emit._emitter import Emitter, RaisedBefore, StillRunning
@@ -19,11 +19,11 @@ from stator_variables._kinds import (
     generator_state,
     is_none,
 )
-from stator_variables._known import known_value
 from stator_variables._model._attributes import get_attribute
 from stator_variables._model._calls import call, frame_for, function_frame
 from stator_variables._model._dictionary import items as dict_items
 from stator_variables._model._raising import throw
+from stator_variables._model._stand_ins import known_value
 from stator_variables._parts import ObjectRecipe, parts_of
 from stator_variables._pytree import LEAF, Spec, broadcast, flatten, unflatten
 from stator_variables._runtime import as_inference, forget_class

@@ -6,17 +6,14 @@ from stator_bytecode import HandlerTable
 
 from stator_variables._builtin import (
     _attribute_functions,
-    _binding,
     _builtins,
     _class_functions,
     _constructors,
     _deques,
     _dicts,
     _exception_methods,
-    _generators,
     _instances,
     _iterator_functions,
-    _mappingproxy,
     _numbers,
     _representation,
     _sequences,
@@ -30,10 +27,8 @@ from stator_variables._library import (
     _caching,
     _functools,
     _identity,
-    _inspection,
     _itertools,
     _numpy,
-    _operator_functions,
     _questions,
     _weakrefs,
 )
@@ -41,19 +36,19 @@ from stator_variables._model import _classes, _functions
 from stator_variables._torch import (
     _assertion,
     _compile_state,
-    _foreach,
     _inference,
-    _legacy,
     _marked,
     _modes,
     _module_attributes,
 )
+from stator_variables._torch import (
+    _functions as _torch_functions,
+)
 
 _FUNCTIONS = (
-    *(_binding, _class_functions, _iterator_functions, _instances, _generators, _constructors, _exception_methods),
-    *(_mappingproxy, _numbers, _values, _functions, _classes),
-    *(_caching, _functools, _identity, _inspection, _itertools, _numpy, _operator_functions, _questions, _weakrefs),
-    *(_assertion, _compile_state, _foreach, _inference, _legacy, _marked, _modes, _module_attributes),
+    *(_class_functions, _iterator_functions, _instances, _constructors, _exception_methods, _numbers, _values),
+    *(_functions, _classes, _caching, _functools, _identity, _itertools, _numpy, _questions, _weakrefs),
+    *(_assertion, _compile_state, _inference, _torch_functions, _marked, _modes, _module_attributes),
 )
 _METHODS = (_attribute_functions, _builtins, _deques, _dicts, _representation, _sequences, _sets, _strings, _views)
 _NONE: HandlerTable[Any, Any] = HandlerTable("builtin")

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, overload
 
 import torch
 
-from stator._in_place import put_in_place
+from stator._module import put_in_place
 from stator.errors import InvalidUse
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from stator_bytecode import HandlerTable
 from stator_guards import Guard, GuardSet, compile_guards
 from stator_variables import DEFAULT_HANDLERS, SymbolicDomain, Tracing
 
-from stator import _in_place
+from stator import _module
 from stator._stress import MODES, is_mode
 from stator.errors import InvalidOption, InvalidUse, backend_boundary
 
@@ -40,7 +40,7 @@ class Stack:
     guards: Callable[[list[Guard], tuple[str, ...]], GuardSet] = compile_guards
     graph: Callable[..., Any] = output_graph
     domain: Callable[[Tracing], Any] = SymbolicDomain
-    handlers: Mapping[Any, Any] = DEFAULT_HANDLERS.merged_with(_in_place.handlers)
+    handlers: Mapping[Any, Any] = DEFAULT_HANDLERS.merged_with(_module.handlers)
     operators: Callable[[], Mapping[Any, Any]] = installed_operators
     _all: list[Mapping[Any, Any]] = attrs.field(factory=list, init=False, eq=False, repr=False)
 

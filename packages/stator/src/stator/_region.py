@@ -8,14 +8,15 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import attrs
+import torch
 from stator_backends import AmbientState
 from stator_bytecode import Goto, Point, Site, drive
 from stator_guards import Cache, Entry, Failure
+from torch.autograd import forward_ad
 
 from stator._dynamic import Shapes
 from stator._entry import FloatsNeeded, make_entry
 from stator._fallback import Plainly
-from stator._foreign import is_foreign_call
 from stator._options import Options
 from stator._raising import RaisingSite
 from stator._release import without_frames
@@ -197,3 +198,19 @@ def _past_limit(cache: Cache, key: Hashable, state: tuple[Any, ...]) -> Unsuppor
         return Unsupported("recompile-limit", detail, "raise recompile_limit")
     changed = f"{detail}, and {failure.source} was {failure.needed}, is now {failure.found}"
     return Unsupported("recompile-limit", changed, f"{failure.fix}, or raise recompile_limit", failure.where)
+
+
+# Calls from inside another tracer or mode: those are run plainly, so that the other one sees every operation; so are
+# those under forward-mode derivatives, which what a compiler makes of a graph does not have.
+
+
+def is_foreign_call() -> bool:
+    """Whether a torch function or dispatch mode, a functorch transform, a dual level or torch.jit's tracer is at work
+    here."""
+    return (
+        torch._C._len_torch_function_stack() > 0
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch._C._functorch.peek_interpreter_stack() is not None
+        or torch._C._get_tracing_state() is not None
+        or forward_ad._current_level >= 0
+    )

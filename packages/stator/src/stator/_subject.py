@@ -10,8 +10,7 @@ from typing import Any
 import torch
 
 from stator._control import REGIONS, is_disabled, python_call
-from stator._in_place import InPlace, put_in_place
-from stator._module import CompiledModule, compiled_module
+from stator._module import CompiledModule, InPlace, compiled_module, put_in_place
 from stator._options import Options
 from stator._oracle import Oracle
 from stator._region import Region

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from stator_bytecode._codec import _rules as rules
 from stator_bytecode._codec._dialect import Dialect, Fused, Rule, Scope
 from stator_bytecode._codec._raw_instruction import Raw
-from stator_bytecode._codec._rules_since_312 import SINCE_312
+from stator_bytecode._codec._tables_312 import SINCE_312
 
 
 def _constant_or_call_with_names(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:

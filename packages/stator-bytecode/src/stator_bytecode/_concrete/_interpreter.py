@@ -13,11 +13,10 @@ from typing import Any, ParamSpec, TypeVar
 
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._concrete._calls import Calls, is_internal
-from stator_bytecode._concrete._exceptions import Exceptions
+from stator_bytecode._concrete._exceptions import Exceptions, traceback_at
 from stator_bytecode._concrete._generators import Generators, raise_kept, value_of
 from stator_bytecode._concrete._matching import Matching
 from stator_bytecode._concrete._names import Names
-from stator_bytecode._concrete._tracebacks import traceback_at
 from stator_bytecode._concrete._values import Values
 from stator_bytecode._machine._domain import Invoke, Raised, Resume
 from stator_bytecode._machine._frame import Frame

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._handler_table import HandlerTable
-from stator_bytecode._handlers._stack import Handler
+from stator_bytecode._handlers._asking import Handler
 from stator_bytecode._machine import _generator
 from stator_bytecode._machine._completion import SWITCHED
 from stator_bytecode._machine._domain import Reraised, Resume

@@ -1,4 +1,4 @@
-"""Opcodes of operators, items, branches and iteration."""
+"""Opcodes of operators, items, branches, iteration and `match` statements."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._handler_table import HandlerTable
-from stator_bytecode._handlers._asking import Ask, asking
-from stator_bytecode._handlers._stack import Handler
+from stator_bytecode._handlers._asking import Ask, Handler, asking
 from stator_bytecode._machine._domain import Domain, Result
 from stator_bytecode._machine._frame import Frame
 
@@ -35,6 +34,11 @@ def store_slice(domain: Domain, frame: Frame, _: None) -> Result:
     return domain.set_item(container, domain.build_slice(bounds), new)
 
 
+def match_class(domain: Domain, frame: Frame, count: int) -> Result:
+    subject, cls, names = frame.popn(3)
+    return domain.match_class(subject, cls, count, names)
+
+
 _QUESTIONS: dict[str, Ask] = {
     "UNARY_OP": unary_op,
     "BINARY_OP": lambda domain, frame, symbol: domain.binary(symbol, *frame.popn(2)),
@@ -54,6 +58,11 @@ _QUESTIONS: dict[str, Ask] = {
     ),
     "GET_ITER": lambda domain, frame, _: domain.get_iterator(frame.stack.pop()),
     "FOR_ITER": lambda domain, frame, _: domain.next_value(frame.stack[-1]),
+    "MATCH_CLASS": match_class,
+    "MATCH_MAPPING": lambda domain, frame, _: domain.match_mapping(frame.stack[-1]),
+    "MATCH_SEQUENCE": lambda domain, frame, _: domain.match_sequence(frame.stack[-1]),
+    "MATCH_KEYS": lambda domain, frame, _: domain.match_keys(*frame.stack[-2:]),
+    "GET_LEN": lambda domain, frame, _: domain.length(frame.stack[-1]),
 }
 operator_ops: HandlerTable[str, Handler] = asking(_QUESTIONS)
 

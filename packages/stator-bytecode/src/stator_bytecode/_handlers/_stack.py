@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._handler_table import HandlerTable
+from stator_bytecode._handlers._asking import Handler
 from stator_bytecode._machine._completion import UNBOUND_LOCAL, cell_content
 from stator_bytecode._machine._domain import Raised
 from stator_bytecode._machine._frame import NULL, Frame
@@ -14,13 +14,6 @@ from stator_bytecode.errors import Unsupported
 
 if TYPE_CHECKING:
     from stator_bytecode._machine._machine import Machine
-
-Handler: TypeAlias = "Callable[[Machine, Frame, Instruction], int | None]"
-"""Run one instruction: the neutral index to go on at, None for the next one, or SWITCHED when the innermost frame
-changed.
-
-One that fails may leave the stack in any state, unless it is listed in SAFE (`_all.py`).
-"""
 
 stack_ops: HandlerTable[str, Handler] = HandlerTable("opcode")
 

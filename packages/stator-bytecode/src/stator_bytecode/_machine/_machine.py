@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from stator_bytecode._codec._instruction import Code, Instruction
-from stator_bytecode._handlers._all import DEFAULT, SAFE, Handler
+from stator_bytecode._handlers._all import DEFAULT, SAFE
+from stator_bytecode._handlers._asking import Handler
 from stator_bytecode._machine import _saved
 from stator_bytecode._machine._completion import SWITCHED, Continue, ask_domain
 from stator_bytecode._machine._domain import Domain, Invoke, Pending, Raised, Result, Resume, V, chained

@@ -9,8 +9,7 @@ from torch._guards import TracingContext
 from torch._higher_order_ops.invoke_subgraph import invoke_subgraph, invoke_subgraph_placeholder
 
 from stator_subgraphs._captured import Body
-from stator_subgraphs._equal import is_same
-from stator_subgraphs._operators._reuse import Call, Region
+from stator_subgraphs._operators._reuse import Call, Region, is_same
 
 handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
 

@@ -7,8 +7,7 @@ from stator_bytecode import operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._builtin._arity import ANY_COUNT
-from stator_variables._builtin._method_table import MethodTable
-from stator_variables._builtin._results import then
+from stator_variables._builtin._method_table import MethodTable, then
 from stator_variables._model import _attributes, _calls
 from stator_variables._model._lookup import plain_lookup
 from stator_variables._model._raising import absent, attempt, throw, type_name

@@ -10,11 +10,10 @@ import torch
 from stator_bytecode import after
 
 from stator_variables import _kinds as k
-from stator_variables._applevel import _reductions, _tensors
+from stator_variables._applevel import _methods, _reductions
 from stator_variables._builtin._arity import ANY_COUNT
 from stator_variables._builtin._iterator_functions import has_total_order
-from stator_variables._builtin._method_table import MethodTable
-from stator_variables._builtin._results import app_level, as_constant, folded
+from stator_variables._builtin._method_table import MethodTable, app_level, as_constant, folded
 from stator_variables._builtin._strings import convert
 from stator_variables._model import _attributes, _calls, _containers, _operators
 from stator_variables._model._lookup import defines
@@ -80,7 +79,7 @@ def handle_bool(t: Tracing, vt: Any = _FALSE) -> Any:
 def tensor_to_list(t: Tracing, vt: Any) -> Any:
     if not t.policy.capture_data:  # one break, not one for each number
         raise t.unsupported("data-access", "the values of a tensor as a list", "pass capture_data=True in the options")
-    return app_level(t, _tensors.tolist, [vt], {})
+    return app_level(t, _methods.tolist, [vt], {})
 
 
 @methods.handles(torch.Tensor.type, takes=(0, 2), named=("dtype", "non_blocking"))

@@ -10,7 +10,7 @@ from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
 from stator_variables._builtin import _dicts
 from stator_variables._builtin._arity import Args, Kwargs
-from stator_variables._builtin._results import then
+from stator_variables._builtin._method_table import then
 from stator_variables._model import _containers, _iteration
 from stator_variables._tracing import Tracing
 

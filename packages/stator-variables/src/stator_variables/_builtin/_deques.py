@@ -6,8 +6,7 @@ from typing import Any
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
 from stator_variables._builtin import _sequences
-from stator_variables._builtin._method_table import MethodTable
-from stator_variables._builtin._results import then
+from stator_variables._builtin._method_table import MethodTable, then
 from stator_variables._model import _containers, _iteration
 from stator_variables._model._containers import change_items, index_of, needed_index, replace_items
 from stator_variables._model._raising import throw, type_name

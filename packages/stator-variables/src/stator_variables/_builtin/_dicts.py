@@ -10,8 +10,7 @@ from stator_bytecode import NULL, Raised, operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
-from stator_variables._builtin._method_table import MethodTable
-from stator_variables._builtin._results import then
+from stator_variables._builtin._method_table import MethodTable, then
 from stator_variables._model import _attributes, _calls, _containers, _dictionary, _iteration, _operators
 from stator_variables._model._hashing import hashing, key_of, tell_apart
 from stator_variables._model._lookup import plain_lookup

@@ -13,7 +13,7 @@ from stator_guards import CallSource, CapturedSource, Custom, Truth
 
 from stator_variables import _kinds as k
 from stator_variables._builtin._arity import Args, Kwargs
-from stator_variables._builtin._results import as_constant
+from stator_variables._builtin._method_table import as_constant
 from stator_variables._model import _attributes, _calls, _classes, _operators
 from stator_variables._model._lookup import guarded_lookup, is_subtype, mro_of, plain_lookup, type_lookup
 from stator_variables._model._raising import attempt, throw

@@ -1,16 +1,16 @@
-"""Handlers of what makes, orders and steps iterators: `range`, `zip`, `map`, `reversed`, `sorted`."""
+"""Handlers of what makes, orders and steps iterators, and generators: `range`, `zip`, `map`, `sorted`, `send`."""
 
 import types
 from typing import Any
 
-from stator_bytecode import NULL, HandlerTable, Raised, Resume, after, operation, settle
+from stator_bytecode import NULL, GeneratorStatus, HandlerTable, Raised, Resume, Then, after, operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._builtin._arity import Args, Kwargs
-from stator_variables._builtin._results import folded
-from stator_variables._model import _attributes, _calls, _containers, _iteration
+from stator_variables._builtin._method_table import folded
+from stator_variables._model import _attributes, _calls, _containers, _exceptions, _iteration
 from stator_variables._model._lookup import defines
-from stator_variables._model._raising import new_exception, throw, type_name
+from stator_variables._model._raising import attempt, new_exception, throw, type_name
 from stator_variables._model._sorting import sorted_list
 from stator_variables._torch import _symbolic
 from stator_variables._tracing import Tracing
@@ -159,3 +159,39 @@ def iterator_next(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 @handlers.handles(*[cls.__iter__ for cls in _ITERATOR_TYPES], types.GeneratorType.__iter__)
 def iterator_iter(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return args[0]
+
+
+# Handlers of the methods of generators.
+
+
+def _state_of(t: Tracing, vt: Any) -> Any:
+    """The state of a generator that was made while tracing; one that existed before has a native frame."""
+    if not isinstance(vt, k.GeneratorTracker):
+        raise t.unsupported("foreign-iterator", f"a step of an existing {vt.cls.__name__}")
+    return vt.state
+
+
+@handlers.handles(types.GeneratorType.send)
+def generator_send(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return Resume(_state_of(t, args[0]), args[1])
+
+
+@handlers.handles(types.GeneratorType.throw)
+@operation
+def generator_throw(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    state = _state_of(t, args[0])
+    thrown = yield from settle(_exceptions.exception_from(t, args[1] if len(args) == 2 else args[2], None))
+    return (yield Resume(state, None, thrown))
+
+
+@handlers.handles(types.GeneratorType.close)
+@operation
+def generator_close(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    state = _state_of(t, args[0])
+    if state.status is GeneratorStatus.CLOSED:
+        return k.NONE
+    closing = new_exception(GeneratorExit, [])
+    ended = yield from attempt(GeneratorExit | StopIteration, MISSING, Resume, state, None, closing, Then("value"))
+    if ended is not MISSING:
+        throw(RuntimeError, "generator ignored GeneratorExit")
+    return k.NONE

@@ -1,4 +1,4 @@
-"""Handlers of C functions and methods, with the check of their arguments that C does first.
+"""Handlers of C functions and methods, with the check of their arguments that C does first, and what they give back.
 
 A call that C would refuse (too many arguments, an unknown keyword, a receiver of another class) runs natively, so that
 the error is CPython's own.
@@ -10,9 +10,11 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 import attrs
-from stator_bytecode import HandlerTable
+from stator_bytecode import HandlerTable, after
+from stator_guards import CapturedSource
 
 from stator_variables import _kinds as k
+from stator_variables._build import wrap
 from stator_variables._builtin._arity import Args, Arity, Kwargs, signature_arity
 from stator_variables._model import _calls
 from stator_variables._torch import _symbolic
@@ -86,3 +88,27 @@ def opened(vt: Any) -> Any:
     if isinstance(vt, k.ConstantTracker) and issubclass(vt.cls, tuple):
         return k.TupleTracker([k.ConstantTracker(item) for item in vt.value], vt.cls)
     return vt
+
+
+# What handlers give back: a call of our own Python in place of C, a settled bool, None, a folded constant.
+
+
+def app_level(t: Tracing, function: Any, args: Args, kwargs: Kwargs) -> Any:
+    """Call a Python function of ours in place of a C one."""
+    return _calls.call(t, wrap(t, function, CapturedSource(function.__qualname__, function)), args, kwargs)
+
+
+def as_constant(result: Any) -> Any:
+    return after(result, k.ConstantTracker)
+
+
+def then(result: Any, value: Any = k.NONE) -> Any:
+    """`value`, once `result` is there."""
+    return after(result, lambda _: value)
+
+
+def folded(t: Tracing, function: Any, args: Args, kwargs: Kwargs) -> Any:
+    found = _calls.fold(t, function, args, kwargs)
+    if found is MISSING:
+        raise t.unsupported("builtin", f"{function.__name__}() of values that are not known while tracing")
+    return found

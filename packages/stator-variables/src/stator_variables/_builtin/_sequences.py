@@ -8,8 +8,7 @@ import torch
 from stator_bytecode import operation, settle
 
 from stator_variables import _kinds as k
-from stator_variables._builtin._method_table import MethodTable, opened
-from stator_variables._builtin._results import then
+from stator_variables._builtin._method_table import MethodTable, opened, then
 from stator_variables._builtin._strings import convert
 from stator_variables._model import _calls, _containers, _iteration, _operators
 from stator_variables._model._containers import change_items, index_of, needed_index, replace_items, slice_of

@@ -8,8 +8,7 @@ from stator_bytecode import operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._builtin import _sets
-from stator_variables._builtin._method_table import MethodTable
-from stator_variables._builtin._results import then
+from stator_variables._builtin._method_table import MethodTable, then
 from stator_variables._model import _containers, _dictionary, _iteration, _operators
 from stator_variables._model._containers import replace_set, step_with
 from stator_variables._model._hashing import key_of

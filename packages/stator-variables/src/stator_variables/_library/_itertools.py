@@ -9,7 +9,7 @@ from stator_variables import _kinds as k
 from stator_variables._applevel import _itertools as app
 from stator_variables._builtin._arity import Args, Kwargs, signature_arity
 from stator_variables._builtin._iterator_functions import handle_next
-from stator_variables._builtin._results import app_level
+from stator_variables._builtin._method_table import app_level
 from stator_variables._model import _iteration
 from stator_variables._torch import _symbolic
 from stator_variables._tracing import Tracing

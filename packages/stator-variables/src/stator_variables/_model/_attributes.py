@@ -13,7 +13,7 @@ from stator_bytecode import NULL, Invoke, Raised, Then, is_suspended
 from stator_guards import AttrAbsent, AttrSource, CapturedSource, SlotSource, Source, TypeIs, TypeSource
 
 from stator_variables import _kinds as k
-from stator_variables._applevel import _attributes as app
+from stator_variables._applevel import _methods as app
 from stator_variables._build import captured_dict, instance_dict, wrap
 from stator_variables._model import _calls, _classes, _dictionary, _functions, _lookup, _stand_ins
 from stator_variables._model._raising import absent, throw, type_name

@@ -19,9 +19,9 @@ from torch.utils import _pytree as pytree
 from stator_variables import _kinds as k
 from stator_variables._applevel import _marked
 from stator_variables._build import wrap
-from stator_variables._builtin._results import app_level
-from stator_variables._known import known_value
+from stator_variables._builtin._method_table import app_level
 from stator_variables._model import _calls, _dictionary
+from stator_variables._model._stand_ins import known_value
 from stator_variables._torch._torch_calls import argument, from_traced
 from stator_variables._tracing import Tracing
 

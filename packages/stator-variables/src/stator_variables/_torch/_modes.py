@@ -16,8 +16,8 @@ from stator_guards import CallSource, Truth
 from torch.autograd.profiler import record_function
 
 from stator_variables import _kinds as k
-from stator_variables._applevel._ranges import initialise_range
-from stator_variables._builtin._results import app_level
+from stator_variables._applevel._methods import initialise_range
+from stator_variables._builtin._method_table import app_level
 from stator_variables._model import _dictionary
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing

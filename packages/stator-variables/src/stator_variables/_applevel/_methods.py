@@ -1,0 +1,35 @@
+"""Methods, as plain Python: reading an attribute of a class that defines `__getattr__`, and some of torch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def read(first: Any, then: Any, obj: Any, name: str) -> Any:
+    """`first` is its `__getattribute__`, `then` its `__getattr__`; nothing is being handled while that one runs."""
+    try:
+        return first(obj, name)
+    except AttributeError:
+        pass
+    return then(obj, name)
+
+
+# A profiler range, without the annotations for TorchScript that torch writes into its `__init__`.
+
+
+def initialise_range(self: Any, name: str, args: str | None = None) -> None:
+    """`torch.profiler.record_function.__init__`."""
+    self.name = name
+    self.args = args
+    self.run_callbacks_on_exit = True
+    self.record = None
+    self._cupti_monitor_external_id = None
+
+
+# Tensor methods that are made of others, as plain Python.
+
+
+def tolist(tensor: Any) -> Any:
+    if tensor.dim() == 0:
+        return tensor.item()
+    return [tolist(row) for row in tensor.unbind(0)]
