@@ -28,7 +28,7 @@ from stator_backends import (
     lower,
 )
 from stator_backends._alias import from_torch
-from stator_backends._origin import GraphInput
+from stator_backends._context import GraphInput
 from stator_backends.conformance import GraphBuilder, HandBuilt, lower_built
 from torch._guards import CompileContext, CompileId, DuplicateInputs, Source, TracingContext
 from torch._subclasses.fake_tensor import FakeTensor

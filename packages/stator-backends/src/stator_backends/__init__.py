@@ -4,7 +4,6 @@ Start with `lower`. A backend is a callable `(graph_module, example_inputs) -> c
 """
 
 from ._alias import AliasLayout, InputGuard, Overlap, SameInput
-from ._ambient import AmbientState
 from ._backend import Backend, BackendSpec, configure, spec_of
 from ._check import check_graph
 from ._compare import Mismatch, Report, Tolerance, compare
@@ -14,7 +13,7 @@ from ._inductor import Inductor, inductor
 from ._lower import Lowered, lower
 from ._registry import BackendRegistry, default_registry, list_backends, lookup, register_backend
 from ._repro import write_repro
-from ._session import compile_session, one_at_a_time, preserved_rng
+from ._session import AmbientState, compile_session, one_at_a_time, preserved_rng
 from .errors import BackendFailed, InvalidOption, MalformedGraph, UnknownBackend, Unwritable
 
 __all__ = ["Backend", "BackendRegistry", "BackendSpec", "configure", "spec_of"]

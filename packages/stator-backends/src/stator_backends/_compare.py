@@ -11,9 +11,9 @@ from torch._guards import detect_fake_mode
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ._backend import Backend, Compiled
+from ._context import placeholders
 from ._eager import graph_function
 from ._lower import lower
-from ._origin import placeholders
 
 
 @attrs.frozen

@@ -1,14 +1,16 @@
-"""How an input is made fake a second time, and what has to be forgotten afterwards."""
+"""Where inputs come from, how one is made fake a second time, and what has to be forgotten afterwards."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 from torch._functorch import config
-from torch._guards import Source, TracingContext
+from torch._guards import GuardSource, Source, TracingContext, dataclass_with_cached_hash
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 if TYPE_CHECKING:  # importing it brings sympy, half a second that a program which only looks up a name should not pay
@@ -52,3 +54,40 @@ def _forget_inputs(mode: FakeTensorMode) -> None:
     describer = mode.fake_tensor_converter.meta_converter.describer
     describer.lookup_tensor.clear()
     describer.lookup_storage.clear()
+
+
+# Where the inputs of a graph come from, in the form that AOTAutograd asks for.
+#
+# Each placeholder needs a torch `Source`. A front end may attach its own; the others get a `GraphInput`, which only
+# says which placeholder it is. Guards that lowering adds name sources, and come back from here as positions.
+
+
+@dataclass_with_cached_hash(frozen=True)
+class GraphInput(Source):
+    """The placeholder at one position of a graph."""
+
+    position: int
+
+    @property
+    def _name_template(self) -> str:
+        return f"graph_input_{self.position}"
+
+    @functools.cached_property
+    def guard_source(self) -> GuardSource:
+        return GuardSource.LOCAL
+
+
+def placeholders(gm: torch.fx.GraphModule) -> list[torch.fx.Node]:
+    return list(gm.graph.find_nodes(op="placeholder"))
+
+
+def attach_sources(gm: torch.fx.GraphModule) -> dict[Source, int]:
+    """Give each placeholder that has no source one; returns the position of each source."""
+    positions: dict[Source, int] = {}
+    for position, node in enumerate(placeholders(gm)):
+        source: Any = getattr(node, "_dynamo_source", None)
+        if source is None or source in positions:  # AOTAutograd refuses a source met twice
+            source = GraphInput(position)
+            node._dynamo_source = source  # an attribute is where AOTAutograd looks
+        positions[source] = position
+    return positions

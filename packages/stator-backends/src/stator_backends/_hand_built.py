@@ -18,8 +18,7 @@ from torch.fx.experimental import symbolic_shapes as shapes
 from torch.fx.node import map_arg
 from torch.fx.passes.runtime_assert import insert_deferred_runtime_asserts
 
-from ._context import static_context
-from ._origin import GraphInput
+from ._context import GraphInput, static_context
 
 
 @attrs.frozen

@@ -21,13 +21,18 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import _disable_current_modes, is_traceable_wrapper_subclass
 
 from ._alias import AliasLayout, InputGuard, from_torch, writes_to_inputs
-from ._ambient import AmbientState
 from ._backend import Backend, BackendSpec, Compiled, spec_of
 from ._check import check_graph
-from ._context import cleared, static_context
-from ._origin import GraphInput, attach_sources, placeholders
+from ._context import GraphInput, attach_sources, cleared, placeholders, static_context
 from ._repeats import gives_repeats
-from ._session import compile_session, forget_texts_with, generated_texts, harmless_warnings, preserved_rng
+from ._session import (
+    AmbientState,
+    compile_session,
+    forget_texts_with,
+    generated_texts,
+    harmless_warnings,
+    preserved_rng,
+)
 from .errors import BackendFailed, MalformedGraph
 
 

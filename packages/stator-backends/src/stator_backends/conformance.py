@@ -17,11 +17,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from ._ambient import AmbientState
 from ._backend import Backend, spec_of
 from ._compare import Tolerance, compare
 from ._hand_built import GraphBuilder, HandBuilt
 from ._lower import Lowered, lower
+from ._session import AmbientState
 from .errors import BackendFailed
 
 __all__ = ["BackendConformance", "Conformance", "GraphBuilder", "HandBuilt", "lower_built"]

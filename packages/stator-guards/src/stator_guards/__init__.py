@@ -53,12 +53,8 @@ __all__ += ["AttrSource", "DictItemSource", "InstanceDictSource", "ItemSource", 
 __all__ += ["CellSource", "ClosureSource", "CodeSource", "DefaultsSource", "KwDefaultsSource"]
 __all__ += ["GradSource", "SizeSource"]
 
-_NEED_TORCH = {
-    "GlobalState": "stator_guards._global_state",
-    "NoOverlap": "stator_guards._overlap",
-    "Overlap": "stator_guards._overlap",
-    "TensorMatch": "stator_guards._tensor",
-}
+_NEED_TORCH = {"GlobalState": "stator_guards._global_state"}
+_NEED_TORCH |= dict.fromkeys(("NoOverlap", "Overlap", "TensorMatch"), "stator_guards._tensor")
 
 
 def __getattr__(name: str) -> object:

@@ -12,9 +12,8 @@ from torch.fx.experimental.symbolic_shapes import compute_unbacked_bindings
 
 from stator_subgraphs._boundary import Foreign
 from stator_subgraphs._captured import Body
-from stator_subgraphs._fake import Target, has_body, refuse_quantizing, run
+from stator_subgraphs._fake import MODE_CALLS, Target, has_body, refuse_quantizing, run
 from stator_subgraphs._heard import Hearing, Warned
-from stator_subgraphs._mode import MODE_CALLS
 from stator_subgraphs._mutation import Watched, may_write, refuse_partial_overlap, storage_of
 from stator_subgraphs._random import refuse_seeding, undisturbed
 from stator_subgraphs._state import GraphState

@@ -23,17 +23,16 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from stator_subgraphs._call import project, record_call
 from stator_subgraphs._captured import Body, CapturedGraph
-from stator_subgraphs._exact import constant_of, truth_of
 from stator_subgraphs._fake import ShapeOptions, Target, new_fake_mode
 from stator_subgraphs._finish import captured_graph
-from stator_subgraphs._hold import hold
 from stator_subgraphs._input import Inputs
 from stator_subgraphs._location import Location
 from stator_subgraphs._merge import merge
 from stator_subgraphs._random import is_pure
 from stator_subgraphs._refresh import refresh
 from stator_subgraphs._scope import BodyScope
-from stator_subgraphs._state import GraphState
+from stator_subgraphs._shape_guard import constant_of, truth_of
+from stator_subgraphs._state import GraphState, hold
 from stator_subgraphs._structure import tensors_in
 from stator_subgraphs._symbol import expression_of
 from stator_subgraphs._tracer import SubgraphTracer

@@ -14,9 +14,8 @@ from stator_variables import Traced
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorConverter
 
-from stator_subgraphs._fake import run
+from stator_subgraphs._fake import MODE_CALLS, run
 from stator_subgraphs._input import Inputs
-from stator_subgraphs._mode import MODE_CALLS
 from stator_subgraphs._mutation import storage_of
 from stator_subgraphs._state import GraphState
 from stator_subgraphs._structure import rebuild, tensors_in

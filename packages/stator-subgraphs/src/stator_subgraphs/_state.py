@@ -1,12 +1,13 @@
-"""What the steps of building one graph share. `OutputGraph` owns it; all of it lives as long as one compilation."""
+"""What the steps of building one graph share, and what it holds. `OutputGraph` owns it; all of it lives as long as one compilation."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import attrs
 import torch
-from stator_bytecode.errors import NOWHERE, Unsupported
+from stator_bytecode.errors import NOWHERE, InvalidUse, Unsupported
 from stator_variables import Journal, Traced
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -77,3 +78,28 @@ class GraphState:
     def issue(self, node: fx.Node, example: Any) -> Traced:
         """The one traced value of a new node of the current graph."""
         return self.current.remember(Traced(node, example))
+
+
+# Values that a graph holds itself, under a name of its own.
+
+
+def hold(state: GraphState, hint: str, value: Any) -> Traced:
+    """A `get_attr` node of the current graph; one object keeps one name."""
+    if not isinstance(value, torch.nn.Module | torch.Tensor):
+        raise InvalidUse(f"a graph holds modules and tensors, not a {type(value).__name__}")
+    name = next((name for name, held in state.held.items() if held is value), None)
+    if name is None:
+        name = _free_name(state, hint)
+        state.journal.put(state.held, name, value)
+    example = state.mode.from_tensor(value, static_shapes=True) if isinstance(value, torch.Tensor) else value
+    node = state.current.node("get_attr", name, (), {})
+    state.annotate(node, example)
+    return state.issue(node, example)
+
+
+def _free_name(state: GraphState, hint: str) -> str:
+    stem = re.sub(r"\W", "_", hint) or "held"
+    number = 0
+    while f"{stem}_{number}" in state.held:
+        number += 1
+    return f"{stem}_{number}"

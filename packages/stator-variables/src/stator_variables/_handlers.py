@@ -8,7 +8,6 @@ from stator_variables._builtin import (
     _attribute_functions,
     _builtins,
     _class_functions,
-    _constructors,
     _deques,
     _dicts,
     _exception_methods,
@@ -23,32 +22,14 @@ from stator_variables._builtin import (
     _views,
 )
 from stator_variables._builtin._arity import checked
-from stator_variables._library import (
-    _caching,
-    _functools,
-    _identity,
-    _itertools,
-    _numpy,
-    _questions,
-    _weakrefs,
-)
+from stator_variables._library import _caching, _functools, _identity, _itertools, _numpy, _questions, _weakrefs
 from stator_variables._model import _classes, _functions
-from stator_variables._torch import (
-    _assertion,
-    _compile_state,
-    _inference,
-    _marked,
-    _modes,
-    _module_attributes,
-)
-from stator_variables._torch import (
-    _functions as _torch_functions,
-)
+from stator_variables._torch import _assertion, _inference, _marked, _modes, _torch_functions
 
 _FUNCTIONS = (
-    *(_class_functions, _iterator_functions, _instances, _constructors, _exception_methods, _numbers, _values),
-    *(_functions, _classes, _caching, _functools, _identity, _itertools, _numpy, _questions, _weakrefs),
-    *(_assertion, _compile_state, _inference, _torch_functions, _marked, _modes, _module_attributes),
+    *(_class_functions, _iterator_functions, _instances, _exception_methods, _numbers, _values, _functions, _classes),
+    *(_caching, _functools, _identity, _itertools, _numpy, _questions, _weakrefs),
+    *(_assertion, _inference, _torch_functions, _marked, _modes),
 )
 _METHODS = (_attribute_functions, _builtins, _deques, _dicts, _representation, _sequences, _sets, _strings, _views)
 _NONE: HandlerTable[Any, Any] = HandlerTable("builtin")

@@ -5,8 +5,8 @@ from stator_backends import list_backends, register_backend
 from stator._api import compile, compile_in_place
 from stator._control import disable, graph_break, is_compiling, reset
 from stator._dump import dump
+from stator._dynamic import mark_dynamic, mark_static, mark_static_address, mark_unbacked, maybe_mark_dynamic
 from stator._load import load
-from stator._marks import mark_dynamic, mark_static, mark_static_address, mark_unbacked, maybe_mark_dynamic
 from stator._options import Options, Stack
 from stator._report import Report
 from stator.errors import (

@@ -1,4 +1,4 @@
-"""Opcodes of operators, items, branches, iteration and `match` statements."""
+"""Opcodes of operators, items, branches, iteration and `match` statements; those that build containers and strings."""
 
 from __future__ import annotations
 
@@ -75,3 +75,73 @@ def pop_jump_if_none(machine: Machine, frame: Frame, instr: Instruction) -> int 
 @operator_ops.handles("POP_JUMP_IF_NOT_NONE")
 def pop_jump_if_not_none(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
     return None if machine.domain.is_none(frame.stack.pop()) else instr.target
+
+
+# -- building ---------------------------------------------------------------------------------------------------------
+if TYPE_CHECKING:
+    from stator_bytecode._machine._machine import Machine
+
+# Opcodes that build containers and strings, add to them, and take them apart.
+
+_CONVERTERS = {"s": str, "r": repr, "a": ascii}
+
+
+def build_map(domain: Domain, frame: Frame, count: int) -> Result:
+    items = frame.popn(2 * count)
+    return domain.build_map(items[::2], items[1::2])
+
+
+def dict_merge(domain: Domain, frame: Frame, depth: int) -> Result:
+    """`[NULL, fn, args, dict]` or `[fn, NULL, args, dict]`: the error names the function."""
+    mapping = frame.stack.pop()
+    function = frame.stack[-(depth + (2 if frame.code.null_first else 3))]
+    return domain.dict_merge(frame.stack[-depth], mapping, function)
+
+
+def format_value(domain: Domain, frame: Frame, arg: tuple[str, bool]) -> Result:
+    conversion, has_spec = arg
+    spec = frame.stack.pop() if has_spec else None
+    return domain.format_value(frame.stack.pop(), conversion, spec)
+
+
+def convert_value(domain: Domain, frame: Frame, conversion: str) -> Result:
+    return domain.call(domain.constant(_CONVERTERS[conversion]), [frame.stack.pop()], {})
+
+
+building_ops = asking(
+    {
+        "BUILD_LIST": lambda domain, frame, count: domain.build_list(frame.popn(count)),
+        "BUILD_SET": lambda domain, frame, count: domain.build_set(frame.popn(count)),
+        "BUILD_STRING": lambda domain, frame, count: domain.build_string(frame.popn(count)),
+        "BUILD_SLICE": lambda domain, frame, count: domain.build_slice(frame.popn(count)),
+        "BUILD_MAP": build_map,
+        "BUILD_CONST_KEY_MAP": lambda domain, frame, count: domain.build_const_key_map(
+            frame.stack.pop(), frame.popn(count)
+        ),
+        # the container lies `depth` deep under what is added
+        "LIST_APPEND": lambda domain, frame, depth: domain.list_append(frame.stack[-depth - 1], frame.stack.pop()),
+        "SET_ADD": lambda domain, frame, depth: domain.set_add(frame.stack[-depth - 1], frame.stack.pop()),
+        "MAP_ADD": lambda domain, frame, depth: domain.map_add(frame.stack[-depth - 2], *frame.popn(2)),
+        "LIST_EXTEND": lambda domain, frame, depth: domain.list_extend(frame.stack[-depth - 1], frame.stack.pop()),
+        "SET_UPDATE": lambda domain, frame, depth: domain.set_update(frame.stack[-depth - 1], frame.stack.pop()),
+        "DICT_UPDATE": lambda domain, frame, depth: domain.dict_update(frame.stack[-depth - 1], frame.stack.pop()),
+        "DICT_MERGE": dict_merge,
+        "UNPACK_SEQUENCE": lambda domain, frame, count: domain.unpack(frame.stack.pop(), count),
+        "UNPACK_EX": lambda domain, frame, arg: domain.unpack_ex(frame.stack.pop(), *arg),
+        "FORMAT_VALUE": format_value,
+        "CONVERT_VALUE": convert_value,
+    }
+)
+
+
+@building_ops.handles("BUILD_TUPLE")
+def build_tuple(machine: Machine, frame: Frame, instr: Instruction) -> None:
+    stack, count = frame.stack, instr.arg
+    built = machine.domain.build_tuple(stack[len(stack) - count :])
+    del stack[len(stack) - count :]
+    stack.append(built)
+
+
+@building_ops.handles("LIST_TO_TUPLE")
+def list_to_tuple(machine: Machine, frame: Frame, instr: Instruction) -> None:
+    frame.stack[-1] = machine.domain.list_to_tuple(frame.stack[-1])

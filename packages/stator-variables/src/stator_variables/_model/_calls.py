@@ -19,7 +19,7 @@ from stator_variables._library._pure import is_number_of_numpy
 from stator_variables._model import _attributes, _dictionary
 from stator_variables._model._lookup import guarded_lookup, is_subtype, plain_lookup, type_lookup
 from stator_variables._model._raising import as_program_error, throw, type_name
-from stator_variables._torch import _compile_state, _symbolic, _torch_calls
+from stator_variables._torch import _symbolic, _torch_calls, _torch_functions
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -85,7 +85,7 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
 
             if function.code is _functools.DISPATCH_CODE:
                 return _functools.dispatch(t, function, list(args))
-        answer = _compile_state.answer_by_name(t, function.real, args)
+        answer = _torch_functions.answer_by_name(t, function.real, args)
         if answer is not None:
             return answer
         _inlining.refuse_native(t, function)
