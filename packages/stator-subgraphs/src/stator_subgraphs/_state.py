@@ -1,4 +1,5 @@
-"""What the steps of building one graph share, and what it holds. `OutputGraph` owns it; all of it lives as long as one compilation."""
+"""What the steps of building one graph share, and what it holds. `OutputGraph` owns it; all of
+it lives as long as one compilation."""
 
 import re
 from collections.abc import Callable, Iterator

@@ -1,4 +1,5 @@
-"""Which sizes, strides and numbers are symbolic: static at first, symbolic once they were seen to change."""
+"""Which sizes, strides and numbers are symbolic: static at first, symbolic once they were seen to change;
+and the marks by which users say so."""
 
 import math
 import sys
