@@ -20,19 +20,12 @@ from torch._guards import CompileContext, CompileId, Source, TracingContext, com
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import _disable_current_modes, is_traceable_wrapper_subclass
 
+from . import _session
 from ._alias import AliasLayout, InputGuard, from_torch, writes_to_inputs
 from ._backend import Backend, BackendSpec, Compiled, spec_of
 from ._check import check_graph
 from ._context import GraphInput, attach_sources, cleared, placeholders, static_context
 from ._repeats import gives_repeats
-from ._session import (
-    AmbientState,
-    compile_session,
-    forget_texts_with,
-    generated_texts,
-    harmless_warnings,
-    preserved_rng,
-)
 from .errors import BackendFailed, MalformedGraph
 
 
@@ -66,7 +59,7 @@ def lower(
     *,
     fake_mode: FakeTensorMode,
     contexts: Mapping[Tensor, Any] | None = None,
-    ambient: AmbientState | None = None,
+    ambient: _session.AmbientState | None = None,
     compile_id: CompileId | None = None,
     param_sources: Mapping[str, Source] | None = None,
     context: TracingContext | None = None,
@@ -89,11 +82,12 @@ def lower(
         return _as_it_is(job)
     _forget_floats()
     guards = _layout_guards(job)
-    known, texts = _shape_guards(fake_mode), generated_texts()
-    with _surroundings(job, ambient or AmbientState.capture(), compile_id or CompileId(frame_id=0, frame_compile_id=0)):
+    known, texts = _shape_guards(fake_mode), _session.generated_texts()
+    modes = ambient or _session.AmbientState.capture()
+    with _surroundings(job, modes, compile_id or CompileId(frame_id=0, frame_compile_id=0)):
         _fresh_fakes(job, contexts or {})
         compiled = _call_backend(job)
-    forget_texts_with(compiled, generated_texts() - texts)
+    _session.forget_texts_with(compiled, _session.generated_texts() - texts)
     added = job.context.guards_context.aotautograd_guards
     guards += [from_torch(job.spec.name, guard, job.positions) for guard in added]
     return Lowered(compiled, job.spec, tuple(guards), tuple(_shape_guards(fake_mode)[len(known) :]))
@@ -124,15 +118,15 @@ def _symbol_or(value: Any, node: torch.fx.Node) -> Any:
 
 
 @contextmanager
-def _surroundings(job: _Job, ambient: AmbientState, compile_id: CompileId) -> Iterator[None]:
+def _surroundings(job: _Job, ambient: _session.AmbientState, compile_id: CompileId) -> Iterator[None]:
     """Everything that is on while a backend runs, and taken away after it."""
     job.gm.meta["dynamo_compile_id"] = compile_id
     with ExitStack() as stack:
-        stack.enter_context(compile_session())
-        stack.enter_context(preserved_rng())
+        stack.enter_context(_session.compile_session())
+        stack.enter_context(_session.preserved_rng())
         stack.enter_context(_disable_current_modes())
         stack.enter_context(ambient.restored())
-        stack.enter_context(harmless_warnings())
+        stack.enter_context(_session.harmless_warnings())
         stack.enter_context(cleared(job.fake_mode, job.context))
         stack.enter_context(compile_context(CompileContext(compile_id)))
         # Fake tensors of the trace may have been changed by it (`x.t_()`): a backend must start from unchanged ones.
