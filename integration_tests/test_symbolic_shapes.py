@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -444,3 +445,14 @@ def test_dynamic_true_makes_all_symbolic_at_once_and_false_nothing() -> None:
     calls = [(numbered(size), number) for size, number in ((4, 7), (5, 8), (6, 9), (1, 9))]
     assert counts(lambda x, n: x * n, calls, dynamic=True) == [1, 1, 1, 2]
     assert counts(lambda x, n: x * n, calls, dynamic=False) == [1, 2, 3, 4]
+
+
+def test_dynamic_true_makes_numbers_on_objects_symbolic_but_not_the_settings_of_modules() -> None:
+    class Layer(torch.nn.Module):
+        def __init__(self, n: int) -> None:
+            super().__init__()
+            self.n = n
+
+    settings = [types.SimpleNamespace(n=n) for n in (3, 4, 5)]
+    for made, expected in ((settings, [1, 1, 1]), ([Layer(n) for n in (3, 4)], [1, 2])):
+        assert counts(lambda x, o: x * o.n, [(numbered(2), o) for o in made], dynamic=True) == expected

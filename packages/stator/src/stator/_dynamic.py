@@ -69,7 +69,7 @@ class Shapes:
         before = self.numbers.setdefault(source, value)
         if before is not CHANGED and (type(before) is not type(value) or before != value):
             self.numbers[source] = before = CHANGED
-        if self.dynamic is False or not (before is CHANGED or (self.dynamic is True and _is_argument(source))):
+        if self.dynamic is False or not (before is CHANGED or (self.dynamic is True and _is_passed_in(source))):
             return False
         if type(value) is float:
             return not self.static_floats and math.isfinite(value) and value != 0
@@ -94,6 +94,11 @@ def _is_argument(source: guards.Source) -> bool:
     while isinstance(step, guards.ItemSource | guards.DictItemSource | guards.CallSource):
         step = step.base
     return isinstance(step, guards.ParameterSource)
+
+
+def _is_passed_in(source: guards.Source) -> bool:
+    """Likewise, and one on an object that was passed in."""
+    return any(isinstance(step, guards.ParameterSource) for step in source.steps())
 
 
 def _follows(source: guards.Source, value: int, state: Mapping[str, Any]) -> bool:
