@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 PRELUDE = r"""
-import abc, collections, contextlib, copy, dataclasses, enum, functools, inspect, itertools, math, operator, re, string, typing
+import abc, collections, contextlib, copy, dataclasses, enum, functools, inspect, itertools, math, operator, re, string, types, typing
 import torch
 LOG = []
 def raiser(e):
@@ -35,6 +35,20 @@ class V:
     def __hash__(self): return hash(self.v)
     def __lt__(self, o): LOG.append(("lt", self.v)); return self.v < o.v
     def __repr__(self): return f"V({self.v})"
+class Mul:
+    def __mul__(self, o): return "mul"
+    def __index__(self): return 2
+class Right:
+    def __radd__(self, o): LOG.append("radd"); return ("radd", o)
+    def __rmul__(self, o): return NotImplemented
+    def __index__(self): return 2
+class Keyed:
+    def __getattr__(self, n):
+        if n == "keys": return lambda: ["a"]
+        raise AttributeError(n)
+    def __getitem__(self, k): return 3
+class Unkeyed:
+    def keys(self): return self.missing
 class NoHash:
     def __eq__(self, o): return True
 class Gen:
@@ -292,6 +306,37 @@ x.foo
 print(*5)
 (lambda **k: k)(**5)
 (lambda **k: k)(**{1: 2})
+{**enumerate([1, 2])}
+{**Keyed()}, dict(Keyed()), dict(**Keyed()), (lambda **k: k)(**Keyed())
+{**Unkeyed()}
+dict(Unkeyed())
+(lambda **k: k)(**Unkeyed())
+(lambda **k: k)(**[1])
+iter(3, 4)
+iter(int, 0).__next__()
+reversed(Col.R)
+list(reversed(Col))
+int(collections.deque())
+float(functools.partial(int))
+int(bytearray(b"12")), float(bytearray(b"1.5"))
+[*types.SimpleNamespace(a=1)]
+[1, 2][collections.deque()]
+[1] + collections.deque()
+",".join(3)
+int[0]
+list[int], typing.List[int]
+[1, 2][2**70]
+[1, 2].pop(2**70)
+(1, 2)[slice(1.5)]
+[1, 2][slice("a")], x[slice(1)]
+{x.dim(): 1}.get(slice(1))
+{slice(1): 2}
+(1, slice(2)) in {1}
+[1] * Mul(), Mul() * [1]
+[1] * Right(), Right() * (1,), "a" * Right()
+[1] + Right(), (1,) + Right(), collections.deque([1]) + Right(), SubList([1]) + Right()
+[].__add__(Right())
+x.shape + 1
 """.strip().splitlines()
 
 STATEMENTS = r"""
@@ -434,4 +479,8 @@ import math as mm, os.path\nfrom collections import OrderedDict as OD\nreturn mm
 import nonexistent_module
 from math import nonexistent
 global LOG2\nLOG2 = [1]\nreturn LOG2
+a = b = [1]\na += Right()\nreturn a, b
+a = b = SubList([1])\na += Right()\nreturn a, b
+a = b = [1]\na *= Right()\nreturn a, b, a is b
+a, b = collections.deque
 """.strip().splitlines()

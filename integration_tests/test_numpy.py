@@ -186,3 +186,19 @@ def test_what_numpy_warns_of_for_numbers_is_said_on_each_call() -> None:
         with pytest.warns(RuntimeWarning, match="divide by zero") as caught:
             compiled(torch.ones(2), 1)
         assert len(caught) == 1
+
+
+def test_a_remainder_of_zero_has_the_sign_of_the_divisor() -> None:
+    def f(a: Array, b: Array, n: Array) -> Any:
+        c = a.copy()
+        c %= b
+        return a % b, a % -3, 3.0 % b, np.remainder(a, b), np.divmod(a, b), c, a[0] % b, n % -2
+
+    zeros = np.array([0.0, -0.0, 1.5, -1.5, 3.0, -3.0])
+    a, b = (grid.ravel() for grid in np.meshgrid(zeros, zeros[2:]))
+    counting = Counting()
+    compiled = stator.compile(f, backend=counting)
+    for _ in range(2):
+        for ours, theirs in zip(f(a, b, np.arange(-3, 3)), compiled(a, b, np.arange(-3, 3)), strict=True):
+            assert np.array_equal(ours, theirs) and np.array_equal(np.signbit(ours), np.signbit(theirs))
+    assert counting.count == 1

@@ -345,6 +345,19 @@ def history_is_put_back(x: Tensor, index: Tensor, log: list[Any]) -> Any:
     return torch.autograd.grad((y + z + view).sum(), leaf), z.requires_grad
 
 
+@raising
+def a_write_to_a_list_of_tensors(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    torch._foreach_add_([x, x[:2]], 1)
+    torch._foreach_mul_((x,), [x])
+    return pick(x, index)
+
+
+@raising
+def a_write_to_a_list_of_tensors_that_stops_half_way(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+    torch._foreach_add_([x, x[:1].expand(3)], 1)
+    return pick(x, index)
+
+
 def make_args(last: int) -> Callable[[], Call]:
     return lambda: Call((torch.linspace(0, 1, 3), torch.tensor([0, 1, last]), []))
 

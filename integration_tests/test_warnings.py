@@ -46,8 +46,20 @@ def handled(x: Tensor) -> Tensor:
         return x
 
 
+def of_an_attribute(x: Tensor) -> Any:
+    y = x.clone().requires_grad_() * 2
+    stator.graph_break()
+    return y + 1, y.grad, y.retain_grad(), y.grad
+
+
+def of_what_it_resizes(x: Tensor) -> Tensor:
+    y = torch.ones(2)
+    torch.mul(x, 2, out=y)
+    return y
+
+
 PROGRAMS: tuple[Callable[[Tensor], Any], ...] = (
-    *(of_python, of_python_twice, of_cpp, of_itself, around_a_break, handled),
+    *(of_python, of_python_twice, of_cpp, of_itself, around_a_break, handled, of_an_attribute, of_what_it_resizes),
 )
 
 

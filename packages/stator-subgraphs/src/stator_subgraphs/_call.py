@@ -46,6 +46,8 @@ def record_call(
     changed = watched.changed() if body is None else _gives(state, body, traced)
     if changed:
         _note_write(state, traced.node, changed)
+        if "out" in kwargs:
+            watched.refuse_resizing(target)
     if mode is not None:
         _note_mode(state, traced.node, partial(mode.undo, before, examples, example))
     return traced

@@ -19,10 +19,12 @@ from torch._guards import Source as AnyTorchSource
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.amp import autocast_mode
 from torch.autograd import grad_mode
-from torch.autograd.graph import saved_tensors_hooks
+from torch.autograd.graph import increment_version, saved_tensors_hooks
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, StatefulSymbolicContext
 from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+from stator_subgraphs._structure import tensors_in
 
 Target = Callable[..., Any] | str
 NO_POINTERS = config.patch(fake_tensor_allow_unsafe_data_ptr_access=False)
@@ -104,7 +106,17 @@ def run(mode: FakeTensorMode, target: Target, args: Sequence[Any], kwargs: dict[
     with mode, _dispatcher(mode), _scalars(mode, args), _unhooked():
         if isinstance(target, str):
             return getattr(args[0], target)(*args[1:], **kwargs)
-        return target(*args, **kwargs)
+        made = target(*args, **kwargs)
+    _count_writes(str(getattr(target, "__name__", "")), args, kwargs)
+    return made
+
+
+def _count_writes(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Fakes count no writes of operators over lists of tensors; the fused ones write to almost all that they get."""
+    if name.startswith(("_foreach_", "_fused_")) and name.endswith("_"):
+        lists = [*args, *kwargs.values()]
+        written = tensors_in(lists[:1] if name.startswith("_foreach_") else lists)
+        increment_version([tensor for tensor in written if not tensor.is_inference()])
 
 
 def _unhooked() -> AbstractContextManager[Any]:

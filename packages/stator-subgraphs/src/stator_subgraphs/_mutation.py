@@ -82,6 +82,13 @@ class Watched:
         states = zip(self.tensors, self.before, strict=True)
         return [tensor for tensor, before in states if not _same(before, state_of(tensor, self.thorough))]
 
+    def refuse_resizing(self, target: Any) -> None:
+        """Raises Unsupported where `out=` had elements and got another shape: a real kernel warns of it."""
+        for tensor, before in zip(self.tensors, self.before, strict=True):
+            shape = before[5][0] if type(before) is tuple else tensor.size()
+            if not _same_shape(shape, tensor.size()) and 0 not in map(_now, shape):
+                raise Unsupported("operator-error", f"{getattr(target, '__name__', target)}: it resizes its `out`")
+
 
 def state_of(tensor: torch.Tensor, thorough: bool) -> Any:
     if tensor.is_inference():

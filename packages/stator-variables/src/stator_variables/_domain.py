@@ -404,7 +404,7 @@ class SymbolicDomain:
     set_add = _asked_with_hashes(_containers.set_add)
     set_update = _asked(_containers.set_update)
     map_add = _asked_with_hashes(_dictionary.store)
-    dict_update = _asked(_containers.dict_update)
+    dict_update = _asked(_containers.add_mapping)
     dict_merge = _asked(_containers.dict_merge)
     unpack = _asked(_iteration.unpack)
     unpack_ex = _asked(_iteration.unpack_ex)

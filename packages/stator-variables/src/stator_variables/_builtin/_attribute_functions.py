@@ -20,7 +20,7 @@ methods = MethodTable("builtin")
 def _name(vt: Any, function: str) -> str:
     name = vt.constant()
     if not isinstance(name, str):
-        throw(TypeError, f"attribute name must be string, not '{vt.cls.__name__}'")
+        throw(TypeError, f"attribute name must be string, not '{type_name(vt.cls)}'")
     return name
 
 

@@ -144,9 +144,7 @@ def reversed_(t: Tracing, vt: Any) -> Any:
 @methods.handles(deque.__add__)
 def add(t: Tracing, left: Any, right: Any) -> Any:
     if not isinstance(right, k.ListTracker) or not issubclass(right.cls, deque):
-        if _sequences.reflects(right, "__radd__"):
-            return k.NOT_IMPLEMENTED
-        throw(TypeError, f'can only concatenate deque (not "{right.cls.__name__}") to deque')
+        throw(TypeError, f'can only concatenate deque (not "{type_name(right.cls)}") to deque')
     made = copy(t, left)
     for item in right.items:
         _containers.append(t, made, item)

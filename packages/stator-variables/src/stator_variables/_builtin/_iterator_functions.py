@@ -9,7 +9,7 @@ from stator_variables import _kinds as k
 from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._builtin._method_table import folded
 from stator_variables._model import _attributes, _calls, _containers, _exceptions, _iteration
-from stator_variables._model._lookup import defines
+from stator_variables._model._lookup import defines, plain_lookup
 from stator_variables._model._raising import attempt, new_exception, throw, type_name
 from stator_variables._model._sorting import sorted_list
 from stator_variables._torch import _symbolic
@@ -22,6 +22,8 @@ handlers: HandlerTable[Any, Any] = HandlerTable("builtin")
 @handlers.handles(iter)
 def handle_iter(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if len(args) == 2:
+        if not defines(t, args[0].cls, "__call__"):
+            throw(TypeError, "iter(v, w): v must be callable")
         return k.IteratorTracker(type(iter(int, 1)), "callable", list(args))
     return _iteration.get_iterator(t, args[0])
 
@@ -100,13 +102,12 @@ def make_reversed(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         return _calls.call(t, bound, [], {})
     if isinstance(vt, k.TupleTracker):
         return k.IteratorTracker(reversed, "reversed", [vt, len(vt.items)])
-    if isinstance(vt, k.ConstantTracker) and hasattr(
-        type(vt.value), "__reversed__" if bound is not MISSING else "__len__"
-    ):
+    length = "__reversed__" if bound is not MISSING else "__len__"
+    if isinstance(vt, k.ConstantTracker) and plain_lookup(vt.cls, length) is not MISSING:
         if isinstance(vt.value, range):  # its iterator is one over the range the other way round
             return _iteration.get_iterator(t, k.ConstantTracker(vt.value[::-1]))
         return k.IteratorTracker(type(reversed(vt.value)), "constant", [list(reversed(vt.value)), vt])
-    is_sequence = bound is MISSING and defines(t, vt.cls, "__getitem__")
+    is_sequence = bound is MISSING and _iteration.is_sequence(t, vt)
     if k.is_none(bound) or (bound is MISSING and not is_sequence):
         throw(TypeError, f"'{type_name(vt.cls)}' object is not reversible")
     if not is_sequence:

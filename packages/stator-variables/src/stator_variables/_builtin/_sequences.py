@@ -1,7 +1,6 @@
 """The methods of list and tuple (Objects/listobject.c, Objects/tupleobject.c)."""
 
 import collections
-import types
 from typing import Any
 
 import torch
@@ -11,8 +10,8 @@ from stator_variables import _kinds as k
 from stator_variables._builtin._method_table import MethodTable, opened, then
 from stator_variables._builtin._strings import convert
 from stator_variables._model import _calls, _containers, _iteration, _operators
-from stator_variables._model._containers import change_items, index_of, needed_index, replace_items, slice_of
-from stator_variables._model._lookup import guarded_lookup, plain_lookup
+from stator_variables._model._containers import change_items, index_of, is_size, needed_index, replace_items, slice_of
+from stator_variables._model._lookup import guarded_lookup
 from stator_variables._model._raising import throw, type_name
 from stator_variables._model._sorting import sort_items
 from stator_variables._tracing import Tracing
@@ -36,11 +35,13 @@ def getitem(t: Tracing, vt: Any, key: Any) -> Any:
 def _index(t: Tracing, vt: Any, key: Any, complaint: str = "list assignment index out of range") -> int:
     index = index_of(t, key)
     if index is None:
-        throw(TypeError, f"{base_name(vt)} indices must be integers or slices, not {key.cls.__name__}")
+        throw(TypeError, f"{base_name(vt)} indices must be integers or slices, not {type_name(key.cls)}")
     return checked(vt, index, complaint)
 
 
 def checked(vt: Any, index: int, complaint: str) -> int:
+    if not is_size(index):
+        throw(IndexError, "cannot fit 'int' into an index-sized integer")
     if not -len(vt.items) <= index < len(vt.items):
         throw(IndexError, complaint)
     return index
@@ -169,23 +170,16 @@ def add(t: Tracing, left: Any, right: Any) -> Any:
     kind = k.TupleTracker if isinstance(left, k.TupleTracker) else k.ListTracker
     right = opened(right)
     if not isinstance(right, kind) or issubclass(right.cls, collections.deque):
-        if reflects(right, "__radd__"):
-            return k.NOT_IMPLEMENTED
+        if left.cls is torch.Size:  # which says it in its own words
+            raise t.unsupported("bad-arguments", f"torch.Size + {right.cls.__name__}")
         base = base_name(left)
-        throw(TypeError, f'can only concatenate {base} (not "{right.cls.__name__}") to {base}')
+        throw(TypeError, f'can only concatenate {base} (not "{type_name(right.cls)}") to {base}')
     cls = torch.Size if left.cls is torch.Size else tuple if kind is k.TupleTracker else list
     return kind([*left.items, *right.items], cls)
 
 
-def reflects(vt: Any, name: str) -> bool:
-    """Whether a class in Python defines the reflected operator: it is asked before the sequence's own slot."""
-    return isinstance(plain_lookup(vt.cls, name), types.FunctionType)
-
-
 @methods.handles(list.__mul__, tuple.__mul__, list.__rmul__, tuple.__rmul__)
 def mul(t: Tracing, vt: Any, factor: Any) -> Any:
-    if reflects(factor, "__rmul__") or reflects(factor, "__mul__"):
-        return k.NOT_IMPLEMENTED
     count = times(t, vt, factor)
     cls = torch.Size if vt.cls is torch.Size else tuple if isinstance(vt, k.TupleTracker) else list
     if count == 1 and vt.cls is tuple:

@@ -18,7 +18,7 @@ from stator_variables import _kinds as k
 from stator_variables._builtin._arity import ANY_COUNT
 from stator_variables._builtin._method_table import MethodTable
 from stator_variables._model import _attributes, _calls, _iteration
-from stator_variables._model._lookup import guarded_lookup
+from stator_variables._model._lookup import defines, guarded_lookup
 from stator_variables._model._raising import throw, type_name
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
@@ -124,7 +124,7 @@ def _converted(t: Tracing, result: Any, name: str) -> Any:
 def _checked_string(t: Tracing, result: Any, name: str) -> Any:
     found = yield from settle(result)
     if not issubclass(found.cls, str):
-        throw(TypeError, f"{name} returned non-string (type {found.cls.__name__})")
+        throw(TypeError, f"{name} returned non-string (type {type_name(found.cls)})")
     return found
 
 
@@ -139,6 +139,8 @@ def handle_format(t: Tracing, value: Any, spec: Any = None) -> Any:
 @methods.handles(str.join, bytes.join)
 @operation
 def join(t: Tracing, separator: Any, iterable: Any) -> Any:
+    if not defines(t, iterable.cls, "__iter__", "__getitem__"):
+        throw(TypeError, "can only join an iterable")
     items = yield from settle(_iteration.drain(t, iterable))
     if separator.cls is bytes:
         folded = _calls.fold(t, bytes.join, [separator, k.TupleTracker(items, tuple)], {})
@@ -147,7 +149,7 @@ def join(t: Tracing, separator: Any, iterable: Any) -> Any:
         return folded
     wrong = [i for i, item in enumerate(items) if not issubclass(item.cls, str)]
     if wrong:
-        throw(TypeError, f"sequence item {wrong[0]}: expected str instance, {items[wrong[0]].cls.__name__} found")
+        throw(TypeError, f"sequence item {wrong[0]}: expected str instance, {type_name(items[wrong[0]].cls)} found")
     if len(items) == 1 and items[0].cls is str:
         return items[0]
     return text_of(t, [part for item in items for part in (separator, item)][1:])

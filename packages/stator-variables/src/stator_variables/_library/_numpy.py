@@ -88,6 +88,7 @@ def _products(name: str) -> Any:
 
 
 _OWN = {"sign": _sign, "argsort": _argsort, "round": _round, "around": _round, "take": _take, "clip": _clip}
+_OWN |= {"remainder": _arrays.remainder, "divmod": lambda a, b: (layer.floor_divide(a, b), _arrays.remainder(a, b))}
 _OWN |= {name: _products(name) for name in ("dot", "inner")}
 """In place of what the layer has, and has otherwise."""
 

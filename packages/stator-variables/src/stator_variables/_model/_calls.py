@@ -366,7 +366,7 @@ def _initialise_exception(t: Tracing, obj: Any, args: list[Any], kwargs: dict[st
 
 def _check_no_arguments(obj: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
     if (args or kwargs) and plain_lookup(obj.cls, "__new__") is object.__new__:
-        throw(TypeError, f"{obj.cls.__name__}() takes no arguments")
+        throw(TypeError, f"{type_name(obj.cls)}() takes no arguments")
 
 
 def allocate(t: Tracing, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:

@@ -6,11 +6,12 @@ The methods that C defines on each builtin container are in `_sequences`, `_dequ
 import collections
 import functools
 import operator
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
 
-from stator_bytecode import NULL, after, operation, settle
+from stator_bytecode import NULL, Raised, after, operation, settle
 from stator_guards import CallSource, CapturedSource, Truth
 
 from stator_variables import _kinds as k
@@ -18,7 +19,7 @@ from stator_variables._build import ATOMS
 from stator_variables._model import _attributes, _calls, _dictionary, _iteration
 from stator_variables._model._hashing import Identity, element_of, hashing, key_of, real_key, tell_apart
 from stator_variables._model._lookup import defines, guarded_lookup, plain_lookup
-from stator_variables._model._raising import function_text, throw, type_name
+from stator_variables._model._raising import attempt, function_text, throw, type_name
 from stator_variables._model._set_order import as_operand, dict_of
 from stator_variables._stored import set_base
 from stator_variables._torch import _arrays, _torch_calls
@@ -75,7 +76,7 @@ def extend(t: Tracing, vt: Any, iterable: Any) -> Any:
 def extend_display(t: Tracing, vt: Any, iterable: Any) -> Any:
     """`[*iterable]`, which has an error text of its own."""
     if not defines(t, iterable.cls, "__iter__", "__getitem__"):
-        throw(TypeError, f"Value after * must be an iterable, not {iterable.cls.__name__}")
+        throw(TypeError, f"Value after * must be an iterable, not {type_name(iterable.cls)}")
     return extend(t, vt, iterable)
 
 
@@ -168,21 +169,46 @@ def new_map(t: Tracing, keys: list[Any], values: list[Any]) -> k.DictTracker:
 @operation
 def dict_update(t: Tracing, vt: Any, mapping: Any) -> Any:
     """`dict.update` with one positional argument (`dict_update_arg` in Objects/dictobject.c)."""
-    iterates = isinstance(guarded_lookup(t, mapping.cls, "__iter__"), types.FunctionType)
-    if isinstance(mapping, k.DictTracker) and not iterates:
-        for key, value in _dictionary.items(t, mapping):
-            yield from settle(_dictionary.put(t, vt, key, value))
-        return k.NONE
-    if defines(t, mapping.cls, "keys"):
+    if _is_plain_dict(t, mapping):
+        yield from _add_entries(t, vt, mapping)
+    elif (yield from attempt(AttributeError, None, _attributes.get_attribute, t, mapping, "keys")) is not None:
         yield from _update_from_keys(t, vt, mapping)
+    else:
+        yield from _update_from_pairs(t, vt, mapping)
+    return k.NONE
+
+
+@operation
+def add_mapping(t: Tracing, vt: Any, mapping: Any, refusal: str = "'{}' object is not a mapping") -> Any:
+    """`{**mapping}`: what lacks an attribute on the way is no mapping."""
+    if _is_plain_dict(t, mapping):
+        yield from _add_entries(t, vt, mapping)
         return k.NONE
-    iterator = yield from settle(_iteration.get_iterator(t, mapping))
+    try:
+        yield from _update_from_keys(t, vt, mapping)
+    except Raised as raised:
+        if not issubclass(raised.value.cls, AttributeError):
+            raise
+        throw(TypeError, refusal.format(type_name(mapping.cls)))
+    return k.NONE
+
+
+def _is_plain_dict(t: Tracing, vt: Any) -> bool:
+    return isinstance(vt, k.DictTracker) and not isinstance(guarded_lookup(t, vt.cls, "__iter__"), types.FunctionType)
+
+
+def _add_entries(t: Tracing, vt: Any, mapping: Any) -> Any:
+    for key, value in _dictionary.items(t, mapping):
+        yield from settle(_dictionary.put(t, vt, key, value))
+
+
+def _update_from_pairs(t: Tracing, vt: Any, pairs: Any) -> Any:
+    iterator = yield from settle(_iteration.get_iterator(t, pairs))
     index = 0
     while (pair := (yield from settle(_iteration.next_value(t, iterator)))) is not NULL:
         key, value = yield from _pair(t, vt, pair, index)
         yield from settle(_dictionary.put(t, vt, key, value))
         index += 1
-    return k.NONE
 
 
 def _update_from_keys(t: Tracing, vt: Any, mapping: Any) -> Any:
@@ -218,10 +244,8 @@ def _ordered_pair(t: Tracing, pair: Any) -> Any:
 def dict_merge(t: Tracing, vt: Any, mapping: Any, function: Any) -> Any:
     """`**mapping` in a call: a repeated keyword is an error."""
     name = function_text(function)
-    if not defines(t, mapping.cls, "keys"):
-        throw(TypeError, f"{name} argument after ** must be a mapping, not {type_name(mapping.cls)}")
     other = k.DictTracker(dict, complete=True)
-    yield from settle(dict_update(t, other, mapping))
+    yield from settle(add_mapping(t, other, mapping, f"{name} argument after ** must be a mapping, not {{}}"))
     for hashed, (key, value) in other.entries.items():
         if _dictionary.lookup(t, vt, hashed) is not MISSING:
             raise t.unsupported("repeated-keyword", f"{name} gets keyword argument {hashed!r} twice")
@@ -297,19 +321,28 @@ def index_of(t: Tracing, key: Any) -> int | None:
     return None
 
 
+def is_size(index: int) -> bool:
+    """Whether a C `Py_ssize_t` can be this."""
+    return -sys.maxsize - 1 <= index <= sys.maxsize
+
+
 def needed_index(t: Tracing, key: Any) -> int:
     index = index_of(t, key)
     if index is None:
         throw(TypeError, f"'{type_name(key.cls)}' object cannot be interpreted as an integer")
+    if not is_size(index):
+        throw(OverflowError, "Python int too large to convert to C ssize_t")
     return index
 
 
 def slice_of(t: Tracing, key: Any) -> slice | None:
     """A slice as a Python one, None when `key` is no slice."""
-    if isinstance(key, k.SliceTracker):
-        return slice(*(_slice_part(t, part) for part in key.parts))
     value = key.constant()
-    return value if isinstance(value, slice) else None
+    known = isinstance(value, slice)
+    if not known and not isinstance(key, k.SliceTracker):
+        return None
+    parts = map(k.ConstantTracker, (value.start, value.stop, value.step)) if known else key.parts
+    return slice(*(_slice_part(t, part) for part in parts))
 
 
 def _slice_part(t: Tracing, part: Any) -> int | None:

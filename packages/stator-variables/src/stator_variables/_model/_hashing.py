@@ -43,6 +43,8 @@ class Identity:
 
 def key_of(t: Tracing, vt: Any) -> Any:
     """A hashable stand-in for a tracker. Raises Unsupported for objects whose class defines its own hash in Python."""
+    if getattr(vt.cls, "__hash__", None) is None:
+        throw(TypeError, f"unhashable type: '{type_name(vt.cls)}'")
     if isinstance(vt, k.ConstantTracker):
         return vt.value
     if isinstance(vt, k.TupleTracker) and isinstance(vt.cls.__hash__, types.WrapperDescriptorType):
@@ -55,8 +57,6 @@ def key_of(t: Tracing, vt: Any) -> Any:
         return IdOf(_identity_of(vt.thing))
     if isinstance(vt, k.NumberTracker):
         return _torch_calls.specialised(t, vt)
-    if getattr(vt.cls, "__hash__", None) is None:
-        throw(TypeError, f"unhashable type: '{type_name(vt.cls)}'")
     if type_hashes_by_identity(vt.cls):
         _rely_on_hash(t, vt.cls)
         return Identity(vt.real if vt.real is not MISSING else vt)

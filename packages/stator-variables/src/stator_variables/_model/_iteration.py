@@ -33,9 +33,17 @@ def get_iterator(t: Tracing, vt: Any) -> Any:
     raw, source = type_lookup(t, vt.cls, "__iter__")
     if source is not None and raw is not None:
         return _checked_iterator(_calls.call(t, _attributes.bind(t, raw, source, vt, "__iter__"), [], {}))
-    if raw is not None and defines(t, vt.cls, "__getitem__"):
+    if raw is not None and is_sequence(t, vt):
         return k.IteratorTracker(_sequence_iterator(), "getitem", [vt])
     throw(TypeError, f"'{type_name(vt.cls)}' object is not iterable")
+
+
+def is_sequence(t: Tracing, vt: Any) -> bool:
+    """`PySequence_Check`: of a class of C, `__getitem__` may be that of a mapping, and nothing tells."""
+    raw = guarded_lookup(t, vt.cls, "__getitem__")
+    if isinstance(raw, types.WrapperDescriptorType):
+        raise t.unsupported("foreign-object", f"iteration over a {vt.cls.__qualname__} by its items")
+    return raw is not MISSING
 
 
 def _checked_iterator(result: Any) -> Any:
@@ -47,7 +55,7 @@ def _checked_iterator(result: Any) -> Any:
 
 def iterator_of_call(found: Any) -> Any:
     if plain_lookup(found.cls, "__next__") is MISSING:
-        throw(TypeError, f"iter() returned non-iterator of type '{found.cls.__name__}'")
+        throw(TypeError, f"iter() returned non-iterator of type '{type_name(found.cls)}'")
     return found
 
 
@@ -372,11 +380,14 @@ def get_item(t: Tracing, container: Any, key: Any) -> Any:
     return _calls.call_slot(t, container, "__getitem__", [key], "'{}' object is not subscriptable")
 
 
+@operation
 def _class_item(t: Tracing, cls_vt: Any, key: Any) -> Any:
     getter = _attributes.special(t, cls_vt, "__getitem__")
     if getter is MISSING:
-        getter = _attributes.get_attribute(t, cls_vt, "__class_getitem__")
-    return _calls.call(t, getter, [key], {})
+        getter = yield from attempt(AttributeError, None, _attributes.get_attribute, t, cls_vt, "__class_getitem__")
+    if getter is None:
+        throw(TypeError, f"type '{type_name(cls_vt.value)}' is not subscriptable")
+    return (yield from settle(_calls.call(t, getter, [key], {})))
 
 
 @operation
@@ -432,7 +443,7 @@ def any_equal(t: Tracing, iterable: Any, item: Any) -> Any:
 def unpack(t: Tracing, vt: Any, count: int) -> Any:
     """Exactly `count` items."""
     if not defines(t, vt.cls, "__iter__", "__getitem__"):
-        throw(TypeError, f"cannot unpack non-iterable {vt.cls.__name__} object")
+        throw(TypeError, f"cannot unpack non-iterable {type_name(vt.cls)} object")
     if is_plain_sequence(vt):
         found = list(vt.items)
     else:

@@ -3,6 +3,7 @@
 `binary_op1` and `do_richcompare` (Objects/abstract.c, Objects/object.c) over trackers.
 """
 
+import collections
 import enum
 import operator
 import types
@@ -14,7 +15,7 @@ from stator_guards import AttrSource, DistinctObject, IsNone, IsNotNone
 from stator_variables import _kinds as k
 from stator_variables._library._pure import is_number_of_numpy
 from stator_variables._model import _attributes, _calls, _containers, _dictionary, _iteration
-from stator_variables._model._lookup import defines, guarded_lookup, is_subtype, type_lookup
+from stator_variables._model._lookup import defines, guarded_lookup, is_subtype, plain_lookup, type_lookup
 from stator_variables._model._raising import throw, type_name
 from stator_variables._torch import _arrays, _assertion, _symbolic, _torch_calls
 from stator_variables._tracing import Tracing
@@ -156,7 +157,20 @@ def slots(t: Tracing, name: str, symbol: str, left: Any, right: Any, *, in_place
     attempts = [(left, f"__i{name}__", right)] if in_place else []
     attempts += _ordered(t, (left, f"__{name}__", right), (right, f"__r{name}__", left))
     known = [attempt for attempt in attempts if guarded_lookup(t, attempt[0].cls, attempt[1]) is not MISSING]
+    if name in ("add", "mul"):
+        known.sort(key=lambda attempt: _waits(attempt[0].cls, attempt[1], f"__r{name}__"))
     return _try_slots(t, known, lambda: _no_operator(symbol, left, right))
+
+
+def _waits(cls: type, name: str, reflected: str) -> bool:
+    """Whether this is `sq_concat` or `sq_repeat`, which wait for what both operands say as numbers, in place as well. A
+    class statement makes a number slot of an inherited `__iadd__`, and of all where it defines the reflected method."""
+    if not any(plain_lookup(cls, name) is vars(base).get(name) for base in _SEQUENCES if issubclass(cls, base)):
+        return False
+    return cls in _SEQUENCES or not (name == "__iadd__" or isinstance(plain_lookup(cls, reflected), types.FunctionType))
+
+
+_SEQUENCES = frozenset({list, tuple, str, bytes, bytearray, collections.deque})
 
 
 def _no_operator(symbol: str, left: Any, right: Any) -> Any:
@@ -298,7 +312,7 @@ def _truth_of_call(t: Tracing, result: Any, kind: str) -> Any:
 def truth_of_result(t: Tracing, value: Any, kind: str) -> Any:
     """The truth that `__bool__` ("truth") or `__len__` ("length") gave, checked as C does."""
     if kind == "truth" and value.cls is not bool:
-        throw(TypeError, f"__bool__ should return bool, returned {value.cls.__name__}")
+        throw(TypeError, f"__bool__ should return bool, returned {type_name(value.cls)}")
     return truth(t, value if kind == "truth" else _containers.checked_length(value))
 
 
@@ -308,7 +322,7 @@ def contains(t: Tracing, container: Any, item: Any, invert: bool) -> Any:
         return _calls.folded(t, lambda c, i: (i in c) is not invert, container.value, item.value)
     raw, source = type_lookup(t, container.cls, "__contains__")
     if raw is None:
-        throw(TypeError, f"'{container.cls.__name__}' object is not a container")
+        throw(TypeError, f"'{type_name(container.cls)}' object is not a container")
     if source is not None:
         found = _calls.call(t, _attributes.bind(t, raw, source, container, "__contains__"), [item], {})
     elif not defines(t, container.cls, "__iter__", "__getitem__"):

@@ -381,7 +381,21 @@ def operate(t: Tracing, function: Callable[..., Any], *operands: Any) -> Any:
         raise t.unsupported("numpy", "integers to the power of integers, which NumPy refuses if one is negative")
     if function is operator.getitem and (forward := _forward(operands[1])) is not None:
         return _backwards(t, operands[0], operands[1], forward)
-    return compute(t, function, function, list(operands), {})
+    return compute(t, function, _OWN_OPERATORS.get(function, function), list(operands), {})
+
+
+def remainder(a: Any, b: Any) -> Any:
+    """A remainder of zero has the sign of the divisor in NumPy, in torch that of the dividend."""
+    found = layer.remainder(a, b)
+    return layer.where(found == 0, layer.copysign(found, b), found) if found.tensor.is_floating_point() else found
+
+
+def _remain(a: Any, b: Any) -> Any:
+    a[...] = remainder(a, b)
+    return a
+
+
+_OWN_OPERATORS: dict[Any, Callable[..., Any]] = {operator.mod: remainder, operator.imod: _remain}
 
 
 _SLICES = (k.ConstantTracker, k.SliceTracker)

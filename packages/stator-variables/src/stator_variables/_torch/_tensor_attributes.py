@@ -41,6 +41,8 @@ def _autograd(t: Tracing, vt: Any, name: str) -> Any:
     if name == "grad" and vt.grad is not MISSING:
         return vt.grad
     if vt.source is not None:
+        if name == "grad" and not (_known_flag(t, vt, "is_leaf") or _known_flag(t, vt, "retains_grad")):
+            raise t.unsupported("tensor-attribute", "the attribute grad of a tensor that gets none: torch warns")
         source = GradSource(vt.source) if name == "grad" else AttrSource(vt.source, name)
         return wrap(t, getattr(vt.real, name), source)
     if _of_example(t, vt, "grad_fn") is None:  # a leaf, and nothing that is traced accumulates gradients
@@ -48,9 +50,15 @@ def _autograd(t: Tracing, vt: Any, name: str) -> Any:
     raise t.unsupported("tensor-attribute", f"the attribute {name} of a tensor that is computed here")
 
 
+def _known_flag(t: Tracing, vt: Any, name: str) -> Any:
+    """What no other guard of a tensor asks for."""
+    t.guard(AttrSource(vt.source, name), Equals(getattr(vt.real, name)))
+    return getattr(vt.real, name)
+
+
 def _metadata(t: Tracing, vt: Any, name: str) -> Any:
-    if name in ("is_leaf", "output_nr") and vt.source is not None:  # nothing else is guarded on it
-        t.guard(AttrSource(vt.source, name), Equals(getattr(vt.real, name)))
+    if name in ("is_leaf", "output_nr") and vt.source is not None:
+        _known_flag(t, vt, name)
     if name == "nbytes":
         return _nbytes(t, vt)
     value = _of_example(t, vt, name)
