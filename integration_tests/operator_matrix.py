@@ -15,6 +15,7 @@ from typing import Any
 import stator
 import torch
 from torch import Tensor
+from torch._higher_order_ops import InvokeQuant
 from torch._higher_order_ops.associative_scan import associative_scan
 from torch._higher_order_ops.hints_wrap import hints_wrapper
 from torch._higher_order_ops.map import map as torch_map
@@ -51,6 +52,27 @@ def run_associative_scan(body: Body, x: Tensor) -> Any:
     return associative_scan(lambda a, b: body(a + b), x, 0, combine_mode="generic")
 
 
+class Applied(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, body: Body) -> Any:
+        return body(x)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        return sum(grads), None
+
+
+apply: Any = Applied.apply  # torch leaves it without types
+
+
+def run_grad(body: Body, x: Tensor) -> Any:
+    def loss(a: Tensor) -> Any:
+        found = body(a)
+        return (found[0] if isinstance(found, tuple) else found).sum()
+
+    return torch.func.grad(loss)(x)
+
+
 OPERATORS: dict[str, Run] = {
     "cond": run_cond,
     "while_loop": run_while_loop,
@@ -63,8 +85,12 @@ OPERATORS: dict[str, Run] = {
     "wrap": torch.ops.higher_order.wrap,
     "hints_wrapper": lambda body, x: hints_wrapper(body, (x,), {}, hints={"level": 1}),
     "strict_mode": lambda body, x: strict_mode(body, (x,)),
+    "invoke_quant": InvokeQuant(),
+    "autograd.Function": lambda body, x: apply(x, body),
     "vmap": lambda body, x: torch.func.vmap(body)(x),
     "vjp": lambda body, x: torch.func.vjp(body, x)[0],
+    "jvp": lambda body, x: torch.func.jvp(body, (x,), (x * 2,))[1],
+    "grad": run_grad,
     "linearize": lambda body, x: torch.func.linearize(body, x)[0],
 }
 
@@ -229,9 +255,9 @@ SITUATIONS: dict[str, Callable[[Run, Tensor, Tensor], Any]] = {
 CELLS = [(operator, situation) for situation in SITUATIONS for operator in OPERATORS]
 SYMBOLIC = ("closure over symbol", "closure over symbolic float", "closure over symbolic bool", "dynamic shape")
 UNBACKED = ("unbacked size", "closure over unbacked int")
-BY_LENGTH = ("associative_scan",)
-"""torch's function halves what it is given in Python: another length is another graph."""
-WITHOUT_GRADIENT = ("hints_wrapper", "linearize", "strict_mode", "while_loop")
+BY_LENGTH = ("associative_scan", "jvp")
+"""Another length is another graph: torch's function halves what it is given in Python, or compares sizes natively."""
+WITHOUT_GRADIENT = ("hints_wrapper", "invoke_quant", "linearize", "strict_mode", "while_loop")
 
 
 # -- cells ------------------------------------------------------------------------------------------------------------

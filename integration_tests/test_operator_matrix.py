@@ -14,12 +14,13 @@ from torch.utils.checkpoint import checkpoint
 from integration_tests.operator_matrix import BY_LENGTH, CELLS, OPERATORS, SYMBOLIC, bare, inputs, outcome, written
 from integration_tests.oracle import Tolerance, assert_same
 
-SAMPLE = CELLS[::9]
+PAGE = written()
+SAMPLE = CELLS[::13]
 """As many as fit into every run; a step that shares no factor with the number of operators meets each of them."""
 
 
 def check(operator: str, situation: str) -> None:
-    assert outcome(operator, situation) == written()[operator, situation]
+    assert outcome(operator, situation) == PAGE[operator, situation]
 
 
 @pytest.mark.parametrize(("operator", "situation"), SAMPLE)
@@ -34,7 +35,7 @@ def test_rare_cell_is_as_the_page_says(operator: str, situation: str) -> None:
 
 
 def test_the_page_has_every_cell() -> None:
-    assert set(written()) == set(CELLS)
+    assert set(PAGE) == set(CELLS)
 
 
 BATCHED = ("associative_scan", "vmap")
@@ -43,7 +44,7 @@ WHOLE = [
     (operator, situation)
     for situation in (*SYMBOLIC, "nested in another", "closure over unbacked int")
     for operator in OPERATORS
-    if written()[operator, situation] == "captured" and not (operator in BATCHED and situation == "nested in another")
+    if PAGE.get((operator, situation)) == "captured" and not (operator in BATCHED and situation == "nested in another")
 ]
 """What is one graph, here with sizes of which none is known."""
 
@@ -56,8 +57,8 @@ def test_operator_of_any_size_is_lowered_by_autograd(operator: str, situation: s
     check_of_any_size(operator, bare(operator, situation))
 
 
-TAKEN_BY_CHECKPOINT = [operator for operator in OPERATORS if operator not in ("scan", "vjp")]
-"""Plain torch differentiates neither of the others in there."""
+TAKEN_BY_CHECKPOINT = [operator for operator in OPERATORS if operator not in ("grad", "scan", "vjp")]
+"""Plain torch differentiates none of the others in there."""
 
 
 @pytest.mark.parametrize(
