@@ -36,14 +36,14 @@ class Plain(torch.Tensor):
     pass
 
 
-@program(breaks="builtin")
+@program
 def a_subclass_is_made_here(x, n, box):
     y = x.detach().as_subclass(Plain)
     z = y * n
     return type(z).__name__, isinstance(z, torch.Tensor), z.as_subclass(torch.Tensor)
 
 
-@program(breaks="builtin")
+@program
 def a_subclass_with_a_torch_function(x, n, box):
     y = (x.detach() * 1).as_subclass(Named)
     y.label = "rows"
@@ -51,7 +51,7 @@ def a_subclass_with_a_torch_function(x, n, box):
     return z.label, type(z).__name__, z.as_subclass(torch.Tensor)
 
 
-@program(breaks="builtin")
+@program
 def a_subclass_that_logs(x, n, box):
     y = (x.detach() * 1).as_subclass(Logged)
     z = torch.add(y, n).relu()
@@ -60,7 +60,7 @@ def a_subclass_that_logs(x, n, box):
     return type(z).__name__, [name for name in found if name in ("add", "relu")], torch.sum(z).item() > -100
 
 
-@program(breaks="builtin")
+@program
 def a_subclass_is_an_argument_of_an_inner_function(x, n, box):
     box.named = torch.ones(3).as_subclass(Named)
     box.named.label = "given"
@@ -75,7 +75,7 @@ KEPT = torch.arange(3.0).as_subclass(Named)
 KEPT.label = "kept"
 
 
-@program(breaks="tensor-subclass")
+@program
 def a_subclass_is_a_global(x, n, box):
     y = KEPT * n
     return y.label, type(y).__name__, y.as_subclass(torch.Tensor), y.shape
@@ -176,7 +176,7 @@ def an_operator_error_inside_a_function_mode(x, n, box):
         return torch.add(x, n), torch._C._len_torch_function_stack()
 
 
-@program(breaks="builtin")
+@program(breaks="mode-value")
 def torch_function_is_disabled(x, n, box):
     y = torch.ones(2).as_subclass(Plain)
     with torch._C.DisableTorchFunctionSubclass():

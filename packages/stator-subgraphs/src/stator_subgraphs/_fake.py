@@ -65,7 +65,7 @@ def fake_input(
 
     Static shapes take the path without `ShapeEnv`: twice as fast, and the *value* of a 0-d tensor becomes no symbol.
     """
-    with _quiet(tensor):
+    with _quiet(tensor), torch._C.DisableTorchFunctionSubclass():  # it may be a view of a tensor with a say in that
         if static:
             return mode.from_tensor(tensor, static_shapes=True, source=source)
         return mode.from_tensor(tensor, source=source, symbolic_context=context)

@@ -18,11 +18,12 @@ from typing import Any
 import stator_guards as guards
 import torch
 from stator_bytecode import NULL
+from torch.nn.parameter import is_lazy
 
 from stator_variables import _kinds as k
 from stator_variables._library._pure import DTYPES, NUMBERS, NUMPY, is_number_of_numpy
 from stator_variables._library._weakrefs import build_weakref
-from stator_variables._runtime import tensor_of
+from stator_variables._runtime import plain_tensor, tensor_of
 from stator_variables._stored import item_owner, members_of, same_members, set_base, stored
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import DELETED, MISSING, LazyTracker, VariableTracker
@@ -132,9 +133,9 @@ def build_enum(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     return with_namespace(t, build_singleton(t, real, source), real, source)
 
 
-def build_tensor(t: Tracing, real: Any, source: guards.Source) -> k.TensorTracker:
+def build_tensor(t: Tracing, real: Any, source: guards.Source) -> Any:
     if type(real) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
-        raise t.unsupported("tensor-subclass", f"an input of class {type(real).__qualname__}")
+        return build_subclass(t, real, source)
     t.keep_apart(source, real)
     dims = t.policy.dims(source, real)
     traced = t.graph.tensor_input(source, real, dims, source.name)
@@ -146,6 +147,19 @@ def build_tensor(t: Tracing, real: Any, source: guards.Source) -> k.TensorTracke
     if getattr(real, "_dynamo_static_input_type", None) == "guarded":  # `mark_static_address(tensor, guard=True)`
         t.guard(source, guards.Is(real))
     return k.TensorTracker(traced, type(real))
+
+
+def build_subclass(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+    """A tensor of a class that only Python knows as a plain one over its memory."""
+    dispatches = type(real).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
+    if dispatches or is_lazy(real) or torch.is_inference_mode_enabled():
+        raise t.unsupported("tensor-subclass", f"an input of class {type(real).__qualname__}")
+    t.guard(source, guards.TypeIs(type(real)))
+    t.knows_subclasses = True
+    plain, memory = plain_tensor(real), guards.CallSource(plain_tensor, source)
+    vt = build_tensor(t, plain, memory)
+    vt.real, vt.source = plain, memory
+    return with_namespace(t, k.SubclassTracker(vt, type(real)), real, source)
 
 
 def build_array(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:

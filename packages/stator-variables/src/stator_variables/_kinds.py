@@ -56,6 +56,14 @@ class TensorTracker(VariableTracker):
         return self.shown.example
 
 
+class SubclassTracker(VariableTracker):
+    """A tensor of a subclass that Python code has a say in: a plain tensor over its memory, and the class."""
+
+    def __init__(self, tensor: TensorTracker, cls: type) -> None:
+        self.tensor = tensor
+        self.cls = cls
+
+
 class ArrayTracker(VariableTracker):
     """A NumPy array, by a tensor over its memory; or a number of NumPy that the graph computes (`cls` its class).
 

@@ -153,3 +153,14 @@ def tensor_of(array: Any) -> Any:
     if type(array) is not NUMPY.ndarray or not array.flags.writeable or array.dtype not in DTYPES:
         return None
     return None if any(step < 0 for step in array.strides) else torch.from_numpy(array)
+
+
+def plain_tensor(tensor: Any) -> Any:
+    """One over the same memory, and with the same history, that no Python code has a say in."""
+    return as_subclass(tensor, torch.Tensor)
+
+
+def as_subclass(tensor: Any, cls: Any) -> Any:
+    """With the history whatever mode is on. Autograd may have to renew it first, of which the class should not hear."""
+    with torch.enable_grad(), torch._C.DisableTorchFunctionSubclass():
+        return torch.Tensor.as_subclass(tensor, cls)

@@ -135,6 +135,9 @@ class Tracing:
     answered: dict[Any, Any] = attrs.field(factory=dict)  # all that ever were, with the objects asked about
     memory: dict[Source, Any] = attrs.field(factory=dict)  # the tensors that are inputs
     holds_arrays: bool = False  # some of them are over memory of NumPy's
+    knows_subclasses: bool = False  # a subclass of tensors was met
+    functions_off: bool = False  # and no `__torch_function__` is asked now
+    asking: int = 0  # how many of those are under way
     made: dict[int, Any] = attrs.field(factory=dict)  # classes made while tracing, by the identity of what stands there
 
     # -- where the program is ---------------------------------------------------------------------------------------

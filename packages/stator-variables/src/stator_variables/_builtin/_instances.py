@@ -140,19 +140,24 @@ def _is_tensor_of(cls: Any) -> Callable[[Tracing, Any], bool]:
     return check
 
 
-def _is_buffer(t: Tracing, vt: Any) -> bool:
-    if not isinstance(vt, k.TensorTracker):
-        return False
-    marked = _tensor_attributes.own(t, vt, "_is_buffer")
-    return issubclass(vt.cls, torch.nn.Buffer) or (marked is not MISSING and bool(marked.constant()))
+def _is_marked(cls: type, mark: str) -> Callable[[Tracing, Any], bool]:
+    """Also of another class, with an attribute that says so."""
+
+    def check(t: Tracing, vt: Any) -> bool:
+        if issubclass(vt.cls, cls) or not isinstance(vt, k.TensorTracker | k.SubclassTracker):
+            return issubclass(vt.cls, cls)
+        marked = _tensor_attributes.own(t, vt, mark)
+        return marked is not MISSING and bool(marked.constant())
+
+    return check
 
 
 _TENSOR_TYPES = frozenset(found for found in [*vars(torch).values()] if type(found) is type(torch.FloatTensor))
 """`torch.FloatTensor` and its kin, whose metaclass looks at dtype and device."""
 
 _KNOWN_CHECKS: dict[type, Callable[[Tracing, Any], bool]] = {
-    torch.nn.Parameter: lambda t, vt: issubclass(vt.cls, torch.nn.Parameter),
-    torch.nn.Buffer: _is_buffer,
+    torch.nn.Parameter: _is_marked(torch.nn.Parameter, "_is_param"),
+    torch.nn.Buffer: _is_marked(torch.nn.Buffer, "_is_buffer"),
     **{cls: _is_tensor_of(cls) for cls in _TENSOR_TYPES},
 }
 

@@ -64,14 +64,6 @@ def size_numel(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return total
 
 
-@handlers.handles(
-    torch._C._has_torch_function, torch._C._has_torch_function_unary, torch._C._has_torch_function_variadic
-)
-def has_torch_function(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Plain tensors have none; subclasses are not traced yet."""
-    return k.ConstantTracker(False)
-
-
 # mappingproxy: a read-only view, which asks the mapping below for everything (Objects/descrobject.c).
 
 _SLOTS = ("__getitem__", "__len__", "__contains__", "__iter__", "__reversed__")

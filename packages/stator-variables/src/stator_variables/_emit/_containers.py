@@ -11,6 +11,7 @@ import torch
 from stator_variables import _kinds as k
 from stator_variables._emit._emitter import Emitter, fill_namespace, namespace_of, rebuilders
 from stator_variables._model._set_order import CREATING, Recipe, original_of, recipe_of
+from stator_variables._runtime import as_subclass
 from stator_variables._tracker import DELETED, MISSING, is_pending
 
 _LITERALS = (int, float, str, bytes, bool, type(None))
@@ -56,6 +57,14 @@ def tensor(e: Emitter, vt: Any) -> str:
         fill_namespace(e, vt, name)
         return name
     return text
+
+
+@rebuilders.handles(k.SubclassTracker)
+def tensor_of_class(e: Emitter, vt: Any) -> str:
+    made = e.capture(as_subclass, "as_subclass")
+    name = e.bind(vt, f"{made}({e.expr(vt.tensor)}, {e.capture(vt.cls, vt.cls.__name__)})")
+    fill_namespace(e, vt, name)
+    return name
 
 
 @rebuilders.handles(k.ArrayTracker)

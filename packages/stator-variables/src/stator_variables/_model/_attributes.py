@@ -9,6 +9,7 @@ import types
 import weakref
 from typing import Any
 
+import torch
 from stator_bytecode import NULL, Invoke, Raised, Then, is_suspended
 from stator_guards import AttrAbsent, AttrSource, CapturedSource, SlotSource, Source, TypeIs, TypeSource
 
@@ -17,7 +18,7 @@ from stator_variables._applevel import _methods as app
 from stator_variables._build import captured_dict, instance_dict, wrap
 from stator_variables._model import _calls, _classes, _dictionary, _functions, _lookup, _stand_ins
 from stator_variables._model._raising import absent, throw, type_name
-from stator_variables._torch import _symbolic, _tensor_attributes, _torch_calls
+from stator_variables._torch import _subclasses, _symbolic, _tensor_attributes, _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import DELETED, MISSING
 
@@ -219,6 +220,8 @@ def _get_property(t: Tracing, raw: property, source: Source, vt: Any, name: str)
 
 
 def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
+    if isinstance(vt, k.SubclassTracker) and raw.__objclass__ is torch._C.TensorBase:
+        return _subclasses.get_field(t, raw, vt, name)
     handler = t.handlers.get(raw)
     if handler is not None:
         return handler(t, [vt], {})

@@ -19,7 +19,7 @@ from stator_variables._library._pure import is_number_of_numpy
 from stator_variables._model import _attributes, _dictionary
 from stator_variables._model._lookup import guarded_lookup, is_subtype, plain_lookup, type_lookup
 from stator_variables._model._raising import as_program_error, throw, type_name
-from stator_variables._torch import _symbolic, _torch_calls, _torch_functions
+from stator_variables._torch import _subclasses, _symbolic, _torch_calls, _torch_functions
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -70,7 +70,12 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
         handled = MISSING if handler is None else handler(t, list(args), kwargs)
         if handled is not MISSING:  # MISSING: to be interpreted after all
             return _given(handled)
-        if _torch_calls.is_recorded(function.real) and all(map(_torch_calls.is_operand, (*args, *kwargs.values()))):
+        found = _subclasses.call(t, function.real, args, kwargs)
+        if found is not MISSING:
+            return found
+        given = (*args, *kwargs.values())
+        has_say = t.knows_subclasses and _subclasses.among(given)
+        if _torch_calls.is_recorded(function.real) and not has_say and all(map(_torch_calls.is_operand, given)):
             return _torch_calls.call_recorded(t, function.real, list(args), kwargs)
         from stator_variables._torch import _marked
 
@@ -206,6 +211,9 @@ def call_builtin(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[st
 
 def _as_known(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """By its handler, as a graph operation, or as a pure function of constants; MISSING where it is none of these."""
+    found = _subclasses.call(t, target, args, kwargs)
+    if found is not MISSING:
+        return found
     handler = _handler(t, target)
     if handler is not None:
         return _given(handler(t, list(args), kwargs))
