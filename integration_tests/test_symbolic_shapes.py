@@ -456,3 +456,11 @@ def test_dynamic_true_makes_numbers_on_objects_symbolic_but_not_the_settings_of_
     settings = [types.SimpleNamespace(n=n) for n in (3, 4, 5)]
     for made, expected in ((settings, [1, 1, 1]), ([Layer(n) for n in (3, 4)], [1, 2])):
         assert counts(lambda x, o: x * o.n, [(numbered(2), o) for o in made], dynamic=True) == expected
+
+
+def test_view_that_only_tells_its_shape_costs_no_entry_of_a_compiler() -> None:
+    """AOTAutograd would look at the view of one row, and guard that it is one."""
+    compiled = stator.compile(lambda x: (x[1:].t().storage_offset(), x + 1), backend="aot_eager", dynamic=True)
+    for rows in (2, 5):
+        compiled(torch.ones(rows, 3, requires_grad=True))
+    assert [len(compiled.report.graphs), compiled.report.graphs[0].code.count("getitem")] == [1, 0]

@@ -29,6 +29,8 @@ ARITHMETIC = frozenset(
     | {torch.sym_not, torch.sym_int, torch.sym_float, operator.and_, operator.or_}
 )
 """On numbers these neither fail nor change anything. Division may fail, so it stays."""
+VIEWS = frozenset({"detach", "movedim", "permute", "swapaxes", "t", "transpose", "unsqueeze"})
+"""Whether these fail depends on the number of dimensions alone, which is guarded; the same goes for slices."""
 
 
 def captured_graph(
@@ -119,12 +121,17 @@ def is_droppable(node: fx.Node) -> bool:
     if node.op == "get_attr":
         return True
     if node.op == "call_method":
-        return node.target in QUERIES
+        return node.target in QUERIES or (node.target in VIEWS and len(node.all_input_nodes) == 1)
     if node.op != "call_function":
         return False
     if node.target is operator.getitem or node.target is getattr:
-        return _is_container(node.args[0]) or node.target is getattr
+        return node.target is getattr or _is_container(node.args[0]) or _slices(node)
     return node.target in ARITHMETIC and all(_is_number(source) for source in node.all_input_nodes)
+
+
+def _slices(node: fx.Node) -> bool:
+    index = node.args[1] if isinstance(node.args[1], tuple) else (node.args[1],)
+    return len(node.all_input_nodes) == 1 and all(isinstance(step, slice | None | type(...)) for step in index)
 
 
 def _is_container(node: Any) -> bool:
