@@ -328,3 +328,37 @@ def test_a_method_that_a_step_calls_is_known_to_be_one(mode: Any) -> None:
     compiled = stator.compile(fn, backend="eager", options={"break_everywhere": mode})
     for Plug.go in METHODS:
         assert torch.equal(compiled(torch.ones(2), Plug(3)), fn(torch.ones(2), Plug(3)))
+
+
+LARGE = """
+n<<70 | (n<<70)%1000003 | (n<<63)//3 | n<<0 | 2<<n | n<<n | True<<n | (n*1.5)<<1 | n<<-1 | x.shape[0]<<64
+1<<(n-6) | n<<200 | 2**n | (-3)**n | n**n
+True**n | 2.0**n | 2**(n-8) | n**-n | n**70 | ((0,)*200)[n]+2**n | n.__lshift__(70)
+"""
+
+
+@pytest.mark.parametrize("first", [3, 70])
+@pytest.mark.parametrize("text", [text for line in LARGE.strip().split("\n") for text in line.split(" | ")])
+def test_shifts_and_powers_of_symbolic_numbers_go_beyond_a_machine_word(text: str, first: int) -> None:
+    fn = eval(f"lambda x, n: (x + ({text}) % 5, {text})")
+    numbers = iter((first, 71, 5, 72, 4))
+
+    def call() -> tuple[Tensor, int]:
+        number = next(numbers)
+        return torch.ones(number, 2), number
+
+    assert_same(fn, stator.compile(fn, backend="eager"), call, calls=5)
+
+
+@pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad])
+def test_a_mode_that_an_error_leaves_is_left_on_a_line_of_the_program(mode: Any) -> None:
+    def f(x: Tensor) -> None:
+        try:
+            with mode():
+                x.tag = x + 1  # type: ignore[attr-defined]
+                raise KeyError(x)
+        finally:
+            x.more = torch.rand(x.shape)  # type: ignore[attr-defined]
+
+    compiled = stator.compile(f, backend="eager", options={"check": True})
+    assert_same(f, compiled, lambda: (torch.ones(2),))

@@ -18,6 +18,8 @@ from stator_variables._build import new_namespace, wrap
 from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._builtin._method_table import app_level, as_constant, folded, then
 from stator_variables._model import _attributes, _calls, _containers, _exceptions, _iteration, _operators
+from stator_variables._model._lookup import defines
+from stator_variables._model._raising import throw
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, is_pending
 
@@ -168,6 +170,8 @@ def folded_or_in_python(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
 @handlers.handles(functools.partial)
 def make_partial(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     function, *rest = args
+    if not defines(t, function.cls, "__call__"):
+        throw(TypeError, "the first argument must be callable")
     if isinstance(function, k.PartialTracker) and function.cls is functools.partial and not _has_fields(function):
         function, rest, kwargs = function.function, [*function.args, *rest], {**function.kwargs, **kwargs}
     made = k.PartialTracker(functools.partial, function, rest, kwargs)

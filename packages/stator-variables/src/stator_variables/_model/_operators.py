@@ -61,6 +61,10 @@ def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     in_place = symbol.endswith("=")
     name, plain, augmented = ARITHMETIC[symbol.removesuffix("=")]
     left, right = _computable(t, symbol, left, right)
+    if name in ("pow", "lshift"):
+        if name == "lshift" and _symbolic.is_product(left, right):
+            return binary(t, "*", left, k.ConstantTracker(1 << right.value))
+        left, right = _symbolic.as_words(t, name, left, right)
     constants = isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker)
     makes_text = left.cls is str and symbol[0] in "+%" and _symbolic.has_texts((left, right))
     if constants and not makes_text and not _is_user_value(left, right):

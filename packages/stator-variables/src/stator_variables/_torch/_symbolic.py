@@ -69,3 +69,29 @@ def as_constant(t: Tracing, vt: Any) -> Any:
         start, stop, step = (as_constant(t, part) for part in vt.parts)
         return k.SliceTracker((start, stop, step))
     return vt
+
+
+def is_product(left: Any, right: Any) -> bool:
+    """Whether a shift is by a constant: it is one by 1 << constant, which torch computes exactly."""
+    by = None if isinstance(right, k.NumberTracker) else _known(right)
+    return isinstance(left, k.NumberTracker) and left.cls is int and by in range(_LONGEST)
+
+
+def as_words(t: Tracing, name: str, left: Any, right: Any) -> tuple[Any, Any]:
+    """The operands of a power or a shift: constants where the result fits no machine word, which torch takes for
+    infinity."""
+    known, by = _known(left), _known(right)
+    if isinstance(known, int) and isinstance(by, int) and (name == "lshift" or isinstance(right, k.NumberTracker)):
+        bits = 1 if name == "lshift" else (abs(known) - 1).bit_length()
+        if bits * by >= _WORD or (by < 0 and name == "lshift"):
+            return as_constant(t, left), as_constant(t, right)
+    return left, right
+
+
+_WORD, _LONGEST = 63, 128
+
+
+def _known(vt: Any) -> Any:
+    if isinstance(vt, k.NumberTracker):
+        return vt.example.node.hint
+    return vt.value if type(vt) is k.ConstantTracker and vt.cls in (int, bool) else None
