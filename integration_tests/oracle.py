@@ -190,14 +190,14 @@ def _compare(expected: Outcome, actual: Outcome, tolerance: Tolerance, when: str
 def _backward(outcome: Outcome) -> bool:
     """Send fixed gradients into every differentiable tensor of the result; False when there is none.
 
-    That autograd refuses (a tensor it needs was written to since) is an outcome too.
+    That autograd refuses (a tensor it needs was written to since) is an outcome too, and so is what a hook raises.
     """
     roots = [t for t in _tensors(outcome.result, set()) if t.requires_grad and not t.is_leaf]
     if roots:
         weights = [torch.linspace(0.5, 1.5, t.numel(), dtype=t.dtype).reshape(t.shape) for t in roots]
         try:
             torch.autograd.backward(roots, weights)
-        except RuntimeError as error:
+        except Exception as error:
             outcome.error = {"backward raised": str(error)}
         outcome.before.restore()
     return bool(roots)

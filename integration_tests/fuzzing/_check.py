@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import contextvars
 import copy
+import dataclasses
 import functools
+import gc
 import itertools
 import math
+import operator
 import pathlib
 import random
+import types
 import warnings
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import stator
 import torch
+from torch.utils.hooks import RemovableHandle
 
 from integration_tests.fuzzing import _toolbox
 from integration_tests.fuzzing._program import Inputs, Program
 from integration_tests.models import Call
 from integration_tests.oracle import assert_same
 
-MODULES = (contextlib, copy, functools, itertools, math, random, stator, torch, warnings)
+MODULES = (
+    *(collections, contextlib, contextvars, copy, dataclasses, functools, itertools, math, operator, random, types),
+    *(stator, torch, warnings, weakref),
+)
 TOOLS = {name: tool for name, tool in vars(_toolbox).items() if getattr(tool, "__module__", "") == _toolbox.__name__}
 
 
 class Globals(Mapping[str, Any]):
     """What a program may have changed of its globals."""
 
-    names = ("COUNT", "LOG", "TABLE", "HELD")
+    names = ("COUNT", "LOG", "TABLE", "HELD", "NET")
     __slots__ = ("__namespace",)  # what is to be compared are the items
 
     def __init__(self, namespace: dict[str, Any]) -> None:
@@ -38,10 +50,10 @@ class Globals(Mapping[str, Any]):
         return self.__namespace[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.names)
+        return (name for name in self.names if name in self.__namespace)
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(list(iter(self)))
 
 
 def check(program: Program, file: pathlib.Path) -> None:
@@ -51,19 +63,25 @@ def check(program: Program, file: pathlib.Path) -> None:
     arguments = iter(program.calls)
     random.seed(program.number)
     torch.manual_seed(program.number)
+    torch.set_warn_always(True)  # what is warned of once only, plain Python would have been told of
+    gc.disable()  # what dies in cycles dies at no time that could be compared
     try:
-        assert_same(
-            _in_full(ours["main"]),
-            _in_full(_compiled(theirs["main"], program)),
-            lambda: make_call(next(arguments)),
-            len(program.calls),
-            owners=(Globals(ours), Globals(theirs)),
-        )
+        with np.errstate(all="ignore"):  # a graph warns of no contents of arrays
+            assert_same(
+                _in_full(ours["main"]),
+                _in_full(_compiled(theirs["main"], program)),
+                lambda: make_call(next(arguments)),
+                len(program.calls),
+                owners=(Globals(ours), Globals(theirs)),
+            )
     except Refused:
         return
     except Exception as error:
         error.add_note(f"{program}")
         raise
+    finally:
+        torch.set_warn_always(False)
+        gc.enable()
 
 
 class Refused(BaseException):
@@ -75,20 +93,25 @@ def _compiled(fn: Callable[..., Any], program: Program) -> Any:
 
 
 def _in_full(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Both sides go through this one: it is part of tracebacks."""
+    """Both sides go through this one: it is part of tracebacks. Each counts the hooks it registers."""
+    hooks = 0
 
     @functools.wraps(fn)
     def run(*args: Any) -> Any:
+        nonlocal hooks
+        RemovableHandle.next_id = hooks
         try:
             return fn(*args)
         except stator.Unsupported as reason:
             raise Refused from reason
+        finally:
+            hooks = RemovableHandle.next_id
 
     return run
 
 
 def _namespace(program: Program, file: pathlib.Path) -> dict[str, Any]:
-    namespace = {"__name__": "random_program", **TOOLS, **{module.__name__: module for module in MODULES}}
+    namespace = {"__name__": "random_program", "np": np, **TOOLS, **{module.__name__: module for module in MODULES}}
     exec(compile(program.text, str(file), "exec"), namespace)
     return namespace
 

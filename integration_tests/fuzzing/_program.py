@@ -13,6 +13,8 @@ from typing import Any
 import attrs
 
 from integration_tests.fuzzing import _grammar as g
+from integration_tests.fuzzing._expressions import EXPRESSIONS
+from integration_tests.fuzzing._statements import ATTEMPT, IN_GENERATORS, IN_LOOPS, SIMPLE, STATEMENTS
 
 HOLE = re.compile(r"<(\w+)>")
 MODES: tuple[dict[str, Any], ...] = (
@@ -26,7 +28,7 @@ MODES: tuple[dict[str, Any], ...] = (
 )
 COSTLY = {"break_everywhere": "operations"}
 """Takes as long as eight programs do otherwise: one in four of those that would."""
-SIZES, NUMBERS = (2, 3), (1, 2, 0, 3, -1, True)
+SIZES, NUMBERS = (2, 3, 2, 3, 5, 1), (*(1, 2, 0, 3, -1, True) * 2, 5, 7, 2.5, 1 << 65)
 
 
 @attrs.frozen
@@ -34,7 +36,7 @@ class Inputs:
     """The arguments of one call, as data."""
 
     size: int
-    number: int
+    number: int | float
     grad: bool
     double: bool
     sharing: str
@@ -73,9 +75,11 @@ class Writer:
         return "\n".join(self.statement(place) for _ in range(self.draw.randint(1, most)))
 
     def statement(self, place: Place) -> str:
-        options = g.STATEMENTS if place.depth > 0 else g.SIMPLE
-        extra = (g.IN_LOOPS if place.loop else ()) + (g.IN_GENERATORS * 5 if place.generator else ())
+        options = STATEMENTS if place.depth > 0 else SIMPLE
+        extra = (IN_LOOPS if place.loop else ()) + (IN_GENERATORS * 5 if place.generator else ())
         template = self.draw.choice(options + extra)
+        if self.draw.randrange(5) < 2:
+            template = ATTEMPT.format(textwrap.indent(template, "    "))
         return "\n".join(self.line(line, place) for line in template.split("\n"))
 
     def line(self, line: str, place: Place) -> str:
@@ -103,12 +107,12 @@ class Writer:
     def hole(self, kind: str, place: Place, depth: int) -> str:
         if kind == "C" and not place.calls:
             return "torch.tanh"
-        names = g.VARIABLES.get(kind.upper(), ())
+        names: tuple[str, ...] = g.VARIABLES.get(kind.upper(), ())
         if kind.islower():
             return self.draw.choice(names)
         if depth == 0:
             return self.draw.choice(names or ("None", *g.NAMES[:4]))
-        return self.fill(self.draw.choice(g.EXPRESSIONS[kind]), place, depth - 1)
+        return self.fill(self.draw.choice(EXPRESSIONS[kind]), place, depth - 1)
 
 
 def program(number: int) -> Program:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import enum
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import stator
+import torch
 from torch import Tensor
 
 
@@ -81,6 +84,110 @@ class SmallBox(Box):
         return bool(self.items)
 
 
+@dataclasses.dataclass(order=True)
+class Point:
+    a: Any
+    b: Any = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    """Can be a key, and is of the value of its fields."""
+
+    a: Any
+    b: Any = ()
+
+
+class Pair(NamedTuple):
+    a: Any
+    b: Any = 0
+
+
+class Color(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+class Level(enum.IntEnum):
+    LOW = 0
+    MIDDLE = 1
+    HIGH = 2
+
+
+class Meter:
+    """A number of its own: operators, both ways, order, a hash, an index and a format."""
+
+    def __init__(self, value: Any) -> None:
+        self.a = value
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, Meter):
+            return Meter(self.a + other.a)
+        return Meter(self.a + other) if isinstance(other, int) else NotImplemented
+
+    __radd__ = __add__
+
+    def __mul__(self, by: Any) -> Meter:
+        return Meter(self.a * by)
+
+    def __neg__(self) -> Any:
+        return -self.a
+
+    def __eq__(self, other: object) -> Any:
+        return self.a == other.a if isinstance(other, Meter) else NotImplemented
+
+    def __lt__(self, other: Any) -> Any:
+        return self.a < other.a if isinstance(other, Meter) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.a)
+
+    def __index__(self) -> Any:
+        return self.a
+
+    def __bool__(self) -> bool:
+        return bool(self.a)
+
+    def __format__(self, spec: str) -> str:
+        return f"{self.a}m{spec}"
+
+    def __repr__(self) -> str:
+        return f"Meter({self.a})"
+
+
+class Failure(Exception):
+    """An exception with state."""
+
+    def __init__(self, code: Any, note: Any = None) -> None:
+        super().__init__(code)
+        self.note = note
+
+
+class Net(torch.nn.Module):
+    """A module with parameters, buffers that its forward writes to, and state that is none of both."""
+
+    mean: Tensor
+    steps: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gain = torch.nn.Parameter(torch.tensor(1.5))
+        self.weights = torch.nn.ParameterList([torch.nn.Parameter(torch.ones(()))])
+        self.register_buffer("mean", torch.zeros(()))
+        self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
+        self.level = 1
+
+    def scale(self, x: Tensor) -> Tensor:
+        return x * self.gain + self.level
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.level += 1
+        self.steps += 1
+        if self.training:
+            self.mean = 0.5 * self.mean + x.detach().mean()
+        return self.scale(x) * self.weights[0] - self.mean  # type: ignore[no-any-return]
+
+
 class Guarded:
     """A context manager that writes down what happens to it, and swallows ``ValueError``."""
 
@@ -103,6 +210,34 @@ def logged(log: list[Any]) -> Iterator[int]:
         yield 3
     finally:
         log.append("exit")
+
+
+@contextlib.contextmanager
+def catching(log: list[Any], value: Any) -> Iterator[str]:
+    """Turns one exception into another, and swallows a third."""
+    try:
+        yield f"v{value}"
+    except KeyError as error:
+        log.append(error.args)
+    except IndexError as error:
+        raise Failure(value) from error
+
+
+def talking(value: Any) -> Iterator[Any]:
+    """Yields what it was sent, and what was thrown in."""
+    got = yield value
+    while True:
+        try:
+            if got is None:
+                return
+            got = yield got
+        except ValueError as error:
+            got = yield error.args
+
+
+def locals_of(a: Any, b: Any) -> dict[str, Any]:
+    c = [a]
+    return locals()
 
 
 def opaque(value: Any) -> Any:
