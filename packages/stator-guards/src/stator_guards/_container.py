@@ -77,19 +77,25 @@ class KeysAre(Kind):
 
 @attrs.frozen
 class KeyPresent(Kind):
-    """`key in value`, whatever its value is."""
+    """`key in value`, whatever its value is; `owner` is `dict` where the class of the value answers in its own way."""
 
     key: Hashable = attrs.field(eq=key_of)
+    owner: type[dict[Any, Any]] | None = None
 
     rank = 15
     words: ClassVar[tuple[str, str]] = ("with", "without")  # how it is, and how it should not be
     operator: ClassVar[str] = "in"
 
     def test(self, value: str, render: Renderer) -> str:
-        return f"{_literal(self.key, render)} {self.operator} {value}"
+        key = _literal(self.key, render)
+        if self.owner is None:
+            return f"{key} {self.operator} {value}"
+        negation = "" if self.operator == "in" else "not "
+        return f"{negation}{render.capture(dict.__contains__, 'dict_contains')}({value}, {key})"
 
     def holds(self, value: Any, state: State) -> bool:
-        return (self.key in value) is (self.operator == "in")
+        found = self.key in value if self.owner is None else dict.__contains__(value, self.key)
+        return found is (self.operator == "in")
 
     def watch(self, value: Any, cells: Cells) -> bool:
         return type(self.key) in SAFE_KEYS and cells.mapping(value)

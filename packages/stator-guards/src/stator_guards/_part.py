@@ -134,11 +134,11 @@ class InstanceDictSource(PartSource):
 class DictItemSource(PartSource):
     """`whole[key]` of a mapping. Keys that equal each other but differ in type (1, True) make different sources.
 
-    `owner`: the builtin class whose storage is read, where the mapping's own class looks items up in its own way.
+    `owner`: `dict`, where its own storage is read: the mapping's class looks items up in its own way, or makes them.
     """
 
     key: Hashable
-    owner: Any = None
+    owner: type[dict[Any, Any]] | None = None
 
     tag = "{part.key!s}"
 
@@ -153,24 +153,26 @@ class DictItemSource(PartSource):
 
     def write(self, whole: str, render: Renderer) -> str:
         key = repr(self.key) if is_literal(self.key) else render.capture(self.key, "key")
-        return _item(whole, key, self.owner, render)
+        return f"{whole}[{key}]" if self.owner is None else f"{render.capture(stored, 'stored')}({whole}, {key})"
 
     def read(self, whole: Any) -> Any:
-        return whole[self.key] if self.owner is None else self.owner.__getitem__(whole, self.key)
+        return whole[self.key] if self.owner is None else stored(whole, self.key)
 
     def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
         return type(self.key) in SAFE_KEYS and cells.mapping(whole)
 
 
-def _item(whole: str, key: str, owner: Any, render: Renderer) -> str:
-    if owner is None:
-        return f"{whole}[{key}]"
-    return f"{render.capture(owner.__getitem__, f'{owner.__name__}_getitem')}({whole}, {key})"
+def stored(mapping: dict[Any, Any], key: Hashable) -> Any:
+    """What a dict has, past its class: `__missing__` is not asked. Raises KeyError."""
+    found = dict.get(mapping, key, stored)
+    if found is stored:
+        raise KeyError(key)
+    return found
 
 
 @attrs.frozen(eq=False)
 class ItemSource(PartSource):
-    """`whole[index]` of a sequence; `owner` as in `DictItemSource`."""
+    """`whole[index]` of a sequence; `owner` is the builtin class whose storage is read, past the sequence's own."""
 
     index: int
     owner: Any = None
@@ -179,7 +181,9 @@ class ItemSource(PartSource):
     tag = "{whole.label}_{part.index}"
 
     def write(self, whole: str, render: Renderer) -> str:
-        return _item(whole, str(self.index), self.owner, render)
+        if self.owner is None:
+            return f"{whole}[{self.index}]"
+        return f"{render.capture(self.owner.__getitem__, f'{self.owner.__name__}_getitem')}({whole}, {self.index})"
 
     def read(self, whole: Any) -> Any:
         return whole[self.index] if self.owner is None else self.owner.__getitem__(whole, self.index)

@@ -181,18 +181,18 @@ def _is_symbolic(size: Any) -> bool:
 
 def build_sequence(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(type(real)))
-    if isinstance(real, tuple):
+    if issubclass(type(real), tuple):
         return with_namespace(t, k.TupleTracker(_items(t, real, source), type(real)), real, source)
     tracker = k.ListTracker([], type(real))
     tracker.unread = lambda: _items(t, real, source)
-    if isinstance(real, collections.deque):
+    if issubclass(type(real), collections.deque):
         t.guard(guards.AttrSource(source, "maxlen"), guards.Equals(real.maxlen))
         tracker.maxlen = real.maxlen
     return with_namespace(t, tracker, real, source)
 
 
 def _items(t: Tracing, real: Any, source: guards.Source) -> list[Any]:
-    base = next(base for base in (tuple, list, collections.deque) if isinstance(real, base))
+    base = next(base for base in (tuple, list, collections.deque) if issubclass(type(real), base))
     t.allow_length(base.__len__(real), type(real))
     items = stored(base, real)  # in one step: other threads may change it
     owner, length = item_owner(type(real), base), len(items)
@@ -206,7 +206,7 @@ def _items(t: Tracing, real: Any, source: guards.Source) -> list[Any]:
 def build_dict(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(type(real)))
     tracker = k.DictTracker(type(real), complete=False)
-    if isinstance(real, collections.defaultdict):
+    if issubclass(type(real), collections.defaultdict):
         tracker.default_factory = wrap(t, real.default_factory, guards.AttrSource(source, "default_factory"))
     return with_namespace(t, tracker, real, source)
 

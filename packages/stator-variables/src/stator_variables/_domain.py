@@ -277,12 +277,10 @@ class SymbolicDomain:
 
     @_with_hashes
     def call_spread(self, function: Any, args: Any, kwargs: Any) -> Any:
-        if isinstance(args, k.TupleTracker | k.ListTracker) and (kwargs is None or isinstance(kwargs, k.DictTracker)):
-            return _calls.call(self.t, function, list(args.items), self._keywords(kwargs))
         if not defines(self.t, args.cls, "__iter__", "__getitem__"):
             text = f"{function_text(function)} argument after * must be an iterable, not {type_name(args.cls)}"
             throw(TypeError, text)
-        drained = _iteration.drain(self.t, args)
+        drained = _iteration.drain(self.t, args, asks_length=True)
         return bytecode.after(drained, lambda items: _calls.call(self.t, function, items, self._keywords(kwargs)))
 
     def _keywords(self, kwargs: Any) -> dict[str, Any]:

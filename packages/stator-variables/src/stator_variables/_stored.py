@@ -11,15 +11,19 @@ def stored(base: Any, real: Any) -> list[Any]:
     return [*real] if type(real) is base else [*base.__iter__(real)]
 
 
-def item_owner(cls: type, base: type) -> type | None:
-    """The builtin class to read stored items through, where `cls` has a `__getitem__` of its own in Python."""
-    own = next((vars(c)["__getitem__"] for c in cls.__mro__ if "__getitem__" in vars(c)), None)
-    return base if isinstance(own, types.FunctionType) else None
+def answers_in_python(cls: type, name: str) -> bool:
+    """Whether a class answers in Python."""
+    return isinstance(next((vars(c)[name] for c in cls.__mro__ if name in vars(c)), None), types.FunctionType)
+
+
+def item_owner(cls: type, base: type) -> Any:
+    """The builtin class to read stored items through, where `cls` reads them itself, or makes what is missing."""
+    return base if answers_in_python(cls, "__getitem__") or hasattr(cls, "__missing__") else None
 
 
 def set_base(real: Any) -> Any:
-    """Whose methods read a set, whatever its class overrides."""
-    return set if isinstance(real, set) else frozenset
+    """Whose methods read a set, whatever its class answers_in_python."""
+    return set if issubclass(type(real), set) else frozenset
 
 
 def members_of(real: Any) -> list[Any]:

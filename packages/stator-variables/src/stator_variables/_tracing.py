@@ -111,7 +111,7 @@ class Tracing:
     alive: list[Any] = attrs.field(factory=list)  # keeps identities in `heap` valid
     changed: dict[int, Any] = attrs.field(factory=dict)  # existing trackers with effects, by id, first changed first
     told_apart: dict[int, Any] = attrs.field(factory=dict)  # existing objects taken for distinct ones, by identity
-    present: list[tuple[Source, Any, Any]] = attrs.field(factory=list)  # found in existing dicts: dict, key, value
+    present: list[tuple[Source, Any, Any]] = attrs.field(factory=list)  # found in existing dicts: dict, guard, value
     representing: list[Any] = attrs.field(factory=list)  # containers whose repr is under way
     levels: list[str] = attrs.field(factory=list)  # transforms of torch.func that are under way, outermost first
     modes: dict[Any, Any] = attrs.field(factory=dict)  # settings written while tracing -> their value at the start
@@ -223,9 +223,9 @@ class Tracing:
         for tracker, known, other in self.aliases:
             if not is_pending(tracker) or id(tracker) in self.handed_on:
                 self.guard(other, SameObject(known))
-        for source, key, tracker in self.present:
+        for source, kept, tracker in self.present:
             if is_pending(tracker):  # else what was read of the value is guarded through the dict
-                self.guard(source, KeyPresent(key))
+                self.guard(source, kept)
         self._guard_distinctness()
         if self.holds_arrays and not self.graph.is_pure:
             self.guard(CallSource(are_apart, *self.memory), Truth(True))

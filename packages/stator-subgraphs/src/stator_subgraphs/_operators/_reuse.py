@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 import stator_variables as variables
 import torch
-from stator_guards import Guard, Is, KeyPresent, ParameterSource, PartSource, Source, TypeSource
+from stator_guards import Guard, Is, ParameterSource, PartSource, Source, TypeSource
 from torch import fx
 
 from stator_subgraphs._captured import Body
@@ -200,7 +200,7 @@ class _Facts:
 
     def _guards(self) -> Iterator[Guard | None]:
         t = self.call.t
-        for guard in [*t.guards.values(), *(Guard(source, KeyPresent(key)) for source, key, _ in t.present)]:
+        for guard in [*t.guards.values(), *(Guard(source, kept) for source, kept, _ in t.present)]:
             if any(map(self._mentions, guard.sources)):
                 source = self._relative(guard.source)
                 yield None if source is None or guard.kind.others else attrs.evolve(guard, source=source)

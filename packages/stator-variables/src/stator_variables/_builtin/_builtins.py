@@ -31,7 +31,7 @@ def _replace(real: Any, function: Any) -> None:
 
     @methods.handles(real, takes=takes, named=("key", "default") if takes == (1, ANY_COUNT) else ())
     def run(t: Tracing, *given: Any, **kwargs: Any) -> Any:
-        args = [_in_any_order(real, given[0], kwargs)] if len(given) == 1 else list(given)
+        args = [_in_any_order(t, real, given[0], kwargs)] if len(given) == 1 else list(given)
         folded = _calls.fold(t, real, args, kwargs)
         if folded is MISSING and real in _IN_GRAPH and len(args) > 1 and not kwargs and _are_ints(args):
             return functools.reduce(lambda a, b: _torch_calls.record(t, _IN_GRAPH[real], [a, b], {}), args)
@@ -47,9 +47,9 @@ def _are_ints(vts: list[Any]) -> bool:
     return all(isinstance(vt, k.NumberTracker | k.ConstantTracker) and vt.cls is int for vt in vts)
 
 
-def _in_any_order(real: Any, iterable: Any, kwargs: dict[str, Any]) -> Any:
+def _in_any_order(t: Tracing, real: Any, iterable: Any, kwargs: dict[str, Any]) -> Any:
     """A set of strings or ints as a tuple, for functions that give the same whatever the order is."""
-    if isinstance(iterable, k.SetTracker) and not kwargs and has_total_order(iterable):
+    if not kwargs and has_total_order(t, iterable):
         values = list(iterable.entries.values())
         if real is not sum or all(item.cls is int for item in values):
             return k.TupleTracker(values, tuple)

@@ -9,6 +9,7 @@ from stator_variables._builtin import _sequences
 from stator_variables._builtin._method_table import MethodTable, then
 from stator_variables._model import _containers, _iteration
 from stator_variables._model._containers import change_items, index_of, needed_index, replace_items
+from stator_variables._model._lookup import refuse_asked
 from stator_variables._model._raising import throw, type_name
 from stator_variables._tracing import Tracing
 
@@ -55,7 +56,8 @@ def appendleft(t: Tracing, vt: Any, item: Any) -> None:
 
 @methods.handles(deque.extend, takes=1)
 def extend(t: Tracing, vt: Any, iterable: Any) -> Any:
-    return _containers.extend(t, vt, k.ListTracker(vt.items, list) if iterable is vt else iterable)
+    iterable = k.ListTracker(vt.items, list) if iterable is vt else iterable
+    return _iteration.for_each(t, iterable, lambda item: _containers.append(t, vt, item))
 
 
 @methods.handles(deque.extendleft, takes=1)
@@ -118,6 +120,7 @@ def getitem(t: Tracing, vt: Any, key: Any) -> Any:
 
 
 def _at(t: Tracing, vt: Any, key: Any) -> int:
+    refuse_asked(t, vt, "__len__")  # where the index is negative
     found = index_of(t, key)
     if found is None:
         throw(TypeError, f"sequence index must be integer, not '{type_name(key.cls)}'")

@@ -13,7 +13,7 @@ from stator_variables._build import new_namespace
 from stator_variables._builtin._method_table import MethodTable, then
 from stator_variables._model import _attributes, _calls, _containers, _dictionary, _iteration, _operators
 from stator_variables._model._hashing import hashing, key_of, tell_apart
-from stator_variables._model._lookup import plain_lookup
+from stator_variables._model._lookup import plain_lookup, refuse_asked
 from stator_variables._model._raising import new_exception, throw
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -85,7 +85,13 @@ def get(t: Tracing, vt: Any, key: Any, default: Any = k.NONE) -> Any:
     return default if found is MISSING else found
 
 
-@methods.handles(dict.setdefault, OrderedDict.setdefault, takes=(1, 2), named=("default",))
+@methods.handles(OrderedDict.setdefault, takes=(1, 2), named=("default",))
+def ordered_setdefault(t: Tracing, vt: Any, key: Any, default: Any = k.NONE) -> Any:
+    refuse_asked(t, vt, "__contains__", "__getitem__", "__setitem__")
+    return setdefault(t, vt, key, default)
+
+
+@methods.handles(dict.setdefault, takes=(1, 2))
 def setdefault(t: Tracing, vt: Any, key: Any, default: Any = k.NONE) -> Any:
     found = _dictionary.lookup(t, vt, key_of(t, key))
     if found is not MISSING:
@@ -190,7 +196,7 @@ def update_all(t: Tracing, vt: Any, args: Sequence[Any], kwargs: dict[str, Any])
     for mapping in args:
         yield from settle(_containers.dict_update(t, vt, mapping))
     for keyword, value in kwargs.items():
-        _dictionary.set_name(t, vt, keyword, value)
+        yield from settle(_containers.putter(t, vt)(t, vt, k.ConstantTracker(keyword), value))
     return k.NONE
 
 

@@ -15,7 +15,7 @@ from stator_variables import _kinds as k
 from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._builtin._method_table import as_constant
 from stator_variables._model import _attributes, _calls, _classes, _operators
-from stator_variables._model._lookup import guarded_lookup, is_subtype, mro_of, plain_lookup, type_lookup
+from stator_variables._model._lookup import guarded_lookup, is_subtype, mro_of, overrides, plain_lookup, type_lookup
 from stator_variables._model._raising import attempt, throw
 from stator_variables._torch import _tensor_attributes
 from stator_variables._tracing import Tracing
@@ -67,7 +67,7 @@ def _claimed(t: Tracing, vt: Any) -> Any:
 
 def _is_asked(t: Tracing, vt: Any, name: str) -> bool:
     """An object that is no class, and says of itself what its instances are (an alias of `typing`)."""
-    return not isinstance(vt, k.ClassTracker) and isinstance(guarded_lookup(t, vt.cls, name), types.FunctionType)
+    return not isinstance(vt, k.ClassTracker) and overrides(t, vt.cls, name)
 
 
 def _ask(t: Tracing, asked: Any, name: str, about: Any) -> Any:
@@ -76,7 +76,7 @@ def _ask(t: Tracing, asked: Any, name: str, about: Any) -> Any:
 
 
 def _has_hook(t: Tracing, cls: type, name: str) -> bool:
-    return cls in _TENSOR_TYPES or isinstance(guarded_lookup(t, type(cls), name), types.FunctionType)
+    return cls in _TENSOR_TYPES or overrides(t, type(cls), name)
 
 
 @operation

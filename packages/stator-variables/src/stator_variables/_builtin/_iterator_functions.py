@@ -9,7 +9,7 @@ from stator_variables import _kinds as k
 from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._builtin._method_table import folded
 from stator_variables._model import _attributes, _calls, _containers, _exceptions, _iteration
-from stator_variables._model._lookup import defines, plain_lookup
+from stator_variables._model._lookup import defines, overrides, plain_lookup
 from stator_variables._model._raising import attempt, new_exception, throw, type_name
 from stator_variables._model._sorting import sorted_list
 from stator_variables._torch import _symbolic
@@ -100,7 +100,8 @@ def make_reversed(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     bound = _attributes.special(t, vt, "__reversed__")
     if isinstance(bound, k.MethodTracker) and isinstance(bound.function, k.FunctionTracker):
         return _calls.call(t, bound, [], {})
-    if isinstance(vt, k.TupleTracker):
+    in_python = any(overrides(t, vt.cls, name) for name in ("__len__", "__getitem__"))
+    if isinstance(vt, k.TupleTracker) and not in_python:
         return k.IteratorTracker(reversed, "reversed", [vt, len(vt.items)])
     length = "__reversed__" if bound is not MISSING else "__len__"
     if isinstance(vt, k.ConstantTracker) and plain_lookup(vt.cls, length) is not MISSING:
@@ -128,18 +129,21 @@ def handle_sorted(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if len(args) != 1 or not kwargs.keys() <= {"key", "reverse"}:
         raise t.unsupported("bad-arguments", "a call of sorted() that it does not accept")
     any_order = k.is_none(kwargs.get("key", k.NONE))  # else equal keys stay in the order of hashes
-    items = yield from settle((_unordered_items if any_order else _iteration.drain)(t, args[0]))
+    items = yield from settle(_items(t, args[0], any_order))
     return (yield from settle(sorted_list(t, items, kwargs.get("key"), kwargs.get("reverse"))))
 
 
-def _unordered_items(t: Tracing, iterable: Any) -> Any:
+def _items(t: Tracing, iterable: Any, any_order: bool) -> Any:
     """All items, for who puts them in order: those of a set too, when they are strings or ints."""
-    if isinstance(iterable, k.SetTracker) and has_total_order(iterable):
+    if any_order and has_total_order(t, iterable):
         return list(iterable.entries.values())
-    return _iteration.drain(t, iterable)
+    return _iteration.drain(t, iterable, asks_length=True)
 
 
-def has_total_order(vt: Any) -> bool:
+def has_total_order(t: Tracing, vt: Any) -> bool:
+    """Whether this is a set of strings, of ints…, that C goes through by itself."""
+    if not isinstance(vt, k.SetTracker) or any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__")):
+        return False
     kinds = {type(item.constant()) for item in vt.entries.values()}
     return kinds in ({str}, {int}, {bytes}, {float}) and not any(
         item.value != item.value for item in vt.entries.values()

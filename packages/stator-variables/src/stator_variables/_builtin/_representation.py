@@ -14,7 +14,7 @@ from stator_variables._builtin._method_table import MethodTable
 from stator_variables._builtin._strings import convert, text_of
 from stator_variables._model import _attributes, _calls, _dictionary
 from stator_variables._model._hashing import is_known, key_of
-from stator_variables._model._lookup import guarded_lookup
+from stator_variables._model._lookup import guarded_lookup, refuse_asked
 from stator_variables._model._raising import throw, type_name
 from stator_variables._model._set_order import in_order
 from stator_variables._torch import _symbolic
@@ -64,6 +64,7 @@ def size_repr(t: Tracing, vt: Any) -> Any:
 
 @methods.handles(collections.deque.__repr__)
 def deque_repr(t: Tracing, vt: Any) -> Any:
+    refuse_asked(t, vt, "__iter__", "__len__")
     end = "])" if vt.maxlen is None else f"], maxlen={vt.maxlen})"
     return _in_turn(t, vt, "[...]", lambda: _joined(t, list(vt.items), f"{vt.cls.__name__}([", end))
 
@@ -84,6 +85,7 @@ def defaultdict_repr(t: Tracing, vt: Any) -> Any:
 
 @methods.handles(collections.OrderedDict.__repr__)
 def ordered_repr(t: Tracing, vt: Any) -> Any:
+    refuse_asked(t, vt, "items")
     pairs = [k.TupleTracker(pair, tuple) for pair in _dictionary.items(t, vt)]
     start = f"{vt.cls.__name__}("
     if not pairs:
@@ -95,6 +97,7 @@ def ordered_repr(t: Tracing, vt: Any) -> Any:
 
 @methods.handles(set.__repr__, frozenset.__repr__)
 def set_repr(t: Tracing, vt: Any) -> Any:
+    refuse_asked(t, vt, "__iter__", "__len__")
     items = in_order(t, vt) if len(vt.entries) > 1 else list(vt.entries.values())
     if not vt.entries:
         return k.ConstantTracker(f"{vt.cls.__name__}()")

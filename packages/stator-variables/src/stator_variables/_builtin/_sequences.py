@@ -11,7 +11,7 @@ from stator_variables._builtin._method_table import MethodTable, opened, then
 from stator_variables._builtin._strings import convert
 from stator_variables._model import _calls, _containers, _iteration, _operators
 from stator_variables._model._containers import change_items, index_of, is_size, needed_index, replace_items, slice_of
-from stator_variables._model._lookup import guarded_lookup
+from stator_variables._model._lookup import guarded_lookup, refuse_asked
 from stator_variables._model._raising import throw, type_name
 from stator_variables._model._sorting import sort_items
 from stator_variables._tracing import Tracing
@@ -212,6 +212,9 @@ def compare(t: Tracing, left: Any, right: Any, symbol: str) -> Any:
     kind = k.TupleTracker if isinstance(left, k.TupleTracker) else k.ListTracker
     if not isinstance(right, kind) or (base_name(left) == "deque") != (base_name(right) == "deque"):
         return k.NOT_IMPLEMENTED
+    for side in (left, right):
+        if base_name(side) == "deque":
+            refuse_asked(t, side, "__iter__")
     if symbol in ("==", "!=") and len(left.items) != len(right.items):
         return k.ConstantTracker(symbol == "!=")
     return _compare(t, left, right, symbol)

@@ -12,6 +12,7 @@ from stator_variables._builtin._method_table import MethodTable
 from stator_variables._model import _calls, _containers, _iteration
 from stator_variables._model._containers import replace_set, step_with
 from stator_variables._model._hashing import element_of, key_of
+from stator_variables._model._lookup import overrides
 from stator_variables._model._raising import new_exception, throw
 from stator_variables._model._set_order import derived, made_again
 from stator_variables._tracing import Tracing
@@ -180,6 +181,8 @@ def issuperset(t: Tracing, left: Any, right: Any) -> Any:
 @methods.handles(set.isdisjoint, frozenset.isdisjoint, takes=1)
 @operation
 def isdisjoint(t: Tracing, left: Any, right: Any) -> Any:
+    if overrides(t, right.cls, "__iter__"):  # this one C asks, whatever it is
+        right = k.ListTracker((yield from settle(_iteration.drain(t, right))), list)
     theirs = yield from settle(entries_of(t, right))
     return k.ConstantTracker(left.entries.keys().isdisjoint(theirs.keys()))
 

@@ -141,7 +141,7 @@ def _set_of(t: Tracing, cls: type, args: Args) -> Any:
 
 
 def _collected(t: Tracing, make: Any, args: Args) -> Any:
-    return after(_iteration.drain(t, args[0], True), make) if args else make([])
+    return after(_iteration.drain(t, args[0], asks_length=True), make) if args else make([])
 
 
 @handlers.handles(frozenset.__new__)

@@ -105,7 +105,7 @@ def _combined(
 ) -> Any:
     pools = []
     for iterable in args[:count]:
-        pools.append((yield from settle(_iteration.drain(t, iterable))))
+        pools.append((yield from settle(_iteration.drain(t, iterable, asks_length=True))))
     rows = [k.TupleTracker(row, tuple) for row in real(*pools, *numbers, **named)]
     drained = [k.TupleTracker(pool, tuple) for pool in pools]
     return k.IteratorTracker(real, "made", [rows, drained + args[count:], kwargs, real])

@@ -23,7 +23,7 @@ from stator_variables import _kinds as k
 from stator_variables._build import ATOMS, behind_proxy
 from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._model import _attributes, _calls, _dictionary
-from stator_variables._model._lookup import IMMUTABLE, defines, guarded_lookup, rely_on_presence
+from stator_variables._model._lookup import IMMUTABLE, defines, guarded_lookup, overrides, rely_on_presence
 from stator_variables._model._stand_ins import UNKNOWN, stand_in
 from stator_variables._runtime import is_hooked, new_class, new_known_class
 from stator_variables._torch import _symbolic
@@ -81,7 +81,7 @@ def _winner(t: Tracing, given: Any, bases: Args) -> Any:
             winner = base.cls
         elif not issubclass(winner, base.cls):
             raise t.unsupported("class-definition", "a conflict of metaclasses")
-    if isinstance(guarded_lookup(t, winner, "mro"), types.FunctionType):
+    if overrides(t, winner, "mro"):
         raise t.unsupported("class-definition", "a metaclass that orders the bases in a way of its own")
     return class_tracker(t, winner)
 
@@ -188,7 +188,7 @@ def class_tracker(t: Tracing, cls: type) -> Any:
 
 def _call_hooks(t: Tracing, made: Any, names: dict[str, Any], kwargs: Kwargs) -> Any:
     for name, vt in names.items():
-        if name != "__classcell__" and isinstance(guarded_lookup(t, vt.cls, "__set_name__"), types.FunctionType):
+        if name != "__classcell__" and overrides(t, vt.cls, "__set_name__"):
             hook = _attributes.special(t, vt, "__set_name__")
             try:
                 yield from settle(_calls.call(t, hook, [made, k.ConstantTracker(name)], {}))

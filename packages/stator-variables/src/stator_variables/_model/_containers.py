@@ -18,7 +18,7 @@ from stator_variables import _kinds as k
 from stator_variables._build import ATOMS
 from stator_variables._model import _attributes, _calls, _dictionary, _iteration
 from stator_variables._model._hashing import Identity, element_of, hashing, key_of, real_key, tell_apart
-from stator_variables._model._lookup import defines, guarded_lookup, plain_lookup
+from stator_variables._model._lookup import defines, overrides, plain_lookup
 from stator_variables._model._raising import attempt, function_text, throw, type_name
 from stator_variables._model._set_order import as_operand, dict_of
 from stator_variables._stored import set_base
@@ -70,7 +70,7 @@ def extend(t: Tracing, vt: Any, iterable: Any) -> Any:
         for item in list(iterable.items):
             append(t, vt, item)
         return k.NONE
-    return _iteration.for_each(t, iterable, lambda item: append(t, vt, item))
+    return _iteration.for_each(t, iterable, lambda item: append(t, vt, item), asks_length=True)
 
 
 def extend_display(t: Tracing, vt: Any, iterable: Any) -> Any:
@@ -169,7 +169,7 @@ def new_map(t: Tracing, keys: list[Any], values: list[Any]) -> k.DictTracker:
 @operation
 def dict_update(t: Tracing, vt: Any, mapping: Any) -> Any:
     """`dict.update` with one positional argument (`dict_update_arg` in Objects/dictobject.c)."""
-    if _is_plain_dict(t, mapping):
+    if _is_plain_dict(t, vt, mapping):
         yield from _add_entries(t, vt, mapping)
     elif (yield from attempt(AttributeError, None, _attributes.get_attribute, t, mapping, "keys")) is not None:
         yield from _update_from_keys(t, vt, mapping)
@@ -181,7 +181,7 @@ def dict_update(t: Tracing, vt: Any, mapping: Any) -> Any:
 @operation
 def add_mapping(t: Tracing, vt: Any, mapping: Any, refusal: str = "'{}' object is not a mapping") -> Any:
     """`{**mapping}`: what lacks an attribute on the way is no mapping."""
-    if _is_plain_dict(t, mapping):
+    if _is_plain_dict(t, vt, mapping):
         yield from _add_entries(t, vt, mapping)
         return k.NONE
     try:
@@ -193,13 +193,18 @@ def add_mapping(t: Tracing, vt: Any, mapping: Any, refusal: str = "'{}' object i
     return k.NONE
 
 
-def _is_plain_dict(t: Tracing, vt: Any) -> bool:
-    return isinstance(vt, k.DictTracker) and not isinstance(guarded_lookup(t, vt.cls, "__iter__"), types.FunctionType)
+def _is_plain_dict(t: Tracing, vt: Any, mapping: Any) -> bool:
+    """Whether C reads it, instead of asking for its keys and items. With an ordered dict on either side it always asks;
+    of what the builtin classes answer that makes no difference."""
+    if not isinstance(mapping, k.DictTracker) or overrides(t, mapping.cls, "__iter__"):
+        return False
+    ordered = any(issubclass(side, collections.OrderedDict) for side in (vt.cls, mapping.cls))
+    return not (ordered and (overrides(t, mapping.cls, "keys") or overrides(t, mapping.cls, "__getitem__")))
 
 
 def _add_entries(t: Tracing, vt: Any, mapping: Any) -> Any:
     for key, value in _dictionary.items(t, mapping):
-        yield from settle(_dictionary.put(t, vt, key, value))
+        yield from settle(putter(t, vt)(t, vt, key, value))
 
 
 def _update_from_pairs(t: Tracing, vt: Any, pairs: Any) -> Any:
@@ -207,8 +212,14 @@ def _update_from_pairs(t: Tracing, vt: Any, pairs: Any) -> Any:
     index = 0
     while (pair := (yield from settle(_iteration.next_value(t, iterator)))) is not NULL:
         key, value = yield from _pair(t, vt, pair, index)
-        yield from settle(_dictionary.put(t, vt, key, value))
+        yield from settle(putter(t, vt)(t, vt, key, value))
         index += 1
+
+
+def putter(t: Tracing, vt: Any) -> Any:
+    """How C puts an item into a dict: past its class, but for classes of ordered ones."""
+    is_asked = issubclass(vt.cls, collections.OrderedDict) and overrides(t, vt.cls, "__setitem__")
+    return set_item if is_asked else _dictionary.put
 
 
 def _update_from_keys(t: Tracing, vt: Any, mapping: Any) -> Any:
@@ -216,7 +227,7 @@ def _update_from_keys(t: Tracing, vt: Any, mapping: Any) -> Any:
     iterator = yield from settle(_iteration.get_iterator(t, (yield from settle(_calls.call(t, keys, [], {})))))
     while (key := (yield from settle(_iteration.next_value(t, iterator)))) is not NULL:
         value = yield from settle(_iteration.get_item(t, mapping, key))
-        yield from settle(_dictionary.put(t, vt, key, value))
+        yield from settle(putter(t, vt)(t, vt, key, value))
 
 
 def _pair(t: Tracing, vt: Any, pair: Any, index: int) -> Any:

@@ -5,16 +5,25 @@ length); only then are its keys and their order relied on.
 """
 
 import collections
-import types
 from typing import Any
 
-from stator_guards import CallSource, CapturedSource, DictItemSource, Is, ItemSource, KeyAbsent, KeysAre, KeySource
+from stator_guards import (
+    CallSource,
+    CapturedSource,
+    DictItemSource,
+    Is,
+    ItemSource,
+    KeyAbsent,
+    KeyPresent,
+    KeysAre,
+    KeySource,
+)
 
 from stator_variables._build import ATOMS, wrap
 from stator_variables._kinds import ConstantTracker, DictTracker, IdTracker, IteratorTracker
 from stator_variables._model._hashing import COMPOSED, IdOf, asks, hashing, key_of, real_key, rely_on_objects
-from stator_variables._model._lookup import guarded_lookup
-from stator_variables._stored import item_owner
+from stator_variables._model._lookup import overrides
+from stator_variables._stored import answers_in_python, item_owner
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import DELETED, MISSING, VariableTracker, is_pending, pending_real
 
@@ -69,13 +78,17 @@ def _read_existing(t: Tracing, d: DictTracker, hashed: Any) -> Any:
         raise t.unsupported("user-hash", f"a look into a dict whose keys raise {error!r}") from None
     assert d.source is not None
     if value is MISSING:
-        t.guard(d.source, KeyAbsent(key))
+        t.guard(d.source, KeyAbsent(key, _owner(d)))
         d.entries[hashed] = (None, DELETED)
         return MISSING
     tracker = wrap(t, value, DictItemSource(d.source, key, item_owner(d.cls, dict)))
-    t.present.append((d.source, key, tracker))
+    t.present.append((d.source, KeyPresent(key, _owner(d)), tracker))
     d.entries[hashed] = (ConstantTracker(key), tracker)
     return tracker
+
+
+def _owner(d: DictTracker) -> type[dict[Any, Any]] | None:
+    return dict if answers_in_python(d.cls, "__contains__") else None
 
 
 def store(t: Tracing, d: DictTracker, key: Any, value: Any) -> None:
@@ -176,12 +189,13 @@ def complete(t: Tracing, d: DictTracker) -> None:
         return
     assert d.source is not None
     t.allow_length(dict.__len__(d.real), d.cls)
-    if isinstance(guarded_lookup(t, d.cls, "__iter__"), types.FunctionType):
+    if overrides(t, d.cls, "__iter__"):
         raise t.unsupported("container-subclass", f"all keys of a {d.cls.__name__}, which iterates in its own way")
     if any(type(hashed) is IdOf and not _was_added(d, hashed) for hashed in d.entries):
         raise t.unsupported("identity-number", "all keys of a dict, some of which are identities")
     keys = _keys_of(t, d)
-    t.guard(d.source, KeysAre(keys))
+    asked = answers_in_python(d.cls, "__len__")  # so C does where it lists what a dict has
+    t.guard(CallSource(keys_in_order, d.source) if asked else d.source, KeysAre(keys))
     entries: dict[Any, tuple[Any, Any]] = {}
     for index, key in enumerate(keys):
         key_vt = ConstantTracker(key) if type(key) in ATOMS else wrap(t, key, KeySource(d.source, index))
@@ -199,11 +213,15 @@ def complete(t: Tracing, d: DictTracker) -> None:
     t.journal.assign(d, entries=entries, complete=True)
 
 
+def keys_in_order(d: Any) -> tuple[Any, ...]:
+    """The keys of a dict; the order of an OrderedDict is not that of the dict it is."""
+    kind = collections.OrderedDict if issubclass(type(d), collections.OrderedDict) else dict
+    return tuple(kind.__iter__(d))
+
+
 def _keys_of(t: Tracing, d: DictTracker) -> tuple[Any, ...]:
-    """The keys in their order, which for an OrderedDict is not that of the dict it is."""
-    kind = collections.OrderedDict if issubclass(d.cls, collections.OrderedDict) else dict
     try:
-        return tuple(kind.__iter__(d.real))
+        return keys_in_order(d.real)
     except Exception as error:
         raise _lost_keys(t, error) from None
 

@@ -13,7 +13,7 @@ from stator_guards import Custom, ItemSource, Length
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
 from stator_variables._model import _attributes, _calls, _dictionary, _operators
-from stator_variables._model._lookup import defines, guarded_lookup, plain_lookup, type_lookup
+from stator_variables._model._lookup import defines, guarded_lookup, overrides, plain_lookup, type_lookup
 from stator_variables._model._raising import attempt, throw, type_name
 from stator_variables._model._set_order import in_order
 from stator_variables._torch import _arrays, _torch_calls
@@ -77,7 +77,7 @@ def _native_iterator(t: Tracing, vt: Any) -> Any:
         return k.IteratorTracker(_TUPLE_ITERATOR, "sequence", [parts])
     if isinstance(vt, k.ArrayTracker) and vt.tensor.example.dim():
         return k.IteratorTracker(_sequence_iterator(), "getitem", [vt])
-    if isinstance(guarded_lookup(t, vt.cls, "__iter__"), types.FunctionType):
+    if overrides(t, vt.cls, "__iter__"):
         return MISSING
     if isinstance(vt, k.SequenceTracker):
         return sequence_iterator(vt)
@@ -96,7 +96,7 @@ def is_plain_sequence(vt: Any) -> bool:
     """A list or tuple that C goes through by its items, whatever is done meanwhile."""
     if not isinstance(vt, k.SequenceTracker) or issubclass(vt.cls, collections.deque):
         return False
-    return not isinstance(plain_lookup(vt.cls, "__iter__"), types.FunctionType)
+    return not any(isinstance(plain_lookup(vt.cls, name), types.FunctionType) for name in ("__iter__", "__len__"))
 
 
 def sequence_iterator(vt: Any) -> k.IteratorTracker:
@@ -396,7 +396,7 @@ def drain(t: Tracing, vt: Any, asks_length: bool = False) -> Any:
     if is_plain_sequence(vt):
         return list(vt.items)
     iterator = yield from settle(get_iterator(t, vt))
-    if asks_length and isinstance(guarded_lookup(t, vt.cls, "__iter__"), types.FunctionType):
+    if asks_length:
         yield from _ask_length(t, vt)
     found: list[Any] = []
     while (value := (yield from settle(next_value(t, iterator)))) is not NULL:
@@ -405,9 +405,11 @@ def drain(t: Tracing, vt: Any, asks_length: bool = False) -> Any:
 
 
 @operation
-def for_each(t: Tracing, iterable: Any, do: Callable[[Any], Any]) -> Any:
+def for_each(t: Tracing, iterable: Any, do: Callable[[Any], Any], asks_length: bool = False) -> Any:
     """`do(item)`, a Result or None, for each item in turn; gives None."""
     iterator = yield from settle(get_iterator(t, iterable))
+    if asks_length:
+        yield from _ask_length(t, iterable)
     while (item := (yield from settle(next_value(t, iterator)))) is not NULL:
         yield from settle(do(item))
     return k.NONE
@@ -415,6 +417,10 @@ def for_each(t: Tracing, iterable: Any, do: Callable[[Any], Any]) -> Any:
 
 def _ask_length(t: Tracing, vt: Any) -> Any:
     """`PyObject_LengthHint`: a class of the program's may say how long it is, and sees that it is asked."""
+    if isinstance(vt, k.IteratorTracker) and vt.kind == "reversed getitem":
+        vt = vt.parts[0]
+    if not any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__")):
+        return
     for name in ("__len__", "__length_hint__"):
         method = _attributes.special(t, vt, name)
         if method is MISSING:

@@ -113,6 +113,18 @@ def defines(t: Tracing, cls: type, *names: str) -> bool:
     return any(guarded_lookup(t, cls, name) is not MISSING for name in names)
 
 
+def overrides(t: Tracing, cls: type, name: str) -> bool:
+    """Whether the class answers in Python, relied on."""
+    return isinstance(guarded_lookup(t, cls, name), types.FunctionType)
+
+
+def refuse_asked(t: Tracing, vt: Any, *names: str) -> None:
+    """Of some containers C itself asks for these."""
+    for name in names:
+        if overrides(t, vt.cls, name):
+            raise t.unsupported("container-subclass", f"a {vt.cls.__name__}, of which C asks {name}")
+
+
 def is_subtype(cls: type, base: type) -> bool:
     """`PyType_IsSubtype`: no metaclass is asked."""
     return type.__subclasscheck__(base, cls)

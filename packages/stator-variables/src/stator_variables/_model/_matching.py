@@ -8,6 +8,7 @@ from stator_variables import _kinds as k
 from stator_variables._builtin import _instances
 from stator_variables._model import _attributes, _dictionary
 from stator_variables._model._hashing import key_of
+from stator_variables._model._lookup import overrides
 from stator_variables._model._raising import attempt, throw
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -27,7 +28,7 @@ def match_mapping(subject: Any) -> Any:
 
 
 def match_keys(t: Tracing, subject: Any, keys: Any) -> Any:
-    if not isinstance(subject, k.DictTracker):
+    if not isinstance(subject, k.DictTracker) or overrides(t, subject.cls, "get"):
         raise t.unsupported("match-mapping", f"a mapping pattern over a {subject.cls.__name__}")
     hashed = [key_of(t, key) for key in keys.items]
     if len(set(hashed)) < len(hashed):

@@ -15,7 +15,7 @@ from stator_guards import AttrSource, DistinctObject, IsNone, IsNotNone
 from stator_variables import _kinds as k
 from stator_variables._library._pure import is_number_of_numpy
 from stator_variables._model import _attributes, _calls, _containers, _dictionary, _iteration
-from stator_variables._model._lookup import defines, guarded_lookup, is_subtype, plain_lookup, type_lookup
+from stator_variables._model._lookup import defines, guarded_lookup, is_subtype, overrides, plain_lookup, type_lookup
 from stator_variables._model._raising import throw, type_name
 from stator_variables._torch import _arrays, _assertion, _symbolic, _torch_calls
 from stator_variables._tracing import Tracing
@@ -274,10 +274,8 @@ def truth(t: Tracing, vt: Any) -> Any:
     """A Python bool, or a suspended Result that ends in one."""
     if isinstance(vt, k.ConstantTracker):
         return isinstance(vt, k.TextTracker) or bool(vt.value)  # a number is never written as nothing
-    if isinstance(vt, k.SequenceTracker | k.SetTracker) and not defines(t, vt.cls, "__bool__"):
-        return len(vt.items if isinstance(vt, k.SequenceTracker) else vt.entries) > 0
-    if isinstance(vt, k.DictTracker) and not defines(t, vt.cls, "__bool__"):
-        return len(_dictionary.items(t, vt)) > 0
+    if isinstance(vt, k.SequenceTracker | k.SetTracker | k.DictTracker) and not _says_itself(t, vt.cls):
+        return bool(_content(t, vt))
     if isinstance(vt, k.NumberTracker):
         return _truth_of_number(t, vt)
     if isinstance(vt, k.TensorTracker):
@@ -294,6 +292,17 @@ def truth(t: Tracing, vt: Any) -> Any:
         if bound is not MISSING:
             return _truth_of_call(t, _calls.call(t, bound, [], {}), kind)
     return True
+
+
+def _content(t: Tracing, vt: Any) -> Any:
+    if isinstance(vt, k.DictTracker):
+        return _dictionary.items(t, vt)
+    return vt.items if isinstance(vt, k.SequenceTracker) else vt.entries
+
+
+def _says_itself(t: Tracing, cls: type) -> bool:
+    """Of a class of containers: in Python."""
+    return defines(t, cls, "__bool__") or overrides(t, cls, "__len__")
 
 
 def _truth_of_number(t: Tracing, vt: Any) -> bool:

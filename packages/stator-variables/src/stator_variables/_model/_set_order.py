@@ -30,7 +30,7 @@ def as_operand(vt: Any) -> Any:
     """What stands for a set or a sequence as it is now in the steps of another set; None where its order is unknown."""
     if isinstance(vt, k.TupleTracker | k.DictTracker):
         return vt
-    if not isinstance(vt, k.SetTracker) or vt.cls is frozenset:
+    if not isinstance(vt, k.SetTracker) or issubclass(vt.cls, frozenset):
         return vt if isinstance(vt, k.SetTracker) or isinstance(vt.constant(), frozenset | tuple) else None
     if vt.steps is None:
         return None
