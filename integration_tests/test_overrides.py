@@ -225,3 +225,21 @@ def test_class_that_overrides_a_method(base: type, name: str) -> None:
             how_often = [*asked]
             found.append((shown(result), shown(arguments), how_often))
         assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("breaks", [False, True], ids=["captured", "broken"])
+def test_reversed_iterator_asks_the_class_it_goes_through(breaks: bool) -> None:
+    def rest(items: Any, x: torch.Tensor) -> Any:
+        first = next(items)
+        if breaks:
+            stator.graph_break()
+        return first, list(items), x + 1
+
+    compiled = stator.compile(rest, backend="eager")
+    classes = tuple, overriding(tuple, "__getitem__"), overriding(tuple, "__len__"), list
+    for cls in (*classes, *classes):
+        found = []
+        for fn in (rest, compiled):
+            asked.clear()
+            found.append((shown(fn(reversed(cls([1, 2, 3])), torch.ones(2))), [*asked]))
+        assert found[0] == found[1]

@@ -61,8 +61,10 @@ _BASES: tuple[Any, ...] = (list, tuple, str, bytes, range)
 def _positioned(t: Tracing, real: Any, source: Source) -> Any:
     """Where it stands is not guarded, but what of its next items is asked for."""
     over = referent(real) if type(real) in _DICT_ITERATORS else None if type(real) is SETS else operand(real)
-    if type(real) is reversed and not isinstance(over, list | tuple):
-        raise t.unsupported("existing-iterator", f"a reversed {type(over).__name__} from outside")
+    if type(real) is reversed:
+        if type(over) not in (list, tuple):  # else its class is asked
+            raise t.unsupported("existing-iterator", f"a reversed {type(over).__name__} from outside")
+        t.guard(CallSource(operand, source), TypeIs(type(over)))
     try:
         left = ahead(real)
     except RuntimeError:

@@ -40,6 +40,8 @@ def get_iterator(t: Tracing, vt: Any) -> Any:
 
 def is_sequence(t: Tracing, vt: Any) -> bool:
     """`PySequence_Check`: of a class of C, `__getitem__` may be that of a mapping, and nothing tells."""
+    if isinstance(vt, k.SequenceTracker):
+        return True
     raw = guarded_lookup(t, vt.cls, "__getitem__")
     if isinstance(raw, types.WrapperDescriptorType):
         raise t.unsupported("foreign-object", f"iteration over a {vt.cls.__qualname__} by its items")
