@@ -78,9 +78,6 @@ def pop_jump_if_not_none(machine: Machine, frame: Frame, instr: Instruction) -> 
 
 
 # -- building ---------------------------------------------------------------------------------------------------------
-if TYPE_CHECKING:
-    from stator_bytecode._machine._machine import Machine
-
 # Opcodes that build containers and strings, add to them, and take them apart.
 
 _CONVERTERS = {"s": str, "r": repr, "a": ascii}
