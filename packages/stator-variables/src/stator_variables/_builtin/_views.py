@@ -12,7 +12,7 @@ from stator_variables._builtin._method_table import MethodTable, then
 from stator_variables._model import _containers, _dictionary, _iteration, _operators
 from stator_variables._model._containers import replace_set, step_with
 from stator_variables._model._hashing import key_of
-from stator_variables._model._set_order import derived
+from stator_variables._model._set_order import derived, in_order
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -83,14 +83,19 @@ def _operate(t: Tracing, left: Any, right: Any, verb: str) -> Any:
 
 
 def _intersection(t: Tracing, made: Any, other: Any, left: Any, right: Any) -> Any:
-    """Goes through the shorter of two views, through a set if it is shorter, else through what is not a view
+    """Goes through the shorter of two views, through the view if a set is not shorter, else through what is not a view
     (`_PyDictView_Intersect`)."""
-    if isinstance(right, k.SetTracker) and len(other.entries) < len(made.entries):
-        return derived(set, _sets.combine("intersection", made.entries, other.entries), "intersection", made, right)
-    through, among = (other, made) if isinstance(left, k.ViewTracker) else (made, other)
-    if isinstance(right, k.SetTracker) or (isinstance(right, k.ViewTracker) and len(other.entries) > len(made.entries)):
-        through, among = made, other
-    return _containers.new_set(t, [item for key, item in through.entries.items() if key in among.entries], set)
+    if not isinstance(left, k.ViewTracker):
+        made, other, left, right = other, made, right, left
+    through, among = (other.entries, made.entries)
+    longer = len(through) > len(among)
+    if longer if isinstance(right, k.ViewTracker) else right.cls is set and len(through) >= len(among):
+        through, among = among, through
+    elif isinstance(right, k.SetTracker) and not longer:
+        return derived(set, _sets.combine("intersection", among, right.entries), "intersection", made, right)
+    elif isinstance(right, k.SetTracker):
+        through = {key_of(t, item): item for item in in_order(t, right)}
+    return _containers.new_set(t, [item for key, item in through.items() if key in among], set)
 
 
 def _as_set(t: Tracing, vt: Any) -> Any:
