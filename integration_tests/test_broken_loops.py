@@ -405,3 +405,74 @@ def test_one_iterator_under_two_names() -> None:
 
     shared = iter([True, False, True])
     assert_same(fn, stator.compile(fn, backend="eager"), arguments)
+
+
+CHANGES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+    "set, added": (lambda: {1, 2, 3}, lambda over: over.add(99)),
+    "set, removed": (lambda: {1, 2, 3}, lambda over: over.discard(1)),
+    "set, the same size": (lambda: {1, 2, 3}, lambda over: (over.add(99), over.discard(99))),
+    "dict, added": (lambda: {1: 1, 2: 2, 3: 3}, lambda over: over.update({99: 1})),
+    "dict, removed": (lambda: {1: 1, 2: 2, 3: 3}, lambda over: over.pop(1)),
+    "list, added": (lambda: [1, 2, 3], lambda over: over.append(9)),
+    "list, before": (lambda: [1, 2, 3], lambda over: over.insert(0, 9)),
+    "list, removed": (lambda: [1, 2, 3], lambda over: over.clear()),
+    "deque, added": (lambda: collections.deque([1, 2, 3]), lambda over: over.append(9)),
+}
+
+
+def all_and_change(it: Iterator[Any], over: Any, change: Callable[[Any], Any], x: Tensor) -> Any:
+    left = list(it)
+    change(over)
+    return left, list(it), over, x + 1
+
+
+def one_and_change(it: Iterator[Any], over: Any, change: Callable[[Any], Any], x: Tensor) -> Any:
+    first = next(it)
+    change(over)
+    return first, over, x + 1
+
+
+def one_change_and_one(it: Iterator[Any], over: Any, change: Callable[[Any], Any], x: Tensor) -> Any:
+    first = next(it)
+    change(over)
+    return first, next(it), over, x + 1
+
+
+def counted_and_change(it: Iterator[Any], over: Any, change: Callable[[Any], Any], x: Tensor) -> Any:
+    pairs = list(zip(it, range(2)))  # noqa: B905
+    change(over)
+    return pairs, over, x + 1
+
+
+def change_in_a_broken_loop(it: Iterator[Any], over: Any, change: Callable[[Any], Any], x: Tensor) -> Any:
+    seen = []
+    for item in it:
+        seen.append(item)
+        stator.graph_break()
+        if len(seen) == 2:
+            change(over)
+    return seen, over, x + 1
+
+
+MOVES = [all_and_change, one_and_change, one_change_and_one, counted_and_change, change_in_a_broken_loop]
+
+
+@pytest.mark.parametrize("fn", MOVES, ids=lambda fn: fn.__name__)
+@pytest.mark.parametrize("case", CHANGES)
+def test_existing_iterator_moves_before_its_container_changes(case: str, fn: Callable[..., Any]) -> None:
+    make, change = CHANGES[case]
+    compiled = stator.compile(fn, backend="eager")
+    for _ in range(3):
+        outcomes = []
+        for run in (fn, compiled):
+            over = make()
+            it = iter(over)
+            outcomes.append((_outcome(run, it, over, change, X), _outcome(list, it)))
+        assert repr(outcomes[0]) == repr(outcomes[1])
+
+
+def _outcome(run: Callable[..., Any], *args: Any) -> Any:
+    try:
+        return run(*args)
+    except (RuntimeError, StopIteration) as error:
+        return error

@@ -186,11 +186,11 @@ def test_first_calls_of_eight_threads(title: str, backend: str) -> None:
     fn = PROGRAMS[title]
     numbers = [i % 3 for i in range(THREADS)]
     expected = [outcome(fn, X, n) for n in numbers]
-    alone = stator.compile(fn, backend=backend)
+    alone = stator.compile(fn, backend=backend, recompile_limit=16)
     for n in numbers:
         outcome(alone, X, n)
     for _ in range(ROUNDS if backend == "eager" else 1):
-        compiled = stator.compile(fn, backend=backend)
+        compiled = stator.compile(fn, backend=backend, recompile_limit=16)
         results = together(*(lambda n=n, call=compiled: outcome(call, X, n) for n in numbers))
         assert_equal(results, expected)
         assert compiled.report.entry_count <= max(alone.report.entry_count, 2 * len(set(numbers)))

@@ -20,10 +20,9 @@ from stator_variables._tracker import VariableTracker
 
 _DICTS: tuple[dict[Any, Any], ...] = ({}, collections.OrderedDict())
 _VIEWED = [getattr(of, part)() for of in _DICTS for part in ("keys", "values", "items")]
-_DICT_ITERATORS = {type(way(view)) for view in _VIEWED for way in (iter, reversed)}
+_OF_TABLES = {type(iter(set())), *(type(way(view)) for view in _VIEWED for way in (iter, reversed))}
 NESTED = (zip, map, filter, enumerate)
 VIEWS = {type(getattr({}, part)()): part for part in ("keys", "values", "items")}
-SETS: type = type(iter(set()))
 
 
 # -- reading existing ones --------------------------------------------------------------------------------------------
@@ -35,8 +34,8 @@ def build(t: Tracing, real: Any, source: Source) -> Any:
 
 
 def referent(of: Any) -> Any:
-    """The dict behind a view or an iterator; None behind an iterator that is exhausted."""
-    found = [obj for obj in gc.get_referents(of) if isinstance(obj, dict)]
+    """The dict or set behind a view or an iterator; None behind an iterator that is exhausted."""
+    found = [obj for obj in gc.get_referents(of) if isinstance(obj, dict | set | frozenset)]
     return found[0] if found else None
 
 
@@ -60,7 +59,7 @@ _BASES: tuple[Any, ...] = (list, tuple, str, bytes, range)
 
 def _positioned(t: Tracing, real: Any, source: Source) -> Any:
     """Where it stands is not guarded, but what of its next items is asked for."""
-    over = referent(real) if type(real) in _DICT_ITERATORS else None if type(real) is SETS else operand(real)
+    over = referent(real) if type(real) in _OF_TABLES else operand(real)
     if type(real) is reversed:
         if type(over) not in (list, tuple):  # else its class is asked
             raise t.unsupported("existing-iterator", f"a reversed {type(over).__name__} from outside")
@@ -248,12 +247,14 @@ _MAKE: dict[str, Callable[[Any, Any], str]] = {
 
 # -- moving existing ones on ------------------------------------------------------------------------------------------
 def effects(e: Any, changed: list[Any]) -> None:
-    """Move the real iterators as far as the traced ones went. An enumerate moves what is below it too."""
+    """Move the real iterators as far as the traced ones went, before what they go through is changed: they took no step
+    after that. An enumerate moves what is below it too."""
     below = {id(vt.parts[0]) for vt in changed if vt.kind == "enumerate" and _together(vt)}
     for vt in changed:
         if id(vt) in below or vt.kind in ("zip", "map", "filter"):
             continue
-        _check_unchanged(e, vt)
+        if vt.kind == "enumerate" and not _together(vt):
+            raise e.refuse(vt)
         name, steps = e.expr(vt), vt.position - vt.start
         if vt.exhausted:
             e.lines.append(f"{e.capture(finished, 'finished')}({name})")
@@ -264,13 +265,3 @@ def effects(e: Any, changed: list[Any]) -> None:
 def _together(vt: Any) -> bool:
     inner = vt.parts[0]
     return isinstance(inner, k.IteratorTracker) and inner.position - inner.start == vt.position - vt.start
-
-
-def _check_unchanged(e: Any, vt: Any) -> None:
-    """The real iterator goes through the real container: it must still hold what it held."""
-    if vt.kind == "enumerate" and not _together(vt):
-        raise e.refuse(vt)
-    if vt.kind in WATCHFUL and not _is_intact(e, vt):
-        raise e.refuse(vt)
-    if _is_over_changed(e, vt) and vt.kind != "enumerate":
-        raise e.refuse(vt)

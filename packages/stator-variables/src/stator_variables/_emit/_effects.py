@@ -22,14 +22,13 @@ _replays: HandlerTable[type, Replay] = HandlerTable("change")
 def emit_effects(e: Emitter) -> None:
     """Replay on existing objects what the traced code did to them, in the order of the first change to each."""
     changed = list(e.t.changed.values())
-    iterators = [vt for vt in changed if isinstance(vt, k.IteratorTracker)]
+    _iterators.effects(e, [vt for vt in changed if isinstance(vt, k.IteratorTracker)])
     for vt in changed:
         if not isinstance(vt, k.IteratorTracker):
             replay = by_kind(_replays, vt)
             if replay is None:
                 raise e.refuse(vt)
             replay(e, vt)
-    _iterators.effects(e, iterators)
     _caching.effects(e)
     e.flush()
     _inference.effects(e)
