@@ -930,8 +930,8 @@ def left_by_an_exception(x: Tensor, y: Tensor) -> Any:
 
 
 @pytest.mark.parametrize("fn", [counted, in_a_helper, in_a_loop, left_by_an_exception])
-def test_mode_for_every_function_is_left_to_torch(fn: Callable[..., Any]) -> None:
-    check_refused(fn, "mode-value")
+def test_mode_for_every_function_is_captured(fn: Callable[..., Any]) -> None:
+    check_captured(fn)
 
 
 @pytest.mark.parametrize("mode", [Counting, Exchanging])

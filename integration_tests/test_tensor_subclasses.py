@@ -344,6 +344,27 @@ def disabled_by_hand(x: Tensor) -> Any:
     return z, y * 2
 
 
+@breaking
+def disabled_around_breaks(x: Tensor) -> Any:
+    y = x.as_subclass(Plain)
+    with torch._C.DisableTorchFunctionSubclass():
+        found = [y * 2]
+        stator.graph_break()
+        found += [F.relu(y * 2), y + 1]
+        stator.graph_break()
+        found += [F.relu(y * 2), y + 1]
+    return [type(each).__name__ for each in (*found, y + 1)], found
+
+
+@captured
+def functions_in_python_are_told_of_all_classes(x: Tensor) -> Any:
+    y = (x * 1).as_subclass(Logged)
+    z = [F.mse_loss(y, x * 2), F.mse_loss(x, y), y - x, x**y, torch.functional.norm(y), 2 - y]
+    found = list(Logged.LOG)
+    Logged.LOG.clear()
+    return found, [plain(each) for each in z]
+
+
 def run(fn: Callable[..., Any], make: Callable[[int], Any], **options: Any) -> None:
     """AOTAutograd writes to a leaf, here known by a view, as no program could: that graph raises, the program runs."""
     compiled = stator.compile(fn, **options)

@@ -134,7 +134,7 @@ class Counting(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-@program(breaks="mode-value")
+@program
 def a_function_mode_is_entered(x, n, box):
     with Doubling():
         y = torch.add(x, n)
@@ -142,14 +142,14 @@ def a_function_mode_is_entered(x, n, box):
     return y, z, torch._C._len_torch_function_stack()
 
 
-@program(breaks="mode-value")
+@program
 def function_modes_are_nested(x, n, box):
     with Doubling(), Doubling():
         y = torch.add(x, n)
     return y, torch._C._len_torch_function_stack()
 
 
-@program(breaks="mode-value")
+@program
 def a_function_mode_counts(x, n, box):
     with Counting() as mode:
         y = torch.sin(x)
@@ -157,7 +157,7 @@ def a_function_mode_counts(x, n, box):
     return mode.names, z
 
 
-@program(breaks="mode-value")
+@program
 def an_error_inside_a_function_mode(x, n, box):
     try:
         with Doubling():
@@ -167,7 +167,7 @@ def an_error_inside_a_function_mode(x, n, box):
         return error.args, torch.add(x, n), torch._C._len_torch_function_stack()
 
 
-@program(breaks="mode-value")
+@program(breaks="operator-error")
 def an_operator_error_inside_a_function_mode(x, n, box):
     try:
         with Doubling():

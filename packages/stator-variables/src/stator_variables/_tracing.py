@@ -10,6 +10,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import attrs
+import torch
 from stator_bytecode import Code, Frame, Instruction
 from stator_bytecode.errors import NOWHERE, SourceSpan, Unsupported
 from stator_guards import (
@@ -136,7 +137,8 @@ class Tracing:
     memory: dict[Source, Any] = attrs.field(factory=dict)  # the tensors that are inputs
     holds_arrays: bool = False  # some of them are over memory of NumPy's
     knows_subclasses: bool = False  # a subclass of tensors was met
-    functions_off: bool = False  # and no `__torch_function__` is asked now
+    functions_off: bool = attrs.field(factory=lambda: not torch._C._is_torch_function_enabled())  # none is asked now
+    function_modes: tuple[Any, ...] = ()  # entered while tracing, the innermost last
     asking: int = 0  # how many of those are under way
     made: dict[int, Any] = attrs.field(factory=dict)  # classes made while tracing, by the identity of what stands there
 

@@ -111,7 +111,7 @@ def _number(t: Tracing, cls: type, method: str, args: Sequence[Any], kwargs: dic
     vt = args[0]
     if isinstance(vt, k.NumberTracker):
         return vt if vt.cls is cls else _torch_calls.record(t, getattr(torch, f"sym_{cls.__name__}"), [vt], {})
-    if isinstance(vt, k.TensorTracker):
+    if isinstance(vt, k.TensorTracker) and not t.function_modes:
         return _number(t, cls, method, [_torch_calls.record(t, "item", [vt], {})], {})
     bound = _attributes.special(t, vt, method)
     if bound is MISSING and cls is int and defines(t, vt.cls, "__index__"):
@@ -145,7 +145,7 @@ def handle_repr(t: Tracing, vt: Any) -> Any:
 
 @methods.handles(abs)
 def handle_abs(t: Tracing, vt: Any) -> Any:
-    if isinstance(vt, k.TensorTracker | k.NumberTracker) and vt.cls is not bool:
+    if _torch_calls.is_in_graph(t, vt) and vt.cls is not bool:
         return _torch_calls.record(t, operator.abs, [vt], {})
     folded = _calls.fold_numbers(t, abs, [vt], {})
     if folded is not MISSING:

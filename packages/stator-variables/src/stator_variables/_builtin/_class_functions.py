@@ -139,13 +139,19 @@ def union(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     return wrap(t, made, CapturedSource("union", made))
 
 
-@handlers.handles_each({types.MethodType.__eq__: True, types.MethodType.__ne__: False})
+_CALLABLE = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
+
+
+@handlers.handles_each({**{cls.__eq__: True for cls in _CALLABLE}, **{cls.__ne__: False for cls in _CALLABLE}})
 def compare(t: Tracing, args: Args, kwargs: Kwargs, of: bool) -> Any:
     """Two methods are equal when the receiver is one object and the functions are equal."""
     left, right = args
-    if not isinstance(right, k.MethodTracker):
+    if left.cls is not right.cls:
         return k.NOT_IMPLEMENTED
-    if not all(isinstance(vt.function, k.FunctionTracker) for vt in args):
+    if all(isinstance(vt, k.BuiltinTracker) for vt in args):
+        return k.ConstantTracker((left.real == right.real) is of)
+    known = (k.FunctionTracker, k.BuiltinTracker)
+    if not all(isinstance(vt, k.MethodTracker) and isinstance(vt.function, known) for vt in args):
         raise t.unsupported("builtin", "a comparison of methods of other callables")
     parts = ((left.receiver, right.receiver), (left.function, right.function))
     return k.ConstantTracker(all(_operators.same_object(t, *pair) for pair in parts) is of)

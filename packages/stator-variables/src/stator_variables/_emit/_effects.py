@@ -4,6 +4,7 @@ import collections
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from stator_bytecode import NULL, HandlerTable
 
 from stator_variables import _kinds as k
@@ -32,7 +33,10 @@ def emit_effects(e: Emitter) -> None:
     _caching.effects(e)
     e.flush()
     _inference.effects(e)
+    entered = [e.expr(mode) for mode in e.t.function_modes]
     e.lines += _modes.effects(e.t, e.capture)
+    push = e.capture(torch._C._push_on_torch_function_stack, "push_mode") if entered else ""
+    e.lines += [f"{push}({mode})" for mode in entered]  # the last of all: from here on they hear
 
 
 @_replays.handles(k.TensorTracker)

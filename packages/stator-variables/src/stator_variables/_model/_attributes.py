@@ -54,7 +54,7 @@ def _found(t: Tracing, vt: Any, name: str) -> Any:
     _refuse_proxy(t, vt, name)
     if isinstance(vt, k.SuperTracker):
         return super_attribute(t, vt, name)
-    if isinstance(vt, k.TensorTracker):
+    if isinstance(vt, k.TensorTracker) and not t.function_modes:
         found = _tensor_attributes.read(t, vt, name)
         if found is not MISSING:
             return found
@@ -220,7 +220,8 @@ def _get_property(t: Tracing, raw: property, source: Source, vt: Any, name: str)
 
 
 def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
-    if isinstance(vt, k.SubclassTracker) and raw.__objclass__ is torch._C.TensorBase:
+    has_say = isinstance(vt, k.SubclassTracker) or (isinstance(vt, k.TensorTracker) and t.function_modes)
+    if has_say and raw.__objclass__ is torch._C.TensorBase:
         return _subclasses.get_field(t, raw, vt, name)
     handler = t.handlers.get(raw)
     if handler is not None:
@@ -401,6 +402,8 @@ def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     _refuse_proxy(t, vt, name)
     if (id(vt),) in t.answered and t.answers is None:  # a dict that holds it would be made again by another hash
         raise t.unsupported("user-hash", f"setting {name} of a {vt.cls.__name__}, which was hashed here")
+    if isinstance(vt, k.TensorTracker) and hasattr(torch.Tensor, name) and t.function_modes:
+        raise t.unsupported("mode-value", f"setting {name} of a tensor under a mode for functions of torch")
     if isinstance(vt, k.TensorTracker):
         return _tensor_attributes.write(t, vt, name, value)
     if isinstance(vt, k.ClassTracker) and not _is_python_descriptor(_lookup.guarded_lookup(t, vt.cls, name)):

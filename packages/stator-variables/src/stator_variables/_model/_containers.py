@@ -124,7 +124,7 @@ def set_add(t: Tracing, vt: Any, item: Any) -> None:
 
 def has_member(t: Tracing, vt: Any, hashed: Any) -> bool:
     """Of a set from outside that nobody has read the answer alone is guarded. No new object is a member of it."""
-    if vt.unread is None or hashed in vt.known or type(hashed) not in (*ATOMS, Identity):
+    if vt.unread is None or hashed in vt.known or type(hashed) not in (*ATOMS, Identity, types.MethodWrapperType):
         return hashed in vt.entries
     thing = real_key(hashed)
     if thing is MISSING:
@@ -267,7 +267,7 @@ def dict_merge(t: Tracing, vt: Any, mapping: Any, function: Any) -> Any:
 # -- any container ----------------------------------------------------------------------------------------------------
 def length(t: Tracing, vt: Any) -> Any:
     """`len(vt)`: a Result."""
-    if isinstance(vt, k.TensorTracker):
+    if isinstance(vt, k.TensorTracker) and not t.function_modes:
         if vt.example.dim() == 0:
             throw(TypeError, "len() of a 0-d tensor")
         return _torch_calls.metadata_value(t, vt.example.shape[0], "size", [vt, k.ConstantTracker(0)], {})
@@ -294,7 +294,7 @@ def checked_length(found: Any) -> Any:
 
 
 def set_item(t: Tracing, container: Any, key: Any, new: Any) -> Any:
-    if isinstance(container, k.TensorTracker):
+    if isinstance(container, k.TensorTracker) and not t.function_modes:
         return _torch_calls.record(t, operator.setitem, [container, key, new], {})
     if isinstance(container, k.ArrayTracker):
         return _arrays.operate(t, operator.setitem, container, key, new)

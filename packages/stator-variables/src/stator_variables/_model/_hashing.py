@@ -53,6 +53,8 @@ def key_of(t: Tracing, vt: Any) -> Any:
         return frozenset(vt.entries)
     if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
         return Identity(vt.real)
+    if vt.cls is types.MethodWrapperType and isinstance(vt.receiver, k.BuiltinTracker):
+        return vt.function.real.__get__(vt.receiver.real)  # `Tensor.shape.__get__`, equal to all that are made like it
     if isinstance(vt, k.IdTracker):
         return IdOf(_identity_of(vt.thing))
     if isinstance(vt, k.NumberTracker):

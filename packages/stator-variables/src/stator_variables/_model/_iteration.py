@@ -72,7 +72,7 @@ def _sequence_iterator() -> type:
 def _native_iterator(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.IteratorTracker | k.GeneratorTracker):
         return vt
-    if isinstance(vt, k.TensorTracker):
+    if isinstance(vt, k.TensorTracker) and not t.function_modes:
         if vt.example.dim() == 0:
             throw(TypeError, "iteration over a 0-d tensor")
         parts = _torch_calls.record(t, "unbind", [vt, k.ConstantTracker(0)], {})
@@ -373,7 +373,7 @@ _STEPS = {
 
 def get_item(t: Tracing, container: Any, key: Any) -> Any:
     """`container[key]`: a Result."""
-    if isinstance(container, k.TensorTracker):
+    if isinstance(container, k.TensorTracker) and not t.function_modes:
         return _torch_calls.record_item(t, container, key)
     if isinstance(container, k.ArrayTracker):
         return _arrays.operate(t, operator.getitem, container, key)

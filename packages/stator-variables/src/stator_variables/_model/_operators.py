@@ -47,7 +47,7 @@ def unary(t: Tracing, symbol: str, vt: Any) -> Any:
         vt = _symbolic.as_constant(t, vt)
     if symbol == "~" and isinstance(vt, k.NumberTracker):
         return binary(t, "-", unary(t, "-", vt), k.ConstantTracker(1))
-    if isinstance(vt, IN_GRAPH):
+    if _torch_calls.is_in_graph(t, vt):
         return _torch_calls.record(t, function, [vt], {})
     if isinstance(vt, k.ArrayTracker):
         return _arrays.operate(t, function, vt)
@@ -69,7 +69,7 @@ def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     makes_text = left.cls is str and symbol[0] in "+%" and _symbolic.has_texts((left, right))
     if constants and not makes_text and not _is_user_value(left, right):
         return _calls.folded(t, plain, left.value, right.value)
-    if isinstance(left, IN_GRAPH) or isinstance(right, IN_GRAPH):
+    if _torch_calls.is_in_graph(t, left, right):
         writes = in_place and isinstance(left, k.TensorTracker)
         found = _torch_calls.record_operator(t, augmented if writes else plain, left, right)
         if found is not MISSING:
@@ -189,7 +189,7 @@ def compare(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     left, right = _computable(t, symbol, left, right)
     if isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker) and not _is_user_value(left, right):
         return _calls.folded(t, function, left.value, right.value)
-    if isinstance(left, IN_GRAPH) or isinstance(right, IN_GRAPH):
+    if _torch_calls.is_in_graph(t, left, right):
         found = _torch_calls.record_operator(t, function, left, right)
         if found is not MISSING:
             return found
@@ -278,7 +278,7 @@ def truth(t: Tracing, vt: Any) -> Any:
         return bool(_content(t, vt))
     if isinstance(vt, k.NumberTracker):
         return _truth_of_number(t, vt)
-    if isinstance(vt, k.TensorTracker):
+    if isinstance(vt, k.TensorTracker) and not t.function_modes:
         expected = _assertion.expected_truth(t)
         if expected is not None and _assertion.check(t, vt, expected):
             return expected

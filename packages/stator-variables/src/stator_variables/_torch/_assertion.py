@@ -18,6 +18,7 @@ from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._model import _calls
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("assertion")
 LONGEST = 200
@@ -97,6 +98,8 @@ def check_is_size(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 @handlers.handles(torch._check_tensor_all, torch._assert)
 def check_tensor(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     condition = args[0] if args else kwargs.get("cond", kwargs.get("condition"))
+    if t.function_modes:  # which are asked by its own code
+        return MISSING
     if not isinstance(condition, k.TensorTracker):
         return check_condition(t, [condition], {})
     if not check(t, _torch_calls.record(t, "all", [condition], {}), True):

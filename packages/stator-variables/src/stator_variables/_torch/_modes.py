@@ -14,6 +14,7 @@ import torch
 from stator_bytecode import HandlerTable
 from stator_guards import CallSource, Truth
 from torch.autograd.profiler import record_function
+from torch.overrides import TorchFunctionMode
 
 from stator_variables import _kinds as k
 from stator_variables._applevel._methods import initialise_range
@@ -70,7 +71,7 @@ def put(t: Tracing, setting: Setting, value: Any) -> None:
     t.modes.setdefault(setting, before)
     if setting.is_node:
         arguments = [k.ConstantTracker(part) for part in (*setting.key, value)]
-        _torch_calls.record(t, setting.write, arguments, {})
+        _torch_calls.record_unheard(t, setting.write, arguments, {})
     setting.set(value)
     t.journal.record(lambda: setting.set(before))
 
@@ -152,7 +153,7 @@ def decrement_nesting(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> An
 @handlers.handles(torch.clear_autocast_cache)
 def clear_cache(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
     """The cache only spares casts; the casts of the graph are its own."""
-    _torch_calls.record(t, torch.clear_autocast_cache, [], {})
+    _torch_calls.record_unheard(t, torch.clear_autocast_cache, [], {})
 
 
 # -- the one function mode that is understood: numbers index as tensors do --------------------------------------------
@@ -168,17 +169,25 @@ INDEXING = Setting(_torch_calls.depth_of_indexing, _set_depth, "set_depth_of_ind
 
 @handlers.handles(torch._C._push_on_torch_function_stack)
 def push_mode(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
-    if args[0].cls is not _torch_calls.indexing_mode():
+    if args[0].cls is _torch_calls.indexing_mode():
+        put(t, INDEXING, INDEXING.now + 1)
+    elif INDEXING.now or torch._C._is_torch_function_all_disabled() or not issubclass(args[0].cls, TorchFunctionMode):
         raise t.unsupported("mode-value", f"a {args[0].cls.__qualname__} for every function of torch")
-    put(t, INDEXING, INDEXING.now + 1)
+    else:
+        t.journal.assign(t, function_modes=(*t.function_modes, args[0]))
 
 
 @handlers.handles(torch._C._pop_torch_function_stack)
-def pop_mode(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
-    """What it gives is looked at by nobody: the mode that is left knows itself."""
-    if not INDEXING.now:
+def pop_mode(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """What it gives for that of indexing is looked at by nobody: the mode that is left knows itself."""
+    if not (INDEXING.now or t.function_modes):
         raise t.unsupported("mode-value", "a mode that was entered elsewhere")
-    put(t, INDEXING, INDEXING.now - 1)
+    if INDEXING.now:
+        put(t, INDEXING, INDEXING.now - 1)
+        return k.NONE
+    *outer, left = t.function_modes
+    t.journal.assign(t, function_modes=tuple(outer))
+    return left
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
@@ -186,7 +195,7 @@ _PUBLIC = """is_grad_enabled is_inference_mode_enabled is_autocast_enabled is_au
 get_autocast_gpu_dtype get_autocast_cpu_dtype is_autocast_cpu_enabled get_default_dtype is_anomaly_enabled
 are_deterministic_algorithms_enabled is_deterministic_algorithms_warn_only_enabled"""
 _PRIVATE = """_is_autocast_available _get_deterministic_algorithms
-_is_torch_function_all_disabled _is_torch_function_mode_enabled _len_torch_function_stack"""
+_is_torch_function_all_disabled"""
 
 
 @handlers.handles_each(

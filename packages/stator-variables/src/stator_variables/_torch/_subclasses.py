@@ -1,6 +1,7 @@
-"""Subclasses of tensors with a `__torch_function__`: interpreted where torch would call it, around a plain tensor.
+"""`__torch_function__` of subclasses of tensors and of modes: interpreted where torch would call it.
 
-A tracker of such a tensor holds one of a plain tensor over the same memory, and the graph sees only that. While torch
+A tracker of such a tensor holds one of a plain tensor over the same memory, and the graph sees only that. Modes that
+are entered while tracing (`Tracing.function_modes`) are asked first, and also about plain tensors. While torch
 functions are disabled, as they are inside `Tensor.__torch_function__`, functions of torch take the plain tensor for it.
 
     y + 1               torch.Tensor.add, (y, 1)          add = y_plain + 1            alias = aten.alias(add)
@@ -11,12 +12,14 @@ What torch hands to `__torch_function__` torch itself is asked for, with a *prob
 
 import types
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
 import torch
 from stator_bytecode import HandlerTable, operation, settle
 from stator_guards import CapturedSource, Is, TypeIs
+from torch.overrides import TorchFunctionMode
 
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace, wrap
@@ -31,24 +34,28 @@ _C: Any = torch._C
 _BASE = torch._C.TensorBase
 _OF_OBJECT = frozenset({"as_subclass", "_make_subclass", "__new__", "__init__", "__hash__", "__setstate__"})
 """What torch asks nobody about."""
+_ASKING = (torch.device, torch.result_type, torch.can_cast, torch.promote_types, _C._set_grad_enabled)
+"""What is no operation, and asks."""
 _OF_ONE = frozenset("grad grad_fn is_leaf output_nr _base _version _grad retains_grad _backward_hooks".split())
 """What the tensor itself has, and not the plain one over its memory."""
 
 
 def call(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """A call of a function of torch if a subclass is among its arguments; else, and for one in Python that is to be
-    interpreted, MISSING."""
-    found = among((*args, *kwargs.values())) if t.knows_subclasses and _is_of_torch(target) else []
-    if not found:
+    """A call of a function of torch if a mode or a subclass among its arguments has a say; else, and for one in Python
+    that is to be interpreted, MISSING."""
+    if not (t.function_modes or t.knows_subclasses) or not _is_of_torch(target):
         return MISSING
+    found = among((*args, *kwargs.values()))
     in_python = isinstance(target, types.FunctionType)
-    if not t.functions_off and overloaded(t, found):
+    if is_asked(t, found):
         if in_python:  # and asks by itself
             return MISSING
-        public = _public(t, target, args, kwargs)
-        if public is not MISSING:
-            return dispatch(t, public, found, args, kwargs or None)
-    if in_python and not all(_torch_calls.is_operand(_plain(vt)) for vt in (*args, *kwargs.values())):
+        asked = _asked(t, target, args, kwargs)
+        if asked is not None:
+            public, named, given = asked
+            told = overloaded(t, found) if _Probe in named else args[: len(named)]
+            return dispatch(t, _as_tracker(t, public), told, args, None if given is None else kwargs)
+    if not found or (in_python and not all(_torch_calls.is_operand(_plain(vt)) for vt in (*args, *kwargs.values()))):
         return MISSING
     return plainly(t, target, found, args, kwargs)
 
@@ -56,7 +63,8 @@ def call(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
 def _is_of_torch(target: Any) -> bool:
     if getattr(target, "__name__", "") in _OF_OBJECT:
         return False
-    return getattr(target, "__objclass__", None) is _BASE or _torch_calls.is_recorded(target)
+    is_method = getattr(target, "__objclass__", None) is _BASE
+    return is_method or _torch_calls.is_recorded(target) or any(target is each for each in _ASKING)
 
 
 def among(vts: Sequence[Any]) -> list[Any]:
@@ -86,6 +94,11 @@ def overloaded(t: Tracing, found: Sequence[Any]) -> list[Any]:
     return asked
 
 
+def is_asked(t: Tracing, found: Sequence[Any]) -> bool:
+    """Whether code of the program has a say in a function of torch that is given these."""
+    return bool(t.function_modes or (found and not t.functions_off and overloaded(t, found)))
+
+
 # -- without a say ----------------------------------------------------------------------------------------------------
 def plainly(t: Tracing, target: Any, found: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """The call with plain tensors. What gives one of them back, gives the subclass."""
@@ -113,9 +126,9 @@ def _plain(vt: Any) -> Any:
 
 def get_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
     """An attribute that C keeps."""
-    if not t.functions_off and overloaded(t, [vt]):
+    if is_asked(t, among([vt])):
         return dispatch(t, _as_tracker(t, raw.__get__), [vt], [vt], None)
-    found = MISSING if name in _OF_ONE else _tensor_attributes.read(t, vt.tensor, name)
+    found = MISSING if name in _OF_ONE else _tensor_attributes.read(t, _plain(vt), name)
     if found is MISSING:
         raise t.unsupported("tensor-attribute", f"the attribute {name} of a tensor of class {vt.cls.__qualname__}")
     return found
@@ -132,24 +145,30 @@ def get(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 # -- with a say -------------------------------------------------------------------------------------------------------
 class _Asked(Exception):
-    """Torch would ask about this function."""
+    """Torch would ask: about which function, naming which classes, with which keywords."""
 
 
 class _Probe(torch.Tensor):
-    @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        raise _Asked(func)
+    """Stands for a subclass."""
 
 
-def _public(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """What torch hands on as the function, MISSING where it asks nobody."""
+class _ProbeMode(TorchFunctionMode):
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise _Asked(func, types, kwargs)
+
+
+def _asked(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """What torch hands on, None where it asks nobody. It names a plain tensor where that is all there is."""
+    given, named = [_dummy(t, vt) for vt in args], {key: _dummy(t, vt) for key, vt in kwargs.items()}
+    spread = t.instruction is not None and t.instruction.op == "CALL_FUNCTION_EX" and t.instruction.arg
     try:
-        target(*[_dummy(t, vt) for vt in args], **{key: _dummy(t, vt) for key, vt in kwargs.items()})
+        with _ProbeMode(), _Disabling() if t.functions_off else nullcontext():
+            target(*given, **named) if named or spread else target(*given)  # some tell of a dict of none
     except _Asked as asked:
-        return _as_tracker(t, asked.args[0])
+        return asked.args if t.function_modes or _Probe in asked.args[1] else None
     except Exception as error:
         raise _torch_calls.operator_error(t, error) from None
-    return MISSING
+    return None
 
 
 def _as_tracker(t: Tracing, function: Any) -> Any:
@@ -176,25 +195,33 @@ def _with(t: Tracing, call: Callable[[], Any], **state: Any) -> Any:
     before = {name: getattr(t, name) for name in state}
     t.journal.assign(t, **state)
     try:
-        return (yield from settle(call()))
+        result = yield from settle(call())
+        if any(getattr(t, name) != value for name, value in state.items()):
+            raise t.unsupported("mode-value", "a mode for functions of torch that stays entered or left")
+        return result
     finally:
         t.journal.assign(t, **before)
 
 
 @operation
-def dispatch(t: Tracing, public: Any, found: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any] | None) -> Any:
-    """`__torch_function__` of each in turn; C has no keywords where there are none. A break in one is a break at the
-    call, so it costs one."""
-    asked = overloaded(t, found)
+def dispatch(t: Tracing, public: Any, asked: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any] | None) -> Any:
+    """`__torch_function__` of the innermost mode, then of each in turn; C has no keywords where there are none. A break
+    in one is a break at the call, so it costs one."""
     given = [
         public,
         k.TupleTracker([_attributes.class_of(t, vt) for vt in asked], tuple),
         k.TupleTracker(args, tuple),
         *([] if kwargs is None else [_calls.new_dict(t, kwargs)]),
     ]
-    for vt in asked:
+    modes = t.function_modes
+    for vt in (*modes[-1:], *asked):
+        if modes and isinstance(vt, k.TensorTracker):
+            raise t.unsupported("operator-error", "a function of torch that asks a mode again and again")
         method = yield from settle(_attributes.get_attribute(t, vt, "__torch_function__"))
-        result = yield from _with(t, partial(_calls.call, t, method, given, {}), asking=t.asking + 1)
+        active = modes[:-1] if vt in modes else modes
+        result = yield from _with(
+            t, partial(_calls.call, t, method, given, {}), asking=t.asking + 1, function_modes=active
+        )
         if not (isinstance(result, k.ConstantTracker) and result.value is NotImplemented):
             return result
     raise t.unsupported("operator-error", "a function of torch that no class among its arguments implements")
@@ -204,18 +231,31 @@ def dispatch(t: Tracing, public: Any, found: Sequence[Any], args: Sequence[Any],
 def hand_on(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """What functions of torch in Python call, if they found that a class has a say."""
     public, relevant, *rest = args
-    return dispatch(t, public, among(relevant.items), rest, kwargs)
+    given = [vt for vt in relevant.items if isinstance(vt, k.SubclassTracker | k.TensorTracker)]
+    return dispatch(t, public, [] if t.functions_off else overloaded(t, given), rest, kwargs)
 
 
 @handlers.handles_each({_C._has_torch_function: 0, _C._has_torch_function_unary: 1, _C._has_torch_function_variadic: 1})
 def has_torch_function(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: int) -> Any:
-    found = among(args if of else args[0].items) if t.knows_subclasses and not t.functions_off else []
-    return k.ConstantTracker(bool(overloaded(t, found)))
+    return k.ConstantTracker(is_asked(t, among(args if of else args[0].items)))
 
 
 @handlers.handles(_C._is_torch_function_enabled)
 def is_enabled(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return k.ConstantTracker(not t.functions_off)
+
+
+@handlers.handles_each({_C._is_torch_function_mode_enabled: bool, _C._len_torch_function_stack: int})
+def count_modes(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: type) -> Any:
+    return k.ConstantTracker(of(len(t.function_modes) + _C._len_torch_function_stack()))
+
+
+@handlers.handles(_C._get_function_stack_at)
+def mode_at(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    where = args[0].constant()
+    if where not in range(len(t.function_modes)) or _C._len_torch_function_stack():
+        raise t.unsupported("mode-value", "a mode that was entered elsewhere")
+    return t.function_modes[where]
 
 
 # -- torch's own say --------------------------------------------------------------------------------------------------
@@ -256,19 +296,26 @@ _Disabling = _C.DisableTorchFunctionSubclass
 
 @handlers.handles(_Disabling)
 def disabling(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    _refuse_outside(t)
+    return k.ObjectTracker(_Disabling)
+
+
+def _refuse_outside(t: Tracing) -> None:
     if not t.asking:  # a break inside would have to enter it for real
         raise t.unsupported("mode-value", "torch functions disabled by hand, outside of any")
-    return k.ObjectTracker(_Disabling)
 
 
 @handlers.handles(_Disabling.__enter__)
 def disable(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
+    _refuse_outside(t)
     t.journal.assign(args[0], members={None: t.functions_off})
     t.journal.assign(t, functions_off=True)
 
 
 @handlers.handles(_Disabling.__exit__)
 def enable(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
+    if None not in args[0].members:
+        raise t.unsupported("mode-value", "torch functions enabled again that were disabled elsewhere")
     t.journal.assign(t, functions_off=args[0].members[None])
 
 
@@ -292,7 +339,7 @@ def as_class(t: Tracing, vt: Any, cls: Any) -> Any:
     """`tensor.as_subclass(cls)`: another tensor over the memory."""
     if cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__ or issubclass(cls, torch.nn.Parameter):
         raise t.unsupported("tensor-subclass", f"a tensor made to be of class {cls.__qualname__}")
-    plain = _torch_calls.record(t, torch.ops.aten.alias.default, [_plain(vt)], {})
+    plain = _torch_calls.record_unheard(t, torch.ops.aten.alias.default, [_plain(vt)], {})
     return plain if cls is torch.Tensor else _around(t, plain, cls)
 
 
@@ -317,4 +364,4 @@ def make_subclass(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     leaf = kwargs or any(vt.constant() is not False for vt in args[2:])
     if leaf or isinstance(args[0], k.MadeClass) or issubclass(cls, torch.nn.Parameter):
         raise t.unsupported("builtin", f"a call of torch.Tensor._make_subclass for a {cls.__qualname__}")
-    return as_class(t, _torch_calls.record(t, "detach", [_plain(args[1])], {}), cls)
+    return as_class(t, _torch_calls.record_unheard(t, "detach", [_plain(args[1])], {}), cls)

@@ -65,7 +65,7 @@ def _metadata(t: Tracing, vt: Any, name: str) -> Any:
     if name == "shape":
         return _torch_calls.metadata_value(t, value, "size", [vt], {})
     if name == "device" and value.type == "meta":
-        value = vt.example.fake_device
+        value = getattr(vt.example, "fake_device", value)  # `torch.tensor` on meta makes no fake
     return k.ConstantTracker(value)
 
 

@@ -97,6 +97,19 @@ def record(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any])
     """Record one operation; the Result is a tracker of what it gives."""
     if target is torch.tensor and _symbolic_content(args[0] if args else kwargs["data"]):
         target = torch._refs.tensor  # the C function asks for the numbers
+    if t.function_modes and not (is_in_graph(t, *args) and all(map(_is_operand, args))):  # which was not asked
+        raise t.unsupported("mode-value", "an operation under a mode for every function of torch")
+    return record_unheard(t, target, args, kwargs)
+
+
+def is_in_graph(t: Tracing, *vts: Any) -> bool:
+    """Whether what is done with them is a node: not if a mode for functions of torch hears of it, as of all tensors."""
+    heard = t.function_modes and any(isinstance(vt, k.TensorTracker) for vt in vts)
+    return not heard and any(isinstance(vt, k.TensorTracker | k.NumberTracker) for vt in vts)
+
+
+def record_unheard(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Record what torch asks no mode about."""
     plain = [argument(t, arg) for arg in args]
     named = {name: argument(t, arg) for name, arg in kwargs.items()}
     return from_traced(t, t.graph.call(target, plain, named), [*args, *kwargs.values()])
