@@ -219,7 +219,7 @@ def a_default_dtype_is_left_set(x, n, box):
     return torch.ones(2), x * n
 
 
-@program(breaks="mode-value")
+@program
 def a_default_device_is_set(x, n, box):
     torch.set_default_device("meta")
     y = torch.ones(2)
