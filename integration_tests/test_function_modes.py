@@ -678,7 +678,7 @@ def a_condition_in_the_graph(x: Tensor) -> Any:
         return torch.cond(x.sum() > 0, lambda y: y + 1, lambda y: y - 1, (x.detach(),))
 
 
-@breaking  # once: `lru_cache` has no result yet
+@captured
 def a_device_is_a_mode(x: Tensor) -> Any:
     with Hearing() as mode, DeviceContext("cpu"):
         y = torch.ones(2) + x.sum()
@@ -687,13 +687,37 @@ def a_device_is_a_mode(x: Tensor) -> Any:
     return mode.heard, y, torch.get_default_device(), other
 
 
-@breaking
+@captured
 def devices(x: Tensor) -> Any:
-    with torch.device("meta"):
+    with torch.device("meta") as device:
         y = torch.ones(2)
-    with Hearing() as mode, torch.device("cpu"):
+    with Hearing() as outer, torch.device("meta"), Hearing() as inner, torch.device("cpu"):
         z = torch.ones(2) + x.sum()
-    return y.device, z, mode.heard, torch.get_default_device()
+        within = depth()
+
+    @torch.device("meta")
+    def made() -> Tensor:
+        return torch.ones(2)
+
+    return y.device, device, z, outer.heard, inner.heard, within, made().device, torch.ones(1).device
+
+
+@captured
+def an_exception_leaves_a_device(x: Tensor) -> Any:
+    try:
+        with torch.device("meta"):
+            raise KeyError(depth())
+    except KeyError as error:
+        return error.args, torch.ones(1), depth()
+
+
+@breaking
+def a_break_under_a_device(x: Tensor) -> Any:
+    with torch.device("meta"):
+        found = [torch.ones(2).device]
+        stator.graph_break()
+        found += [torch.ones(2).device]
+    return found, torch.ones(2) + x.sum(), depth()
 
 
 @breaking
@@ -745,6 +769,13 @@ def run(fn: Callable[..., Any], **options: Any) -> None:
 
 def tensors(rows: int) -> Tensor:
     return torch.linspace(0.2, 1, rows * 3).reshape(rows, 3).requires_grad_(rows != 3)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _factories_are_known() -> None:
+    """`lru_cache` has a result for what a device asks."""
+    with torch.device("cpu"):
+        torch.ones(1)
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])

@@ -11,15 +11,16 @@ from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import HandlerTable
+from stator_bytecode import HandlerTable, after
 from stator_guards import CallSource, Truth
 from torch.autograd.profiler import record_function
 from torch.overrides import TorchFunctionMode
+from torch.utils._device import DeviceContext
 
 from stator_variables import _kinds as k
 from stator_variables._applevel._methods import initialise_range
-from stator_variables._builtin._method_table import app_level
-from stator_variables._model import _dictionary
+from stator_variables._builtin._method_table import app_level, then
+from stator_variables._model import _calls, _dictionary
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -188,6 +189,18 @@ def pop_mode(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     *outer, left = t.function_modes
     t.journal.assign(t, function_modes=tuple(outer))
     return left
+
+
+@handlers.handles(torch.device.__enter__)
+def enter_device(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """C pushes the mode without its `__enter__`, which would put it below the others."""
+    made = _calls.construct(t, k.ClassTracker(DeviceContext), args, {})
+    return then(after(made, lambda mode: push_mode(t, [mode], {})), args[0])
+
+
+@handlers.handles(torch.device.__exit__)
+def leave_device(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
+    pop_mode(t, [], {})
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
