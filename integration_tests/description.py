@@ -9,6 +9,7 @@ itself. ``differences`` compares two descriptions, tensors bit by bit or within 
 from __future__ import annotations
 
 import functools
+import re
 import types
 import weakref
 from array import array
@@ -113,8 +114,8 @@ class Description:
 
     def _array(self, path: str, value: Any) -> None:
         self.facts[path + ".dtype"] = (value.dtype, value.shape, value.flags.writeable)
-        steps = zip(value.shape, value.strides, strict=True)
-        self.facts[path + ".strides"] = tuple(step for size, step in steps if size > 1)
+        steps = zip(value.shape, value.strides, strict=True)  # what leads to no other element may be any number
+        self.facts[path + ".strides"] = tuple(step for size, step in steps if size > 1 and value.size)
         kept = value.dtype in KEPT_BY_TENSORS
         self.facts[path + ".data"] = torch.tensor(value.copy()) if kept else value.tolist()
         if value.size:
@@ -129,7 +130,7 @@ class Description:
     def _tensor(self, path: str, value: torch.Tensor) -> Iterator[tuple[str, Any]]:
         with torch._C.DisableTorchFunctionSubclass():  # what a subclass makes of these questions is its own affair
             self._metadata(path, value)
-            grad = value.grad if value.is_leaf else None
+            grad = value.grad if self.facts[f"{path}.is_leaf"] is True else None
         if grad is not None:
             yield ".grad", grad
         if vars(value):
@@ -137,7 +138,7 @@ class Description:
 
     def _metadata(self, path: str, value: torch.Tensor) -> None:
         for name in ("dtype", "shape", "device", "requires_grad", "is_leaf", "layout"):
-            self.facts[f"{path}.{name}"] = getattr(value, name)
+            self.facts[f"{path}.{name}"] = asked(value, name)
         if is_traceable_wrapper_subclass(value):  # its parts are attributes
             return
         if value.layout == torch.strided:
@@ -152,6 +153,14 @@ class Description:
         self.facts[path + ".data"] = value.detach().clone()
 
 
+def asked(value: torch.Tensor, name: str) -> Any:
+    """Of a view whose base was written to where autograd forbids that, it refuses to tell."""
+    try:
+        return getattr(value, name)
+    except RuntimeError as error:
+        return str(error)
+
+
 def describe(**roots: Any) -> Description:
     """One description of all of ``roots``, in this order: what they share shows."""
     description = Description()
@@ -161,9 +170,11 @@ def describe(**roots: Any) -> Description:
 
 
 def _comparable(value: Any) -> Any:
-    """What numpy and complex scalars are compared by; floats are compared within the tolerance, like tensors."""
+    """What texts, numpy and complex scalars are compared by; floats are compared within the tolerance, like tensors."""
     if isinstance(value, float | np.floating):
         return float(value)
+    if type(value) is str:
+        return re.sub(r" at 0x[0-9a-f]+>?", " at …", value)  # where an object lies is up to the allocator
     return repr(value) if isinstance(value, complex | np.generic) else value
 
 

@@ -24,7 +24,7 @@ import attrs
 import stator
 import torch
 
-from integration_tests.description import EXACT, Description, Tolerance, describe, differences
+from integration_tests.description import EXACT, Description, Tolerance, asked, describe, differences
 from integration_tests.models import Call
 from integration_tests.world import World
 
@@ -192,7 +192,7 @@ def _backward(outcome: Outcome) -> bool:
 
     That autograd refuses (a tensor it needs was written to since) is an outcome too, and so is what a hook raises.
     """
-    roots = [t for t in _tensors(outcome.result, set()) if t.requires_grad and not t.is_leaf]
+    roots = [t for t in _tensors(outcome.result, set()) if t.requires_grad and asked(t, "is_leaf") is False]
     if roots:
         weights = [torch.linspace(0.5, 1.5, t.numel(), dtype=t.dtype).reshape(t.shape) for t in roots]
         try:

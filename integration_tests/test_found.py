@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import copy
+import enum
 import itertools
 import random
 import sys
@@ -12,6 +13,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import stator
 import torch
@@ -362,3 +364,58 @@ def test_a_mode_that_an_error_leaves_is_left_on_a_line_of_the_program(mode: Any)
 
     compiled = stator.compile(f, backend="eager", options={"check": True})
     assert_same(f, compiled, lambda: (torch.ones(2),))
+
+
+@pytest.mark.parametrize("mode", [False, "operations"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "next(itertools.count(n))",
+            "list(itertools.islice(itertools.count(n, n), 2))",
+            "list(zip(itertools.count(n), 'ab'))",
+        ),
+        *("next(itertools.count(n, 2))", "next(itertools.count(n, 1.0))", "next(itertools.count(Rank.ONE))"),
+    ],
+)
+def test_a_count_from_a_bool_gives_ints(text: str, mode: Any) -> None:
+    fn = eval(f"lambda x, n: (x + 1, {text})")
+    numbers = iter((3, True, False, Rank.TWO))
+    compiled = stator.compile(fn, backend="eager", options={"break_everywhere": mode})
+    assert_same(fn, compiled, lambda: (torch.ones(2), next(numbers)), calls=4)
+
+
+class Rank(enum.IntEnum):
+    ONE = 1
+    TWO = 2
+
+
+@pytest.mark.parametrize("text", ["~f", "~(f > 2)", "~n", "-f"])
+def test_a_symbolic_float_cannot_be_inverted(text: str) -> None:
+    fn = eval(f"lambda x, f, n: (x + 1, {text})")
+    numbers = iter(((2.5, 3), (3.5, 4), (4.5, 5)))
+    assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2), *next(numbers)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("np.int64(1) == range(3)", "(range(3), 1) < (np.int64(1), 2)", "np.int64(1) in [range(3)]"),
+        *(
+            "[range(3)].index(np.int64(1))",
+            "not (np.int64(1) == range(3))",
+            "range(2) + np.int64(1)",
+            "bool(np.int64(0) == range(1))",
+        ),
+    ],
+)
+def test_a_number_of_numpy_beside_a_range_gives_a_new_array_on_each_call(text: str) -> None:
+    fn = eval(f"lambda x: (x + 1, {text})")
+    compiled = stator.compile(fn, backend="eager")
+    assert_same(fn, compiled, lambda: (torch.ones(2),))
+
+
+def test_an_array_made_of_constants_is_not_shared_between_calls() -> None:
+    compiled = stator.compile(lambda x: (x + 1, np.int64(1) + range(2))[1], backend="eager")
+    compiled(torch.ones(2))[:] = 7
+    assert compiled(torch.ones(2)).tolist() == [1, 2]

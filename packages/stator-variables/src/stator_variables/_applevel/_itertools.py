@@ -12,6 +12,8 @@ _NOTHING: Any = object()
 
 
 def count(start: Any = 0, step: Any = 1) -> Iterator[Any]:
+    if type(start) is not int and isinstance(start, int) and isinstance(step, int) and step == 1:
+        start = int.__pos__(start)  # C counts machine words then
     while True:
         yield start
         start = start + step

@@ -305,6 +305,8 @@ def fresh(t: Tracing, value: Any) -> Any:
         return k.SetTracker(type(value), items, [("update", k.ConstantTracker(value))])
     if isinstance(value, type):
         return k.ClassTracker(value)
+    if _pure.NUMPY is not None and isinstance(value, _pure.NUMPY.ndarray):  # each call has to make one of its own
+        raise t.unsupported("numpy", "an operation on a number of NumPy that gives an array")
     return k.ConstantTracker(value)
 
 

@@ -43,7 +43,7 @@ IN_GRAPH = (k.TensorTracker, k.NumberTracker)
 
 def unary(t: Tracing, symbol: str, vt: Any) -> Any:
     name, function = UNARY[symbol]
-    if isinstance(vt, k.NumberTracker) and vt.cls is bool:
+    if isinstance(vt, k.NumberTracker) and (vt.cls is bool or (vt.cls is float and symbol == "~")):
         vt = _symbolic.as_constant(t, vt)
     if symbol == "~" and isinstance(vt, k.NumberTracker):
         return binary(t, "-", unary(t, "-", vt), k.ConstantTracker(1))
