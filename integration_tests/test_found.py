@@ -416,6 +416,36 @@ def test_a_number_of_numpy_beside_a_range_gives_a_new_array_on_each_call(text: s
 
 
 def test_an_array_made_of_constants_is_not_shared_between_calls() -> None:
-    compiled = stator.compile(lambda x: (x + 1, np.int64(1) + range(2))[1], backend="eager")
+    compiled = stator.compile(lambda x: (x + 1, np.int64(1) + range(2))[1], backend="eager")  # type: ignore[operator]
     compiled(torch.ones(2))[:] = 7
     assert compiled(torch.ones(2)).tolist() == [1, 2]
+
+
+WRITES: dict[str, Callable[[Tensor], Any]] = {
+    "itself": lambda t: t.mul_(2),
+    "a part": lambda t: t[0].mul_(2),
+    "a view": lambda t: t.view(-1).mul_(2),
+    "its data": lambda t: t.detach().mul_(2),
+}
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("write", WRITES)
+def test_a_graph_that_raises_leaves_the_versions_of_what_it_wrote_to(write: str, grad: bool) -> None:
+    """Fake tensors multiply a float matrix by a double one, real ones do not: the graph raises after its writes."""
+
+    def f(x: Tensor) -> tuple[Tensor, int]:
+        t = x + 1
+        kept = t.exp()
+        stator.graph_break()
+        WRITES[write](t)
+        try:
+            t.add_(torch.randn(2, 2, dtype=torch.double) @ torch.nn.functional.dropout(x, 0.5))
+        except RuntimeError:
+            t.clamp_(min=0)
+        stator.graph_break()
+        return kept.sum() + t, t._version
+
+    compiled = stator.compile(f, backend="eager")
+    assert_same(f, compiled, lambda: (torch.ones(2, 2, requires_grad=grad),))
+    assert compiled.report.failures

@@ -127,6 +127,7 @@ class Recovery:
 # Tensors as they were before a graph ran, and how they get so again: contents, shape, and their place in autograd.
 
 _UNKNOWN = -1
+_set_versions: Any = torch._C._autograd._unsafe_set_version_counter
 
 
 def version(tensor: torch.Tensor) -> int:
@@ -148,6 +149,7 @@ class Saved:
     requires_grad: bool
     grad_fn: Any
     history: torch.Tensor | None  # a copy that autograd follows to where the tensor came from
+    version: int
 
     @property
     def can_be_restored(self) -> bool:
@@ -162,6 +164,8 @@ class Saved:
                 self.tensor.as_strided_(*self.geometry)
         if not self._has_its_history():
             self._follow()
+        if self.version != _UNKNOWN:
+            _set_versions((self.tensor,), (self.version,))
 
     def _has_its_history(self) -> bool:
         return self.tensor.requires_grad == self.requires_grad and _grad_fn(self.tensor) is self.grad_fn
@@ -189,7 +193,7 @@ def _saved(tensor: torch.Tensor, content: torch.UntypedStorage) -> Saved:
     grad_fn = _grad_fn(tensor)
     with torch.enable_grad():
         history = tensor.clone() if isinstance(grad_fn, torch.autograd.graph.Node) else None
-    return Saved(tensor, content, _geometry(tensor), tensor.requires_grad, grad_fn, history)
+    return Saved(tensor, content, _geometry(tensor), tensor.requires_grad, grad_fn, history, version(tensor))
 
 
 def _geometry(tensor: torch.Tensor) -> tuple[Any, ...]:
