@@ -185,3 +185,40 @@ def test_the_text_of_a_dataclass_about_a_tensor_is_that_of_plain_python() -> Non
         return Inside.__doc__, Inside().value + 1
 
     assert_same(run, stator.compile(run, backend="eager"), lambda: (torch.ones(2),))
+
+
+class Naming(type):
+    """Refuses one name, and notes what it made."""
+
+    def __new__(cls, name: str, bases: Any, attributes: Any) -> Any:
+        made = super().__new__(cls, name, bases, {**attributes, "seen": name})
+        if name == "Bad":
+            raise RuntimeWarning(name)
+        return made
+
+    def __init__(cls, name: str, bases: Any, attributes: Any) -> None:
+        super().__init__(name, bases, attributes)
+        cls.named = [name]
+
+
+class Named(metaclass=Naming):
+    pass
+
+
+def made_by_type(name: str) -> Any:
+    try:
+        made: Any = type(name, (Named,), {"x": 1})
+    except RuntimeWarning as error:
+        return error.args
+    try:
+        Naming(5)  # type: ignore[call-arg, arg-type]
+    except TypeError as error:
+        return made.seen, made.named, type(made), made.x, error.args
+    return None
+
+
+@pytest.mark.parametrize("options", [{}, {"break_everywhere": True}])
+def test_type_leaves_it_to_the_metaclass_of_the_bases(options: dict[str, Any]) -> None:
+    compiled = stator.compile(made_by_type, backend="eager", options=options)
+    for name in ("First", "Bad", "Second"):
+        assert compiled(name) == made_by_type(name)

@@ -14,7 +14,7 @@ from stator_guards import CallSource, CapturedSource, Custom, Truth
 from stator_variables import _kinds as k
 from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._builtin._method_table import as_constant
-from stator_variables._model import _attributes, _calls, _classes, _operators
+from stator_variables._model import _attributes, _calls, _operators
 from stator_variables._model._lookup import guarded_lookup, is_subtype, mro_of, overrides, plain_lookup, type_lookup
 from stator_variables._model._raising import attempt, throw
 from stator_variables._torch import _tensor_attributes
@@ -27,7 +27,7 @@ handlers: HandlerTable[Any, Any] = HandlerTable("builtin")
 @handlers.handles(type)
 def type_of(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if len(args) == 3:
-        return _classes.new_type(t, [k.ClassTracker(type), *args], kwargs)
+        return _calls.instantiate(t, k.ClassTracker(type), list(args), kwargs)
     if len(args) != 1 or kwargs:
         raise t.unsupported("bad-arguments", "type() of two arguments")
     return _attributes.class_of(t, args[0])

@@ -133,10 +133,14 @@ _MEMBER_CODE = frozenset({"__new__", "__init__", "_generate_next_value_", "_miss
 @operation
 def new_type(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     """`type.__new__(metaclass, name, bases, names, **kwargs)`."""
+    if len(args) != 4 or not isinstance(args[2], k.TupleTracker) or not isinstance(args[3], k.DictTracker):
+        raise t.unsupported("bad-arguments", "type.__new__() of other than a name, a tuple and a dict")
     metaclass, name, bases, names = args
-    if not isinstance(bases, k.TupleTracker) or not isinstance(names, k.DictTracker):
-        raise t.unsupported("bad-arguments", "type() of what is no tuple and dict")
     winner = _winner(t, metaclass, bases.items)
+    has_own = isinstance(guarded_lookup(t, winner.value, "__new__"), staticmethod)
+    if winner.value is not metaclass.value and winner.value not in KNOWN_METACLASSES and has_own:
+        new = yield from settle(_attributes.get_attribute(t, winner, "__new__"))
+        return (yield from settle(_calls.call(t, new, [winner, *args[1:]], kwargs)))
     recipe = _recipe(t, winner.value, [name, bases, names], kwargs)
     made = make(t, new_class, recipe)
     cell = _names(t, names).get("__classcell__")
