@@ -28,6 +28,9 @@ def any(iterable: Any) -> bool:
 def sum(iterable: Any, /, start: Any = 0) -> Any:
     if isinstance(start, str):
         raise TypeError("sum() can't sum strings [use ''.join(seq) instead]")
+    if isinstance(start, bytes | bytearray):
+        name = "bytes" if isinstance(start, bytes) else "bytearray"
+        raise TypeError(f"sum() can't sum {name} [use b''.join(seq) instead]")
     total, lost, adds_floats = start, 0.0, _COMPENSATES
     for item in iterable:
         if adds_floats and type(total) is float:

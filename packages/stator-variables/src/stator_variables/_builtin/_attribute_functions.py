@@ -91,11 +91,9 @@ def _set(t: Tracing, vt: Any, name: str, new: Any) -> Any:
 
 @methods.handles(vars, takes=(0, 1))
 def handle_vars(t: Tracing, vt: Any = None) -> Any:
-    if isinstance(vt, k.ClassTracker):
-        return _attributes.get_attribute(t, vt, "__dict__")
-    if vt is None or vt.namespace is None:
+    if not isinstance(vt, k.ClassTracker) and (vt is None or vt.namespace is None):
         raise t.unsupported("vars", "vars() of something without a plain __dict__")
-    return vt.namespace
+    return _attributes.get_attribute(t, vt, "__dict__")
 
 
 @methods.handles(object.__new__, takes=(1, ANY_COUNT), named=None)

@@ -78,7 +78,10 @@ def format_value(t: Tracing, value: Any, conversion: str, spec: Any) -> Any:
     if value.constant() is not MISSING and not isinstance(value, k.ClassTracker):
         return _calls.fold(t, format, [value, k.ConstantTracker(text)], {})
     method = _attributes.special(t, value, "__format__")
-    return (yield from settle(_calls.call(t, method, [k.ConstantTracker(text)], {})))
+    found = yield from settle(_calls.call(t, method, [k.ConstantTracker(text)], {}))
+    if not issubclass(found.cls, str):
+        throw(TypeError, f"__format__ must return a str, not {type_name(found.cls)}")
+    return found
 
 
 def convert(t: Tracing, value: Any, conversion: str) -> Any:

@@ -274,23 +274,27 @@ def length(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.ConstantTracker) and not _is_user_class(vt.cls):
         return _calls.fold(t, len, [vt], {})
     result = _calls.call_slot(t, vt, "__len__", [], "object of type '{}' has no len()")
-    return after(result, checked_length) if _is_user_class(vt.cls) else result
+    return after(result, functools.partial(checked_length, t)) if _is_user_class(vt.cls) else result
 
 
 def _is_user_class(cls: type) -> bool:
     return isinstance(plain_lookup(cls, "__len__"), types.FunctionType)
 
 
-def checked_length(found: Any) -> Any:
-    """What a `__len__` in Python gave, as C checks it."""
+def checked_length(t: Tracing, found: Any) -> Any:
+    """What a `__len__` in Python gave, as C checks it: a Result."""
+    return after(as_index(t, found), _checked_size)
+
+
+def _checked_size(found: Any) -> Any:
     value = found.constant()
     if value is MISSING:
         return found
-    if not hasattr(type(value), "__index__"):
-        throw(TypeError, f"'{type_name(found.cls)}' object cannot be interpreted as an integer")
-    if operator.index(value) < 0:
+    if value < 0:
         throw(ValueError, "__len__() should return >= 0")
-    return k.ConstantTracker(operator.index(value))
+    if value > sys.maxsize:
+        throw(OverflowError, "cannot fit 'int' into an index-sized integer")
+    return k.ConstantTracker(int(value))
 
 
 def set_item(t: Tracing, container: Any, key: Any, new: Any) -> Any:
@@ -315,7 +319,16 @@ def as_index(t: Tracing, vt: Any) -> Any:
         return found
     if issubclass(vt.cls, int):  # its own `__index__` is not asked
         return _calls.call(t, k.BuiltinTracker(int.__index__), [vt], {})
-    return _calls.call_slot(t, vt, "__index__", [], "'{}' object cannot be interpreted as an integer")
+    found = _calls.call_slot(t, vt, "__index__", [], "'{}' object cannot be interpreted as an integer")
+    return after(found, functools.partial(_checked_index, t))
+
+
+def _checked_index(t: Tracing, found: Any) -> Any:
+    if not issubclass(found.cls, int):
+        throw(TypeError, f"__index__ returned non-int (type {type_name(found.cls)})")
+    if found.cls is not int:
+        raise t.unsupported("bad-arguments", f"an __index__ that gives a {found.cls.__name__}, of which C warns")
+    return found
 
 
 def index_of(t: Tracing, key: Any) -> int | None:

@@ -417,6 +417,10 @@ def for_each(t: Tracing, iterable: Any, do: Callable[[Any], Any], asks_length: b
     return k.NONE
 
 
+ROOM = 1 << 20
+"""C makes room for as many items, and may find that there is none."""
+
+
 def _ask_length(t: Tracing, vt: Any) -> Any:
     """`PyObject_LengthHint`: a class of the program's may say how long it is, and sees that it is asked."""
     if isinstance(vt, k.IteratorTracker) and vt.kind == "reversed getitem":
@@ -433,7 +437,7 @@ def _ask_length(t: Tracing, vt: Any) -> Any:
             if not issubclass(raised.value.cls, TypeError):
                 raise
             continue
-        if not (found is NotImplemented or (isinstance(found, int) and found >= 0)):
+        if not (found is NotImplemented or (isinstance(found, int) and 0 <= found <= ROOM)):
             raise t.unsupported("length-hint", f"{name} of a {vt.cls.__name__}, which gives no length")
         return
 

@@ -5,6 +5,7 @@
 
 import collections
 import enum
+import functools
 import operator
 import types
 from typing import Any
@@ -326,7 +327,9 @@ def truth_of_result(t: Tracing, value: Any, kind: str) -> Any:
     """The truth that `__bool__` ("truth") or `__len__` ("length") gave, checked as C does."""
     if kind == "truth" and value.cls is not bool:
         throw(TypeError, f"__bool__ should return bool, returned {type_name(value.cls)}")
-    return truth(t, value if kind == "truth" else _containers.checked_length(value))
+    return (
+        truth(t, value) if kind == "truth" else after(_containers.checked_length(t, value), functools.partial(truth, t))
+    )
 
 
 def contains(t: Tracing, container: Any, item: Any, invert: bool) -> Any:
