@@ -476,3 +476,19 @@ def _outcome(run: Callable[..., Any], *args: Any) -> Any:
         return run(*args)
     except (RuntimeError, StopIteration) as error:
         return error
+
+
+def test_list_that_grew_in_a_long_loop_keeps_all_its_items() -> None:
+    """It is too long to be looked through at the end: that is a break, with what was appended before it."""
+
+    def fn(it: Iterator[int], expected: list[int], x: Tensor) -> Any:
+        seen = []
+        for item in it:
+            seen.append(item)
+        return seen == expected, len(seen), x + 1
+
+    expected = list(range(6000))
+    compiled = stator.compile(fn, backend="eager")
+    for _ in range(2):
+        same, length, _ = compiled(iter(expected), expected, X)
+        assert (same, length) == (True, 6000)

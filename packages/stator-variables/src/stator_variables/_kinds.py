@@ -134,7 +134,11 @@ class ListTracker(SequenceTracker):
     def items(self) -> list[Any]:
         if self.unread is not None:
             read, self.unread = self.unread, None
-            self.added[:0] = read()
+            try:
+                self.added[:0] = read()
+            except BaseException:  # they stay unread: what was put at the end is not all there is
+                self.unread = read
+                raise
         return self.added
 
     @items.setter
