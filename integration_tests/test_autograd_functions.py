@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, masked
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
+from torch.utils.checkpoint import checkpoint
 
 from integration_tests.counting import Counting
 from integration_tests.models import Call
@@ -276,6 +277,34 @@ def inside_a_transform(x: Tensor, w: Tensor) -> Any:
 
 
 @captured
+def inside_a_checkpoint(x: Tensor, w: Tensor) -> Any:
+    return checkpoint(lambda a: Product.apply(a, w)[0] * 2, x, use_reentrant=False)
+
+
+@captured
+def inside_both_branches(x: Tensor, w: Tensor) -> Any:
+    return torch.cond(x.sum() > -9, lambda a: Product.apply(a, w)[0], lambda a: Power.apply(a, 3) * w, (x,))
+
+
+@captured
+def with_what_its_bodies_use_besides(x: Tensor, w: Tensor) -> Any:
+    width = x.shape[1]
+
+    class Scaled(Function):
+        @staticmethod
+        def forward(ctx: Any, a: Tensor) -> Any:
+            ctx.size = a.shape[0]
+            ctx.save_for_backward(a)
+            return a * width + w
+
+        @staticmethod
+        def backward(ctx: Any, grad: Tensor) -> Any:
+            return grad * ctx.size * width * w * ctx.saved_tensors[0]
+
+    return Scaled.apply(x)
+
+
+@captured
 def a_class_made_inside(x: Tensor, w: Tensor) -> Any:
     class Scaled(Function):
         @staticmethod
@@ -346,6 +375,53 @@ def test_function_is_lowered_by_aot(title: str) -> None:
 def test_function_takes_dynamic_shapes(title: str) -> None:
     compiled = stator.compile(CAPTURED[title], backend="aot_eager", fullgraph=True, dynamic=True)
     assert_same(CAPTURED[title], compiled, make_args, calls=1, tolerance=CLOSE)
+
+
+def graph_of(fn: Any, args: tuple[Any, ...], dynamic: bool | None) -> torch.fx.GraphModule:
+    counting = Counting()
+    stator.compile(fn, backend=counting, fullgraph=True, dynamic=dynamic)(*args)
+    return counting.graphs[0]
+
+
+def given_to(graph: torch.fx.GraphModule) -> tuple[Any, ...]:
+    """Values for its placeholders, which come in the order of their use."""
+    named = dict(zip("xw", make_args().args, strict=True))
+
+    def value(node: torch.fx.Node) -> Any:
+        example = node.meta["example_value"]
+        if not isinstance(example, Tensor):
+            return int(example.node.hint)
+        return named.get(node.name, torch.ones([int(size) for size in example.shape], dtype=example.dtype))
+
+    return tuple(map(value, graph.graph.find_nodes(op="placeholder")))
+
+
+@pytest.mark.parametrize("dynamic", [None, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("title", SAMPLED)
+def test_graph_of_it_is_captured_whole_in_several_rounds(title: str, dynamic: bool | None) -> None:
+    """Also where nothing is differentiated any more."""
+    first = graph = graph_of(CAPTURED[title], make_args().args, dynamic)
+    for _ in range(3):
+        graph = graph_of(graph, given_to(graph), dynamic)
+
+    def call(*args: Any) -> Any:
+        return first(*args)
+
+    compiled = [stator.compile(call, backend=name, fullgraph=True, dynamic=dynamic) for name in ("eager", "aot_eager")]
+    for again in (graph, *compiled):
+        assert_same(call, again, lambda: given_to(first), calls=2, tolerance=CLOSE)
+    with torch.no_grad():
+        assert_same(call, compiled[0], lambda: given_to(first), gradients=False, tolerance=CLOSE)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_graph_without_a_backward_gets_one_where_it_is_called_with_gradients(backend: str) -> None:
+    first = graph_of(with_setup_context, tuple(arg.detach() for arg in make_args().args), None)
+
+    def call(x: Tensor, w: Tensor) -> Any:
+        return first(x, w)
+
+    assert_same(call, stator.compile(call, backend=backend, fullgraph=True), make_args, tolerance=CLOSE)
 
 
 @broken

@@ -78,10 +78,7 @@ def test_metadata_survives_several_rounds_of_tracing() -> None:
         assert described(graph) == described(first)
 
 
-RETRACED = [operator for operator in RUNS if operator not in ("autograd.Function", "invoke_quant")]
-
-
-@pytest.mark.parametrize("operator", RETRACED)
+@pytest.mark.parametrize("operator", RUNS)
 def test_metadata_of_operators_and_their_bodies_survives_several_rounds(operator: str) -> None:
     given = dict(zip("xy", inputs(operator), strict=True))
     first = graph = captured(bare(operator, "closure over tensor"), *given.values())
@@ -90,27 +87,6 @@ def test_metadata_of_operators_and_their_bodies_survives_several_rounds(operator
     for _ in range(3):
         graph = captured(graph, *args)
         assert with_bodies(graph) == with_bodies(first)
-
-
-def test_options_of_invoke_quant_are_made_where_they_are_used() -> None:
-    """The node that makes them says the operator, once a graph is traced again."""
-    given = dict(zip("xy", inputs("invoke_quant"), strict=True))
-    first = captured(bare("invoke_quant", "closure over tensor"), *given.values())
-    again = captured(first, *[given[node.name] for node in first.graph.find_nodes(op="placeholder")])
-    differing = [old[0] for old, new in zip(with_bodies(first), with_bodies(again), strict=True) if old != new]
-    assert [target.__name__ for target in differing] == ["InvokeQuant"]
-
-
-def test_graph_with_an_autograd_function_is_called_in_a_graph() -> None:
-    """Its backward is known to torch alone: a break."""
-    given = dict(zip("xy", inputs("autograd.Function"), strict=True))
-    first = captured(bare("autograd.Function", "closure over tensor"), *given.values())
-    args = [given[node.name] for node in first.graph.find_nodes(op="placeholder")]
-
-    def call(*args: torch.Tensor) -> Any:
-        return first(*args)
-
-    assert_same(call, stator.compile(call, backend="eager"), lambda: tuple(args))
 
 
 def with_bodies(graph: torch.fx.GraphModule) -> list[tuple[Any, ...]]:

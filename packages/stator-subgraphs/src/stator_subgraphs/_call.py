@@ -106,7 +106,7 @@ def _write_down(state: GraphState, target: Target, args: Sequence[Any], kwargs: 
     op = "call_method" if isinstance(target, str) else "call_function"
     node = tracer.node(op, target, rebuild(tuple(args), leaf), rebuild(kwargs, leaf))
     state.annotate(node, example)
-    if "source_fn_stack" not in node.meta:
+    if "source_fn_stack" not in node.meta or isinstance(target, type):  # a record is made where an operator takes it
         node.meta["source_fn_stack"] = [*tracer.function_stack, (node.name, target)]
     traced = state.issue(node, example)
     if bindings:

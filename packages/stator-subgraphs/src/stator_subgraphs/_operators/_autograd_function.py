@@ -14,6 +14,7 @@ import attrs
 import stator_variables as variables
 import torch
 from stator_bytecode import HandlerTable, operation, settle
+from stator_guards import CapturedSource
 from torch.autograd.function import BackwardCFunction, Function, NestedIOFunction, _SingleLevelFunction
 
 from stator_subgraphs._operators import _applevel
@@ -48,6 +49,31 @@ def apply(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
         with applying.trace("backward", writes=False) as body:
             grads = yield from applying.backward(body)
             applying.backward_graph, _ = body.flat(variables.TupleTracker(grads, tuple))
+    return applying.record()
+
+
+@handlers.handles(targets.applied)
+@operation
+def applied_again(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """In a graph that is traced again: its bodies are, and what they take and give is as it was planned."""
+    holder, forward, backward = variables.known_value(t, args[0]), args[1], args[2]
+    tensors, lifted = (count.constant() for count in args[3].items)
+    inputs, rest = args[4 : 4 + tensors], args[4 + tensors :]
+    owner = variables.wrap(t, holder.original, CapturedSource("function", holder.original))
+    applying = Applying(t, owner, inputs, plan=holder.plan)
+    with applying.trace("forward", writes=True) as body:
+        applying.lend_inputs(body)
+        with variables.grad_mode(t, False):
+            result = yield from body.run(forward, [*inputs, *rest[:lifted]], {})
+        applying.take_planned(result.items)
+        applying.forward_graph, _ = body.flat(result)
+    applying.check_writes()
+    if not variables.is_none(backward):
+        with applying.trace("backward", writes=False) as body:
+            given = [*applying.gradients(body), *applying.planned_values(body), *rest[lifted:]]
+            with variables.grad_mode(t, False):
+                result = yield from body.run(backward, given, {})
+            applying.backward_graph, _ = body.flat(result)
     return applying.record()
 
 
@@ -116,8 +142,7 @@ class Applying:
 
     # -- forward ------------------------------------------------------------------------------------------------------
     def forward(self, body: variables.BodyTrace) -> Gradients:
-        for vt in self.inputs:
-            body.recorder.argument(vt.traced)  # what forward sees of it is the argument itself
+        self.lend_inputs(body)
         flags = [isinstance(vt, variables.TensorTracker) and vt.example.requires_grad for vt in self.args]
         self.context = self._new_context(
             {"needs_input_grad": variables.TupleTracker(map(variables.ConstantTracker, flags), tuple)}
@@ -132,6 +157,11 @@ class Applying:
                 result = yield from body.run(function, [self.context, *self.args], {})
         body.roots = [self.owner, function, *self.args]  # the context is the body's own
         return result
+
+    def lend_inputs(self, body: variables.BodyTrace) -> None:
+        """What forward sees of a tensor is the argument itself."""
+        for vt in self.inputs:
+            body.recorder.argument(vt.traced)
 
     def _new_context(self, attributes: dict[str, Any]) -> Any:
         cls = _CONTEXTS.get(self.cls)
@@ -165,6 +195,12 @@ class Applying:
             non_differentiable=self._outputs(stored, "non_differentiable"),
             materialize=bool(materialize),
         )
+
+    def take_planned(self, results: list[Any]) -> None:
+        """What the body of forward gave: the outputs, and what else outlives it."""
+        count = len(self.plan.outputs)
+        self.items = self.tensors = results[:count]
+        self.extra = results[count:]
 
     def _tuple(self, stored: dict[str, Any], name: str) -> list[Any]:
         vt = stored.get(name)
@@ -215,9 +251,7 @@ class Applying:
 
     # -- backward -----------------------------------------------------------------------------------------------------
     def backward(self, body: variables.BodyTrace) -> Gradients:
-        grads = [self._gradient(body, vt) for vt in self.tensors]
-        facts = tuple(_facts(vt.example) for vt in grads)
-        self.plan = attrs.evolve(self.plan, gradients=facts)
+        grads = self.gradients(body)
         places = dict(zip(self.plan.outputs, grads, strict=True))
         given = [places.get(index, variables.NONE) for index in range(len(self.items))]
         context = self._new_context(self._handed_on(body))
@@ -226,11 +260,22 @@ class Applying:
         with variables.grad_mode(self.t, False):
             result = yield from body.run(function, [context, *given], {})
         body.roots = [self.owner, function, *self.args]
-        return self._gradients(result)
+        return self._taken_back(result)
 
-    def _gradient(self, body: variables.BodyTrace, vt: Any) -> Any:
+    def gradients(self, body: variables.BodyTrace) -> list[Any]:
+        """The first inputs of the body of backward: like the outputs."""
         with self.t.graph.fake_mode:
-            return body.argument(torch.empty_like(vt.example, requires_grad=False), "grad")
+            examples = [torch.empty_like(vt.example, requires_grad=False) for vt in self.tensors]
+        self.plan = attrs.evolve(self.plan, gradients=tuple(map(_facts, examples)))
+        return [body.argument(example, "grad") for example in examples]
+
+    def planned_values(self, body: variables.BodyTrace) -> list[Any]:
+        """The others: what was saved, and what was stored."""
+        known = {"input": self.inputs, "output": self.tensors, "extra": self.extra}
+        leaves = [leaf for stored in self.plan.attributes for leaf in stored.leaves]
+        kept = [leaf.origin for leaf in leaves if type(leaf) is targets.Kept]
+        origins = [*((each, "saved") for each in self.plan.saved), *((each, "kept") for each in kept)]
+        return [body.argument(known[each[0]][each[1]].example, hint) for each, hint in origins if each is not None]
 
     def _handed_on(self, body: variables.BodyTrace) -> dict[str, Any]:
         """What backward finds on its context: tensors are inputs of its body."""
@@ -249,7 +294,7 @@ class Applying:
             found[stored_as.name] = variables.unflatten(self.t, again, spec)
         return {**found, "saved": variables.TupleTracker(given, tuple)}
 
-    def _gradients(self, result: Any) -> list[Any]:
+    def _taken_back(self, result: Any) -> list[Any]:
         items = result.items if isinstance(result, variables.TupleTracker) and result.cls is tuple else [result]
         if len(items) < len(self.args) or not all(variables.is_none(vt) for vt in items[len(self.args) :]):
             raise self.refuse("a backward that gives another number of gradients")
