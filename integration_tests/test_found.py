@@ -449,3 +449,31 @@ def test_a_graph_that_raises_leaves_the_versions_of_what_it_wrote_to(write: str,
     compiled = stator.compile(f, backend="eager")
     assert_same(f, compiled, lambda: (torch.ones(2, 2, requires_grad=grad),))
     assert compiled.report.failures
+
+
+class Third:
+    def __index__(self) -> int:
+        return 3
+
+
+@pytest.mark.parametrize("mode", [False, 3])
+@pytest.mark.parametrize("item", [2.5, True, None, "a", -3, 1 << 70, Rank.TWO, Third(), np.int64(3), np.bool_(True)])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("torch.Size([v, 2])", "torch.Size([v]) * 2", "torch.Size([x.shape[0], v])", "torch.Size([x.sum() > 0])"),
+        *("(v,) + x.shape", "x.shape + (v,)", "x.shape.__radd__((v,))", "x.max(0) + x.shape", "x.shape + (x.sum(),)"),
+    ],
+)
+def test_the_items_of_a_size_are_ints(text: str, item: Any, mode: Any) -> None:
+    def f(x: Tensor, v: Any) -> Any:
+        try:
+            size = make(x, v)
+            return x + 1, [(each, type(each)) for each in size]
+        except TypeError as error:
+            return error.args
+
+    make = eval(f"lambda x, v: {text}")
+    sizes = iter((2, 3, 4))
+    compiled = stator.compile(f, backend="eager", options={"break_everywhere": mode})
+    assert_same(f, compiled, lambda: (torch.ones(next(sizes)), item))

@@ -203,3 +203,25 @@ def test_a_remainder_of_zero_has_the_sign_of_the_divisor() -> None:
             assert np.array_equal(ours, theirs)
             assert np.array_equal(np.signbit(ours), np.signbit(theirs))
     assert counting.count == 1
+
+
+NUMBERS = [np.float64(2.5), np.float32(0.1), np.float16(2.5), np.int32(2), np.uint8(2), np.bool_(True), np.complex64(2)]
+MADE = """torch.tensor(v)|torch.tensor([v])|torch.tensor((v, 1))|torch.tensor([[1.5], [v]])|torch.tensor([v, v > 0])
+torch.as_tensor(v)|torch.asarray([v, 2])|torch.tensor(data=v)|torch.as_tensor(v, None)|torch.tensor([v], dtype=None)
+torch.tensor([v, x.shape[0]])|torch.tensor([[], [v]])|torch.tensor([v], dtype=torch.complex64)|torch.tensor([v, n])
+torch.tensor(v * n)|torch.tensor([np.float64(n), x.shape[0] / 2])|torch.tensor([x.sum(), v])|torch.tensor([None, v])"""
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=lambda number: type(number).__name__)
+@pytest.mark.parametrize("text", [text for line in MADE.split("\n") for text in line.split("|")])
+def test_a_number_of_numpy_gives_a_tensor_its_dtype(text: str, number: Any) -> None:
+    """The graph holds it as a number of Python's, which would be of the default dtype."""
+    fn = eval(f"lambda x, v, n: (x + 1, {text})")
+    calls = iter(range(2, 5))
+
+    def call() -> tuple[Any, ...]:
+        n = next(calls)
+        return torch.ones(n), number, n
+
+    compiled = stator.compile(fn, backend="eager")
+    assert_same(fn, compiled, call)

@@ -3,6 +3,7 @@
 import collections
 from typing import Any
 
+import numpy as np
 import torch
 from stator_bytecode import operation, settle
 
@@ -11,7 +12,7 @@ from stator_variables._builtin._method_table import MethodTable, opened, then
 from stator_variables._builtin._strings import convert
 from stator_variables._model import _calls, _containers, _iteration, _operators
 from stator_variables._model._containers import change_items, index_of, is_size, needed_index, replace_items, slice_of
-from stator_variables._model._lookup import guarded_lookup, refuse_asked
+from stator_variables._model._lookup import defines, guarded_lookup, refuse_asked
 from stator_variables._model._raising import throw, type_name
 from stator_variables._model._sorting import sort_items
 from stator_variables._tracing import Tracing
@@ -174,8 +175,21 @@ def add(t: Tracing, left: Any, right: Any) -> Any:
             raise t.unsupported("bad-arguments", f"torch.Size + {right.cls.__name__}")
         base = base_name(left)
         throw(TypeError, f'can only concatenate {base} (not "{type_name(right.cls)}") to {base}')
-    cls = torch.Size if left.cls is torch.Size else tuple if kind is k.TupleTracker else list
-    return kind([*left.items, *right.items], cls)
+    items = [*left.items, *right.items]
+    return size_of(t, items) if left.cls is torch.Size else kind(items, tuple if kind is k.TupleTracker else list)
+
+
+def size_of(t: Tracing, items: list[Any]) -> Any:
+    """What `torch.Size` makes: ints as they are, the int of what has an `__index__`."""
+    return k.TupleTracker([_dimension(t, index, vt) for index, vt in enumerate(items)], torch.Size)
+
+
+def _dimension(t: Tracing, index: int, vt: Any) -> Any:
+    if issubclass(vt.cls, int | np.integer):
+        return _calls.call(t, k.BuiltinTracker(int), [vt], {}) if vt.cls is bool else vt
+    if not defines(t, vt.cls, "__index__"):
+        throw(TypeError, f"torch.Size() takes an iterable of 'int' (item {index} is '{type_name(vt.cls)}')")
+    raise t.unsupported("index-object", f"a {vt.cls.__name__} as an item of a torch.Size")
 
 
 @methods.handles(list.__mul__, tuple.__mul__, list.__rmul__, tuple.__rmul__)

@@ -1,6 +1,7 @@
 """Container types as callables, and small values with handlers of their own: slices, sizes, read-only mappings."""
 
 import collections
+import functools
 import types
 from typing import Any
 
@@ -12,6 +13,7 @@ from stator_variables._build import new_namespace
 from stator_variables._builtin import _dicts
 from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._builtin._method_table import then
+from stator_variables._builtin._sequences import size_of
 from stator_variables._model import _attributes, _calls, _containers, _iteration, _operators
 from stator_variables._model._lookup import defines
 from stator_variables._tracing import Tracing
@@ -53,7 +55,7 @@ def size_radd(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     size, left = args
     if not isinstance(left, k.TupleTracker):
         return k.NOT_IMPLEMENTED
-    return k.TupleTracker([*left.items, *size.items], torch.Size)
+    return size_of(t, [*left.items, *size.items])
 
 
 @handlers.handles(torch.Size.numel)
@@ -117,7 +119,7 @@ def make_tuple(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(torch.Size)
 def make_size(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _collected(t, lambda items: k.TupleTracker(items, torch.Size), args)
+    return _collected(t, functools.partial(size_of, t), args)
 
 
 @handlers.handles(list)

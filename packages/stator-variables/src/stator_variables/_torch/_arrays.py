@@ -359,7 +359,7 @@ def _to_array(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 def from_array(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     """A tensor made of an array: what is no array is for torch alone."""
     if not (args and isinstance(args[0], k.ArrayTracker)):
-        return _torch_calls.call_recorded(t, of, args, kwargs)
+        return _torch_calls.call_recorded(t, of, args, _with_dtype(t, of, args, kwargs))
     array, *more = args
     if more or not kwargs.keys() <= {"dtype"} or array.cls is not NUMPY.ndarray:
         raise t.unsupported("numpy", f"{of.__name__}() of an array, with arguments")
@@ -371,6 +371,35 @@ def from_array(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> 
         contiguous = {"memory_format": k.ConstantTracker(torch.contiguous_format)}
         made = _torch_calls.record(t, "clone", [made], contiguous)
     return _torch_calls.record(t, "to", [made, kwargs["dtype"]], {}) if "dtype" in kwargs else made
+
+
+def _with_dtype(t: Tracing, of: Any, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Numbers of NumPy among what a tensor is made of decide its dtype: a graph holds them as Python's."""
+    data = args[0] if args else kwargs.get("data", k.NONE)
+    if (len(args) > 1 and not k.is_none(args[1])) or not k.is_none(kwargs.get("dtype", k.NONE)):
+        return kwargs
+    if not _holds_number_of_numpy(data):
+        return kwargs
+    try:
+        dtype = of(_stand_in(data)).dtype
+    except Exception as error:
+        raise _torch_calls.operator_error(t, error) from error
+    return {**kwargs, "dtype": k.ConstantTracker(dtype)}
+
+
+def _holds_number_of_numpy(vt: Any) -> bool:
+    if isinstance(vt, k.SequenceTracker):
+        return any(map(_holds_number_of_numpy, vt.items))
+    return isinstance(vt, k.ConstantTracker) and is_number_of_numpy(type(vt.value))
+
+
+def _stand_in(vt: Any) -> Any:
+    """Of the same dtypes and sizes, with any numbers in the place of those that are not known."""
+    if isinstance(vt, k.SequenceTracker):
+        return list(map(_stand_in, vt.items))
+    if isinstance(vt, k.TensorTracker):
+        return torch.empty((), dtype=vt.example.dtype)
+    return vt.cls() if isinstance(vt, k.NumberTracker) else vt.constant()
 
 
 def operate(t: Tracing, function: Callable[..., Any], *operands: Any) -> Any:
