@@ -3,13 +3,13 @@
 import collections
 from typing import Any
 
-import numpy as np
 import torch
 from stator_bytecode import operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._builtin._method_table import MethodTable, opened, then
 from stator_variables._builtin._strings import convert
+from stator_variables._library._pure import NUMPY
 from stator_variables._model import _calls, _containers, _iteration, _operators
 from stator_variables._model._containers import change_items, index_of, is_size, needed_index, replace_items, slice_of
 from stator_variables._model._lookup import defines, guarded_lookup, refuse_asked
@@ -179,13 +179,16 @@ def add(t: Tracing, left: Any, right: Any) -> Any:
     return size_of(t, items) if left.cls is torch.Size else kind(items, tuple if kind is k.TupleTracker else list)
 
 
+_INTEGERS = int if NUMPY is None else int | NUMPY.integer
+
+
 def size_of(t: Tracing, items: list[Any]) -> Any:
     """What `torch.Size` makes: ints as they are, the int of what has an `__index__`."""
     return k.TupleTracker([_dimension(t, index, vt) for index, vt in enumerate(items)], torch.Size)
 
 
 def _dimension(t: Tracing, index: int, vt: Any) -> Any:
-    if issubclass(vt.cls, int | np.integer):
+    if issubclass(vt.cls, _INTEGERS):
         return _calls.call(t, k.BuiltinTracker(int), [vt], {}) if vt.cls is bool else vt
     if not defines(t, vt.cls, "__index__"):
         throw(TypeError, f"torch.Size() takes an iterable of 'int' (item {index} is '{type_name(vt.cls)}')")
