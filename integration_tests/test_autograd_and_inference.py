@@ -166,3 +166,35 @@ def packs(x: Tensor, log: list[str]) -> Tensor:
 def test_hooks_on_saved_tensors_see_no_fakes() -> None:
     compiled = stator.compile(packs, backend="eager")
     assert_same(packs, compiled, lambda: (torch.ones(2, requires_grad=True), []))
+
+
+class Keeping(torch.autograd.Function):
+    """Saves what its backward may not ask for."""
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, asks: Any) -> Tensor:
+        ctx.asks = asks
+        ctx.save_for_backward(a)
+        return a * 2
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Any:
+        if ctx.asks == "all":
+            return g * ctx.saved_tensors[0], None
+        if ctx.asks:
+            ctx.saved_tensors  # noqa: B018 - which is checked as it is asked for
+        return g * 3, None
+
+
+@pytest.mark.parametrize("asks", [False, True, "all"])
+@pytest.mark.parametrize("writes", [False, True])
+def test_what_was_saved_is_checked_only_if_backward_asks_for_it(asks: Any, writes: bool) -> None:
+    def f(x: Tensor) -> tuple[Tensor, Tensor]:
+        kept = x.detach()
+        found = Keeping.apply(torch.nn.Parameter(kept), asks)  # type: ignore[no-untyped-call]
+        if writes:
+            x.add_(1)
+        return found, x + 1
+
+    compiled = stator.compile(f, backend="eager")
+    assert_same(f, compiled, lambda: (torch.ones(2),))

@@ -464,3 +464,17 @@ def test_view_that_only_tells_its_shape_costs_no_entry_of_a_compiler() -> None:
     for rows in (2, 5):
         compiled(torch.ones(rows, 3, requires_grad=True))
     assert [len(compiled.report.graphs), compiled.report.graphs[0].code.count("getitem")] == [1, 0]
+
+
+@pytest.mark.parametrize("sizes", [(3, 5, 3), (3, 5, 6), (5, 3, 6, 3), (3, 1, 5, 3)])
+@pytest.mark.parametrize("mode", [False, "operations", 3, 4, 7])
+@pytest.mark.parametrize(
+    "text",
+    ["{1: 3, 3: 5}[n]", "'abcd'[n]", "1 // (n - 3)", "(1, 2, 3, 4)[n]", "[1][n - 3:][0]", "{1, 3} - {n} or n[0]"],
+)
+def test_a_number_that_makes_the_program_raise_is_guarded(text: str, mode: Any, sizes: tuple[int, ...]) -> None:
+    """Also one that only the instruction which raises has read: its trace takes that back."""
+    fn = eval(f"lambda x: (x + 1, {text.replace('n', 'x.shape[0]')})")
+    remaining = iter(sizes)
+    compiled = stator.compile(fn, backend="eager", options={"break_everywhere": mode})
+    assert_same(fn, compiled, lambda: (torch.ones(next(remaining)),), calls=len(sizes))

@@ -312,9 +312,9 @@ for <t> in <C>, <T>:
 for q in itertools.islice(<l>, 7):
     <loop>
 ---
-w = 0
-while w < 3:
-    w += 1
+turn = 0
+while turn < 3:
+    turn += 1
     <loop>
 ---
 try:
@@ -485,8 +485,8 @@ for q in list(<m>.parameters()):
 for <s>, q in <d>.items():
     <loop>
 ---
-w = 0
-while (w := w + 1) < 4:
+turn = 0
+while (turn := turn + 1) < 4:
     <loop>
 else:
     <block>

@@ -40,14 +40,15 @@ class CapturedGraph:
     """A finished graph, with what only its compilation needs: real tensors are kept until `release` is called.
 
     `example_inputs` is what the backend is shown: real tensors, symbols for numbers. `shape_guards` is to be called
-    after the backend ran, since backends add relations of their own.
+    after the backend ran, since backends add relations of their own; with True where the trace ends as the program
+    raises, which also sizes may be the reason for that the trace took back.
     """
 
     module: GraphModule
     inputs: tuple[GraphInput, ...]
     op_count: int
     example_inputs: Callable[[], list[Any]]
-    shape_guards: Callable[[], list[ShapeFact]]
+    shape_guards: Callable[..., list[ShapeFact]]
     contexts: Mapping[torch.Tensor, StatefulSymbolicContext]  # how each real input was made fake, for doing it again
     release: Callable[[], None]
 

@@ -33,11 +33,13 @@ class ShapeGuards:
     inputs: Inputs
     _numbers: dict[Source, int] = attrs.field(factory=dict)  # which token stands for a source
 
-    def produce(self) -> list[ShapeFact]:
-        """Facts that are not implied by the static sizes of tensors, which tensor guards check anyway."""
+    def produce(self, dropped: bool = False) -> list[ShapeFact]:
+        """Facts that are not implied by the static sizes of tensors, which tensor guards check anyway. With `dropped`,
+        also those about dropped inputs alone: what was taken back decided how the trace ends."""
         records = [record for record in self.inputs.records if not record.static]
-        needed = self._needed({symbol for record in records if record.live for symbol in self._born_with(record)})
-        records = [record for record in records if record.live or needed & self._born_with(record)]
+        bound = [record for record in records if record.live or dropped]
+        needed = self._needed({symbol for record in bound for symbol in self._born_with(record)})
+        records = [record for record in records if record in bound or needed & self._born_with(record)]
         if not records:
             return []
         fakes = [self._fake(record) for record in records]
@@ -47,7 +49,7 @@ class ShapeGuards:
         return [self._fact(text, comment) for text, comment in facts if text not in known]
 
     def _needed(self, symbols: set[Any]) -> set[Any]:
-        """These symbols and all that facts relate them to; a fact about dropped inputs alone binds nobody."""
+        """These symbols and all that facts relate them to; a fact about other inputs alone binds nobody."""
         related = [set(guard.expr.free_symbols) for guard in self.state.env.guards]
         related += [{symbol, *expression.free_symbols} for symbol, expression in self.state.env.replacements.items()]
         before = 0

@@ -59,7 +59,7 @@ def make_entry(target: Target, traced: Traced, options: Options, site: Site | No
         lowered = attrs.evolve(lowered, callable=Saying(lowered.callable, warned))
     guards = [*traced.guards, Guard(None, GlobalState(), start_of(target))]
     with one_at_a_time:  # these are found with fake tensors, too; after the lowering
-        guards += [Guard(None, fact.expression, fact.where) for fact in captured.shape_guards()]
+        guards += [Guard(None, fact.expression, fact.where) for fact in captured.shape_guards(bool(traced.raises))]
     if lowered is not None:
         guards += [_layout_guard(guard, captured, target) for guard in lowered.guards]
     data = EntryData(

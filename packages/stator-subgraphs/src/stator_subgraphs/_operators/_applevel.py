@@ -13,6 +13,7 @@ class Context(FunctionCtx):
 
     @property
     def saved_tensors(self) -> Any:
+        self._stator_asked = True
         return self.saved
 
     def __getattr__(self, name: str) -> Any:

@@ -260,6 +260,7 @@ class Applying:
         with variables.grad_mode(self.t, False):
             result = yield from body.run(function, [context, *given], {})
         body.roots = [self.owner, function, *self.args]
+        self.plan = attrs.evolve(self.plan, asks="_stator_asked" in variables.attributes_of(context))
         return self._taken_back(result)
 
     def gradients(self, body: variables.BodyTrace) -> list[Any]:

@@ -50,6 +50,7 @@ class Plan:
     dirty: tuple[int, ...]
     non_differentiable: tuple[int, ...]
     materialize: bool
+    asks: bool = True  # backward, for what was saved: then it has to be as it was
     gradients: tuple[Any, ...] = ()  # (dtype, shape, strides) that backward was traced for; an int of a shape or None
 
     def fits(self, grads: Sequence[Any]) -> bool:
@@ -177,7 +178,7 @@ def _backward_of(original: type[Function]) -> Callable[..., Any]:
         call: Call = ctx._stator_call
         plan = call.plan
         if call.backward is not None and plan.fits(grads):
-            saved = [tensor for tensor in ctx.saved_tensors if tensor is not None]
+            saved = [tensor for tensor in (ctx.saved_tensors if plan.asks else plan.saved) if tensor is not None]
             found = call.backward(*grads, *saved, *ctx._stator_kept, *call.backward_lifted)
         else:
             found = own(ctx, *_spread(grads, plan.outputs, plan.output_count))
