@@ -113,7 +113,7 @@ def a_wrapper_is_made_and_used(x, n, box):
 WRAPPER = Scaled(torch.arange(3.0), 2)
 
 
-@program(breaks="tensor-subclass")
+@program(breaks="tensor-attribute")
 def a_wrapper_is_a_global(x, n, box):
     return WRAPPER * n, WRAPPER.inner + 1, type(WRAPPER).__name__
 

@@ -76,12 +76,14 @@ def test_a_subclass_is_refused(driver: Driver) -> None:
     assert (caught.value.reason, "Plain" in caught.value.detail) == ("tensor-subclass", True)
 
 
-def test_a_wrapper_subclass_is_refused(driver: Driver) -> None:
+def test_a_wrapper_that_is_reshaped_is_refused(driver: Driver) -> None:
     from torch.testing._internal.two_tensor import TwoTensor
 
+    x = driver.input("x", TwoTensor(torch.ones(2), torch.ones(2)))
+    assert type(x.example) is TwoTensor
     with pytest.raises(Unsupported) as caught:
-        driver.input("x", TwoTensor(torch.ones(2), torch.ones(2)))
-    assert caught.value.reason == "wrapper-subclass"
+        driver.recorder.call("unsqueeze_", (x, 0), {})
+    assert caught.value.reason == "tensor-subclass"
 
 
 def test_a_lazy_parameter_is_refused(driver: Driver) -> None:

@@ -25,6 +25,7 @@ from ._alias import AliasLayout, InputGuard, from_torch, writes_to_inputs
 from ._backend import Backend, BackendSpec, Compiled, spec_of
 from ._check import check_graph
 from ._context import GraphInput, attach_sources, cleared, placeholders, static_context
+from ._eager import eager
 from ._repeats import gives_repeats
 from .errors import BackendFailed, MalformedGraph
 
@@ -77,7 +78,7 @@ def lower(
         raise MalformedGraph(tuple(faults))
     # Its absence would mean that the graph was exported. `setattr`, as modules declare tensors and modules only.
     setattr(gm, "_param_name_to_source", dict(param_sources or {}))
-    job = _prepare(gm, example_inputs, backend, fake_mode, context)
+    job = _prepare(gm, example_inputs, eager if _differentiates_wrappers(gm) else backend, fake_mode, context)
     if not job.spec.compiles:
         return _as_it_is(job)
     _forget_floats()
@@ -91,6 +92,16 @@ def lower(
     added = job.context.guards_context.aotautograd_guards
     guards += [from_torch(job.spec.name, guard, job.positions) for guard in added]
     return Lowered(compiled, job.spec, tuple(guards), tuple(_shape_guards(fake_mode)[len(known) :]))
+
+
+def _differentiates_wrappers(gm: torch.fx.GraphModule) -> bool:
+    """Whether gradients come in for tensors with others in them, given or written to. AOTAutograd guesses of which
+    class, and raises in backward where one is missing or of another; a graph that runs as it is does not."""
+    given = [node.meta.get("example_value") for node in gm.graph.output_node().all_input_nodes]
+    written = [node.meta.get("example_value") for node in placeholders(gm)]
+    trained = [value for value in given if isinstance(value, Tensor) and value.requires_grad]
+    trained += [value for value in written if isinstance(value, Tensor) and value.requires_grad and value._version]
+    return any(map(is_traceable_wrapper_subclass, trained))
 
 
 def _as_it_is(job: _Job) -> Lowered:

@@ -12,7 +12,7 @@ from torch.fx.experimental.symbolic_shapes import compute_unbacked_bindings
 
 from stator_subgraphs._boundary import Foreign
 from stator_subgraphs._captured import Body
-from stator_subgraphs._fake import MODE_CALLS, Target, has_body, refuse_quantizing, run
+from stator_subgraphs._fake import MODE_CALLS, Target, has_body, refuse_quantizing, refuse_wrappers, run
 from stator_subgraphs._heard import Hearing, Warned
 from stator_subgraphs._mutation import Watched, may_write, refuse_partial_overlap, storage_of
 from stator_subgraphs._random import refuse_seeding, undisturbed
@@ -31,6 +31,8 @@ def record_call(
     tensors: list[torch.Tensor] = []
     examples, example_kwargs = _examples(args, tensors), _examples(kwargs, tensors)
     refuse_partial_overlap(target, tensors)
+    if body is not None or has_body(examples):
+        refuse_wrappers([node.meta["example_value"] for node in state.root.placeholders])
     watched = Watched.of(tensors, may_write(target, kwargs))
     mode = MODE_CALLS.get(target)
     before = mode.look() if mode is not None else None
@@ -48,6 +50,7 @@ def record_call(
         _note_write(state, traced.node, changed)
         if "out" in kwargs:
             watched.refuse_resizing(target)
+        watched.refuse_reshaping(target)
     if mode is not None:
         _note_mode(state, traced.node, partial(mode.undo, before, examples, example))
     return traced

@@ -88,10 +88,16 @@ def refuse_subclass(tensor: torch.Tensor, name: str) -> None:
         if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
             raise Unsupported("functorch-tensor", f"{name} is a tensor inside a torch.func transform")
         return
-    reason = "wrapper-subclass" if is_traceable_wrapper_subclass(tensor) else "tensor-subclass"
     if is_lazy(tensor):
         raise Unsupported("uninitialized-parameter", f"{name} has no shape yet", "run the module once before compiling")
-    raise Unsupported(reason, f"{name} is a {type(tensor).__qualname__}")
+    if not is_traceable_wrapper_subclass(tensor):
+        raise Unsupported("tensor-subclass", f"{name} is a {type(tensor).__qualname__}")
+
+
+def refuse_wrappers(inputs: Sequence[Any]) -> None:
+    """For a graph with bodies: what they write to, and which memory they share, is not seen in the parts."""
+    if any(map(is_traceable_wrapper_subclass, inputs)):
+        raise Unsupported("tensor-subclass", "a tensor with others in it, beside an operator with a body")
 
 
 def refuse_quantizing(target: Target) -> None:

@@ -7,19 +7,20 @@ from typing import Any, Literal
 import attrs
 import torch
 from stator_bytecode.errors import InternalError, InvalidUse, Unsupported
-from stator_guards import CallSource, Source
+from stator_guards import AttrSource, CallSource, Source
 from stator_variables import Dim, Traced
 from torch import fx
 from torch._guards import Source as AnyTorchSource
 from torch.fx.experimental import symbolic_shapes as shapes
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatefulSymbolicContext
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges
 from torch.utils.weak import WeakIdKeyDictionary
 
 from stator_subgraphs._boundary import Foreign
 from stator_subgraphs._captured import GraphInput
-from stator_subgraphs._fake import fake_input, refuse_subclass
+from stator_subgraphs._fake import fake_input, refuse_subclass, refuse_wrappers
 from stator_subgraphs._origin import TorchSource, WrappedFloatSource, ours
 from stator_subgraphs._state import GraphState
 from stator_subgraphs._symbol import Symbol, formula, is_symbol, number_for, readable_symbols, sizes_of, symbols_of
@@ -59,6 +60,8 @@ class Inputs:
         if known is not None and known.live:
             return known.traced
         refuse_subclass(tensor, source.name)
+        if any(isinstance(held, fx.GraphModule) for held in self.state.held.values()):
+            refuse_wrappers([tensor])
         record = self._tensor(TorchSource(source), tensor, dims, hint)
         _mark_static_address(record.traced.node, tensor)
         self.described[record.traced.node] = GraphInput(source, record.traced.example, "tensor")
@@ -204,7 +207,11 @@ def symbolic_context(
     if len(dims) != tensor.dim():
         raise InvalidUse(f"{source.name} has {tensor.dim()} dimensions, but {len(dims)} are described")
     base = tensor._base if tensor._is_view() else None
-    return shapes.StatefulSymbolicContext(
+    is_wrapper = is_traceable_wrapper_subclass(tensor)
+    kind, more = (
+        (shapes.SubclassSymbolicContext, _inner(source, tensor)) if is_wrapper else (StatefulSymbolicContext, {})
+    )
+    return kind(
         dynamic_sizes=[KINDS[dim.kind] for dim in dims],
         dynamic_strides=[shapes.DimDynamic.DYNAMIC if dim.stride else shapes.DimDynamic.INFER_STRIDE for dim in dims],
         constraint_sizes=[_constraint(dim) for dim in dims],
@@ -212,7 +219,19 @@ def symbolic_context(
         unbacked_bounds={i: (dim.low, dim.high) for i, dim in enumerate(dims) if _bounded_unbacked(dim)} or None,
         view_base_context=None if base is None else symbolic_context(source, base, [Dim()] * base.dim()),
         tensor_source=source,
+        **more,
     )
+
+
+def _inner(source: Any, wrapper: Any) -> dict[str, Any]:
+    """How its parts are treated, which have no symbols."""
+    parts = {name: getattr(wrapper, name) for name in wrapper.__tensor_flatten__()[0]}
+    named = {name: TorchSource(AttrSource(ours(source), name)) for name in parts}
+    return {
+        "inner_contexts": {
+            name: symbolic_context(named[name], part, [Dim()] * part.dim()) for name, part in parts.items()
+        }
+    }
 
 
 def is_static(dims: Sequence[Dim]) -> bool:

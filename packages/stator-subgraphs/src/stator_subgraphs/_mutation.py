@@ -13,6 +13,7 @@ import attrs
 import torch
 from stator_bytecode.errors import Unsupported
 from torch._prims_common import is_non_overlapping_and_dense_or_false
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 WRITING_FUNCTIONS = frozenset({setattr, delattr, operator.setitem, operator.delitem})
 
@@ -88,6 +89,15 @@ class Watched:
             shape = before[5][0] if type(before) is tuple else tensor.size()
             if not _same_shape(shape, tensor.size()) and 0 not in map(_now, shape):
                 raise Unsupported("operator-error", f"{getattr(target, '__name__', target)}: it resizes its `out`")
+
+    def refuse_reshaping(self, target: Any) -> None:
+        """Raises Unsupported where a tensor with others in it got another shape: compilers lose that."""
+        for tensor, before in zip(self.tensors, self.before, strict=True):
+            shape = before[5] if type(before) is tuple else None
+            reshaped = shape is not None and not _same_shape(shape, state_of(tensor, True)[5])
+            if reshaped and is_traceable_wrapper_subclass(tensor):
+                name = target if isinstance(target, str) else getattr(target, "__name__", target)
+                raise Unsupported("tensor-subclass", f"{name} of a tensor with others in it, which changes its shape")
 
 
 def state_of(tensor: torch.Tensor, thorough: bool) -> Any:

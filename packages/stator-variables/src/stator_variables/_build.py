@@ -151,6 +151,11 @@ def build_tensor(t: Tracing, real: Any, source: guards.Source) -> Any:
 
 def build_subclass(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     """A tensor of a class that only Python knows as a plain one over its memory."""
+    from stator_variables._torch import _wrappers
+
+    if _wrappers.is_wrapper(type(real)):
+        wrapper: VariableTracker = _wrappers.build(t, real, source)
+        return wrapper
     dispatches = type(real).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
     if dispatches or is_lazy(real) or torch.is_inference_mode_enabled():
         raise t.unsupported("tensor-subclass", f"an input of class {type(real).__qualname__}")

@@ -136,6 +136,7 @@ class Tracing:
     answered: dict[Any, Any] = attrs.field(factory=dict)  # all that ever were, with the objects asked about
     memory: dict[Source, Any] = attrs.field(factory=dict)  # the tensors that are inputs
     holds_arrays: bool = False  # some of them are over memory of NumPy's
+    holds_wrappers: bool = False  # some of them are inside others
     knows_subclasses: bool = False  # a subclass of tensors was met
     functions_off: bool = attrs.field(factory=lambda: not torch._C._is_torch_function_enabled())  # none is asked now
     function_modes: tuple[Any, ...] = ()  # entered while tracing, the innermost last
@@ -219,6 +220,8 @@ class Tracing:
         if self.holds_arrays and not are_apart(*self.memory.values()):
             hint = "make a copy of one"
             raise self.unsupported("numpy", "an array and a tensor, or two arrays, over the same memory", hint)
+        if self.holds_wrappers and not share_nothing(*self.memory.values()):
+            raise self.unsupported("tensor-subclass", "a part of a tensor that shares memory with another input")
 
     def finish_guards(self) -> list[Guard]:
         """All guards, with aliasing between paths that were really used and distinctness of what was mutated."""
@@ -231,6 +234,8 @@ class Tracing:
         self._guard_distinctness()
         if self.holds_arrays and not self.graph.is_pure:
             self.guard(CallSource(are_apart, *self.memory), Truth(True))
+        if self.holds_wrappers and not self.graph.is_pure:
+            self.guard(CallSource(share_nothing, *self.memory), Truth(True))
         return list(self.guards.values())
 
     def _guard_distinctness(self) -> None:
@@ -259,6 +264,12 @@ def are_apart(*tensors: Any) -> bool:
     """Whether tensors that have no storage in common are over different memory."""
     spans = sorted((*_span(tensor), tensor.untyped_storage()._cdata) for tensor in tensors if tensor.numel())
     return all(stop <= start or ours == other for (_, stop, ours), (start, _, other) in itertools.pairwise(spans))
+
+
+def share_nothing(*tensors: Any) -> bool:
+    """Whether each has memory of its own."""
+    storages = [tensor.untyped_storage()._cdata for tensor in tensors if tensor.layout is torch.strided]
+    return len(set(storages)) == len(storages)
 
 
 def _span(tensor: Any) -> tuple[int, int]:

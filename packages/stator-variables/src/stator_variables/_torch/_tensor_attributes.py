@@ -9,7 +9,7 @@ from stator_guards import AttrSource, Equals, GradSource
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
 from stator_variables._model import _dictionary
-from stator_variables._torch import _torch_calls
+from stator_variables._torch import _torch_calls, _wrappers
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -87,6 +87,8 @@ def _nbytes(t: Tracing, vt: Any) -> Any:
 
 def own(t: Tracing, vt: Any, name: str) -> Any:
     """An attribute that the user has set on the tensor object."""
+    if _wrappers.is_wrapper(vt.cls):
+        _wrappers.refuse_attribute(t, vt, name)
     if vt.namespace is None and vt.real is not MISSING and vt.source is not None:
         from stator_variables._build import with_namespace
 
@@ -97,6 +99,8 @@ def own(t: Tracing, vt: Any, name: str) -> Any:
 
 
 def write(t: Tracing, vt: Any, name: str, value: Any) -> Any:
+    if _wrappers.is_wrapper(vt.cls):
+        raise t.unsupported("tensor-attribute-write", f"setting {name} of a {vt.cls.__qualname__}")
     if name == "grad" and _may_be_gradient(vt, value):
         return t.write(vt, grad=value)
     if name == "data" and _may_be_data(t, vt, value):

@@ -15,6 +15,7 @@ from stator_guards import Equals, SizeSource
 from stator_variables import _kinds as k
 from stator_variables._graph import Traced
 from stator_variables._library._pure import NUMBERS, is_number_of_numpy
+from stator_variables._torch import _wrappers
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -176,7 +177,7 @@ def from_traced(t: Tracing, traced: Traced, operands: Sequence[Any] = ()) -> Any
             for vt in operand.items if isinstance(operand, k.SequenceTracker) else [operand]:
                 if isinstance(vt, k.TensorTracker) and vt.example is example:
                     return vt
-        return k.TensorTracker(traced, type_of_tensor(example))
+        return k.TensorTracker(traced, _wrappers.class_of(t, example))
     if isinstance(example, torch.SymInt | torch.SymFloat | torch.SymBool):
         return _of_moderate_size(t, number(t, traced), operands)
     if isinstance(example, tuple | list):
@@ -193,10 +194,6 @@ def from_traced(t: Tracing, traced: Traced, operands: Sequence[Any] = ()) -> Any
 
 _CONSTANT_RESULTS: frozenset[type] = frozenset({type(None), type(NotImplemented), bool, int, float, complex, str})
 _CONSTANT_RESULTS |= {torch.dtype, torch.device, torch.layout, torch.memory_format}
-
-
-def type_of_tensor(example: torch.Tensor) -> type:
-    return torch.nn.Parameter if isinstance(example, torch.nn.Parameter) else torch.Tensor
 
 
 MEASURED, DEEP, LARGE = 8, 40, 200
