@@ -479,6 +479,39 @@ def test_write_that_is_taken_back_at_a_break() -> None:
         assert_same(f, stator.compile(f, backend=backend), lambda: (a_pair(),))
 
 
+class Loose(Scaled):
+    """Says of no result that it shares memory."""
+
+    @staticmethod
+    def __tensor_unflatten__(parts: Any, context: Any, size: Any, stride: Any) -> Any:
+        return Loose(parts["inner"], context["factor"])
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        plain = func(*tree_map_only(Loose, lambda x: x.inner, args), **(kwargs or {}))
+        return tree_map_only(Tensor, lambda x: Loose(x, 1.0), plain)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("make", [a_pair, nested, lambda: Loose(torch.ones(2, 3, dtype=torch.float64), 1.0)])
+@pytest.mark.parametrize("is_handled", [False, True])
+def test_error_after_a_write_meets_what_plain_python_has(make: Any, backend: str, is_handled: bool) -> None:
+    @torch.no_grad()
+    def f(x: Any, w: Any, i: Any) -> Any:
+        x[0].add_(1)
+        x.mul_(2)
+        if not is_handled:
+            return nn.functional.embedding(i, w), x
+        try:
+            return nn.functional.embedding(i, w), x
+        except IndexError:
+            return x + 1, "caught"
+
+    compiled = stator.compile(f, backend=backend)
+    for index in (0, 5, 1, 7):
+        assert_same(f, compiled, lambda: (make(), torch.ones(2, 3), torch.tensor([index])))  # noqa: B023
+
+
 # -- as it was --------------------------------------------------------------------------------------------------------
 class Adding(TwoTensor):
     def __add__(self, other: Any) -> Any:

@@ -83,7 +83,7 @@ def _quiet(tensor: torch.Tensor) -> Iterator[None]:
 
 
 def refuse_subclass(tensor: torch.Tensor, name: str) -> None:
-    """Only plain tensors are understood: a subclass has Python behaviour of its own in every operator."""
+    """Plain tensors are understood, and those with others in them; another subclass has ways of its own everywhere."""
     if type(tensor) in PLAIN:
         if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
             raise Unsupported("functorch-tensor", f"{name} is a tensor inside a torch.func transform")

@@ -131,7 +131,10 @@ def _same_shape(before: Any, after: Any) -> bool:
 
 
 def storage_of(tensor: torch.Tensor) -> int:
-    """Equal for tensors over one storage."""
+    """Equal for tensors over one storage. One with others in it may not tell it of itself, but its parts do."""
     if tensor.layout is not torch.strided:
         return id(tensor)
+    if is_traceable_wrapper_subclass(tensor):
+        parts: Any = tensor.__tensor_flatten__()[0]
+        return storage_of(getattr(tensor, parts[0])) if parts else id(tensor)
     return int(tensor.untyped_storage()._cdata)

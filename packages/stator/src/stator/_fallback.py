@@ -8,7 +8,7 @@ run only: an operator that refuses its inputs whatever they hold does so then. L
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -93,7 +93,8 @@ class Recovery:
             chosen, limit = hazards.written, FIRST
         self.proven = True  # `after` says when not
         saved = save([inputs[position] for position in chosen], limit) if chosen else ()
-        return Before(rng, inputs, tuple(map(version, inputs)) if len(saved) < len(hazards.written) else (), saved)
+        is_whole = {id(one.tensor) for one in saved}.issuperset(id(inputs[position]) for position in hazards.written)
+        return Before(rng, inputs, () if is_whole else tuple(map(version, inputs)), saved)
 
     def after(self, error: Exception, state: tuple[Any, ...], before: Before | None) -> Plainly:
         """Raises `error` again when something was written that cannot be taken back; or when the backend is at fault,
@@ -144,7 +145,7 @@ class Saved:
     """One tensor. Those over one storage share its copy: a storage knows nothing of autograd, nor of overlaps."""
 
     tensor: torch.Tensor
-    content: torch.UntypedStorage
+    content: torch.UntypedStorage | None  # one with others in it has none of its own
     geometry: tuple[Any, ...]
     requires_grad: bool
     grad_fn: Any
@@ -154,11 +155,12 @@ class Saved:
     @property
     def can_be_restored(self) -> bool:
         """Not with a storage of another size, nor a view that was a leaf and has a history now."""
-        same_size = self.tensor.untyped_storage().nbytes() == self.content.nbytes()
+        same_size = self.content is None or self.tensor.untyped_storage().nbytes() == self.content.nbytes()
         return same_size and (self._has_its_history() or self.history is not None or not self.tensor._is_view())
 
     def restore(self) -> None:
-        self.tensor.untyped_storage().copy_(self.content)
+        if self.content is not None:
+            self.tensor.untyped_storage().copy_(self.content)
         if self.geometry != _geometry(self.tensor):
             with torch.no_grad():
                 self.tensor.as_strided_(*self.geometry)
@@ -181,15 +183,23 @@ class Saved:
 
 def save(tensors: Sequence[torch.Tensor], limit: int | None) -> tuple[Saved, ...]:
     """Those of the tensors that can be saved; none when their memory is more than `limit` bytes."""
-    plain = [t for t in tensors if t.layout is torch.strided and not is_traceable_wrapper_subclass(t)]
+    strided = [part for t in tensors for part in _with_parts(t) if t.layout is torch.strided]
+    plain = [tensor for tensor in strided if not is_traceable_wrapper_subclass(tensor)]
     storages = {storage._cdata: storage for storage in (tensor.untyped_storage() for tensor in plain)}
     if limit is not None and sum(storage.nbytes() for storage in storages.values()) > limit:
         return ()
     contents: dict[int, Any] = {key: storage.clone() for key, storage in storages.items()}  # type: ignore[no-untyped-call]
-    return tuple(_saved(tensor, contents[tensor.untyped_storage()._cdata]) for tensor in plain)
+    return tuple(_saved(tensor, contents.get(tensor.untyped_storage()._cdata)) for tensor in strided)
 
 
-def _saved(tensor: torch.Tensor, content: torch.UntypedStorage) -> Saved:
+def _with_parts(tensor: Any) -> Iterator[torch.Tensor]:
+    """And the tensors in it, which are put back last: what is done to the whole is done to them."""
+    yield tensor
+    for name in tensor.__tensor_flatten__()[0] if is_traceable_wrapper_subclass(tensor) else ():
+        yield from _with_parts(getattr(tensor, name))
+
+
+def _saved(tensor: torch.Tensor, content: torch.UntypedStorage | None) -> Saved:
     grad_fn = _grad_fn(tensor)
     with torch.enable_grad():
         history = tensor.clone() if isinstance(grad_fn, torch.autograd.graph.Node) else None
