@@ -317,19 +317,21 @@ def build_super(t: Tracing, real: Any, source: guards.Source) -> VariableTracker
 
 
 def build_cell(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
-    try:
-        content = wrap(t, real.cell_contents, guards.CellSource(source))
-    except ValueError:  # an empty cell
-        t.guard(source, _cell_is_empty())
-        content = NULL
+    if real == _EMPTY_CELL:
+        t.guard(source, _IS_EMPTY)
+        return k.CellTracker(NULL)
+    content = wrap(t, real.cell_contents, guards.CellSource(source))
+    t.present.append((source, _IS_BOUND, content))
     return k.CellTracker(content)
 
 
 _EMPTY_CELL = types.CellType()
-
-
-def _cell_is_empty() -> guards.Custom:
-    return guards.Custom("{fn}({value})", lambda cell: cell == _EMPTY_CELL, "an empty cell")
+_IS_EMPTY = guards.Custom("{fn}({value})", lambda cell: cell == _EMPTY_CELL, "an empty cell")
+_IS_BOUND = guards.Custom(
+    "{fn}({value})",
+    lambda cell: type(cell) is types.CellType and cell != _EMPTY_CELL,
+    "a cell with something in it",
+)
 
 
 def build_partial(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:

@@ -26,6 +26,7 @@ def any(iterable: Any) -> bool:
 
 
 def sum(iterable: Any, /, start: Any = 0) -> Any:
+    iterable = iter(iterable)
     if isinstance(start, str):
         raise TypeError("sum() can't sum strings [use ''.join(seq) instead]")
     if isinstance(start, bytes | bytearray):

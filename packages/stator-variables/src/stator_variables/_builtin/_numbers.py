@@ -74,7 +74,7 @@ def compare(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
 def handle_divmod(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if len(args) != 2 or kwargs:
         raise t.unsupported("bad-arguments", "a call of divmod() that it does not accept")
-    if all(isinstance(vt, k.NumberTracker | k.ConstantTracker) for vt in args):
+    if all(vt.cls in (bool, int, float) and isinstance(vt, k.NumberTracker | k.ConstantTracker) for vt in args):
         return k.TupleTracker([_operators.binary(t, symbol, *args) for symbol in ("//", "%")], tuple)
     return _operators.slots(t, "divmod", "divmod()", args[0], args[1])
 

@@ -166,7 +166,7 @@ def _of_dtypes(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> 
     values = [_known(t, vt) for vt in args]
     if kwargs or MISSING in values:
         raise t.unsupported("numpy", "a dtype of what is not known")
-    return _calls.fresh(t, of(*values))
+    return _calls.folded(t, of, *values)
 
 
 def _view(name: str) -> Any:
