@@ -321,17 +321,14 @@ def build_cell(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
         t.guard(source, _IS_EMPTY)
         return k.CellTracker(NULL)
     content = wrap(t, real.cell_contents, guards.CellSource(source))
-    t.present.append((source, _IS_BOUND, content))
+    t.present.append((guards.CellSource(source), IS_THERE, content))
     return k.CellTracker(content)
 
 
 _EMPTY_CELL = types.CellType()
 _IS_EMPTY = guards.Custom("{fn}({value})", lambda cell: cell == _EMPTY_CELL, "an empty cell")
-_IS_BOUND = guards.Custom(
-    "{fn}({value})",
-    lambda cell: type(cell) is types.CellType and cell != _EMPTY_CELL,
-    "a cell with something in it",
-)
+IS_THERE = guards.Custom("{fn}({value})", lambda value: True, "there")
+"""What cannot be read fails a guard; this one asks for nothing else."""
 
 
 def build_partial(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:

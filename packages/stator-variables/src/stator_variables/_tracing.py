@@ -114,7 +114,7 @@ class Tracing:
     told_apart: dict[int, Any] = attrs.field(factory=dict)  # existing objects taken for distinct ones, by identity
     present: list[tuple[Source, Any, Any]] = attrs.field(
         factory=list
-    )  # found in existing dicts and cells: these, guard, value
+    )  # found in existing dicts, cells, slots: source, guard, value
     representing: list[Any] = attrs.field(factory=list)  # containers whose repr is under way
     levels: list[str] = attrs.field(factory=list)  # transforms of torch.func that are under way, outermost first
     modes: dict[Any, Any] = attrs.field(factory=dict)  # settings written while tracing -> their value at the start

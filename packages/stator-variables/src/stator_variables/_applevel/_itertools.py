@@ -256,6 +256,8 @@ def _groupby(it: Any, key: Any) -> Iterator[Any]:
 
 
 def tee(iterable: Any, n: Any = 2, /) -> tuple[Any, ...]:
+    if n == 0:
+        return ()
     it = iter(iterable)
     shared: list[Any] = []
     return tuple([_teed(it, shared) for _ in range(n)])

@@ -9,6 +9,7 @@ from stator_guards import AttrSource, Equals, GradSource
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
 from stator_variables._model import _dictionary
+from stator_variables._model._raising import throw, type_name
 from stator_variables._torch import _torch_calls, _wrappers
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -115,10 +116,10 @@ def write(t: Tracing, vt: Any, name: str, value: Any) -> Any:
         from stator_variables._build import new_namespace
 
         new_namespace(vt)
-    if value is MISSING:
-        _dictionary.remove(t, vt.namespace, name)
-    else:
+    if value is not MISSING:
         _dictionary.set_name(t, vt.namespace, name, value)
+    elif _dictionary.remove(t, vt.namespace, name) is MISSING:
+        throw(AttributeError, f"'{type_name(vt.cls)}' object has no attribute '{name}'")
     return None
 
 
