@@ -5,6 +5,7 @@ The numbers are such that most of them meet in one place of a small table.
 
 from __future__ import annotations
 
+import collections
 import os
 import pathlib
 import subprocess
@@ -228,6 +229,31 @@ def an_argument_that_is_emptied(x: Tensor, s: set[int]) -> Any:
 
 def an_argument_in_a_loop(x: Tensor, s: set[int]) -> Any:
     return [x * n for n in s], order(s)
+
+
+MANY = [f"word{i}" for i in range(190)]
+
+
+@program
+def texts_of_frozen_sets(x: Tensor) -> Any:
+    s = frozenset(MANY)
+    return (
+        str(s),
+        " ".join(s),
+        f"{s}",
+        repr((s,)),
+        [*s],
+        str(frozenset(reversed(MANY))),
+        hash(s) == hash(frozenset(s)),
+        x,
+    )
+
+
+@program
+def a_class_made_of_words(x: Tensor) -> Any:
+    words = set(MANY)
+    cls = collections.namedtuple("cls", words)  # type: ignore[misc]  # its fields are not known before
+    return cls._fields == tuple(words), cls._fields, x
 
 
 @pytest.mark.parametrize("title", PROGRAMS)

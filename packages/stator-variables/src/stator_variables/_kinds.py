@@ -195,7 +195,7 @@ class SetTracker(VariableTracker):
         return self.known
 
     def constant(self) -> Any:
-        if self.cls is not frozenset or self.unread is not None:
+        if self.cls is not frozenset or self.unread is not None or len(self.entries) > 1:  # of unknown order
             return MISSING
         values = [item.constant() for item in self.entries.values()]
         return MISSING if any(v is MISSING for v in values) else frozenset(values)

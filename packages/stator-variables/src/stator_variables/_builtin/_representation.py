@@ -164,7 +164,7 @@ def handle_hash(t: Tracing, obj: Any) -> Any:
         folded = _calls.fold(t, hash, [vt], {})
         if folded is not MISSING:
             return folded
-        if isinstance(vt, k.TupleTracker) and is_known(hashed):
+        if isinstance(vt, k.TupleTracker | k.SetTracker) and is_known(hashed):
             return k.ConstantTracker(hash(hashed))
     raise t.unsupported("identity-number", f"hash() of a {vt.cls.__name__}")
 

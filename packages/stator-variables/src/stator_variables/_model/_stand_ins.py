@@ -13,6 +13,7 @@ from stator_variables import _kinds as k
 from stator_variables._build import ATOMS, attributes_of, wrap
 from stator_variables._model import _dictionary
 from stator_variables._model._lookup import plain_lookup
+from stator_variables._model._set_order import made_again
 from stator_variables._tracing import Tracing, real_of, source_of
 from stator_variables._tracker import DELETED, MISSING
 
@@ -45,6 +46,8 @@ def _made_stand_in(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.SequenceTracker) and vt.cls in (list, tuple):
         return vt.cls([stand_in(t, item) for item in vt.items])
     if isinstance(vt, k.SetTracker) and vt.cls in (set, frozenset):
+        if all(isinstance(item, k.ConstantTracker) for item in vt.entries.values()):
+            return made_again(t, vt)  # in its order
         return vt.cls([stand_in(t, item) for item in vt.entries.values()])
     if isinstance(vt, k.DictTracker) and vt.cls is dict:
         return {stand_in(t, key): stand_in(t, value) for key, value in _dictionary.items(t, vt)}
