@@ -64,7 +64,7 @@ def views_are_live_and_set_like(x, n, box):
     )  # fmt: skip
 
 
-@program(breaks="identity-number")
+@program
 def set_operators_and_methods(x, n, box):
     a, b = {1, 2, n}, frozenset([n, 7])
     return (

@@ -4,6 +4,7 @@ from stator_variables._bodies import EVERYTHING, NOTHING, BodyTrace, Permits, le
 from stator_variables._build import attributes_of, globals_tracker, new_object, wrap
 from stator_variables._builtin._method_table import app_level
 from stator_variables._domain import SymbolicDomain
+from stator_variables._emit._again import before_other_answers
 from stator_variables._emit._effects import emit_effects
 from stator_variables._emit._emitter import Emitter, RaisedBefore, StillRunning
 from stator_variables._emit._objects import finalize_generators
@@ -22,6 +23,7 @@ from stator_variables._kinds import (
 from stator_variables._model._attributes import get_attribute
 from stator_variables._model._calls import call, frame_for, function_frame
 from stator_variables._model._dictionary import items as dict_items
+from stator_variables._model._hashing import Answered
 from stator_variables._model._raising import throw
 from stator_variables._model._stand_ins import known_value
 from stator_variables._parts import ObjectRecipe, parts_of
@@ -42,7 +44,7 @@ __all__ += ["forget_class", "generator_state", "real_of", "source_of", "wrap"]
 # what a trace becomes
 __all__ += ["Dim", "GraphRecorder", "Traced", "from_traced", "record"]
 __all__ += ["Emitter", "ObjectRecipe", "RaisedBefore", "StillRunning"]
-__all__ += ["emit_effects", "finalize_generators", "parts_of"]
+__all__ += ["Answered", "before_other_answers", "emit_effects", "finalize_generators", "parts_of"]
 # what an operator that takes functions is written with (docs/explanation/higher-order-operators.md)
 __all__ += ["EVERYTHING", "NOTHING", "BodyGraph", "BodyRecorder", "BodyTrace", "Permits", "leaf_of"]
 __all__ += ["argument", "call", "frame_for", "function_frame", "record_wrapping", "wrapped"]

@@ -381,6 +381,7 @@ class IteratorTracker(VariableTracker):
         self.parts = parts
         self.position = position
         self.start = position  # where an existing one stood
+        self.since: Any = None  # the mark of the graph then
         self.exhausted = False
 
 

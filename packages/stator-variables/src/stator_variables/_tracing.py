@@ -136,6 +136,7 @@ class Tracing:
     touched: list[dict[int, Any]] = attrs.field(factory=list)  # per open body: what was changed in it, and where
     answers: Any = None  # to questions about keys, in the step that is being done: see `hashing`
     answered: dict[Any, Any] = attrs.field(factory=dict)  # all that ever were, with the objects asked about
+    given: list[Any] = attrs.field(factory=list)  # the answers that hold, in their order
     memory: dict[Source, Any] = attrs.field(factory=dict)  # the tensors that are inputs
     holds_arrays: bool = False  # some of them are over memory of NumPy's
     holds_wrappers: bool = False  # some of them are inside others

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import stator_variables as variables
 from stator_backends import one_at_a_time
-from stator_bytecode import DEFAULT, Broke, Escaped, FrameState, Machine, Outcome, Point, Returned, layout_of
+from stator_bytecode import DEFAULT, Broke, Escaped, Frame, FrameState, Machine, Outcome, Point, Returned, layout_of
 from stator_bytecode.errors import NOWHERE, InternalError, SourceSpan, StatorError, Unsupported
 from stator_guards import Guard
 
@@ -126,13 +126,34 @@ def _refuse_deep(outcome: Outcome) -> None:
 
 
 def _before_loop(outcome: Outcome, machine: Machine, tracing: variables.Tracing) -> Outcome:
-    """A function with a long loop is called natively, as one step; the whole target, if that is where it began."""
-    if not isinstance(outcome, Broke) or outcome.reason.reason != "long-loop":
+    """A function with a long loop is called natively, as one step; the whole target, if that is where it began. So is
+    what C does with a long container."""
+    reason = outcome.reason.reason if isinstance(outcome, Broke) else ""
+    if reason == "long-container":
+        depth = _driver(machine, len(machine.frames) - 1, through_loops=False)
+        if not machine.frames[depth].hidden:
+            return outcome
+    elif reason == "long-loop":
+        depth = _driver(machine, tracing.looping)
+    else:
         return outcome
-    snapshot = machine.before_call(tracing.looping)
+    assert isinstance(outcome, Broke)
+    snapshot = machine.before_call(depth)
     if snapshot is None:
         raise outcome.reason
     return Broke(snapshot, outcome.reason)
+
+
+def _driver(machine: Machine, depth: int, through_loops: bool = True) -> int:
+    """The depth of the frame that makes frame `depth` go on: one of C's, or one that loops over a generator."""
+    frames = machine.frames
+    while depth and (frames[depth - 1].hidden or (through_loops and _loops_over(frames[depth - 1], frames[depth]))):
+        depth -= 1
+    return depth
+
+
+def _loops_over(caller: Frame, frame: Frame) -> bool:
+    return frame.generator is not None and caller.parked is not None and caller.parked.instruction.op == "FOR_ITER"
 
 
 def _written_down(outcome: Outcome, machine: Machine, tracing: variables.Tracing, graph: Any, started: float) -> Traced:
@@ -143,7 +164,10 @@ def _written_down(outcome: Outcome, machine: Machine, tracing: variables.Tracing
     while True:
         try:
             emitter, point, values, result = _emitted(outcome, tracing)
-            break
+            other = variables.before_other_answers(emitter)
+            if other is None:
+                break
+            outcome = _broken_at_answer(other, machine)
         except variables.RaisedBefore as needed:
             outcome = _broken_at_raise(needed, outcome, machine)
         except variables.StillRunning as running:
@@ -164,6 +188,14 @@ def _broken_at_raise(needed: variables.RaisedBefore, outcome: Outcome, machine: 
     where = outcome.reason.where if isinstance(outcome, Broke) else NOWHERE
     reason = Unsupported("exception-object", "an exception that outlives the graph", "", where)
     return Broke(snapshot, reason)
+
+
+def _broken_at_answer(given: variables.Answered, machine: Machine) -> Broke:
+    """Go back to where a key was hashed or compared that says something else by now, and break there: the container
+    that it was put into is a real one then."""
+    machine.frames = []
+    detail = f"a key of class {given.question[0].cls.__name__}, which is hashed or compared otherwise later"
+    return Broke(machine.go_back(given.begun), Unsupported("user-hash", detail))
 
 
 def _broken_at_resumption(running: variables.StillRunning, outcome: Outcome, machine: Machine) -> Broke:

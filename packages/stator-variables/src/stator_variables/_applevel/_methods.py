@@ -14,6 +14,17 @@ def read(first: Any, then: Any, obj: Any, name: str) -> Any:
     return then(obj, name)
 
 
+# What a dict asks of a key.
+
+
+def hashed(key: Any) -> int:
+    return hash(key)
+
+
+def equal(key: Any, other: Any) -> bool:
+    return True if key == other else False  # noqa: SIM210 - `bool` may be another name here
+
+
 # A profiler range, without the annotations for TorchScript that torch writes into its `__init__`.
 
 

@@ -402,8 +402,6 @@ def set_attribute(t: Tracing, vt: Any, name: str, value: Any) -> Any:
 def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     """`object.__setattr__`; `value` MISSING deletes."""
     _refuse_proxy(t, vt, name)
-    if (id(vt),) in t.answered and t.answers is None:  # a dict that holds it would be made again by another hash
-        raise t.unsupported("user-hash", f"setting {name} of a {vt.cls.__name__}, which was hashed here")
     if isinstance(vt, k.TensorTracker) and hasattr(torch.Tensor, name) and t.function_modes:
         raise t.unsupported("mode-value", f"setting {name} of a tensor under a mode for functions of torch")
     if isinstance(vt, k.TensorTracker):

@@ -11,6 +11,7 @@ from stator_guards import (
     CallSource,
     CapturedSource,
     DictItemSource,
+    Equals,
     Is,
     ItemSource,
     KeyAbsent,
@@ -21,7 +22,16 @@ from stator_guards import (
 
 from stator_variables._build import ATOMS, wrap
 from stator_variables._kinds import ConstantTracker, DictTracker, IdTracker, IteratorTracker
-from stator_variables._model._hashing import COMPOSED, IdOf, asks, hashing, key_of, real_key, rely_on_objects
+from stator_variables._model._hashing import (
+    COMPOSED,
+    IdOf,
+    asks,
+    hashing,
+    is_known,
+    key_of,
+    real_key,
+    rely_on_objects,
+)
 from stator_variables._model._lookup import overrides
 from stator_variables._stored import answers_in_python, item_owner
 from stator_variables._tracing import Tracing, source_of
@@ -197,20 +207,39 @@ def complete(t: Tracing, d: DictTracker) -> None:
     asked = answers_in_python(d.cls, "__len__")  # so C does where it lists what a dict has
     t.guard(CallSource(keys_in_order, d.source) if asked else d.source, KeysAre(keys))
     entries: dict[Any, tuple[Any, Any]] = {}
+    real: dict[Any, Any] = {}
     for index, key in enumerate(keys):
         key_vt = ConstantTracker(key) if type(key) in ATOMS else wrap(t, key, KeySource(d.source, index))
         hashed = key_of(t, key_vt)
+        real[hashed] = key
         read = d.entries.get(hashed)
         if read is None or read[1] is DELETED or _was_written(d, hashed):
             entries[hashed] = (key_vt, _value_at(t, d, index, key) if asks(hashed) else _value_of(t, d, key))
         else:
             entries[hashed] = (key_vt, read[1])
+    _rely_on_hashes(t, d, real)
     for verb, hashed, key_vt, value in d.log:
         if verb == "set":
             entries[hashed] = (entries[hashed][0] if hashed in entries else key_vt, value)
         else:
             entries.pop(hashed, None)
     t.journal.assign(d, entries=entries, complete=True)
+
+
+def _rely_on_hashes(t: Tracing, d: DictTracker, of: dict[Any, Any]) -> None:
+    """A dict knows its keys by the hashes that they had; those that the program computes may be others by now."""
+    if type(d.real) is not dict or not any(map(asks, of)) or len({*map(hash, of)}) < len(of):
+        return
+    kept = hash(frozenset(hashed if is_known(hashed) else key for hashed, key in of.items()))
+    if kept != kept_hashes(d.real):
+        raise t.unsupported("user-hash", "a dict with a key whose hash is not what it was when it was put in")
+    assert d.source is not None
+    t.guard(CallSource(kept_hashes, d.source), Equals(kept))
+
+
+def kept_hashes(d: dict[Any, Any]) -> int:
+    """Of the hashes of all keys, without asking the keys: `set_update_internal` in CPython's Objects/setobject.c."""
+    return hash(frozenset(d))
 
 
 def keys_in_order(d: Any) -> tuple[Any, ...]:

@@ -10,8 +10,9 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import torch
-from stator_bytecode import operation, settle
+from stator_bytecode import Snapshot, operation, settle
 from stator_bytecode.errors import Unsupported
 from stator_guards import CapturedSource, Is
 
@@ -99,10 +100,19 @@ def answer(t: Tracing, *question: Any) -> Any:
     if t.answers is not None and asked in t.answers:
         return t.answers[asked]
     if t.answers is None and asked in t.answered:  # while something is undone, say
-        return t.answered[asked][1]
+        return t.answered[asked].answer
     error = Unanswered("user-hash", f"a key of class {question[0].cls.__name__}, which is hashed here", "", t.where())
     error.question = question
     raise error
+
+
+@attrs.frozen(eq=False)
+class Answered:
+    """What was answered to `question`, and the state of the Machine before it was asked."""
+
+    question: tuple[Any, ...]
+    answer: Any
+    begun: tuple[Snapshot, int]
 
 
 class UserKey:
@@ -145,8 +155,9 @@ def _answering(t: Tracing, step: Callable[[], Any], needed: Unanswered) -> Any:
     while True:
         question = needed.question
         asked = tuple(map(id, question))
+        begun = t.machine.save()
         answers[asked] = yield from _without_effects(t, question)
-        t.answered[asked] = question, answers[asked]  # which keeps the objects, and so their identity
+        _remember(t, Answered(question, answers[asked], begun))
         before, outer, t.answers = t.journal.mark(), t.answers, answers
         try:
             result = step()
@@ -157,6 +168,15 @@ def _answering(t: Tracing, step: Callable[[], Any], needed: Unanswered) -> Any:
         finally:
             t.answers = outer
     return (yield from settle(result))
+
+
+def _remember(t: Tracing, given: Answered) -> None:
+    """What is undone later asks again, and gets the answers that held then."""
+    asked = tuple(map(id, given.question))  # `given` keeps the objects, and so their identity
+    before = t.answered.get(asked, given)
+    t.answered[asked] = given
+    t.given.append(given)
+    t.journal.record(lambda: t.answered.update({asked: before}) or t.given.pop())
 
 
 def _without_effects(t: Tracing, question: tuple[Any, ...]) -> Any:

@@ -208,13 +208,24 @@ def _next_of_existing(t: Tracing, it: Any) -> Any:
     at = it.position
     if is_over_changed(t, it):
         raise t.unsupported("changed-during-iteration", f"a step of a {it.cls.__name__} over what was changed")
+    if at == 0:
+        it.since = t.graph.mark()
     if at == AHEAD:
-        raise t.unsupported("long-container", f"more than {at} items of a {it.cls.__name__}")
+        raise _too_far(t, it)
     if at == len(left):
         t.guard(source, Length(at))
         return NULL
     t.guard(source, Custom("{fn}({value})", lambda found: len(found) > at, f"more than {at} items"))
     return wrap(t, left[at], ItemSource(source, at))
+
+
+def _too_far(t: Tracing, it: Any) -> Exception:
+    """Many rounds more, without an operation of the graph in those that were looked at, are a long loop."""
+    length = operator.length_hint(it.real)
+    if length > 8 * AHEAD and it.since == t.graph.mark():
+        t.looping = len(t.machine.frames) - 1
+        return t.unsupported("long-loop", f"a loop over {length} items without a tensor operation")
+    return t.unsupported("long-container", f"more than {AHEAD} items of a {it.cls.__name__}")
 
 
 def is_over_changed(t: Tracing, it: Any) -> bool:

@@ -1,0 +1,204 @@
+"""Keys whose `__hash__` or `__eq__` reads what changes while the region runs: what an entry fills asks them again."""
+
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import collections
+
+import pytest
+import stator
+import torch
+
+from integration_tests.oracle import assert_same
+
+PROGRAMS = {}
+STRICT = False
+LOG = []
+
+
+def program(fn):
+    PROGRAMS[fn.__name__.replace("_", " ")] = fn
+    return fn
+
+
+class Word:
+    def __init__(self, text, tags=()):
+        self.text, self.tags, self.seen = text, [*tags], 0
+
+    def __hash__(self):
+        return hash((self.text, len(self.tags)))
+
+    def __eq__(self, other):
+        return self.text == other.text and (not STRICT or self.tags == other.tags)
+
+    def __repr__(self):
+        return f"{self.text}{self.tags}"
+
+
+class Crowded(Word):
+    def __hash__(self):
+        return 3
+
+
+class Failing(Crowded):
+    __hash__ = Crowded.__hash__
+
+    def __eq__(self, other):
+        if STRICT:
+            raise ZeroDivisionError(self.text)
+        return self is other
+
+
+@program
+def a_hash_changes_below_a_set(x):
+    words = {Word("a"), Word("b")}
+    for word in words:
+        word.tags.append(1)
+    return [word in words for word in words], len(words), x + len(words)
+
+
+@program
+def an_attribute_that_is_hashed_is_written(x):
+    key = Word("a")
+    table = {key: x}
+    key.text = "b"
+    return key in table, Word("a") in table, table[next(iter(table))] if key in table else x, [*table]
+
+
+@program
+def equal_once_and_not_at_the_end(x):
+    global STRICT
+    STRICT = False
+    words = {Crowded("a", [1])}
+    words.add(Crowded("a", [2]))
+    STRICT = True
+    words.add(Crowded("a", [3]))
+    return sorted(map(repr, words)), x * 2
+
+
+@program
+def unequal_once_and_not_at_the_end(x):
+    global STRICT
+    STRICT = True
+    words = {Crowded("a", [1]), Crowded("a", [2])}
+    STRICT = False
+    return sorted(map(repr, words)), x * 2
+
+
+@program
+def other_answers_in_between(x):
+    global STRICT
+    STRICT = False
+    one, two = Crowded("a", [1]), Crowded("a", [2])
+    words = {one}
+    words.add(two)
+    STRICT = True
+    words.add(two)
+    STRICT = False
+    return len(words), two in words, words, x * 2
+
+
+@program
+def raises_at_the_end(x):
+    global STRICT
+    STRICT = False
+    words = {Failing("a"), Failing("b"), Failing("c")}
+    STRICT = True
+    return len(words), words, x * 2
+
+
+@program
+def raises_where_it_is_merged(x):
+    global STRICT
+    STRICT = False
+    words, more = {Failing("a")}, {Failing("b"), Failing("c")}
+    STRICT = True
+    try:
+        words.update(more)
+    except ZeroDivisionError:
+        return len(words), len(more), x
+    finally:
+        STRICT = False
+    return x
+
+
+@program
+def inside_a_tuple(x):
+    key = Word("a")
+    table = collections.OrderedDict({(key, 1): x})
+    key.tags.append(5)
+    return (key, 1) in table, [*table], [*table.values()]
+
+
+@program
+def in_a_frozen_set(x):
+    key = Word("a")
+    words = frozenset([key, Word("b")])
+    key.tags.append(5)
+    return key in words, sorted(map(repr, words)), x
+
+
+@program
+def a_break_before_the_change(x):
+    key = Word("a")
+    table = {key: x}
+    stator.graph_break()
+    key.tags.append(5)
+    return key in table, table
+
+
+@program
+def a_break_after_the_change(x):
+    key = Word("a")
+    table = {key: x}
+    key.tags.append(5)
+    stator.graph_break()
+    return key in table, [*table], table[key] if key in table else x * 2
+
+
+@program
+def in_a_function_that_is_called(x):
+    def filled(key):
+        return {key: x + 1}
+
+    key = Word("a")
+    table = filled(key)
+    key.tags.append(5)
+    return key in table, [*table.values()]
+
+
+@pytest.mark.parametrize("fn", PROGRAMS.values(), ids=list(PROGRAMS))
+def test_keys_are_what_plain_python_makes_of_them(fn):
+    assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2),), 3)
+
+
+def existing(x, table, key):
+    table[key] = x
+    key.tags.append(1)
+    return len(table), [*table.values()]
+
+
+def test_a_container_from_outside():
+    made = lambda: (torch.ones(2), {Word("b"): 1}, Word("a"))  # noqa: E731
+    assert_same(existing, stator.compile(existing, backend="eager"), made, 3)
+
+
+def what_is_not_hashed(x):
+    key = Crowded("a")
+    table = {key: x}
+    key.seen += 1
+    key.tags.append(2)
+    return table[key] + key.seen, table
+
+
+def what_is_forgotten(x):
+    key = Word("a")
+    count = len({key, Word("b")})
+    key.tags.append(2)
+    return x + count
+
+
+@pytest.mark.parametrize("fn", [what_is_not_hashed, what_is_forgotten])
+def test_what_no_entry_asks_otherwise_is_no_break(fn):
+    assert_same(fn, stator.compile(fn, backend="eager", fullgraph=True), lambda: (torch.ones(2),), 3)

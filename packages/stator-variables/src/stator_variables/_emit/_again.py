@@ -1,0 +1,46 @@
+"""What an entry asks again: a set or a dict that it fills hashes and compares the keys, as the region has done.
+
+Those are the program's own methods, and may say something else by then: they read what the region has changed since.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stator_bytecode import Returned
+from stator_guards import CapturedSource
+
+from stator_variables._applevel._methods import equal, hashed
+from stator_variables._build import wrap
+from stator_variables._emit._emitter import Emitter
+from stator_variables._model._calls import frame_for
+from stator_variables._model._hashing import Answered
+from stator_variables._tracing import Tracing
+
+
+def before_other_answers(e: Emitter) -> Answered | None:
+    """The first answer that is another one at the end of the region."""
+    now: dict[tuple[int, ...], Any] = {}
+    given: Answered
+    for given in e.t.given:
+        if all(thing.source is not None or e.has_made(thing) for thing in given.question):
+            asked = tuple(map(id, given.question))
+            if asked not in now:
+                now[asked] = _answer_now(e.t, given.question)
+            if given.answer != now[asked]:
+                return given
+    return None
+
+
+def _answer_now(t: Tracing, question: tuple[Any, ...]) -> Any:
+    """Interpreted, and undone. What raises, or breaks, is no answer."""
+    outer, function = t.machine, hashed if len(question) == 1 else equal
+    mark = outer.domain.mark()
+    t.machine = outer.nested()
+    try:
+        tracker = wrap(t, function, CapturedSource(function.__name__, function))
+        outcome = t.machine.run([frame_for(t, tracker, question, {})])
+        return outcome.value.constant() if isinstance(outcome, Returned) else None
+    finally:
+        t.machine = outer
+        outer.domain.rollback(mark)
