@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from stator_variables import _kinds as k
-from stator_variables._emit._emitter import Emitter, fill_namespace, namespace_of, rebuilders
+from stator_variables._emit._emitter import Emitter, fill_namespace, made_empty, namespace_of, rebuilders
 from stator_variables._model._set_order import CREATING, Recipe, original_of, recipe_of
 from stator_variables._runtime import as_subclass
 from stator_variables._tracker import DELETED, MISSING, is_pending
@@ -113,10 +113,9 @@ def list_(e: Emitter, vt: Any) -> str:
 
 
 def _empty(e: Emitter, vt: Any) -> str:
-    cls = e.capture(vt.cls, vt.cls.__name__)
     if vt.cls is collections.deque:
-        return f"{cls}(maxlen={vt.maxlen})"
-    return f"{cls}.__new__({cls})"
+        return f"{e.capture(vt.cls, vt.cls.__name__)}(maxlen={vt.maxlen})"
+    return made_empty(e, vt.cls)
 
 
 def list_base(e: Emitter, vt: Any) -> str:
@@ -148,11 +147,10 @@ def dict_(e: Emitter, vt: Any) -> str:
 def _empty_dict(e: Emitter, vt: Any) -> str:
     if vt.cls is dict:
         return "{}"
-    cls = e.capture(vt.cls, vt.cls.__name__)
     if vt.cls is collections.defaultdict:
         factory = "None" if vt.default_factory is MISSING else e.expr(vt.default_factory)
-        return f"{cls}({factory})"
-    return f"{cls}.__new__({cls})"
+        return f"{e.capture(vt.cls, vt.cls.__name__)}({factory})"
+    return made_empty(e, vt.cls)
 
 
 def dict_writer(e: Emitter, cls: type) -> Callable[[str, str, str], str]:

@@ -195,6 +195,12 @@ class StillRunning(Exception):
         self.state, self.refusal = state, refusal
 
 
+def made_empty(e: Emitter, cls: type, arguments: str = "") -> str:
+    """A new object by the `__new__` of C: what the program's own did was interpreted already."""
+    base = next(base for base in cls.__mro__ if type(vars(base).get("__new__")) is types.BuiltinFunctionType)
+    return f"{e.capture(base, base.__name__)}.__new__({e.capture(cls, cls.__name__)}{arguments})"
+
+
 def fill_namespace(e: Emitter, vt: Any, name: str) -> None:
     """The instance `__dict__` of a new object."""
     if vt.namespace is None:

@@ -11,7 +11,15 @@ from stator_guards import TypeIs
 
 from stator_variables import _kinds as k
 from stator_variables._builtin import _iterators
-from stator_variables._emit._emitter import Emitter, RaisedBefore, StillRunning, fill_namespace, rebuilders, refers_to
+from stator_variables._emit._emitter import (
+    Emitter,
+    RaisedBefore,
+    StillRunning,
+    fill_namespace,
+    made_empty,
+    rebuilders,
+    refers_to,
+)
 from stator_variables._model._exceptions import TracebackTracker
 from stator_variables._runtime import make_function
 from stator_variables._torch import _inference
@@ -65,11 +73,10 @@ def method(e: Emitter, vt: Any) -> str:
 def exception(e: Emitter, vt: Any) -> str:
     if id(vt) in e.t.machine.origins:
         raise RaisedBefore(vt)
-    cls = e.capture(vt.cls, vt.cls.__name__)
     grouped = vt.members.get(k.GROUPED)
     made_of = vt.args if grouped is None else [vt.args[0], grouped]
     args = "".join(f", {e.expr(arg)}" for arg in made_of)
-    name = e.bind(vt, f"{cls}.__new__({cls}{args})")
+    name = e.bind(vt, made_empty(e, vt.cls, args))
     if grouped is not None and grouped is not vt.args[1]:
         e.lines.append(f"{name}.args = ({e.expr(vt.args[0])}, {e.expr(vt.args[1])})")
     for base in (StopIteration, SystemExit):  # these keep in `__init__` what they were made with

@@ -209,7 +209,7 @@ def _argument(t: Tracing, vt: Any) -> tuple[Source, Any]:
     value = _constant(t, vt)
     if value is not MISSING:
         return CapturedSource("argument", value), value
-    if real_key(key_of(t, vt)) is MISSING or vt.source is None:
+    if real_key(key_of(t, vt)) is MISSING or vt.source is None or isinstance(vt, k.MadeClass):
         raise t.unsupported("cached-function", f"a cached function that is given a {vt.cls.__name__}")
     return vt.source, vt.real
 

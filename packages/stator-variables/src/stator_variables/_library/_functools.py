@@ -139,8 +139,8 @@ def generic_alias(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     """`list[int]`: an alias of constants and classes."""
     parts = args[1].items if isinstance(args[1], k.TupleTracker) else [args[1]]
     values = [part.value if isinstance(part, k.ClassTracker) else part.constant() for part in parts]
-    if any(value is MISSING for value in values):
-        raise t.unsupported("builtin", "a generic alias of objects")
+    if any(value is MISSING for value in values) or any(isinstance(vt, k.MadeClass) for vt in (args[0], *parts)):
+        raise t.unsupported("builtin", "a generic alias of objects, or of a class that was made here")
     alias = types.GenericAlias(args[0].value, tuple(values) if isinstance(args[1], k.TupleTracker) else values[0])
     return wrap(t, alias, CapturedSource(repr(alias), alias))
 

@@ -115,6 +115,8 @@ def _known(t: Tracing, metaclass: type, args: Args, kwargs: Kwargs, code: types.
 
 def _refuse_members(t: Tracing, names: Any, read: set[str]) -> None:
     """Raise Unsupported for members that are not known by their values alone, or that code of the program makes."""
+    if len(names.log) != len(names.entries):
+        raise t.unsupported("class-definition", "an Enum with a name that is given twice, or deleted")
     for name, vt in _names(t, names).items():
         if isinstance(vt, k.NumberTracker):
             _dictionary.set_name(t, names, name, _symbolic.as_constant(t, vt))

@@ -398,6 +398,8 @@ def _class_item(t: Tracing, cls_vt: Any, key: Any) -> Any:
     getter = _attributes.special(t, cls_vt, "__getitem__")
     if getter is MISSING:
         getter = yield from attempt(AttributeError, None, _attributes.get_attribute, t, cls_vt, "__class_getitem__")
+    if getter is None and cls_vt.value is type:  # for which C has a case of its own
+        raise t.unsupported("builtin", "an alias of `type`")
     if getter is None:
         throw(TypeError, f"type '{type_name(cls_vt.value)}' is not subscriptable")
     return (yield from settle(_calls.call(t, getter, [key], {})))
