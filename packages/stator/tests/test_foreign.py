@@ -1,4 +1,4 @@
-"""Calls from inside modes and transforms of torch run plainly."""
+"""Calls from inside dispatch modes and transforms of torch run plainly; function modes are understood."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ def test_make_fx_sees_the_operations() -> None:
     assert compiled.report.compile_count == 0
 
 
-def test_a_default_device_context_runs_plainly_and_leaves_nothing_behind() -> None:
+def test_a_default_device_has_an_entry_of_its_own() -> None:
     compiled = stator.compile(double, backend="eager")
     with torch.device("cpu"):
         compiled(torch.ones(2))
-    assert compiled.report.compile_count == 0
-    compiled(torch.ones(2))
+        assert torch._C._len_torch_function_stack() == 1
     assert compiled.report.compile_count == 1
+    compiled(torch.ones(2))
+    assert compiled.report.compile_count == 2

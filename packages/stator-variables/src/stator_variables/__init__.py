@@ -31,6 +31,7 @@ from stator_variables._pytree import LEAF, Spec, broadcast, flatten, unflatten
 from stator_variables._runtime import as_inference, forget_class
 from stator_variables._torch._modes import grad_mode
 from stator_variables._torch._modes import restore as restore_modes
+from stator_variables._torch._outside import can_be_taken, enter_taken, give_back, taken
 from stator_variables._torch._torch_calls import argument, from_traced, record
 from stator_variables._tracing import Journal, Policy, Stop, Tracing, real_of, source_of
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker
@@ -38,6 +39,7 @@ from stator_variables._tracker import MISSING, LazyTracker, VariableTracker
 # a trace
 __all__ = ["DEFAULT_HANDLERS", "Journal", "Place", "Places", "Policy", "Stop", "SymbolicDomain", "Tracing"]
 __all__ += ["globals_tracker", "restore_modes"]
+__all__ += ["can_be_taken", "enter_taken", "give_back", "taken"]
 # trackers
 __all__ += ["MISSING", "ConstantTracker", "LazyTracker", "NumberTracker", "TensorTracker", "VariableTracker"]
 __all__ += ["forget_class", "generator_state", "real_of", "source_of", "wrap"]

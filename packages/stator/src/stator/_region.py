@@ -12,6 +12,7 @@ import torch
 from stator_backends import AmbientState
 from stator_bytecode import Goto, Point, Site, drive
 from stator_guards import Cache, Entry, Failure
+from stator_variables import can_be_taken, give_back, taken
 from torch.autograd import forward_ad
 
 from stator._dynamic import Shapes
@@ -37,6 +38,7 @@ class Place:
     cache: Cache
     shapes: Shapes
     refused: list[Unsupported] = attrs.field(factory=list)
+    under_modes: list[Place] = attrs.field(factory=list)  # at most one: the same, for calls under function modes
 
 
 class _Never:
@@ -105,6 +107,25 @@ class Region:
         return result.run() if type(result) is Plainly else result
 
     def enter(self, place: Place, state: tuple[Any, ...]) -> Any:
+        if _len_function_stack() and can_be_taken() and not is_foreign_below():
+            return self._enter_under_modes(place, state)
+        return self._entered(place, state)
+
+    def _enter_under_modes(self, place: Place, state: tuple[Any, ...]) -> Any:
+        """An entry puts modes back itself, those that are then entered; what runs plainly finds them as they were."""
+        with taken() as modes:
+            result = self._entered(self._under_modes(place), state)
+            if type(result) is Plainly:
+                give_back(modes)
+            return result
+
+    def _under_modes(self, place: Place) -> Place:
+        with self._lock:
+            if not place.under_modes:
+                place.under_modes.append(_place(place.target, self.options))
+            return place.under_modes[0]
+
+    def _entered(self, place: Place, state: tuple[Any, ...]) -> Any:
         key = self.options.key
         entry = place.cache.lookup(key, state)
         if entry is None and not (place.refused or place.target.is_stale or _making.now or is_foreign_call()):
@@ -170,7 +191,8 @@ class Region:
         return found
 
     def all_places(self) -> list[Place]:
-        return [self.root, *self.places.values()]
+        places = [self.root, *self.places.values()]
+        return [each for place in places for each in (place, *place.under_modes)]
 
     def reset(self) -> None:
         """Forget everything compiled."""
@@ -203,13 +225,19 @@ def _past_limit(cache: Cache, key: Hashable, state: tuple[Any, ...]) -> Unsuppor
 # Calls from inside another tracer or mode: those are run plainly, so that the other one sees every operation; so are
 # those under forward-mode derivatives, which what a compiler makes of a graph does not have.
 
+_len_function_stack: Any = torch._C._len_torch_function_stack
+
 
 def is_foreign_call() -> bool:
     """Whether a torch function or dispatch mode, a functorch transform, a dual level or torch.jit's tracer is at work
     here."""
+    return _len_function_stack() > 0 or is_foreign_below()
+
+
+def is_foreign_below() -> bool:
+    """The same, function modes aside."""
     return (
-        torch._C._len_torch_function_stack() > 0
-        or torch._C._len_torch_dispatch_stack() > 0
+        torch._C._len_torch_dispatch_stack() > 0
         or torch._C._functorch.peek_interpreter_stack() is not None
         or torch._C._get_tracing_state() is not None
         or forward_ad._current_level >= 0

@@ -73,6 +73,7 @@ def _traced(target: Target, state: tuple[Any, ...], options: Options, policy: va
     places.machine = tracing.machine = machine
     try:
         with graph.tracing(), _quiet(), _own_faults(tracing):
+            variables.enter_taken(tracing)
             outcome = _before_loop(machine.run(target.frames(tracing, domain, state)), machine, tracing)
             stop = domain.learned_in_vain(outcome) if isinstance(outcome, Broke) else None
             if stop is not None:
