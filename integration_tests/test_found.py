@@ -18,6 +18,7 @@ import pytest
 import stator
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from integration_tests.oracle import assert_same
 
@@ -477,3 +478,24 @@ def test_the_items_of_a_size_are_ints(text: str, item: Any, mode: Any) -> None:
     sizes = iter((2, 3, 4))
     compiled = stator.compile(f, backend="eager", options={"break_everywhere": mode})
     assert_same(f, compiled, lambda: (torch.ones(next(sizes)), item))
+
+
+class Unchanged(TorchFunctionMode):
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+def test_an_attribute_of_a_tensor_is_found_in_every_way() -> None:
+    def labelled() -> tuple[Tensor]:
+        x: Any = torch.ones(2)
+        x.label = "kept"
+        return (x,)
+
+    def f(x: Any) -> Any:
+        y: Any = x * 2
+        y.made = 3
+        with Unchanged():
+            under = x.label, y.made, hasattr(y, "label")
+        return under, object.__getattribute__(x, "label"), y.__getattribute__("made"), y
+
+    assert_same(f, stator.compile(f, backend="eager", fullgraph=True), labelled)

@@ -13,6 +13,7 @@ import pytest
 import stator
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils._python_dispatch import return_and_correct_aliasing
 from torch.utils._pytree import tree_map_only
@@ -585,6 +586,24 @@ def test_gradient_through_an_argument_that_is_written_to(uses_written: bool) -> 
     assert torch.equal(gradient(stator.compile(f, backend="aot_eager")), gradient(f))
 
 
+class Plain(torch.Tensor):
+    pass
+
+
+class Watching(TorchFunctionMode):
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+PLAIN = torch.ones(2, 3).as_subclass(Plain)
+
+
+def under_a_mode(x: Any) -> Any:
+    with Watching():
+        y = x + 1
+        return y.a
+
+
 @pytest.mark.parametrize(
     "fn",
     [
@@ -603,6 +622,11 @@ def test_gradient_through_an_argument_that_is_written_to(uses_written: bool) -> 
         lambda x: (x.to(x.dtype) is x, x.contiguous() is x, x.split(1), x.unbind()),
         lambda x: x[x > 0],
         lambda x: setattr(x, "data", x * 2),
+        lambda x: object.__getattribute__(x * 2, "a"),
+        lambda x: (isinstance(x, nn.Parameter), sorted(x.__dict__), x.__dict__["a"] * 2),
+        lambda x: x.as_subclass(Plain),
+        lambda x: type(PLAIN * x).__name__,
+        under_a_mode,
     ],
 )
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])

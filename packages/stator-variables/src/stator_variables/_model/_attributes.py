@@ -131,10 +131,13 @@ def generic_get(t: Tracing, vt: Any, name: str) -> Any:
     raw, source = _lookup.type_lookup(t, vt.cls, name)
     if source is not None and _comes_first(t, raw):
         return bind(t, raw, source, vt, name)
-    if vt.namespace is not None:
+    own = MISSING
+    if isinstance(vt, k.TensorTracker):
+        own = _tensor_attributes.own(t, vt, name)
+    elif vt.namespace is not None:
         own = _dictionary.get_name(t, vt.namespace, name)
-        if own is not MISSING:
-            return own
+    if own is not MISSING:
+        return own
     return MISSING if source is None else bind(t, raw, source, vt, name)
 
 

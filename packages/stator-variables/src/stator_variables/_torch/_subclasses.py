@@ -337,13 +337,19 @@ def _of_class(t: Tracing, result: Any, cls: type, known: Sequence[Any] | None) -
 
 def as_class(t: Tracing, vt: Any, cls: Any) -> Any:
     """`tensor.as_subclass(cls)`: another tensor over the memory."""
-    if cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__ or issubclass(cls, torch.nn.Parameter):
+    if _dispatches(cls) or _dispatches(vt.cls) or issubclass(cls, torch.nn.Parameter):
         raise t.unsupported("tensor-subclass", f"a tensor made to be of class {cls.__qualname__}")
     plain = _torch_calls.record_unheard(t, torch.ops.aten.alias.default, [_plain(vt)], {})
     return plain if cls is torch.Tensor else _around(t, plain, cls)
 
 
+def _dispatches(cls: Any) -> bool:
+    return cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
+
+
 def _around(t: Tracing, plain: Any, cls: type) -> Any:
+    if _dispatches(plain.cls):
+        raise t.unsupported("tensor-subclass", f"a {plain.cls.__qualname__} that is to be of class {cls.__qualname__}")
     made = k.SubclassTracker(plain, cls)
     new_namespace(made)
     t.knows_subclasses = True

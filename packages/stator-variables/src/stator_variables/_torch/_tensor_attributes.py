@@ -34,7 +34,7 @@ def read(t: Tracing, vt: Any, name: str) -> Any:
         return _autograd(t, vt, name)
     if name in ("_backward_hooks", "_base", "_version"):
         raise t.unsupported("tensor-attribute", f"the attribute {name} of a tensor")
-    return own(t, vt, name)
+    return MISSING
 
 
 def _autograd(t: Tracing, vt: Any, name: str) -> Any:
