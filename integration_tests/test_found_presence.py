@@ -3,6 +3,8 @@ or the program says that it is not."""
 
 from __future__ import annotations
 
+import contextvars
+import copy
 import itertools
 from typing import Any
 
@@ -180,3 +182,45 @@ def test_what_a_call_refuses_is_the_programs_error(text: str) -> None:
         return torch.ones(size), size
 
     assert_same(fn, stator.compile(fn, backend="eager"), call)
+
+
+class Parts:
+    def __init__(self, number: int) -> None:
+        self.a = [1, number]
+        self.b = {"k": [number]}
+        self.c = (self.a,)
+
+
+@pytest.mark.parametrize("mode", [False, 2, 3, 4, 5])
+def test_a_copy_keeps_its_memo_by_identities_across_breaks(mode: Any) -> None:
+    def f(x: Tensor) -> Any:
+        return copy.deepcopy(Parts(2)), x + 1
+
+    flags = iter((False, True, True, False))
+    compiled = stator.compile(f, backend="eager", options={"break_everywhere": mode})
+    assert_same(f, compiled, lambda: (torch.ones(2, requires_grad=next(flags)),), calls=4)
+
+
+VARIABLE: contextvars.ContextVar[Any] = contextvars.ContextVar("VARIABLE")
+
+
+@pytest.mark.parametrize("calls", [(True, False, True), (False, True, False)])
+@pytest.mark.parametrize("ask", [lambda: [VARIABLE.get()], lambda: (VARIABLE.get(None), 1), lambda: VARIABLE.get(3)])
+def test_a_context_variable_that_is_handed_on_is_set(ask: Any, calls: tuple[bool, ...]) -> None:
+    def f(x: Tensor) -> Any:
+        try:
+            found = ask()
+        except LookupError as error:
+            return x + 2, type(error)
+        stator.graph_break()
+        return found, x + 1
+
+    def run(fn: Any, sets: bool) -> Any:
+        if sets:
+            VARIABLE.set([4])
+        return fn(torch.ones(2))[0]
+
+    compiled = stator.compile(f, backend="eager")
+    for sets in calls:
+        expected, found = (contextvars.copy_context().run(run, fn, sets) for fn in (f, compiled))
+        assert str(found) == str(expected)

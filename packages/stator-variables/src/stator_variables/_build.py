@@ -320,15 +320,20 @@ def build_cell(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     if real == _EMPTY_CELL:
         t.guard(source, _IS_EMPTY)
         return k.CellTracker(NULL)
-    content = wrap(t, real.cell_contents, guards.CellSource(source))
-    t.present.append((guards.CellSource(source), IS_THERE, content))
-    return k.CellTracker(content)
+    return k.CellTracker(wrap_present(t, real.cell_contents, guards.CellSource(source)))
 
 
 _EMPTY_CELL = types.CellType()
 _IS_EMPTY = guards.Custom("{fn}({value})", lambda cell: cell == _EMPTY_CELL, "an empty cell")
-IS_THERE = guards.Custom("{fn}({value})", lambda value: True, "there")
-"""What cannot be read fails a guard; this one asks for nothing else."""
+_IS_THERE = guards.Custom("{fn}({value})", lambda value: value is not MISSING, "there")
+"""Asks for nothing else: what cannot be read fails every guard."""
+
+
+def wrap_present(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+    """What may not be there another time. Nobody need look at it: the entry may only hand it on."""
+    tracker = wrap(t, real, source)
+    t.present.append((source, _IS_THERE, tracker))
+    return tracker
 
 
 def build_partial(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:

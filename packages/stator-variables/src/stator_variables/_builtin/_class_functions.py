@@ -20,7 +20,7 @@ from stator_bytecode import HandlerTable
 from stator_guards import CallSource, CapturedSource
 
 from stator_variables import _kinds as k
-from stator_variables._build import wrap
+from stator_variables._build import wrap, wrap_present
 from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._model import _attributes, _calls, _operators
 from stator_variables._model._classes import adopt, here, make, run, step
@@ -169,4 +169,4 @@ def get_context(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     value = MISSING if vt.source is None or kwargs else context_value(vt.real)
     if value is MISSING:  # its default decides: CPython's own
         raise t.unsupported("builtin", "reading a context variable that is not set")
-    return wrap(t, value, CallSource(context_value, vt.source))
+    return wrap_present(t, value, CallSource(context_value, vt.source))

@@ -15,7 +15,7 @@ from stator_guards import AttrAbsent, AttrSource, CapturedSource, SlotSource, So
 
 from stator_variables import _kinds as k
 from stator_variables._applevel import _methods as app
-from stator_variables._build import IS_THERE, captured_dict, instance_dict, wrap
+from stator_variables._build import captured_dict, instance_dict, wrap, wrap_present
 from stator_variables._model import _calls, _classes, _dictionary, _functions, _lookup, _stand_ins
 from stator_variables._model._raising import absent, throw, type_name
 from stator_variables._torch import _subclasses, _symbolic, _tensor_attributes, _torch_calls
@@ -277,9 +277,7 @@ def _read_existing_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
         throw(AttributeError, *error.args)
     except Exception as error:  # C's own check; natively it raises the same
         raise t.unsupported("c-attribute", f"attribute {name} of a {vt.cls.__qualname__}: {error}") from None
-    tracker = wrap(t, value, source)
-    t.present.append((source, IS_THERE, tracker))
-    return tracker
+    return wrap_present(t, value, source)
 
 
 def _bind_other(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:

@@ -20,7 +20,7 @@ from stator_guards import (
     KeySource,
 )
 
-from stator_variables._build import ATOMS, wrap
+from stator_variables._build import ATOMS, wrap, wrap_present
 from stator_variables._kinds import ConstantTracker, DictTracker, IdTracker, IteratorTracker
 from stator_variables._model._hashing import (
     COMPOSED,
@@ -72,7 +72,7 @@ def _read_by_identity(t: Tracing, d: DictTracker, hashed: IdOf) -> Any:
         return MISSING
     if d.complete:
         raise t.unsupported("identity-number", "a dict of identities of which all keys are known")
-    tracker = wrap(t, value, where)
+    tracker = wrap_present(t, value, where)
     d.entries[hashed] = (IdTracker(known or ConstantTracker(thing)), tracker)
     return tracker
 

@@ -96,7 +96,7 @@ def node_target(target: Any) -> Any:
 
 def record(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Record one operation; the Result is a tracker of what it gives."""
-    if target is torch.tensor and _symbolic_content(args[0] if args else kwargs["data"]):
+    if target is torch.tensor and _symbolic_content(args[0] if args else kwargs.get("data")):
         target = torch._refs.tensor  # the C function asks for the numbers
     if t.function_modes and not (is_in_graph(t, *args) and all(map(_is_operand, args))):  # which was not asked
         raise t.unsupported("mode-value", "an operation under a mode for every function of torch")
