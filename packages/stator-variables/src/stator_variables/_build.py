@@ -331,7 +331,7 @@ _IS_THERE = guards.Custom("{fn}({value})", lambda value: value is not MISSING, "
 
 def wrap_present(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     """What may not be there another time. Nobody need look at it: the entry may only hand it on."""
-    tracker = wrap(t, real, source)
+    tracker: VariableTracker = wrap(t, real, source)
     t.present.append((source, _IS_THERE, tracker))
     return tracker
 
