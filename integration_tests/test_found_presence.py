@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextvars
 import copy
+import functools
 import itertools
 from typing import Any
 
@@ -224,3 +225,32 @@ def test_a_context_variable_that_is_handed_on_is_set(ask: Any, calls: tuple[bool
     for sets in calls:
         expected, found = (contextvars.copy_context().run(run, fn, sets) for fn in (f, compiled))
         assert str(found) == str(expected)
+
+
+@functools.lru_cache(maxsize=2)
+def cached(a: Any) -> Any:
+    return a + 1
+
+
+def a_number(x: Tensor, n: int) -> Any:
+    return cached(7 % n), x + 1
+
+
+def a_size(x: Tensor, n: int) -> Any:
+    return cached(x.shape[0] * 10 // n), x + 1
+
+
+def twice(x: Tensor, n: int) -> Any:
+    m = 9 % n
+    return cached(m + n), m, x + 1
+
+
+@pytest.mark.parametrize("mode", [False, 3, "operations"])
+@pytest.mark.parametrize("numbers", [(-1, 3, 0), (3, 4, 0, 5), (2, 5, 7, 0, 0)])
+@pytest.mark.parametrize("fn", [a_number, a_size, twice], ids=lambda fn: fn.__name__)
+def test_what_a_cache_is_asked_for_may_divide_by_zero(fn: Any, numbers: tuple[int, ...], mode: Any) -> None:
+    """A guard that cannot compute its number fails, and the program raises on its own line."""
+    cached.cache_clear()
+    remaining = iter(numbers)
+    compiled = stator.compile(fn, backend="eager", options={"break_everywhere": mode})
+    assert_same(fn, compiled, lambda: (torch.ones(5), next(remaining)), calls=len(numbers))

@@ -72,7 +72,7 @@ class GuardSet:
             failing = list(_failing(self.guards, named))
             if not failing or any(guard.kind.turn is None for guard in failing):
                 return not failing and self.check(*state)
-            if not min(failing, key=_turn).kind.mend(named):  # one at a time: others may depend on it
+            if not min(failing, key=_turn).mend(named):  # one at a time: others may depend on it
                 return False
         return False
 

@@ -17,8 +17,9 @@ from stator_guards._cells import Cells
 from stator_guards._held import short
 from stator_guards._source import Renderer, Source, State
 
-CANNOT_READ = (KeyError, AttributeError, TypeError, IndexError, ValueError, NotImplementedError)
-"""What reading a source may raise when the program's state no longer has its shape: then the guard does not hold."""
+CANNOT_READ = (KeyError, AttributeError, TypeError, IndexError, ValueError, NotImplementedError, ArithmeticError)
+"""What reading a source may raise when the program's state no longer has its shape, or a formula divides by zero: then
+the guard does not hold."""
 
 
 class Kind:
@@ -135,6 +136,14 @@ class Guard:
             return self.kind.holds(self._value(state), state)
         except CANNOT_READ:
             return False
+
+    def mend(self, state: State) -> bool:
+        """See `Kind.mend`; of what cannot be read nothing is done ahead."""
+        try:
+            self._value(state)
+        except CANNOT_READ:
+            return False
+        return self.kind.mend(state)
 
     def explain(self, state: State) -> Failure:
         """The failure report of a guard that does not hold."""
