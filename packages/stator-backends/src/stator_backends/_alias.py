@@ -108,10 +108,10 @@ def has_storage(value: Any) -> bool:
 
 def writes_to_inputs(examples: Iterable[Any]) -> bool:
     """Whether the trace wrote to one of its placeholders: a fresh fake tensor has version 0, each write adds one."""
-    return any(_was_written(value) for value in examples if isinstance(value, FakeTensor))
+    return any(was_written(value) for value in examples if isinstance(value, FakeTensor))
 
 
-def _was_written(value: FakeTensor) -> bool:
+def was_written(value: torch.Tensor) -> bool:
     return value.is_inference() or value._version > 0  # an inference tensor keeps no count: it may have been
 
 

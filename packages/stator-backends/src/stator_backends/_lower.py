@@ -21,7 +21,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import _disable_current_modes, is_traceable_wrapper_subclass
 
 from . import _session
-from ._alias import AliasLayout, InputGuard, from_torch, writes_to_inputs
+from ._alias import AliasLayout, InputGuard, from_torch, was_written, writes_to_inputs
 from ._backend import Backend, BackendSpec, Compiled, spec_of
 from ._check import check_graph
 from ._context import GraphInput, attach_sources, cleared, placeholders, static_context
@@ -100,7 +100,7 @@ def _differentiates_wrappers(gm: torch.fx.GraphModule) -> bool:
     given = [node.meta.get("example_value") for node in gm.graph.output_node().all_input_nodes]
     written = [node.meta.get("example_value") for node in placeholders(gm)]
     trained = [value for value in given if isinstance(value, Tensor) and value.requires_grad]
-    trained += [value for value in written if isinstance(value, Tensor) and value.requires_grad and value._version]
+    trained += [value for value in written if isinstance(value, Tensor) and value.requires_grad and was_written(value)]
     return any(map(is_traceable_wrapper_subclass, trained))
 
 
