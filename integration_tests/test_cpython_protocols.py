@@ -11,6 +11,7 @@ import enum
 import functools
 import itertools
 import json
+import operator
 import random
 import sys
 import types
@@ -496,3 +497,26 @@ def test_number_that_no_graph_can_hold_stays_a_constant() -> None:
         expected, found = of_a_huge_number(torch.ones(2), n), compiled(torch.ones(2), n)
         assert expected[1:] == found[1:]
         assert torch.equal(expected[0], found[0])
+
+
+class Sequence:
+    def __getitem__(self, index: int) -> int:
+        return index
+
+    def __add__(self, other: Any) -> str:
+        return "added"
+
+
+def concatenated(x: torch.Tensor) -> list[Any]:
+    found: list[Any] = []
+    pairs: list[Any] = [(x, x), ({1: 2}, {1: 2}), (Sequence(), Sequence()), ([1], [2]), ("a", "b"), (1, 2), ((1,), [1])]
+    for one, other in pairs:
+        try:
+            found.append(operator.concat(one, other))
+        except TypeError as error:
+            found.append(str(error))
+    return found
+
+
+def test_what_c_takes_for_a_sequence_is_concatenated() -> None:
+    assert_same(concatenated, stator.compile(concatenated, backend="eager"), lambda: (torch.ones(2),))

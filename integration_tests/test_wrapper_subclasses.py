@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import copy
+import copyreg
 from collections.abc import Callable
 from typing import Any
 
@@ -646,3 +647,12 @@ def test_inference_mode() -> None:
 
     with torch.inference_mode():
         assert_same(f, stator.compile(f, backend="eager"), lambda: (a_pair(),))
+
+
+def test_class_that_was_copied_is_the_same() -> None:
+    """`copyreg` notes on a class, and on `torch.Tensor`, which slots it has."""
+    copy.deepcopy(TwoTensor(torch.ones(2), torch.ones(2)))
+    assert "__slotnames__" in vars(TwoTensor)
+    copyreg._slotnames(torch.Tensor)
+    compiled = stator.compile(lambda x: x * 2, backend="eager", fullgraph=True)
+    assert type(compiled(TwoTensor(torch.ones(2), torch.ones(2)))) is TwoTensor

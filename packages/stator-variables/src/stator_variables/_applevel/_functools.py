@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 
 def get_items(items: Any, obj: Any) -> Any:
     """`operator.itemgetter(*items)(obj)`."""
@@ -31,7 +33,7 @@ def call_method(name: str, args: Any, kwargs: Any, obj: Any) -> Any:
 
 
 def concat(a: Any, b: Any) -> Any:
-    if not hasattr(type(a), "__getitem__"):
+    if not hasattr(type(a), "__getitem__") or isinstance(a, dict | torch.Tensor):  # mappings to C
         raise TypeError(f"'{type(a).__name__}' object can't be concatenated")
     return a + b
 

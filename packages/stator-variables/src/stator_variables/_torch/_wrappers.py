@@ -25,9 +25,9 @@ from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 _OWN = frozenset(
-    "__new__ __init__ __init_subclass__ __class_getitem__ __module__ __doc__ __qualname__ __annotations__ __slots__ "
-    "__dict__ __weakref__ __firstlineno__ __static_attributes__ __abstractmethods__ __parameters__ __orig_bases__ "
-    "__repr__ __str__ __format__ __reduce__ __reduce_ex__ __deepcopy__ __setstate__ "
+    "__new__ __init__ __init_subclass__ __class_getitem__ __module__ __doc__ __qualname__ __annotations__ "
+    "__slots__ __slotnames__ __dict__ __weakref__ __firstlineno__ __static_attributes__ __abstractmethods__ "
+    "__parameters__ __orig_bases__ __repr__ __str__ __format__ __reduce__ __reduce_ex__ __deepcopy__ __setstate__ "
     "__torch_dispatch__ __torch_function__".split()
 )
 """What of `torch.Tensor` a class may have in its own way: else a method is not what the graph would call."""
