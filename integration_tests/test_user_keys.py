@@ -202,3 +202,11 @@ def what_is_forgotten(x):
 @pytest.mark.parametrize("fn", [what_is_not_hashed, what_is_forgotten])
 def test_what_no_entry_asks_otherwise_is_no_break(fn):
     assert_same(fn, stator.compile(fn, backend="eager", fullgraph=True), lambda: (torch.ones(2),), 3)
+
+
+def test_break_names_the_line_that_asked():
+    fn = PROGRAMS["an attribute that is hashed is written"]
+    compiled = stator.compile(fn, backend="eager")
+    compiled(torch.ones(2))
+    reason = compiled.report.breaks[0]
+    assert (reason.reason, reason.where.line) == ("user-hash", fn.__code__.co_firstlineno + 3)

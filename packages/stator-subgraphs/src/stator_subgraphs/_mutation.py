@@ -93,9 +93,9 @@ class Watched:
     def refuse_reshaping(self, target: Any) -> None:
         """Raises Unsupported where a tensor with others in it got another shape: compilers lose that."""
         for tensor, before in zip(self.tensors, self.before, strict=True):
-            shape = before[5] if type(before) is tuple else None
-            reshaped = shape is not None and not _same_shape(shape, state_of(tensor, True)[5])
-            if reshaped and is_traceable_wrapper_subclass(tensor):
+            if not is_traceable_wrapper_subclass(tensor) or type(before) is not tuple:
+                continue
+            if not _same_shape(before[5], state_of(tensor, True)[5]):
                 name = target if isinstance(target, str) else getattr(target, "__name__", target)
                 raise Unsupported("tensor-subclass", f"{name} of a tensor with others in it, which changes its shape")
 

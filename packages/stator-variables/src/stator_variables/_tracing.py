@@ -112,9 +112,7 @@ class Tracing:
     alive: list[Any] = attrs.field(factory=list)  # keeps identities in `heap` valid
     changed: dict[int, Any] = attrs.field(factory=dict)  # existing trackers with effects, by id, first changed first
     told_apart: dict[int, Any] = attrs.field(factory=dict)  # existing objects taken for distinct ones, by identity
-    present: list[tuple[Source, Any, Any]] = attrs.field(
-        factory=list
-    )  # found in existing dicts, cells, slots: source, guard, value
+    present: list[tuple[Source, Any, Any]] = attrs.field(factory=list)  # found in what exists: source, guard, value
     representing: list[Any] = attrs.field(factory=list)  # containers whose repr is under way
     levels: list[str] = attrs.field(factory=list)  # transforms of torch.func that are under way, outermost first
     modes: dict[Any, Any] = attrs.field(factory=dict)  # settings written while tracing -> their value at the start

@@ -196,7 +196,7 @@ def _broken_at_answer(given: variables.Answered, machine: Machine) -> Broke:
     that it was put into is a real one then."""
     machine.frames = []
     detail = f"a key of class {given.question[0].cls.__name__}, which is hashed or compared otherwise later"
-    return Broke(machine.go_back(given.begun), Unsupported("user-hash", detail))
+    return Broke(machine.go_back(given.begun), Unsupported("user-hash", detail, "", given.where))
 
 
 def _broken_at_resumption(running: variables.StillRunning, outcome: Outcome, machine: Machine) -> Broke:

@@ -35,12 +35,12 @@ def before_other_answers(e: Emitter) -> Answered | None:
 def _answer_now(t: Tracing, question: tuple[Any, ...]) -> Any:
     """Interpreted, and undone. What raises, or breaks, is no answer."""
     outer, function = t.machine, hashed if len(question) == 1 else equal
-    mark = outer.domain.mark()
+    mark, at = outer.domain.mark(), (t.frame, t.instruction)
     t.machine = outer.nested()
     try:
         tracker = wrap(t, function, CapturedSource(function.__name__, function))
         outcome = t.machine.run([frame_for(t, tracker, question, {})])
         return outcome.value.constant() if isinstance(outcome, Returned) else None
     finally:
-        t.machine = outer
+        t.machine, (t.frame, t.instruction) = outer, at
         outer.domain.rollback(mark)

@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 import torch
 from stator_bytecode import Snapshot, operation, settle
-from stator_bytecode.errors import Unsupported
+from stator_bytecode.errors import SourceSpan, Unsupported
 from stator_guards import CapturedSource, Is
 
 from stator_variables import _kinds as k
@@ -113,6 +113,7 @@ class Answered:
     question: tuple[Any, ...]
     answer: Any
     begun: tuple[Snapshot, int]
+    where: SourceSpan
 
 
 class UserKey:
@@ -155,9 +156,9 @@ def _answering(t: Tracing, step: Callable[[], Any], needed: Unanswered) -> Any:
     while True:
         question = needed.question
         asked = tuple(map(id, question))
-        begun = t.machine.save()
+        begun, where = t.machine.save(), t.where()
         answers[asked] = yield from _without_effects(t, question)
-        _remember(t, Answered(question, answers[asked], begun))
+        _remember(t, Answered(question, answers[asked], begun, where))
         before, outer, t.answers = t.journal.mark(), t.answers, answers
         try:
             result = step()

@@ -51,7 +51,7 @@ def taken() -> Iterator[tuple[Any, ...]]:
     _taken.modes = modes
     try:
         yield modes
-    except BaseException:
+    except BaseException:  # whatever it was goes on; the program that hears of it has its modes
         give_back(modes)
         raise
     finally:
