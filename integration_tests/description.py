@@ -36,7 +36,7 @@ THEMSELVES = (
     torch.memory_format,
     weakref.ref,
 )
-KEPT_BY_TENSORS = [np.dtype(code) for code in "?bBhilfdFD"]
+KEPT_BY_TENSORS = [np.dtype(code) for code in "?bBhilefdFD"]
 # What only a compiling tool or a cache keeps on an object; a user does not see it change.
 HIDDEN = {"_compiled_call_impl", "_is_torch_compile"}
 

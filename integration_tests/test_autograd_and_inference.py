@@ -17,7 +17,7 @@ LINEAR = torch.nn.Linear(3, 3)
 
 def marks(value: Any) -> Any:
     """What autograd and inference mode leave on the tensors of a result."""
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return [marks(part) for part in value]
     return (value.is_inference(), value.requires_grad, value.tolist()) if isinstance(value, Tensor) else value
 
@@ -87,12 +87,36 @@ def raising_inside(x: Tensor) -> Any:
         return y, torch.is_inference_mode_enabled(), torch.is_grad_enabled()
 
 
+def in_a_step_that_is_taken_back(x: Tensor) -> Any:
+    def producer(mode: bool) -> Any:
+        with torch.inference_mode(mode):
+            y = x * 2
+            stator.graph_break()
+            yield y, torch.is_grad_enabled()
+
+    return list(producer(True)), torch.is_grad_enabled(), max(producer(False)), torch.is_grad_enabled()
+
+
+def behind_a_block_that_is_taken_back(x: Tensor) -> Any:
+    def producer() -> Any:
+        with torch.no_grad(), torch.inference_mode():
+            y = x * 2
+        stator.graph_break()
+        yield y, torch.is_grad_enabled()
+
+    with torch.inference_mode():
+        return list(producer()), torch.is_grad_enabled()
+
+
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-@pytest.mark.parametrize("fn", [broken_inside, raising_inside])
+@pytest.mark.parametrize(
+    "fn", [broken_inside, raising_inside, in_a_step_that_is_taken_back, behind_a_block_that_is_taken_back]
+)
 def test_inference_mode_goes_on_after_a_break_and_ends_where_it_ends(fn: Callable[[Tensor], Any], backend: str) -> None:
     compiled, x = stator.compile(fn, backend=backend), torch.ones(2, 3)
     for _ in range(2):
         assert marks(compiled(x)) == marks(fn(x))
+        assert torch.is_grad_enabled()
         assert not torch.is_inference_mode_enabled()
 
 

@@ -16,6 +16,8 @@ import stator
 import torch
 from torch import Tensor
 
+from integration_tests.oracle import assert_same
+
 SIZES = (2, 2, 3, 4, 3, 5, 2, 6, 7)
 STATE: dict[str, Any] = {}
 Body = Callable[..., Any]
@@ -295,3 +297,14 @@ def test_a_cold_cache_behind_random_numbers_and_writes(fn: Body, inside: Body, e
         assert_equal(found[0], found[1], f"{rows} rows")
         assert caches[0].cache_info() == caches[1].cache_info()
     assert entries in (None, len(compiled.report.entries))
+
+
+@pytest.mark.parametrize("values", [(1, 2, 3, 4), (1.5, 2.5, 3.5, 4.5), (*map(torch.tensor, (1, 2, 3, 4)),)], ids=repr)
+def test_what_a_body_called_ahead_has_read_is_read_outside_as_well(values: Any) -> None:
+    def f(x: Tensor, holder: dict[str, Any]) -> Any:
+        largest = max([1, 2], key=functools.lru_cache(lambda a: a * holder["value"]))
+        holder["value"] += x.size(0)
+        return x * holder["value"], largest
+
+    given = iter(values)
+    assert_same(f, stator.compile(f, backend="eager"), lambda: (torch.ones(3), {"value": next(given)}), calls=4)

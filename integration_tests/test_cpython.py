@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from integration_tests.cpython.record import Record, read
-from integration_tests.cpython.selection import EXCLUDED, REST, SAMPLE
+from integration_tests.cpython.selection import EXCLUDED, GROUPS, MODULES
 
 if importlib.util.find_spec("test.test_list") is None:  # some distributions leave them out, or package them apart
     pytest.skip("this CPython was installed without its own tests", allow_module_level=True)
@@ -27,19 +27,15 @@ def _records(folder: pathlib.Path, *modules: str) -> list[Record]:
     return [record for module in modules for record in read(folder / f"{module}.json")]
 
 
-@pytest.mark.parametrize("modules", SAMPLE.values(), ids=SAMPLE)
-def test_sample_ends_as_it_does_plainly(modules: tuple[str, ...], tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("modules", GROUPS.values(), ids=GROUPS)
+def test_modules_end_as_they_do_plainly(modules: tuple[str, ...], tmp_path: pathlib.Path) -> None:
     records = _records(tmp_path, *modules)
     assert {record.name.partition(".")[0] for record in records} == set(modules)
     assert not [record.said() for record in records if record.kind in ("wrong", "crashes")]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("module", REST)
-def test_module_ends_as_it_does_plainly(module: str, tmp_path: pathlib.Path) -> None:
-    records = _records(tmp_path, module)
-    assert records
-    assert not [record.said() for record in records if record.kind in ("wrong", "crashes")]
+def test_no_module_is_left_out() -> None:
+    assert set(MODULES) == {module for group in GROUPS.values() for module in group}
 
 
 def test_exclusions_have_reasons() -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import collections
 import functools
+import inspect
+import operator
 import re
 import sys
 import types
@@ -400,7 +402,83 @@ def enumerate_by_name(x: Any) -> Any:
     return list(enumerate(iterable="ab", start=3)), caught(lambda: enumerate("ab", "c"))
 
 
+def iterator_over_a_list_cut_short(x: Any) -> Any:
+    made = list(range(10))
+    there, back = iter(made), reversed(made)
+    taken = [next(there), next(there), next(back), next(back)]
+    made[1:] = []
+    native()
+    left = operator.length_hint(there), operator.length_hint(back)
+    made.extend(range(20))
+    return taken, left, list(there), list(back)
+
+
+def reversed_over_a_list_that_grew(x: Any) -> Any:
+    made = [1, 2, 3]
+    back = reversed(made)
+    first = next(back)
+    made.insert(0, 7)
+    native()
+    return first, list(back), made
+
+
+def existing_reversed_over_a_list_cut_short(x: Any) -> Any:
+    made = list(range(10))
+    back = native(reversed(made))
+    next(back)
+    native()
+    made[1:] = []
+    native()
+    return operator.length_hint(back), list(back)
+
+
+def methods_through_an_alias(x: Any) -> Any:
+    alias = list[int]
+    made = alias()
+    alias.append(made, "foo")
+    return made, alias.__getitem__(made, 0), alias.__len__(made), alias.__origin__, caught(lambda: alias.nothing)
+
+
+def field_of_an_error_that_may_be_missing(x: Any) -> Any:
+    error = BlockingIOError("a", "b")
+    missing = caught(lambda: error.characters_written)
+    error.characters_written = 5
+    return missing, error.characters_written
+
+
+def annotations_are_made_when_asked_for(x: Any) -> Any:
+    made = native(type("Made", (), {}))
+    before = "__annotations__" in made.__dict__
+    return before, made.__annotations__, "__annotations__" in made.__dict__
+
+
+def signatures_of_classes_made_here(x: Any) -> Any:
+    class Meta(type):
+        def __call__(cls, first: int, second: str = "a") -> None: ...
+
+    class Base:
+        def __new__(cls, first: int = 1, *rest: Any, **named: Any) -> Any:
+            return object.__new__(cls)
+
+    class Derived(Base):
+        def __init__(self, *, named: str = "b") -> None:
+            pass
+
+    class Answering(metaclass=Meta):
+        def __init__(self, other: int) -> None:
+            pass
+
+    return [str(inspect.signature(made)) for made in (Base, Derived, Answering, Derived.__init__, Base().__init__)]
+
+
 PROGRAMS = [
+    signatures_of_classes_made_here,
+    iterator_over_a_list_cut_short,
+    reversed_over_a_list_that_grew,
+    existing_reversed_over_a_list_cut_short,
+    methods_through_an_alias,
+    field_of_an_error_that_may_be_missing,
+    annotations_are_made_when_asked_for,
     reversed_range_over_a_break,
     enumerate_by_name,
     read_only_field_of_a_c_object,

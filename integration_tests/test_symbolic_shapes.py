@@ -478,3 +478,14 @@ def test_a_number_that_makes_the_program_raise_is_guarded(text: str, mode: Any, 
     remaining = iter(sizes)
     compiled = stator.compile(fn, backend="eager", options={"break_everywhere": mode})
     assert_same(fn, compiled, lambda: (torch.ones(next(remaining)),), calls=len(sizes))
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_an_input_that_an_operator_resizes_has_no_symbols_of_those_after_it(backend: str) -> None:
+    def f(x: torch.Tensor, y: torch.Tensor) -> Any:
+        seen = x.sum()
+        torch.mul(y, 2, out=x)
+        return x + seen
+
+    remaining = iter((2, 3, 4, 5))
+    assert_same(f, stator.compile(f, backend=backend), lambda: (torch.empty(0), torch.ones(next(remaining), 3)), 4)

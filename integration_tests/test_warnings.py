@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -60,8 +61,21 @@ def of_what_it_resizes(x: Tensor) -> Tensor:
     return y
 
 
+def of_writes_to_an_expanded_tensor(x: Tensor) -> Any:
+    y = (x + 1).expand(2, 3)
+    y[y > 2] = 1
+    y.masked_fill_(y > 1, 0).index_fill_(0, torch.tensor([0]), 5)
+    y.fill_(2)[0] = x
+    try:
+        y.add_(1)
+    except RuntimeError as error:
+        return str(error), y
+    return y
+
+
 PROGRAMS: tuple[Callable[[Tensor], Any], ...] = (
     *(of_python, of_python_twice, of_cpp, of_itself, around_a_break, handled, of_an_attribute, of_what_it_resizes),
+    of_writes_to_an_expanded_tensor,
 )
 
 
@@ -119,6 +133,17 @@ def test_sizes_in_a_warning_are_those_of_the_call() -> None:
         found = [text for text, *_ in said(compiled, torch.ones(size), "always")]
         assert found == [text for text, *_ in said(of_python, torch.ones(size), "always")]
     assert len(compiled.report.entries) == 2
+
+
+def test_code_of_no_module_warns_as_well(tmp_path: pathlib.Path) -> None:
+    """As in a notebook: no module has the file that Python tells of."""
+    text = "def made(x):\n    return torch.range(0, 3) + x"
+    namespace: dict[str, Any] = {"torch": torch, "__name__": "somewhere"}
+    exec(compile(text, tmp_path / "made.py", "exec"), namespace)
+    x, fn = torch.ones(4), namespace["made"]
+    plain = said(fn, x, "always")
+    assert len(plain) == 1
+    assert said(stator.compile(fn, backend="eager"), x, "always") == plain
 
 
 def test_what_cpp_says_once_is_said_once() -> None:

@@ -112,6 +112,41 @@ def popped_from_a_container(x, n, box):
     return found, next(last)
 
 
+@program(breaks="generator-dropped")
+def replaced_in_a_variable_of_other_functions(x, n, box):
+    def forget():
+        nonlocal part
+        part = None
+        box.log.append("forgotten")
+
+    part = parts(x, box.log, 1, 2)
+    found = [next(part)]
+    part = parts(x, box.log, 3, 4)
+    box.log.append("replaced")
+    found.append(next(part))
+    forget()
+    part = parts(x, box.log, 5, 6)
+    found.append(next(part))
+    del part
+    return found, box.log.append("deleted")
+
+
+@program(breaks="generator-dropped")
+def replaced_in_a_global(x, n, box):
+    global PART
+    PART = parts(x, box.log, 1, 2)
+    found = next(PART)
+    PART = parts(x, box.log, 3, 4)
+    box.log.append("replaced")
+    found += next(PART)
+    del PART
+    box.log.append("deleted")
+    rows = {parts(x, box.log, 5, 6)}
+    found += next(next(iter(rows)))
+    rows.clear()
+    return found, box.log.append("cleared")
+
+
 @program
 def kept_by_something_else(x, n, box):
     rows = enumerate(parts(x, box.log, 1, 2))

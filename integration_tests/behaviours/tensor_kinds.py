@@ -61,13 +61,45 @@ SPARSE = torch.eye(3).to_sparse()
 
 @program
 def sparse_global(x, n, box):
-    return SPARSE @ torch.ones(3, 2), SPARSE.to_dense() * n, SPARSE.coalesce().values()
+    return SPARSE @ torch.ones(3, 2), SPARSE.to_dense() * n, SPARSE.coalesce()
 
 
 @program
 def sparse_rows(x, n, box):
     csr = (box.tensor * n).to_sparse_csr()
-    return csr.crow_indices(), csr.values(), csr @ torch.ones(3, 1)
+    return csr.crow_indices(), csr @ torch.ones(3, 1)
+
+
+@program(breaks="data-dependent-shape")
+def how_many_items_a_sparse_tensor_stores(x, n, box):
+    made = (box.tensor * n).to_sparse()
+    return (
+        made._nnz(),
+        made.values().shape,
+        made.coalesce().indices().numel(),
+        SPARSE._nnz(),
+        SPARSE.coalesce().values() * n,
+    )
+
+
+@program(breaks="data-dependent-shape")
+def how_many_items_compressed_rows_store(x, n, box):
+    made = (box.tensor * n).to_sparse_csr()
+    return made._nnz(), len(made.values()), made.col_indices().shape, made.to_sparse_coo().is_coalesced()
+
+
+@program(breaks="data-dependent-shape")
+def how_many_dimensions_are_sparse(x, n, box):
+    items = torch.stack([box.tensor, box.tensor * n], -1).to_sparse(1 if n > 2 else 2)
+    return items.sparse_dim(), items.dense_dim(), items.values().dim()
+
+
+@program(breaks="no-fake-kernel")
+def sparse_tensors_are_written_to(x, n, box):
+    rows, items = box.tensor.detach().to_sparse_csr(), box.tensor.detach().to_sparse()
+    rows.mul_(2)
+    items.mul_(n)
+    return rows.to_dense(), items.to_dense()
 
 
 @program

@@ -8,17 +8,7 @@ from __future__ import annotations
 import cpython_selection as common
 from cpython_selection import LANGUAGE, LIFETIME, MEMORY, UNRAISABLE, reason_for
 
-MODULES = (
-    *LANGUAGE,
-    *("test_bool", "test_int", "test_float", "test_complex", "test_unicode", "test_bytes", "test_range", "test_slice"),
-    *("test_enumerate", "test_sort", "test_property", "test_abc", "test_userlist", "test_userdict", "test_bisect"),
-    *("test_itertools", "test_functools", "test_operator", "test_collections", "test_ordered_dict", "test_defaultdict"),
-    *("test_deque", "test_dataclasses", "test_enum", "test_contextlib", "test_copy", "test_math", "test_cmath"),
-    *("test_random", "test_heapq", "test_types", "test_typing", "test_weakref", "test_descr"),
-    *("test_coroutines", "test_exception_group", "test_context"),
-)
-
-SAMPLE = {
+GROUPS = {
     "syntax": (
         *("test_with", "test_raise", "test_augassign", "test_super", "test_keywordonlyarg", "test_positional_only_arg"),
         *("test_listcomps", "test_unpack", "test_unpack_ex", "test_extcall", "test_dictcomps", "test_setcomps"),
@@ -26,21 +16,29 @@ SAMPLE = {
     ),
     "numbers": (
         *("test_bool", "test_int", "test_float", "test_complex", "test_range", "test_slice", "test_enumerate"),
-        "test_contains",
+        *("test_contains", "test_compare", "test_math", "test_cmath", "test_operator"),
     ),
     "containers": (
         *("test_tuple", "test_dict", "test_list", "test_iter", "test_userlist", "test_userdict", "test_bisect"),
         *("test_sort", "test_defaultdict"),
     ),
+    "sets": ("test_set",),
+    "collections": ("test_collections", "test_ordered_dict", "test_deque"),
+    "texts": ("test_unicode", "test_bytes", "test_fstring", "test_string_literals"),
+    "functions": ("test_itertools", "test_functools", "test_contextlib", "test_context"),
+    "draws": ("test_random", "test_heapq"),
     "objects": (
         *("test_class", "test_property", "test_abc", "test_funcattrs", "test_patma", "test_exceptions"),
-        "test_exception_group",
+        *("test_exception_group", "test_copy", "test_types"),
     ),
+    "dataclasses": ("test_dataclasses",),
+    "enums": ("test_enum",),
+    "typing": ("test_typing",),
     "lifetimes": ("test_generators", "test_genexps", "test_weakref", "test_coroutines", "test_descr"),
 }
-"""Run in the default sessions, a process for each group; the others in the slow tier."""
+"""Run a process for each group: the modules of `cpython_selection.LANGUAGE`, and the library's."""
 
-REST = tuple(module for module in MODULES if not any(module in group for group in SAMPLE.values()))
+MODULES = (*LANGUAGE, *(name for group in GROUPS.values() for name in group if name not in LANGUAGE))
 
 _ATOMS = "asks whether two equal strings or numbers are one object, which is up to the interpreter"
 _BUILTINS = "replaces builtins that the tracer itself uses, or takes them away"

@@ -50,8 +50,7 @@ class Overlap:
     separate: frozenset[int]
 
     def holds(self, inputs: Sequence[Any]) -> bool:
-        members = sorted(self.overlapping | self.separate)
-        return overlapping(inputs, members) == self.overlapping
+        return overlapping(inputs, sorted(self.overlapping | self.separate)) == self.overlapping
 
 
 @attrs.frozen
@@ -93,8 +92,7 @@ def _group(inputs: Sequence[Any], members: list[int]) -> tuple[Any, ...]:
 
 def _base(inputs: Sequence[Any], position: int, members: list[int]) -> tuple[Any, ...]:
     """The tensor this one is a view of, told apart by who else is a view of it; compiled code works on the base."""
-    base = inputs[position]._base
-    if base is None:
+    if (base := inputs[position]._base) is None:
         return (None,)
     relatives = tuple(other for other in members if inputs[other] is base or inputs[other]._base is base)
     return relatives, tuple(base.shape), base.stride(), base.storage_offset()

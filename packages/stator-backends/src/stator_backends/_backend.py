@@ -51,8 +51,7 @@ class FunctionBackend:
         return self.function(gm, example_inputs)
 
     def configured(self, mode: str | None, options: Mapping[str, Any] | None, dynamic: bool | None) -> Backend:
-        given = {"mode": mode, "options": options}
-        for option, value in given.items():
+        for option, value in {"mode": mode, "options": options}.items():
             if value is not None:
                 raise InvalidOption(self.spec.name, option, value, "nothing: this backend takes no options")
         return self
@@ -83,8 +82,7 @@ class KeywordBackend:
 
 
 def spec_of(backend: Backend) -> BackendSpec:
-    spec = getattr(backend, "spec", None)
-    if isinstance(spec, BackendSpec):
+    if isinstance(spec := getattr(backend, "spec", None), BackendSpec):
         return spec
     return BackendSpec(getattr(backend, "__name__", type(backend).__name__))
 

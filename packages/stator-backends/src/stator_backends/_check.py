@@ -55,8 +55,7 @@ def _lifting_faults(gm: torch.fx.GraphModule) -> Iterator[str]:
 
 
 def _output_faults(gm: torch.fx.GraphModule) -> Iterator[str]:
-    output = next(iter(reversed(gm.graph.nodes)), None)
-    if output is None or output.op != "output":
+    if (output := next(iter(reversed(gm.graph.nodes)), None)) is None or output.op != "output":
         yield "the last node is not an output"
     elif not isinstance(output.args[0], tuple | list):
         yield "the output is not a flat tuple"

@@ -73,8 +73,7 @@ def compare(
     plain_inputs, backend_inputs = copies(inputs), copies(inputs)
     examples = copies(inputs)
     moved = _moved(contexts or {}, inputs, examples)
-    twin = copy.deepcopy(gm)
-    lowered = lower(twin, examples, backend, fake_mode=_fake_mode(gm), contexts=moved)
+    lowered = lower(copy.deepcopy(gm), examples, backend, fake_mode=_fake_mode(gm), contexts=moved)
     expected = dict(_observed(graph_function(gm), plain_inputs))
     actual = dict(_observed(lowered.callable, backend_inputs))
     return _report(actual, expected, tolerance)
@@ -137,7 +136,6 @@ def _report(actual: dict[str, Any], expected: dict[str, Any], tolerance: Toleran
         if where not in actual or where not in expected:
             found.append(Mismatch(where, "missing" if where in expected else "not expected"))
             continue
-        difference = tolerance.difference(actual[where], expected[where])
-        if difference is not None:
+        if (difference := tolerance.difference(actual[where], expected[where])) is not None:
             found.append(Mismatch(where, difference))
     return Report(tuple(found), len(expected))

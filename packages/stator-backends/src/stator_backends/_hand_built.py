@@ -106,8 +106,7 @@ class GraphBuilder:
         operation = "call_method" if isinstance(target, str) else "call_function"
         node = self.graph.create_node(operation, target, args, kwargs)
         node.meta["example_value"] = example
-        bindings = shapes.compute_unbacked_bindings(self.shape_env, example)
-        if bindings:
+        if bindings := shapes.compute_unbacked_bindings(self.shape_env, example):
             node.meta["unbacked_bindings"] = bindings
         return node
 

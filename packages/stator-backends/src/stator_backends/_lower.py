@@ -73,8 +73,7 @@ def lower(
     trace (default: the present ones). `param_sources` is for tensors kept as attributes of `gm`. A `context` of the
     front end's own must not serve two graphs: compiling the backward, later, uses it.
     """
-    faults = check_graph(gm, example_inputs)
-    if faults:
+    if faults := check_graph(gm, example_inputs):
         raise MalformedGraph(tuple(faults))
     # Its absence would mean that the graph was exported. `setattr`, as modules declare tensors and modules only.
     setattr(gm, "_param_name_to_source", dict(param_sources or {}))
@@ -158,8 +157,7 @@ def _fresh_fakes(job: _Job, contexts: Mapping[Tensor, Any]) -> None:
         if isinstance(value, FakeTensor) or _only_traced(value, node, contexts):
             job.inputs[position] = mode.from_tensor(node.meta.get("example_value", value))
             continue
-        symbolic = contexts.get(value)
-        if symbolic is None:
+        if (symbolic := contexts.get(value)) is None:
             symbolic = static_context(value, GraphInput(position))
         job.context.tensor_to_context[value] = symbolic
         if job.spec.fake_inputs:
@@ -205,8 +203,7 @@ def _unboxed(compiled: Callable[[list[Any]], Sequence[Any]]) -> Compiled:
 
 def _layout_guards(job: _Job) -> list[InputGuard]:
     examples = [node.meta.get("example_value") for node in placeholders(job.gm)]
-    tensors = sum(isinstance(value, Tensor) for value in job.inputs)
-    if tensors < 2 or not writes_to_inputs(examples):
+    if sum(isinstance(value, Tensor) for value in job.inputs) < 2 or not writes_to_inputs(examples):
         return []
     return [AliasLayout.of(job.inputs)]
 
@@ -219,5 +216,4 @@ def _forget_floats() -> None:
 
 
 def _shape_guards(fake_mode: FakeTensorMode) -> list[Any]:
-    shape_env = fake_mode.shape_env
-    return [] if shape_env is None else list(shape_env.guards)
+    return [] if (shape_env := fake_mode.shape_env) is None else list(shape_env.guards)

@@ -52,8 +52,7 @@ class BackendRegistry:
             if not callable(backend):
                 raise TypeError(f"a backend is a name or a callable, not {backend!r}")
             return backend
-        found = self._backends.get(backend)
-        return self._load(backend) if found is None else found
+        return self._load(backend) if (found := self._backends.get(backend)) is None else found
 
     def _load(self, name: str) -> Backend:
         point = next((point for point in self._discover() if point.name == name), None)

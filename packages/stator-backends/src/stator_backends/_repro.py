@@ -101,8 +101,7 @@ class _Printer:
         name = name if "." in name else f"builtins.{name}"
         if _resolved(name) is not target:
             raise Unwritable(repr(target), f"{name} does not name it")
-        root = "torch" if name.startswith("torch.") else name.rpartition(".")[0]
-        self.modules.add(root)
+        self.modules.add("torch" if name.startswith("torch.") else name.rpartition(".")[0])
         return name
 
     def value(self, value: Any) -> str:

@@ -82,8 +82,7 @@ def _rng_states() -> Iterator[Callable[[], None]]:
     yield partial(torch.random.set_rng_state, torch.random.get_rng_state())
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # torch leaves it bare
         yield partial(torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all())
-    numpy_random = sys.modules.get("numpy.random")
-    if numpy_random is not None:
+    if (numpy_random := sys.modules.get("numpy.random")) is not None:
         yield partial(numpy_random.set_state, numpy_random.get_state())
 
 

@@ -28,8 +28,7 @@ class Conformance:
     """The base of every kit: a subclass may xfail a test, never weaken it."""
 
     def test_nothing_weakened(self) -> None:
-        kits = [cls for cls in type(self).__mro__ if Conformance in cls.__bases__]
-        for kit in kits:
+        for kit in [cls for cls in type(self).__mro__ if Conformance in cls.__bases__]:
             for name, original in vars(kit).items():
                 mine = getattr(type(self), name)
                 if not name.startswith("test_") or mine is original:

@@ -4,7 +4,11 @@
 caller; `InternalError` a fault of ours. Layers that call foreign code add their own under `StatorError`.
 """
 
+from types import CodeType
+
 import attrs
+
+from stator_bytecode._codec._instruction import Positions
 
 __all__ = ["NOWHERE", "InternalError", "InvalidUse", "SourceSpan", "StatorError", "Unsupported"]
 
@@ -19,6 +23,12 @@ class SourceSpan:
     end_line: int | None = None
     column: int | None = None
     end_column: int | None = None
+
+    @classmethod
+    def of(cls, code: CodeType, positions: Positions = (None, None, None, None)) -> "SourceSpan":
+        """The place of an instruction of `code` with these positions; without a line of its own, the first line."""
+        line, *rest = positions
+        return cls(code.co_filename, code.co_qualname, line or code.co_firstlineno, *rest)
 
     def __str__(self) -> str:
         return f'File "{self.filename}", line {self.line}, in {self.function}'

@@ -98,16 +98,14 @@ class Cache:
 
         Threads that miss together make one entry. `make` may call back into this cache.
         """
-        entry = self.lookup(backend_key, state)
-        if entry is not None or backend_key in self._full:
+        if (entry := self.lookup(backend_key, state)) is not None or backend_key in self._full:
             return entry
         with self._lock:
             entry = self.lookup(backend_key, state) or self._mended(backend_key, state)
             if entry is not None or self._is_past_limit(backend_key, state):
                 return entry
             reasons = self.reasons(state, backend_key)
-            entry = make()
-            if entry is not None:
+            if (entry := make()) is not None:
                 self.insert(entry, reasons)
             return entry
 

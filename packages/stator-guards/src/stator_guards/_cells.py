@@ -102,8 +102,7 @@ class Cells:
         found = _lookup(type(obj), name)
         if _is_data(found) or not self._plain(obj) or not self._stays_what_it_is(found):
             return False
-        attributes = _attributes(obj)
-        if attributes is not None and name in attributes:
+        if (attributes := _attributes(obj)) is not None and name in attributes:
             return attributes[name] is value
         return found is value and not hasattr(type(found), "__get__")
 
@@ -150,10 +149,7 @@ def _is_heap(cls: type) -> bool:
 
 def _lookup(cls: type, name: str) -> Any:
     """What the classes of the MRO hold under `name`, no descriptor asked."""
-    for base in cls.__mro__:
-        if name in base.__dict__:
-            return base.__dict__[name]
-    return _MISSING
+    return next((base.__dict__[name] for base in cls.__mro__ if name in base.__dict__), _MISSING)
 
 
 def _is_data(found: object) -> bool:

@@ -64,8 +64,7 @@ class GlobalState(Kind):
     fix = "set modes and defaults outside the loop that calls the function, the same for every call"
 
     def __init__(self) -> None:
-        native = torch._C._dynamo.guards.GlobalStateGuard()
-        self.__attrs_init__(native, ambient(), described())
+        self.__attrs_init__(torch._C._dynamo.guards.GlobalStateGuard(), ambient(), described())
 
     def test(self, value: str, render: Renderer) -> str:
         native = render.once(("GlobalState", self.native), lambda: self.native.check)

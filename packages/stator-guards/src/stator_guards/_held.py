@@ -84,10 +84,8 @@ def short(obj: object, limit: int = 80) -> str:
     """One line of `repr`, for messages; a class or function by its name, so that no user `__repr__` runs for those."""
     if issubclass(type(obj), ModuleType):  # which may have its own way to be read
         return _name(obj)
-    if isinstance(obj, type) or callable(obj):
-        name = getattr(obj, "__qualname__", None)
-        if isinstance(name, str):
-            return name
+    if (isinstance(obj, type) or callable(obj)) and isinstance(name := getattr(obj, "__qualname__", None), str):
+        return name
     try:
         text = repr(obj).replace("\n", " ")
     except Exception as error:  # a user's __repr__ may raise anything, and a message must not

@@ -32,11 +32,8 @@ class Loads:
     _written: Callable[..., Any] | None = None
 
     def __call__(self, *state: object) -> Sequence[Any]:
-        served = self.served
-        if served is not None:
-            found = served(*state)
-            if found is not None:
-                return found
+        if (served := self.served) is not None and (found := served(*state)) is not None:
+            return found
         if self._written is not None:
             return self._written(*state)  # type: ignore[no-any-return]
         self.calls += 1

@@ -164,8 +164,7 @@ class DictItemSource(PartSource):
 
 def stored(mapping: dict[Any, Any], key: Hashable) -> Any:
     """What a dict has, past its class: `__missing__` is not asked. Raises KeyError."""
-    found = dict.get(mapping, key, stored)
-    if found is stored:
+    if (found := dict.get(mapping, key, stored)) is stored:
         raise KeyError(key)
     return found
 
@@ -272,9 +271,8 @@ class KwDefaultsSource(PartSource):
         return whole.__kwdefaults__[self.parameter]
 
     def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
-        return cells.function_part(whole, cells.layout.function_kwdefaults, whole.__kwdefaults__) and cells.mapping(
-            whole.__kwdefaults__
-        )
+        defaults = whole.__kwdefaults__
+        return cells.function_part(whole, cells.layout.function_kwdefaults, defaults) and cells.mapping(defaults)
 
 
 @attrs.frozen(eq=False)

@@ -86,11 +86,8 @@ class _Planner:
     def _pin(self, source: Source) -> None:
         value = self._values[source]
         above = self._group_of.get(source.base) if isinstance(source, PartSource) else None
-        if (
-            isinstance(source, CapturedSource)
-            and source not in self._loose
-            and source.watch(None, value, Cells(self._layout))
-        ):
+        starts = isinstance(source, CapturedSource) and source not in self._loose
+        if starts and source.watch(None, value, Cells(self._layout)):
             self._join(self._group(None, None), source)
         elif above is not None and isinstance(source, PartSource) and self._watches(above, source):
             self._join(above, source)
@@ -101,11 +98,10 @@ class _Planner:
             self._join(self._group(source, value), source)
 
     def _watches(self, group: Group, source: PartSource) -> bool:
-        whole = self._values[source.whole]
-        value = self._values[source]
-        return source.whole not in self._loose and _watched(
-            group.cells, source.whole, lambda cells: source.watch(whole, value, cells)
-        )
+        if source.whole in self._loose:
+            return False
+        whole, value = self._values[source.whole], self._values[source]
+        return _watched(group.cells, source.whole, lambda cells: source.watch(whole, value, cells))
 
     def _is_worth_a_test(self, source: PartSource) -> bool:
         again = source.read(self._values[source.whole])

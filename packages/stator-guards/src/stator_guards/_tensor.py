@@ -60,9 +60,7 @@ class TensorMatch(Kind):
         dynamic_strides: frozenset[int] = frozenset(),
     ) -> None:
         sizes = tuple(None if i in dynamic_dims else int(size) for i, size in enumerate(tensor.shape))
-        strides: tuple[int | None, ...] = ()
-        if tensor.layout is torch.strided:
-            strides = static_strides(tensor, dynamic_dims)
+        strides = static_strides(tensor, dynamic_dims) if tensor.layout is torch.strided else ()
         if dynamic_strides:
             strides = tuple(None if i in dynamic_strides else stride for i, stride in enumerate(strides))
         facts = (type(tensor), tensor.dtype, tensor.device, tensor.layout, tensor.requires_grad)

@@ -38,8 +38,7 @@ Predicate = Callable[..., bool]
 def is_worth_watching(guards: Iterable[Guard]) -> bool:
     """Whether enough guards read through containers for words to be faster."""
     through = (DictItemSource, InstanceDictSource, AttrSource)
-    count = sum(isinstance(guard.source, through) for guard in guards)
-    return count >= WORTH_A_GROUP
+    return sum(isinstance(guard.source, through) for guard in guards) >= WORTH_A_GROUP
 
 
 @attrs.define(eq=False)
@@ -85,8 +84,7 @@ class Watch:
         words = [origin for i, origin in enumerate(binding.origins) if now[8 * i : 8 * i + 8] != old[8 * i : 8 * i + 8]]
         if words or not binding.inline:
             return words
-        found = gather(self.group, self.layout, root)
-        values = {} if found is None else found[1]
+        values = {} if (found := gather(self.group, self.layout, root)) is None else found[1]
         return [source for source, value in binding.inline if values.get(source) is not value]
 
     def bind(self, state: State, still_holds: Callable[[], bool]) -> bool:
@@ -173,8 +171,7 @@ class Watching:
 
     def renew(self, *state: object) -> bool:
         """What a watched predicate does when a word differs: walk, and bind afresh if that holds."""
-        holds = self.walk(*state)
-        if holds:
+        if holds := self.walk(*state):
             self._alone(self._renew, state)
             self._let_go_of_stale(state)
         return holds
@@ -192,8 +189,7 @@ class Watching:
         places = {id(watch.group): watch for watch in self.watches}
         for loads in self.loads:
             groups = [plan.group_of.get(source) for source in loads.sources]
-            first = groups[0]
-            root = None if first is None else first.root
+            root = None if (first := groups[0]) is None else first.root
             if first is None or not isinstance(root, ParameterSource) or root in loads.sources:
                 continue
             if all(group is first for group in groups):

@@ -117,8 +117,7 @@ class WatchedWriter(Writer):
 
     def _fill_exports(self) -> None:
         for key, (bound, line) in self._opened.items():
-            names = self._exports[key]
-            if names:
+            if names := self._exports[key]:
                 self.lines[line] = f"{', '.join(names)}, = {bound}.values"
         self.lines = [line for line in self.lines if line]
 

@@ -12,9 +12,17 @@ from torch.fx.experimental.symbolic_shapes import compute_unbacked_bindings
 
 from stator_subgraphs._boundary import Foreign
 from stator_subgraphs._captured import Body
-from stator_subgraphs._fake import MODE_CALLS, Target, has_body, refuse_quantizing, refuse_wrappers, run
+from stator_subgraphs._fake import (
+    MODE_CALLS,
+    Target,
+    has_body,
+    refuse_quantizing,
+    refuse_sparse_contents,
+    refuse_wrappers,
+    run,
+)
 from stator_subgraphs._heard import Hearing, Warned
-from stator_subgraphs._mutation import Watched, may_write, refuse_partial_overlap, storage_of
+from stator_subgraphs._mutation import Watched, may_write, refuse_expanded, refuse_partial_overlap, storage_of
 from stator_subgraphs._random import refuse_seeding, undisturbed
 from stator_subgraphs._state import GraphState
 from stator_subgraphs._structure import constant_argument, rebuild, tensors_in
@@ -31,6 +39,7 @@ def record_call(
     tensors: list[torch.Tensor] = []
     examples, example_kwargs = _examples(args, tensors), _examples(kwargs, tensors)
     refuse_partial_overlap(target, tensors)
+    refuse_sparse_contents(target, tensors)
     if body is not None or has_body(examples):
         refuse_wrappers([node.meta["example_value"] for node in state.root.placeholders])
     watched = Watched.of(tensors, may_write(target, kwargs))
@@ -48,8 +57,9 @@ def record_call(
     changed = watched.changed() if body is None else _gives(state, body, traced)
     if changed:
         _note_write(state, traced.node, changed)
+        refuse_expanded(target, changed)
         if "out" in kwargs:
-            watched.refuse_resizing(target)
+            watched.refuse_resizing(target, [node.meta["example_value"] for node in state.root.placeholders])
         watched.refuse_reshaping(target)
     if mode is not None:
         _note_mode(state, traced.node, partial(mode.undo, before, examples, example))
@@ -67,8 +77,7 @@ def _examples(structure: Any, tensors: list[torch.Tensor]) -> Any:
     def leaf(item: Any) -> Any:
         if type(item) is not Traced:
             return constant_argument(item)
-        example = item.example
-        if isinstance(example, torch.Tensor):
+        if isinstance(example := item.example, torch.Tensor):
             tensors.append(example)
         elif isinstance(example, tuple | list | dict):
             tensors.extend(tensors_in(example))

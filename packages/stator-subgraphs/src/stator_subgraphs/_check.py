@@ -74,8 +74,7 @@ def _symbols(graph: fx.Graph) -> Iterator[str]:
         bound = {symbol for node in graph.find_nodes(op="placeholder") for symbol in _bound_by(node)}
     for node in graph.nodes:
         bound |= _bound_by(node)
-        missing = _mentioned(node.meta.get("example_value")) - bound - _of_offset(node)
-        if missing:
+        if missing := _mentioned(node.meta.get("example_value")) - bound - _of_offset(node):
             yield f"{node} has symbols that nothing before it binds: {', '.join(sorted(map(str, missing)))}"
 
 
@@ -103,8 +102,7 @@ def _mentioned(example: Any) -> set[Any]:
 
 
 def _output(graph: fx.Graph, is_body: bool) -> Iterator[str]:
-    last = next(iter(reversed(graph.nodes)), None)
-    if last is None or last.op != "output":
+    if (last := next(iter(reversed(graph.nodes)), None)) is None or last.op != "output":
         yield "the last node is no output"
     elif is_body and isinstance(last.args[0], fx.Node):
         return

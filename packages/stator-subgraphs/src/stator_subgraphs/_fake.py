@@ -30,6 +30,10 @@ Target = Callable[..., Any] | str
 NO_POINTERS = config.patch(fake_tensor_allow_unsafe_data_ptr_access=False)
 """One for all: each makes a context variable, which the thread's context then keeps for ever."""
 PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+SPARSE = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
+SPARSE_CONTENTS = frozenset(
+    "_nnz values indices _values _indices col_indices row_indices is_coalesced sparse_dim dense_dim _dimI _dimV".split()
+)
 
 
 @attrs.frozen
@@ -102,9 +106,19 @@ def refuse_wrappers(inputs: Sequence[Any]) -> None:
 
 def refuse_quantizing(target: Target) -> None:
     """The fake of a quantized tensor would be a plain one, which nothing needs to dequantize."""
-    name = target if isinstance(target, str) else str(getattr(target, "__name__", ""))
+    name = _name(target)
     if name.startswith(("quantize_per_", "_empty_affine_quantized", "_empty_per_channel_affine_quantized")):
         raise Unsupported("no-fake-kernel", f"{name}: it gives a quantized tensor")
+
+
+def refuse_sparse_contents(target: Target, tensors: Sequence[torch.Tensor]) -> None:
+    """A fake of a sparse tensor stores no items, however many the tensor itself does; no guard asks for them."""
+    if _name(target) in SPARSE_CONTENTS and any(tensor.layout in SPARSE for tensor in tensors):
+        raise Unsupported("data-dependent-shape", f"{_name(target)} of a sparse tensor")
+
+
+def _name(target: Target) -> str:
+    return target if isinstance(target, str) else str(getattr(target, "__name__", ""))
 
 
 def run(mode: FakeTensorMode, target: Target, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -113,7 +127,7 @@ def run(mode: FakeTensorMode, target: Target, args: Sequence[Any], kwargs: dict[
         if isinstance(target, str):
             return getattr(args[0], target)(*args[1:], **kwargs)
         made = target(*args, **kwargs)
-    _count_writes(str(getattr(target, "__name__", "")), args, kwargs)
+    _count_writes(_name(target), args, kwargs)
     return made
 
 

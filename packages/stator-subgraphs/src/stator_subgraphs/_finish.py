@@ -160,8 +160,7 @@ def unused(tracer: SubgraphTracer, placeholders: Iterable[fx.Node]) -> list[fx.N
 
 def drop_unused_outputs(state: GraphState, node: fx.Node, inner: SubgraphTracer) -> None:
     """`node` is an operator that gives what its body, `inner`, gives."""
-    module = _only_module(state, node, inner)
-    if module is not None:
+    if (module := _only_module(state, node, inner)) is not None:
         _narrow(node, module)
 
 

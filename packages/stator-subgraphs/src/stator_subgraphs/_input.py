@@ -56,8 +56,7 @@ class Inputs:
 
     # -- tensors ----------------------------------------------------------------------------------------------------
     def tensor(self, source: Source, tensor: torch.Tensor, dims: Sequence[Dim], hint: str) -> Traced:
-        known = self.tensors.get(id(tensor))
-        if known is not None and known.live:
+        if (known := self.tensors.get(id(tensor))) is not None and known.live:
             return known.traced
         refuse_subclass(tensor, source.name)
         if any(isinstance(held, fx.GraphModule) for held in self.state.held.values()):
@@ -227,11 +226,8 @@ def _inner(source: Any, wrapper: Any) -> dict[str, Any]:
     """How its parts are treated, which have no symbols."""
     parts = {name: getattr(wrapper, name) for name in wrapper.__tensor_flatten__()[0]}
     named = {name: TorchSource(AttrSource(ours(source), name)) for name in parts}
-    return {
-        "inner_contexts": {
-            name: symbolic_context(named[name], part, [Dim()] * part.dim()) for name, part in parts.items()
-        }
-    }
+    contexts = {name: symbolic_context(named[name], part, [Dim()] * part.dim()) for name, part in parts.items()}
+    return {"inner_contexts": contexts}
 
 
 def is_static(dims: Sequence[Dim]) -> bool:

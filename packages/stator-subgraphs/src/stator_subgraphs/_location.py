@@ -72,15 +72,13 @@ class Location:
 
     def _line(self, span: SourceSpan) -> str:
         key = (span.filename, span.line, span.function)
-        text = self._lines.get(key)
-        if text is None:
+        if (text := self._lines.get(key)) is None:
             code = linecache.getline(span.filename, span.line or 0).strip()
             text = f"  {span}\n" + (f"    {code}\n" if code else "")
             self._lines[key] = text
         return text
 
     def _module_stack(self, modules: tuple[tuple[str, str, type], ...]) -> ModuleStack:
-        stack = self._modules.get(modules)
-        if stack is None:
+        if (stack := self._modules.get(modules)) is None:
             stack = self._modules[modules] = {key: (path, cls) for key, path, cls in modules}
         return stack.copy()  # a pass that edits one node's metadata must not edit the others'

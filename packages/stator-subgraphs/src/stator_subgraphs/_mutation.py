@@ -7,6 +7,7 @@ how closely to look. Observation covers custom operators and bodies, where names
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from typing import Any
 
 import attrs
@@ -57,6 +58,15 @@ def _overlaps_in_part(written: torch.Tensor, other: torch.Tensor) -> bool:
     return dense and ours != theirs
 
 
+def refuse_expanded(target: Any, written: list[torch.Tensor]) -> None:
+    """Raises Unsupported where elements of what was written to share memory: real kernels raise, or warn of it."""
+    for tensor in written:
+        strides = tensor.stride() if tensor.layout is torch.strided else ()
+        if any(_now(stride) == 0 and _now(size) > 1 for size, stride in zip(tensor.size(), strides, strict=False)):
+            name = getattr(target, "__name__", target)
+            raise Unsupported("operator-error", f"{name}: it writes to a tensor of which elements share memory")
+
+
 def _reach(tensor: torch.Tensor) -> Any:
     """Bytes from and to, and the strides. Symbols are taken for what they are now: all that hangs on it is a break."""
     start, count, size = tensor.storage_offset(), tensor.numel(), tensor.element_size()
@@ -83,11 +93,14 @@ class Watched:
         states = zip(self.tensors, self.before, strict=True)
         return [tensor for tensor, before in states if not _same(before, state_of(tensor, self.thorough))]
 
-    def refuse_resizing(self, target: Any) -> None:
-        """Raises Unsupported where `out=` had elements and got another shape: a real kernel warns of it."""
+    def refuse_resizing(self, target: Any, inputs: Iterable[Any]) -> None:
+        """Raises Unsupported where `out=` had elements and got another shape: a real kernel warns of it. An input has
+        the symbols that it came with."""
         for tensor, before in zip(self.tensors, self.before, strict=True):
             shape = before[5][0] if type(before) is tuple else tensor.size()
-            if not _same_shape(shape, tensor.size()) and 0 not in map(_now, shape):
+            if _same_shape(shape, tensor.size()):
+                continue
+            if 0 not in map(_now, shape) or any(tensor is given for given in inputs):
                 raise Unsupported("operator-error", f"{getattr(target, '__name__', target)}: it resizes its `out`")
 
     def refuse_reshaping(self, target: Any) -> None:
@@ -106,7 +119,8 @@ def state_of(tensor: torch.Tensor, thorough: bool) -> Any:
         return object() if thorough else None
     if not thorough:
         return tensor._version
-    shape = (tensor.size(), tensor.stride(), tensor.storage_offset())
+    strided = tensor.layout is torch.strided
+    shape = (tensor.size(), tensor.stride(), tensor.storage_offset()) if strided else (tensor.size(),)
     return (tensor._version, tensor.requires_grad, _history(tensor), tensor.dtype, storage_of(tensor), shape)
 
 

@@ -77,8 +77,7 @@ class OutputGraph:
 
     def number_input(self, source: Source, value: int | float, hint: str) -> Traced:
         """A symbolic int, or a symbolic float (then the graph takes a tensor and starts with its `item()`)."""
-        known = self._inputs.numbers.get(source)
-        if known is not None:
+        if (known := self._inputs.numbers.get(source)) is not None:
             return known
         if type(value) is int:
             return self._inputs.integer(source, value, hint)

@@ -45,8 +45,7 @@ class Renewal:
     def walk(self, tracer: SubgraphTracer) -> None:
         outer = {inner.node: node for node, inner in tracer.lifted.items()}
         for node in tracer.graph.nodes:
-            traced = tracer.values.get(node)
-            if traced is None:
+            if (traced := tracer.values.get(node)) is None:
                 continue
             if node.op == "call_function" and node.target in MODE_CALLS:
                 self._mode_call(tracer, traced)

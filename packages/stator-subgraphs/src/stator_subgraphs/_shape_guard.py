@@ -130,8 +130,7 @@ def constant_of(state: GraphState, traced: Traced) -> Any:
     if not isinstance(example, torch.SymFloat) and (expression is None or not has_floats(expression)):
         return example.node.pytype(example)
     for symbol in symbols_of(example):
-        bound = state.current.symbol(symbol)
-        if bound is not None:
+        if (bound := state.current.symbol(symbol)) is not None:
             bound.example.node.pytype(bound.example)
     return _value(traced.node)
 
@@ -161,8 +160,7 @@ def has_floats(expression: Any) -> bool:
 
 
 def _value(node: fx.Node) -> Any:
-    example = node.meta["example_value"]
-    if not isinstance(example, SymbolicTypes):
+    if not isinstance(example := node.meta["example_value"], SymbolicTypes):
         return example
     inputs = [source.meta["example_value"] for source in node.all_input_nodes]
     if node.op != "call_function" or any(isinstance(value, torch.Tensor) for value in inputs):

@@ -111,8 +111,7 @@ class SubgraphTracer:
     # -- symbols ----------------------------------------------------------------------------------------------------
     def note_symbol(self, traced: Traced) -> None:
         """If the value is a symbol as such, this is where it is read from here on."""
-        symbol = _plain_symbol(traced.example)
-        if symbol is not None and symbol not in self.symbols:
+        if (symbol := _plain_symbol(traced.example)) is not None and symbol not in self.symbols:
             self.bind(symbol, traced)
 
     def bind(self, symbol: Symbol, traced: Traced) -> None:
@@ -169,8 +168,7 @@ class SubgraphTracer:
         return found if found is not None else self._lift(outer)
 
     def _bound(self, example: Any) -> Traced | None:
-        symbol = _plain_symbol(example)
-        return None if symbol is None else self.symbols.get(symbol)
+        return None if (symbol := _plain_symbol(example)) is None else self.symbols.get(symbol)
 
     def _lift(self, outer: Traced) -> Traced:
         if outer.node.op == "get_attr":
@@ -263,13 +261,11 @@ class SubgraphTracer:
 
     def seen_outside(self, traced: Traced) -> Traced:
         """A value of this body, for the graph around: what it was lifted from, or a part of what the operator gives."""
-        outer = self.outer_of(traced)
-        if outer is not None:
+        if (outer := self.outer_of(traced)) is not None:
             return outer
         if self.call is None or self.parent is None:
             raise InternalError(f"{traced.node} belongs to a body that was left, and no operator gives it")
-        index = self.given.get(self.local(traced).node)
-        if index is None:
+        if (index := self.given.get(self.local(traced).node)) is None:
             raise Unsupported("value-of-a-body", f"{traced.node}, which stayed in a body that was left")
         return self.parent.part(self.call, index)
 
@@ -277,8 +273,7 @@ class SubgraphTracer:
         """A `getitem` node for part of a result; the example is at hand, so nothing runs."""
         local = self.local(traced)
         key = (local.node, index)
-        found = self.parts.get(key)
-        if found is None:
+        if (found := self.parts.get(key)) is None:
             found = self._derived(local, "call_function", operator.getitem, (local.node, index), local.example[index])
             self.journal.put(self.parts, key, found)
             if "source_fn_stack" in local.node.meta:

@@ -124,8 +124,9 @@ class BodyTrace:
         return graph
 
     def refuse_effects(self) -> None:
-        """End a body that nothing is wanted of: what it did so far is taken back, if it may have been done."""
+        """End a body that nothing is wanted of. What it read of the outside stays read: trackers refer to that."""
         self._outside()
+        self.recorder.close([])
 
     def _refuse_leaks(self, outside: list[Any], graph: BodyGraph) -> None:
         """What a flat body computes exists only while its operator runs."""

@@ -59,6 +59,10 @@ def wrap(t: Tracing, real: Any, source: guards.Source) -> Any:
     return t.adopt(real, source, lambda: build(t, real, source))
 
 
+def _field(t: Tracing, real: Any, name: str, source: guards.Source) -> Any:
+    return wrap(t, getattr(real, name), guards.AttrSource(source, name))
+
+
 def build(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     """The tracker of an existing value, its class guarded."""
     tracker = _builder_for(type(real))(t, real, source)
@@ -69,15 +73,11 @@ def build(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
 
 
 def _builder_for(cls: type) -> Builder:
-    found = BUILDERS.get(cls)
-    if found is not None:
+    if (found := BUILDERS.get(cls)) is not None:
         return found
     if issubclass(cls, type):
         return build_class
-    for base, builder in BY_BASE:
-        if issubclass(cls, base):
-            return builder
-    return build_object
+    return next((builder for base, builder in BY_BASE if issubclass(cls, base)), build_object)
 
 
 def build_atom(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
@@ -93,9 +93,7 @@ def build_atom(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
 def build_value(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     if type(real) is slice and not all(type(part) in ATOMS for part in (real.start, real.stop, real.step)):
         t.guard(source, guards.TypeIs(slice))
-        start, stop, step = (
-            wrap(t, getattr(real, name), guards.AttrSource(source, name)) for name in ("start", "stop", "step")
-        )
+        start, stop, step = (_field(t, real, name, source) for name in ("start", "stop", "step"))
         return k.SliceTracker((start, stop, step))
     if is_number_of_numpy(type(real)):
         bits = real.tobytes()
@@ -169,8 +167,7 @@ def build_subclass(t: Tracing, real: Any, source: guards.Source) -> VariableTrac
 
 def build_array(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     """An array as a tensor over its memory; what no tensor can be over is an object of which nothing is known."""
-    tensor = tensor_of(real)
-    if tensor is None:
+    if (tensor := tensor_of(real)) is None:
         return build_object(t, real, source)
     memory = guards.CallSource(tensor_of, source)
     t.guard(source, guards.TypeIs(type(real)))
@@ -212,7 +209,7 @@ def build_dict(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(type(real)))
     tracker = k.DictTracker(type(real), complete=False)
     if issubclass(type(real), collections.defaultdict):
-        tracker.default_factory = wrap(t, real.default_factory, guards.AttrSource(source, "default_factory"))
+        tracker.default_factory = _field(t, real, "default_factory", source)
     return with_namespace(t, tracker, real, source)
 
 
@@ -267,8 +264,7 @@ def build_function(t: Tracing, real: Any, source: guards.Source) -> VariableTrac
 
 def build_method(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(types.MethodType))
-    function = wrap(t, real.__func__, guards.AttrSource(source, "__func__"))
-    return k.MethodTracker(function, wrap(t, real.__self__, guards.AttrSource(source, "__self__")))
+    return k.MethodTracker(_field(t, real, "__func__", source), _field(t, real, "__self__", source))
 
 
 def build_builtin_function(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
@@ -276,14 +272,12 @@ def build_builtin_function(t: Tracing, real: Any, source: guards.Source) -> Vari
     owner = getattr(real, "__self__", None)
     if owner is None or isinstance(owner, types.ModuleType | type) or type(owner).__name__ == "ScriptFunction":
         return build_by_identity(t, real, source)
-    descriptor = _descriptor_of(type(owner), real)
-    if descriptor is None:
+    if (descriptor := _descriptor_of(type(owner), real)) is None:
         return build_by_identity(t, real, source)
     t.guard(source, guards.TypeIs(type(real)))
     t.guard(guards.AttrSource(source, "__name__"), guards.Equals(real.__name__))
     t.guard(guards.AttrSource(source, "__self__"), guards.TypeIs(type(owner)))
-    receiver = wrap(t, owner, guards.AttrSource(source, "__self__"))
-    return k.MethodTracker(k.BuiltinTracker(descriptor), receiver, type(real))
+    return k.MethodTracker(k.BuiltinTracker(descriptor), _field(t, real, "__self__", source), type(real))
 
 
 def build_method_wrapper(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
@@ -294,7 +288,7 @@ def build_method_wrapper(t: Tracing, real: Any, source: guards.Source) -> Variab
     t.guard(source, guards.TypeIs(types.MethodWrapperType))
     t.guard(guards.AttrSource(source, "__name__"), guards.Equals(real.__name__))
     t.guard(guards.AttrSource(source, "__objclass__"), guards.Is(real.__objclass__))
-    receiver = wrap(t, real.__self__, guards.AttrSource(source, "__self__"))
+    receiver = _field(t, real, "__self__", source)
     return k.MethodTracker(k.BuiltinTracker(descriptor), receiver, types.MethodWrapperType)
 
 
@@ -308,10 +302,7 @@ def _descriptor_of(cls: type, real: Any) -> Any:
 
 
 def build_super(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
-    start, receiver = (
-        wrap(t, getattr(real, name), guards.AttrSource(source, name)) for name in ("__thisclass__", "__self__")
-    )
-    tracker = k.SuperTracker(start, receiver)
+    tracker = k.SuperTracker(_field(t, real, "__thisclass__", source), _field(t, real, "__self__", source))
     tracker.real, tracker.source = real, source
     return tracker
 
@@ -338,7 +329,7 @@ def wrap_present(t: Tracing, real: Any, source: guards.Source) -> VariableTracke
 
 def build_partial(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(type(real)))
-    function = wrap(t, real.func, guards.AttrSource(source, "func"))
+    function = _field(t, real, "func", source)
     t.guard(guards.AttrSource(source, "args"), guards.Length(len(real.args)))
     args = [wrap(t, arg, guards.ItemSource(guards.AttrSource(source, "args"), i)) for i, arg in enumerate(real.args)]
     keywords, kwargs_source = dict(real.keywords), guards.AttrSource(source, "keywords")
@@ -362,11 +353,9 @@ def build_object(t: Tracing, real: Any, source: guards.Source) -> VariableTracke
 
 def with_namespace(t: Tracing, tracker: Any, real: Any, source: guards.Source) -> VariableTracker:
     """Give the tracker the instance `__dict__` of its object, if it has one; it may have been met before."""
-    namespace = instance_dict(real)
-    if namespace is None:
+    if (namespace := instance_dict(real)) is None:
         return tracker  # type: ignore[no-any-return]
-    known = t.heap.get(id(namespace))
-    if known is None:
+    if (known := t.heap.get(id(namespace))) is None:
         known = k.DictTracker(dict, complete=False)
         of_thread = issubclass(type(real), threading.local)
         known.real = namespace
@@ -460,7 +449,7 @@ def _iterator_classes() -> list[type]:
     reversible: list[Any] = [[], {}, {}.values(), {}.items()]
     backwards = [reversed(x) for x in reversible]
     classes = [*map(type, map(iter, made)), *map(type, backwards), reversed, zip, map, filter, enumerate]
-    return [*classes, type({}.keys()), type({}.values()), type({}.items())]
+    return [*classes, *(plain for plain, _ in k.VIEW_CLASSES.values())]
 
 
 BUILDERS: dict[type, Builder] = {

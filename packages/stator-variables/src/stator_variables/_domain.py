@@ -142,8 +142,7 @@ class SymbolicDomain:
     def load_global(self, frame: bytecode.Frame, name: str) -> Any:
         if frame.hidden:
             return self._load_trusted(frame, name)
-        found = _dictionary.get_name(self.t, frame.globals, name)
-        if found is MISSING:
+        if (found := _dictionary.get_name(self.t, frame.globals, name)) is MISSING:
             found = _dictionary.get_name(self.t, frame.builtins, name)
         if found is MISSING:
             throw(NameError, f"name '{name}' is not defined")
@@ -156,11 +155,14 @@ class SymbolicDomain:
         return wrap(self.t, value, CapturedSource(name, value))
 
     def store_global(self, frame: bytecode.Frame, name: str, value: Any) -> None:
-        _dictionary.set_name(self.t, frame.globals, name, value)
+        self._store(frame.globals, name, value)
 
     def delete_global(self, frame: bytecode.Frame, name: str) -> None:
         self._delete(frame.globals, name)
 
+    _store = _emptying(_asked(_dictionary.set_name))
+
+    @_emptying
     def _delete(self, namespace: Any, name: str) -> None:
         if _dictionary.remove(self.t, namespace, name) is MISSING:
             throw(NameError, f"name '{name}' is not defined")
@@ -170,7 +172,7 @@ class SymbolicDomain:
         return found if found is not bytecode.NULL else self.load_global(frame, name)
 
     def store_name(self, frame: bytecode.Frame, name: str, value: Any) -> None:
-        _dictionary.set_name(self.t, frame.names, name, value)
+        self._store(frame.names, name, value)
 
     def delete_name(self, frame: bytecode.Frame, name: str) -> None:
         self._delete(frame.names, name)
@@ -194,8 +196,7 @@ class SymbolicDomain:
             spec = _dictionary.get_name(self.t, frame.globals, "__package__")
             package = spec.constant() if spec is not MISSING else None
             name = importlib.util.resolve_name("." * level.value + name, package) if package else name
-        module = sys.modules.get(name)
-        if module is None or (level.value and package is None):
+        if (module := sys.modules.get(name)) is None or (level.value and package is None):
             raise self.t.unsupported("import", f"the import of {name}, which is not loaded yet")
         wanted = () if k.is_none(fromlist) else fromlist.constant()
         if "__path__" in vars(module) and any(part not in vars(module) for part in wanted):
@@ -228,7 +229,11 @@ class SymbolicDomain:
     def cell_get(self, cell: Any) -> Any:
         return cell.content
 
+    @_emptying
     def cell_set(self, cell: Any, content: Any) -> None:
+        before = real_of(cell.content)
+        if type(before) is types.GeneratorType and before.gi_suspended:  # the effects of a graph come after all of it
+            raise self.t.unsupported("generator-dropped", "letting go of a generator that was there before")
         self.t.write(cell, content=content)
 
     # -- operators ----------------------------------------------------------------------------------------------------
@@ -290,8 +295,7 @@ class SymbolicDomain:
             raise self.t.unsupported("keyword-mapping", "** with a mapping that is no dict")
         found = {}
         for key, value in _dictionary.items(self.t, kwargs):
-            name = key.constant()
-            if not isinstance(name, str):
+            if not isinstance(name := key.constant(), str):
                 throw(TypeError, "keywords must be strings")
             found[name] = value
         return found

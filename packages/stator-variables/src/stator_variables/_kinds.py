@@ -2,6 +2,7 @@
 
 import types
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -11,8 +12,6 @@ from stator_bytecode import GeneratorState, GeneratorStatus, Unsupported
 
 from stator_variables._graph import Traced
 from stator_variables._tracker import MISSING, VariableTracker
-
-V = VariableTracker
 
 
 class ConstantTracker(VariableTracker):
@@ -150,10 +149,10 @@ class TupleTracker(SequenceTracker):
     """A tuple, torch.Size, or named tuple."""
 
     def constant(self) -> Any:
-        if self.cls is not tuple:
+        if self.cls not in (tuple, torch.Size):
             return MISSING
         values = [item.constant() for item in self.items]
-        return MISSING if any(v is MISSING for v in values) else tuple(values)
+        return MISSING if any(v is MISSING for v in values) else self.cls(values)
 
 
 @attrs.define(eq=False, repr=False, slots=False)
@@ -208,6 +207,12 @@ class ViewTracker(VariableTracker):
         self.cls = cls
         self.part = part
         self.mapping = mapping
+
+
+VIEW_CLASSES: dict[str, tuple[Any, Any]] = {
+    part: (type(getattr({}, part)()), type(getattr(OrderedDict(), part)())) for part in ("keys", "values", "items")
+}
+"""The classes of the views of a dict, and of an OrderedDict."""
 
 
 class ProxyTracker(VariableTracker):

@@ -54,8 +54,7 @@ class Family:
 
 def parts_of(vt: Any) -> Parts | None:
     """A new object taken apart; None for what is no such object. Makes nobody look at an unread value."""
-    family = _FAMILIES.get(type(vt))
-    if family is None or vt.source is not None:
+    if (family := _FAMILIES.get(type(vt))) is None or vt.source is not None:
         return None
     split = family.split(vt)
     return None if split is None else Parts(ObjectRecipe(type(vt), vt.cls, split[0]), tuple(split[1]))
@@ -137,9 +136,7 @@ SHORT = 8
 
 def _split_sequence(vt: Any) -> Split | None:
     (of,) = vt.parts
-    if vt.position and len(of.items) > SHORT:
-        return None
-    return ("sequence", vt.position), (of,)
+    return None if vt.position and len(of.items) > SHORT else (("sequence", vt.position), (of,))
 
 
 _ITERATORS: dict[str, Callable[[Any], Split | None]] = {
@@ -179,9 +176,7 @@ def _build_iterator(recipe: ObjectRecipe, parts: Sequence[Any]) -> Any:
         return recipe.cls(*parts)
     inner, *rest = parts
     real, count, *names = detail
-    if count is None:
-        return inner
-    return real(*rest[:count], **dict(zip(names, rest[count:], strict=True)))
+    return inner if count is None else real(*rest[:count], **dict(zip(names, rest[count:], strict=True)))
 
 
 _FAMILIES: dict[type[VariableTracker], Family] = {

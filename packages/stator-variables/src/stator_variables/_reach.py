@@ -12,8 +12,8 @@ from stator_variables._tracker import LazyTracker, VariableTracker
 _LEAVES = (ConstantTracker, TensorTracker, ClassTracker, BuiltinTracker)
 _PLAIN = frozenset((*_LEAVES, LazyTracker, str, bool, type, NoneType))
 """Classes of what holds nothing new; most of what there is."""
-_OF_OBJECTS = ("real", "value")
-"""Fields of trackers that hold what existed before: no tracker is in there."""
+_NOT_HELD = ("real", "value", "log", "steps")
+"""Fields of trackers for what existed before, in which no tracker is, and for writes, whose values may be gone."""
 
 
 def reaches(holders: Iterable[Any], target: Any, changed: Container[int] | None = None) -> bool:
@@ -40,7 +40,7 @@ def _held(part: Any, changed: Container[int] | None) -> Iterable[Any]:
     if not issubclass(type(part), VariableTracker):
         return ()
     if part.source is None or (changed is not None and id(part) in changed):
-        return [value for name, value in vars(part).items() if name not in _OF_OBJECTS]
+        return [value for name, value in vars(part).items() if name not in _NOT_HELD]
     return () if changed is None else (part.namespace,)
 
 

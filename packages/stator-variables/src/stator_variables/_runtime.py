@@ -49,6 +49,16 @@ def advanced(iterator: Iterator[Any], steps: int) -> Iterator[Any]:
     return iterator
 
 
+def placed(iterator: Any, through: list[Any], index: int) -> Any:
+    """An iterator over a list, made to stand at `index`. Past the end is a place, too: there the list is longer for a
+    moment."""
+    size = len(through)
+    list.extend(through, [None] * (index + 1 - size))
+    iterator.__setstate__(index)
+    list.__delitem__(through, slice(size, None))
+    return iterator
+
+
 def finished(iterator: Iterator[Any]) -> Iterator[Any]:
     """A builtin iterator at its end."""
     for _ in iterator:

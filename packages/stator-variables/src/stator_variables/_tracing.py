@@ -147,9 +147,7 @@ class Tracing:
     # -- where the program is ---------------------------------------------------------------------------------------
     def where(self) -> SourceSpan:
         """The user's line that is being interpreted."""
-        if self.frame is None:
-            return NOWHERE
-        return span_of(self.frame, self.instruction)
+        return NOWHERE if self.frame is None else span_of(self.frame, self.instruction)
 
     def unsupported(self, reason: str, detail: str, hint: str = "") -> Unsupported:
         return Unsupported(reason, detail, hint, self.where())
@@ -191,8 +189,7 @@ class Tracing:
     # -- the heap ---------------------------------------------------------------------------------------------------
     def adopt(self, real: Any, source: Source, build: Callable[[], VariableTracker]) -> Any:
         """The one tracker of an existing object, made lazily; a second path to it is kept for an aliasing guard."""
-        found = self.heap.get(id(real))
-        if found is not None:
+        if (found := self.heap.get(id(real))) is not None:
             known = source_of(found)
             if known is not None and known is not source and known != source:
                 self.aliases.append((found, known, source))
@@ -257,8 +254,7 @@ class Tracing:
 
 def _owner(tracker: Any) -> Any:
     """The object itself, for an instance dictionary."""
-    owner = getattr(tracker, "owner", None)
-    return tracker if owner is None else owner
+    return tracker if (owner := getattr(tracker, "owner", None)) is None else owner
 
 
 def are_apart(*tensors: Any) -> bool:
@@ -292,10 +288,7 @@ def _guard_argument(kind: Any) -> Any:
 
 def source_of(tracker: Any) -> Source:
     """The source of an existing value, looked at or not."""
-    if is_pending(tracker):
-        source: Source = tracker.__dict__["_pending"][0]
-        return source
-    found: Source = tracker.source
+    found: Source = tracker.__dict__["_pending"][0] if is_pending(tracker) else tracker.source
     return found
 
 
@@ -306,7 +299,4 @@ def real_of(tracker: Any) -> Any:
 
 def span_of(frame: Frame, instruction: Instruction | None) -> SourceSpan:
     """The user's place of an instruction of a frame."""
-    raw = frame.code.raw
-    positions = instruction.positions if instruction is not None else (raw.co_firstlineno, None, None, None)
-    line, end_line, column, end_column = positions
-    return SourceSpan(raw.co_filename, raw.co_qualname, line, end_line, column, end_column)
+    return SourceSpan.of(frame.code.raw, *(() if instruction is None else (instruction.positions,)))

@@ -19,12 +19,8 @@ FRAME_READERS = (breakpoint, dir, eval, exec, inspect.currentframe, locals, sys.
 def reads_frames(snapshot: Snapshot) -> bool:
     """Whether the instruction that broke works on one of `FRAME_READERS`."""
     state = snapshot.frames[-1]
-    count = operands(state.code.instructions[state.pc])
-    return any(
-        any(real_of(value) is reader for reader in FRAME_READERS)
-        for value in state.stack[len(state.stack) - count :]
-        if value is not NULL
-    )
+    given = state.stack[len(state.stack) - operands(state.code.instructions[state.pc]) :]
+    return any(real_of(value) is reader for value in given if value is not NULL for reader in FRAME_READERS)
 
 
 @attrs.define(eq=False)
@@ -40,8 +36,7 @@ class Carried:
     def __call__(self, value: Any) -> GeneratorState | Parts | None:
         if self.nothing:
             return None
-        state = generator_state(value)
-        if state is None:
+        if (state := generator_state(value)) is None:
             return self._in_parts(value)
         if any(state is known for known in self.objects):
             return None
@@ -62,15 +57,13 @@ class Carried:
         return self._parts[id(value)][1]
 
     def _taken_apart(self, value: Any) -> Parts | None:
-        parts = parts_of(value)
-        if parts is None or any(value is known for known in self.objects):
+        if (parts := parts_of(value)) is None or any(value is known for known in self.objects):
             return None
         return parts if self._holds_generator(parts) and not _holds_itself(value, parts) else None
 
     def _holds_generator(self, parts: Parts) -> bool:
         for part in parts.values:
-            state = generator_state(part)
-            if state is None and self._in_parts(part) is not None:
+            if (state := generator_state(part)) is None and self._in_parts(part) is not None:
                 return True
             if state is not None and all(state is not known for known in self.objects):
                 return True
@@ -92,10 +85,8 @@ def _holds_itself(value: Any, parts: Parts) -> bool:
 
 
 def _held(part: Any) -> Iterator[Any]:
-    state = generator_state(part)
-    if state is not None:
+    if (state := generator_state(part)) is not None:
         yield from (*state.frame.slots, *state.frame.stack)
         return
-    parts = parts_of(part)
-    if parts is not None:
+    if (parts := parts_of(part)) is not None:
         yield from parts.values

@@ -63,9 +63,7 @@ def _plainly(fn: Callable[..., Any]) -> Any:
 
 
 def _disabled_class(cls: type) -> type:
-    call = python_call(cls)
-    name = "_call_impl" if call is torch.nn.Module.__call__ else "__call__"
-    if call is None:
+    if (name := call_name(cls)) is None:
         raise InvalidUse(f"cannot disable {cls.__qualname__}: its instances cannot be called", "disable its methods")
     setattr(cls, name, _plainly(getattr(cls, name)))
     return cls
@@ -75,6 +73,13 @@ def python_call(cls: type) -> Any:
     """The `__call__` of instances, when it is written in Python."""
     call = inspect.getattr_static(cls, "__call__", None)
     return call if isinstance(call, types.FunctionType) else None
+
+
+def call_name(cls: type) -> str | None:
+    """What to replace on a class, so that calls of its instances run something else: of a module's, `_call_impl`, which
+    runs hooks and `forward`."""
+    call = python_call(cls)
+    return None if call is None else "_call_impl" if call is torch.nn.Module.__call__ else "__call__"
 
 
 def is_disabled(fn: Any) -> bool:

@@ -78,8 +78,7 @@ def make_entry(target: Target, traced: Traced, options: Options, site: Site | No
 def _check(module: Any) -> None:
     from stator_subgraphs import check_graph
 
-    faults = check_graph(module)
-    if faults:
+    if faults := check_graph(module):
         raise InternalError("\n".join(["the graph is not one that compilers take", *faults]))
 
 

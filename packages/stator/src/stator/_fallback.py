@@ -35,8 +35,7 @@ class Plainly:
         """The state is kept neither here nor in this frame: its objects die when the program lets go of them."""
         plain, state = self.target.plain(), list(self.state)
         self.state = ()
-        consume = getattr(plain, "consume", None)
-        return plain(*state) if consume is None else consume(state)
+        return plain(*state) if (consume := getattr(plain, "consume", None)) is None else consume(state)
 
 
 @attrs.frozen
@@ -73,8 +72,7 @@ class Recovery:
         """None when what the graph does cannot be taken back."""
         from stator_subgraphs import may_draw
 
-        hazards = Hazards.of(captured)
-        if hazards is None:
+        if (hazards := Hazards.of(captured)) is None:
             return None
         return cls(target, ambient, may_draw(captured.module), hazards, failures, forgives)
 

@@ -79,8 +79,7 @@ def _entry(path: Path, number: int, portable: Portable) -> Callable[..., Any]:
 
 
 def _graph(path: Path, portable: Portable) -> Any:
-    cls = _executed(path, dict(portable.graph_globals))["GraphModule"]
-    graph = cls()
+    graph: Any = _executed(path, dict(portable.graph_globals))["GraphModule"]()
     for name, value in portable.graph_attributes.items():
         owner, _, last = name.rpartition(".")
         setattr(graph.get_submodule(owner), last, value)

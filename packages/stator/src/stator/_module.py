@@ -55,8 +55,7 @@ class _LiveReport:
 
 def compiled_module(model: torch.nn.Module, call: Any) -> Any:
     """An object that shares everything with `model`, and whose call is `call(model, ...)`."""
-    cls = _subclass(type(model))
-    made: Any = object.__new__(cls)
+    made: Any = object.__new__(_subclass(type(model)))
     object.__setattr__(made, "__dict__", model.__dict__)
     object.__setattr__(made, "_stator_model", model)
     object.__setattr__(made, "_stator_call", call)
@@ -85,10 +84,8 @@ def _subclass(base: type) -> type:
 
 def _slots(base: type) -> dict[str, MemberDescriptorType]:
     """What instances of `base` store outside of `__dict__`."""
-    found = {}
-    for cls in reversed(base.__mro__):
-        found.update({name: v for name, v in vars(cls).items() if isinstance(v, MemberDescriptorType)})
-    return found
+    found = (item for cls in reversed(base.__mro__) for item in vars(cls).items())
+    return {name: value for name, value in found if isinstance(value, MemberDescriptorType)}
 
 
 def _shared_slot(member: MemberDescriptorType) -> property:

@@ -101,31 +101,27 @@ def make_options(  # `compile` hands on what it was given, in its own order
         raise InvalidUse(f"{backend!r} is not a backend", "pass a name (see list_backends) or a callable")
     with backend_boundary():
         found = lookup(backend)
-        _check_unknown(found, given)
+        _check_unknown(given)
         configured = configure(found, mode, given or None, dynamic)
     return Options(configured, fullgraph, dynamic, stack or Stack(), **ours)
 
 
-def _check_unknown(backend: Backend, given: Mapping[str, Any]) -> None:
+def _check_unknown(given: Mapping[str, Any]) -> None:
     """A misspelt option of ours would reach the backend as one of its own."""
     for name in given:
-        close = difflib.get_close_matches(name, OURS, n=1, cutoff=0.8)
-        if close:
+        if close := difflib.get_close_matches(name, OURS, n=1, cutoff=0.8):
             raise InvalidOption(f"unknown option {name!r}", f"did you mean {close[0]!r}?", name)
 
 
 def _check_types(fullgraph: Any, dynamic: Any, ours: Mapping[str, Any]) -> None:
     """A wrong type must not wait until something reads it."""
-    flags = {name: value for name, value in ours.items() if name not in ("recompile_limit", "break_everywhere")}
-    if not is_mode(ours.get("break_everywhere", False)):
+    flags = {"recompile_limit": 1, "break_everywhere": False, **ours, "fullgraph": fullgraph, "dynamic": dynamic}
+    limit, given = flags.pop("recompile_limit"), flags.pop("break_everywhere")
+    if not is_mode(given):
         expected = f"expected True, False, a number or one of {', '.join(map(repr, MODES))}"
-        given = ours["break_everywhere"]
         raise InvalidOption(f"break_everywhere={given!r} is not valid", expected, "break_everywhere")
-    flags = {name: value for name, value in flags.items() if (name, value) != ("capture_data", None)}
-    limit = ours.get("recompile_limit", 1)
-    flags |= {"fullgraph": fullgraph, "dynamic": dynamic is not None and dynamic}
     for name, value in flags.items():
-        if not isinstance(value, bool):
+        if not isinstance(value, bool) and (value is not None or name not in ("capture_data", "dynamic")):
             raise InvalidOption(f"{name}={value!r} is not valid", "expected True or False", name)
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
         raise InvalidOption(f"recompile_limit={limit!r} is not valid", "expected a positive int", "recompile_limit")

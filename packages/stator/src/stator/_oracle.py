@@ -105,11 +105,8 @@ def _described(error: BaseException | None) -> Any:
 
 def copies_of(state: tuple[Any, ...]) -> tuple[Any, ...]:
     """A deep copy that keeps what is shared. Tensors with a history, which deepcopy refuses, become leaves."""
-    memo: dict[int, Any] = {}
-    for tensor in _tensors(state, set()):
-        if not tensor.is_leaf:
-            memo[id(tensor)] = tensor.detach().clone().requires_grad_()
-    return copy.deepcopy(state, memo)
+    computed = [tensor for tensor in _tensors(state, set()) if not tensor.is_leaf]
+    return copy.deepcopy(state, {id(tensor): tensor.detach().clone().requires_grad_() for tensor in computed})
 
 
 def _tensors(value: Any, seen: set[int]) -> Iterator[torch.Tensor]:

@@ -52,8 +52,7 @@ class MachinePlaces:
         return tuple(found)
 
     def _module(self, tracker: Any) -> tuple[str, str, type] | None:
-        known = self._known.get(id(tracker))
-        if known is None:
+        if (known := self._known.get(id(tracker))) is None:
             cls = tracker.cls
             if not issubclass(cls, torch.nn.Module) or tracker.source is None:
                 return None
@@ -87,8 +86,7 @@ def module_path(source: Source) -> str:
     """`self.layers.0.fc` for `self._modules['layers']._modules['0']._modules['fc']`."""
     parts: list[str] = []
     for step in source.steps():
-        key = getattr(step, "key", None)
-        if key is not None:
+        if (key := getattr(step, "key", None)) is not None:
             if key not in ("_modules", "__dict__"):
                 parts.append(str(key))
         elif step.base is None:
@@ -97,6 +95,4 @@ def module_path(source: Source) -> str:
 
 
 def _span(frame: Frame) -> SourceSpan:
-    raw = frame.code.raw
-    line, end_line, column, end_column = frame.code.instructions[frame.pc].positions
-    return SourceSpan(raw.co_filename, raw.co_qualname, line, end_line, column, end_column)
+    return SourceSpan.of(frame.code.raw, frame.code.instructions[frame.pc].positions)

@@ -44,8 +44,7 @@ class Writer(pickle.Pickler):
         return None if module is None else _reference(module)
 
     def reducer_override(self, value: Any) -> Any:
-        reduce = _REDUCERS.get(type(value))
-        if reduce is not None:
+        if (reduce := _REDUCERS.get(type(value))) is not None:
             return reduce(value)
         return _reduced_class(value) if isinstance(value, type) else NotImplemented
 
@@ -122,8 +121,7 @@ def _reduced_class(value: type) -> Any:
 def _reduced_function(value: types.FunctionType) -> Any:
     if value.__module__ == __name__:
         return NotImplemented  # what the references themselves are read with
-    path = _path_to(value)
-    if path is not None:
+    if (path := _path_to(value)) is not None:
         return attribute_at, path
     facts = (value.__qualname__, value.__defaults__, value.__kwdefaults__, value.__dict__)
     made = (value.__code__, value.__globals__, value.__name__, None, value.__closure__)

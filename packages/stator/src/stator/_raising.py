@@ -31,17 +31,12 @@ class RaisingSite(Site):
         return made.pop()
 
     def _miss(self) -> None:
-        where = self._where()
+        where = SourceSpan.of(self.layout.raw, self.instruction.positions)
         missed = Unsupported("no-exception", f"no {self.expected} was raised", _HINT, where)
         if self.fullgraph:
             raise missed
         if all(other.where != where for other in self.missed):
             self.missed.append(missed)
-
-    def _where(self) -> SourceSpan:
-        code = self.layout.raw
-        line, end_line, column, end_column = self.instruction.positions
-        return SourceSpan(code.co_filename, code.co_qualname, line or code.co_firstlineno, end_line, column, end_column)
 
 
 def _is_handler(after: Point, before: Point) -> bool:

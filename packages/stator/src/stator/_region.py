@@ -177,15 +177,13 @@ class Region:
         return None
 
     def place_of(self, point: Point) -> Place:
-        found = self.places.get(point)
-        if found is None:
+        if (found := self.places.get(point)) is None:
             with self._lock:
                 found = self.places.setdefault(point, _place(Continuation(point), self.options))
         return found
 
     def site_of(self, point: Point, raises: str = "") -> Site:
-        found = self.sites.get((point, raises))
-        if found is None:
+        if (found := self.sites.get((point, raises))) is None:
             made = RaisingSite(point, raises, self.missed, fullgraph=self.options.fullgraph) if raises else Site(point)
             found = self.sites.setdefault((point, raises), made)
         return found

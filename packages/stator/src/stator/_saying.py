@@ -58,8 +58,7 @@ class Saying:
         with silent(self.warned):
             outputs = self.graph(*inputs)
         for one in self.warned:
-            known = self.modules.get(one.filename)
-            if known is None:
+            if (known := self.modules.get(one.filename)) is None:
                 known = self.modules[one.filename] = _module(one.filename)
             warnings.warn_explicit(one.text, one.category, one.filename, one.line, **known)
         self.warned = [one for one in self.warned if one.often]
@@ -68,7 +67,6 @@ class Saying:
 
 def _module(filename: str) -> dict[str, Any]:
     found = (module for module in [*sys.modules.values()] if getattr(module, "__file__", None) == filename)
-    module = next(found, None)
-    if module is None:
-        return {"module": None, "registry": {}}
+    if (module := next(found, None)) is None:
+        return {"registry": {}}  # code of a notebook or of `exec`; where `module` is None, nothing is said at all
     return {"module": module.__name__, "registry": vars(module).setdefault("__warningregistry__", {})}

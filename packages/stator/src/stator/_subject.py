@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from stator._control import REGIONS, is_disabled, python_call
+from stator._control import REGIONS, call_name, is_disabled, python_call
 from stator._module import CompiledModule, InPlace, compiled_module, put_in_place
 from stator._options import Options
 from stator._oracle import Oracle
@@ -26,8 +26,7 @@ def compiled(subject: Any, options: Options) -> Any:
     for kind, make in _KINDS:
         if isinstance(subject, kind):
             return make(subject, options)
-    call = python_call(type(subject))
-    if call is not None:
+    if (call := python_call(type(subject))) is not None:
         return types.MethodType(compiled_function(call, options), subject)
     return compiled_function(_caller(subject), options)
 
@@ -83,7 +82,7 @@ def _depth_of_the_user() -> int:
 def _module(module: torch.nn.Module, options: Options) -> Any:
     if isinstance(module, CompiledModule):
         module = module._stator_model
-    return compiled_module(module, compiled_function(_call_of(type(module)), options))
+    return compiled_module(module, _compiled_call(type(module), options))
 
 
 def in_place(module: torch.nn.Module, options: Options) -> None:
@@ -91,27 +90,19 @@ def in_place(module: torch.nn.Module, options: Options) -> None:
     if type(module).__call__ is not torch.nn.Module.__call__:
         problem = f"{type(module).__qualname__} has a __call__ of its own, which would not look for compiled code"
         raise InvalidUse(f"cannot compile in place: {problem}", "use stator.compile, and call what it gives")
-    put_in_place(module, compiled_function(_call_of(type(module)), options))
+    put_in_place(module, _compiled_call(type(module), options))
 
 
-def _call_of(cls: type[torch.nn.Module]) -> types.FunctionType:
-    """`_call_impl`, which runs hooks and `forward`; the class's own `__call__` where it has one."""
-    call = python_call(cls)
-    impl: Any = cls._call_impl
-    made: types.FunctionType = impl if call is None or call is torch.nn.Module.__call__ else call
-    return made
+def _compiled_call(cls: type, options: Options) -> Any:
+    return compiled_function(getattr(cls, call_name(cls) or "_call_impl"), options)
 
 
 def _class(cls: type, options: Options) -> type:
     """The class itself: from now on calls of its instances are compiled, subclasses included."""
-    call = python_call(cls)
-    if call is None:
-        raise InvalidUse(
-            f"cannot compile {cls.__qualname__}: its instances cannot be called",
-            "compile one of its methods, or a function that uses it",
-        )
-    name = "_call_impl" if call is torch.nn.Module.__call__ else "__call__"
-    setattr(cls, name, compiled_function(getattr(cls, name), options))
+    if (name := call_name(cls)) is None:
+        problem = f"cannot compile {cls.__qualname__}: its instances cannot be called"
+        raise InvalidUse(problem, "compile one of its methods, or a function that uses it")
+    setattr(cls, name, _compiled_call(cls, options))
     return cls
 
 
@@ -150,8 +141,7 @@ def region_in(subject: Any) -> Region:
     """The region of anything that `compiled` or `in_place` gave. Raises InvalidUse for anything else."""
     seen = subject
     while seen is not None:
-        region = region_of(seen)
-        if region is not None:
+        if (region := region_of(seen)) is not None:
             return region
         seen = _next_inside(seen)
     raise InvalidUse(f"{subject!r} was not compiled by stator", "pass what stator.compile gave back")
@@ -165,6 +155,4 @@ def _next_inside(subject: Any) -> Any:
         return subject._compiled_call_impl or type(subject)._call_impl
     if isinstance(subject, InPlace):
         return subject.call
-    if isinstance(subject, functools.partial):
-        return subject.func
-    return getattr(subject, "__func__", None)
+    return subject.func if isinstance(subject, functools.partial) else getattr(subject, "__func__", None)

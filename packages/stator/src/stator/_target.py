@@ -52,14 +52,13 @@ class Root:
 
     def plain(self) -> Callable[..., Any]:
         """The function itself, called with the flat state."""
-        code = self.code
-        positional, keyword = code.co_argcount, code.co_kwonlyargcount
-        names = code.co_varnames[positional : positional + keyword]
-        has_args, has_kwargs = bool(code.co_flags & 4), bool(code.co_flags & 8)
-        fn = self.fn
+        code, fn = self.code, self.fn
+        positional, count = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+        names = code.co_varnames[positional:count]
+        has_args, has_kwargs = code.co_flags & inspect.CO_VARARGS, code.co_flags & inspect.CO_VARKEYWORDS
 
         def run(*state: Any) -> Any:
-            rest = state[positional + keyword :]
+            rest = state[count:]
             named = dict(zip(names, state[positional:], strict=False))
             more = rest[0] if has_args else ()
             extra = rest[-1] if has_kwargs else {}
@@ -135,8 +134,7 @@ Target = Root | Continuation
 
 def start_of(target: Target) -> SourceSpan:
     """The first line of a function; of a continuation, that of its innermost frame's."""
-    code = target.fn.__code__ if isinstance(target, Root) else target.point.frames[-1].code.raw
-    return SourceSpan(code.co_filename, code.co_qualname, code.co_firstlineno)
+    return SourceSpan.of(target.fn.__code__ if isinstance(target, Root) else target.point.frames[-1].code.raw)
 
 
 # What the source of an entry uses for itself: its locals, what it captures, and every builtin.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import stator_variables as variables
 from stator_backends import one_at_a_time
-from stator_bytecode import DEFAULT, Broke, Escaped, Frame, FrameState, Machine, Outcome, Point, Returned, layout_of
+from stator_bytecode import DEFAULT, Broke, Escaped, Frame, Machine, Outcome, Point, Returned, layout_of
 from stator_bytecode.errors import NOWHERE, InternalError, SourceSpan, StatorError, Unsupported
 from stator_guards import Guard
 
@@ -75,8 +75,7 @@ def _traced(target: Target, state: tuple[Any, ...], options: Options, policy: va
         with graph.tracing(), _quiet(), _own_faults(tracing):
             variables.enter_taken(tracing)
             outcome = _before_loop(machine.run(target.frames(tracing, domain, state)), machine, tracing)
-            stop = domain.learned_in_vain(outcome) if isinstance(outcome, Broke) else None
-            if stop is not None:
+            if isinstance(outcome, Broke) and (stop := domain.learned_in_vain(outcome)) is not None:
                 raise _Again(stop)
             return _written_down(outcome, machine, tracing, graph, started)
     except BaseException:  # whatever it was goes on; a graph that nobody will get must not keep what it saw alive
@@ -121,8 +120,7 @@ DEEPEST = 200
 
 def _refuse_deep(outcome: Outcome) -> None:
     if isinstance(outcome, Broke | Escaped) and len(outcome.snapshot.frames) > DEEPEST:
-        code = outcome.snapshot.frames[0].code.raw
-        where = SourceSpan(code.co_filename, code.co_qualname, code.co_firstlineno)
+        where = SourceSpan.of(outcome.snapshot.frames[0].code.raw)
         raise Unsupported("too-deep", f"a break {len(outcome.snapshot.frames)} calls deep", "", where)
 
 
@@ -139,8 +137,7 @@ def _before_loop(outcome: Outcome, machine: Machine, tracing: variables.Tracing)
     else:
         return outcome
     assert isinstance(outcome, Broke)
-    snapshot = machine.before_call(depth)
-    if snapshot is None:
+    if (snapshot := machine.before_call(depth)) is None:
         raise outcome.reason
     return Broke(snapshot, outcome.reason)
 
@@ -165,8 +162,7 @@ def _written_down(outcome: Outcome, machine: Machine, tracing: variables.Tracing
     while True:
         try:
             emitter, point, values, result = _emitted(outcome, tracing)
-            other = variables.before_other_answers(emitter)
-            if other is None:
+            if (other := variables.before_other_answers(emitter)) is None:
                 break
             outcome = _broken_at_answer(other, machine)
         except variables.RaisedBefore as needed:
@@ -219,16 +215,10 @@ def _emitted(outcome: Outcome, tracing: variables.Tracing) -> tuple[variables.Em
             result = emitter.expr(outcome.value)
         else:
             assert isinstance(outcome, Broke | Escaped)
-            point, trackers = layout_of(outcome.snapshot, carried, _globals_of)
+            point, trackers = layout_of(outcome.snapshot, carried, lambda frame: frame.globals.real)
             values = [emitter.expr(vt) for vt in trackers]
         variables.emit_effects(emitter)
         variables.finalize_generators(emitter, carried.states)
-        reached = carried.reached(emitter)
-        if not reached:
+        if not (reached := carried.reached(emitter)):
             return emitter, point, values, result
         objects += reached
-
-
-def _globals_of(frame: FrameState) -> dict[str, Any]:
-    namespace: dict[str, Any] = frame.globals.real
-    return namespace

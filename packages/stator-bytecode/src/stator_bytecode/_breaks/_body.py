@@ -91,8 +91,7 @@ class Body:
     def _write_second_half(self, pc: int, raw: Raw) -> None:
         """Of a superinstruction the first half has run; nothing can jump into its middle."""
         instr = self.layout.code.instructions[pc]
-        half = Raw(dis.opmap[instr.op], instr.arg or 0, None, raw.positions, raw.handler)
-        self.glue.add(half)
+        self.glue.add(Raw(dis.opmap[instr.op], instr.arg or 0, None, raw.positions, raw.handler))
 
     def function(self, generator: bool) -> Callable[[Any], Any]:
         entry = len(self.glue.raws)

@@ -78,8 +78,7 @@ def write_completion(completion: Completion) -> None:
 
 
 def _write_then(completion: Completion, then: ThenLayout) -> bool:
-    write = then_writers.get(then.kind)
-    if write is None:
+    if (write := then_writers.get(then.kind)) is None:
         raise Unsupported("native-continuation", f"a frame that waits with {then.kind!r} cannot go on natively")
     return write(completion, then)
 

@@ -46,8 +46,7 @@ class CarriedAt:
 Kind: TypeAlias = Holder | RaisedAt | CarriedAt
 
 VALUE, CELL, NULL_KIND = Holder.VALUE, Holder.CELL, Holder.NULL
-UNBOUND = NULL_KIND
-"""A local without a value: the same as an empty stack slot, as the interpreter has it."""
+"""NULL_KIND is an empty stack slot, and a local without a value, as the interpreter has it."""
 PREVIOUS, NO_PREVIOUS = Holder.PREVIOUS, Holder.NO_PREVIOUS
 CARRYING: frozenset[Kind] = frozenset({VALUE, CELL, PREVIOUS})
 """Kinds that have a value in the flat state."""

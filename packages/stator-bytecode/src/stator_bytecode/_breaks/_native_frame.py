@@ -137,8 +137,7 @@ class NativeFrame:
 
     def _restore_slot(self, slot: int) -> None:
         kind = self.layout.slots[slot]
-        place = self._place(kind, self.places.slots[slot])
-        if place is not None:
+        if (place := self._place(kind, self.places.slots[slot])) is not None:
             self.load(place)
         elif slot < self.shape.arguments or slot in self.shape.cells or slot >= self._first_free:
             self.glue.emit("PUSH_NULL")
@@ -191,10 +190,8 @@ class NativeFrame:
     def function(self, **replacements: Any) -> Callable[[Any], Any]:
         """The function of one argument, the state. Its cells are placeholders: the prologue puts in the real ones."""
         layout, shape = self.layout, self.shape
-        consts, names = tuple(self.glue.consts), tuple(self.glue.names)
-        code = assemble(
-            self.glue.raws, layout.raw, **{**shape.replacements, "co_consts": consts, "co_names": names, **replacements}
-        )
+        held = {"co_consts": tuple(self.glue.consts), "co_names": tuple(self.glue.names)}
+        code = assemble(self.glue.raws, layout.raw, **{**shape.replacements, **held, **replacements})
         closure = tuple(CellType() for _ in range(shape.n_free))
         function = FunctionType(code, layout.globals, code.co_name, (None,) * (code.co_argcount - 1), closure)
         if code.co_kwonlyargcount:

@@ -43,8 +43,7 @@ class NativeStack:
     def _stepping(self) -> Stub:
         layout, places = self.point.frames[-1], self.point.places[self.innermost]
         shapes = shapes_of(layout.instruction)
-        null = null_of(layout)
-        self._add_exit(shapes, False, null)
+        self._add_exit(shapes, False, null_of(layout))
         if layout.instruction.op == "CHECK_EG_MATCH":
             self._add_exit(shapes, False, None, handled=1)
         elif shapes.jumps:
@@ -111,8 +110,7 @@ class NativeStack:
             draft = Draft.of(frame.layout, frame.places)
             del draft.stack[len(draft.stack) - popped :]
             _push_made(draft, self.point.count, made, null)
-            number = self._finish_exit(draft, jump, made)
-            frame.glue.constant(number)
+            frame.glue.constant(self._finish_exit(draft, jump, made))
             frame.glue.emit("BUILD_TUPLE", made + 1)
             leave(frame, frame.places.handled)
 

@@ -106,9 +106,8 @@ class _Splitting:
 
     def _layout(self, carried: _frame.GeneratorState | layouts.Parts) -> layouts.Layout:
         if isinstance(carried, layouts.Parts):
-            return layouts.PartsLayout(
-                carried.recipe, tuple(self._kind(value, layouts.VALUE) for value in carried.values)
-            )
+            kinds = tuple(self._kind(value, layouts.VALUE) for value in carried.values)
+            return layouts.PartsLayout(carried.recipe, kinds)
         return self.frame(_generator_state(carried), carried.status)
 
     def frame(self, state: _frame.FrameState, status: _frame.GeneratorStatus | None) -> layouts.FrameLayout:
@@ -178,9 +177,8 @@ def _generator_state(generator: _frame.GeneratorState) -> _frame.FrameState:
     state = frame_state(generator.frame)
     if generator.status is _frame.GeneratorStatus.CLOSED:
         # What a finished frame still held is gone.
-        return attrs.evolve(
-            state, slots=(_frame.NULL,) * len(state.slots), stack=(), handled=None, names=None, then=None
-        )
+        slots = (_frame.NULL,) * len(state.slots)
+        return attrs.evolve(state, slots=slots, stack=(), handled=None, names=None, then=None)
     return state
 
 
@@ -191,10 +189,7 @@ def cell_slots(code: Code) -> frozenset[int]:
 
 
 def prologue_length(code: Code) -> int:
-    length = 0
-    while code.instructions[length].op in _PROLOGUE:
-        length += 1
-    return length
+    return next(at for at, instruction in enumerate(code.instructions) if instruction.op not in _PROLOGUE)
 
 
 def _all_places(carrying: tuple[layouts.Layout, ...]) -> Iterator[layouts.Places]:
@@ -213,9 +208,8 @@ def _names(point: Point) -> Iterator[str]:
         yield from _names_of(layout, f"f{index}_" if index else "")
     for index, carried in enumerate(point.carried):
         if isinstance(carried, layouts.PartsLayout):
-            yield from (
-                f"o{index}_part{number}" for number, kind in enumerate(carried.slots) if kind in layouts.CARRYING
-            )
+            parts = enumerate(carried.slots)
+            yield from (f"o{index}_part{number}" for number, kind in parts if kind in layouts.CARRYING)
         else:
             yield from _names_of(carried, f"g{index}_")
 

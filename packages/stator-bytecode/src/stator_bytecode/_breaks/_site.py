@@ -43,8 +43,7 @@ class Site:
     def step(self, *state: Any) -> Step:
         """Run the instruction natively: the Point after it, and its flat state."""
         try:
-            take = self._take
-            if take is None:
+            if (take := self._take) is None:
                 take = self._take = _step.prepare(self.point)
             return take(state)
         except BaseException as error:
@@ -59,8 +58,7 @@ class Site:
 
 
 def _refuse(point: Point) -> None:
-    layout = point.frames[-1]
-    op = layout.instruction.op
+    op = point.frames[-1].instruction.op
     if any(frame.has_names for frame in point.frames):
         raise Unsupported("class-body", "a class body cannot be entered in its middle")
     if op in NO_STEP and not _leaves(point, op):
@@ -71,8 +69,7 @@ def _leaves(point: Point, op: str) -> bool:
     """Whether the frame's value makes its caller's instruction do more: then there is something to run natively."""
     if len(point.frames) < 2:
         return False
-    then = point.frames[-2].then
-    kind = "" if then is None else then.kind
+    kind = "" if (then := point.frames[-2].then) is None else then.kind
     if point.frames[-1].generator is not None:
         return (op, kind) in {("RETURN_VALUE", "value"), ("RETURN_VALUE", "discard"), ("YIELD_VALUE", "close")}
     return op == "RETURN_VALUE" and kind != "send"

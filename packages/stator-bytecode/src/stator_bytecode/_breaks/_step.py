@@ -127,8 +127,7 @@ class NativeStep:
             layout = frames[index]
             if index < self.stack.innermost:
                 self._note(index, error, state)
-                answer = self._answer(index, error)
-                if answer is not None:
+                if (answer := self._answer(index, error)) is not None:
                     return self._take(*answer[:1], state, answer[1])
             if layout.instruction.handler is not None:
                 drop_outer(error, self.stack.visible_before(index))
@@ -142,8 +141,7 @@ class NativeStep:
             del error, state
 
     def _note(self, index: int, error: BaseException, state: State) -> None:
-        then = self.point.frames[index].then
-        if then is not None and then.kind == "attribute":
+        if (then := self.point.frames[index].then) is not None and then.kind == "attribute":
             name = then.parts[1]
             assert isinstance(name, Static)
             note(error, state[self.point.places[index].then[0]], name.value)
@@ -196,10 +194,8 @@ class NativeStep:
 def _raised_at(layout: FrameLayout) -> int:
     """The instruction to blame: a RERAISE with an argument says which."""
     instr = layout.instruction
-    if instr.op == "RERAISE" and instr.arg:
-        marker = layout.stack[-1 - instr.arg]
-        if isinstance(marker, RaisedAt):
-            return marker.index
+    if instr.op == "RERAISE" and instr.arg and isinstance(marker := layout.stack[-1 - instr.arg], RaisedAt):
+        return marker.index
     return layout.pc
 
 

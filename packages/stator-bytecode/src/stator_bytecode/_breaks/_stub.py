@@ -81,8 +81,7 @@ _raws: WeakKeyDictionary[Code, list[Raw]] = WeakKeyDictionary()
 
 def raws_of(layout: FrameLayout) -> list[Raw]:
     """The raw instructions of the layout's neutral one, copied, without handlers."""
-    raws = _raws.get(layout.code)
-    if raws is None:
+    if (raws := _raws.get(layout.code)) is None:
         raws = _raws[layout.code] = disassemble(layout.raw)
     start, stop = layout.instruction.raw
     copies = [raw.copy() for raw in raws[start:stop]]
@@ -154,8 +153,7 @@ class _StepWriter:
             self._write_exit(0, lowest, 0, shapes.made[0])
             return
         self._write_exit(0, lowest, shapes.kept[0], shapes.made[0])
-        jump = next((raw for raw in self.raws if raw.opcode in _JUMPING), None)
-        if jump is None:
+        if (jump := next((raw for raw in self.raws if raw.opcode in _JUMPING), None)) is None:
             return
         if op == "FOR_ITER":
             glue.end_loop(jump)

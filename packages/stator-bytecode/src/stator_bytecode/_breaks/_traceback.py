@@ -30,8 +30,7 @@ def drop_at(error: BaseException, place: int) -> None:
     if not place:
         drop_outer(error, 1)
         return
-    outer = after(error.__traceback__, place - 1)
-    if outer is not None:
+    if (outer := after(error.__traceback__, place - 1)) is not None:
         outer.tb_next = after(outer, 2)
 
 

@@ -27,8 +27,7 @@ _recent: deque[Code] = deque(maxlen=4096)
 
 def decode(code: CodeType) -> Code:
     """The neutral form of `code`; the same object each time while anything holds it."""
-    decoded = _decoded.get(id(code))
-    if decoded is None:
+    if (decoded := _decoded.get(id(code))) is None:
         decoded = _decoded.setdefault(id(code), _decode(code))
         _recent.append(decoded)
     return decoded

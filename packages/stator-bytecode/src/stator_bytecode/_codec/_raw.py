@@ -22,8 +22,7 @@ def disassemble(code: CodeType) -> list[Raw]:
     """Fresh raw instructions of `code`, in order."""
     raws: list[Raw] = []
     at: list[Raw | None] = [None] * (len(code.co_code) // 2 + 1)
-    jumps = _read_units(code, raws, at)
-    for raw, target in jumps:
+    for raw, target in _read_units(code, raws, at):
         raw.target = _starting_at(at, target)
         raw.arg = 0
     for start, end, target, depth, lasti in parse_exception_table(code.co_exceptiontable):
@@ -65,8 +64,7 @@ def _read_units(code: CodeType, raws: list[Raw], at: list[Raw | None]) -> list[t
 
 
 def _starting_at(at: list[Raw | None], unit: int) -> Raw:
-    raw = at[unit]
-    if raw is None:
+    if (raw := at[unit]) is None:
         raise InvalidUse(f"code unit {unit} is no instruction", "pass a code object that CPython could run")
     return raw
 
@@ -102,8 +100,7 @@ def _number(raws: Sequence[Raw]) -> None:
 
 def _directed(raw: Raw, raws: Sequence[Raw]) -> int:
     """The opcode that jumps in the direction of the target."""
-    target = _place(raw.target, raws)
-    if (OPCODES.directions[raw.opcode] > 0) == (target > raw.index):
+    if (OPCODES.directions[raw.opcode] > 0) == (_place(raw.target, raws) > raw.index):
         return raw.opcode
     if raw.opcode not in OPCODES.opposite:
         raise InvalidUse(f"{raw.name} cannot jump in the direction of its target", "jump over an unconditional jump")

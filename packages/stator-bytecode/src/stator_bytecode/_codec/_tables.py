@@ -20,9 +20,8 @@ def dialect_of(version: tuple[int, int]) -> Dialect:
     if version in DIALECTS:
         return DIALECTS[version]
     known = ", ".join(f"{major}.{minor}" for major, minor in sorted(DIALECTS))
-    raise InvalidUse(
-        f"no bytecode table for Python {version[0]}.{version[1]}", f"run under one of {known}, or add a table"
-    )
+    problem = f"no bytecode table for Python {version[0]}.{version[1]}"
+    raise InvalidUse(problem, f"run under one of {known}, or add a table")
 
 
 @attrs.frozen(eq=False)

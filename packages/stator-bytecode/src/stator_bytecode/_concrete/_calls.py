@@ -49,10 +49,8 @@ class Calls:
         if kind is BuiltinFunctionType or kind is MethodWrapperType:
             if type(function.__self__) is GeneratorType:
                 return domain.call_generator_method(function, args, kwargs)
-        elif isinstance(function, type):
-            instance = self._instance(function, args, kwargs)
-            if instance is not None:
-                return instance
+        elif isinstance(function, type) and (instance := self._instance(function, args, kwargs)) is not None:
+            return instance
         aware = FRAME_AWARE.get(id(function))
         return function(*args, **kwargs) if aware is None else aware(domain, function, list(args), kwargs)
 
@@ -70,12 +68,10 @@ class Calls:
         return not is_internal(function.__globals__) and self.interprets(function)
 
     def frame_of(self, function: FunctionType, args: Sequence[Any], kwargs: dict[str, Any]) -> Frame:
-        code = function.__code__
-        problem = None
+        code, problem = function.__code__, None
+        defaults = function.__defaults__ or (), function.__kwdefaults__ or {}
         try:
-            bound = bind_arguments(
-                code, function.__qualname__, function.__defaults__ or (), function.__kwdefaults__ or {}, args, kwargs
-            )
+            bound = bind_arguments(code, function.__qualname__, *defaults, args, kwargs)
         except BindingError as error:
             problem = str(error)
         if problem is not None:
@@ -131,6 +127,30 @@ def _set_part(function: FunctionType, part: str, value: Any) -> None:
 
 # builtins that look at their caller's frame
 
+
+def local_variables(frame: Frame) -> Any:
+    """What `locals()` gives: the namespace of a class or module, a new dictionary for a function."""
+    if frame.names is not None or not frame.code.raw.co_flags & inspect.CO_OPTIMIZED:
+        return namespace(frame)
+    raw = frame.code.raw
+    cells = {*raw.co_cellvars, *raw.co_freevars}
+    found = {}
+    for name, value in zip(frame.code.slots, frame.slots, strict=True):
+        if name in cells and type(value) is CellType:
+            value = NULL if _is_empty(value) else value.cell_contents
+        if value is not NULL:
+            found[name] = value
+    return found
+
+
+def _is_empty(cell: CellType) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018  # raises when the cell is empty
+    except ValueError:
+        return True
+    return False
+
+
 FrameAware = Callable[["ConcreteDomain", Any, "list[Any]", "dict[str, Any]"], Result]
 FRAME_AWARE: dict[int, FrameAware] = {}
 
@@ -157,19 +177,16 @@ def _next(domain: ConcreteDomain, function: Any, args: list[Any], kwargs: dict[s
     return function(*args, **kwargs) if kwargs else domain.call_next(args)
 
 
-@_aware(builtins.globals)
-def _globals(domain: ConcreteDomain, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Result:
-    return function(*args, **kwargs) if args or kwargs else _caller(domain).globals
+_LOOKS: dict[Any, Callable[[Frame], Any]] = {
+    builtins.globals: lambda frame: frame.globals,
+    builtins.dir: lambda frame: sorted(local_variables(frame)),
+    **dict.fromkeys((builtins.locals, builtins.vars), local_variables),
+}
 
 
-@_aware(builtins.locals, builtins.vars)
-def _locals(domain: ConcreteDomain, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Result:
-    return function(*args, **kwargs) if args or kwargs else local_variables(_caller(domain))
-
-
-@_aware(builtins.dir)
-def _dir(domain: ConcreteDomain, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Result:
-    return function(*args, **kwargs) if args or kwargs else sorted(local_variables(_caller(domain)))
+@_aware(*_LOOKS)
+def _look(domain: ConcreteDomain, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Result:
+    return function(*args, **kwargs) if args or kwargs else _LOOKS[function](_caller(domain))
 
 
 @_aware(builtins.eval, builtins.exec)
@@ -182,8 +199,7 @@ def _evaluate(domain: ConcreteDomain, function: Any, args: list[Any], kwargs: di
 
 @_aware(sys.exc_info)
 def _exc_info(domain: ConcreteDomain, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Result:
-    handled = domain.active.handled()
-    if handled is None or args or kwargs:
+    if (handled := domain.active.handled()) is None or args or kwargs:
         return function(*args, **kwargs)
     return type(handled), handled, handled.__traceback__
 
@@ -225,26 +241,3 @@ def _class_of(domain: ConcreteDomain, frame: Frame) -> Any:
     if not isinstance(cls, type):
         raise RuntimeError(f"super(): __class__ is not a type ({type(cls).__name__})")
     return cls
-
-
-def local_variables(frame: Frame) -> Any:
-    """What `locals()` gives: the namespace of a class or module, a new dictionary for a function."""
-    if frame.names is not None or not frame.code.raw.co_flags & inspect.CO_OPTIMIZED:
-        return namespace(frame)
-    raw = frame.code.raw
-    cells = {*raw.co_cellvars, *raw.co_freevars}
-    found = {}
-    for name, value in zip(frame.code.slots, frame.slots, strict=True):
-        if name in cells and type(value) is CellType:
-            value = NULL if _is_empty(value) else value.cell_contents
-        if value is not NULL:
-            found[name] = value
-    return found
-
-
-def _is_empty(cell: CellType) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018  # raises when the cell is empty
-    except ValueError:
-        return True
-    return False

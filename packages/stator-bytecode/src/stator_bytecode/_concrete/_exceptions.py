@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any
@@ -72,11 +73,9 @@ class Exceptions:
 
     def enter_context(self, manager: Any) -> Result:
         kind = type(manager).__name__
-        enter = _special(manager, "__enter__")
-        if enter is None:
+        if (enter := _special(manager, "__enter__")) is None:
             raise TypeError(f"'{kind}' object does not support the context manager protocol")
-        leave = _special(manager, "__exit__")
-        if leave is None:
+        if (leave := _special(manager, "__exit__")) is None:
             raise TypeError(f"'{kind}' object does not support the context manager protocol (missed __exit__ method)")
         return leave, self.call(enter, [], {})  # type: ignore[attr-defined]  # of a sibling class
 
@@ -116,8 +115,7 @@ def _is_exception_class(value: Any) -> bool:
 
 def _instantiated(value: Any, otherwise: str) -> BaseException:
     if _is_exception_class(value):
-        made = value()
-        if not isinstance(made, BaseException):
+        if not isinstance(made := value(), BaseException):
             text = f"calling {value!r} should have returned an instance of BaseException, not {type(made)!r}"
             raise TypeError(text)
         return made
@@ -192,14 +190,8 @@ def _stand_in(code: CodeType, line: int) -> Callable[[dict[str, Any]], FrameType
     return stand_in
 
 
+_current = sys._getframe
+
+
 def _frame_of_me() -> FrameType:
     return _current()
-
-
-def _current() -> FrameType:
-    import inspect
-
-    frame = inspect.currentframe()
-    assert frame is not None
-    assert frame.f_back is not None
-    return frame.f_back

@@ -54,8 +54,7 @@ class Generators:
 
     def call_generator_method(self, method: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
         """`send`, `throw`, `close` and `__next__` of a generator; what else it has, and odd arguments, natively."""
-        state = self._resumable(method.__self__)
-        if state is not None and not kwargs:
+        if (state := self._resumable(method.__self__)) is not None and not kwargs:
             name, count = method.__name__, len(args)
             if name == "__next__" and not count:
                 return Resume(state)
@@ -77,8 +76,7 @@ class Generators:
 
     def generator_attribute(self, generator: GeneratorType[Any, Any, Any], name: str) -> Any:
         """The `gi_*` attributes of the frame instead of its driver's, but for `gi_frame`."""
-        state = self.generator_state(generator)
-        if state is None or name not in _ATTRIBUTES:
+        if (state := self.generator_state(generator)) is None or name not in _ATTRIBUTES:
             return getattr(generator, name)
         return _ATTRIBUTES[name](state)
 

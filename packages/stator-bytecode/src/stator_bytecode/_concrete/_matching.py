@@ -23,8 +23,7 @@ class Matching:
                 raise ValueError(f"mapping pattern checks duplicate key ({key!r})")
             seen.add(key)
             assert get is not None
-            value = get(key, missing)
-            if value is missing:
+            if (value := get(key, missing)) is missing:
                 return None
             values.append(value)
         return tuple(values)
@@ -37,8 +36,7 @@ class Matching:
         seen: set[str] = set()
         values = _positional(subject, cls, count, seen) if count else []
         for name in names if values is not None else ():
-            value = _attribute(subject, cls, name, seen)
-            if value is _ABSENT:
+            if (value := _attribute(subject, cls, name, seen)) is _ABSENT:
                 return None
             values.append(value)  # type: ignore[union-attr]  # the loop is empty for None
         return None if values is None else tuple(values)
@@ -63,8 +61,7 @@ def _positional(subject: Any, cls: type, count: int, seen: set[str]) -> list[Any
     for name in names[:count]:
         if type(name) is not str:
             raise TypeError(f"__match_args__ elements must be strings (got {type(name).__name__})")
-        value = _attribute(subject, cls, name, seen)
-        if value is _ABSENT:
+        if (value := _attribute(subject, cls, name, seen)) is _ABSENT:
             return None
         values.append(value)
     return values

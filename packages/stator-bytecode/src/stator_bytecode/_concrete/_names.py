@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 class Names:
     def load_global(self, frame: Frame, name: str) -> Any:
-        value = _item(frame.globals, name)
-        return _builtin(frame, name) if value is NULL else value
+        return _builtin(frame, name) if (value := _item(frame.globals, name)) is NULL else value
 
     def store_global(self, frame: Frame, name: str, value: Any) -> None:
         frame.globals[name] = value
@@ -48,14 +47,12 @@ class Names:
         return _item(mapping, name)
 
     def build_class(self, frame: Frame) -> Any:
-        build = _item(frame.builtins, "__build_class__")
-        if build is NULL:
+        if (build := _item(frame.builtins, "__build_class__")) is NULL:
             raise NameError("__build_class__ not found")
         return build
 
     def import_name(self, frame: Frame, name: str, fromlist: Any, level: Any) -> Any:
-        import_function = _item(frame.builtins, "__import__")
-        if import_function is NULL:
+        if (import_function := _item(frame.builtins, "__import__")) is NULL:
             raise ImportError("__import__ not found")
         return import_function(name, frame.globals, frame.names, fromlist, level)
 
@@ -113,8 +110,7 @@ def _item(mapping: Any, name: str) -> Any:
 
 
 def _builtin(frame: Frame, name: str) -> Any:
-    value = _item(frame.builtins, name)
-    if value is NULL:
+    if (value := _item(frame.builtins, name)) is NULL:
         raise NameError(f"name '{name}' is not defined", name=name)
     return value
 

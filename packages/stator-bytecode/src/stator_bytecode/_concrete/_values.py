@@ -159,8 +159,7 @@ def is_iterable(value: Any) -> bool:
 
 def shown(function: Any) -> str:
     """How CPython's errors of calls name a function."""
-    qualname = getattr(function, "__qualname__", None)
-    if qualname is None:
+    if (qualname := getattr(function, "__qualname__", None)) is None:
         return str(function)
     module = getattr(function, "__module__", None)
     return f"{qualname}()" if module in (None, "builtins") else f"{module}.{qualname}()"

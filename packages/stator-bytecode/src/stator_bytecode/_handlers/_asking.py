@@ -30,10 +30,7 @@ Ask = Callable[[Domain, Frame, Any], Result]
 
 
 def asking(questions: Mapping[str, Ask]) -> HandlerTable[str, Handler]:
-    table: HandlerTable[str, Handler] = HandlerTable("opcode")
-    for op, ask in questions.items():
-        table.handles(op)(_asking(op, ask))
-    return table
+    return HandlerTable("opcode", {op: _asking(op, ask) for op, ask in questions.items()})
 
 
 def _asking(op: str, ask: Ask) -> Handler:

@@ -74,7 +74,6 @@ def make_function(machine: Machine, frame: Frame, instr: Instruction) -> int | N
 
 def _code_of(frame: Frame, instr: Instruction) -> CodeType:
     """The value on the stack is the Domain's; compilers always load the code object just before."""
-    code = frame.code.instructions[instr.index - 1].arg
-    if not isinstance(code, CodeType):
+    if not isinstance(code := frame.code.instructions[instr.index - 1].arg, CodeType):
         raise InternalError("MAKE_FUNCTION does not follow the load of its code object")
     return code

@@ -25,8 +25,7 @@ exception_ops = asking(
 @exception_ops.handles("RAISE_VARARGS")
 def raise_varargs(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
     if not instr.arg:
-        handled = machine.handled()
-        if handled is None:
+        if (handled := machine.handled()) is None:
             raise Raised(machine.domain.python_error(RuntimeError, "No active exception to reraise"))
         raise Reraised(handled)
     value, *cause = frame.popn(instr.arg)

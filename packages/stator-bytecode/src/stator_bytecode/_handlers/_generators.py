@@ -8,10 +8,8 @@ from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._handler_table import HandlerTable
 from stator_bytecode._handlers._asking import Handler
 from stator_bytecode._machine import _generator
-from stator_bytecode._machine._completion import SWITCHED
 from stator_bytecode._machine._domain import Reraised, Resume
 from stator_bytecode._machine._frame import Frame, Then
-from stator_bytecode._machine._outcome import Returned
 
 if TYPE_CHECKING:
     from stator_bytecode._machine._machine import Machine
@@ -33,19 +31,12 @@ def return_value(machine: Machine, frame: Frame, instr: Instruction) -> int:
             if slot is not value:
                 machine.domain.drop(slot, callers, value)
     machine.frames.pop()
-    if not machine.frames:
-        machine.outcome = Returned(value)
-        return SWITCHED
     return machine.deliver(frame, value)
 
 
 @generator_ops.handles("RETURN_GENERATOR")
 def return_generator(machine: Machine, frame: Frame, instr: Instruction) -> int:
-    generator = _generator.create(machine, frame)
-    if not machine.frames:
-        machine.outcome = Returned(generator)
-        return SWITCHED
-    return machine.deliver(frame, generator)
+    return machine.deliver(frame, _generator.create(machine, frame))
 
 
 @generator_ops.handles("YIELD_VALUE")
@@ -62,8 +53,7 @@ def get_yield_from_iter(machine: Machine, frame: Frame, instr: Instruction) -> i
 def send(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
     value, domain = frame.stack.pop(), machine.domain
     receiver = frame.stack[-1]
-    state = domain.generator_state(receiver)
-    if state is not None:
+    if (state := domain.generator_state(receiver)) is not None:
         return machine.finish(frame, instr, Resume(state, sent=value, then=_SEND))
     return machine.finish(frame, instr, domain.send(receiver, value))
 

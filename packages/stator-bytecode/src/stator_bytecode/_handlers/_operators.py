@@ -67,14 +67,9 @@ _QUESTIONS: dict[str, Ask] = {
 operator_ops: HandlerTable[str, Handler] = asking(_QUESTIONS)
 
 
-@operator_ops.handles("POP_JUMP_IF_NONE")
-def pop_jump_if_none(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
-    return instr.target if machine.domain.is_none(frame.stack.pop()) else None
-
-
-@operator_ops.handles("POP_JUMP_IF_NOT_NONE")
-def pop_jump_if_not_none(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
-    return None if machine.domain.is_none(frame.stack.pop()) else instr.target
+@operator_ops.handles_each({"POP_JUMP_IF_NONE": True, "POP_JUMP_IF_NOT_NONE": False})
+def pop_jump_if_none(machine: Machine, frame: Frame, instr: Instruction, of: bool) -> int | None:
+    return instr.target if machine.domain.is_none(frame.stack.pop()) is of else None
 
 
 # -- building ---------------------------------------------------------------------------------------------------------

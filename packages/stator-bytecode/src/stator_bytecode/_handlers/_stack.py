@@ -62,8 +62,7 @@ def load_const(machine: Machine, frame: Frame, instr: Instruction) -> None:
 
 @stack_ops.handles("LOAD_FAST")
 def load_fast(machine: Machine, frame: Frame, instr: Instruction) -> None:
-    value = frame.slots[instr.arg]
-    if value is NULL:
+    if (value := frame.slots[instr.arg]) is NULL:
         _unbound(machine, frame, instr)
     frame.stack.append(value)
 

@@ -74,8 +74,7 @@ def _bind_keywords(code: CodeType, name: str, slots: list[V], kwargs: Mapping[st
 
 
 def _unexpected(code: CodeType, name: str, names: tuple[str, ...], key: str, kwargs: Mapping[str, V]) -> str:
-    positional = [other for other in code.co_varnames[: code.co_posonlyargcount] if other in kwargs]
-    if positional:
+    if positional := [other for other in code.co_varnames[: code.co_posonlyargcount] if other in kwargs]:
         return f"{name}() got some positional-only arguments passed as keyword arguments: '{', '.join(positional)}'"
     text = f"{name}() got an unexpected keyword argument '{key}'"
     suggestion = _suggest(list(names), key) if _suggest is not None else None
@@ -87,8 +86,7 @@ def _fill_defaults(
 ) -> None:
     count, names = code.co_argcount, code.co_varnames
     required = count - len(defaults)
-    missing = [names[i] for i in range(required) if slots[i] is NULL]
-    if missing:
+    if missing := [names[i] for i in range(required) if slots[i] is NULL]:
         raise BindingError(_missing(name, missing, "positional"))
     for i in range(max(required, 0), count):
         if slots[i] is NULL:
@@ -96,8 +94,7 @@ def _fill_defaults(
     for i in range(count, len(slots)):
         if slots[i] is NULL:
             slots[i] = kwdefaults.get(names[i], NULL)
-    missing = [names[i] for i in range(count, len(slots)) if slots[i] is NULL]
-    if missing:
+    if missing := [names[i] for i in range(count, len(slots)) if slots[i] is NULL]:
         raise BindingError(_missing(name, missing, "keyword-only"))
 
 

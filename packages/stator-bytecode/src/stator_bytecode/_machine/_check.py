@@ -39,8 +39,7 @@ def check_frame(frame: Frame) -> list[str]:
 
 def stack_depths(code: Code) -> list[int | None]:
     """The depth of the stack before each instruction; None where no way leads."""
-    known = _depths.get(code)
-    if known is None:
+    if (known := _depths.get(code)) is None:
         known = _depths[code] = _flow(code)
     return known
 

@@ -100,10 +100,8 @@ def push_method(machine: Machine, frame: Frame, instr: Instruction, result: Any)
 
 
 def push_callable(frame: Frame, function: V, receiver: V) -> None:
-    if frame.code.null_first and receiver is NULL:
-        frame.stack.extend((NULL, function))
-    else:
-        frame.stack.extend((function, receiver))
+    first = frame.code.null_first and receiver is NULL
+    frame.stack.extend((NULL, function) if first else (function, receiver))
 
 
 def super_attribute(machine: Machine, frame: Frame, instr: Instruction, result: V) -> None:
@@ -145,8 +143,7 @@ def group_matched(machine: Machine, frame: Frame, instr: Instruction, result: tu
 
 
 def cell_content(machine: Machine, frame: Frame, slot: int) -> V:
-    content = machine.domain.cell_get(frame.slots[slot])
-    if content is not NULL:
+    if (content := machine.domain.cell_get(frame.slots[slot])) is not NULL:
         return content
     name = frame.code.slots[slot]
     if slot < len(frame.code.slots) - frame.code.n_free:
@@ -224,9 +221,7 @@ def ask_domain(machine: Machine, parked: Parked, value: V) -> Result:
 
 
 THENS: dict[str, Continue] = {
-    "value": then_value,
-    "attribute": then_value,
-    "next": then_value,
+    **dict.fromkeys(("value", "attribute", "next"), then_value),
     "discard": then_discard,
     "send": then_sent,
     "bool": then_bool,

@@ -276,3 +276,10 @@ class Domain(Protocol):
         """A Python tuple `(rest, match)`, each None (the domain's) when empty."""
 
     def prepare_reraise(self, original: V, remaining: V) -> Result: ...
+
+
+def raised_as(domain: Domain, error: BaseException) -> Raised:
+    """The exception of the interpreted program that `error` is; an error that is none goes on."""
+    if (raised := error if isinstance(error, Raised) else domain.as_raised(error)) is None:
+        raise error
+    return raised

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._machine._completion import COMPLETIONS, SWITCHED, THENS, Continue, sent
-from stator_bytecode._machine._domain import Raised, Reraised, Result, Resume, V, operation, settle
+from stator_bytecode._machine._domain import Raised, Reraised, Result, Resume, V, operation, raised_as, settle
 from stator_bytecode._machine._frame import NULL, Frame, GeneratorState, GeneratorStatus, Parked, Then
-from stator_bytecode._machine._outcome import Returned, Yielded
+from stator_bytecode._machine._outcome import Yielded
 
 if TYPE_CHECKING:
     from stator_bytecode._machine._machine import Machine
@@ -63,7 +63,7 @@ def _resume_closed(machine: Machine, state: GeneratorState, request: Resume) -> 
     state.status = GeneratorStatus.CLOSED
     if request.thrown is not None and request.then.kind not in ("close", "closing"):
         raise Reraised(request.thrown)
-    _ended(machine, state.frame, machine.domain.constant(None))
+    machine.deliver(state.frame, machine.domain.constant(None), ENDS)
 
 
 # suspending and returning
@@ -92,13 +92,6 @@ def returned(machine: Machine, frame: Frame, value: V) -> int:
     assert frame.generator is not None
     frame.generator.status = GeneratorStatus.CLOSED
     machine.frames.pop()
-    return _ended(machine, frame, value)
-
-
-def _ended(machine: Machine, frame: Frame, value: V) -> int:
-    if not machine.frames:
-        machine.outcome = Returned(value)
-        return SWITCHED
     return machine.deliver(frame, value, ENDS)
 
 
@@ -130,8 +123,7 @@ def yields_to_close(machine: Machine, parked: Parked, value: V) -> Result:
 ENDS: dict[str, Continue] = {
     **dict.fromkeys(("value", "discard"), end_stops),
     "next": end_exhausts,
-    "send": end_sent,
-    "delegated": end_sent,
+    **dict.fromkeys(("send", "delegated"), end_sent),
     "close": end_close,
     "closing": end_closing,
 }
@@ -198,18 +190,12 @@ def _relay() -> Generator[Any, Any, V]:
 def _throw_foreign(machine: Machine, inner: V, thrown: V) -> Generator[Any, Any, Any]:
     """`(yielded, NULL)` or `(NULL, returned)`."""
     domain = machine.domain
-    method = yield from _method(machine, inner, "throw")
-    if method is NULL:
+    if (method := (yield from _method(machine, inner, "throw"))) is NULL:
         raise Reraised(thrown)
     try:
         return (yield from settle(domain.call(method, [thrown], {}))), NULL
-    except Raised as raised:
-        return NULL, _stop_value(machine, raised)
     except BaseException as error:
-        mapped = domain.as_raised(error)
-        if mapped is None:
-            raise
-        return NULL, _stop_value(machine, mapped)
+        return NULL, _stop_value(machine, raised_as(domain, error))
 
 
 @operation
@@ -228,11 +214,9 @@ def _method(machine: Machine, value: V, name: str) -> Generator[Any, Any, V]:
     try:
         return (yield from settle(domain.get_attribute(value, name)))
     except BaseException as error:
-        mapped = error if isinstance(error, Raised) else domain.as_raised(error)
-        if mapped is None:
-            raise
-        if not domain.exception_matches(mapped.value, domain.constant(AttributeError)):
-            raise mapped from None
+        raised = raised_as(domain, error)
+        if not domain.exception_matches(raised.value, domain.constant(AttributeError)):
+            raise raised from None
         return NULL
 
 

@@ -16,10 +16,10 @@ from stator_bytecode._handlers._all import DEFAULT, SAFE
 from stator_bytecode._handlers._asking import Handler
 from stator_bytecode._machine import _saved
 from stator_bytecode._machine._completion import SWITCHED, Continue, ask_domain
-from stator_bytecode._machine._domain import Domain, Invoke, Pending, Raised, Result, Resume, V, chained
+from stator_bytecode._machine._domain import Domain, Invoke, Pending, Raised, Result, Resume, V, chained, raised_as
 from stator_bytecode._machine._frame import VALUE, Frame, GeneratorState, Parked, Snapshot, Then
 from stator_bytecode._machine._generator import ALL_COMPLETIONS, ALL_THENS, resume
-from stator_bytecode._machine._outcome import Broke, Escaped, Outcome, Yielded
+from stator_bytecode._machine._outcome import Broke, Escaped, Outcome, Returned, Yielded
 from stator_bytecode._machine._refused import REFUSED
 from stator_bytecode._machine._unwind import unwind
 from stator_bytecode.errors import InternalError, Unsupported
@@ -53,8 +53,7 @@ class Machine:
     def run(self, frames: list[Frame]) -> Outcome:
         """Run until the outermost of `frames` returns. Frames but the last must be parked without a coroutine."""
         self.frames, self.outcome = frames, None
-        outcome = self._run()
-        if isinstance(outcome, Yielded):
+        if isinstance(outcome := self._run(), Yielded):
             raise InternalError("a generator frame was run, not resumed")
         return outcome
 
@@ -86,13 +85,10 @@ class Machine:
             except BaseException as error:
                 caught = error
             try:
-                raised = caught if isinstance(caught, Raised) else self.domain.as_raised(caught)
-                if raised is None:
-                    raise caught
-                unwind(self, raised)
+                unwind(self, raised_as(self.domain, caught))
             except Unsupported as reason:
                 return self._broke(reason)
-            caught = raised = None  # or the exception, and all that its traceback holds, would live on
+            caught = None  # or the exception, and all that its traceback holds, would live on
         return self.outcome
 
     def _step_until_switch(self, frame: Frame) -> None:
@@ -131,8 +127,7 @@ class Machine:
                 return SWITCHED
             else:
                 result, coroutine = _advance(coroutine, result)
-        complete = ALL_COMPLETIONS.get(instr.op)
-        if complete is None:
+        if (complete := ALL_COMPLETIONS.get(instr.op)) is None:
             frame.stack.append(result)
             return None
         return complete(self, frame, instr, result)
@@ -159,7 +154,10 @@ class Machine:
             resume(self, request)
 
     def deliver(self, callee: Frame, value: V, thens: Mapping[str, Continue] = ALL_THENS) -> int:
-        """`callee`, no longer on the stack, gives `value` to the frame that waits for it."""
+        """`callee`, no longer on the stack, gives `value` to the frame that waits for it; the outermost, to `run`."""
+        if not self.frames:
+            self.outcome = Returned(value)
+            return SWITCHED
         frame = self.frames[-1]
         parked = frame.parked
         assert parked is not None
@@ -169,9 +167,7 @@ class Machine:
             self.before, self.handing = self._now(frame), (callee, value, parked)
         # While this can raise the frame still waits: an exception goes through its coroutine first.
         result = thens.get(parked.then.kind, ask_domain)(self, parked, value)
-        begun = self.before
-        self.unpark(frame)
-        self.before = begun
+        begun, frame.parked = self.before, None
         target = self.finish(frame, parked.instruction, result, parked.coroutine)
         if callee.generator is not None and target != SWITCHED:
             self.domain.abandon([callee.generator, *self.ran_since(begun)], [], _saved.held_by(self.frames))

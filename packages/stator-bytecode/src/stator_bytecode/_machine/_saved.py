@@ -53,8 +53,7 @@ def save_frames(frames: list[Frame], begun: Saved) -> tuple[Snapshot, int]:
     """The snapshot of the innermost place that can be run again, and the journal's length there; `begun` is how the
     innermost instruction began."""
     for depth, frame in enumerate(frames):
-        parked = frame.parked
-        if parked is not None and parked.coroutine is not None:
+        if (parked := frame.parked) is not None and parked.coroutine is not None:
             return _save(frames[: depth + 1], parked.before)
     return _save(frames, begun)
 
@@ -91,14 +90,8 @@ def span_of(snapshot: Snapshot) -> SourceSpan:
     """The user's line of a snapshot: app-level frames are not shown."""
     for state in reversed(snapshot.frames):
         if not state.hidden:
-            return _span(state)
+            return SourceSpan.of(state.code.raw, state.code.instructions[state.pc].positions)
     return NOWHERE
-
-
-def _span(state: FrameState) -> SourceSpan:
-    line, end_line, column, end_column = state.code.instructions[state.pc].positions
-    raw = state.code.raw
-    return SourceSpan(raw.co_filename, raw.co_qualname, line or raw.co_firstlineno, end_line, column, end_column)
 
 
 def restore_frames(snapshot: Snapshot) -> list[Frame]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from stator_bytecode._machine._domain import Raised, Reraised, Result, V
+from stator_bytecode._machine._domain import Raised, Reraised, Result, V, raised_as
 from stator_bytecode._machine._frame import NULL, Frame, GeneratorStatus, LastInstruction, Parked
 from stator_bytecode._machine._generator import ENDS
 from stator_bytecode._machine._outcome import Escaped
@@ -32,8 +32,7 @@ def unwind(machine: Machine, raised: Raised) -> None:
 
 
 def _set_context(machine: Machine, value: V) -> None:
-    handled = machine.handled()
-    if handled is not None:
+    if (handled := machine.handled()) is not None:
         machine.domain.with_context(value, handled)
 
 
@@ -102,8 +101,7 @@ def _arrive_at_yield(machine: Machine, frame: Frame, value: V) -> None:
 
 
 def _enter_handler(frame: Frame, value: V, lasti: int | None) -> bool:
-    handler = frame.code.instructions[frame.pc].handler
-    if handler is None:
+    if (handler := frame.code.instructions[frame.pc].handler) is None:
         return False
     del frame.stack[handler.depth :]
     if handler.lasti:
@@ -120,9 +118,7 @@ def _left(machine: Machine, frame: Frame, value: V) -> V:
     frame.generator.status = GeneratorStatus.CLOSED
     frame.handled = None
     frame.slots = [NULL] * len(frame.slots)
-    if _matches(machine, value, (StopIteration,)):
-        return stop_iteration_error(machine, value)
-    return value
+    return stop_iteration_error(machine, value) if _matches(machine, value, (StopIteration,)) else value
 
 
 def stop_iteration_error(machine: Machine, value: V) -> V:
@@ -140,13 +136,8 @@ def _answer(machine: Machine, frame: Frame, parked: Parked, ask: Callable[[], Re
         except StopIteration as stop:
             result, coroutine = stop.value, None
         machine.proceed(frame, machine.finish(frame, parked.instruction, result, coroutine))
-    except Raised as raised:
-        return raised
     except BaseException as error:
-        mapped = machine.domain.as_raised(error)
-        if mapped is None:
-            raise
-        return mapped
+        return raised_as(machine.domain, error)
     return None
 
 

@@ -136,17 +136,15 @@ class Applying:
             self.args += defaults.items[-missing:]
 
     def trace(self, part: str, *, writes: bool) -> variables.BodyTrace:
-        return variables.BodyTrace(
-            self.t, f"{self.cls.__name__}_{part}", variables.Permits(writes=writes, aliases=True)
-        )
+        permits = variables.Permits(writes=writes, aliases=True)
+        return variables.BodyTrace(self.t, f"{self.cls.__name__}_{part}", permits)
 
     # -- forward ------------------------------------------------------------------------------------------------------
     def forward(self, body: variables.BodyTrace) -> Gradients:
         self.lend_inputs(body)
         flags = [isinstance(vt, variables.TensorTracker) and vt.example.requires_grad for vt in self.args]
-        self.context = self._new_context(
-            {"needs_input_grad": variables.TupleTracker(map(variables.ConstantTracker, flags), tuple)}
-        )
+        needed = variables.TupleTracker(map(variables.ConstantTracker, flags), tuple)
+        self.context = self._new_context({"needs_input_grad": needed})
         function = yield from settle(variables.get_attribute(self.t, self.owner, "forward"))
         with variables.grad_mode(self.t, False):
             if self.has_setup:
@@ -164,8 +162,7 @@ class Applying:
             body.recorder.argument(vt.traced)
 
     def _new_context(self, attributes: dict[str, Any]) -> Any:
-        cls = _CONTEXTS.get(self.cls)
-        if cls is None:
+        if (cls := _CONTEXTS.get(self.cls)) is None:
             cls = _CONTEXTS[self.cls] = type(f"{self.cls.__name__}Backward", (_applevel.Context,), {})
         return variables.new_object(cls, attributes)
 
@@ -203,8 +200,7 @@ class Applying:
         self.extra = results[count:]
 
     def _tuple(self, stored: dict[str, Any], name: str) -> list[Any]:
-        vt = stored.get(name)
-        if vt is None:
+        if (vt := stored.get(name)) is None:
             return []
         if not isinstance(vt, variables.TupleTracker):
             raise self.refuse(f"{name} that is no tuple")
@@ -221,8 +217,7 @@ class Applying:
         if not isinstance(vt, variables.TensorTracker | variables.NumberTracker):
             raise self.refuse(f"a {vt.cls.__name__} that is saved for backward")
         for kind, known in (("input", self.inputs), ("output", self.tensors), ("extra", self.extra)):
-            index = _index(vt, known)
-            if index is not None:
+            if (index := _index(vt, known)) is not None:
                 return kind, index
         self.extra.append(vt)
         return "extra", len(self.extra) - 1
@@ -236,8 +231,7 @@ class Applying:
         if isinstance(vt, variables.TensorTracker | variables.NumberTracker):
             self.kept.append(vt)
             return targets.Kept(self._origin(vt))
-        value = vt.constant()
-        if value is variables.MISSING:
+        if (value := vt.constant()) is variables.MISSING:
             raise self.refuse(f"a {vt.cls.__name__} on its context")
         return value
 

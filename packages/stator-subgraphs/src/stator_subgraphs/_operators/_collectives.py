@@ -30,8 +30,7 @@ def collective(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> 
     from torch.distributed import _functional_collectives as functional
 
     if "op" in named:
-        operator = functional.REDUCE_OP_TO_STR.get(known_value(t, named["op"]))
-        if operator is None:
+        if (operator := functional.REDUCE_OP_TO_STR.get(known_value(t, named["op"]))) is None:
             raise t.unsupported("not-inlined", "a reduction that functional collectives do not have")
         named["op"] = ConstantTracker(operator)
     name = FUNCTIONAL[of.__name__]

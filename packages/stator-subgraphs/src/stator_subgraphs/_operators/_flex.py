@@ -39,12 +39,9 @@ def record(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     bodies = [t.graph.install(name, body.module) for name, body in (("score_mod", score), ("mask_mod", mask))]
     taken = [argument(t, vt) for vt in (query, key, value)]
     held = (*(argument(t, vt) for vt in blocks), bodies[1])
-    given = t.graph.call(
-        flex_attention_op,
-        (*taken, bodies[0], held, *(argument(t, vt) for vt in options), tuple(score.lifted), tuple(mask.lifted)),
-        {},
-    )
-    return from_traced(t, given)
+    chosen = [argument(t, vt) for vt in options]
+    operands = (*taken, bodies[0], held, *chosen, tuple(score.lifted), tuple(mask.lifted))
+    return from_traced(t, t.graph.call(flex_attention_op, operands, {}))
 
 
 def _body(t: Tracing, name: str, function: Any, query: Any, *, scored: bool) -> Generator[Any, Any, BodyGraph]:

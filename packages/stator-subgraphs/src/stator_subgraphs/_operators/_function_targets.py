@@ -148,8 +148,7 @@ def _run(call: Call, inputs: Sequence[Any]) -> tuple[Any, ...]:
 
 def _set_up(call: Call, ctx: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
     plan = call.plan
-    saved = [None if origin is None else call.value(origin, inputs, outputs) for origin in plan.saved]
-    if saved:
+    if saved := [None if origin is None else call.value(origin, inputs, outputs) for origin in plan.saved]:
         ctx.save_for_backward(*saved)
     kept: list[Any] = []
 

@@ -70,8 +70,7 @@ def region_again(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 def _share(known: list[Body], body: Body) -> None:
     """Let the body be the module of an equal one."""
-    equal = next((other for other in known if is_same(other, body)), None)
-    if equal is None:
+    if (equal := next((other for other in known if is_same(other, body)), None)) is None:
         known.append(body)
     else:
         body.module = equal.module

@@ -175,8 +175,7 @@ def _moved(source: Any, moved: dict[Any, Source]) -> Source:
     """The same part of what a parameter stands for now; parts that are shared stay shared."""
     if isinstance(source, ParameterSource):
         return moved[source.parameter]
-    found = moved.get(id(source))
-    if found is None:
+    if (found := moved.get(id(source))) is None:
         found = moved[id(source)] = attrs.evolve(source, whole=_moved(source.whole, moved))
     return found
 
@@ -190,11 +189,8 @@ class _Facts:
         self.given = [_outside(body, leaf) for leaf in call.leaves]
         self.names = {variables.source_of(leaf): name for name, leaf in call.objects.items()}
         self.relative: dict[Any, Source | None] = {source: ParameterSource(name) for source, name in self.names.items()}
-        self.sources = {
-            vt.traced.node: vt.source
-            for vt in call.t.heap.values()
-            if type(vt) is variables.TensorTracker and vt.source
-        }
+        tensors = [vt for vt in call.t.heap.values() if type(vt) is variables.TensorTracker and vt.source]
+        self.sources = {vt.traced.node: vt.source for vt in tensors}
         found = [*self._guards(), *self._aliases()]
         self.found: Any = None if None in found else [guard for guard in found if not _is_of_class(guard)]
 

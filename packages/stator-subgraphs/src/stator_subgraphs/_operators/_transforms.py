@@ -160,8 +160,7 @@ def vmap_impl(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     function, in_dims, out_dims, randomness, chunk_size, *positional = args
     mode, chunk = options(t, randomness, chunk_size)
     leaves, spec = flatten(t, pair(*positional))
-    dims = _dims(t, in_dims, spec)
-    call = _Call(function, spec, dims, out_dims, mode, kwargs)
+    call = _Call(function, spec, _dims(t, in_dims, spec), out_dims, mode, kwargs)
     if chunk is None:
         results, spec, _ = yield from _mapped(t, call, leaves)
     else:
@@ -206,8 +205,7 @@ def _mapped(
 
 
 def _dims(t: Tracing, vt: Any, spec: Spec) -> list[int | None]:
-    found = broadcast(t, vt, spec)
-    if found is None:
+    if (found := broadcast(t, vt, spec)) is None:
         raise t.unsupported("transform", "vmap with dimensions of another structure")
     dims = options(t, *found)
     if not all(dim is None or type(dim) is int for dim in dims):
@@ -238,16 +236,13 @@ def _length(t: Tracing, leaf: Any, dim: int) -> Any:
 
 def _fixed(t: Tracing, leaf: Any, dim: int) -> int:
     """How many chunks there are is a matter of the program."""
-    length = _length(t, leaf, dim)
-    if isinstance(length, int):
+    if isinstance(length := _length(t, leaf, dim), int):
         return length
     return t.graph.constant_of(t.graph.call("size", [leaf.traced, dim], {}))  # type: ignore[no-any-return]
 
 
 def _part(t: Tracing, leaf: Any, dim: int | None, part: tuple[int, int]) -> Any:
-    if dim is None:
-        return leaf
-    return record(t, torch.narrow, [leaf, *map(ConstantTracker, (dim, *part))], {})
+    return leaf if dim is None else record(t, torch.narrow, [leaf, *map(ConstantTracker, (dim, *part))], {})
 
 
 def _joined(t: Tracing, parts: Sequence[Any], dim: int | None) -> Any:
@@ -267,8 +262,7 @@ class _Chosen:
 
 
 def _choose(transformed: Transformed, argnums: Any, args: list[Any], see: See) -> _Chosen:
-    t = transformed.t
-    (numbers,) = options(t, argnums)
+    (numbers,) = options(transformed.t, argnums)
     chosen = range(len(args)) if numbers is None else _argument_numbers(transformed, numbers, len(args))
     given, places = [], {}
     for number, vt in enumerate(args):

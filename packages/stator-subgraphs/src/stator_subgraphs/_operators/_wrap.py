@@ -122,8 +122,7 @@ def _record(t: Tracing, vt: Any) -> Generator[Any, Any, Any]:
 
 
 def _constant(t: Tracing, vt: Any) -> Any:
-    value = vt.constant()
-    if value is MISSING:
+    if (value := vt.constant()) is MISSING:
         raise t.unsupported("higher-order-operator", f"an option that is a {vt.cls.__qualname__}")
     return value
 
@@ -131,5 +130,4 @@ def _constant(t: Tracing, vt: Any) -> Any:
 def _constants(t: Tracing, vt: Any) -> Any:
     """A dict of constants."""
     leaves, spec = flatten(t, vt)
-    values = [_constant(t, leaf) for leaf in leaves]
-    return dict(zip(spec.keys, values, strict=True))
+    return dict(zip(spec.keys, [_constant(t, leaf) for leaf in leaves], strict=True))

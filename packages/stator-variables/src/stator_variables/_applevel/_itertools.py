@@ -43,17 +43,11 @@ def repeat(object: Any, times: Any = _NOTHING) -> Iterator[Any]:
 
 
 def chain(*iterables: Any) -> Iterator[Any]:
-    return _chain(iter(iterables))
+    return chain_from_iterable(iterables)
 
 
 def chain_from_iterable(iterable: Any, /) -> Iterator[Any]:
-    return _chain(iter(iterable))
-
-
-def _chain(iterables: Any) -> Iterator[Any]:
-    for iterable in iterables:
-        for item in iterable:
-            yield item
+    return (item for part in iterable for item in part)
 
 
 def islice(iterable: Any, *bounds: Any) -> Iterator[Any]:
@@ -139,13 +133,7 @@ def _starmap(function: Callable[..., Any], it: Any) -> Iterator[Any]:
 
 
 def compress(data: Any, selectors: Any) -> Iterator[Any]:
-    return _compress(iter(data), iter(selectors))
-
-
-def _compress(data: Any, selectors: Any) -> Iterator[Any]:
-    for item, chosen in zip(data, selectors):
-        if chosen:
-            yield item
+    return (item for item, chosen in zip(data, selectors) if chosen)
 
 
 def pairwise(iterable: Any, /) -> Iterator[Any]:

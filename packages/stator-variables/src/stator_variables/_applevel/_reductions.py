@@ -56,27 +56,26 @@ def _with(total: Any, lost: float) -> Any:
 
 
 def min(*args: Any, key: Any = None, default: Any = _NOTHING) -> Any:
-    items = _candidates("min", args, default)
-    best = _NOTHING
-    best_key = None
-    for item in items:
-        item_key = item if key is None else key(item)
-        if best is _NOTHING or item_key < best_key:
-            best = item
-            best_key = item_key
-    return _found("min", best, default)
+    return _extreme("min", args, key, default)
 
 
 def max(*args: Any, key: Any = None, default: Any = _NOTHING) -> Any:
-    items = _candidates("max", args, default)
+    return _extreme("max", args, key, default)
+
+
+def _extreme(name: str, args: Any, key: Any, default: Any) -> Any:
     best = _NOTHING
     best_key = None
-    for item in items:
+    for item in _candidates(name, args, default):
         item_key = item if key is None else key(item)
-        if best is _NOTHING or item_key > best_key:
+        if best is _NOTHING or (item_key < best_key if name == "min" else item_key > best_key):
             best = item
             best_key = item_key
-    return _found("max", best, default)
+    if best is not _NOTHING:
+        return best
+    if default is _NOTHING:
+        raise ValueError(f"{name}() {_EMPTY}")
+    return default
 
 
 def _candidates(name: str, args: Any, default: Any) -> Any:
@@ -87,14 +86,6 @@ def _candidates(name: str, args: Any, default: Any) -> Any:
     if default is not _NOTHING:
         raise TypeError(f"Cannot specify a default for {name}() with multiple positional arguments")
     return args
-
-
-def _found(name: str, best: Any, default: Any) -> Any:
-    if best is not _NOTHING:
-        return best
-    if default is _NOTHING:
-        raise ValueError(f"{name}() {_EMPTY}")
-    return default
 
 
 def sorted(iterable: Any, /, *, key: Any = None, reverse: bool = False) -> list[Any]:

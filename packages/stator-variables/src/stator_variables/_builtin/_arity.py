@@ -108,8 +108,7 @@ def _arity_of(target: Any) -> Arity | None:
 
 def _checking(target: Any, handler: Any) -> Any:
     def run(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-        arity = _arity_of(target)
-        if arity is not None and not arity.accepts(args, kwargs):
+        if (arity := _arity_of(target)) is not None and not arity.accepts(args, kwargs):
             raise t.unsupported("bad-arguments", f"a call of {target.__qualname__} that it does not accept")
         return handler(t, args, kwargs)
 

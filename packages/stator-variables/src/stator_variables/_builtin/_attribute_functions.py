@@ -17,19 +17,17 @@ from stator_variables._tracker import MISSING
 methods = MethodTable("builtin")
 
 
-def _name(vt: Any, function: str) -> str:
-    name = vt.constant()
-    if not isinstance(name, str):
+def _name(vt: Any) -> str:
+    if not isinstance(name := vt.constant(), str):
         throw(TypeError, f"attribute name must be string, not '{type_name(vt.cls)}'")
     return name
 
 
 @methods.handles(getattr, takes=(2, 3))
 def handle_getattr(t: Tracing, vt: Any, name: Any, default: Any = None) -> Any:
-    text = _name(name, "getattr")
     if default is None:
-        return _attributes.get_attribute(t, vt, text)
-    return _getattr_default(t, vt, text, default)
+        return _attributes.get_attribute(t, vt, _name(name))
+    return _getattr_default(t, vt, _name(name), default)
 
 
 @operation
@@ -40,53 +38,34 @@ def _getattr_default(t: Tracing, vt: Any, name: str, default: Any) -> Any:
 @methods.handles(hasattr)
 @operation
 def handle_hasattr(t: Tracing, vt: Any, name: Any) -> Any:
-    found = yield from settle(_getattr_default(t, vt, _name(name, "hasattr"), MISSING))
+    found = yield from settle(_getattr_default(t, vt, _name(name), MISSING))
     return k.ConstantTracker(found is not MISSING)
 
 
-@methods.handles(setattr)
-def handle_setattr(t: Tracing, vt: Any, name: Any, new: Any) -> Any:
-    return then(_attributes.set_attribute(t, vt, _name(name, "setattr"), new))
-
-
-@methods.handles(delattr)
-def handle_delattr(t: Tracing, vt: Any, name: Any) -> Any:
-    return then(_attributes.set_attribute(t, vt, _name(name, "delattr"), MISSING))
+@methods.handles(setattr, delattr)
+def write(t: Tracing, vt: Any, name: Any, new: Any = MISSING) -> Any:
+    return then(_attributes.set_attribute(t, vt, _name(name), new))
 
 
 @methods.handles(object.__getattribute__, type.__getattribute__, types.ModuleType.__getattribute__)
 def own_attribute(t: Tracing, vt: Any, name: Any) -> Any:
-    text = _name(name, "__getattribute__")
-    found = _attributes.own_attribute(t, vt, text)
-    if found is MISSING:
+    text = _name(name)
+    if (found := _attributes.own_attribute(t, vt, text)) is MISSING:
         absent(vt, text)
     return found
 
 
-@methods.handles(object.__setattr__)
-def object_setattr(t: Tracing, vt: Any, name: Any, new: Any) -> Any:
-    return _set(t, vt, _name(name, "__setattr__"), new)
-
-
-@methods.handles(object.__delattr__)
-def object_delattr(t: Tracing, vt: Any, name: Any) -> Any:
-    return _set(t, vt, _name(name, "__delattr__"), MISSING)
-
-
-@methods.handles(type.__setattr__)
-def type_setattr(t: Tracing, vt: Any, name: Any, new: Any) -> Any:
-    return then(_attributes.generic_set(t, vt, _name(name, "__setattr__"), new))
-
-
-@methods.handles(type.__delattr__)
-def type_delattr(t: Tracing, vt: Any, name: Any) -> Any:
-    return then(_attributes.generic_set(t, vt, _name(name, "__delattr__"), MISSING))
-
-
-def _set(t: Tracing, vt: Any, name: str, new: Any) -> Any:
+@methods.handles(object.__setattr__, object.__delattr__)
+def write_to_object(t: Tracing, vt: Any, name: Any, new: Any = MISSING) -> Any:
+    text = _name(name)
     if isinstance(vt, k.ClassTracker):
         raise t.unsupported("bad-arguments", "object's way to set attributes, of a class")
-    return then(_attributes.generic_set(t, vt, name, new))
+    return then(_attributes.generic_set(t, vt, text, new))
+
+
+@methods.handles(type.__setattr__, type.__delattr__)
+def write_to_class(t: Tracing, vt: Any, name: Any, new: Any = MISSING) -> Any:
+    return then(_attributes.generic_set(t, vt, _name(name), new))
 
 
 @methods.handles(vars, takes=(0, 1))

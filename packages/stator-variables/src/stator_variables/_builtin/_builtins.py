@@ -103,13 +103,11 @@ def handle_float(t: Tracing, *args: Any) -> Any:
 
 
 def _number(t: Tracing, cls: type, method: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    folded = _calls.fold(t, cls, list(args), kwargs)
-    if folded is not MISSING:
+    if (folded := _calls.fold(t, cls, list(args), kwargs)) is not MISSING:
         return folded
     if len(args) != 1 or kwargs:
         raise t.unsupported("bad-arguments", f"{cls.__name__}() with a base that is not known while tracing")
-    vt = args[0]
-    if isinstance(vt, k.NumberTracker):
+    if isinstance(vt := args[0], k.NumberTracker):
         return vt if vt.cls is cls else _torch_calls.record(t, getattr(torch, f"sym_{cls.__name__}"), [vt], {})
     if isinstance(vt, k.TensorTracker) and not t.function_modes:
         return _number(t, cls, method, [_torch_calls.record(t, "item", [vt], {})], {})
@@ -147,7 +145,6 @@ def handle_repr(t: Tracing, vt: Any) -> Any:
 def handle_abs(t: Tracing, vt: Any) -> Any:
     if _torch_calls.is_in_graph(t, vt) and vt.cls is not bool:
         return _torch_calls.record(t, operator.abs, [vt], {})
-    folded = _calls.fold_numbers(t, abs, [vt], {})
-    if folded is not MISSING:
+    if (folded := _calls.fold_numbers(t, abs, [vt], {})) is not MISSING:
         return folded
     return _calls.call_slot(t, vt, "__abs__", [], "bad operand type for abs(): '{}'")

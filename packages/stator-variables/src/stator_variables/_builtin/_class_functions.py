@@ -68,8 +68,7 @@ def decorate(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     for value in vars(made.value).values():
         if type(value) is dataclasses.Field:  # what is done to it here, its tracker does not see
             t.heap.pop(id(value), None)
-    result = run(t, of, args)
-    if not isinstance(result, type) or result is made.value:
+    if not isinstance(result := run(t, of, args), type) or result is made.value:
         step(t, made, of, rest)
         return k.NONE if result is None else made
     return adopt(t, result, of, args)

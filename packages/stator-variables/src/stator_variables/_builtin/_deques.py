@@ -41,8 +41,7 @@ def init(t: Tracing, vt: Any, iterable: Any = None, maxlen: Any = k.NONE) -> Any
 
 
 def _limit(t: Tracing, maxlen: Any) -> int:
-    found = index_of(t, maxlen)
-    if found is None:
+    if (found := index_of(t, maxlen)) is None:
         throw(TypeError, "an integer is required")
     if found < 0:
         throw(ValueError, "maxlen must be non-negative")
@@ -121,8 +120,7 @@ def getitem(t: Tracing, vt: Any, key: Any) -> Any:
 
 def _at(t: Tracing, vt: Any, key: Any) -> int:
     refuse_asked(t, vt, "__len__")  # where the index is negative
-    found = index_of(t, key)
-    if found is None:
+    if (found := index_of(t, key)) is None:
         throw(TypeError, f"sequence index must be integer, not '{type_name(key.cls)}'")
     return _sequences.checked(vt, found, "deque index out of range")
 

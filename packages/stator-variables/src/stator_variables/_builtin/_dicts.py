@@ -19,9 +19,6 @@ from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 methods = MethodTable("dict method")
-_VIEW_CLASSES = {
-    part: (type(getattr({}, part)()), type(getattr(OrderedDict(), part)())) for part in ("keys", "values", "items")
-}
 
 
 def raise_key_error(key: Any) -> NoReturn:
@@ -35,8 +32,7 @@ def is_ordered(vt: Any) -> bool:
 # -- items ------------------------------------------------------------------------------------------------------------
 @methods.handles(dict.__getitem__, takes=1)
 def getitem(t: Tracing, vt: Any, key: Any) -> Any:
-    found = _dictionary.lookup(t, vt, key_of(t, key))
-    if found is not MISSING:
+    if (found := _dictionary.lookup(t, vt, key_of(t, key))) is not MISSING:
         return found
     missing = _attributes.special(t, vt, "__missing__") if vt.cls is not dict else MISSING
     if missing is not MISSING:
@@ -81,8 +77,7 @@ def contains(t: Tracing, vt: Any, key: Any) -> Any:
 
 @methods.handles(dict.get)
 def get(t: Tracing, vt: Any, key: Any, default: Any = k.NONE) -> Any:
-    found = _dictionary.lookup(t, vt, key_of(t, key))
-    return default if found is MISSING else found
+    return default if (found := _dictionary.lookup(t, vt, key_of(t, key))) is MISSING else found
 
 
 @methods.handles(OrderedDict.setdefault, takes=(1, 2), named=("default",))
@@ -93,8 +88,7 @@ def ordered_setdefault(t: Tracing, vt: Any, key: Any, default: Any = k.NONE) -> 
 
 @methods.handles(dict.setdefault, takes=(1, 2))
 def setdefault(t: Tracing, vt: Any, key: Any, default: Any = k.NONE) -> Any:
-    found = _dictionary.lookup(t, vt, key_of(t, key))
-    if found is not MISSING:
+    if (found := _dictionary.lookup(t, vt, key_of(t, key))) is not MISSING:
         return found
     _dictionary.store(t, vt, key, default)
     return default
@@ -103,8 +97,7 @@ def setdefault(t: Tracing, vt: Any, key: Any, default: Any = k.NONE) -> Any:
 @methods.handles(dict.pop, takes=(1, 2))
 @methods.handles(OrderedDict.pop, takes=(1, 2), named=("default",))
 def pop(t: Tracing, vt: Any, key: Any, default: Any = None) -> Any:
-    found = _dictionary.remove(t, vt, key_of(t, key))
-    if found is not MISSING:
+    if (found := _dictionary.remove(t, vt, key_of(t, key))) is not MISSING:
         return found
     if default is None:
         raise_key_error(key)
@@ -124,8 +117,7 @@ def ordered_popitem(t: Tracing, vt: Any, last: Any = None) -> Any:
 
 
 def _pop_at(t: Tracing, vt: Any, index: int, complaint: str) -> Any:
-    pairs = _dictionary.items(t, vt)
-    if not pairs:
+    if not (pairs := _dictionary.items(t, vt)):
         throw(KeyError, complaint)
     key, value = pairs[index]
     _dictionary.remove(t, vt, key_of(t, key))
@@ -166,7 +158,7 @@ def _register_view(part: str, classes: tuple[type, type]) -> None:
         return k.ViewTracker(classes[is_ordered(vt)], part, vt)
 
 
-for _part, _classes in _VIEW_CLASSES.items():
+for _part, _classes in k.VIEW_CLASSES.items():
     _register_view(_part, _classes)
 
 
@@ -255,8 +247,7 @@ def _equality(t: Tracing, left: Any, right: Any, invert: bool) -> Any:
     if left.entries.keys() != right.entries.keys():
         return k.ConstantTracker(invert)
     for hashed, (_, value) in list(left.entries.items()):
-        other = right.entries.get(hashed)
-        if other is None:
+        if (other := right.entries.get(hashed)) is None:
             raise t.unsupported("dict-changed-during-comparison", "a dict that changes while it is compared")
         if not (yield from settle(_operators.equal(t, value, other[1]))):
             return k.ConstantTracker(invert)

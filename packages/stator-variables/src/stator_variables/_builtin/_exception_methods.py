@@ -84,11 +84,20 @@ def read(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     vt = args[0]
     if of in vt.members:
         return vt.members[of]
-    if vt.source is not None:
+    if vt.source is not None and _has(of, vt.real):
         return wrap(t, of.__get__(vt.real), SlotSource(vt.source, of.__objclass__, of.__name__))
-    if of not in _FIELDS:
-        raise t.unsupported("exception-attribute", f"{of.__name__} of a {vt.cls.__name__} made while tracing")
+    if vt.source is not None or of not in _FIELDS:
+        raise t.unsupported("exception-attribute", f"{of.__name__} of a {vt.cls.__name__}, which it may not have")
     return _FIELDS[of](t, vt)
+
+
+def _has(of: Any, error: BaseException) -> bool:
+    """`characters_written` may be missing."""
+    try:
+        of.__get__(error)
+    except AttributeError:
+        return False
+    return True
 
 
 # -- methods ----------------------------------------------------------------------------------------------------------
@@ -99,8 +108,7 @@ def add_note(t: Tracing, args: Args, kwargs: Kwargs) -> None:
         throw(TypeError, f"note must be a str, not '{type_name(note.cls)}'")
     if vt.namespace is None:
         raise t.unsupported("exception-attribute", "a note on an exception without a __dict__")
-    notes = _dictionary.get_name(t, vt.namespace, "__notes__")
-    if notes is MISSING:
+    if (notes := _dictionary.get_name(t, vt.namespace, "__notes__")) is MISSING:
         notes = k.ListTracker([], list)
         _dictionary.set_name(t, vt.namespace, "__notes__", notes)
     if not isinstance(notes, k.ListTracker):
@@ -110,8 +118,7 @@ def add_note(t: Tracing, args: Args, kwargs: Kwargs) -> None:
 
 @handlers.handles(BaseException.__str__, AttributeError.__str__, NameError.__str__)
 def str_(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    parts = args[0].args
-    if not parts:
+    if not (parts := args[0].args):
         return k.ConstantTracker("")
     return convert(t, parts[0] if len(parts) == 1 else k.TupleTracker(parts, tuple), "s")
 

@@ -93,8 +93,7 @@ def _is_instance_hooked(t: Tracing, vt: Any, classes: list[type]) -> Any:
 
 
 def _ask_hook(t: Tracing, vt: Any, cls: type, name: str) -> Any:
-    known = _KNOWN_CHECKS.get(cls)
-    if known is not None:
+    if (known := _KNOWN_CHECKS.get(cls)) is not None:
         return known(t, vt)
     if guarded_lookup(t, type(cls), name) is getattr(abc.ABCMeta, name):
         if name == "__subclasscheck__":
@@ -213,8 +212,7 @@ def _are_these(known: list[Any], classes: list[type]) -> bool:
 
 @handlers.handles(callable)
 def handle_callable(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    vt = args[0]
-    if isinstance(vt, k.FunctionTracker | k.ClassTracker | k.MethodTracker):
+    if isinstance(vt := args[0], k.FunctionTracker | k.ClassTracker | k.MethodTracker):
         return k.ConstantTracker(True)
     return k.ConstantTracker(type_lookup(t, vt.cls, "__call__")[1] is not None)
 
@@ -225,11 +223,10 @@ def make_super(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         return _super(t, *args, *[k.NONE] * (2 - len(args)))
     frame = t.frame
     assert frame is not None
-    index = frame.code.slots.index("__class__") if "__class__" in frame.code.slots else -1
-    if index < 0:
+    if "__class__" not in frame.code.slots:
         throw(RuntimeError, "super(): __class__ cell not found")
     first = frame.slots[0]
-    raw, cell = frame.code.raw, frame.slots[index]
+    raw, cell = frame.code.raw, frame.slots[frame.code.slots.index("__class__")]
     receiver = first.content if raw.co_varnames[:1] in [(name,) for name in raw.co_cellvars] else first
     if not raw.co_argcount or receiver is NULL or cell is NULL or cell.content is NULL:
         raise t.unsupported("bad-arguments", "super() without an argument, or without a class")
@@ -238,10 +235,7 @@ def make_super(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 def _super(t: Tracing, start: Any, receiver: Any) -> Any:
     """As `supercheck` allows it; its errors are C's own."""
-    fits = isinstance(start, k.ClassTracker) and (
-        is_subtype(receiver.cls, start.value)
-        or (isinstance(receiver, k.ClassTracker) and is_subtype(receiver.value, start.value))
-    )
-    if not fits:
+    below = (receiver.cls, *([receiver.value] if isinstance(receiver, k.ClassTracker) else []))
+    if not isinstance(start, k.ClassTracker) or not any(is_subtype(cls, start.value) for cls in below):
         raise t.unsupported("bad-arguments", "super() of an object that is no instance of the class")
     return k.SuperTracker(start, receiver)

@@ -7,7 +7,7 @@ from stator_bytecode import NULL, GeneratorStatus, HandlerTable, Raised, Resume,
 
 from stator_variables import _kinds as k
 from stator_variables._builtin._arity import Args, Kwargs
-from stator_variables._builtin._method_table import folded
+from stator_variables._builtin._method_table import folded, settle_all
 from stator_variables._model import _attributes, _calls, _containers, _exceptions, _iteration
 from stator_variables._model._lookup import defines, overrides, plain_lookup
 from stator_variables._model._raising import attempt, new_exception, throw, type_name
@@ -53,11 +53,8 @@ def _next(t: Tracing, it: Any, default: Any) -> Any:
 @handlers.handles(range)
 @operation
 def make_range(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    bounds = []
-    for arg in args:
-        found = yield from settle(_containers.as_index(t, arg))
-        bounds.append(_symbolic.as_constant(t, found))
-    return folded(t, range, bounds, kwargs)
+    found = yield from settle_all(_containers.as_index(t, arg) for arg in args)
+    return folded(t, range, [_symbolic.as_constant(t, vt) for vt in found], kwargs)
 
 
 @handlers.handles(zip)
@@ -88,10 +85,7 @@ def make_enumerate(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @operation
 def _iterators(t: Tracing, iterables: Args, make: Any) -> Any:
-    found = []
-    for iterable in iterables:
-        found.append((yield from settle(_iteration.get_iterator(t, iterable))))
-    return make(found)
+    return make((yield from settle_all(_iteration.get_iterator(t, iterable) for iterable in iterables)))
 
 
 @handlers.handles(reversed)
@@ -128,16 +122,11 @@ def _reversed_protocol(t: Tracing, vt: Any, size: Any) -> Any:
 def handle_sorted(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if len(args) != 1 or not kwargs.keys() <= {"key", "reverse"}:
         raise t.unsupported("bad-arguments", "a call of sorted() that it does not accept")
-    any_order = k.is_none(kwargs.get("key", k.NONE))  # else equal keys stay in the order of hashes
-    items = yield from settle(_items(t, args[0], any_order))
+    if k.is_none(kwargs.get("key", k.NONE)) and has_total_order(t, args[0]):  # else equal keys stay in hash order
+        items = list(args[0].entries.values())
+    else:
+        items = yield from settle(_iteration.drain(t, args[0], asks_length=True))
     return (yield from settle(sorted_list(t, items, kwargs.get("key"), kwargs.get("reverse"))))
-
-
-def _items(t: Tracing, iterable: Any, any_order: bool) -> Any:
-    """All items, for who puts them in order: those of a set too, when they are strings or ints."""
-    if any_order and has_total_order(t, iterable):
-        return list(iterable.entries.values())
-    return _iteration.drain(t, iterable, asks_length=True)
 
 
 def has_total_order(t: Tracing, vt: Any) -> bool:

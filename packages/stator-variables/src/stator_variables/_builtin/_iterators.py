@@ -14,15 +14,15 @@ from stator_variables import _kinds as k
 from stator_variables._build import wrap
 from stator_variables._model import _dictionary, _iteration
 from stator_variables._model._iteration import AHEAD
-from stator_variables._runtime import advanced, finished, spoiled
+from stator_variables._runtime import advanced, finished, placed, spoiled
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import VariableTracker
 
 _DICTS: tuple[dict[Any, Any], ...] = ({}, collections.OrderedDict())
-_VIEWED = [getattr(of, part)() for of in _DICTS for part in ("keys", "values", "items")]
+_VIEWED = [getattr(of, part)() for of in _DICTS for part in k.VIEW_CLASSES]
 _OF_TABLES = {type(iter(set())), *(type(way(view)) for view in _VIEWED for way in (iter, reversed))}
 NESTED = (zip, map, filter, enumerate)
-VIEWS = {type(getattr({}, part)()): part for part in ("keys", "values", "items")}
+VIEWS = {plain: part for part, (plain, _) in k.VIEW_CLASSES.items()}
 
 
 # -- reading existing ones --------------------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ def ahead(iterator: Any) -> Any:
     verb, (whole, *_), *rest = iterator.__reduce__()
     base = next(base for base in _BASES if isinstance(whole, base))  # a class may read its items in its own way
     start, step = rest[0] if rest else None, -1 if verb is reversed else 1
-    left = slice(None) if start is None else slice(start, None, step) if start >= 0 else slice(0)
+    left = slice(None) if start is None else slice(start, None, step) if 0 <= start < base.__len__(whole) else slice(0)
     return base.__getitem__(base.__getitem__(whole, left), slice(AHEAD))
 
 
@@ -73,8 +73,7 @@ def _positioned(t: Tracing, real: Any, source: Source) -> Any:
 
 def _nested(t: Tracing, real: Any, source: Source) -> Any:
     parts = real.__reduce__()[1]
-    length = CallSource(_operand_count, source)
-    t.guard(length, Equals(len(parts)))
+    t.guard(CallSource(_operand_count, source), Equals(len(parts)))
     vts = [wrap(t, part, CallSource(_OPERANDS[i], source)) for i, part in enumerate(parts[: len(_OPERANDS)])]
     if type(real) is zip and len(parts) <= len(_OPERANDS):
         t.guard(CallSource(_is_strict, source), Equals(_is_strict(real)))
@@ -110,18 +109,18 @@ _OPERANDS = [_operand_reader(i) for i in range(8)]
 def rebuild(e: Any, vt: Any) -> str:
     """An expression for an iterator made while tracing, where it stands."""
     if vt.exhausted:
-        text = _EMPTY.get(vt.cls)
-        if text is None:
+        if (text := _EMPTY.get(vt.cls)) is None:
             raise e.refuse(vt)
         return f"{e.capture(finished, 'finished')}({text})"
-    make = _MAKE.get(vt.kind)
-    if make is None or (vt.kind in UNPLACED and vt.position):
+    if (make := _MAKE.get(vt.kind)) is None or (vt.kind in UNPLACED and vt.position):
         raise e.refuse(vt)
     if vt.kind in WATCHFUL and not _is_intact(e, vt):
         return _spoiled(e, vt)
     if _is_over_changed(e, vt):
         return _over_changed(e, vt)
     text = make(e, vt)
+    if vt.kind in _IN_LISTS and isinstance(vt.parts[0], k.ListTracker) and _is_resized(vt):
+        return _placed(e, vt, text)
     if vt.position and vt.kind not in NOT_ADVANCED:
         return f"{e.capture(advanced, 'advanced')}({text}, {vt.position})"
     return text
@@ -129,7 +128,6 @@ def rebuild(e: Any, vt: Any) -> str:
 
 WATCHFUL = ("deque", "deque reversed", "set")
 """Kinds that raise when what they go through has changed; a dict is not changed under its iterators."""
-VIEWED = ("keys", "values", "items")
 
 
 def _is_intact(e: Any, vt: Any) -> bool:
@@ -154,22 +152,35 @@ def _is_over_changed(e: Any, vt: Any) -> bool:
     """Whether effects, which come later, change the existing container below in a way that the iterator notices."""
     if vt.kind == "existing":
         return _iteration.is_over_changed(e.t, vt)
-    of = vt.parts[0]
-    if isinstance(of, k.DictTracker) and of.source is not None:
+    if isinstance(of := vt.parts[0], k.DictTracker) and of.source is not None:
         return bool(_dictionary.deletions(of)) or len(of.entries) != dict.__len__(of.real)
     return any(id(part) in e.t.changed for part in vt.parts if isinstance(part, VariableTracker))
 
 
 def _over_changed(e: Any, vt: Any) -> str:
     """An iterator over an existing container that is changed by effects, which come later."""
-    if vt.kind in VIEWED:
+    if vt.kind in k.VIEW_CLASSES:
         text = f"{e.capture(advanced, 'advanced')}({_MAKE[vt.kind](e, vt)}, {vt.position})"
         return str(e.after_effects(vt, text))
-    if vt.kind != "sequence":
+    if vt.kind not in _IN_LISTS:
         raise e.refuse(vt)
-    name = e.bind(vt, _MAKE["sequence"](e, vt))
-    e.last.append(f"{name}.__setstate__({vt.position})")
+    name = e.bind(vt, _MAKE[vt.kind](e, vt))
+    e.last.append(_placed(e, vt, name))
     return str(name)
+
+
+_IN_LISTS = ("sequence", "reversed")
+
+
+def _is_resized(vt: Any) -> bool:
+    """Whether steps from the start would not lead to where it stands."""
+    size = len(vt.parts[0].items)
+    return bool(vt.position > size if vt.kind == "sequence" else vt.parts[1] != size)
+
+
+def _placed(e: Any, vt: Any, iterator: str) -> str:
+    index = vt.position if vt.kind == "sequence" else vt.parts[1] - 1 - vt.position
+    return f"{e.capture(placed, 'placed')}({iterator}, {e.expr(vt.parts[0])}, {index})"
 
 
 NOT_ADVANCED = ("enumerate", "zip", "map", "filter", "callable")
@@ -224,17 +235,12 @@ def _call(e: Any, vt: Any) -> str:
 
 
 _MAKE: dict[str, Callable[[Any, Any], str]] = {
-    "sequence": _through("__iter__", "iter({})"),
-    "deque": _through("__iter__", "iter({})"),
+    **dict.fromkeys(("sequence", "deque", "set"), _through("__iter__", "iter({})")),
     "getitem": lambda e, vt: f"iter({e.expr(vt.parts[0])})",
-    "reversed": _through("__reversed__", "reversed({})"),
-    "deque reversed": _through("__reversed__", "reversed({})"),
+    **dict.fromkeys(("reversed", "deque reversed"), _through("__reversed__", "reversed({})")),
     "reversed getitem": lambda e, vt: f"reversed({e.expr(vt.parts[0])})",
     "constant": _constant,
-    "set": _through("__iter__", "iter({})"),
-    "keys": _view,
-    "values": _view,
-    "items": _view,
+    **dict.fromkeys(k.VIEW_CLASSES, _view),
     "zip": _zip,
     "map": lambda e, vt: f"map({_list(e, [vt.parts[0], *vt.parts[1]])})",
     "filter": lambda e, vt: f"filter({_list(e, vt.parts)})",

@@ -6,11 +6,11 @@ the error is CPython's own.
 
 import collections
 import types
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Generator, Iterable
 from typing import Any
 
 import attrs
-from stator_bytecode import HandlerTable, after
+from stator_bytecode import HandlerTable, after, settle
 from stator_guards import CapturedSource
 
 from stator_variables import _kinds as k
@@ -107,8 +107,15 @@ def then(result: Any, value: Any = k.NONE) -> Any:
     return after(result, lambda _: value)
 
 
+def settle_all(results: Iterable[Any]) -> Generator[Any, Any, list[Any]]:
+    """The values of several Results, each asked for when those before it are there."""
+    found = []
+    for result in results:
+        found.append((yield from settle(result)))
+    return found
+
+
 def folded(t: Tracing, function: Any, args: Args, kwargs: Kwargs) -> Any:
-    found = _calls.fold(t, function, args, kwargs)
-    if found is MISSING:
+    if (found := _calls.fold(t, function, args, kwargs)) is MISSING:
         raise t.unsupported("builtin", f"{function.__name__}() of values that are not known while tracing")
     return found

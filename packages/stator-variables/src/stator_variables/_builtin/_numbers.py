@@ -47,8 +47,7 @@ def _with_other(t: Tracing, name: str, left: Any, right: Any) -> Any:
 
 def _plain(vt: Any) -> Any:
     """A constant of a subclass (an IntEnum member) as the number that the operators of the builtin class see."""
-    value = vt.constant()
-    if value is MISSING or type(value) in (bool, *_NUMBERS):
+    if (value := vt.constant()) is MISSING or type(value) in (bool, *_NUMBERS):
         return vt
     return k.ConstantTracker(int.__int__(value) if isinstance(value, int) else float.__float__(value))
 
@@ -91,8 +90,7 @@ def handle_round(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 def handle_pow(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if len(args) == 2 and not kwargs:
         return _operators.binary(t, "**", args[0], args[1])
-    folded = _calls.fold_numbers(t, pow, args, kwargs)
-    if folded is not MISSING:
+    if (folded := _calls.fold_numbers(t, pow, args, kwargs)) is not MISSING:
         return folded
     raise t.unsupported("number-object", "pow() with three arguments that are not constants")
 

@@ -10,7 +10,7 @@ import torch
 from stator_bytecode import after, operation, settle
 
 from stator_variables import _kinds as k
-from stator_variables._builtin._method_table import MethodTable
+from stator_variables._builtin._method_table import MethodTable, settle_all
 from stator_variables._builtin._strings import convert, text_of
 from stator_variables._model import _attributes, _calls, _dictionary
 from stator_variables._model._hashing import is_known, key_of
@@ -22,8 +22,6 @@ from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 methods = MethodTable("representation")
-_MADE: tuple[dict[Any, Any], ...] = ({}, collections.OrderedDict())
-_VIEWS = [type(getattr(made, part)()) for made in _MADE for part in ("keys", "values", "items")]
 
 
 @methods.handles(object.__repr__)
@@ -59,7 +57,8 @@ def tuple_repr(t: Tracing, vt: Any) -> Any:
 
 @methods.handles(torch.Size.__repr__)
 def size_repr(t: Tracing, vt: Any) -> Any:
-    return _in_turn(t, vt, "torch.Size(...)", lambda: _joined(t, list(vt.items), "torch.Size([", "])"))
+    known = _calls.fold(t, torch.Size.__repr__, [vt], {})  # C writes no number of more than 64 bits
+    return _joined(t, list(vt.items), "torch.Size([", "])") if known is MISSING else known
 
 
 @methods.handles(collections.deque.__repr__)
@@ -105,7 +104,7 @@ def set_repr(t: Tracing, vt: Any) -> Any:
     return _in_turn(t, vt, f"{vt.cls.__name__}(...)", lambda: _joined(t, items, start, end))
 
 
-@methods.handles(*dict.fromkeys(cls.__repr__ for cls in _VIEWS))
+@methods.handles(*dict.fromkeys(cls.__repr__ for classes in k.VIEW_CLASSES.values() for cls in classes))
 def view_repr(t: Tracing, vt: Any) -> Any:
     pairs = _dictionary.items(t, vt.mapping)
     whole = [k.TupleTracker(pair, tuple) for pair in pairs]
@@ -133,11 +132,8 @@ def _entered(t: Tracing, vt: Any, make: Callable[[], Any]) -> Any:
 
 @operation
 def _joined(t: Tracing, items: list[Any], start: str, end: str) -> Any:
-    texts = [start]
-    for index, item in enumerate(items):
-        texts += [", "][:index]
-        texts.append((yield from settle(convert(t, item, "r"))))
-    return text_of(t, [*texts, end])
+    texts = yield from settle_all(convert(t, item, "r") for item in items)
+    return text_of(t, [start, *[part for text in texts for part in (", ", text)][1:], end])
 
 
 @operation
@@ -155,14 +151,12 @@ def _dict_text(t: Tracing, vt: Any, start: str = "{", end: str = "}") -> Any:
 def handle_hash(t: Tracing, obj: Any) -> Any:
     """Known for constants; a number that depends on where an object lies is for nobody to see."""
     vt = _symbolic.as_constant(t, obj)
-    hook = guarded_lookup(t, vt.cls, "__hash__")
-    if isinstance(hook, types.FunctionType):
+    if isinstance(guarded_lookup(t, vt.cls, "__hash__"), types.FunctionType):
         number = _calls.call(t, _attributes.special(t, vt, "__hash__"), [], {})
         return after(number, lambda found: _checked_hash(t, vt, found.constant()))
     if not isinstance(vt, k.ClassTracker | k.IdTracker):
         hashed = key_of(t, vt)  # raises TypeError for what has no hash
-        folded = _calls.fold(t, hash, [vt], {})
-        if folded is not MISSING:
+        if (folded := _calls.fold(t, hash, [vt], {})) is not MISSING:
             return folded
         if isinstance(vt, k.TupleTracker | k.SetTracker) and is_known(hashed):
             return k.ConstantTracker(hash(hashed))

@@ -27,15 +27,13 @@ def base_name(vt: Any) -> str:
 # -- items ------------------------------------------------------------------------------------------------------------
 @methods.handles(list.__getitem__, tuple.__getitem__, takes=1)
 def getitem(t: Tracing, vt: Any, key: Any) -> Any:
-    part = slice_of(t, key)
-    if part is not None:
-        return _sliced(t, vt, part)
+    if (part := slice_of(t, key)) is not None:
+        return _sliced(vt, part)
     return vt.items[_index(t, vt, key, f"{base_name(vt)} index out of range")]
 
 
 def _index(t: Tracing, vt: Any, key: Any, complaint: str = "list assignment index out of range") -> int:
-    index = index_of(t, key)
-    if index is None:
+    if (index := index_of(t, key)) is None:
         throw(TypeError, f"{base_name(vt)} indices must be integers or slices, not {type_name(key.cls)}")
     return checked(vt, index, complaint)
 
@@ -48,7 +46,7 @@ def checked(vt: Any, index: int, complaint: str) -> int:
     return index
 
 
-def _sliced(t: Tracing, vt: Any, part: slice) -> Any:
+def _sliced(vt: Any, part: slice) -> Any:
     if part.step == 0:
         throw(ValueError, "slice step cannot be zero")
     if isinstance(vt, k.TupleTracker):
@@ -59,8 +57,7 @@ def _sliced(t: Tracing, vt: Any, part: slice) -> Any:
 
 @methods.handles(list.__setitem__)
 def setitem(t: Tracing, vt: Any, key: Any, value: Any) -> Any:
-    part = slice_of(t, key)
-    if part is not None:
+    if (part := slice_of(t, key)) is not None:
         return _set_slice(t, vt, part, value)
     index = _index(t, vt, key)
     change_items(t, vt, lambda items: items.__setitem__(index, value))
@@ -70,10 +67,8 @@ def setitem(t: Tracing, vt: Any, key: Any, value: Any) -> Any:
 @operation
 def _set_slice(t: Tracing, vt: Any, part: slice, value: Any) -> Any:
     if guarded_lookup(t, value.cls, "__iter__") is guarded_lookup(t, value.cls, "__getitem__"):
-        throw(
-            TypeError,
-            "can only assign an iterable" if part.step in (None, 1) else "must assign iterable to extended slice",
-        )
+        plain = part.step in (None, 1)
+        throw(TypeError, "can only assign an iterable" if plain else "must assign iterable to extended slice")
     found = yield from settle(_iteration.drain(t, value))
     try:
         change_items(t, vt, lambda items: items.__setitem__(part, found))
@@ -140,8 +135,7 @@ def index_in(t: Tracing, vt: Any, args: tuple[Any, ...], complaint: str) -> Any:
 
 
 def _found(t: Tracing, vt: Any, item: Any, start: int, stop: int | None, complaint: str) -> Any:
-    at = yield from find(t, vt, item, start, stop)
-    if at is None:
+    if (at := (yield from find(t, vt, item, start, stop))) is None:
         text = (yield from settle(convert(t, item, "r"))).constant() if "{}" in complaint else ""
         throw(ValueError, complaint.format(text))
     return at
@@ -150,8 +144,7 @@ def _found(t: Tracing, vt: Any, item: Any, start: int, stop: int | None, complai
 def _bound(t: Tracing, vt: Any, bound: Any) -> int | None:
     if bound is None:
         return None
-    found = index_of(t, bound)
-    if found is None:
+    if (found := index_of(t, bound)) is None:
         throw(TypeError, "slice indices must be integers or have an __index__ method")
     return max(found + len(vt.items), 0) if found < 0 else found
 
@@ -199,14 +192,11 @@ def _dimension(t: Tracing, index: int, vt: Any) -> Any:
 def mul(t: Tracing, vt: Any, factor: Any) -> Any:
     count = times(t, vt, factor)
     cls = torch.Size if vt.cls is torch.Size else tuple if isinstance(vt, k.TupleTracker) else list
-    if count == 1 and vt.cls is tuple:
-        return vt
-    return type(vt)(vt.items * count, cls)
+    return vt if count == 1 and vt.cls is tuple else type(vt)(vt.items * count, cls)
 
 
 def times(t: Tracing, vt: Any, factor: Any) -> int:
-    found = index_of(t, factor)
-    if found is None:
+    if (found := index_of(t, factor)) is None:
         throw(TypeError, f"can't multiply sequence by non-int of type '{type_name(factor.cls)}'")
     if found * len(vt.items) > _LARGEST:
         raise t.unsupported("too-large", f"a {base_name(vt)} of {found * len(vt.items)} items")

@@ -37,9 +37,8 @@ def combine(verb: str, left: Entries, right: Entries) -> Entries:
 COMPARISONS = {f"__{name}__": getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
 
 
-IN_PLACE = {verb: f"{verb}_update" for verb in ("intersection", "difference", "symmetric_difference")} | {
-    "union": "update"
-}
+_VERBS = ("union", "intersection", "difference", "symmetric_difference")
+IN_PLACE = {verb: "update" if verb == "union" else f"{verb}_update" for verb in _VERBS}
 """What the in-place form of an operation is called."""
 
 
@@ -134,9 +133,8 @@ def _fold(t: Tracing, vt: Any, others: tuple[Any, ...], verb: str, in_place: boo
     entries, operands = vt.entries, []
     for other in others:
         more = yield from settle(entries_of(t, other))
-        operands.append(
-            other if isinstance(other, k.SetTracker | k.DictTracker) else k.TupleTracker([*more.values()], tuple)
-        )
+        hashed = isinstance(other, k.SetTracker | k.DictTracker)
+        operands.append(other if hashed else k.TupleTracker([*more.values()], tuple))
         entries = combine(verb, entries, more)
     if not in_place:
         return derived(vt.cls, dict(entries), verb, vt, *operands)
@@ -146,16 +144,16 @@ def _fold(t: Tracing, vt: Any, others: tuple[Any, ...], verb: str, in_place: boo
     return k.NONE
 
 
-def _register_method(name: str, *targets: Any, verb: str, in_place: bool, takes: tuple[int, int]) -> None:
+def _register_method(*targets: Any, verb: str, in_place: bool, takes: tuple[int, int]) -> None:
     methods.handles(*targets, takes=takes)(lambda t, vt, *others: _fold(t, vt, others, verb, in_place))
 
 
-for _verb in ("union", "intersection", "difference", "symmetric_difference"):
+for _verb in _VERBS:
     _takes = (1, 1) if _verb == "symmetric_difference" else (0, ANY_COUNT)
     _targets = getattr(set, _verb), getattr(frozenset, _verb)
-    _register_method(_verb, *_targets, verb=_verb, in_place=False, takes=_takes)
+    _register_method(*_targets, verb=_verb, in_place=False, takes=_takes)
     if _verb != "union":
-        _register_method(_verb, getattr(set, f"{_verb}_update"), verb=_verb, in_place=True, takes=_takes)
+        _register_method(getattr(set, IN_PLACE[_verb]), verb=_verb, in_place=True, takes=_takes)
 
 
 @methods.handles(set.update, takes=(0, ANY_COUNT))

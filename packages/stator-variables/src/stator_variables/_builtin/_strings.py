@@ -12,7 +12,7 @@ import re
 from collections.abc import Generator, Iterable
 from typing import Any
 
-from stator_bytecode import operation, settle
+from stator_bytecode import after, operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._builtin._arity import ANY_COUNT
@@ -59,8 +59,7 @@ def _formatted(value: Any, spec: str) -> str:
 
 
 def _known(t: Tracing, vt: Any) -> str:
-    value = vt.constant()
-    if not isinstance(value, str):
+    if not isinstance(value := vt.constant(), str):
         raise t.unsupported("string-of-unknown", "a string made of parts that are not known while tracing")
     return value
 
@@ -98,34 +97,18 @@ def convert(t: Tracing, value: Any, conversion: str) -> Any:
     if isinstance(value, k.BuiltinTracker) and "at 0x" not in repr(value.value):
         return k.ConstantTracker(repr(value.value))
     if conversion == "a":
-        return _ascii(t, value)
+        return after(convert(t, value, "r"), lambda text: k.ConstantTracker(_escaped(_known(t, text))))
     name = _CONVERSIONS[conversion]
-    return _converted(t, _calls.call(t, _attributes.special(t, value, name), [], {}), name)
+    result = _calls.call(t, _attributes.special(t, value, name), [], {})
+    return after(result, functools.partial(_checked_string, name))
 
 
-@operation
-def _ascii(t: Tracing, value: Any) -> Any:
-    text = yield from settle(convert(t, value, "r"))
-    return k.ConstantTracker(ascii(_Shown(_known(t, text))))
+def _escaped(text: str) -> str:
+    """What `ascii` makes of a `repr`."""
+    return text.encode("ascii", "backslashreplace").decode("ascii")
 
 
-class _Shown:
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __repr__(self) -> str:
-        return self.text
-
-
-def _converted(t: Tracing, result: Any, name: str) -> Any:
-    if isinstance(result, k.ConstantTracker) and issubclass(result.cls, str):
-        return result
-    return _checked_string(t, result, name)
-
-
-@operation
-def _checked_string(t: Tracing, result: Any, name: str) -> Any:
-    found = yield from settle(result)
+def _checked_string(name: str, found: Any) -> Any:
     if not issubclass(found.cls, str):
         throw(TypeError, f"{name} returned non-string (type {type_name(found.cls)})")
     return found
@@ -150,8 +133,7 @@ def join(t: Tracing, separator: Any, iterable: Any) -> Any:
         if folded is MISSING:
             raise t.unsupported("string-of-unknown", "join() of parts that are not known while tracing")
         return folded
-    wrong = [i for i, item in enumerate(items) if not issubclass(item.cls, str)]
-    if wrong:
+    if wrong := [i for i, item in enumerate(items) if not issubclass(item.cls, str)]:
         throw(TypeError, f"sequence item {wrong[0]}: expected str instance, {type_name(items[wrong[0]].cls)} found")
     if len(items) == 1 and items[0].cls is str:
         return items[0]
@@ -217,8 +199,7 @@ def _percent_value(t: Tracing, value: Any, match: re.Match[str]) -> Generator[An
         if verb == "d" and value.cls is int and flags in ("", "0") and digits is None:  # format() does the same
             return _of_number(t, value, f"{flags}{width}d")
         value = k.ConstantTracker(_torch_calls.specialised(t, value))
-    constant = value.constant()
-    if constant is MISSING:
+    if (constant := value.constant()) is MISSING:
         raise t.unsupported("string-of-unknown", f"%{verb} of a {value.cls.__name__} that is not known while tracing")
     spec = f"%{flags}{width}{'' if digits is None else '.' + digits}{verb}"
     return _calls.folded(t, operator.mod, spec, (constant,))
@@ -262,7 +243,7 @@ def _field(t: Tracing, name: str, args: Fields, named: Any, counter: list[int]) 
         throw(ValueError, *error.args)
     if first == "":
         first, counter[0] = counter[0], counter[0] + 1
-    elif (isinstance(first, int) and counter[0]) or (isinstance(first, int) and isinstance(named, VariableTracker)):
+    elif isinstance(first, int) and (counter[0] or isinstance(named, VariableTracker)):
         raise t.unsupported("bad-arguments", "a format that switches between numbered and automatic fields")
     value = yield from _first(t, first, args, named)
     for is_attribute, part in rest:

@@ -24,8 +24,7 @@ handlers: HandlerTable[Any, Any] = HandlerTable("value")
 
 @handlers.handles(slice)
 def make_slice(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    folded = _calls.fold(t, slice, args, kwargs)
-    if folded is not MISSING:
+    if (folded := _calls.fold(t, slice, args, kwargs)) is not MISSING:
         return folded
     start, stop, step = (k.NONE, args[0], k.NONE) if len(args) == 1 else (*args, k.NONE)[:3]
     return k.SliceTracker((start, stop, step))
@@ -60,10 +59,9 @@ def size_radd(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 @handlers.handles(torch.Size.numel)
 def size_numel(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    total: Any = k.ConstantTracker(1)
-    for item in args[0].items:
-        total = _operators.binary(t, "*", total, item)
-    return total
+    if (known := _calls.fold(t, torch.Size.numel, args, kwargs)) is not MISSING:  # of 64 bits
+        return known
+    return functools.reduce(functools.partial(_operators.binary, t, "*"), args[0].items, k.ConstantTracker(1))
 
 
 # mappingproxy: a read-only view, which asks the mapping below for everything (Objects/descrobject.c).
@@ -89,14 +87,9 @@ def _unwrapped(vt: Any) -> Any:
     return vt.mapping if isinstance(vt, k.ProxyTracker) else vt
 
 
-@handlers.handles(types.MappingProxyType.__or__)
-def merge(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    return _operators.binary(t, "|", *map(_unwrapped, args))
-
-
-@handlers.handles(types.MappingProxyType.__ror__)
-def merge_reflected(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    return merge(t, args[::-1], kwargs)
+@handlers.handles_each({types.MappingProxyType.__or__: 1, types.MappingProxyType.__ror__: -1})
+def merge(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: int) -> Any:
+    return _operators.binary(t, "|", *map(_unwrapped, args[::of]))
 
 
 @handlers.handles(types.MappingProxyType)

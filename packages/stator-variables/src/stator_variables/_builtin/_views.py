@@ -1,6 +1,5 @@
 """The methods of dict views (`dictviews_*` in Objects/dictobject.c): set operations on keys and items."""
 
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -17,11 +16,7 @@ from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 methods = MethodTable("view method")
-_EMPTY: dict[Any, Any] = {}
-KEYS: Any = type(_EMPTY.keys())
-VALUES: Any = type(_EMPTY.values())
-ITEMS: Any = type(_EMPTY.items())
-_ORDERED = tuple(type(getattr(OrderedDict(), part)()) for part in ("keys", "values", "items"))
+(KEYS, VALUES, ITEMS), _ORDERED = zip(*k.VIEW_CLASSES.values(), strict=True)
 SET_LIKE = (KEYS, ITEMS)
 
 
@@ -58,8 +53,7 @@ def keys_contain(t: Tracing, vt: Any, key: Any) -> Any:
 def items_contain(t: Tracing, vt: Any, pair: Any) -> Any:
     if not isinstance(pair, k.TupleTracker) or len(pair.items) != 2:
         return k.ConstantTracker(False)
-    found = _dictionary.lookup(t, vt.mapping, key_of(t, pair.items[0]))
-    if found is MISSING:
+    if (found := _dictionary.lookup(t, vt.mapping, key_of(t, pair.items[0]))) is MISSING:
         return k.ConstantTracker(False)
     return k.ConstantTracker((yield from settle(_operators.equal(t, found, pair.items[1]))))
 
@@ -126,8 +120,7 @@ def _comparison(compare: Callable[[Any, Any], bool], *targets: Any) -> None:
     @methods.handles(*targets)
     @operation
     def run(t: Tracing, left: Any, right: Any) -> Any:
-        other_is_set = isinstance(right, k.SetTracker) or (isinstance(right, k.ViewTracker) and right.part != "values")
-        if not other_is_set:
+        if not (isinstance(right, k.SetTracker) or (isinstance(right, k.ViewTracker) and right.part != "values")):
             return k.NOT_IMPLEMENTED
         ours, theirs = (yield from settle(_as_set(t, left))), (yield from settle(_as_set(t, right)))
         return k.ConstantTracker(compare(ours.entries.keys(), theirs.entries.keys()))

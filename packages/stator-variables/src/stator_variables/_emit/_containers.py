@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from stator_variables import _kinds as k
-from stator_variables._emit._emitter import Emitter, fill_namespace, made_empty, namespace_of, rebuilders
+from stator_variables._emit._emitter import Emitter, filled, made_empty, namespace_of, rebuilders
 from stator_variables._model._set_order import CREATING, Recipe, original_of, recipe_of
 from stator_variables._runtime import as_subclass
 from stator_variables._tracker import DELETED, MISSING, is_pending
@@ -52,19 +52,13 @@ _LONGEST = 2000  # bits: fewer digits than the lowest limit that sys.set_int_max
 @rebuilders.handles(k.TensorTracker)
 def tensor(e: Emitter, vt: Any) -> str:
     text = e.output(vt.traced)
-    if vt.namespace is not None and vt.namespace.entries:
-        name = e.bind(vt, text)
-        fill_namespace(e, vt, name)
-        return name
-    return text
+    return filled(e, vt, e.bind(vt, text)) if vt.namespace is not None and vt.namespace.entries else text
 
 
 @rebuilders.handles(k.SubclassTracker)
 def tensor_of_class(e: Emitter, vt: Any) -> str:
     made = e.capture(as_subclass, "as_subclass")
-    name = e.bind(vt, f"{made}({e.expr(vt.tensor)}, {e.capture(vt.cls, vt.cls.__name__)})")
-    fill_namespace(e, vt, name)
-    return name
+    return filled(e, vt, e.bind(vt, f"{made}({e.expr(vt.tensor)}, {e.capture(vt.cls, vt.cls.__name__)})"))
 
 
 @rebuilders.handles(k.ArrayTracker)
@@ -93,9 +87,7 @@ def tuple_(e: Emitter, vt: Any) -> str:
         text = f"{e.capture(tuple.__new__, 'tuple_new')}({e.capture(vt.cls, vt.cls.__name__)}, {text})"
         if vt.cls is torch.Size or hasattr(vt.cls, "n_sequence_fields"):  # made by C code that `tuple.__new__` refuses
             text = f"{e.capture(vt.cls, vt.cls.__name__)}(({items}{',' if vt.items else ''}))"
-    name = e.bind(vt, text)
-    fill_namespace(e, vt, name)
-    return name
+    return filled(e, vt, e.bind(vt, text))
 
 
 @rebuilders.handles(k.ListTracker)
@@ -105,11 +97,9 @@ def list_(e: Emitter, vt: Any) -> str:
     name = e.bind(vt, "[]" if vt.cls is list else _empty(e, vt))
     if vt.items:
         items = ", ".join(e.expr(item) for item in vt.items)
-        e.lines.append(
-            f"{name}.extend([{items}])" if vt.cls is list else f"{list_base(e, vt)}.extend({name}, [{items}])"
-        )
-    fill_namespace(e, vt, name)
-    return name
+        begun = f"{name}.extend(" if vt.cls is list else f"{list_base(e, vt)}.extend({name}, "
+        e.lines.append(f"{begun}[{items}])")
+    return filled(e, vt, name)
 
 
 def _empty(e: Emitter, vt: Any) -> str:
@@ -140,8 +130,7 @@ def dict_(e: Emitter, vt: Any) -> str:
     writer = dict_writer(e, vt.cls)
     for key, value in pairs:
         e.lines.append(writer(name, e.expr(key), e.expr(value)))
-    fill_namespace(e, vt, name)
-    return name
+    return filled(e, vt, name)
 
 
 def _empty_dict(e: Emitter, vt: Any) -> str:
@@ -207,8 +196,7 @@ def _early(e: Emitter, operand: Any) -> str | None:
     if operand.source is not None:
         return e.load(operand.source)
     existing: list[Any] = []
-    recipe = recipe_of(e.t, operand, existing)
-    if recipe is None or existing:
+    if (recipe := recipe_of(e.t, operand, existing)) is None or existing:
         return None
     return e.capture(recipe.make() if type(recipe) is Recipe else recipe, "operand")
 

@@ -26,8 +26,7 @@ def emit_effects(e: Emitter) -> None:
     _iterators.effects(e, [vt for vt in changed if isinstance(vt, k.IteratorTracker)])
     for vt in changed:
         if not isinstance(vt, k.IteratorTracker):
-            replay = by_kind(_replays, vt)
-            if replay is None:
+            if (replay := by_kind(_replays, vt)) is None:
                 raise e.refuse(vt)
             replay(e, vt)
     _caching.effects(e)
@@ -84,10 +83,7 @@ def _dict_effect(e: Emitter, vt: Any) -> None:
     name = e.expr(vt)
     writer, deleter = dict_writer(e, vt.cls), dict_deleter(e, vt.cls)
     for verb, key, value in _final_writes(vt.log):
-        if verb == "set":
-            e.lines.append(writer(name, e.expr(key), e.expr(value)))
-        else:
-            e.lines.append(deleter(name, e.expr(key)))
+        e.lines.append(writer(name, e.expr(key), e.expr(value)) if verb == "set" else deleter(name, e.expr(key)))
 
 
 def _final_writes(log: list[tuple[str, Any, Any, Any]]) -> list[tuple[str, Any, Any]]:

@@ -51,8 +51,7 @@ class Emitter:
             return self.expr(self.t.made[id(value)])
         if type(value) is types.MemberDescriptorType and id(value.__objclass__) in self.t.made:
             return f"{self.capture(value.__objclass__)}.__dict__[{value.__name__!r}]"
-        known = self._names.get(id(value))
-        if known is None:
+        if (known := self._names.get(id(value))) is None:
             known = self._names[id(value)] = f"{_identifier(hint)}_{len(self.captured)}"
             self.captured[known] = value
         return known
@@ -63,8 +62,7 @@ class Emitter:
             return source.parameter
         if type(source) is CapturedSource:
             return self.capture(source.held.get(), source.text)
-        known = self._loaded.get(source)
-        if known is None:
+        if (known := self._loaded.get(source)) is None:
             text = source.expression(self)
             known = self._loaded[source] = f"v{len(self._loaded)}"
             (self.lines if self.t.is_of_made(source) else self.loads).append(f"{known} = {text}")
@@ -100,8 +98,7 @@ class Emitter:
             self.t.handed_on.add(id(vt))
         if is_pending(vt) or vt.source is not None:
             return self.load(source_of(vt))
-        known = self._made.get(id(vt))
-        if known is not None:
+        if (known := self._made.get(id(vt))) is not None:
             return known
         self._kept.append(vt)
         rebuild = by_kind(rebuilders, vt)
@@ -116,14 +113,13 @@ class Emitter:
         only of its contents, a tuple say, was made with them if they contain it."""
         if self.has_made(vt):
             return self._made[id(vt)]
-        name = self.fresh()
-        self._made[id(vt)] = name
+        name = self.reserve(vt)
         self.lines.append(f"{name} = {text}")
         return name
 
     def bind_early(self, vt: Any, text: str) -> str:
         """A new object that is made of what existed before, and before anything is written."""
-        name = self._made[id(vt)] = self.fresh()
+        name = self.reserve(vt)
         self.loads.append(f"{name} = {text}")
         return name
 
@@ -179,20 +175,19 @@ def _identifier(hint: str) -> str:
     return text if text and not text[0].isdigit() else f"c_{text}"
 
 
+@attrs.define(eq=False)
 class RaisedBefore(Exception):
     """An exception raised while tracing has to become an object: it must be raised natively, to have a traceback."""
 
-    def __init__(self, tracker: Any) -> None:
-        super().__init__(tracker)
-        self.tracker = tracker
+    tracker: Any
 
 
+@attrs.define(eq=False)
 class StillRunning(Exception):
     """A generator whose frame runs has to become an object: then it must be resumed natively."""
 
-    def __init__(self, state: GeneratorState, refusal: Unsupported) -> None:
-        super().__init__(refusal)
-        self.state, self.refusal = state, refusal
+    state: GeneratorState
+    refusal: Unsupported
 
 
 def made_empty(e: Emitter, cls: type, arguments: str = "") -> str:
@@ -201,13 +196,13 @@ def made_empty(e: Emitter, cls: type, arguments: str = "") -> str:
     return f"{e.capture(base, base.__name__)}.__new__({e.capture(cls, cls.__name__)}{arguments})"
 
 
-def fill_namespace(e: Emitter, vt: Any, name: str) -> None:
-    """The instance `__dict__` of a new object."""
-    if vt.namespace is None:
-        return
-    for key, (_, value) in vt.namespace.entries.items():
+def filled(e: Emitter, vt: Any, name: str) -> str:
+    """A new object, its instance `__dict__` with what it holds by now."""
+    entries = {} if vt.namespace is None else vt.namespace.entries
+    for key, (_, value) in entries.items():
         if value is not DELETED:
             e.lines.append(f"{namespace_of(e, vt, name)}[{key!r}] = {e.expr(value)}")
+    return name
 
 
 def namespace_of(e: Emitter, vt: Any, name: str) -> str:

@@ -15,7 +15,7 @@ from stator_variables._emit._emitter import (
     Emitter,
     RaisedBefore,
     StillRunning,
-    fill_namespace,
+    filled,
     made_empty,
     rebuilders,
     refers_to,
@@ -53,8 +53,7 @@ def function(e: Emitter, vt: Any) -> str:
         e.lines.append(f"{name}.__annotations__ = {{{pairs}}}")
     for field, value in vt.fields.items():
         e.lines.append(f"{name}.{field} = {e.expr(value)}")
-    fill_namespace(e, vt, name)
-    return name
+    return filled(e, vt, name)
 
 
 @rebuilders.handles(k.MethodTracker)
@@ -87,8 +86,7 @@ def exception(e: Emitter, vt: Any) -> str:
             e.lines.append(f"{name}.__{field}__ = {e.expr(getattr(vt, field))}")
     if vt.suppress_context:
         e.lines.append(f"{name}.__suppress_context__ = True")
-    fill_namespace(e, vt, name)
-    return name
+    return filled(e, vt, name)
 
 
 @rebuilders.handles(k.ObjectTracker)
@@ -99,8 +97,7 @@ def object_(e: Emitter, vt: Any) -> str:
     for member, value in vt.members.items():
         if value is not DELETED:
             e.lines.append(f"{e.capture(member, member.__name__)}.__set__({name}, {e.expr(value)})")
-    fill_namespace(e, vt, name)
-    return name
+    return filled(e, vt, name)
 
 
 @rebuilders.handles(k.ClassTracker, k.BuiltinTracker)
@@ -139,9 +136,7 @@ def id_(e: Emitter, vt: Any) -> str:
 def partial(e: Emitter, vt: Any) -> str:
     parts = [e.expr(vt.function), *(e.expr(arg) for arg in vt.args)]
     parts += [f"{key}={e.expr(value)}" for key, value in vt.kwargs.items()]
-    name = e.bind(vt, f"{e.capture(functools.partial, 'partial')}({', '.join(parts)})")
-    fill_namespace(e, vt, name)
-    return name
+    return filled(e, vt, e.bind(vt, f"{e.capture(functools.partial, 'partial')}({', '.join(parts)})"))
 
 
 @rebuilders.handles(k.WeakrefTracker)
@@ -178,8 +173,7 @@ def generator(e: Emitter, vt: Any) -> str:
     rebuild = e.capture(rebuild_generator, "rebuild_generator")
     parts = "".join(f"{e.expr(value)}, " for value in values)
     name = e.bind(vt, f"{rebuild}({e.capture(layout, 'layout')}, ({parts}))")
-    renamed = k.names_of(vt.state)
-    if renamed is not None:
+    if (renamed := k.names_of(vt.state)) is not None:
         e.lines.append(f"{name}.__name__, {name}.__qualname__ = {renamed[0]!r}, {renamed[1]!r}")
     return name
 
@@ -197,6 +191,4 @@ def traceback(e: Emitter, vt: Any) -> str:
     raise RaisedBefore(vt.exception)
 
 
-@rebuilders.handles(_inference.InferenceTracker)
-def inference_mode(e: Emitter, vt: Any) -> str:
-    return _inference.rebuild(e, vt)
+rebuilders.handles(_inference.InferenceTracker)(_inference.rebuild)

@@ -71,10 +71,8 @@ def count(cached: Any, *args: Any, **kwargs: Any) -> None:
     number = _number_of(cached, args, kwargs) if _ahead.made else (0, 0)
     if number not in _ahead.made:
         cached(*args, **kwargs)
-    elif _ahead.made[number] == 1:
-        del _ahead.made[number]
     else:
-        _ahead.made[number] -= 1
+        _ahead.made -= Counter([number])  # which leaves out what is not there any more
 
 
 @attrs.define(eq=False)
@@ -206,8 +204,7 @@ def _argument(t: Tracing, vt: Any) -> tuple[Source, Any]:
     if isinstance(vt, k.TupleTracker) and vt.cls in (tuple, torch.Size) and _symbolic.has_numbers(vt.items):
         parts = [_argument(t, item) for item in vt.items]
         return CallSource(_MADE[vt.cls], *(source for source, _ in parts)), vt.cls([value for _, value in parts])
-    value = _constant(t, vt)
-    if value is not MISSING:
+    if (value := _constant(t, vt)) is not MISSING:
         return CapturedSource("argument", value), value
     if real_key(key_of(t, vt)) is MISSING or vt.source is None or isinstance(vt, k.MadeClass):
         raise t.unsupported("cached-function", f"a cached function that is given a {vt.cls.__name__}")
@@ -245,9 +242,9 @@ def _tried(t: Tracing, made: CachedCall, values: list[Any]) -> Any:
     try:
         with BodyTrace(t, "cached") as body:
             yield from body.run(function, made.args, made.kwargs)
-            body.refuse_effects()
             if not t.graph.is_pure and body.recorder.sees_tensors:
                 raise t.unsupported("effect-in-body", "tensors, after a write to one or random numbers")
+            body.refuse_effects()
     except Unsupported as refused:
         raise _refused(t, made, f"has no result for this yet, and is not called ahead: {refused}") from None
     return _missed(t, made, values)

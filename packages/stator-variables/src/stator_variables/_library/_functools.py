@@ -68,8 +68,7 @@ def dispatched(dispatch: Any, cls: type) -> Any:
 
 def dispatch(t: Tracing, function: Any, args: Args) -> Any:
     """`dispatch(cls)` of an existing single-dispatch function: asked again on every call."""
-    cls = args[0]
-    if not isinstance(cls, k.ClassTracker):
+    if not isinstance(cls := args[0], k.ClassTracker):
         raise t.unsupported("bad-arguments", "a dispatch on something that is no class")
     parts = inspect.getclosurevars(function.real).nonlocals
     known = [t.heap.get(id(part)) for part in (parts["registry"], getattr(parts["dispatch_cache"], "data", None))]

@@ -3,17 +3,16 @@
 import itertools
 from typing import Any
 
-from stator_bytecode import HandlerTable, after, operation, settle
+from stator_bytecode import HandlerTable, after, operation
 
 from stator_variables import _kinds as k
 from stator_variables._applevel import _itertools as app
 from stator_variables._builtin._arity import Args, Kwargs, signature_arity
 from stator_variables._builtin._iterator_functions import handle_next
-from stator_variables._builtin._method_table import app_level
+from stator_variables._builtin._method_table import app_level, settle_all
 from stator_variables._model import _iteration
 from stator_variables._torch import _symbolic
 from stator_variables._tracing import Tracing
-from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("itertools function")
 _NAMES = (
@@ -35,7 +34,7 @@ def make_lazy(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
 def _check(t: Tracing, real: Any, args: Args, kwargs: Kwargs) -> None:
     bad: Any = not signature_arity(getattr(app, real.__name__)).accepts(args, kwargs)
     if real is itertools.islice:
-        bad = not 2 <= len(args) <= 4 or bool(kwargs) or any(_is_no_bound(bound) for bound in args[1:])
+        bad = not 2 <= len(args) <= 4 or bool(kwargs) or any(_is_no_bound(bound.constant()) for bound in args[1:])
         bad = bad or (len(args) == 4 and args[3].constant() == 0)
     if real in (itertools.repeat, itertools.count):
         numbers = args[1:] if real is itertools.repeat else [*args, *kwargs.values()]
@@ -48,8 +47,7 @@ def _check(t: Tracing, real: Any, args: Args, kwargs: Kwargs) -> None:
         raise t.unsupported("bad-arguments", f"a call of itertools.{real.__name__} that it does not accept")
 
 
-def _is_no_bound(vt: Any) -> bool:
-    value = vt.constant()
+def _is_no_bound(value: Any) -> bool:
     return not (value is None or (type(value) is int and value >= 0))
 
 
@@ -71,7 +69,7 @@ def chain_of_class(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(itertools.tee)
 def tee(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    if not 1 <= len(args) <= 2 or kwargs or (len(args) == 2 and _is_no_bound(args[1])):
+    if not 1 <= len(args) <= 2 or kwargs or (len(args) == 2 and _is_no_bound(args[1].constant())):
         raise t.unsupported("bad-arguments", "a call of itertools.tee that it does not accept")
     return after(app_level(t, app.tee, args, {}), _teed)
 
@@ -89,23 +87,17 @@ def make_eager(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     rest = [_symbolic.as_constant(t, vt).constant() for vt in (*args[count:], *kwargs.values())]
     fewest = 0 if is_product or of is itertools.permutations else 1
     named = kwargs.keys() <= {"repeat" if is_product else "r"}
-    if len(args) < count or not named or not fewest <= len(rest) <= 1 or any(_bad_count(value) for value in rest):
+    if len(args) < count or not named or not fewest <= len(rest) <= 1 or any(map(_is_no_bound, rest)):
         raise t.unsupported("bad-arguments", f"a call of itertools.{of.__name__} that it does not accept")
     repeat = {"repeat": rest[0]} if rest and is_product else {}
     return _combined(t, of, args, kwargs, count, [] if repeat else [v for v in rest if v is not None], repeat)
-
-
-def _bad_count(value: Any) -> bool:
-    return value is MISSING or not (value is None or (type(value) is int and value >= 0))
 
 
 @operation
 def _combined(
     t: Tracing, real: Any, args: Args, kwargs: Kwargs, count: int, numbers: list[int], named: dict[str, int]
 ) -> Any:
-    pools = []
-    for iterable in args[:count]:
-        pools.append((yield from settle(_iteration.drain(t, iterable, asks_length=True))))
+    pools = yield from settle_all(_iteration.drain(t, iterable, asks_length=True) for iterable in args[:count])
     rows = [k.TupleTracker(row, tuple) for row in real(*pools, *numbers, **named)]
     drained = [k.TupleTracker(pool, tuple) for pool in pools]
     return k.IteratorTracker(real, "made", [rows, drained + args[count:], kwargs, real])

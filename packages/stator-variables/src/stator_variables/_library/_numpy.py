@@ -105,11 +105,9 @@ def _stand_in(owner: Any, name: str) -> Any:
 
 
 def _known(t: Tracing, vt: Any) -> Any:
-    """A number, a dtype, or a tuple of them; a shape is one, too."""
+    """A number, a dtype, or a tuple of them."""
     vt = _symbolic.as_constant(t, vt)
-    if isinstance(vt, k.ClassTracker):
-        return vt.value
-    return tuple(item.constant() for item in vt.items) if vt.cls is torch.Size else vt.constant()
+    return vt.value if isinstance(vt, k.ClassTracker) else vt.constant()
 
 
 def _call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -122,8 +120,7 @@ def _call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 def _function(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     """On numbers alone it is called; what gives an array, or is given one, is computed."""
-    folded = _folded(t, of, args, kwargs)
-    if folded is not MISSING:
+    if (folded := _folded(t, of, args, kwargs)) is not MISSING:
         return folded
     if of in _ASKED and len(args) == 1 and isinstance(args[0], k.ArrayTracker) and not kwargs:
         return _FIELDS[of.__name__](t, args, kwargs)
@@ -155,8 +152,7 @@ def _as_array(t: Tracing, real: Any, vt: Any) -> Any:
 
 
 def _method(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
-    folded = _calls.fold(t, of, args, kwargs)
-    if folded is not MISSING:
+    if (folded := _calls.fold(t, of, args, kwargs)) is not MISSING:
         return folded
     return _arrays.compute(t, of, _stand_in(layer.ndarray, of.__name__), args, kwargs)
 
@@ -170,10 +166,7 @@ def _of_dtypes(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> 
 
 
 def _view(name: str) -> Any:
-    def read(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        return _arrays.operate(t, operator.attrgetter(name), args[0])
-
-    return read
+    return lambda t, args, kwargs: _arrays.operate(t, operator.attrgetter(name), args[0])
 
 
 def _shape(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:

@@ -1,18 +1,17 @@
-"""Questions about the process: asked while tracing, and again by the guards of the entry; and signatures.
+"""Questions about the process: asked while tracing, and again by the guards of the entry.
 
 Functional collectives are Python over operators of the dispatcher, so they are interpreted; what they ask about their
 process group, and about torch's configuration, is answered here.
 """
 
-import inspect
-import types
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 import torch.distributed
 from stator_bytecode import HandlerTable
-from stator_guards import AttrSource, CallSource, CapturedSource, Is, KeysAre, Source
+from stator_guards import AttrSource, CallSource, CapturedSource, Is, Source
 from torch.autograd import forward_ad
 from torch.utils._config_module import ConfigModule
 
@@ -32,6 +31,7 @@ onednn_allow_tf32 cublas_allow_tf32 nnpack_enabled float32_matmul_precision"""
 
 def _questions() -> Iterator[Callable[..., Any]]:
     yield from (getattr(torch._C, f"_get_{flag}") for flag in _FLAGS.split())
+    yield sys.getrecursionlimit
     yield torch.distributed.is_available
     if torch.distributed.is_available():
         from torch.distributed import ProcessGroup, distributed_c10d
@@ -48,8 +48,7 @@ def ask(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
         raise t.unsupported("unanswered-question", f"{of.__name__}() of what is not known while tracing")
     values = [vt.real if vt.constant() is MISSING else vt.constant() for vt in args]
     source = CallSource(of, *[_source(t, vt, value) for vt, value in zip(args, values, strict=True)])
-    answer = of(*values)
-    if isinstance(answer, torch.distributed.ProcessGroup):
+    if isinstance(answer := of(*values), torch.distributed.ProcessGroup):
         t.guard(source, Is(answer))
     return wrap(t, answer, source)
 
@@ -86,25 +85,3 @@ def unpack_dual(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
         raise t.unsupported("unanswered-question", "the tangent of a tensor inside an operator, or at a given level")
     made = forward_ad.UnpackedDualTensor
     return _calls.call(t, wrap(t, made, CapturedSource("unpacked", made)), [args[0], k.NONE], {})
-
-
-# `inspect.signature` and its kin on existing functions: computed once, while the function is known by identity.
-
-
-@handlers.handles(inspect.signature)
-def signature(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """A signature depends on the function, its code and the attributes set on it (`__wrapped__`, `__signature__`)."""
-    target = args[0]
-    bound = isinstance(target, k.MethodTracker)
-    function = target.function if bound else target
-    if kwargs or len(args) != 1 or function.real is MISSING:
-        raise t.unsupported("inspection", "inspect.signature of something made while tracing")
-    real = function.real
-    t.guard(function.source, Is(real))
-    if isinstance(function, k.FunctionTracker) and function.namespace is not None and function.source is not None:
-        t.guard(function.namespace.source, KeysAre(tuple(real.__dict__)))
-    try:
-        found = inspect.signature(types.MethodType(real, object()) if bound else real)
-    except (ValueError, TypeError) as error:
-        raise t.unsupported("inspection", f"inspect.signature, which raises {error!r}") from None
-    return wrap(t, found, CapturedSource(f"signature of {getattr(real, '__name__', '?')}", found))

@@ -58,17 +58,11 @@ def _found(t: Tracing, vt: Any, name: str) -> Any:
         found = _tensor_attributes.read(t, vt, name)
         if found is not MISSING:
             return found
-    if isinstance(vt, k.MethodTracker):
-        found = _functions.of_method(t, vt, name)
-        if found is not MISSING:
-            return found
-    if isinstance(vt, k.RecipeTracker):
-        found = _stand_ins.field_of(t, vt, name)
-        if found is not MISSING:
-            return found
-    if has_hook(t, vt):
-        return _read_by_hooks(t, vt, name)
-    return _or_fall_back(t, vt, name)
+    if isinstance(vt, k.MethodTracker) and (found := _functions.of_method(t, vt, name)) is not MISSING:
+        return found
+    if isinstance(vt, k.RecipeTracker) and (found := _stand_ins.field_of(t, vt, name)) is not MISSING:
+        return found
+    return _read_by_hooks(t, vt, name) if has_hook(t, vt) else _or_fall_back(t, vt, name)
 
 
 def has_hook(t: Tracing, vt: Any) -> bool:
@@ -114,7 +108,16 @@ def own_attribute(t: Tracing, vt: Any, name: str) -> Any:
         return _class_attribute(t, vt, name)
     if isinstance(vt, k.BuiltinTracker) and issubclass(vt.cls, types.ModuleType):
         return _module_attribute(t, vt, name)
+    if issubclass(vt.cls, types.GenericAlias) and name not in _OF_ALIASES:
+        return get_attribute(t, generic_get(t, vt, "__origin__"), name)
     return generic_get(t, vt, name)
+
+
+_OF_ALIASES = frozenset(
+    "__class__ __origin__ __args__ __unpacked__ __parameters__ __typing_unpacked_tuple_args__ __mro_entries__ "
+    "__reduce_ex__ __reduce__ __copy__ __deepcopy__".split()
+)
+"""What `list[int]` answers itself (`ga_getattro` in Objects/genericaliasobject.c); for all else its class is asked."""
 
 
 def _fall_back(t: Tracing, vt: Any, name: str) -> Any:
@@ -142,8 +145,7 @@ def generic_get(t: Tracing, vt: Any, name: str) -> Any:
 
 
 def is_data_descriptor(t: Tracing, raw: Any) -> bool:
-    cls = type(raw)
-    return _lookup.defines(t, cls, "__set__", "__delete__")
+    return _lookup.defines(t, type(raw), "__set__", "__delete__")
 
 
 def _comes_first(t: Tracing, raw: Any) -> bool:
@@ -226,21 +228,17 @@ def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
     has_say = isinstance(vt, k.SubclassTracker) or (isinstance(vt, k.TensorTracker) and t.function_modes)
     if has_say and raw.__objclass__ is torch._C.TensorBase:
         return _subclasses.get_field(t, raw, vt, name)
-    handler = t.handlers.get(raw)
-    if handler is not None:
+    if (handler := t.handlers.get(raw)) is not None:
         return handler(t, [vt], {})
     if name == "__class__":
         return class_of(t, vt)
     if name == "__dict__" and vt.namespace is not None:
         return vt.namespace
-    members = getattr(vt, "members", None)
-    if members is not None and raw in members:
-        found = members[raw]
-        if found is DELETED:
+    if (members := getattr(vt, "members", None)) is not None and raw in members:
+        if (found := members[raw]) is DELETED:
             throw(AttributeError, f"'{vt.cls.__name__}' object has no attribute '{name}'")
         return found
-    constant = vt.constant()
-    if constant is not MISSING:
+    if (constant := vt.constant()) is not MISSING:
         return _calls.fresh(t, raw.__get__(constant))
     if isinstance(vt, k.NumberTracker):
         if vt.cls is int:
@@ -282,11 +280,9 @@ def _read_existing_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
 
 def _bind_other(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
     t.guard(source, TypeIs(type(raw)))  # one of another class may be bound
-    getter = _lookup.guarded_lookup(t, type(raw), "__get__")
+    is_asked = _lookup.defines(t, type(raw), "__get__")
     descriptor = _item(t, raw, source)
-    if getter is MISSING:
-        return descriptor
-    return call_raw(t, descriptor, "__get__", [vt, class_of(t, vt)])
+    return call_raw(t, descriptor, "__get__", [vt, class_of(t, vt)]) if is_asked else descriptor
 
 
 def call_raw(t: Tracing, vt: Any, method: str, args: list[Any]) -> Any:
@@ -301,8 +297,7 @@ def _module_attribute(t: Tracing, vt: Any, name: str) -> Any:
     assert namespace is not None
     own_name = namespace.get("__name__", "?")
     d = captured_dict(t, namespace, f"{own_name}.__dict__")
-    found = _dictionary.get_name(t, d, name)
-    if found is not MISSING:
+    if (found := _dictionary.get_name(t, d, name)) is not MISSING:
         return found
     if name == "__dict__":
         return d
@@ -316,16 +311,13 @@ def _module_attribute(t: Tracing, vt: Any, name: str) -> Any:
 
 def _class_attribute(t: Tracing, vt: Any, name: str) -> Any:
     """`type.__getattribute__`: the metaclass's data descriptors, the class's own MRO (bound to None), the metaclass."""
-    cls = vt.value
     meta, meta_source = _lookup.type_lookup(t, vt.cls, name)
     if meta_source is not None and _comes_first(t, meta):
         return _get_meta(t, meta, meta_source, vt, name)
-    raw, source = _lookup.type_lookup(t, cls, name)
+    raw, source = _lookup.type_lookup(t, vt.value, name)
     if source is not None:
         return bind_to_class(t, raw, source, vt)
-    if meta_source is not None:
-        return bind(t, meta, meta_source, vt, name)
-    return MISSING
+    return MISSING if meta_source is None else bind(t, meta, meta_source, vt, name)
 
 
 def _get_meta(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
@@ -335,6 +327,9 @@ def _get_meta(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
             return class_of(t, vt)
         if name == "__dict__" and not isinstance(vt, k.MadeClass):
             raise t.unsupported("class-dict", f"the __dict__ of class {vt.value.__qualname__}")
+        made_when_asked = not (isinstance(vt, k.MadeClass) or vt.value.__flags__ & _lookup.IMMUTABLE)
+        if name == "__annotations__" and made_when_asked and name not in vt.value.__dict__:
+            raise t.unsupported("class-dict", f"the annotations of class {vt.value.__qualname__}, made when asked for")
         own, own_source = _lookup.mro_lookup(t, (vt.value,), name)
         if name == "__doc__" and own_source is not None and not isinstance(own, str):
             return bind_to_class(t, own, own_source, vt)
@@ -356,8 +351,7 @@ def bind_to_class(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
         return _of_class(t, raw, source, vt, "")
     if kind is types.ClassMethodDescriptorType:
         return k.MethodTracker(k.BuiltinTracker(raw), vt, types.BuiltinFunctionType)
-    getter = _lookup.guarded_lookup(t, kind, "__get__")
-    if isinstance(getter, types.FunctionType):
+    if isinstance(_lookup.guarded_lookup(t, kind, "__get__"), types.FunctionType):
         return call_raw(t, wrap(t, raw, source), "__get__", [k.ConstantTracker(None), vt])
     return _item(t, raw, source)
 
@@ -377,8 +371,7 @@ def super_attribute(t: Tracing, vt: Any, name: str) -> Any:
     """`super(start, receiver).name`: the MRO of the receiver's class after `start` (super_getattro)."""
     receiver = vt.receiver
     is_class = isinstance(receiver, k.ClassTracker)
-    mro = _lookup.mro_of(t, receiver.value if is_class else receiver.cls)
-    after = _after(mro, vt.start.value)
+    after = _after(_lookup.mro_of(t, receiver.value if is_class else receiver.cls), vt.start.value)
     if is_class and after is None:
         is_class, after = False, _after(_lookup.mro_of(t, receiver.cls), vt.start.value)
     if after is None or name == "__class__":  # unbound: it has attributes of its own alone
@@ -436,23 +429,20 @@ def _is_python_descriptor(raw: Any) -> bool:
 
 def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value: Any) -> Any:
     kind = _descriptor_kind(raw)
+    verb, field, method, args = ("setter", "fset", "__set__", [vt, value])
+    if value is MISSING:
+        verb, field, method, args = ("deleter", "fdel", "__delete__", [vt])
     if kind is property:
-        field = "fdel" if value is MISSING else "fset"
-        function = getattr(raw, field)
-        if function is None:
-            verb = "deleter" if value is MISSING else "setter"
+        if (function := getattr(raw, field)) is None:
             throw(AttributeError, f"property '{name}' of '{vt.cls.__qualname__}' object has no {verb}")
-        args = [vt] if value is MISSING else [vt, value]
         return _calls.call(t, wrap(t, function, AttrSource(source, field)), args, {})
     is_slot = kind is types.MemberDescriptorType and "__slots__" in vars(raw.__objclass__)  # C's may be read-only
     if is_slot and getattr(vt, "members", None) is not None:
         return _set_member(t, raw, vt, name, value)
     if kind is types.GetSetDescriptorType and name in ("__cause__", "__context__", "__traceback__"):
         return _set_exception_field(t, vt, name, value)
-    if isinstance(_lookup.plain_lookup(kind, "__set__"), types.FunctionType) and value is not MISSING:
-        return call_raw(t, wrap(t, raw, source), "__set__", [vt, value])
-    if isinstance(_lookup.plain_lookup(kind, "__delete__"), types.FunctionType) and value is MISSING:
-        return call_raw(t, wrap(t, raw, source), "__delete__", [vt])
+    if isinstance(_lookup.plain_lookup(kind, method), types.FunctionType):
+        return call_raw(t, wrap(t, raw, source), method, args)
     if isinstance(vt, k.CellTracker) and name == "cell_contents":
         return t.write(vt, content=NULL if value is MISSING else value)
     raise t.unsupported("c-attribute-write", f"setting {name} of {vt.cls.__qualname__}")

@@ -49,8 +49,7 @@ def call_slot(
     t: Tracing, vt: Any, name: str, args: Sequence[Any], complaint: str, kwargs: dict[str, Any] | None = None
 ) -> Any:
     """Call what the class of `vt` defines as `name`; without it a TypeError, its text for the name of the class."""
-    bound = _attributes.special(t, vt, name)
-    if bound is MISSING:
+    if (bound := _attributes.special(t, vt, name)) is MISSING:
         throw(TypeError, complaint.format(type_name(vt.cls)))
     return call(t, bound, args, kwargs or {})
 
@@ -59,19 +58,16 @@ def call_slot(
 def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if function.real is not MISSING:
         # A function that stator compiled already is inlined. The mark is in its globals, which no decorator copies.
-        original = function.real.__globals__.get("__stator_original__")
-        if original is not None:
+        if (original := function.real.__globals__.get("__stator_original__")) is not None:
             globals_src = guards.AttrSource(function.source, "__globals__")
             function = wrap(t, original, guards.DictItemSource(globals_src, "__stator_original__"))
-        wrapped = _inlining.behind_bookkeeping(function.real)
-        if wrapped is not None:
+        if (wrapped := _inlining.behind_bookkeeping(function.real)) is not None:
             function = wrap(t, wrapped, guards.CapturedSource(wrapped.__qualname__, wrapped))
         handler = t.handlers.get(function.real)
         handled = MISSING if handler is None else handler(t, list(args), kwargs)
         if handled is not MISSING:  # MISSING: to be interpreted after all
             return _given(handled)
-        found = _subclasses.call(t, function.real, args, kwargs)
-        if found is not MISSING:
+        if (found := _subclasses.call(t, function.real, args, kwargs)) is not MISSING:
             return found
         given = (*args, *kwargs.values())
         has_say = t.function_modes or (t.knows_subclasses and _subclasses.among(given))
@@ -90,8 +86,7 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
 
             if function.code is _functools.DISPATCH_CODE:
                 return _functools.dispatch(t, function, list(args))
-        answer = _torch_functions.answer_by_name(t, function.real, args)
-        if answer is not None:
+        if (answer := _torch_functions.answer_by_name(t, function.real, args)) is not None:
             return answer
         _inlining.refuse_native(t, function)
     for flag, what in REFUSED_FLAGS.items():
@@ -122,36 +117,27 @@ def _assumed_constant(t: Tracing, real: Any, args: Sequence[Any], kwargs: dict[s
 
 
 def _known(t: Tracing, vt: Any) -> Any:
-    constant = vt.constant()
-    if constant is MISSING and vt.real is MISSING:
+    if (constant := vt.constant()) is MISSING and vt.real is MISSING:
         raise t.unsupported("assumed-constant", "an argument of a function marked constant that is not known yet")
     return vt.real if constant is MISSING else constant
 
 
 def frame_for(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> bytecode.Frame:
     """A frame with the arguments bound. Raises TypeError of the program, in CPython's words."""
-    defaults, kwdefaults = function_defaults(t, function)
-    name = function.qualname
+    defaults = function_defaults(t, function)
+    makers = lambda items: k.TupleTracker(items, tuple), lambda named: new_dict(t, named)
     try:
-        slots = bytecode.bind_arguments(
-            function.code, name, defaults, kwdefaults, list(args), kwargs, k_tuple, lambda named: new_dict(t, named)
-        )
+        slots = bytecode.bind_arguments(function.code, function.qualname, *defaults, list(args), kwargs, *makers)
     except bytecode.BindingError as error:
         throw(TypeError, str(error))
-    globals_vt = function.globals
-    builtins_vt = builtins_of(t, globals_vt)
-    hidden = is_app_level(globals_vt)
-    return bytecode.new_frame(function.code, slots, function.closure, globals_vt, builtins_vt, function, hidden=hidden)
+    return function_frame(t, function, slots)
 
 
 def function_frame(t: Tracing, function: Any, slots: list[Any]) -> bytecode.Frame:
     """A frame for parameters that are bound already."""
     globals_vt = function.globals
-    return bytecode.new_frame(function.code, slots, function.closure, globals_vt, builtins_of(t, globals_vt), function)
-
-
-def k_tuple(items: Sequence[Any]) -> k.TupleTracker:
-    return k.TupleTracker(items, tuple)
+    builtins_vt, hidden = builtins_of(t, globals_vt), is_app_level(globals_vt)
+    return bytecode.new_frame(function.code, slots, function.closure, globals_vt, builtins_vt, function, hidden=hidden)
 
 
 def is_app_level(globals_vt: Any) -> bool:
@@ -201,8 +187,7 @@ def new_dict(t: Tracing, items: dict[str, Any]) -> k.DictTracker:
 def call_builtin(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """A function written in C: its handler, a graph operation, or a pure function of constants, in this order."""
     target = function.value
-    found = _as_known(t, target, args, kwargs)
-    if found is not MISSING:
+    if (found := _as_known(t, target, args, kwargs)) is not MISSING:
         return found
     where = getattr(target, "__module__", None) or getattr(getattr(target, "__objclass__", None), "__name__", "")
     name = f"{where}.{getattr(target, '__qualname__', repr(target))}" if where else repr(target)
@@ -211,11 +196,9 @@ def call_builtin(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[st
 
 def _as_known(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """By its handler, as a graph operation, or as a pure function of constants; MISSING where it is none of these."""
-    found = _subclasses.call(t, target, args, kwargs)
-    if found is not MISSING:
+    if (found := _subclasses.call(t, target, args, kwargs)) is not MISSING:
         return found
-    handler = _handler(t, target)
-    if handler is not None:
+    if (handler := _handler(t, target)) is not None:
         return _given(handler(t, list(args), kwargs))
     if _torch_calls.is_recorded(target):
         return _torch_calls.call_recorded(t, target, list(args), kwargs)
@@ -314,8 +297,7 @@ def fresh(t: Tracing, value: Any) -> Any:
 def construct(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`cls(*args, **kwargs)`: the metaclass's `__call__`, else `type.__call__`."""
     cls = cls_vt.value
-    found = _as_known(t, cls, args, kwargs)
-    if found is not MISSING:
+    if (found := _as_known(t, cls, args, kwargs)) is not MISSING:
         return found
     meta_call = guarded_lookup(t, type(cls), "__call__")
     if not isinstance(meta_call, types.WrapperDescriptorType):  # no C class's own
@@ -333,8 +315,7 @@ def instantiate(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]
     if new is type.__new__:
         made = call_builtin(t, k.BuiltinTracker(type.__new__), [cls_vt, *args], kwargs)
         return bytecode.after(made, lambda cls: initialise(t, cls, args, kwargs))
-    obj = allocate(t, cls_vt, new, args, kwargs)
-    return initialise(t, obj, args, kwargs)
+    return initialise(t, allocate(t, cls_vt, new, args, kwargs), args, kwargs)
 
 
 @bytecode.operation
@@ -354,7 +335,8 @@ def initialise(t: Tracing, obj: Any, args: list[Any], kwargs: dict[str, Any]) ->
     raw, source = type_lookup(t, obj.cls, "__init__")
     assert source is not None
     if raw is object.__init__:
-        _check_no_arguments(obj, args, kwargs)
+        if (args or kwargs) and plain_lookup(obj.cls, "__new__") is object.__new__:
+            throw(TypeError, f"{type_name(obj.cls)}() takes no arguments")
         return obj
     if isinstance(obj, k.ExceptionTracker) and isinstance(raw, types.WrapperDescriptorType):
         return _initialise_exception(t, obj, args, kwargs)
@@ -374,11 +356,6 @@ def _initialise_exception(t: Tracing, obj: Any, args: list[Any], kwargs: dict[st
     return obj
 
 
-def _check_no_arguments(obj: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
-    if (args or kwargs) and plain_lookup(obj.cls, "__new__") is object.__new__:
-        throw(TypeError, f"{type_name(obj.cls)}() takes no arguments")
-
-
 def allocate(t: Tracing, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """What the C `__new__` that `cls` inherits makes: storage by its builtin base."""
     cls = cls_vt.value
@@ -391,8 +368,7 @@ def allocate(t: Tracing, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[st
         raise t.unsupported("construction", f"making a {cls.__qualname__}, which is told when it dies")
     if cls is not object and cls.__flags__ & (_HEAP_TYPE | _NO_INSTANCES) != _HEAP_TYPE and new is object.__new__:
         raise t.unsupported("construction", f"making an instance of {cls.__qualname__}, a class of C")
-    tracker = _storage(t, cls, new, args)
-    if tracker is MISSING:
+    if (tracker := _storage(cls, new, args)) is MISSING:
         raise t.unsupported("construction", f"making an instance of {cls.__qualname__}", "make it outside the region")
     if cls.__dictoffset__ or any("__dict__" in base.__dict__ for base in cls.__mro__):
         new_namespace(tracker)
@@ -404,7 +380,7 @@ def allocate(t: Tracing, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[st
 _HEAP_TYPE, _NO_INSTANCES, _IS_ABSTRACT = 1 << 9, 1 << 7, 1 << 20
 
 
-def _storage(t: Tracing, cls: type, new: Any, args: list[Any]) -> Any:
+def _storage(cls: type, new: Any, args: list[Any]) -> Any:
     if new is object.__new__ or new is property.__new__:  # the latter to be looked at only: see where it is written
         return k.ObjectTracker(cls)
     if new in (dict.__new__, collections.OrderedDict.__new__) or new is collections.defaultdict.__new__:

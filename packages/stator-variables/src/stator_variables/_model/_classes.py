@@ -143,8 +143,7 @@ def new_type(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if winner.value is not metaclass.value and winner.value not in KNOWN_METACLASSES and has_own:
         new = yield from settle(_attributes.get_attribute(t, winner, "__new__"))
         return (yield from settle(_calls.call(t, new, [winner, *args[1:]], kwargs)))
-    recipe = _recipe(t, winner.value, [name, bases, names], kwargs)
-    made = make(t, new_class, recipe)
+    made = make(t, new_class, _recipe(t, winner.value, [name, bases, names], kwargs))
     cell = _names(t, names).get("__classcell__")
     if cell is not None and not isinstance(cell, k.CellTracker):
         raise t.unsupported("class-definition", "a __classcell__ that is no cell")
@@ -228,8 +227,7 @@ def _set_of_existing(t: Tracing, cls: type, name: str, value: Any) -> None:
     asked = _attributes.is_data_descriptor(t, guarded_lookup(t, cls, name)) or defines(t, type(cls), name)
     if cls.__flags__ & IMMUTABLE or name.startswith("__") or asked:
         raise _refusal(t, cls, name)
-    written = t.shared.get(("written class", id(cls)))
-    if written is None:
+    if (written := t.shared.get(("written class", id(cls)))) is None:
         written = t.shared["written class", id(cls)] = k.WrittenClass(cls)
         written.source = CapturedSource(cls.__qualname__, cls)
         t.heap[id(written)] = written  # by which is found what only the class holds

@@ -105,8 +105,7 @@ def _change_set(t: Tracing, vt: Any, entries: dict[Any, Any], *steps: tuple[str,
 
 def step_with(method: str, other: Any) -> list[tuple[str, Any]]:
     """The step that takes `other`, as it is now; none where its order is unknown."""
-    operand = as_operand(other)
-    return [] if operand is None else [(method, operand)]
+    return [] if (operand := as_operand(other)) is None else [(method, operand)]
 
 
 def set_add(t: Tracing, vt: Any, item: Any) -> None:
@@ -126,8 +125,7 @@ def has_member(t: Tracing, vt: Any, hashed: Any) -> bool:
     """Of a set from outside that nobody has read the answer alone is guarded. No new object is a member of it."""
     if vt.unread is None or hashed in vt.known or type(hashed) not in (*ATOMS, Identity, types.MethodWrapperType):
         return hashed in vt.entries
-    thing = real_key(hashed)
-    if thing is MISSING:
+    if (thing := real_key(hashed)) is MISSING:
         return False
     known = t.heap.get(id(thing)) if type(hashed) is Identity else None
     origin = CapturedSource("constant", thing) if known is None else source_of(known)
@@ -287,8 +285,7 @@ def checked_length(t: Tracing, found: Any) -> Any:
 
 
 def _checked_size(found: Any) -> Any:
-    value = found.constant()
-    if value is MISSING:
+    if (value := found.constant()) is MISSING:
         return found
     if value < 0:
         throw(ValueError, "__len__() should return >= 0")
@@ -314,8 +311,7 @@ def as_index(t: Tracing, vt: Any) -> Any:
     """`operator.index`: an int of any kind as it is, else what `__index__` gives."""
     if isinstance(vt, k.NumberTracker) and vt.cls is int:
         return vt
-    found = _calls.fold_numbers(t, operator.index, [vt], {})
-    if found is not MISSING:
+    if (found := _calls.fold_numbers(t, operator.index, [vt], {})) is not MISSING:
         return found
     if issubclass(vt.cls, int):  # its own `__index__` is not asked
         return _calls.call(t, k.BuiltinTracker(int.__index__), [vt], {})
@@ -351,8 +347,7 @@ def is_size(index: int) -> bool:
 
 
 def needed_index(t: Tracing, key: Any) -> int:
-    index = index_of(t, key)
-    if index is None:
+    if (index := index_of(t, key)) is None:
         throw(TypeError, f"'{type_name(key.cls)}' object cannot be interpreted as an integer")
     if not is_size(index):
         throw(OverflowError, "Python int too large to convert to C ssize_t")
@@ -372,7 +367,6 @@ def slice_of(t: Tracing, key: Any) -> slice | None:
 def _slice_part(t: Tracing, part: Any) -> int | None:
     if k.is_none(part):
         return None
-    index = index_of(t, part)
-    if index is None:
+    if (index := index_of(t, part)) is None:
         throw(TypeError, "slice indices must be integers or None or have an __index__ method")
     return index

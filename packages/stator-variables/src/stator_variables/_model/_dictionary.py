@@ -22,16 +22,7 @@ from stator_guards import (
 
 from stator_variables._build import ATOMS, wrap, wrap_present
 from stator_variables._kinds import ConstantTracker, DictTracker, IdTracker, IteratorTracker
-from stator_variables._model._hashing import (
-    COMPOSED,
-    IdOf,
-    asks,
-    hashing,
-    is_known,
-    key_of,
-    real_key,
-    rely_on_objects,
-)
+from stator_variables._model._hashing import COMPOSED, IdOf, asks, hashing, is_known, key_of, real_key, rely_on_objects
 from stator_variables._model._lookup import overrides
 from stator_variables._stored import answers_in_python, item_owner
 from stator_variables._tracing import Tracing, source_of
@@ -42,14 +33,11 @@ def lookup(t: Tracing, d: DictTracker, hashed: Any) -> Any:
     """The value under a hashed key, or MISSING."""
     if type(hashed) in COMPOSED:
         rely_on_objects(t, hashed, d.real is not MISSING)
-    found = d.entries.get(hashed)
-    if found is not None:
+    if (found := d.entries.get(hashed)) is not None:
         return MISSING if found[1] is DELETED else found[1]
     if type(hashed) is IdOf and d.real is not MISSING:
         return _read_by_identity(t, d, hashed)
-    if d.complete:
-        return MISSING
-    return _read_existing(t, d, hashed)
+    return MISSING if d.complete else _read_existing(t, d, hashed)
 
 
 def by_identity(d: Any, thing: Any) -> Any:
@@ -60,8 +48,7 @@ def by_identity(d: Any, thing: Any) -> Any:
 def _read_by_identity(t: Tracing, d: DictTracker, hashed: IdOf) -> Any:
     """A key of an existing dict may be the identity of an existing object, on each call another number for another
     object: what is relied on is that the one belongs to the other. No such key can be that of a new object."""
-    thing = hashed.identity.thing
-    if isinstance(thing, VariableTracker):
+    if isinstance(thing := hashed.identity.thing, VariableTracker):
         return MISSING
     known = t.heap.get(id(thing))
     origin = CapturedSource("constant", thing) if known is None else source_of(known)
@@ -78,8 +65,7 @@ def _read_by_identity(t: Tracing, d: DictTracker, hashed: IdOf) -> Any:
 
 
 def _read_existing(t: Tracing, d: DictTracker, hashed: Any) -> Any:
-    key = real_key(hashed)
-    if key is MISSING:
+    if (key := real_key(hashed)) is MISSING:
         complete(t, d)
         return lookup(t, d, hashed)
     try:
@@ -141,8 +127,7 @@ def _holds(value: Any, iterators: list[Any]) -> bool:
 
 def remove(t: Tracing, d: DictTracker, hashed: Any) -> Any:
     """Delete an item and give its value, or MISSING when there was none."""
-    value = lookup(t, d, hashed)
-    if value is MISSING:
+    if (value := lookup(t, d, hashed)) is MISSING:
         return MISSING
     if d.iterators:
         _refuse_under_iteration(t, d)

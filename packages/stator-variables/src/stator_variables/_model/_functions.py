@@ -10,6 +10,7 @@ from stator_guards import SlotSource
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
 from stator_variables._model import _attributes
+from stator_variables._model._lookup import plain_lookup
 from stator_variables._model._raising import throw, type_name
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -87,12 +88,18 @@ def method_attribute(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any
     return found if found is not MISSING else _attributes.get_attribute(t, vt.function, name)
 
 
+_OF_C_METHODS = ("__name__", "__qualname__", "__doc__", "__text_signature__")
+"""What a bound method of C has from its descriptor."""
+
+
 def of_method(t: Tracing, vt: Any, name: str) -> Any:
     """An attribute of a bound method, or MISSING: the function's own, `__doc__` included."""
     if name in ("__func__", "__self__", "__call__", "__class__", "__eq__", "__hash__", "__get__", "__reduce__"):
         return MISSING
     if isinstance(vt.function, k.FunctionTracker):
         return _attributes.get_attribute(t, vt.function, name)
-    if name in ("__name__", "__qualname__") and isinstance(vt.function, k.BuiltinTracker):
+    if name in _OF_C_METHODS and isinstance(vt.function, k.BuiltinTracker):
         return k.ConstantTracker(getattr(vt.function.value, name))
+    if plain_lookup(vt.cls, name) is not MISSING:
+        raise t.unsupported("c-attribute", f"{name} of a {type_name(vt.cls)}")
     throw(AttributeError, f"'{type_name(vt.cls)}' object has no attribute '{name}'")

@@ -216,19 +216,11 @@ def _asked(t: Tracing, first: Any, *second: Any) -> Any:
     return (yield from settle(_operators.truth(t, equal)))
 
 
+@attrs.frozen
 class IdOf:
     """The key `id(thing)`: equal for the same thing, and to no number that the program knows."""
 
-    __slots__ = ("identity",)
-
-    def __init__(self, identity: Identity) -> None:
-        self.identity = identity
-
-    def __hash__(self) -> int:
-        return hash(self.identity) ^ 1
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is IdOf and other.identity == self.identity
+    identity: Identity
 
 
 def _identity_of(vt: Any) -> Identity:

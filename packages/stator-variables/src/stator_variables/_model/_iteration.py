@@ -3,6 +3,7 @@
 import collections
 import functools
 import operator
+import sys
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -27,8 +28,7 @@ _SET_ITERATOR: type = type(iter(set()))
 
 def get_iterator(t: Tracing, vt: Any) -> Any:
     """`iter(vt)`: a Result."""
-    native = _native_iterator(t, vt)
-    if native is not MISSING:
+    if (native := _native_iterator(t, vt)) is not MISSING:
         return native
     raw, source = type_lookup(t, vt.cls, "__iter__")
     if source is not None and raw is not None:
@@ -42,8 +42,7 @@ def is_sequence(t: Tracing, vt: Any) -> bool:
     """`PySequence_Check`: of a class of C, `__getitem__` may be that of a mapping, and nothing tells."""
     if isinstance(vt, k.SequenceTracker):
         return True
-    raw = guarded_lookup(t, vt.cls, "__getitem__")
-    if isinstance(raw, types.WrapperDescriptorType):
+    if isinstance(raw := guarded_lookup(t, vt.cls, "__getitem__"), types.WrapperDescriptorType):
         raise t.unsupported("foreign-object", f"iteration over a {vt.cls.__qualname__} by its items")
     return raw is not MISSING
 
@@ -278,8 +277,7 @@ def _one_of_each(t: Tracing, sources: list[Any]) -> Any:
     """The next items of several iterators, up to the first that has none."""
     found: list[Any] = []
     for part in sources:
-        value = yield from settle(next_value(t, part))
-        if value is NULL:
+        if (value := (yield from settle(next_value(t, part)))) is NULL:
             break
         found.append(value)
     return found
@@ -299,8 +297,7 @@ def _check_strict(t: Tracing, sources: list[Any], index: int) -> Any:
         s = " " if index == 1 else "s 1-"
         throw(ValueError, f"zip() argument {index + 1} is shorter than argument{s}{index}")
     for later, part in enumerate(sources[1:], start=1):
-        value = yield from settle(next_value(t, part))
-        if value is not NULL:
+        if (yield from settle(next_value(t, part))) is not NULL:
             s = " " if later == 1 else "s 1-"
             throw(ValueError, f"zip() argument {later + 1} is longer than argument{s}{later}")
 
@@ -316,8 +313,7 @@ def _next_map(t: Tracing, it: Any) -> Any:
 def _next_filter(t: Tracing, it: Any) -> Any:
     function, source = it.parts
     while True:
-        value = yield from settle(next_value(t, source))
-        if value is NULL:
+        if (value := (yield from settle(next_value(t, source)))) is NULL:
             return NULL
         kept = value if k.is_none(function) else (yield from settle(_calls.call(t, function, [value], {})))
         if (yield from settle(_operators.truth(t, kept))):
@@ -327,8 +323,7 @@ def _next_filter(t: Tracing, it: Any) -> Any:
 @operation
 def _next_enumerate(t: Tracing, it: Any) -> Any:
     source, start = it.parts
-    value = yield from settle(next_value(t, source))
-    if value is NULL:
+    if (value := (yield from settle(next_value(t, source)))) is NULL:
         return NULL
     index = _operators.binary(t, "+", start, k.ConstantTracker(it.position))
     advance(t, it)
@@ -395,8 +390,7 @@ def get_item(t: Tracing, container: Any, key: Any) -> Any:
 
 @operation
 def _class_item(t: Tracing, cls_vt: Any, key: Any) -> Any:
-    getter = _attributes.special(t, cls_vt, "__getitem__")
-    if getter is MISSING:
+    if (getter := _attributes.special(t, cls_vt, "__getitem__")) is MISSING:
         getter = yield from attempt(AttributeError, None, _attributes.get_attribute, t, cls_vt, "__class_getitem__")
     if getter is None and cls_vt.value is type:  # for which C has a case of its own
         raise t.unsupported("builtin", "an alias of `type`")
@@ -406,15 +400,15 @@ def _class_item(t: Tracing, cls_vt: Any, key: Any) -> Any:
 
 
 @operation
-def drain(t: Tracing, vt: Any, asks_length: bool = False) -> Any:
-    """All items of an iterable, as a Python list of trackers."""
+def drain(t: Tracing, vt: Any, asks_length: bool = False, most: int = sys.maxsize) -> Any:
+    """All items of an iterable, as a Python list of trackers; no more than `most` are asked for."""
     if is_plain_sequence(vt):
         return list(vt.items)
     iterator = yield from settle(get_iterator(t, vt))
     if asks_length:
         yield from _ask_length(t, vt)
     found: list[Any] = []
-    while (value := (yield from settle(next_value(t, iterator)))) is not NULL:
+    while len(found) < most and (value := (yield from settle(next_value(t, iterator)))) is not NULL:
         found.append(value)
     return found
 
@@ -441,8 +435,7 @@ def _ask_length(t: Tracing, vt: Any) -> Any:
     if not any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__")):
         return
     for name in ("__len__", "__length_hint__"):
-        method = _attributes.special(t, vt, name)
-        if method is MISSING:
+        if (method := _attributes.special(t, vt, name)) is MISSING:
             continue
         try:
             found = (yield from settle(_calls.call(t, (yield from settle(method)), [], {}))).constant()
@@ -469,22 +462,11 @@ def unpack(t: Tracing, vt: Any, count: int) -> Any:
     """Exactly `count` items."""
     if not defines(t, vt.cls, "__iter__", "__getitem__"):
         throw(TypeError, f"cannot unpack non-iterable {type_name(vt.cls)} object")
-    if is_plain_sequence(vt):
-        found = list(vt.items)
-    else:
-        found = yield from _take(t, vt, count + 1)
+    found = yield from settle(drain(t, vt, most=count + 1))
     if len(found) > count:
         throw(ValueError, f"too many values to unpack (expected {count})")
     if len(found) < count:
         throw(ValueError, f"not enough values to unpack (expected {count}, got {len(found)})")
-    return found
-
-
-def _take(t: Tracing, vt: Any, most: int) -> Any:
-    iterator = yield from settle(get_iterator(t, vt))
-    found: list[Any] = []
-    while len(found) < most and (value := (yield from settle(next_value(t, iterator)))) is not NULL:
-        found.append(value)
     return found
 
 

@@ -46,8 +46,7 @@ def guarded_lookup(t: Tracing, cls: type, name: str) -> Any:
 
 def mro_lookup(t: Tracing, mro: tuple[type, ...], name: str) -> tuple[Any, Source | None]:
     key = (*map(id, mro), name)
-    known = t.lookups.get(key)
-    if known is None:
+    if (known := t.lookups.get(key)) is None:
         t.alive.append(mro)
         known = t.lookups[key] = _search(t, mro, name)
     return known

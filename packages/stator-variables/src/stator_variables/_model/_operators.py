@@ -39,7 +39,6 @@ UNARY: dict[str, tuple[str, Any]] = {
     "+": ("__pos__", operator.pos),
     "~": ("__invert__", operator.invert),
 }
-IN_GRAPH = (k.TensorTracker, k.NumberTracker)
 
 
 def unary(t: Tracing, symbol: str, vt: Any) -> Any:
@@ -62,9 +61,9 @@ def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     in_place = symbol.endswith("=")
     name, plain, augmented = ARITHMETIC[symbol.removesuffix("=")]
     left, right = _computable(t, symbol, left, right)
-    if name in ("pow", "lshift"):
-        if name == "lshift" and _symbolic.is_product(left, right):
-            return binary(t, "*", left, k.ConstantTracker(1 << right.value))
+    if name in ("pow", "lshift", "rshift"):
+        if name != "pow" and _symbolic.is_by_constant(left, right):
+            return binary(t, "*" if name == "lshift" else "//", left, k.ConstantTracker(1 << right.value))
         left, right = _symbolic.as_words(t, name, left, right)
     constants = isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker)
     makes_text = left.cls is str and symbol[0] in "+%" and _symbolic.has_texts((left, right))
@@ -120,9 +119,7 @@ def _try_slots(t: Tracing, attempts: list[Any], fail: Any) -> Any:
     if not attempts:
         return fail()
     results = _slot_call(t, *attempts[0])
-    if not _may_decline(results):
-        return results
-    return _next_slots(t, results, attempts[1:], fail)
+    return _next_slots(t, results, attempts[1:], fail) if _may_decline(results) else results
 
 
 def _slot_call(t: Tracing, receiver: Any, name: str, argument: Any) -> Any:
@@ -216,10 +213,8 @@ def _ordered_comparison(t: Tracing, first: Any, second: Any) -> list[Any]:
 
 
 def _no_comparison(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
-    if symbol == "==":
-        return identical(t, left, right, False)
-    if symbol == "!=":
-        return identical(t, left, right, True)
+    if symbol in ("==", "!="):
+        return identical(t, left, right, symbol == "!=")
     names = f"'{type_name(left.cls)}' and '{type_name(right.cls)}'"
     throw(TypeError, f"'{symbol}' not supported between instances of {names}")
 
@@ -283,14 +278,10 @@ def truth(t: Tracing, vt: Any) -> Any:
         expected = _assertion.expected_truth(t)
         if expected is not None and _assertion.check(t, vt, expected):
             return expected
-        raise t.unsupported(
-            "data-dependent-branch",
-            "a branch on the value of a tensor",
-            "use torch.where or torch.cond, or accept the graph break",
-        )
+        hint = "use torch.where or torch.cond, or accept the graph break"
+        raise t.unsupported("data-dependent-branch", "a branch on the value of a tensor", hint)
     for name, kind in (("__bool__", "truth"), ("__len__", "length")):
-        bound = _attributes.special(t, vt, name)
-        if bound is not MISSING:
+        if (bound := _attributes.special(t, vt, name)) is not MISSING:
             return _truth_of_call(t, _calls.call(t, bound, [], {}), kind)
     return True
 
@@ -354,11 +345,9 @@ def _contained(t: Tracing, value: Any, invert: bool) -> Any:
     return after(truth(t, value), lambda held: k.ConstantTracker(held is not invert))
 
 
-@operation
 def equal(t: Tracing, left: Any, right: Any) -> Any:
     """Identity, then `==`, as a Python bool: what containers use (PyObject_RichCompareBool)."""
     numbers = isinstance(left, k.NumberTracker) or isinstance(right, k.NumberTracker)  # whose values do as well
     if left is right or (not numbers and same_object(t, left, right)):
         return True
-    result = yield from settle(compare(t, "==", left, right))
-    return (yield from settle(truth(t, result)))
+    return after(compare(t, "==", left, right), functools.partial(truth, t))

@@ -28,11 +28,9 @@ UNKNOWN = Standing()
 
 def stand_in(t: Tracing, vt: Any) -> Any:
     """A real object in the place of a value; `wrap` gives the tracker for it."""
-    real = real_of(vt)
-    if real is not MISSING and type(real) not in ATOMS:
+    if (real := real_of(vt)) is not MISSING and type(real) not in ATOMS:
         return real if id(real) in t.heap or vt.cls else None  # what has many trackers is known from this look on
-    known = t.shared.get(("stand-in", id(vt)))
-    if known is None:
+    if (known := t.shared.get(("stand-in", id(vt)))) is None:
         known = (vt, _made_stand_in(t, vt))  # the tracker is kept: its identity is the key
         t.shared["stand-in", id(vt)] = known
         if not isinstance(vt, k.ConstantTracker):
@@ -81,9 +79,8 @@ def _object(t: Tracing, vt: Any) -> Any:
         if value is not DELETED:
             member.__set__(made, stand_in(t, value))
     if vt.namespace is not None:
-        object.__getattribute__(made, "__dict__").update(
-            {name: stand_in(t, value) for name, value in attributes_of(vt).items()}
-        )
+        values = {name: stand_in(t, value) for name, value in attributes_of(vt).items()}
+        object.__getattribute__(made, "__dict__").update(values)
     return made
 
 
@@ -103,8 +100,7 @@ def field_of(t: Tracing, vt: Any, name: str) -> Any:
 def known_value(t: Tracing, vt: Any) -> Any:
     """An existing object itself, whose identity is guarded; a new one is made of such: constants, functions, partials,
     lists. Raises Unsupported for what exists only while the graph runs, and what was changed and is not written yet."""
-    real = real_of(vt)
-    if real is MISSING:
+    if (real := real_of(vt)) is MISSING:
         return _made(t, vt)
     if id(vt) in t.changed or id(real) in t.made:
         raise t.unsupported("graph-argument", f"a {type(real).__qualname__} that was changed here")

@@ -192,8 +192,7 @@ class _Step(TorchFunctionMode):
 
     def _kept(self, traced: Traced) -> Any:
         """The fake that a node gives; many of them for a node that gives many."""
-        example = traced.example
-        if isinstance(example, tuple | list):
+        if isinstance(example := traced.example, tuple | list):
             parts = [self._kept(self.t.graph.project(traced, i)) for i in range(len(example))]
             return type(example)(parts)
         if example is None:

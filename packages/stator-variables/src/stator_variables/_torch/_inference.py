@@ -36,7 +36,6 @@ class InferenceTracker(VariableTracker):
     def __init__(self, mode: bool) -> None:
         self.before = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
         self.mode = mode
-        self.enter()
 
     def enter(self) -> None:
         self._context = ENTER(self.mode)
@@ -62,10 +61,11 @@ def enter(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
         raise t.unsupported("mode-value", "leaving the inference mode that the whole graph runs in")
     t.modes.setdefault(GRAD, GRAD.now)  # as it is outside
     made = InferenceTracker(mode.value)
-    t.inference.append(made)
     t.infers = True
+    put(t, GRAD, not mode.value)  # ahead of what sets it, too: to take it back is to know what it was
+    made.enter()
+    t.inference.append(made)
     t.journal.record(lambda: t.inference.pop().leave())
-    put(t, GRAD, not mode.value)
     _dictionary.set_name(t, namespace, _CONTEXT, made)
     return k.NONE
 
@@ -80,15 +80,15 @@ def leave(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def _exit(t: Tracing) -> None:
-    entered = t.inference[-1]
-    put(t, GRAD, entered.before[1])
-    t.inference.pop().leave()
+    entered = t.inference.pop()
+    entered.leave()
 
     def undo() -> None:
         entered.enter()
         t.inference.append(entered)
 
     t.journal.record(undo)
+    put(t, GRAD, entered.before[1])
 
 
 def effects(e: Any) -> None:

@@ -139,15 +139,9 @@ def _set_nesting(depth: int) -> None:
 NESTING = Setting(_nesting, _set_nesting, "set_autocast_nesting", is_node=False)
 
 
-@handlers.handles(torch.autocast_increment_nesting)
-def increment_nesting(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    put(t, NESTING, _nesting() + 1)
-    return k.ConstantTracker(_nesting())
-
-
-@handlers.handles(torch.autocast_decrement_nesting)
-def decrement_nesting(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    put(t, NESTING, _nesting() - 1)
+@handlers.handles_each({torch.autocast_increment_nesting: 1, torch.autocast_decrement_nesting: -1})
+def change_nesting(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: int) -> Any:
+    put(t, NESTING, _nesting() + of)
     return k.ConstantTracker(_nesting())
 
 

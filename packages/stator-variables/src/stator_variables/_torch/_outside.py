@@ -70,8 +70,7 @@ def _popped() -> tuple[Any, ...]:
 
 def enter_taken(t: Tracing) -> None:
     """The trace begins with them."""
-    modes = taken_modes()
-    if modes:
+    if modes := taken_modes():
         whole = CallSource(taken_modes)
         t.guard(whole, Length(len(modes)))
         t.function_modes = tuple(wrap(t, mode, ItemSource(whole, at)) for at, mode in enumerate(modes))

@@ -50,8 +50,7 @@ def call(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
     if is_asked(t, found):
         if in_python:  # and asks by itself
             return MISSING
-        asked = _asked(t, target, args, kwargs)
-        if asked is not None:
+        if (asked := _asked(t, target, args, kwargs)) is not None:
             public, named, given = asked
             told = overloaded(t, found) if _Probe in named else args[: len(named)]
             return dispatch(t, _as_tracker(t, public), told, args, None if given is None else kwargs)
@@ -207,12 +206,9 @@ def _with(t: Tracing, call: Callable[[], Any], **state: Any) -> Any:
 def dispatch(t: Tracing, public: Any, asked: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any] | None) -> Any:
     """`__torch_function__` of the innermost mode, then of each in turn; C has no keywords where there are none. A break
     in one is a break at the call, so it costs one."""
-    given = [
-        public,
-        k.TupleTracker([_attributes.class_of(t, vt) for vt in asked], tuple),
-        k.TupleTracker(args, tuple),
-        *([] if kwargs is None else [_calls.new_dict(t, kwargs)]),
-    ]
+    classes = k.TupleTracker([_attributes.class_of(t, vt) for vt in asked], tuple)
+    named = [] if kwargs is None else [_calls.new_dict(t, kwargs)]
+    given = [public, classes, k.TupleTracker(args, tuple), *named]
     modes = t.function_modes
     for vt in (*modes[-1:], *asked):
         if modes and isinstance(vt, k.TensorTracker):

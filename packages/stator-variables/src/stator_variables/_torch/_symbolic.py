@@ -71,8 +71,8 @@ def as_constant(t: Tracing, vt: Any) -> Any:
     return vt
 
 
-def is_product(left: Any, right: Any) -> bool:
-    """Whether a shift is by a constant: it is one by 1 << constant, which torch computes exactly."""
+def is_by_constant(left: Any, right: Any) -> bool:
+    """Whether a shift is by a constant: a product with 1 << constant, or a quotient, which torch computes exactly."""
     by = None if isinstance(right, k.NumberTracker) else _known(right)
     return isinstance(left, k.NumberTracker) and left.cls is int and by in range(_LONGEST)
 
@@ -81,9 +81,9 @@ def as_words(t: Tracing, name: str, left: Any, right: Any) -> tuple[Any, Any]:
     """The operands of a power or a shift: constants where the result fits no machine word, which torch takes for
     infinity."""
     known, by = _known(left), _known(right)
-    if isinstance(known, int) and isinstance(by, int) and (name == "lshift" or isinstance(right, k.NumberTracker)):
-        bits = 1 if name == "lshift" else (abs(known) - 1).bit_length()
-        if bits * by >= _WORD or (by < 0 and name == "lshift"):
+    if isinstance(known, int) and isinstance(by, int) and (name != "pow" or isinstance(right, k.NumberTracker)):
+        bits = (abs(known) - 1).bit_length() if name == "pow" else 1
+        if bits * by >= _WORD or (by < 0 and name != "pow"):
             return as_constant(t, left), as_constant(t, right)
     return left, right
 

@@ -164,15 +164,12 @@ def _as_number(t: Tracing, part: Any) -> Any:
 
 
 def _rebuilt(cls: type, items: tuple[Any, ...]) -> Any:
-    if cls is tuple or cls is torch.Size:
-        return items
     return cls(*items) if hasattr(cls, "_fields") else items
 
 
 def from_traced(t: Tracing, traced: Traced, operands: Sequence[Any] = ()) -> Any:
     """The tracker of a node's value. An operation that returned its operand gives the operand's own tracker."""
-    example = traced.example
-    if isinstance(example, torch.Tensor):
+    if isinstance(example := traced.example, torch.Tensor):
         for operand in operands:
             for vt in operand.items if isinstance(operand, k.SequenceTracker) else [operand]:
                 if isinstance(vt, k.TensorTracker) and vt.example is example:
@@ -225,9 +222,7 @@ def number(t: Tracing, traced: Traced) -> Any:
     """A symbolic number, or a constant where the symbol turned out to be one."""
     kinds = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
     example = traced.example
-    node = example.node
-    known = node.maybe_as_int() if isinstance(example, torch.SymInt) else None
-    if known is not None:
+    if isinstance(example, torch.SymInt) and (known := example.node.maybe_as_int()) is not None:
         return k.ConstantTracker(known)
     return k.NumberTracker(traced, kinds[type(example)])
 

@@ -87,13 +87,11 @@ def _found_in(t: Tracing, own: Any, name: str) -> Any:
     if not isinstance(own, k.DictTracker):
         return MISSING
     for table_name in _TABLES:
-        table = _dictionary.get_name(t, own, table_name)
-        if table is MISSING:
+        if (table := _dictionary.get_name(t, own, table_name)) is MISSING:
             continue
         if not isinstance(table, k.DictTracker) or table.cls is not dict:
             return MISSING
-        found = _dictionary.get_name(t, table, name)
-        if found is not MISSING:
+        if (found := _dictionary.get_name(t, table, name)) is not MISSING:
             return found
     return MISSING
 

@@ -1,0 +1,144 @@
+"""What random programs have found in arithmetic: large numbers, numbers of other classes, the numbers of sizes."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import numpy as np
+import pytest
+import stator
+import torch
+from torch import Tensor
+
+from integration_tests.oracle import assert_same
+
+LARGE = """
+n<<70 | (n<<70)%1000003 | (n<<63)//3 | n<<0 | 2<<n | n<<n | True<<n | (n*1.5)<<1 | n<<-1 | x.shape[0]<<64
+1<<(n-6) | n<<200 | 2**n | (-3)**n | n**n
+True**n | 2.0**n | 2**(n-8) | n**-n | n**70 | ((0,)*200)[n]+2**n | n.__lshift__(70)
+"""
+
+
+@pytest.mark.parametrize("first", [3, 70])
+@pytest.mark.parametrize("text", [text for line in LARGE.strip().split("\n") for text in line.split(" | ")])
+def test_shifts_and_powers_of_symbolic_numbers_go_beyond_a_machine_word(text: str, first: int) -> None:
+    fn = eval(f"lambda x, n: (x + ({text}) % 5, {text})")
+    numbers = iter((first, 71, 5, 72, 4))
+
+    def call() -> tuple[Tensor, int]:
+        number = next(numbers)
+        return torch.ones(number, 2), number
+
+    assert_same(fn, stator.compile(fn, backend="eager"), call, calls=5)
+
+
+@pytest.mark.parametrize("by", [1, 62, 63, 100, 127, 128, 369])
+def test_large_products_are_shifted_right_exactly(by: int) -> None:
+    """After `bit_length` the product is a number that is known; by how far it is shifted may be one that is not."""
+    numbers = iter((17611, 8271, 15455, 3))
+
+    def fn(x: Tensor, n: int) -> Any:
+        large = n * 10**107
+        bits = large.bit_length()
+        return x + 1, bits, large >> by, -large >> by, large >> n % 400, large >> by >= 1, n.__rshift__(by)
+
+    assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2), next(numbers)), calls=4)
+
+
+@pytest.mark.parametrize("mode", [False, "operations"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "next(itertools.count(n))",
+            "list(itertools.islice(itertools.count(n, n), 2))",
+            "list(zip(itertools.count(n), 'ab'))",
+        ),
+        *("next(itertools.count(n, 2))", "next(itertools.count(n, 1.0))", "next(itertools.count(Rank.ONE))"),
+    ],
+)
+def test_a_count_from_a_bool_gives_ints(text: str, mode: Any) -> None:
+    fn = eval(f"lambda x, n: (x + 1, {text})")
+    numbers = iter((3, True, False, Rank.TWO))
+    compiled = stator.compile(fn, backend="eager", options={"break_everywhere": mode})
+    assert_same(fn, compiled, lambda: (torch.ones(2), next(numbers)), calls=4)
+
+
+class Rank(enum.IntEnum):
+    ONE = 1
+    TWO = 2
+
+
+@pytest.mark.parametrize("text", ["~f", "~(f > 2)", "~n", "-f"])
+def test_a_symbolic_float_cannot_be_inverted(text: str) -> None:
+    fn = eval(f"lambda x, f, n: (x + 1, {text})")
+    numbers = iter(((2.5, 3), (3.5, 4), (4.5, 5)))
+    assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2), *next(numbers)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("np.int64(1) == range(3)", "(range(3), 1) < (np.int64(1), 2)", "np.int64(1) in [range(3)]"),
+        *(
+            "[range(3)].index(np.int64(1))",
+            "not (np.int64(1) == range(3))",
+            "range(2) + np.int64(1)",
+            "bool(np.int64(0) == range(1))",
+        ),
+    ],
+)
+def test_a_number_of_numpy_beside_a_range_gives_a_new_array_on_each_call(text: str) -> None:
+    fn = eval(f"lambda x: (x + 1, {text})")
+    compiled = stator.compile(fn, backend="eager")
+    assert_same(fn, compiled, lambda: (torch.ones(2),))
+
+
+def test_an_array_made_of_constants_is_not_shared_between_calls() -> None:
+    compiled = stator.compile(lambda x: (x + 1, np.int64(1) + range(2))[1], backend="eager")  # type: ignore[operator]
+    compiled(torch.ones(2))[:] = 7
+    assert compiled(torch.ones(2)).tolist() == [1, 2]
+
+
+class Third:
+    def __index__(self) -> int:
+        return 3
+
+
+@pytest.mark.parametrize("mode", [False, 3])
+@pytest.mark.parametrize("item", [2.5, True, None, "a", -3, 1 << 70, Rank.TWO, Third(), np.int64(3), np.bool_(True)])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("torch.Size([v, 2])", "torch.Size([v]) * 2", "torch.Size([x.shape[0], v])", "torch.Size([x.sum() > 0])"),
+        *("(v,) + x.shape", "x.shape + (v,)", "x.shape.__radd__((v,))", "x.max(0) + x.shape", "x.shape + (x.sum(),)"),
+    ],
+)
+def test_the_items_of_a_size_are_ints(text: str, item: Any, mode: Any) -> None:
+    def f(x: Tensor, v: Any) -> Any:
+        try:
+            size = make(x, v)
+            return x + 1, [(each, type(each)) for each in size]
+        except TypeError as error:
+            return error.args
+
+    make = eval(f"lambda x, v: {text}")
+    sizes = iter((2, 3, 4))
+    compiled = stator.compile(f, backend="eager", options={"break_everywhere": mode})
+    assert_same(f, compiled, lambda: (torch.ones(next(sizes)), item))
+
+
+@pytest.mark.parametrize("text", ["str(size)", "f'{[size]}'", "(size, 2).__repr__()", "size.numel()"])
+def test_a_size_counts_in_64_bits_where_it_is_written_or_multiplied(text: str) -> None:
+    asked = eval(f"lambda size: {text}")
+
+    def f(x: Tensor, n: int) -> Any:
+        try:
+            return x + 1, asked(torch.Size([n, 2, x.shape[0]]))
+        except ValueError as error:
+            return error.args
+
+    numbers = iter((1 << 70, -(1 << 63), (1 << 62) + 1, (1 << 63) - 1, 4, 5))
+    compiled = stator.compile(f, backend="eager", dynamic=False)
+    assert_same(f, compiled, lambda: (torch.ones(2), next(numbers)), calls=6)
