@@ -119,7 +119,7 @@ def rebuild(e: Any, vt: Any) -> str:
     if _is_over_changed(e, vt):
         return _over_changed(e, vt)
     text = make(e, vt)
-    if vt.kind in _IN_LISTS and isinstance(vt.parts[0], k.ListTracker) and _is_resized(vt):
+    if vt.kind in _IN_LISTS and isinstance(vt.parts[0], k.ListTracker) and _is_resized(vt.parts[0], vt):
         return _placed(e, vt, text)
     if vt.position and vt.kind not in NOT_ADVANCED:
         return f"{e.capture(advanced, 'advanced')}({text}, {vt.position})"
@@ -172,10 +172,12 @@ def _over_changed(e: Any, vt: Any) -> str:
 _IN_LISTS = ("sequence", "reversed")
 
 
-def _is_resized(vt: Any) -> bool:
-    """Whether steps from the start would not lead to where it stands."""
-    size = len(vt.parts[0].items)
-    return bool(vt.position > size if vt.kind == "sequence" else vt.parts[1] != size)
+def _is_resized(of: k.ListTracker, vt: Any) -> bool:
+    """Whether steps from the start would not lead to where it stands. A list from outside is as it was (and may be too
+    long to be read)."""
+    if of.source is not None:
+        return False
+    return bool(vt.position > len(of.items) if vt.kind == "sequence" else vt.parts[1] != len(of.items))
 
 
 def _placed(e: Any, vt: Any, iterator: str) -> str:
