@@ -657,7 +657,13 @@ def soaked(seconds: float) -> None:
     kept = in_use() - early
     assert calls > seconds / 4
     assert kept < (2 << 20) + 100 * calls, f"{calls} calls kept {kept} bytes"
-    assert left_in_the_process() == before
+    after = left_in_the_process()
+    assert not {name: (before[name], after[name]) for name in after if name not in RACY and after[name] != before[name]}
+
+
+RACY = ("dispatch", "modes")
+"""Flags of torch's for the process, of modes that are a thread's. AOTAutograd enters one when a graph runs first, in
+whatever thread that is; where two enter and leave in turns, the flags stay set."""
 
 
 @pytest.mark.slow
