@@ -4,7 +4,7 @@ import operator
 from typing import Any
 
 import torch
-from stator_guards import AttrSource, Equals, GradSource
+from stator_guards import AttrSource, Custom, Equals, GradSource
 
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
@@ -94,9 +94,27 @@ def own(t: Tracing, vt: Any, name: str) -> Any:
         from stator_variables._build import with_namespace
 
         with_namespace(t, vt, vt.real, vt.source)
-    if vt.namespace is None or hasattr(torch.Tensor, name):
+    if vt.namespace is None:
+        return MISSING
+    if not hasattr(torch.Tensor, name):
+        return _dictionary.get_name(t, vt.namespace, name)
+    if vt.source is None:
+        return MISSING
+    if name not in vars(vt.real):
+        t.guard(vt.source, HIDES_NOTHING)
         return MISSING
     return _dictionary.get_name(t, vt.namespace, name)
+
+
+_METHODS = frozenset(dir(torch.Tensor))
+
+
+def hides_nothing(tensor: torch.Tensor) -> bool:
+    """Whether what is set on the tensor hides no method of the class: seldom anything is set at all."""
+    return _METHODS.isdisjoint(tensor.__dict__)
+
+
+HIDES_NOTHING = Custom("not {value}.__dict__ or {fn}({value})", hides_nothing, "without attributes that hide methods")
 
 
 def write(t: Tracing, vt: Any, name: str, value: Any) -> Any:
