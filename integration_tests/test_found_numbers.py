@@ -46,6 +46,38 @@ def test_large_products_are_shifted_right_exactly(by: int) -> None:
     assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2), next(numbers)), calls=4)
 
 
+@pytest.mark.parametrize("by", [2, 7, 87])
+@pytest.mark.parametrize("late", [False, True])
+def test_powers_of_a_number_that_a_comparison_made_known(by: int, late: bool) -> None:
+    """mpmath's powers of 547."""
+    numbers = iter((547, 3, 547, 8))
+
+    def fn(x: Tensor, n: int) -> Any:
+        before = n**by if late else None
+        return (x, n**by, (-n) ** by, n**-by, n**0.5, before) if n == 547 else (x + n, before)
+
+    assert_same(fn, stator.compile(fn, backend="eager", dynamic=True), lambda: (torch.ones(2), next(numbers)), calls=4)
+
+
+@pytest.mark.parametrize("wanted", ["1 if u < 10**90 else 2", "1 if t * t > 10**200 else 3", "u % 3", "t * t % 3", "u"])
+@pytest.mark.parametrize("as_size", [False, True])
+def test_powers_beyond_a_word_are_decided_exactly(wanted: str, as_size: bool) -> None:
+    """ShapeEnv takes them for infinity, and says NaN of a remainder; the exponential function of mpmath has many."""
+    names: dict[str, Any] = {}
+    used = "[7, 8, 9][v % 3]" if as_size else "v"
+    text = f"""def fn(x, n):
+        if n < 0 or n > 8:
+            return x
+        t = (10**25 * 2**(2*n + 13)) // 2**(n + 2)
+        u = t * t // 10**20
+        v = {wanted}
+        return x + 1, {used}"""
+    exec(text, names)
+    numbers = iter((5, 6, 7, 15, 0))
+    compiled = stator.compile(names["fn"], backend="eager", dynamic=True)
+    assert_same(names["fn"], compiled, lambda: (torch.ones(2), next(numbers)), calls=5)
+
+
 @pytest.mark.parametrize("mode", [False, "operations"])
 @pytest.mark.parametrize(
     "text",

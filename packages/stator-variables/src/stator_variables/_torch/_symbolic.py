@@ -79,9 +79,11 @@ def is_by_constant(left: Any, right: Any) -> bool:
 
 def as_words(t: Tracing, name: str, left: Any, right: Any) -> tuple[Any, Any]:
     """The operands of a power or a shift: constants where the result fits no machine word, which torch takes for
-    infinity."""
+    infinity. A power of a symbol, by a constant, has no end."""
     known, by = _known(left), _known(right)
-    if isinstance(known, int) and isinstance(by, int) and (name != "pow" or isinstance(right, k.NumberTracker)):
+    if name == "pow" and isinstance(left, k.NumberTracker) and not isinstance(right, k.NumberTracker):
+        return (as_constant(t, left) if left.example.node.expr.is_number else left), right
+    if isinstance(known, int) and isinstance(by, int):
         bits = (abs(known) - 1).bit_length() if name == "pow" else 1
         if bits * by >= _WORD or (by < 0 and name != "pow"):
             return as_constant(t, left), as_constant(t, right)
