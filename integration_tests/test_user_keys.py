@@ -210,3 +210,37 @@ def test_break_names_the_line_that_asked():
     compiled(torch.ones(2))
     reason = compiled.report.breaks[0]
     assert (reason.reason, reason.where.line) == ("user-hash", fn.__code__.co_firstlineno + 3)
+
+
+class Term:
+    """As sympy has it: the hash is that of the parts, noted when it is asked first."""
+
+    def __init__(self, name, *parts):
+        self.name, self.parts, self.noted = name, parts, None
+
+    def __hash__(self):
+        found = self.noted
+        if found is None:
+            found = self.noted = hash(self.parts) ^ hash(self.name)  # no list is written to
+        return found
+
+    def __eq__(self, other):
+        return isinstance(other, Term) and (self.name, self.parts) == (other.name, other.parts)
+
+
+def term(depth, noted):
+    made = Term(f"t{depth}", *(term(depth - 1, noted) for _ in range(2 if depth else 0)))
+    return made if not noted or depth == 2 or hash(made) else None
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2])
+@pytest.mark.parametrize("noted", [False, True])
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_hash_that_is_noted_may_ask_for_others_that_are(depth, noted, inside):
+    def fn(x, given):
+        key = term(depth, noted) if inside else given
+        table = {key: x + 1, Term("t0"): x}
+        return table[term(depth, noted)], table[key], hash(key) == hash(given), given.noted is not None, len(table)
+
+    compiled = stator.compile(fn, backend="eager")
+    assert_same(fn, compiled, lambda: (torch.ones(2), term(depth, noted)), calls=3)

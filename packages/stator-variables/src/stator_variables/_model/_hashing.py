@@ -200,7 +200,7 @@ def _observed(t: Tracing, question: tuple[Any, ...]) -> Any:
     try:
         found = yield from _asked(t, *question)
     finally:
-        t.touched.remove(touched)
+        t.touched[:] = [other for other in t.touched if other is not touched]  # equal ones are asked around it
     if not touched:
         return found, []
     known = {id(vt) for vt in reachable([*question, *t.machine.frames])}
