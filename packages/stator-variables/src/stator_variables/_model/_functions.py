@@ -73,7 +73,9 @@ def method_function(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return args[0].function
 
 
-@handlers.handles(_METHOD["__self__"], types.BuiltinFunctionType.__dict__["__self__"])
+@handlers.handles(
+    *(vars(cls)["__self__"] for cls in (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType))
+)
 def method_receiver(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if not isinstance(args[0], k.MethodTracker):
         raise t.unsupported("function-attribute", "__self__ of a C function")

@@ -1,0 +1,40 @@
+"""heapq and bisect: the C functions, on lists and tuples, run `_applevel._ordered`."""
+
+import bisect
+import heapq
+from typing import Any
+
+from stator_bytecode import HandlerTable
+
+from stator_variables import _kinds as k
+from stator_variables._applevel import _ordered as app
+from stator_variables._builtin._arity import Args, Kwargs
+from stator_variables._builtin._method_table import app_level
+from stator_variables._tracing import Tracing
+
+handlers: HandlerTable[Any, Any] = HandlerTable("function of heapq or bisect")
+_OF_HEAPS = "heappush heappop heapreplace heappushpop heapify _heappop_max _heapreplace_max _heapify_max"
+_OF_SORTED = "bisect_left bisect_right insort_left insort_right"
+_LARGE = 2500  # items: C goes through a larger heap in another order
+
+
+@handlers.handles_each([getattr(heapq, name) for name in _OF_HEAPS.split() if hasattr(heapq, name)])
+def of_heap(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+    if args[0].cls is not list or len(args[0].items) > _LARGE:
+        raise t.unsupported("bad-arguments", f"a call of heapq.{of.__name__} with no list, or with a long one")
+    return app_level(t, getattr(app, of.__name__), args, kwargs)
+
+
+@handlers.handles_each([getattr(bisect, name) for name in _OF_SORTED.split()])
+def of_sorted(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+    given = dict(zip(("a", "x", "lo", "hi"), args, strict=False)) | kwargs
+    bounds = [given[name] for name in ("lo", "hi") if name in given]
+    if not isinstance(given["a"], k.ListTracker | k.TupleTracker) or not all(map(_is_bound, bounds)):
+        raise t.unsupported(
+            "bad-arguments", f"a call of bisect.{of.__name__} with no list or tuple, or with odd bounds"
+        )
+    return app_level(t, getattr(app, of.__name__), args, kwargs)
+
+
+def _is_bound(vt: Any) -> bool:
+    return vt.cls is int or vt is k.NONE or (isinstance(vt, k.ConstantTracker) and vt.value is None)
