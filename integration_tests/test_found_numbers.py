@@ -59,7 +59,10 @@ def test_powers_of_a_number_that_a_comparison_made_known(by: int, late: bool) ->
     assert_same(fn, stator.compile(fn, backend="eager", dynamic=True), lambda: (torch.ones(2), next(numbers)), calls=4)
 
 
-@pytest.mark.parametrize("wanted", ["1 if u < 10**90 else 2", "1 if t * t > 10**200 else 3", "u % 3", "t * t % 3", "u"])
+@pytest.mark.parametrize(
+    "wanted",
+    ["1 if u < 10**90 else 2", "1 if t * t > 10**200 else 3", "u % 3", "t * t % 3", "u", "-(n % 5 - 10**25) * (u - t)"],
+)
 @pytest.mark.parametrize("as_size", [False, True])
 def test_powers_beyond_a_word_are_decided_exactly(wanted: str, as_size: bool) -> None:
     """ShapeEnv takes them for infinity, and says NaN of a remainder; the exponential function of mpmath has many."""

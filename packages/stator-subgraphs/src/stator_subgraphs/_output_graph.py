@@ -23,6 +23,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from stator_subgraphs._call import project, record_call
 from stator_subgraphs._captured import Body, CapturedGraph
+from stator_subgraphs._constant import constant_of, truth_of
 from stator_subgraphs._fake import ShapeOptions, Target, new_fake_mode
 from stator_subgraphs._finish import captured_graph
 from stator_subgraphs._input import Inputs
@@ -31,7 +32,6 @@ from stator_subgraphs._merge import merge
 from stator_subgraphs._random import is_pure
 from stator_subgraphs._refresh import refresh
 from stator_subgraphs._scope import BodyScope
-from stator_subgraphs._shape_guard import constant_of, truth_of
 from stator_subgraphs._state import GraphState, hold
 from stator_subgraphs._structure import tensors_in
 from stator_subgraphs._symbol import expression_of

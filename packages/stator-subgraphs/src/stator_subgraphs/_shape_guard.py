@@ -4,19 +4,13 @@ Asked after the backend ran. Inputs that a rollback dropped take part only where
 """
 
 import re
-import sys
 from typing import Any
 
 import attrs
-import sympy  # type: ignore[import-untyped]
 import torch
 from stator_bytecode.errors import NOWHERE, InvalidUse, SourceSpan
 from stator_guards import ShapeExpression, SizeSource, Source
-from stator_variables import Traced
-from torch import fx
 from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP, ConstraintViolationError
-from torch.utils._sympy.functions import PowByNatural
-from torch.utils._sympy.symbol import SymT, symbol_is_type
 
 from stator_subgraphs._boundary import MARKED
 from stator_subgraphs._captured import ShapeFact
@@ -24,8 +18,7 @@ from stator_subgraphs._fake import fake_input, new_fake_mode
 from stator_subgraphs._input import Inputs, Record
 from stator_subgraphs._origin import ours
 from stator_subgraphs._state import GraphState
-from stator_subgraphs._structure import rebuild
-from stator_subgraphs._symbol import SymbolicTypes, expression_of, sizes_of, symbols_of
+from stator_subgraphs._symbol import sizes_of, symbols_of
 
 TOKEN = re.compile(r"\bsource_\d+_\b")
 
@@ -121,69 +114,3 @@ class ShapeGuards:
         _, _, location = comment.partition("  # ")
         spans = self.state.location.stack.spans
         return next((span for wording, span in spans.items() if location.startswith(wording)), NOWHERE)
-
-
-# Symbolic numbers as constants. What floats give depends on the order of operations, and `ShapeEnv` reorders them; and
-# powers beyond a machine word are infinite to it. So these are computed again, node by node as Python would, once each
-# symbol in them has been fixed.
-
-
-def constant_of(state: GraphState, traced: Traced) -> Any:
-    """The number, guarded to stay what it is. Raises what `ShapeEnv` raises for one that data decides."""
-    example, expression = traced.example, expression_of(traced.example)
-    inexact = expression is not None and (has_floats(expression) or _overflows(example, expression))
-    if not isinstance(example, torch.SymFloat) and not inexact:
-        return example.node.pytype(example)
-    for symbol in symbols_of(example):
-        if (bound := state.current.symbol(symbol)) is not None:
-            bound.example.node.pytype(bound.example)
-    return _value(traced.node, {})
-
-
-def truth_of(state: GraphState, traced: Traced) -> bool:
-    """A comparison of a float symbol with a number is exact; of a sum of several it need not be."""
-    expression = expression_of(traced.example)
-    if expression is None and any(_is_float(node) for node in traced.node.all_input_nodes):
-        return bool(_value(traced.node, {}))  # its symbols are fixed already, and sympy multiplied them
-    exact = expression is None or not has_floats(expression) or all(map(_is_exact, expression.args))
-    if exact and (expression is None or not _overflows(traced.example, expression)):
-        return bool(traced.example)
-    return bool(constant_of(state, traced))
-
-
-def _is_float(node: fx.Node) -> bool:
-    return isinstance(node.meta.get("example_value"), torch.SymFloat)
-
-
-def _is_exact(expression: Any) -> bool:
-    if expression.is_Add or expression.is_Mul:
-        return False
-    return all(part.is_Symbol or part.is_number for part in expression.args or (expression,))
-
-
-def has_floats(expression: Any) -> bool:
-    return any(symbol_is_type(symbol, SymT.FLOAT) for symbol in expression.free_symbols)
-
-
-def _overflows(example: Any, expression: Any) -> bool:
-    """Whether a power in it is beyond `sys.maxsize`: bounds of such numbers are infinite, and so equal."""
-    if not (powers := expression.atoms(sympy.Pow, PowByNatural)):
-        return False
-    hints = example.node.shape_env.backed_var_to_val
-    return any(abs(power.xreplace(hints)) > sys.maxsize for power in powers)
-
-
-def _value(node: fx.Node, known: dict[fx.Node, Any]) -> Any:
-    if node not in known:
-        known[node] = _computed(node, known)
-    return known[node]
-
-
-def _computed(node: fx.Node, known: dict[fx.Node, Any]) -> Any:
-    if not isinstance(example := node.meta["example_value"], SymbolicTypes):
-        return example
-    inputs = [source.meta["example_value"] for source in node.all_input_nodes]
-    if node.op != "call_function" or any(isinstance(value, torch.Tensor) for value in inputs):
-        return example.node.pytype(example)
-    args = rebuild(node.args, lambda item: _value(item, known) if isinstance(item, fx.Node) else item)
-    return node.target(*args)  # type: ignore[operator]  # no str: it is no method
