@@ -244,3 +244,83 @@ def test_a_hash_that_is_noted_may_ask_for_others_that_are(depth, noted, inside):
 
     compiled = stator.compile(fn, backend="eager")
     assert_same(fn, compiled, lambda: (torch.ones(2), term(depth, noted)), calls=3)
+
+
+class Numbered:
+    """Its hash is not there before `number` is."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __hash__(self):
+        return hash(self.number)
+
+    def __eq__(self, other):
+        return self.number == other.number
+
+    def __repr__(self):
+        return f"Numbered({self.number})"
+
+
+class Slotted(Numbered):
+    __slots__ = ("number",)
+
+
+def half_made(cls):
+    """As where a break is in the middle of `__init__`: the object is there, and the region writes what is hashed."""
+    made = cls.__new__(cls)
+    stator.graph_break()
+    made.number = 3
+    return made
+
+
+FILLED = {
+    "a set": lambda a, cls: {a, cls(1)},
+    "a set of a list": lambda a, cls: set([a, cls(1), a]),  # noqa: C405
+    "a set that is changed": lambda a, cls: (s := {cls(4), a}, s.discard(cls(4)), s.update([cls(5), a]))[0],
+    "a union": lambda a, cls: {a} | {cls(4), cls(3)},
+    "a frozen set": lambda a, cls: frozenset([a, cls(1)]),
+    "a frozen set in a tuple": lambda a, cls: (1, frozenset([a, cls(1)])),
+    "a frozen set as a key": lambda a, cls: {frozenset([a]): 2},
+    "a dict": lambda a, cls: {a: 1, cls(1): [a]},
+    "a dict of tuples": lambda a, cls: {(a, 1): 1, (cls(3), 2): 2},
+    "a dict in an object": lambda a, cls: setattr(a, "own", {a: 1}) if cls is Numbered else a,
+    "an ordered dict": lambda a, cls: collections.OrderedDict([(a, 1), (cls(1), 2)]),
+    "a counter": lambda a, cls: collections.Counter([a, cls(3), cls(1)]),
+    "keys and an iterator": lambda a, cls: ((d := {cls(1): 1, a: 2}).keys(), next(it := iter(d)), it),
+    "a generator over a set": lambda a, cls: (b for b in [{a, cls(1)}]),
+}
+
+
+@pytest.mark.parametrize("cls", [Numbered, Slotted])
+@pytest.mark.parametrize("name", FILLED)
+@pytest.mark.parametrize("late", [False, True])
+def test_what_is_filled_sees_what_the_region_wrote_to_its_keys(name, cls, late):
+    def fn(x):
+        a = half_made(cls)
+        made = FILLED[name](a, cls)
+        if late:
+            stator.graph_break()
+        return x + 1, a, made, list(made) if hasattr(made, "__next__") else 0
+
+    assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2),), calls=2)
+
+
+@pytest.mark.parametrize("cls", [Numbered, Slotted])
+@pytest.mark.parametrize("late", [False, True])
+def test_what_was_there_before_sees_it_as_well(cls, late):
+    def fn(x, table, group, log):
+        a = half_made(cls)
+        b = cls(2)
+        table[a], table[b], table[cls(9)] = 1, x, 2
+        group |= {a, b}
+        b.number = 7
+        group.add(b)
+        table.pop(cls(3))
+        log.append({a: 1})
+        if late:
+            stator.graph_break()
+        return a in group, a in table, len(group)
+
+    compiled = stator.compile(fn, backend="eager")
+    assert_same(fn, compiled, lambda: (torch.ones(2), {cls(9): 0}, {cls(1)}, []), calls=2)

@@ -13,6 +13,7 @@ from stator_guards import CallSource, Equals, Source, TypeIs
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
 from stator_variables._model import _dictionary, _iteration
+from stator_variables._model._hashing import is_asking
 from stator_variables._model._iteration import AHEAD
 from stator_variables._runtime import advanced, finished, placed, spoiled
 from stator_variables._tracing import Tracing
@@ -122,8 +123,9 @@ def rebuild(e: Any, vt: Any) -> str:
     if vt.kind in _IN_LISTS and isinstance(vt.parts[0], k.ListTracker) and _is_resized(vt.parts[0], vt):
         return _placed(e, vt, text)
     if vt.position and vt.kind not in NOT_ADVANCED:
-        return f"{e.capture(advanced, 'advanced')}({text}, {vt.position})"
-    return text
+        text = f"{e.capture(advanced, 'advanced')}({text}, {vt.position})"
+    is_keyed = vt.kind == "set" or vt.kind in k.VIEW_CLASSES
+    return str(e.after_effects(vt, text)) if is_keyed and is_asking(e.t, vt.parts[0]) else text
 
 
 WATCHFUL = ("deque", "deque reversed", "set")

@@ -10,6 +10,7 @@ import torch
 
 from stator_variables import _kinds as k
 from stator_variables._emit._emitter import Emitter, filled, made_empty, namespace_of, rebuilders
+from stator_variables._model._hashing import is_asking
 from stator_variables._model._set_order import CREATING, Recipe, original_of, recipe_of
 from stator_variables._runtime import as_subclass
 from stator_variables._tracker import DELETED, MISSING, is_pending
@@ -120,16 +121,17 @@ def _is_leaf(vt: Any) -> bool:
 def dict_(e: Emitter, vt: Any) -> str:
     if vt.owner is not None:
         return namespace_of(e, vt.owner, e.expr(vt.owner))
-    pairs = [pair for pair in vt.entries.values() if pair[1] is not DELETED]
-    if vt.cls is dict and all(_is_leaf(value) for _, value in pairs):
+    pairs, asking = [pair for pair in vt.entries.values() if pair[1] is not DELETED], is_asking(e.t, vt)
+    if vt.cls is dict and not asking and all(_is_leaf(value) for _, value in pairs):
         inside = ", ".join(f"{e.expr(key)}: {e.expr(value)}" for key, value in pairs)
         return e.bind(vt, f"{{{inside}}}")
     name = e.bind(vt, _empty_dict(e, vt))
     if vt.cls is not collections.defaultdict and vt.default_factory is not MISSING:
         e.lines.append(f"{name}.default_factory = {e.expr(vt.default_factory)}")
-    writer = dict_writer(e, vt.cls)
+    writer, lines = dict_writer(e, vt.cls), e.asking if asking else e.lines
     for key, value in pairs:
-        e.lines.append(writer(name, e.expr(key), e.expr(value)))
+        text = writer(name, e.expr(key), e.expr(value))
+        lines.append(text)
     return filled(e, vt, name)
 
 
@@ -167,27 +169,32 @@ def _base_dict(cls: type) -> type[dict[Any, Any]]:
 @rebuilders.handles(k.SetTracker)
 def set_(e: Emitter, vt: Any) -> str:
     """Made by the steps of the program: the order of its elements follows from them."""
-    steps = vt.steps or []
+    steps, asking = vt.steps or [], is_asking(e.t, vt)
     if steps and steps[0][0] in CREATING:
-        name = _created(e, vt, *steps[0])
-        e.lines += set_steps(e, name, steps[1:])
+        name = _created(e, vt, asking, *steps[0])
+        write_steps(e, asking, name, steps[1:])
         return name
-    if vt.cls is set and any(method != "add" for method, _ in steps):
+    if vt.cls is set and (asking or any(method != "add" for method, _ in steps)):
         name = e.bind(vt, "set()")
-        e.lines += set_steps(e, name, steps)
+        write_steps(e, asking, name, steps or [("add", item) for item in vt.entries.values()])
         return name
+    bind = e.bind_asking if asking else e.bind
     if vt.cls is frozenset and [method for method, _ in steps] == ["update"]:
         whole = steps[0][1]
-        return e.expr(whole) if whole.cls is frozenset else e.bind(vt, f"{e.capture(frozenset)}({e.expr(whole)})")
+        return e.expr(whole) if whole.cls is frozenset else bind(vt, f"{e.capture(frozenset)}({e.expr(whole)})")
     items = ", ".join(e.expr(item) for item in vt.entries.values())
-    return e.bind(vt, f"{e.capture(vt.cls, vt.cls.__name__)}([{items}])")
+    return bind(vt, f"{e.capture(vt.cls, vt.cls.__name__)}([{items}])")
 
 
-def _created(e: Emitter, vt: Any, method: str, operands: tuple[Any, ...]) -> str:
+def _created(e: Emitter, vt: Any, asking: bool, method: str, operands: tuple[Any, ...]) -> str:
     """Before the effects where all operands are there by then: a set from outside is as it was."""
+    if asking and any(id(original_of(operand)) in e.t.changed for operand in operands):
+        raise e.refuse(vt)
     early = [_early(e, operand) for operand in operands]
     texts = [e.expr(operand) for operand in operands] if None in early else early
     text = f"{e.capture(vt.cls, vt.cls.__name__)}.{method}({', '.join(map(str, texts))})"
+    if asking:
+        return e.bind_asking(vt, text)
     return e.bind(vt, text) if None in early else e.bind_early(vt, text)
 
 
@@ -201,8 +208,9 @@ def _early(e: Emitter, operand: Any) -> str | None:
     return e.capture(recipe.make() if type(recipe) is Recipe else recipe, "operand")
 
 
-def set_steps(e: Emitter, name: str, steps: list[tuple[str, Any]]) -> list[str]:
-    return [f"set.{method}({name}{'' if item is None else f', {e.expr(item)}'})" for method, item in steps]
+def write_steps(e: Emitter, asking: bool, name: str, steps: list[tuple[str, Any]]) -> None:
+    lines = e.asking if asking else e.lines
+    lines += [f"set.{method}({name}{'' if item is None else f', {e.expr(item)}'})" for method, item in steps]
 
 
 @rebuilders.handles(k.ViewTracker)

@@ -9,9 +9,10 @@ from stator_bytecode import NULL, HandlerTable
 
 from stator_variables import _kinds as k
 from stator_variables._builtin import _iterators
-from stator_variables._emit._containers import dict_deleter, dict_writer, list_base, set_steps
+from stator_variables._emit._containers import dict_deleter, dict_writer, list_base, write_steps
 from stator_variables._emit._emitter import Emitter, by_kind
 from stator_variables._library import _caching
+from stator_variables._model._hashing import asks, is_asking
 from stator_variables._runtime import unset
 from stator_variables._torch import _inference, _modes
 from stator_variables._tracker import DELETED, MISSING
@@ -29,6 +30,7 @@ def emit_effects(e: Emitter) -> None:
             if (replay := by_kind(_replays, vt)) is None:
                 raise e.refuse(vt)
             replay(e, vt)
+    e.ask()
     _caching.effects(e)
     e.flush()
     _inference.effects(e)
@@ -82,8 +84,10 @@ def _list_effect(e: Emitter, vt: Any) -> None:
 def _dict_effect(e: Emitter, vt: Any) -> None:
     name = e.expr(vt)
     writer, deleter = dict_writer(e, vt.cls), dict_deleter(e, vt.cls)
+    lines = e.asking if any(asks(hashed) for _, hashed, _, _ in vt.log) else e.lines
     for verb, key, value in _final_writes(vt.log):
-        e.lines.append(writer(name, e.expr(key), e.expr(value)) if verb == "set" else deleter(name, e.expr(key)))
+        text = writer(name, e.expr(key), e.expr(value)) if verb == "set" else deleter(name, e.expr(key))
+        lines.append(text)
 
 
 def _final_writes(log: list[tuple[str, Any, Any, Any]]) -> list[tuple[str, Any, Any]]:
@@ -98,14 +102,11 @@ def _final_writes(log: list[tuple[str, Any, Any, Any]]) -> list[tuple[str, Any, 
 
 @_replays.handles(k.SetTracker)
 def _set_effect(e: Emitter, vt: Any) -> None:
-    name = e.expr(vt)
-    if vt.steps is not None:
-        e.lines += set_steps(e, name, vt.steps)
-        return
-    removed = [item for hashed, item in vt.before.items() if hashed not in vt.entries]
-    added = [item for hashed, item in vt.entries.items() if hashed not in vt.before]
-    e.lines += [f"set.discard({name}, {e.expr(item)})" for item in removed]
-    e.lines += [f"set.add({name}, {e.expr(item)})" for item in added]
+    steps = vt.steps
+    if steps is None:
+        steps = [("discard", item) for hashed, item in vt.before.items() if hashed not in vt.entries]
+        steps += [("add", item) for hashed, item in vt.entries.items() if hashed not in vt.before]
+    write_steps(e, is_asking(e.t, vt), e.expr(vt), steps)
 
 
 @_replays.handles(k.CellTracker)

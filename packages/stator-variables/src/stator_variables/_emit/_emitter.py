@@ -33,7 +33,9 @@ class Emitter:
     t: Tracing
     loads: list[str] = attrs.field(factory=list)
     lines: list[str] = attrs.field(factory=list)
-    last: list[str] = attrs.field(factory=list)  # what has to wait for the effects
+    asking: list[str] = attrs.field(factory=list)  # what hashes keys of the program, which read what effects write
+    last: list[str] = attrs.field(factory=list)  # what has to wait for all that
+    asked: list[tuple[str, Any]] = attrs.field(factory=list)
     late: list[tuple[str, Any]] = attrs.field(factory=list)
     captured: dict[str, Any] = attrs.field(factory=dict)
     outputs: list[Any] = attrs.field(factory=list)  # Traced values the graph has to give
@@ -142,6 +144,13 @@ class Emitter:
         self.lines[start:] = kept
         return taken
 
+    def bind_asking(self, vt: Any, text: str) -> str:
+        """A new object that is made of keys of the program, which no object that asks none may need before."""
+        name = self.reserve(vt)
+        self.asking.append(f"{name} = {text}")
+        self.asked.append((name, vt))
+        return name
+
     def after_effects(self, vt: Any, text: str) -> str:
         """A new object that can be made only when all effects are there, so that no other object may need it before."""
         name = self._made[id(vt)] = self.fresh()
@@ -149,13 +158,22 @@ class Emitter:
         self.late.append((name, vt))
         return name
 
+    def ask(self) -> None:
+        """What keys of the program may read is written."""
+        self._check_order(self.asked)
+        self.lines += self.asking
+        self.asking = self.lines
+
     def flush(self) -> None:
         """All effects are written."""
-        for name, vt in self.late:
-            if any(refers_to(line, name) for line in self.lines):
-                raise self.refuse(vt)
+        self._check_order(self.late)
         self.lines += self.last
         self.last = self.lines
+
+    def _check_order(self, waiting: list[tuple[str, Any]]) -> None:
+        for name, vt in waiting:
+            if any(refers_to(line, name) for line in self.lines):
+                raise self.refuse(vt)
 
     def refuse(self, vt: Any) -> Unsupported:
         return self.t.unsupported("reconstruction", f"rebuilding a {vt.cls.__name__} that was made while tracing")

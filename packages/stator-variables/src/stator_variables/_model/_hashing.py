@@ -88,6 +88,13 @@ def asks(hashed: Any) -> bool:
     return type(hashed) is UserKey or (type(hashed) in (tuple, frozenset) and any(map(asks, hashed)))
 
 
+def is_asking(t: Tracing, vt: Any) -> bool:
+    """Whether to fill the dict or set asks `__hash__` of the program, which may read what the region has written."""
+    if isinstance(vt, k.DictTracker):
+        return any(map(asks, vt.entries))
+    return bool(t.given) and (bool(vt.steps) or any(map(asks, vt.known)) or any(map(asks, vt.before)))
+
+
 class Unanswered(Unsupported):
     """What a key needs to know of the program: `hash(a)`, or `a == b`. Nobody who asks: a break."""
 
