@@ -269,7 +269,7 @@ def arrays_of_numbers_are_written(x, n, box):
     return popped, a.tolist(), a.typecode, len(a), a.index(9), a.count(0), list(a), x + a[0]
 
 
-@program(breaks="builtin")
+@program
 def heaps_and_bisection_write_lists(x, n, box):
     heapq.heapify(box.items)
     heapq.heappush(box.items, n)

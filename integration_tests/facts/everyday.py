@@ -126,6 +126,8 @@ FACTS: dict[str, Row] = {
         "w.sum = lambda: 7", "w.tag = 1"),
     "a method of a tensor that is an attribute": ("w = torch.ones(2); w.norm = 5", "return x * w.norm",
         "w.norm = 7", "w.tag = 1"),
+    "a method of a tensor beside one that is shadowed": ("w = torch.ones(2); w.norm = 5", "return x * w.sum()",
+        "w.sum = lambda: 7", "w.tag = 1"),
     "a method of a tensor shadowed no longer": ("w = torch.ones(2); w.sum = lambda: 7", "return x * w.sum()",
         "del w.sum", "w.tag = 1"),
     "a method through super": ("class D(Base):\n def scale(self, x): return super().scale(x) + 1\no = D()",

@@ -98,9 +98,9 @@ def own(t: Tracing, vt: Any, name: str) -> Any:
         return MISSING
     if not hasattr(torch.Tensor, name):
         return _dictionary.get_name(t, vt.namespace, name)
-    if vt.source is None:
+    if vt.source is None or _wrappers.is_wrapper(vt.cls):  # what a wrapper holds is compared part by part
         return MISSING
-    if name not in vars(vt.real):
+    if hides_nothing(vt.real):
         t.guard(vt.source, HIDES_NOTHING)
         return MISSING
     return _dictionary.get_name(t, vt.namespace, name)
