@@ -49,7 +49,7 @@ def a_default_dict_with_a_factory_that_counts(x: Tensor, n: int, box: Box) -> An
     return first, made.get("z"), dict(made), x + made["d"], next(counter)
 
 
-@program(breaks="builtin")
+@program
 def a_counter_in_every_operation(x: Tensor, n: int, box: Box) -> Any:
     one, two = collections.Counter("abca"), collections.Counter(a=1, z=n)
     one.subtract(two)

@@ -215,7 +215,7 @@ def default_dicts_make_their_values(x, n, box):
     return g, counter, nested["a"], "z" in g, g.get("z"), g.default_factory, list(g)
 
 
-@program(breaks="builtin")
+@program
 def counters_count(x, n, box):
     c = box.counts
     c.update("abc")
