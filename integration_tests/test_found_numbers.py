@@ -81,6 +81,16 @@ def test_powers_beyond_a_word_are_decided_exactly(wanted: str, as_size: bool) ->
     assert_same(names["fn"], compiled, lambda: (torch.ones(2), next(numbers)), calls=5)
 
 
+@pytest.mark.parametrize("text", ["2**n > 100", "n * n > 10", "n**3 * x.shape[0] == 8", "2**n % 3", "n**n < 9"])
+def test_powers_of_numbers_that_data_decides_are_refused_as_others_are(text: str) -> None:
+    names: dict[str, Any] = {}
+    exec(f"def fn(x):\n    n = x.sum().item()\n    return x + (1 if {text} else 2), 2**n", names)
+    fn = names["fn"]
+    values = iter((1, 4, 2))
+    compiled = stator.compile(fn, backend="eager", options={"capture_data": True})
+    assert_same(fn, compiled, lambda: (torch.full((2,), next(values)),), calls=3)
+
+
 @pytest.mark.parametrize("mode", [False, "operations"])
 @pytest.mark.parametrize(
     "text",

@@ -89,7 +89,8 @@ def _counted(part: Any, hints: Any, known: dict[Any, int]) -> int:
     if part.is_Mul:
         return sum(bits)
     if part.is_Pow or isinstance(part, PowByNatural):
-        return bits[0] * max(1, int(part.args[1].xreplace(hints)))
+        exponent = part.args[1].xreplace(hints)  # without a hint, data decides it
+        return bits[0] * max(1, int(exponent)) if exponent.is_Integer else bits[0]
     return max(bits) + bool(part.is_Add)
 
 
