@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import traceback
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -146,3 +147,42 @@ def test_past_the_recompile_limit_it_runs_plainly(compile_: Compile) -> None:
         assert compiled(X, "c")[1] == "c"
     assert compiled(X, "d")[1] == "d"
     assert compiled.report.entry_count == 2
+
+
+def listening(x: torch.Tensor, name: str) -> tuple[torch.Tensor, list[str]]:
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        stator.graph_break()
+        y = x + ord(name)
+        warnings.warn(f"of {name}", stacklevel=1)
+    return y, [str(one.message) for one in heard]
+
+
+def test_a_warning_of_ours_is_for_the_caller_not_for_the_program(compile_: Compile) -> None:
+    compiled, said = compile_(listening, recompile_limit=2), []
+    for name in "abcd":
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            assert compiled(X, name)[1] == [f"of {name}"]
+        said += [(one.filename, str(one.message)) for one in heard]
+    assert [filename for filename, text in said if "now runs plainly" in text] == [__file__]
+
+
+def test_a_warning_made_an_error_inside_of_the_program_is_none(compile_: Compile) -> None:
+    done = []
+
+    def strict(x: torch.Tensor, name: str) -> torch.Tensor:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            try:
+                stator.graph_break()
+                return x + ord(name)
+            finally:
+                done.append(name)
+
+    compiled = compile_(strict, recompile_limit=2)
+    for name in "ab":
+        assert torch.equal(compiled(X, name), X + ord(name))
+    with pytest.warns(UserWarning, match="now runs plainly"):
+        assert torch.equal(compiled(X, "c"), X + ord("c"))
+    assert done == ["a", "b", "c"]

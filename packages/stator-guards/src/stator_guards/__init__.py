@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stator_guards._cache import Cache, Checked, Entry, RecompileLimitWarning, RecompileReason
-from stator_guards._container import AttrAbsent, KeyAbsent, KeyPresent, KeysAre, Length
+from stator_guards._container import AttrAbsent, KeyAbsent, KeyPresent, KeysAre, Length, LongerThan
 from stator_guards._guard_set import GuardSet, compile_guards
 from stator_guards._kind import Failure, Guard, Kind
 from stator_guards._loads import Loads
@@ -44,7 +44,7 @@ __all__ = ["Failure", "Guard", "GuardSet", "Kind", "Loads", "compile_guards", "l
 __all__ += ["Cache", "Checked", "Entry", "RecompileLimitWarning", "RecompileReason"]
 # kinds of guards
 __all__ += ["Equals", "Is", "IsNone", "IsNotNone", "Truth", "TypeIs"]
-__all__ += ["AttrAbsent", "KeyAbsent", "KeyPresent", "KeysAre", "Length"]
+__all__ += ["AttrAbsent", "KeyAbsent", "KeyPresent", "KeysAre", "Length", "LongerThan"]
 __all__ += ["Custom", "DistinctObject", "SameObject", "ShapeExpression"]
 __all__ += ["GlobalState", "NoOverlap", "Overlap", "TensorMatch"]
 # sources

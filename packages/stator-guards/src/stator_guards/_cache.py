@@ -68,12 +68,12 @@ class RecompileLimitWarning(UserWarning):
 @attrs.define(eq=False)
 class Cache:
     """Entries by backend key. `limit` bounds the live ones per key, `total_limit` all that were ever made; past one of
-    them a warning says that the function runs plainly, unless it does not (`warns`)."""
+    them `warn` is told, once, that the function runs plainly (None: it does not)."""
 
     name: str = "the function"
     limit: int = 8
     total_limit: int = 64
-    warns: bool = True
+    warn: Callable[[Warning], None] | None = lambda warning: warnings.warn(warning, stacklevel=6)
     history: list[tuple[Failure, ...]] = attrs.field(factory=list)
     """For each entry that was made: the first guard that failed in each of those before it."""
     _entries: dict[Hashable, tuple[Entry, ...]] = attrs.field(factory=dict)
@@ -163,14 +163,14 @@ class Cache:
             return False
         if backend_key not in self._full:
             self._full.add(backend_key)
-            if self.warns:
-                self._warn(self.reasons(state, backend_key))
+            if self.warn is not None:
+                self.warn(self._past_limit(self.reasons(state, backend_key)))
         return True
 
-    def _warn(self, reasons: Sequence[RecompileReason]) -> None:
-        """Name the guard that most often was the first to fail."""
+    def _past_limit(self, reasons: Sequence[RecompileReason]) -> RecompileLimitWarning:
+        """Names the guard that most often was the first to fail."""
         firsts = [failure for failures in (*self.history, _firsts(reasons)) for failure in failures]
         blamed = Counter((failure.source, failure.where) for failure in firsts).most_common(1)
         example = next((str(f) for f in reversed(firsts) if (f.source, f.where) == blamed[0][0]), "") if blamed else ""
         text = f"{self.name} was compiled {len(self.history)} times and now runs plainly for further inputs"
-        warnings.warn(RecompileLimitWarning(f"{text}; the guard to blame: {example}"), stacklevel=4)
+        return RecompileLimitWarning(f"{text}; the guard to blame: {example}")

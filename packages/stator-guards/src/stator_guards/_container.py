@@ -38,6 +38,26 @@ class Length(Kind):
         return f"of length {len(value)}"
 
 
+@attrs.frozen
+class LongerThan(Kind):
+    """`len(value) > length`."""
+
+    length: int
+
+    rank = 14
+    needs = "of more than {0.length} items"
+    fix = "keep the length on this side of it, or expect another compiled version"
+
+    def test(self, value: str, render: Renderer) -> str:
+        return f"{render.capture(len, 'len')}({value}) > {self.length}"
+
+    def holds(self, value: Any, state: State) -> bool:
+        return len(value) > self.length
+
+    def found(self, value: Any, state: State) -> str:
+        return f"of length {len(value)}"
+
+
 def _keys(keys: tuple[Hashable, ...]) -> Hashable:
     return tuple(map(key_of, keys))
 

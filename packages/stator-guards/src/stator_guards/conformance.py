@@ -40,6 +40,7 @@ from stator_guards import (
     KeySource,
     KwDefaultsSource,
     Length,
+    LongerThan,
     ParameterSource,
     SameObject,
     ShapeExpression,
@@ -159,6 +160,7 @@ def _container_cases() -> dict[str, Callable[[], Case]]:
 
     return {
         "list length": lambda: _case(_A, Length(2), [1, 2], lambda a: a.append(3), lambda a: a.reverse()),
+        "list no longer": lambda: _case(_A, LongerThan(1), [1, 2], lambda a: a.clear(), lambda a: a.append(3)),
         "dict length": lambda: _case(_A, Length(1), {"x": 1}, lambda a: a.clear(), lambda a: a.update(x=2)),
         "keys": lambda: _case(_A, KeysAre(("x", "y")), {"x": 1, "y": 2}, {"y": 2, "x": 1}, {"x": 3, "y": 4}),
         "key types": lambda: _case(_A, KeysAre((1,)), {1: "x"}, {True: "x"}, {1: "y"}),

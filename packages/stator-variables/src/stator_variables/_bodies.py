@@ -73,7 +73,8 @@ class BodyTrace:
         self._modes = {setting: setting.now for setting in self.t.modes}
         self._resumed = len(self.t.machine.journal.entries)
         self._generators = len(self.t.generators)
-        self._written = {key for key, vt in self.t.changed.items() if isinstance(vt, k.DictTracker) and vt.log}
+        changed = self.t.changed.items()
+        self._written = {key for key, vt in changed if isinstance(vt, k.DictTracker) and (vt.log or vt.undecided)}
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
@@ -165,7 +166,7 @@ class BodyTrace:
         if not isinstance(vt, k.DictTracker) or vt.source is None or id(vt) in self._written:
             return False
         forget_undone(self.t, vt)
-        return not vt.log
+        return not vt.log and not vt.undecided
 
     def _new_modes(self) -> bool:
         new = [setting.now != start for setting, start in self.t.modes.items() if setting not in self._modes]

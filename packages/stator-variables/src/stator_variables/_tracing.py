@@ -24,6 +24,7 @@ from stator_guards import (
     KeyPresent,
     KeysAre,
     Length,
+    LongerThan,
     SameObject,
     Source,
     Truth,
@@ -32,7 +33,7 @@ from stator_guards import (
 from stator_variables._graph import Dim, GraphRecorder
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker, is_pending, pending_real
 
-CONTENTS = (AttrAbsent, KeyAbsent, KeyPresent, KeysAre, Length)
+CONTENTS = (AttrAbsent, KeyAbsent, KeyPresent, KeysAre, Length, LongerThan)
 """What may change of an object that itself stays the same."""
 
 MANY_PER_SOURCE = (KeyAbsent, KeyPresent, AttrAbsent, SameObject, DistinctObject, Custom)
@@ -163,6 +164,16 @@ class Tracing:
         key = (source, type(kind), _guard_argument(extra))
         if key not in self.guards:
             self.guards[key] = Guard(source, kind, self.where())
+        if isinstance(kind, Length):
+            self.guards.pop((source, LongerThan, None), None)  # which follows
+
+    def need_length(self, source: Source | None, length: int) -> None:
+        """Rely on so many items at least."""
+        key = (source, LongerThan, None)
+        known: Any = None if key not in self.guards else self.guards[key].kind
+        if (source, Length, None) not in self.guards and (known is None or known.length < length - 1):
+            self.guards.pop(key, None)
+            self.guard(source, LongerThan(length - 1))
 
     def is_of_made(self, source: Source) -> bool:
         """Whether something is read of a class that was made while tracing: each call makes its own."""

@@ -104,3 +104,9 @@ def is_pending(value: Any) -> bool:
 def pending_real(value: Any) -> Any:
     """The object behind an unrealised value; looking at it here installs no guard, so rely on nothing but identity."""
     return value.__dict__["_pending"][1]
+
+
+def pending_source(value: Any) -> Source:
+    """Where an unrealised value comes from."""
+    source: Source = value.__dict__["_pending"][0]
+    return source

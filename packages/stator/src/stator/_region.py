@@ -22,6 +22,7 @@ from stator._options import Options
 from stator._raising import RaisingSite
 from stator._release import without_frames
 from stator._target import Continuation, Root, Target
+from stator._telling import inside, tell, tell_later
 from stator._trace import trace
 from stator._traceback import OWN_CODES
 from stator.errors import BackendFailed, Unsupported
@@ -94,8 +95,13 @@ class Region:
     def finish(self, result: Any) -> Any:
         """Drive what an entry gave to the end."""
         if type(result) is Goto:
-            return drive(result.site, result.take(), self.dispatch)
-        return result.run() if type(result) is Plainly else result
+            with inside():
+                result = drive(result.site, result.take(), self.dispatch)
+        elif type(result) is Plainly:
+            with inside():
+                result = result.run()
+        tell()
+        return result
 
     def dispatch(self, point: Point, state: Sequence[Any]) -> Any:
         """The continuation at `point`: a value, or the next Goto."""
@@ -204,7 +210,9 @@ class Region:
 def _place(target: Target, options: Options) -> Place:
     patience = math.inf if options.fullgraph else PATIENCE
     shapes = Shapes(options.dynamic, options.captures_data, options.fullgraph, patience)
-    return Place(target, Cache(target.name, options.recompile_limit, warns=not options.fullgraph), shapes)
+    return Place(
+        target, Cache(target.name, options.recompile_limit, warn=None if options.fullgraph else tell_later), shapes
+    )
 
 
 OWN_CODES.update(method.__code__ for method in (Region.run, Region.finish, Region.dispatch, Plainly.run))

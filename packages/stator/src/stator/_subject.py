@@ -16,6 +16,7 @@ from stator._oracle import Oracle
 from stator._region import Region
 from stator._report import LiveReport
 from stator._target import Root
+from stator._telling import depth_of_the_user
 from stator._wrapper import make_wrapper, original_of, region_of
 from stator.errors import InvalidUse
 
@@ -55,7 +56,7 @@ def compiled_function(fn: types.FunctionType, options: Options) -> Any:
         return fn
     if kind := _suspends(fn):
         text = f"{fn.__qualname__} is a {kind} function: it runs without being compiled"
-        warnings.warn(text, stacklevel=_depth_of_the_user())
+        warnings.warn(text, stacklevel=depth_of_the_user())
         return fn
     region = Region.of(Root.of(fn), options)
     REGIONS.add(region)
@@ -68,15 +69,6 @@ def _suspends(fn: types.FunctionType) -> str:
     if inspect.isgeneratorfunction(fn):
         return "generator"
     return "coroutine" if inspect.iscoroutinefunction(fn) or inspect.isasyncgenfunction(fn) else ""
-
-
-def _depth_of_the_user() -> int:
-    """The stacklevel of the first frame outside of this package, seen from where it is called."""
-    depth, frame = 1, inspect.currentframe()
-    frame = None if frame is None else frame.f_back
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("stator."):
-        depth, frame = depth + 1, frame.f_back
-    return depth
 
 
 def _module(module: torch.nn.Module, options: Options) -> Any:

@@ -7,11 +7,12 @@ from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
 from stator_variables._builtin import _sequences
 from stator_variables._builtin._method_table import MethodTable, then
-from stator_variables._model import _containers, _iteration
+from stator_variables._model import _containers, _ends, _iteration
 from stator_variables._model._containers import change_items, index_of, needed_index, replace_items
 from stator_variables._model._lookup import refuse_asked
 from stator_variables._model._raising import throw, type_name
 from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
 
 methods = MethodTable("deque method")
 _ONE = k.ConstantTracker(1)
@@ -67,6 +68,8 @@ def extendleft(t: Tracing, vt: Any, iterable: Any) -> Any:
 
 @methods.handles(deque.pop, takes=0)
 def pop(t: Tracing, vt: Any, index: int = -1) -> Any:
+    if (item := _ends.take(t, vt, index)) is not MISSING:
+        return item
     if not vt.items:
         throw(IndexError, "pop from an empty deque")
     return change_items(t, vt, lambda items: items.pop(index))
@@ -115,6 +118,8 @@ def maxlen(t: Tracing, vt: Any) -> Any:
 
 @methods.handles(deque.__getitem__)
 def getitem(t: Tracing, vt: Any, key: Any) -> Any:
+    if (item := _ends.at_end(t, vt, key)) is not MISSING:
+        return item
     return vt.items[_at(t, vt, key)]
 
 

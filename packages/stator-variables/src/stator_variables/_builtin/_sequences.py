@@ -10,12 +10,13 @@ from stator_variables import _kinds as k
 from stator_variables._builtin._method_table import MethodTable, opened, then
 from stator_variables._builtin._strings import convert
 from stator_variables._library._pure import NUMPY
-from stator_variables._model import _calls, _containers, _iteration, _operators
+from stator_variables._model import _calls, _containers, _ends, _iteration, _operators
 from stator_variables._model._containers import change_items, index_of, is_size, needed_index, replace_items, slice_of
 from stator_variables._model._lookup import defines, guarded_lookup, refuse_asked
 from stator_variables._model._raising import throw, type_name
 from stator_variables._model._sorting import sort_items
 from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
 
 methods = MethodTable("sequence method")
 
@@ -29,6 +30,8 @@ def base_name(vt: Any) -> str:
 def getitem(t: Tracing, vt: Any, key: Any) -> Any:
     if (part := slice_of(t, key)) is not None:
         return _sliced(vt, part)
+    if (item := _ends.at_end(t, vt, key)) is not MISSING:
+        return item
     return vt.items[_index(t, vt, key, f"{base_name(vt)} index out of range")]
 
 
@@ -274,6 +277,8 @@ def insert(t: Tracing, vt: Any, where: Any, item: Any) -> None:
 @methods.handles(list.pop)
 def pop(t: Tracing, vt: Any, where: Any = None) -> Any:
     index = -1 if where is None else needed_index(t, where)
+    if (item := _ends.take(t, vt, index)) is not MISSING:
+        return item
     if not vt.items:
         throw(IndexError, "pop from empty list")
     checked(vt, index, "pop index out of range")

@@ -64,7 +64,7 @@ def _class_effect(e: Emitter, vt: Any) -> None:
 def _list_effect(e: Emitter, vt: Any) -> None:
     name = e.expr(vt)
     if vt.unread is not None:
-        e.lines.append(f"{list_base(e, vt)}.extend({name}, [{', '.join(e.expr(item) for item in vt.added)}])")
+        e.lines += _at_ends(e, vt, name)
         return
     if issubclass(vt.cls, collections.deque) and not vt.structure:  # iterators over it go on
         put = e.capture(collections.deque.__setitem__, "deque_setitem")
@@ -80,6 +80,17 @@ def _list_effect(e: Emitter, vt: Any) -> None:
         e.lines.append(f"list.__setitem__({name}, slice(None), [{items}])")
 
 
+def _at_ends(e: Emitter, vt: Any, name: str) -> list[str]:
+    """What was taken off, and put at, the ends of a list that nobody has read."""
+    base, (front, back) = list_base(e, vt), vt.taken
+    if base == "list":
+        lines = [f"del {name}[:{front}]"] * bool(front) + [f"del {name}[-{back}:]"] * bool(back)
+    else:
+        lines = [f"{base}.popleft({name})"] * front + [f"{base}.pop({name})"] * back
+    added = ", ".join(e.expr(item) for item in vt.added)
+    return [*lines, f"{base}.extend({name}, [{added}])"] if added else lines
+
+
 @_replays.handles(k.DictTracker)
 def _dict_effect(e: Emitter, vt: Any) -> None:
     name = e.expr(vt)
@@ -87,6 +98,9 @@ def _dict_effect(e: Emitter, vt: Any) -> None:
     lines = e.asking if any(asks(hashed) for _, hashed, _, _ in vt.log) else e.lines
     for verb, key, value in _final_writes(vt.log):
         text = writer(name, e.expr(key), e.expr(value)) if verb == "set" else deleter(name, e.expr(key))
+        lines.append(text)
+    for key, value in vt.undecided:
+        text = writer(name, e.expr(key), e.expr(value))
         lines.append(text)
 
 
@@ -102,11 +116,12 @@ def _final_writes(log: list[tuple[str, Any, Any, Any]]) -> list[tuple[str, Any, 
 
 @_replays.handles(k.SetTracker)
 def _set_effect(e: Emitter, vt: Any) -> None:
-    steps = vt.steps
+    steps = vt.taken
     if steps is None:
         steps = [("discard", item) for hashed, item in vt.before.items() if hashed not in vt.entries]
         steps += [("add", item) for hashed, item in vt.entries.items() if hashed not in vt.before]
-    write_steps(e, is_asking(e.t, vt), e.expr(vt), steps)
+    undecided = [("add", item) for (item,) in vt.undecided]
+    write_steps(e, is_asking(e.t, vt), e.expr(vt), steps + undecided)
 
 
 @_replays.handles(k.CellTracker)

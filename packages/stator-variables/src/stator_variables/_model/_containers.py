@@ -21,6 +21,7 @@ from stator_variables._model._hashing import Identity, element_of, hashing, key_
 from stator_variables._model._lookup import defines, overrides, plain_lookup
 from stator_variables._model._raising import attempt, function_text, throw, type_name
 from stator_variables._model._set_order import as_operand, dict_of
+from stator_variables._model._undecided import is_undecided, put_undecided
 from stator_variables._stored import set_base
 from stator_variables._torch import _arrays, _torch_calls
 from stator_variables._tracing import Tracing, source_of
@@ -109,6 +110,13 @@ def step_with(method: str, other: Any) -> list[tuple[str, Any]]:
 
 
 def set_add(t: Tracing, vt: Any, item: Any) -> None:
+    if vt.unread is not None and is_undecided(t, item):
+        put_undecided(t, vt, (item,), _add_known)
+    else:
+        _add_known(t, vt, item)
+
+
+def _add_known(t: Tracing, vt: Any, item: Any) -> None:
     hashed = element_of(t, item, vt)
     if has_member(t, vt, hashed):
         return
@@ -123,6 +131,8 @@ def set_add(t: Tracing, vt: Any, item: Any) -> None:
 
 def has_member(t: Tracing, vt: Any, hashed: Any) -> bool:
     """Of a set from outside that nobody has read the answer alone is guarded. No new object is a member of it."""
+    if vt.undecided:
+        vt.decide()  # without reading the rest
     if vt.unread is None or hashed in vt.known or type(hashed) not in (*ATOMS, Identity, types.MethodWrapperType):
         return hashed in vt.entries
     if (thing := real_key(hashed)) is MISSING:

@@ -24,6 +24,7 @@ from stator_variables._build import ATOMS, wrap, wrap_present
 from stator_variables._kinds import ConstantTracker, DictTracker, IdTracker, IteratorTracker
 from stator_variables._model._hashing import COMPOSED, IdOf, asks, hashing, is_known, key_of, real_key, rely_on_objects
 from stator_variables._model._lookup import overrides
+from stator_variables._model._undecided import is_undecided, put_undecided
 from stator_variables._stored import answers_in_python, item_owner
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import DELETED, MISSING, VariableTracker, is_pending, pending_real
@@ -88,6 +89,13 @@ def _owner(d: DictTracker) -> type[dict[Any, Any]] | None:
 
 
 def store(t: Tracing, d: DictTracker, key: Any, value: Any) -> None:
+    if d.real is MISSING or d.complete or d.owner is not None or not is_undecided(t, key):
+        _store_known(t, d, key, value)
+    else:
+        put_undecided(t, d, (key, value), _store_known)
+
+
+def _store_known(t: Tracing, d: DictTracker, key: Any, value: Any) -> None:
     store_hashed(t, d, key_of(t, key), key, value)
 
 

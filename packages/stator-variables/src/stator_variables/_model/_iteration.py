@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stator_bytecode import NULL, GeneratorStatus, Invoke, Raised, Resume, Then, after, operation, settle
-from stator_guards import Custom, ItemSource, Length
+from stator_guards import ItemSource, Length
 
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
@@ -214,7 +214,7 @@ def _next_of_existing(t: Tracing, it: Any) -> Any:
     if at == len(left):
         t.guard(source, Length(at))
         return NULL
-    t.guard(source, Custom("{fn}({value})", lambda found: len(found) > at, f"more than {at} items"))
+    t.need_length(source, at + 1)
     return wrap(t, left[at], ItemSource(source, at))
 
 

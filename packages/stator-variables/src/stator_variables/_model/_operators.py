@@ -15,7 +15,7 @@ from stator_guards import AttrSource, DistinctObject, IsNone, IsNotNone
 
 from stator_variables import _kinds as k
 from stator_variables._library._pure import is_number_of_numpy
-from stator_variables._model import _attributes, _calls, _containers, _dictionary, _iteration
+from stator_variables._model import _attributes, _calls, _containers, _dictionary, _ends, _iteration
 from stator_variables._model._lookup import defines, guarded_lookup, is_subtype, overrides, plain_lookup, type_lookup
 from stator_variables._model._raising import throw, type_name
 from stator_variables._torch import _arrays, _assertion, _symbolic, _torch_calls
@@ -287,6 +287,8 @@ def truth(t: Tracing, vt: Any) -> Any:
 
 
 def _content(t: Tracing, vt: Any) -> Any:
+    if isinstance(vt, k.ListTracker) and _ends.has_more(t, vt):
+        return [vt]
     if isinstance(vt, k.DictTracker):
         return _dictionary.items(t, vt)
     return vt.items if isinstance(vt, k.SequenceTracker) else vt.entries

@@ -1,0 +1,59 @@
+"""Warnings of our own, shown where the user calls what is compiled.
+
+Inside of it they would be heard by the program: it may catch warnings, or make errors of them half way through.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import attrs
+
+from stator._traceback import WRAPPERS
+
+
+@attrs.define(eq=False, slots=False)
+class _Untold(threading.local):
+    """`depth` counts the compiled functions that run in this thread, parts of them plainly."""
+
+    waiting: list[Warning] = attrs.field(factory=list)
+    depth: int = 0
+
+
+_untold = _Untold()
+
+
+def tell_later(warning: Warning) -> None:
+    """Show a warning when the outermost compiled function has returned."""
+    _untold.waiting.append(warning)
+
+
+@contextmanager
+def inside() -> Iterator[None]:
+    """Code of the program runs: nothing is told before its end."""
+    _untold.depth += 1
+    try:
+        yield
+    finally:
+        _untold.depth -= 1
+
+
+def tell() -> None:
+    """Show what waits. Raises it where the user makes errors of warnings."""
+    while _untold.waiting and not _untold.depth:
+        warnings.warn(_untold.waiting.pop(0), stacklevel=depth_of_the_user())
+
+
+def depth_of_the_user() -> int:
+    """The stacklevel of the first frame outside of this package, seen from where it is called."""
+    depth, frame = 1, inspect.currentframe()
+    frame = None if frame is None else frame.f_back
+    while frame is not None and (
+        frame.f_globals.get("__name__", "").startswith("stator.") or frame.f_code.co_filename.startswith(WRAPPERS)
+    ):
+        depth, frame = depth + 1, frame.f_back
+    return depth
