@@ -30,7 +30,7 @@ from stator_variables._model import (
 from stator_variables._model._hashing import hashing
 from stator_variables._model._lookup import defines
 from stator_variables._model._raising import error, function_text, throw, type_name
-from stator_variables._reach import may_hold, reaches
+from stator_variables._reach import is_near, may_hold, reaches
 from stator_variables._tracing import Stop, Tracing, real_of
 from stator_variables._tracker import MISSING
 
@@ -58,7 +58,7 @@ def _emptying(operate: Callable[..., Any], holder_in: Callable[[Any], Any] = lam
     """An operation that may be the end of what its first operand held."""
 
     def asked(self: SymbolicDomain, operand: Any, *args: Any) -> Any:
-        held = self.cleaning_up(holder_in(operand))
+        held = self.cleaning_up(holder_in(operand), stays=True)
         result = operate(self, operand, *args)
         if held and not bytecode.is_suspended(result):
             self.abandon(held, [], [result, *bytecode.held_by(self.t.machine.frames)])
@@ -336,12 +336,17 @@ class SymbolicDomain:
         if id(real_of(value)) in self.t.mortal and all(value is not other for other in held):
             raise self.t.unsupported("object-dropped", "letting go of an object whose end may be noticed")
 
-    def cleaning_up(self, holder: Any) -> list[bytecode.GeneratorState]:
-        """The generators that a value holds, and that have yet to clean up."""
+    def cleaning_up(self, holder: Any, stays: bool = False) -> list[bytecode.GeneratorState]:
+        """The generators that a value holds, and that have yet to clean up; where the frames stay as they are (`stays`)
+        those that they hold in plain view may be left out."""
         if not self.t.generators or not may_hold(holder):
             return []
-        found = (vt.state for vt in self.t.generators if k.has_clean_up(vt.state))
-        return [state for state in found if reaches([holder], state, self.t.changed)]
+        found = [vt.state for vt in self.t.generators if k.has_clean_up(vt.state)]
+
+        def seen(state: Any) -> bool:
+            return stays and is_near(bytecode.held_by(self.t.machine.frames), state, holder)
+
+        return [s for s in found if reaches([holder], s, self.t.changed, otherwise=functools.partial(seen, s))]
 
     def abandon(self, ran: list[bytecode.GeneratorState], lost: list[Any], holders: list[Any]) -> None:
         """A generator dies with the last that refers to it, which need not be a frame."""

@@ -208,7 +208,7 @@ class SetTracker(HashedTracker):
     known.
     """
 
-    taken: list[tuple[str, Any]] | None = attrs.field(factory=list)
+    steps_taken: list[tuple[str, Any]] | None = attrs.field(factory=list)
     unread: Any = None  # the call that reads it
     before: dict[Any, Any] = attrs.field(factory=dict)  # what was read
 
@@ -220,11 +220,11 @@ class SetTracker(HashedTracker):
     @property
     def steps(self) -> list[tuple[str, Any]] | None:
         super().settle()
-        return self.taken
+        return self.steps_taken
 
     @steps.setter
     def steps(self, steps: list[tuple[str, Any]] | None) -> None:
-        self.taken = steps
+        self.steps_taken = steps
 
     def constant(self) -> Any:
         if self.cls is not frozenset or self.unread is not None or len(self.entries) > 1:  # of unknown order

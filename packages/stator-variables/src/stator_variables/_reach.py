@@ -1,6 +1,6 @@
 """What refers to what, as far as trackers know."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
 from types import NoneType
 from typing import Any
 
@@ -12,22 +12,51 @@ from stator_variables._tracker import LazyTracker, VariableTracker
 _LEAVES = (ConstantTracker, TensorTracker, ClassTracker, BuiltinTracker)
 _PLAIN = frozenset((*_LEAVES, LazyTracker, str, bool, type, NoneType))
 """Classes of what holds nothing new; most of what there is."""
-_NOT_HELD = ("real", "value", "log", "steps")
+_NOT_HELD = ("real", "value", "log", "steps", "steps_taken")
 """Fields of trackers for what existed before, in which no tracker is, and for writes, whose values may be gone."""
 
 
-def reaches(holders: Iterable[Any], target: Any, changed: Container[int] | None = None) -> bool:
+def reaches(
+    holders: Iterable[Any],
+    target: Any,
+    changed: Container[int] | None = None,
+    *,
+    otherwise: Callable[[], bool] = lambda: False,
+) -> bool:
     """Whether `target`, a tracker or the state of a generator, is one of `holders` or held by them; the last is asked
-    first. Existing objects hold something new where they are among `changed`, by identity; else they are not asked."""
-    waiting, seen = list(holders), set[int]()
-    while waiting:
-        part = waiting.pop()
+    first. Existing objects hold something new where they are among `changed`, by identity; else they are not asked.
+    Before what is long is gone through, `otherwise` says whether it need not be."""
+    for part in _walk(holders, changed):
         if part is target:
             return True
-        if id(part) not in seen:
-            seen.add(id(part))
-            waiting += [held for held in _held(part, changed) if type(held) not in _PLAIN]
+        if is_long(part) and otherwise():
+            return False
     return False
+
+
+def is_near(holders: Iterable[Any], target: Any, apart_from: Any) -> bool:
+    """Whether `target` is held by `holders` without `apart_from` and what is long: False may be wrong."""
+    return any(part is target for part in _walk(holders, None, is_long, {id(apart_from)}))
+
+
+def _walk(
+    holders: Iterable[Any],
+    changed: Container[int] | None,
+    is_left_out: Callable[[Any], bool] = lambda part: False,
+    seen: Iterable[int] = (),
+) -> Iterator[Any]:
+    waiting, seen = list(holders), {*seen}
+    while waiting:
+        part = waiting.pop()
+        if id(part) not in seen and not is_left_out(part):
+            seen.add(id(part))
+            yield part
+            waiting += [held for held in _held(part, changed) if type(held) not in _PLAIN]
+
+
+def is_long(part: Any) -> bool:
+    """Whether it takes long to go through what it holds."""
+    return type(part) in (list, tuple, dict) and len(part) > 100
 
 
 def _held(part: Any, changed: Container[int] | None) -> Iterable[Any]:

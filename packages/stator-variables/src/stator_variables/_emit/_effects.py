@@ -116,7 +116,7 @@ def _final_writes(log: list[tuple[str, Any, Any, Any]]) -> list[tuple[str, Any, 
 
 @_replays.handles(k.SetTracker)
 def _set_effect(e: Emitter, vt: Any) -> None:
-    steps = vt.taken
+    steps = vt.steps_taken
     if steps is None:
         steps = [("discard", item) for hashed, item in vt.before.items() if hashed not in vt.entries]
         steps += [("add", item) for hashed, item in vt.entries.items() if hashed not in vt.before]

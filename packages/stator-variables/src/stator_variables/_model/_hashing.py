@@ -92,7 +92,7 @@ def is_asking(t: Tracing, vt: Any) -> bool:
     """Whether to fill the dict or set asks `__hash__` of the program, which may read what the region has written."""
     if isinstance(vt, k.DictTracker):
         return any(map(asks, vt.entries))
-    return bool(t.given) and (bool(vt.taken) or any(map(asks, vt.known)) or any(map(asks, vt.before)))
+    return bool(t.given) and (bool(vt.steps_taken) or any(map(asks, vt.known)) or any(map(asks, vt.before)))
 
 
 class Unanswered(Unsupported):
