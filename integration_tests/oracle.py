@@ -23,6 +23,7 @@ from typing import Any
 import attrs
 import stator
 import torch
+from stator_guards import RecompileLimitWarning
 
 from integration_tests.description import EXACT, Description, Tolerance, asked, describe, differences
 from integration_tests.models import Call
@@ -136,7 +137,8 @@ def run(fn: Callable[..., Any], arguments: Call, owner: Any, start: World) -> Ou
             outcome.error = dict(_exception(error))
     outcome.after = World.now()
     outcome.printed = printed.getvalue()
-    outcome.warned = [(w.category, str(w.message)) for w in warned if _is_the_users(w.filename)]
+    theirs = [w for w in warned if _is_the_users(w.filename) and w.category is not RecompileLimitWarning]
+    outcome.warned = [(w.category, str(w.message)) for w in theirs]
     start.restore()
     return outcome
 
