@@ -118,7 +118,7 @@ def written_twice(x: Tensor, d: dict[Any, Any], k: int) -> Any:
 def unhashable(x: Tensor, d: dict[Any, Any], k: int) -> Any:
     d[k] = x + 1
     try:
-        d[[k]] = x  # type: ignore[index]
+        d[[k]] = x
     except TypeError as error:
         return str(error), x + 1
     return None
