@@ -206,6 +206,23 @@ def test_a_remainder_of_zero_has_the_sign_of_the_divisor() -> None:
 
 
 NUMBERS = [np.float64(2.5), np.float32(0.1), np.float16(2.5), np.int32(2), np.uint8(2), np.bool_(True), np.complex64(2)]
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=lambda number: type(number).__name__)
+def test_an_item_is_set_to_what_torch_takes_for_a_number(number: Any) -> None:
+    def f(x: torch.Tensor, n: float) -> Any:
+        y, said = x * 2, []
+        for at in (0, slice(1, None), [0, 1]):
+            try:
+                y[at] = type(number)(n)
+                y.__setitem__(at, number)
+            except TypeError as error:
+                said.append(str(error))
+        return y, said
+
+    assert_same(f, stator.compile(f, backend="eager"), lambda: (torch.ones(3), 3))
+
+
 MADE = """torch.tensor(v)|torch.tensor([v])|torch.tensor((v, 1))|torch.tensor([[1.5], [v]])|torch.tensor([v, v > 0])
 torch.as_tensor(v)|torch.asarray([v, 2])|torch.tensor(data=v)|torch.as_tensor(v, None)|torch.tensor([v], dtype=None)
 torch.tensor([v, x.shape[0]])|torch.tensor([[], [v]])|torch.tensor([v], dtype=torch.complex64)|torch.tensor([v, n])

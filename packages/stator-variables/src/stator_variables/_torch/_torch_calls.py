@@ -14,7 +14,7 @@ from stator_guards import Equals, SizeSource
 
 from stator_variables import _kinds as k
 from stator_variables._graph import Traced
-from stator_variables._library._pure import NUMBERS, is_number_of_numpy
+from stator_variables._library._pure import NUMBERS, NUMPY, is_number_of_numpy
 from stator_variables._torch import _wrappers
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -98,9 +98,16 @@ def record(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any])
     """Record one operation; the Result is a tracker of what it gives."""
     if target is torch.tensor and _symbolic_content(args[0] if args else kwargs.get("data")):
         target = torch._refs.tensor  # the C function asks for the numbers
+    if target in _SETTING and is_number_of_numpy(args[-1].cls) and not issubclass(args[-1].cls, _SET):
+        raise t.unsupported("operator-error", f"an item set to a {args[-1].cls.__name__}, which torch refuses")
     if t.function_modes and not (is_in_graph(t, *args) and all(map(_is_operand, args))):  # which was not asked
         raise t.unsupported("mode-value", "an operation under a mode for every function of torch")
     return record_unheard(t, target, args, kwargs)
+
+
+_SETTING = (operator.setitem, "__setitem__")
+_SET: Any = (float, complex, *(() if NUMPY is None else (NUMPY.integer,)))
+"""What `x[0]` is set to that is a number of NumPy; others are no number to `THPVariable_setitem`."""
 
 
 def is_in_graph(t: Tracing, *vts: Any) -> bool:
