@@ -62,11 +62,15 @@ def parts_of(vt: Any) -> Parts | None:
 
 # -- instances of classes written in Python ---------------------------------------------------------------------------
 def _split_object(vt: Any) -> Split | None:
-    if vt.namespace is None or vt.is_of_made or hasattr(vt.cls, "__del__"):
+    if vt.namespace is None or vt.is_of_made or hasattr(vt.cls, "__del__") or _is_of_c(vt.cls):
         return None
     fields = {key.constant(): value for key, value in vt.namespace.entries.values() if value is not DELETED}
     members = {member: value for member, value in vt.members.items() if value is not DELETED}
     return (tuple(fields), tuple(members)), (*fields.values(), *members.values())
+
+
+def _is_of_c(cls: type) -> bool:
+    return issubclass(cls, types.SimpleNamespace)
 
 
 def _join_object(recipe: ObjectRecipe, parts: Sequence[Any]) -> VariableTracker:
@@ -146,6 +150,7 @@ _ITERATORS: dict[str, Callable[[Any], Split | None]] = {
     "enumerate": _split_enumerate,
     "sequence": _split_sequence,
     "application": _split_application,
+    "shared": lambda vt: (("shared",), vt.parts),
 }
 
 
@@ -166,10 +171,12 @@ def _join_iterator(recipe: ObjectRecipe, parts: Sequence[Any]) -> VariableTracke
 
 
 def _build_iterator(recipe: ObjectRecipe, parts: Sequence[Any]) -> Any:
-    """Of an application that has started: its generator, which gives what it would give."""
+    """Of an application that has started, and of what `tee` gives: its generator, which gives what it would give."""
     kind, *detail = recipe.detail
     if kind == "zip":
         return zip(*parts, strict=detail[0])
+    if kind == "shared":
+        return parts[0]
     if kind == "sequence":
         return advanced(iter(parts[0]), detail[0])
     if kind != "application":

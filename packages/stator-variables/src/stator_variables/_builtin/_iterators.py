@@ -5,6 +5,7 @@ An existing iterator tells by its `__reduce__` what it has still to give; where 
 
 import collections
 import gc
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -113,7 +114,7 @@ def rebuild(e: Any, vt: Any) -> str:
         if (text := _EMPTY.get(vt.cls)) is None:
             raise e.refuse(vt)
         return f"{e.capture(finished, 'finished')}({text})"
-    if (make := _MAKE.get(vt.kind)) is None or (vt.kind in UNPLACED and vt.position):
+    if (make := _MAKE.get(vt.kind)) is None or (vt.kind == "application" and vt.position and not _is_pooled(vt)):
         raise e.refuse(vt)
     if vt.kind in WATCHFUL and not _is_intact(e, vt):
         return _spoiled(e, vt)
@@ -126,6 +127,10 @@ def rebuild(e: Any, vt: Any) -> str:
         text = f"{e.capture(advanced, 'advanced')}({text}, {vt.position})"
     is_keyed = vt.kind == "set" or vt.kind in k.VIEW_CLASSES
     return str(e.after_effects(vt, text)) if is_keyed and is_asking(e.t, vt.parts[0]) else text
+
+
+def _is_pooled(vt: Any) -> bool:
+    return vt.cls in POOLED and bool(vt.parts[1])
 
 
 WATCHFUL = ("deque", "deque reversed", "set")
@@ -188,8 +193,8 @@ def _placed(e: Any, vt: Any, iterator: str) -> str:
 
 
 NOT_ADVANCED = ("enumerate", "zip", "map", "filter", "callable")
-UNPLACED = ("made", "application")
-"""Kinds that can be made again only while they stand at their start."""
+POOLED = (itertools.product, itertools.permutations, itertools.combinations, itertools.combinations_with_replacement)
+"""Go through copies of what they were made of: those can be moved on from the start again."""
 
 _EMPTY = {type(iter([])): "iter([])", type(iter(())): "iter(())", zip: "zip()", type(iter(range(0))): "iter(range(0))"}
 _EMPTY |= {type(iter("")): "iter('')", type(iter(b"")): "iter(b'')", type(iter(int, 0)): "iter(int, 0)"}
@@ -251,7 +256,6 @@ _MAKE: dict[str, Callable[[Any, Any], str]] = {
     "enumerate": lambda e, vt: f"enumerate({e.expr(vt.parts[0])}, {e.expr(vt.parts[1])} + {vt.position})",
     "callable": lambda e, vt: f"iter({_list(e, vt.parts)})",
     "application": _call,
-    "made": _call,
 }
 
 
@@ -259,19 +263,51 @@ _MAKE: dict[str, Callable[[Any, Any], str]] = {
 def effects(e: Any, changed: list[Any]) -> None:
     """Move the real iterators as far as the traced ones went, before what they go through is changed: they took no step
     after that. An enumerate moves what is below it too."""
-    below = {id(vt.parts[0]) for vt in changed if vt.kind == "enumerate" and _together(vt)}
+    below: set[int] = set()
+    for vt in changed:
+        if vt.kind == "enumerate" and not _in_step(vt.parts[0], _steps(vt), _has_ended(vt), below):
+            raise e.refuse(vt)
     for vt in changed:
         if id(vt) in below or vt.kind in ("zip", "map", "filter"):
             continue
-        if vt.kind == "enumerate" and not _together(vt):
-            raise e.refuse(vt)
-        name, steps = e.expr(vt), vt.position - vt.start
-        if vt.exhausted:
+        name = e.expr(vt)
+        if _has_ended(vt):
             e.lines.append(f"{e.capture(finished, 'finished')}({name})")
-        elif steps:
+        elif steps := _steps(vt):
             e.lines.append(f"{e.capture(advanced, 'advanced')}({name}, {steps})")
 
 
-def _together(vt: Any) -> bool:
-    inner = vt.parts[0]
-    return isinstance(inner, k.IteratorTracker) and inner.position - inner.start == vt.position - vt.start
+def _steps(vt: Any) -> int:
+    return int(vt.position - vt.start)
+
+
+def _has_ended(vt: Any) -> bool:
+    """An enumerate and a zip have no end of their own."""
+    if isinstance(vt, k.IteratorTracker) and vt.kind in ("enumerate", "zip"):
+        return any(map(_has_ended, vt.parts[0] if vt.kind == "zip" else vt.parts[:1]))
+    return bool(getattr(vt, "exhausted", False))
+
+
+def _in_step(vt: Any, steps: int, ended: bool, below: set[int]) -> bool:
+    """Whether an iterator is where so many steps of what goes through it bring it; `below` gets those that move."""
+    if not isinstance(vt, k.IteratorTracker):
+        return False
+    below.add(id(vt))
+    if vt.kind == "zip":
+        parts, strict = vt.parts
+        return _parts_in_step(parts, strict, steps, ended, below)
+    if vt.kind == "enumerate":
+        return _steps(vt) == steps and _in_step(vt.parts[0], steps, ended, below)
+    return _steps(vt) == steps and vt.exhausted == ended
+
+
+def _parts_in_step(parts: list[Any], strict: bool, steps: int, ended: bool, below: set[int]) -> bool:
+    """The parts of a zip have all given as many items, but for those before the one that had no more, after which a
+    strict one finds no more in the others."""
+    ends = [*map(_has_ended, parts)]
+    if len({*map(id, parts)}) < len(parts) or ended not in ends:
+        return False
+    if strict:
+        return all(_in_step(part, steps, ended, below) for part in parts)
+    last = ends.index(True) if ended else len(parts)
+    return all(_in_step(part, steps + (ended and i < last), i == last, below) for i, part in enumerate(parts))

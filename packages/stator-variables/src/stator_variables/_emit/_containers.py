@@ -225,4 +225,4 @@ def proxy(e: Emitter, vt: Any) -> str:
 
 @rebuilders.handles(k.SliceTracker)
 def slice_(e: Emitter, vt: Any) -> str:
-    return f"slice({', '.join(e.expr(part) for part in vt.parts)})"
+    return e.bind(vt, f"slice({', '.join(e.expr(part) for part in vt.parts)})")

@@ -93,7 +93,8 @@ def exception(e: Emitter, vt: Any) -> str:
 def object_(e: Emitter, vt: Any) -> str:
     if issubclass(vt.cls, property):  # what it is of, nobody noted
         raise e.refuse(vt)
-    name = e.bind(vt, f"object.__new__({e.capture(vt.cls, vt.cls.__name__)})")
+    of_c = issubclass(vt.cls, types.SimpleNamespace)
+    name = e.bind(vt, made_empty(e, vt.cls) if of_c else f"object.__new__({e.capture(vt.cls, vt.cls.__name__)})")
     for member, value in vt.members.items():
         if value is not DELETED:
             e.lines.append(f"{e.capture(member, member.__name__)}.__set__({name}, {e.expr(value)})")
@@ -124,7 +125,7 @@ def made_class(e: Emitter, vt: Any) -> str:
 
 @rebuilders.handles(k.SuperTracker)
 def super_(e: Emitter, vt: Any) -> str:
-    return f"super({e.expr(vt.start)}, {e.expr(vt.receiver)})"
+    return e.bind(vt, f"super({e.expr(vt.start)}, {e.expr(vt.receiver)})")
 
 
 @rebuilders.handles(k.IdTracker)

@@ -1,14 +1,15 @@
-"""itertools: lazy ones run `_applevel._itertools` behind an iterator of the class; combinations are made at once."""
+"""itertools: `_applevel._itertools` runs behind an iterator of the class; combinations are made at once."""
 
 import itertools
 from typing import Any
 
-from stator_bytecode import HandlerTable, after, operation
+from stator_bytecode import HandlerTable, after, operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._applevel import _itertools as app
 from stator_variables._builtin._arity import Args, Kwargs, signature_arity
 from stator_variables._builtin._iterator_functions import handle_next
+from stator_variables._builtin._iterators import POOLED
 from stator_variables._builtin._method_table import app_level, settle_all
 from stator_variables._model import _iteration
 from stator_variables._torch import _symbolic
@@ -20,7 +21,6 @@ _NAMES = (
     "zip_longest batched groupby"
 )
 _LAZY = [getattr(itertools, name) for name in _NAMES.split() if hasattr(itertools, name)]
-_EAGER = (itertools.product, itertools.permutations, itertools.combinations, itertools.combinations_with_replacement)
 
 
 @handlers.handles_each(_LAZY)
@@ -79,7 +79,7 @@ def _teed(made: Any) -> Any:
 
 
 # -- made at once -----------------------------------------------------------------------------------------------------
-@handlers.handles_each(_EAGER)
+@handlers.handles_each(POOLED)
 def make_eager(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     """Iterables come first, one for all but `product`; then at most one int."""
     is_product = of is itertools.product
@@ -98,12 +98,13 @@ def _combined(
     t: Tracing, real: Any, args: Args, kwargs: Kwargs, count: int, numbers: list[int], named: dict[str, int]
 ) -> Any:
     pools = yield from settle_all(_iteration.drain(t, iterable, asks_length=True) for iterable in args[:count])
-    rows = [k.TupleTracker(row, tuple) for row in real(*pools, *numbers, **named)]
+    rows = k.ListTracker([k.TupleTracker(row, tuple) for row in real(*pools, *numbers, **named)], list)
     drained = [k.TupleTracker(pool, tuple) for pool in pools]
-    return k.IteratorTracker(real, "made", [rows, drained + args[count:], kwargs, real])
+    inner = yield from settle(app_level(t, app.each, [rows], {}))
+    return k.IteratorTracker(real, "application", [inner, drained + args[count:], kwargs, real])
 
 
-CLASSES: tuple[Any, ...] = (*_LAZY, *_EAGER, itertools._tee)  # type: ignore[attr-defined]
+CLASSES: tuple[Any, ...] = (*_LAZY, *POOLED, itertools._tee)  # type: ignore[attr-defined]
 
 
 @handlers.handles(*(cls.__next__ for cls in CLASSES))

@@ -381,7 +381,7 @@ _HEAP_TYPE, _NO_INSTANCES, _IS_ABSTRACT = 1 << 9, 1 << 7, 1 << 20
 
 
 def _storage(cls: type, new: Any, args: list[Any]) -> Any:
-    if new is object.__new__ or new is property.__new__:  # the latter to be looked at only: see where it is written
+    if new in (object.__new__, property.__new__, types.SimpleNamespace.__new__):  # properties can only be looked at
         return k.ObjectTracker(cls)
     if new in (dict.__new__, collections.OrderedDict.__new__) or new is collections.defaultdict.__new__:
         return k.DictTracker(cls, complete=True)

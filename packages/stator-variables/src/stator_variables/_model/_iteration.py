@@ -320,13 +320,25 @@ def _next_filter(t: Tracing, it: Any) -> Any:
             return value
 
 
+def _is_replayed(it: Any) -> bool:
+    """Whether the steps of an existing iterator can be done again, without running code of the program twice."""
+    if not isinstance(it, k.IteratorTracker) or it.kind in ("map", "filter"):
+        return False
+    return all(map(_is_replayed, {"zip": it.parts[0], "enumerate": it.parts[:1]}.get(it.kind, ())))
+
+
 @operation
 def _next_enumerate(t: Tracing, it: Any) -> Any:
     source, start = it.parts
+    if it.source is not None and not _is_replayed(source):
+        raise t.unsupported("existing-iterator", f"a step of an existing enumerate over a {source.cls.__name__}")
     if (value := (yield from settle(next_value(t, source)))) is NULL:
         return NULL
     index = _operators.binary(t, "+", start, k.ConstantTracker(it.position))
-    advance(t, it)
+    if it.source is None and not isinstance(start, k.ConstantTracker):  # a value that goes on over a break
+        t.write(it, parts=[source, _operators.binary(t, "+", index, k.ConstantTracker(1))], position=0)
+    else:
+        advance(t, it)
     return k.TupleTracker([index, value], tuple)
 
 
@@ -369,7 +381,6 @@ _STEPS = {
     "filter": _next_filter,
     "enumerate": _next_enumerate,
     **dict.fromkeys(("application", "shared"), _next_of_application),
-    "made": _placed(lambda t, it: _at(it.parts[0], it.position)),
     "set": _next_in_set,
     **dict.fromkeys(("deque", "deque reversed"), _next_in_deque),
     **dict.fromkeys(("getitem", "reversed getitem"), _next_getitem),

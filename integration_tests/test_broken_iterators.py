@@ -1,0 +1,108 @@
+"""Loops over all kinds of iterators, with a break in them: they go on where they stood, and the function with them."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import stator
+import torch
+from torch import Tensor
+
+from integration_tests.oracle import assert_same
+
+Made = Callable[[list[Any]], Any]
+ITERATORS: dict[str, Made] = {
+    "chain": lambda xs: itertools.chain(xs, (4,), range(2)),
+    "chain.from_iterable": lambda xs: itertools.chain.from_iterable([xs, xs]),
+    "islice": lambda xs: itertools.islice(xs, 1, 3),
+    "count": lambda xs: zip(itertools.count(2), xs, strict=False),
+    "cycle": lambda xs: zip(itertools.cycle(xs), range(5), strict=False),
+    "repeat": lambda xs: itertools.repeat(3, 3),
+    "product": lambda xs: itertools.product(xs, "ab"),
+    "product with itself": lambda xs: itertools.product(xs[:2], repeat=2),
+    "product of nothing": lambda xs: itertools.product(repeat=2),
+    "combinations": lambda xs: itertools.combinations(xs, 2),
+    "permutations": lambda xs: itertools.permutations(xs[:3], 2),
+    "with replacement": lambda xs: itertools.combinations_with_replacement(xs[:2], 2),
+    "accumulate": lambda xs: itertools.accumulate(xs, operator.mul, initial=2),
+    "takewhile": lambda xs: itertools.takewhile(lambda v: v < 3, xs),
+    "dropwhile": lambda xs: itertools.dropwhile(lambda v: v < 1, xs),
+    "filterfalse": lambda xs: itertools.filterfalse(lambda v: v == 1, xs),
+    "pairwise": itertools.pairwise,
+    "groupby": lambda xs: ((k, list(group)) for k, group in itertools.groupby(xs, lambda v: v > 1)),
+    "starmap": lambda xs: itertools.starmap(operator.add, [(1, 2), (3, 4), (5, 6)]),
+    "zip_longest": lambda xs: itertools.zip_longest(xs, xs[:2]),
+    "tee": lambda xs: itertools.tee(xs)[0],
+    "both of tee": lambda xs: zip(*itertools.tee(xs), strict=True),
+    "compress": lambda xs: itertools.compress(xs, [1, 0, 1, 1]),
+    "map": lambda xs: map(str, xs),
+    "filter": lambda xs: filter(lambda v: v != 1, xs),
+    "a list": iter,
+    "reversed": reversed,
+    "items": lambda xs: {v: v for v in xs}.items(),
+    "a text": lambda xs: iter("abc"),
+    "a range": lambda xs: range(9, 0, -3),
+    "zip of a chain": lambda xs: zip(itertools.chain(xs, xs), itertools.count(), strict=False),
+    "zip of a map": lambda xs: zip(map(str, xs), xs, strict=True),
+    "map of a zip": lambda xs: map(operator.itemgetter(0), zip(xs, xs, strict=True)),
+    "enumerate of a product": lambda xs: enumerate(itertools.product(xs, xs)),
+    "enumerate of a tee": lambda xs: enumerate(itertools.tee(xs, 3)[1]),
+    "zips in zips": lambda xs: zip(xs, zip(xs, enumerate(xs), strict=True), strict=True),
+    "children of a module": lambda xs: torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh()).named_children(),
+}
+
+
+def broken_each_time(make: Made) -> Callable[..., Any]:
+    def f(x: Tensor, items: list[Any]) -> Any:
+        found = []
+        for item in make(items):
+            stator.graph_break()
+            x = x + 1
+            found.append(str(item))
+        return x, found
+
+    return f
+
+
+def broken_at_the_first(make: Made) -> Callable[..., Any]:
+    def f(x: Tensor, items: list[Any]) -> Any:
+        found: list[str] = []
+        iterator = iter(make(items))
+        for item in iterator:
+            if not found:
+                stator.graph_break()
+            x = x + 1
+            found.append(str(item))
+            if len(found) == 2:
+                break
+        return x, found, list(map(str, iterator))
+
+    return f
+
+
+@pytest.mark.parametrize("name", ITERATORS)
+@pytest.mark.parametrize("loop", [broken_each_time, broken_at_the_first])
+def test_a_break_in_a_loop_is_a_break(loop: Callable[[Made], Any], name: str) -> None:
+    function = loop(ITERATORS[name])
+    compiled = stator.compile(function, backend="eager", recompile_limit=16)
+    assert_same(function, compiled, lambda: (torch.ones(3), [0, 1, 2, 3]))
+    assert {reason.reason for reason in compiled.report.breaks} <= {"graph-break"}
+
+
+def test_what_was_moved_on_is_given_back_so() -> None:
+    def f(x: Tensor, items: list[int]) -> Any:
+        rows, pairs = itertools.product(items, "ab"), itertools.combinations(items, 2)
+        next(rows)
+        items.append(7)
+        return x + 1, next(rows), next(pairs), rows, pairs
+
+    for compiled in (f, stator.compile(f, backend="eager", fullgraph=True)):
+        _, *found, rows, pairs = compiled(torch.ones(2), [1, 2, 3])
+        assert found == [(1, "b"), (1, 2)]
+        assert (type(rows), type(pairs)) == (itertools.product, itertools.combinations)
+        assert list(rows) == [(2, "a"), (2, "b"), (3, "a"), (3, "b")]
+        assert list(pairs) == [(1, 3), (2, 3)]

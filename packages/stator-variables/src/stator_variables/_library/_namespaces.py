@@ -1,0 +1,36 @@
+"""types.SimpleNamespace (`Objects/namespaceobject.c`): a class of C whose instances are nothing but a `__dict__`."""
+
+import types
+from typing import Any
+
+from stator_bytecode import HandlerTable
+
+from stator_variables import _kinds as k
+from stator_variables._builtin._arity import Args, Kwargs
+from stator_variables._builtin._method_table import app_level
+from stator_variables._model import _dictionary
+from stator_variables._tracing import Tracing
+
+handlers: HandlerTable[Any, Any] = HandlerTable("method of SimpleNamespace")
+
+
+@handlers.handles(types.SimpleNamespace.__init__)
+def initialise(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    if len(args) != 1:
+        raise t.unsupported("bad-arguments", "a SimpleNamespace of positional arguments")
+    for name, value in kwargs.items():
+        _dictionary.set_name(t, args[0].namespace, name, value)
+    return k.NONE
+
+
+def _equal(left: Any, right: Any) -> Any:
+    return left.__dict__ == right.__dict__ if isinstance(right, types.SimpleNamespace) else NotImplemented
+
+
+def _unequal(left: Any, right: Any) -> Any:
+    return left.__dict__ != right.__dict__ if isinstance(right, types.SimpleNamespace) else NotImplemented
+
+
+@handlers.handles_each({types.SimpleNamespace.__eq__: _equal, types.SimpleNamespace.__ne__: _unequal})
+def compared(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+    return app_level(t, of, args, kwargs)
