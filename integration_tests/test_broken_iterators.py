@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
 import operator
 from collections.abc import Callable
@@ -106,3 +107,32 @@ def test_what_was_moved_on_is_given_back_so() -> None:
         assert (type(rows), type(pairs)) == (itertools.product, itertools.combinations)
         assert list(rows) == [(2, "a"), (2, "b"), (3, "a"), (3, "b")]
         assert list(pairs) == [(1, 3), (2, 3)]
+
+
+class Ordered(collections.OrderedDict[int, int]): ...
+
+
+def gone_through(x: Tensor, of: Any, part: str) -> Any:
+    view = getattr(of, part)()
+    stator.graph_break()
+    for _ in view:
+        x = x + 1
+    steps = iter(view)
+    first = next(steps)
+    stator.graph_break()
+    return x, len(view), [*reversed(view)], first, next(steps), list(steps)
+
+
+def asked(x: Tensor, of: Any, part: str) -> Any:
+    view = getattr(of, part)()
+    stator.graph_break()
+    return x + 1, 1 in view, (1, 2) in view, str(view), view == view, type(view).__name__, view
+
+
+@pytest.mark.parametrize("part", ["keys", "values", "items"])
+@pytest.mark.parametrize("cls", [dict, collections.OrderedDict, Ordered])
+@pytest.mark.parametrize("function", [gone_through, asked])
+def test_a_view_from_before_a_break(function: Callable[..., Any], cls: Callable[..., Any], part: str) -> None:
+    compiled = stator.compile(function, backend="eager")
+    assert_same(function, compiled, lambda: (torch.ones(3), cls([(1, 2), (5, 6), (3, 4)]), part))
+    assert {reason.reason for reason in compiled.report.breaks} <= {"graph-break"}

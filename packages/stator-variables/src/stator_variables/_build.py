@@ -449,7 +449,7 @@ def _iterator_classes() -> list[type]:
     reversible: list[Any] = [[], {}, {}.values(), {}.items()]
     backwards = [reversed(x) for x in reversible]
     classes = [*map(type, map(iter, made)), *map(type, backwards), reversed, zip, map, filter, enumerate]
-    return [*classes, *(plain for plain, _ in k.VIEW_CLASSES.values())]
+    return [*classes, *(view for views in k.VIEW_CLASSES.values() for view in views)]
 
 
 BUILDERS: dict[type, Builder] = {

@@ -24,7 +24,7 @@ _DICTS: tuple[dict[Any, Any], ...] = ({}, collections.OrderedDict())
 _VIEWED = [getattr(of, part)() for of in _DICTS for part in k.VIEW_CLASSES]
 _OF_TABLES = {type(iter(set())), *(type(way(view)) for view in _VIEWED for way in (iter, reversed))}
 NESTED = (zip, map, filter, enumerate)
-VIEWS = {plain: part for part, (plain, _) in k.VIEW_CLASSES.items()}
+VIEWS = {cls: part for part, classes in k.VIEW_CLASSES.items() for cls in classes}
 
 
 # -- reading existing ones --------------------------------------------------------------------------------------------
