@@ -101,3 +101,14 @@ def test_a_namespace_is_as_in_python(function: Callable[..., Any]) -> None:
 @pytest.mark.parametrize("function", [of_results, nested_and_changed, compared, of_subclasses, from_outside])
 def test_a_namespace_is_no_break(function: Callable[..., Any]) -> None:
     stator.compile(function, backend="eager", fullgraph=True)(torch.ones(2), SimpleNamespace(n=1))
+
+
+class Claiming(str):
+    __class__ = SimpleNamespace  # type: ignore[assignment]
+
+
+def test_what_only_claims_to_be_a_namespace_is_none() -> None:
+    def f(x: Tensor, other: Any) -> Any:
+        return x + 1, SimpleNamespace() == other, SimpleNamespace() != other
+
+    assert stator.compile(f, backend="eager")(torch.ones(2), Claiming())[1:] == (False, True)

@@ -429,7 +429,7 @@ def a_generic_class_is_made_inside(x, n, box):
     return made.push(x), made.extra, Inside.__mro__[1] is Stack
 
 
-@program(breaks="construction")
+@program(breaks="builtin")
 def simple_namespaces(x, n, box):
     import types
 

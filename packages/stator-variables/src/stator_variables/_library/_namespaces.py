@@ -24,11 +24,11 @@ def initialise(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 def _equal(left: Any, right: Any) -> Any:
-    return left.__dict__ == right.__dict__ if isinstance(right, types.SimpleNamespace) else NotImplemented
+    return left.__dict__ == right.__dict__ if issubclass(type(right), types.SimpleNamespace) else NotImplemented
 
 
 def _unequal(left: Any, right: Any) -> Any:
-    return left.__dict__ != right.__dict__ if isinstance(right, types.SimpleNamespace) else NotImplemented
+    return left.__dict__ != right.__dict__ if issubclass(type(right), types.SimpleNamespace) else NotImplemented
 
 
 @handlers.handles_each({types.SimpleNamespace.__eq__: _equal, types.SimpleNamespace.__ne__: _unequal})
