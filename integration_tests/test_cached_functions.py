@@ -308,3 +308,54 @@ def test_what_a_body_called_ahead_has_read_is_read_outside_as_well(values: Any) 
 
     given = iter(values)
     assert_same(f, stator.compile(f, backend="eager"), lambda: (torch.ones(3), {"value": next(given)}), calls=4)
+
+
+def with_calls_of_others() -> tuple[Callable[..., Any], Callable[[], list[Any]]]:
+    @functools.cache
+    def inner(n: int, more: int = 1) -> int:
+        return n * 3 + more
+
+    @functools.cache
+    def outer(n: int) -> int:
+        return inner(abs(n)) + inner(abs(n) + 1, more=2) + inner(abs(n))
+
+    @functools.cache
+    def fibonacci(n: int) -> int:
+        return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+    def f(x: Tensor, n: int) -> Any:
+        return x + outer(n) + fibonacci(abs(n) * 5), outer(n)
+
+    return f, lambda: [tuple(each.cache_info()) for each in (inner, outer, fibonacci)]
+
+
+def test_calls_within_a_cached_function_count_as_they_do_plainly() -> None:
+    (plain, counted), (fn, ours) = with_calls_of_others(), with_calls_of_others()
+    compiled = stator.compile(fn, backend="eager")
+    for n in (3, -4, 5, 3, -4, 7, 5, 12, 3):
+        expected, found = plain(torch.ones(2), n), compiled(torch.ones(2), n)
+        assert torch.equal(expected[0], found[0])
+        assert expected[1] == found[1]
+        assert ours() == counted()
+
+
+def test_a_call_within_that_raises_does_so_in_its_place() -> None:
+    @functools.lru_cache
+    def inner(n: int) -> int:
+        if n > 3:
+            raise ValueError(n)
+        return n
+
+    @functools.lru_cache
+    def outer(n: int) -> int:
+        return inner(n + 1) + inner(n)
+
+    def f(x: Tensor, n: int) -> Any:
+        try:
+            return x * outer(n)
+        except ValueError as error:
+            return x + error.args[0]
+
+    compiled = stator.compile(f, backend="eager")
+    for n in (1, 3, 2, 3, 0):
+        assert torch.equal(compiled(torch.ones(2), n), f(torch.ones(2), n))

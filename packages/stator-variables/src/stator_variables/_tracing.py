@@ -131,6 +131,7 @@ class Tracing:
     lookups: dict[Any, Any] = attrs.field(factory=dict)  # class attribute lookups already guarded
     shared: dict[Any, Any] = attrs.field(factory=dict)  # objects that equal requests are to share
     calls: list[Any] = attrs.field(factory=list)  # of cached functions: the entry makes them after the graph
+    trial: dict[Any, Any] | None = None  # while such a call is tried: what others gave inside
     mortal: set[int] = attrs.field(factory=set)  # ids: held by the frames alone, and their end may be noticed
     touched: list[dict[int, Any]] = attrs.field(factory=list)  # per open body: what was changed in it, and where
     answers: Any = None  # to questions about keys, in the step that is being done: see `hashing`

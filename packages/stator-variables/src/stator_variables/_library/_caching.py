@@ -19,13 +19,14 @@ from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import HandlerTable, operation
+from stator_bytecode import HandlerTable, operation, settle
 from stator_bytecode.errors import Unsupported
 from stator_guards import CallSource, CapturedSource, Is, Kind, Renderer, Source, State
 
 from stator_variables import _kinds as k
 from stator_variables._bodies import BodyTrace
 from stator_variables._build import wrap
+from stator_variables._model import _calls
 from stator_variables._model._hashing import key_of, real_key
 from stator_variables._torch import _symbolic, _torch_calls
 from stator_variables._tracing import Tracing
@@ -142,6 +143,8 @@ def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if parameters is None or parameters()["maxsize"] == 0:
         raise t.unsupported("cached-function", "a cached function made while tracing, or one that keeps nothing")
     given = [*values, *kwargs.values()]
+    if t.trial is not None:
+        return _within_trial(t, cached, values, kwargs, [value for _, value in (_argument(t, vt) for vt in given)])
     if not _has_room(t, cached.real.cache_info()):  # what is read below would be thrown out
         given = [_symbolic.as_constant(t, vt) for vt in given]
     arguments = [_argument(t, vt) for vt in given]
@@ -239,6 +242,7 @@ def _tried(t: Tracing, made: CachedCall, values: list[Any]) -> Any:
     Behind writes to tensors and random numbers it may not see any tensor."""
     inside = getattr(made.cached.real, "__wrapped__", None)
     function = wrap(t, inside, CapturedSource("cached", inside))
+    t.trial = {}
     try:
         with BodyTrace(t, "cached") as body:
             yield from body.run(function, made.args, made.kwargs)
@@ -247,7 +251,25 @@ def _tried(t: Tracing, made: CachedCall, values: list[Any]) -> Any:
             body.refuse_effects()
     except Unsupported as refused:
         raise _refused(t, made, f"has no result for this yet, and is not called ahead: {refused}") from None
+    finally:
+        t.trial = None
     return _missed(t, made, values)
+
+
+@operation
+def _within_trial(t: Tracing, cached: Any, args: list[Any], kwargs: dict[str, Any], values: list[Any]) -> Any:
+    """A call by a function that is tried: it is made when that one is, which then has the result that matters. So
+    nothing is relied on here, and what the cache does not hold is interpreted, once for equal arguments."""
+    names, typed = tuple(kwargs), cached.real.cache_parameters()["typed"]
+    if (found := asker(names, typed)(cached.real, *values)) is not MISSING:
+        return wrap(t, found, CapturedSource("cached", found))
+    assert t.trial is not None
+    call = id(cached.real), _key(names, typed, None, tuple(values))
+    if call not in t.trial:
+        inside = getattr(cached.real, "__wrapped__", None)
+        function = wrap(t, inside, CapturedSource("cached", inside))
+        t.journal.put(t.trial, call, (yield from settle(_calls.call(t, function, args, kwargs))))
+    return t.trial[call]
 
 
 def _missed(t: Tracing, made: CachedCall, values: list[Any]) -> Any:
