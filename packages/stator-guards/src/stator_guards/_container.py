@@ -24,9 +24,10 @@ class Length(Kind):
     rank = 14
     needs = "of length {0.length}"
     fix = "keep the length fixed, or stack the elements into one tensor with a dynamic dimension"
+    compare: ClassVar[str] = "=="
 
     def test(self, value: str, render: Renderer) -> str:
-        return f"{render.capture(len, 'len')}({value}) == {self.length}"
+        return f"{render.capture(len, 'len')}({value}) {self.compare} {self.length}"
 
     def holds(self, value: Any, state: State) -> bool:
         return len(value) == self.length
@@ -39,23 +40,15 @@ class Length(Kind):
 
 
 @attrs.frozen
-class LongerThan(Kind):
+class LongerThan(Length):
     """`len(value) > length`."""
 
-    length: int
-
-    rank = 14
     needs = "of more than {0.length} items"
     fix = "keep the length on this side of it, or expect another compiled version"
-
-    def test(self, value: str, render: Renderer) -> str:
-        return f"{render.capture(len, 'len')}({value}) > {self.length}"
+    compare = ">"
 
     def holds(self, value: Any, state: State) -> bool:
         return len(value) > self.length
-
-    def found(self, value: Any, state: State) -> str:
-        return f"of length {len(value)}"
 
 
 def _keys(keys: tuple[Hashable, ...]) -> Hashable:

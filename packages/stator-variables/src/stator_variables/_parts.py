@@ -21,7 +21,7 @@ from stator_bytecode import Parts
 
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
-from stator_variables._runtime import advanced
+from stator_variables._runtime import advanced, base_of_c
 from stator_variables._tracker import DELETED, VariableTracker
 
 
@@ -62,15 +62,11 @@ def parts_of(vt: Any) -> Parts | None:
 
 # -- instances of classes written in Python ---------------------------------------------------------------------------
 def _split_object(vt: Any) -> Split | None:
-    if vt.namespace is None or vt.is_of_made or hasattr(vt.cls, "__del__") or _is_of_c(vt.cls):
+    if vt.namespace is None or vt.is_of_made or hasattr(vt.cls, "__del__"):
         return None
     fields = {key.constant(): value for key, value in vt.namespace.entries.values() if value is not DELETED}
     members = {member: value for member, value in vt.members.items() if value is not DELETED}
     return (tuple(fields), tuple(members)), (*fields.values(), *members.values())
-
-
-def _is_of_c(cls: type) -> bool:
-    return issubclass(cls, types.SimpleNamespace)
 
 
 def _join_object(recipe: ObjectRecipe, parts: Sequence[Any]) -> VariableTracker:
@@ -85,7 +81,8 @@ def _join_object(recipe: ObjectRecipe, parts: Sequence[Any]) -> VariableTracker:
 
 def _build_object(recipe: ObjectRecipe, parts: Sequence[Any]) -> Any:
     names, members = recipe.detail
-    made: Any = object.__new__(recipe.cls)
+    make: Any = base_of_c(recipe.cls).__new__
+    made = make(recipe.cls)
     made.__dict__.update(zip(names, parts, strict=False))
     for member, part in zip(members, parts[len(names) :], strict=True):
         member.__set__(made, part)

@@ -36,6 +36,11 @@ def as_inference(outputs: Sequence[Any], made: Sequence[int], plain: Sequence[in
     return found
 
 
+def base_of_c(cls: type) -> type:
+    """The class whose `__new__`, one of C, makes the storage of instances of `cls`."""
+    return next(base for base in cls.__mro__ if type(vars(base).get("__new__")) is types.BuiltinFunctionType)
+
+
 def unset(member: Any, owner: Any) -> None:
     """Empty a slot, which may have been filled only while tracing."""
     with contextlib.suppress(AttributeError):

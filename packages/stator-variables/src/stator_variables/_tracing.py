@@ -33,7 +33,7 @@ from stator_guards import (
 from stator_variables._graph import Dim, GraphRecorder
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker, is_pending, pending_real
 
-CONTENTS = (AttrAbsent, KeyAbsent, KeyPresent, KeysAre, Length, LongerThan)
+CONTENTS = (AttrAbsent, KeyAbsent, KeyPresent, KeysAre, Length)
 """What may change of an object that itself stays the same."""
 
 MANY_PER_SOURCE = (KeyAbsent, KeyPresent, AttrAbsent, SameObject, DistinctObject, Custom)
@@ -165,7 +165,7 @@ class Tracing:
         key = (source, type(kind), _guard_argument(extra))
         if key not in self.guards:
             self.guards[key] = Guard(source, kind, self.where())
-        if isinstance(kind, Length):
+        if type(kind) is Length:
             self.guards.pop((source, LongerThan, None), None)  # which follows
 
     def need_length(self, source: Source | None, length: int) -> None:

@@ -19,6 +19,7 @@ from stator_bytecode.errors import Unsupported
 from stator_guards import CapturedSource, ParameterSource, Source
 
 from stator_variables._model._lookup import plain_lookup
+from stator_variables._runtime import base_of_c
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import DELETED, is_pending
 
@@ -211,8 +212,9 @@ class StillRunning(Exception):
 
 def made_empty(e: Emitter, cls: type, arguments: str = "") -> str:
     """A new object by the `__new__` of C: what the program's own did was interpreted already."""
-    base = next(base for base in cls.__mro__ if type(vars(base).get("__new__")) is types.BuiltinFunctionType)
-    return f"{e.capture(base, base.__name__)}.__new__({e.capture(cls, cls.__name__)}{arguments})"
+    base = base_of_c(cls)
+    maker = "object" if base is object else e.capture(base, base.__name__)
+    return f"{maker}.__new__({e.capture(cls, cls.__name__)}{arguments})"
 
 
 def filled(e: Emitter, vt: Any, name: str) -> str:

@@ -93,8 +93,7 @@ def exception(e: Emitter, vt: Any) -> str:
 def object_(e: Emitter, vt: Any) -> str:
     if issubclass(vt.cls, property):  # what it is of, nobody noted
         raise e.refuse(vt)
-    of_c = issubclass(vt.cls, types.SimpleNamespace)
-    name = e.bind(vt, made_empty(e, vt.cls) if of_c else f"object.__new__({e.capture(vt.cls, vt.cls.__name__)})")
+    name = e.bind(vt, made_empty(e, vt.cls))
     for member, value in vt.members.items():
         if value is not DELETED:
             e.lines.append(f"{e.capture(member, member.__name__)}.__set__({name}, {e.expr(value)})")
