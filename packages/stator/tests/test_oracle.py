@@ -36,6 +36,20 @@ def test_same_results_effects_and_random_numbers_pass() -> None:
         assert torch.equal(result["noise"], torch.rand(3))
 
 
+def test_instances_of_classes_that_the_function_makes_are_compared() -> None:
+    def made(x: Any) -> Any:
+        class Pair:
+            def __init__(self) -> None:
+                self.left = x * 2
+
+        return Pair(), type("Other", (), {})(), Pair
+
+    for _ in range(2):
+        assert torch.equal(checked(made)(X)[0].left, X * 2)
+    with pytest.raises(stator.OracleMismatch, match=r"values of the result\[0\]\.left"):
+        checked(made, off_by_one)(X)
+
+
 def test_wrong_value_is_reported_with_the_users_function() -> None:
     with pytest.raises(stator.OracleMismatch, match=r"values of the result\['y'\]") as error:
         checked(lambda x: {"y": x * 2}, off_by_one)(X)

@@ -134,7 +134,7 @@ def differences(a: Any, b: Any, where: str, pairs: dict[int, Any]) -> Iterator[t
     """Where `b` is not what `a` is. `pairs` remembers which object stands for which: sharing is compared too."""
     if a is b:
         return
-    if type(a) is not type(b):
+    if not _is_same_class(type(a), type(b)):
         yield f"the type of {where}", type(a).__name__, type(b).__name__
     elif isinstance(a, _ATOMS):
         if repr(a) != repr(b):
@@ -145,6 +145,11 @@ def differences(a: Any, b: Any, where: str, pairs: dict[int, Any]) -> Iterator[t
     else:
         pairs[id(a)] = (a, b)
         yield from _inner_differences(a, b, where, pairs)
+
+
+def _is_same_class(a: type, b: type) -> bool:
+    """A class that the function makes is another one in each run."""
+    return a is b or (a.__module__, a.__qualname__) == (b.__module__, b.__qualname__)
 
 
 def _inner_differences(a: Any, b: Any, where: str, pairs: dict[int, Any]) -> Iterator[tuple[str, str, str]]:
