@@ -17,10 +17,28 @@ SIZE_KINDS = {"SIZE": "size", "STRIDE": "stride", "STORAGE_OFFSET": "storage_off
 
 
 @dataclass_with_cached_hash(frozen=True)
+class NamedSource(AnyTorchSource):
+    """What is left of a source of ours in AOTAutograd's cache, which pickles sources into its keys and its entries."""
+
+    text: str
+
+    @property
+    def _name_template(self) -> str:
+        return self.text
+
+    @functools.cached_property
+    def guard_source(self) -> GuardSource:
+        return GuardSource.LOCAL
+
+
+@dataclass_with_cached_hash(frozen=True)
 class TorchSource(AnyTorchSource):
-    """One of our sources, as torch wants it."""
+    """One of our sources, as torch wants it. Its pickle is its name: ours may hold functions and objects of the user."""
 
     source: Source
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[type[NamedSource], tuple[str]]:  # the decorator sets `__reduce__`
+        return NamedSource, (self._name_template,)
 
     @property
     def _name_template(self) -> str:
