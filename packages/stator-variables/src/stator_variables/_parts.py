@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import attrs
-from stator_bytecode import Parts
+from stator_bytecode import GeneratorStatus, Parts
 
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
@@ -126,7 +126,7 @@ def _split_enumerate(vt: Any) -> Split | None:
 def _split_application(vt: Any) -> Split:
     """Of one that has started only the generator behind it matters, and what it was called with no longer."""
     inner, args, kwargs, real = vt.parts
-    if vt.position:
+    if vt.position or inner.state.status is not GeneratorStatus.CREATED:
         return ("application", real, None), (inner,)
     return ("application", real, len(args), *kwargs), (inner, *args, *kwargs.values())
 

@@ -114,7 +114,7 @@ def rebuild(e: Any, vt: Any) -> str:
         if (text := _EMPTY.get(vt.cls)) is None:
             raise e.refuse(vt)
         return f"{e.capture(finished, 'finished')}({text})"
-    if (make := _MAKE.get(vt.kind)) is None or (vt.kind == "application" and vt.position and not _is_pooled(vt)):
+    if (make := _MAKE.get(vt.kind)) is None:
         raise e.refuse(vt)
     if vt.kind in WATCHFUL and not _is_intact(e, vt):
         return _spoiled(e, vt)
@@ -129,7 +129,7 @@ def rebuild(e: Any, vt: Any) -> str:
     return str(e.after_effects(vt, text)) if is_keyed and is_asking(e.t, vt.parts[0]) else text
 
 
-def _is_pooled(vt: Any) -> bool:
+def is_pooled(vt: Any) -> bool:
     return vt.cls in POOLED and bool(vt.parts[1])
 
 

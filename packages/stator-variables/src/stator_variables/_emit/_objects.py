@@ -11,6 +11,7 @@ from stator_guards import TypeIs
 
 from stator_variables import _kinds as k
 from stator_variables._builtin import _iterators
+from stator_variables._emit import _started
 from stator_variables._emit._emitter import (
     Emitter,
     RaisedBefore,
@@ -158,7 +159,7 @@ def recipe(e: Emitter, vt: Any) -> str:
 
 @rebuilders.handles(k.IteratorTracker)
 def iterator(e: Emitter, vt: Any) -> str:
-    return e.bind(vt, _iterators.rebuild(e, vt))
+    return e.bind(vt, _started.write(e, vt) if _started.has_started(vt) else _iterators.rebuild(e, vt))
 
 
 @rebuilders.handles(k.GeneratorTracker)
