@@ -187,3 +187,27 @@ def test_a_size_counts_in_64_bits_where_it_is_written_or_multiplied(text: str) -
     numbers = iter((1 << 70, -(1 << 63), (1 << 62) + 1, (1 << 63) - 1, 4, 5))
     compiled = stator.compile(f, backend="eager", dynamic=False)
     assert_same(f, compiled, lambda: (torch.ones(2), next(numbers)), calls=6)
+
+
+BEYOND: dict[str, Any] = {
+    "x + n": lambda x, n: x + n,
+    "n * x": lambda x, n: n * x,
+    "x == n": lambda x, n: x == n,
+    "torch.add": torch.add,
+    "x.clamp(max=n)": lambda x, n: x.clamp(max=n),
+    "x[0] = n": lambda x, n: x.__setitem__(0, n),
+}
+
+
+@pytest.mark.parametrize("number", [np.uint64(2**63), np.uint64(2**64 - 1), np.uint64(2**63 - 1), np.int64(-(2**63))])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+@pytest.mark.parametrize("name", BEYOND)
+def test_numbers_of_numpy_beyond_64_bits_are_no_numbers_to_torch(name: str, dtype: torch.dtype, number: Any) -> None:
+    def f(x: Tensor) -> Any:
+        try:
+            found = BEYOND[name](x, number)
+        except (TypeError, RuntimeError, OverflowError) as error:
+            return x, type(error)
+        return x, found, type(found)
+
+    assert_same(f, stator.compile(f, backend="eager"), lambda: (torch.ones(3, dtype=dtype),), 2)

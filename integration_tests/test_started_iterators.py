@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 import itertools
 import operator
 from collections.abc import Callable, Iterator
@@ -45,8 +46,8 @@ KINDS: dict[str, Made] = {
     "zip_longest": lambda xs: itertools.zip_longest(xs, [1], "ab", fillvalue=7),
     "nested": lambda xs: itertools.islice(itertools.chain(itertools.cycle(xs)), 9),
 }
-if hasattr(itertools, "batched"):
-    KINDS["batched"] = lambda xs: itertools.batched(xs, 2)
+if batched := getattr(itertools, "batched", None):  # since 3.12
+    KINDS["batched"] = functools.partial(batched, n=2)
 
 
 def started(make: Made, steps: int) -> Callable[[Tensor, list[Any]], Any]:
@@ -137,7 +138,7 @@ class Noticing:
 
 
 @pytest.mark.parametrize("make", [itertools.chain, itertools.cycle, lambda it: itertools.islice(it, 9)])
-def test_an_iterator_of_the_program_is_asked_once(make: Made) -> None:
+def test_an_iterator_of_the_program_is_asked_once(make: Callable[[Any], Any]) -> None:
     def f(x: Tensor) -> Any:
         below = Noticing()
         above = make(below)

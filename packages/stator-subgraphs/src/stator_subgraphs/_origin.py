@@ -33,7 +33,7 @@ class NamedSource(AnyTorchSource):
 
 @dataclass_with_cached_hash(frozen=True)
 class TorchSource(AnyTorchSource):
-    """One of our sources, as torch wants it. Its pickle is its name: ours may hold functions and objects of the user."""
+    """One of our sources, as torch wants it. Its pickle is its name: ours may hold what is the user's."""
 
     source: Source
 

@@ -273,7 +273,7 @@ class SymbolicDomain:
     def delete_attribute(self, value: Any, name: str) -> Any:
         return _attributes.set_attribute(self.t, value, name, MISSING)
 
-    get_item = _asked_with_hashes(_iteration.get_item)
+    get_item = _asked_with_hashes(_operators.get_item)
     set_item = _emptying(_asked_with_hashes(_containers.set_item))
     delete_item = _emptying(_asked_with_hashes(_containers.delete_item))
 

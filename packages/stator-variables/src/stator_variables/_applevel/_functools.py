@@ -38,18 +38,24 @@ def concat(a: Any, b: Any) -> Any:
     return a + b
 
 
-def count_of(a: Any, b: Any) -> int:
+_ABSENT: Any = object()
+
+
+def count_of(it: Any, b: Any) -> int:
+    """`it`: asked for already, and not once more, as `for` would."""
     count = 0
-    for item in a:
+    while (item := next(it, _ABSENT)) is not _ABSENT:
         if item is b or item == b:
             count += 1
     return count
 
 
-def index_of(a: Any, b: Any) -> int:
-    for i, item in enumerate(a):
+def index_of(it: Any, b: Any) -> int:
+    at = 0
+    while (item := next(it, _ABSENT)) is not _ABSENT:
         if item is b or item == b:
-            return i
+            return at
+        at += 1
     raise ValueError("sequence.index(x): x not in sequence")
 
 
@@ -85,9 +91,6 @@ def cmp_to_key(mycmp: Any) -> Any:
         return Key(mycmp, obj)
 
     return key
-
-
-_ABSENT: Any = object()
 
 
 def cached_property_get(self: Any, instance: Any, owner: Any = None) -> Any:

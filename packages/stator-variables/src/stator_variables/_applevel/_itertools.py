@@ -1,6 +1,7 @@
 """itertools as plain Python: each function checks its arguments at once, as C does, and gives a generator.
 
 A StopIteration from a callback ends the iterator, as in C; in a generator of Python's it would be a RuntimeError.
+What has been asked for its iterator is stepped by `next`: a `for` would ask again, and a class of the program's notice.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def cycle(iterable: Any, /) -> Iterator[Any]:
 
 def _cycle(it: Any) -> Iterator[Any]:
     saved = []
-    for item in it:
+    while (item := next(it, _NOTHING)) is not _NOTHING:
         saved.append(item)
         yield item
     while saved:
@@ -78,7 +79,7 @@ def takewhile(predicate: Any, iterable: Any, /) -> Iterator[Any]:
 
 
 def _takewhile(predicate: Callable[[Any], Any], it: Any) -> Iterator[Any]:
-    for item in it:
+    while (item := next(it, _NOTHING)) is not _NOTHING:
         try:
             good = predicate(item)
         except StopIteration:
@@ -93,7 +94,7 @@ def dropwhile(predicate: Any, iterable: Any, /) -> Iterator[Any]:
 
 
 def _dropwhile(predicate: Callable[[Any], Any], it: Any) -> Iterator[Any]:
-    for item in it:
+    while (item := next(it, _NOTHING)) is not _NOTHING:
         try:
             drops = predicate(item)
         except StopIteration:
@@ -101,7 +102,7 @@ def _dropwhile(predicate: Callable[[Any], Any], it: Any) -> Iterator[Any]:
         if not drops:
             yield item
             break
-    for item in it:
+    while (item := next(it, _NOTHING)) is not _NOTHING:
         yield item
 
 
@@ -110,7 +111,7 @@ def filterfalse(predicate: Any, iterable: Any, /) -> Iterator[Any]:
 
 
 def _filterfalse(predicate: Any, it: Any) -> Iterator[Any]:
-    for item in it:
+    while (item := next(it, _NOTHING)) is not _NOTHING:
         try:
             good = item if predicate is None or predicate is bool else predicate(item)
         except StopIteration:
@@ -124,7 +125,7 @@ def starmap(function: Any, iterable: Any, /) -> Iterator[Any]:
 
 
 def _starmap(function: Callable[..., Any], it: Any) -> Iterator[Any]:
-    for args in it:
+    while (args := next(it, _NOTHING)) is not _NOTHING:
         try:
             value = function(*args)
         except StopIteration:
@@ -141,8 +142,8 @@ def pairwise(iterable: Any, /) -> Iterator[Any]:
 
 
 def _pairwise(it: Any) -> Iterator[Any]:
-    for before in it:
-        for item in it:
+    if (before := next(it, _NOTHING)) is not _NOTHING:
+        while (item := next(it, _NOTHING)) is not _NOTHING:
             yield before, item
             before = item
 
@@ -158,7 +159,7 @@ def _accumulate(it: Any, func: Any, total: Any) -> Iterator[Any]:
         except StopIteration:
             return
     yield total
-    for item in it:
+    while (item := next(it, _NOTHING)) is not _NOTHING:
         try:
             total = total + item if func is None else func(total, item)
         except StopIteration:
@@ -196,11 +197,9 @@ def batched(iterable: Any, n: Any, *, strict: Any = False) -> Iterator[Any]:
 
 def _batched(it: Any, n: int, strict: Any) -> Iterator[Any]:
     while True:
-        batch = []
-        for item in it:
+        batch: list[Any] = []
+        while len(batch) < n and (item := next(it, _NOTHING)) is not _NOTHING:
             batch.append(item)
-            if len(batch) == n:
-                break
         if not batch:
             return
         if strict and len(batch) != n:
@@ -246,7 +245,7 @@ def _groupby(it: Any, key: Any) -> Iterator[Any]:
 def tee(iterable: Any, n: Any = 2, /) -> tuple[Any, ...]:
     if n == 0:
         return ()
-    it = iter(iterable)
+    it = iter(iter(iterable))  # which C does twice
     shared: list[Any] = []
     return tuple([_teed(it, shared) for _ in range(n)])
 

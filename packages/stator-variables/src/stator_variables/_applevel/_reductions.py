@@ -26,14 +26,14 @@ def any(iterable: Any) -> bool:
 
 
 def sum(iterable: Any, /, start: Any = 0) -> Any:
-    iterable = iter(iterable)
+    it = iter(iterable)
     if isinstance(start, str):
         raise TypeError("sum() can't sum strings [use ''.join(seq) instead]")
     if isinstance(start, bytes | bytearray):
         name = "bytes" if isinstance(start, bytes) else "bytearray"
         raise TypeError(f"sum() can't sum {name} [use b''.join(seq) instead]")
     total, lost, adds_floats = start, 0.0, _COMPENSATES
-    for item in iterable:
+    while (item := next(it, _NOTHING)) is not _NOTHING:
         if adds_floats and type(total) is float:
             if type(item) is float:
                 lost += _lost(total, item)
@@ -117,11 +117,19 @@ def _merge_sort(keys: list[Any], order: list[int], reverse: bool) -> list[int]:
     return merged
 
 
+def _iterator(iterable: Any) -> Any:
+    try:
+        return iter(iterable)
+    except TypeError:
+        return _NOTHING
+
+
 def reduce(function: Any, iterable: Any, initial: Any = _NOTHING, /) -> Any:
-    it = iter(iterable)
+    if (it := _iterator(iterable)) is _NOTHING:  # said here: in the handler it would have a context
+        raise TypeError("reduce() arg 2 must support iteration")
     value = next(it, _NOTHING) if initial is _NOTHING else initial
     if value is _NOTHING:
         raise TypeError("reduce() of empty iterable with no initial value")
-    for item in it:
+    while (item := next(it, _NOTHING)) is not _NOTHING:
         value = function(value, item)
     return value

@@ -12,7 +12,7 @@ from stator_variables._builtin._strings import convert
 from stator_variables._library._pure import NUMPY
 from stator_variables._model import _calls, _containers, _ends, _iteration, _operators
 from stator_variables._model._containers import change_items, index_of, is_size, needed_index, replace_items, slice_of
-from stator_variables._model._lookup import defines, guarded_lookup, refuse_asked
+from stator_variables._model._lookup import defines, refuse_asked
 from stator_variables._model._raising import throw, type_name
 from stator_variables._model._sorting import sort_items
 from stator_variables._tracing import Tracing
@@ -69,10 +69,9 @@ def setitem(t: Tracing, vt: Any, key: Any, value: Any) -> Any:
 
 @operation
 def _set_slice(t: Tracing, vt: Any, part: slice, value: Any) -> Any:
-    if guarded_lookup(t, value.cls, "__iter__") is guarded_lookup(t, value.cls, "__getitem__"):
-        plain = part.step in (None, 1)
-        throw(TypeError, "can only assign an iterable" if plain else "must assign iterable to extended slice")
-    found = yield from settle(_iteration.drain(t, value))
+    plain = part.step in (None, 1)
+    text = "can only assign an iterable" if plain else "must assign iterable to extended slice"
+    found = yield from settle(_iteration.drain(t, value, saying=text))
     try:
         change_items(t, vt, lambda items: items.__setitem__(part, found))
     except ValueError as error:

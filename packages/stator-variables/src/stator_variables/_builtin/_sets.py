@@ -1,17 +1,19 @@
 """The methods of set and frozenset (Objects/setobject.c)."""
 
+import functools
 import operator
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Generator
 from typing import Any
 
-from stator_bytecode import Raised, operation, settle
+from stator_bytecode import NULL, Raised, operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._builtin._arity import ANY_COUNT
 from stator_variables._builtin._method_table import MethodTable
 from stator_variables._model import _calls, _containers, _iteration
 from stator_variables._model._containers import replace_set, step_with
-from stator_variables._model._hashing import element_of, key_of
+from stator_variables._model._hashing import element_of, hashing, key_of
 from stator_variables._model._lookup import overrides
 from stator_variables._model._raising import new_exception, throw
 from stator_variables._model._set_order import derived, made_again
@@ -115,24 +117,45 @@ def hash_(t: Tracing, vt: Any) -> Any:
 
 # -- methods that take iterables --------------------------------------------------------------------------------------
 @operation
-def entries_of(t: Tracing, vt: Any) -> Any:
-    """The elements of any iterable, hashed. The order is that in which they came."""
+def entries_of(t: Tracing, vt: Any, is_enough: Callable[[Any], bool] = lambda key: False) -> Any:
+    """The elements of any iterable, hashed, up to one that is enough. The order is that in which they came."""
     if isinstance(vt, k.SetTracker):
         return vt.entries
     if isinstance(vt, k.DictTracker):
         from stator_variables._model import _dictionary
 
         return {key_of(t, key): key for key, _ in _dictionary.items(t, vt)}
+    return (yield from _entries_through(t, (yield from settle(_iteration.get_iterator(t, vt))), is_enough))
+
+
+def _entries_through(t: Tracing, iterator: Any, is_enough: Callable[[Any], bool]) -> Generator[Any, Any, Entries]:
     made = k.SetTracker(set)
-    yield from settle(_containers.set_update(t, made, vt))
+    while (item := (yield from settle(_iteration.next_value(t, iterator)))) is not NULL:
+        size = len(made.entries)
+        yield from settle(hashing(t, functools.partial(_containers.set_add, t, made, item)))
+        if len(made.entries) > size and is_enough(next(reversed(made.entries))):
+            break
     return made.entries
+
+
+def _all_of(entries: Entries) -> Callable[[Any], bool]:
+    """Tells when the last of them has come. Of none, no element is the last."""
+    missing = set(entries)
+
+    def is_last(key: Any) -> bool:
+        if key not in missing:
+            return False
+        missing.remove(key)
+        return not missing
+
+    return is_last
 
 
 @operation
 def _fold(t: Tracing, vt: Any, others: tuple[Any, ...], verb: str, in_place: bool) -> Any:
     entries, operands = vt.entries, []
     for other in others:
-        more = yield from settle(entries_of(t, other))
+        more = yield from settle(entries_of(t, other, *([_all_of(entries)] if verb == "intersection" else [])))
         hashed = isinstance(other, k.SetTracker | k.DictTracker)
         operands.append(other if hashed else k.TupleTracker([*more.values()], tuple))
         entries = combine(verb, entries, more)
@@ -167,21 +190,26 @@ def update(t: Tracing, vt: Any, *others: Any) -> Any:
 @methods.handles(set.issubset, frozenset.issubset, takes=1)
 @operation
 def issubset(t: Tracing, left: Any, right: Any) -> Any:
-    ours, theirs = (yield from settle(entries_of(t, left))), (yield from settle(entries_of(t, right)))
-    return k.ConstantTracker(ours.keys() <= theirs.keys())
+    until = [_all_of(left.entries)] if sys.version_info >= (3, 12) else []  # before, C made a set of the other first
+    theirs = yield from settle(entries_of(t, right, *until))
+    return k.ConstantTracker(left.entries.keys() <= theirs.keys())
 
 
 @methods.handles(set.issuperset, frozenset.issuperset, takes=1)
+@operation
 def issuperset(t: Tracing, left: Any, right: Any) -> Any:
-    return issubset(t, right, left)
+    theirs = yield from settle(entries_of(t, right, lambda key: key not in left.entries))
+    return k.ConstantTracker(left.entries.keys() >= theirs.keys())
 
 
 @methods.handles(set.isdisjoint, frozenset.isdisjoint, takes=1)
 @operation
 def isdisjoint(t: Tracing, left: Any, right: Any) -> Any:
+    is_found = left.entries.__contains__
     if overrides(t, right.cls, "__iter__"):  # this one C asks, whatever it is
-        right = k.ListTracker((yield from settle(_iteration.drain(t, right))), list)
-    theirs = yield from settle(entries_of(t, right))
+        theirs = yield from _entries_through(t, (yield from settle(_iteration.get_iterator(t, right))), is_found)
+    else:
+        theirs = yield from settle(entries_of(t, right, is_found))
     return k.ConstantTracker(left.entries.keys().isdisjoint(theirs.keys()))
 
 

@@ -17,8 +17,8 @@ from stator_bytecode import after, operation, settle
 from stator_variables import _kinds as k
 from stator_variables._builtin._arity import ANY_COUNT
 from stator_variables._builtin._method_table import MethodTable
-from stator_variables._model import _attributes, _calls, _iteration
-from stator_variables._model._lookup import defines, guarded_lookup
+from stator_variables._model import _attributes, _calls, _iteration, _operators
+from stator_variables._model._lookup import guarded_lookup
 from stator_variables._model._raising import throw, type_name
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
@@ -125,9 +125,7 @@ def handle_format(t: Tracing, value: Any, spec: Any = None) -> Any:
 @methods.handles(str.join, bytes.join)
 @operation
 def join(t: Tracing, separator: Any, iterable: Any) -> Any:
-    if not defines(t, iterable.cls, "__iter__", "__getitem__"):
-        throw(TypeError, "can only join an iterable")
-    items = yield from settle(_iteration.drain(t, iterable))
+    items = yield from settle(_iteration.drain(t, iterable, saying="can only join an iterable"))
     if separator.cls is bytes:
         folded = _calls.fold(t, bytes.join, [separator, k.TupleTracker(items, tuple)], {})
         if folded is MISSING:
@@ -174,7 +172,7 @@ def percent(t: Tracing, template: Any, given: Any) -> Any:
         if match["key"] is not None:
             if not is_mapping:
                 throw(TypeError, "format requires a mapping")
-            value = yield from settle(_iteration.get_item(t, given, k.ConstantTracker(match["key"])))
+            value = yield from settle(_operators.get_item(t, given, k.ConstantTracker(match["key"])))
         elif not values:
             throw(TypeError, "not enough arguments for format string")
         else:
@@ -250,7 +248,7 @@ def _field(t: Tracing, name: str, args: Fields, named: Any, counter: list[int]) 
         if is_attribute:
             value = yield from settle(_attributes.get_attribute(t, value, part))
         else:
-            value = yield from settle(_iteration.get_item(t, value, k.ConstantTracker(part)))
+            value = yield from settle(_operators.get_item(t, value, k.ConstantTracker(part)))
     return value
 
 
@@ -260,7 +258,7 @@ def _first(t: Tracing, first: Any, args: Fields, named: Any) -> Any:
             throw(IndexError, f"Replacement index {first} out of range for positional args tuple")
         return args[first]
     if isinstance(named, VariableTracker):
-        return (yield from settle(_iteration.get_item(t, named, k.ConstantTracker(first))))
+        return (yield from settle(_operators.get_item(t, named, k.ConstantTracker(first))))
     if first not in named:
         throw(KeyError, first)
     return named[first]

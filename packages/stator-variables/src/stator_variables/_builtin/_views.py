@@ -112,8 +112,12 @@ for _name, _verb in _sets.OPERATORS.items():
 @methods.handles(KEYS.isdisjoint, ITEMS.isdisjoint, takes=1)
 @operation
 def isdisjoint(t: Tracing, left: Any, right: Any) -> Any:
-    ours, theirs = (yield from settle(_as_set(t, left))), (yield from settle(_as_set(t, right)))
-    return k.ConstantTracker(ours.entries.keys().isdisjoint(theirs.entries.keys()))
+    ours = (yield from settle(_as_set(t, left))).entries
+    if isinstance(right, k.SetTracker | k.ViewTracker):
+        theirs = (yield from settle(_as_set(t, right))).entries
+    else:
+        theirs = yield from settle(_sets.entries_of(t, right, ours.__contains__))
+    return k.ConstantTracker(ours.keys().isdisjoint(theirs.keys()))
 
 
 def _comparison(compare: Callable[[Any, Any], bool], *targets: Any) -> None:

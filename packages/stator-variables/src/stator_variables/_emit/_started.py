@@ -44,7 +44,7 @@ def _ended(e: Emitter, vt: k.IteratorTracker) -> str:
     return f"{e.capture(finished, 'finished')}({empty})"
 
 
-_OF_NOTHING = {itertools.repeat: "None, 0", itertools.islice: "(), 0", itertools.compress: "(), ()"}
+_OF_NOTHING: dict[type, str] = {itertools.repeat: "None, 0", itertools.islice: "(), 0", itertools.compress: "(), ()"}
 _OF_NOTHING |= dict.fromkeys((itertools.chain, itertools.cycle, itertools.pairwise, itertools.accumulate), "()")
 _OF_NOTHING |= dict.fromkeys((itertools.zip_longest, itertools.groupby), "()")
 
@@ -87,9 +87,9 @@ def _count(s: _Started) -> str:
 
 
 def _cycle(s: _Started) -> str:
-    through, saved = s.frame.stack[-1], s.of("saved")
-    if isinstance(through, k.IteratorTracker) and through.kind == "sequence" and through.parts[0] is saved:
-        return s.moved_on(s.made(s.text("saved")), through.position)
+    saved = s.of("saved")
+    if s.frame.stack:  # it goes through what it saved
+        return s.moved_on(s.made(s.text("saved")), s.frame.stack[-1].position)
     return s.moved_on(s.made(s.before(s.text("saved"), s.of("it"))), len(saved.items))
 
 
@@ -160,6 +160,6 @@ _KINDS: dict[type, Callable[[_Started], str]] = {
     itertools.accumulate: _accumulate,
     itertools.zip_longest: _zip_longest,
 }
-if hasattr(itertools, "batched"):
-    _KINDS[itertools.batched] = _batched
-    _OF_NOTHING[itertools.batched] = "(), 1"
+if (batched := getattr(itertools, "batched", None)) is not None:  # since 3.12
+    _KINDS[batched] = _batched
+    _OF_NOTHING[batched] = "(), 1"

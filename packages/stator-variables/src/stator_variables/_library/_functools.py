@@ -153,14 +153,23 @@ def call_alias(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return _calls.call(t, k.ClassTracker(origin), args[1:], kwargs)
 
 
-_OF_SEQUENCES: dict[Any, Any] = {operator.concat: app.concat, operator.countOf: app.count_of}
-_OF_SEQUENCES[operator.indexOf] = app.index_of
+@handlers.handles(operator.concat)
+def concat(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    found = _calls.fold(t, operator.concat, args, kwargs)
+    return app_level(t, app.concat, args, kwargs) if found is MISSING else found
 
 
-@handlers.handles_each([*_OF_SEQUENCES])
-def folded_or_in_python(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
-    found = _calls.fold(t, of, args, kwargs)
-    return app_level(t, _OF_SEQUENCES[of], args, kwargs) if found is MISSING else found
+_SEARCHES: dict[Any, Any] = {operator.countOf: app.count_of, operator.indexOf: app.index_of}
+
+
+@handlers.handles_each([*_SEARCHES])
+@operation
+def search(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+    if (found := _calls.fold(t, of, args, kwargs)) is not MISSING:
+        return found
+    if len(args) == 2 and not kwargs:
+        args = [(yield from _iteration.iterator_to_search(t, args[0])), args[1]]
+    return (yield from settle(app_level(t, _SEARCHES[of], args, kwargs)))
 
 
 # Handlers of the functions of the operator module, and `functools.partial`.
@@ -198,7 +207,7 @@ _register_symbols(_operators.binary, {symbol: plain for symbol, (_, plain, _) in
 _register_symbols(_operators.binary, {f"{symbol}=": own for symbol, (_, _, own) in _operators.ARITHMETIC.items()})
 _register_symbols(_operators.compare, {symbol: test for symbol, (_, _, test) in _operators.COMPARISONS.items()})
 _register_symbols(_operators.unary, {symbol: function for symbol, (_, function) in _operators.UNARY.items()})
-_register(operator.getitem, _iteration.get_item)
+_register(operator.getitem, _operators.get_item)
 _register(operator.setitem, lambda t, *vts: then(_containers.set_item(t, *vts)))
 _register(operator.delitem, lambda t, *vts: then(_containers.delete_item(t, *vts)))
 _register(operator.is_, lambda t, left, right: _operators.identical(t, left, right, False))

@@ -16,7 +16,7 @@ from stator_guards import CallSource, CapturedSource, Truth
 
 from stator_variables import _kinds as k
 from stator_variables._build import ATOMS
-from stator_variables._model import _attributes, _calls, _dictionary, _iteration
+from stator_variables._model import _attributes, _calls, _dictionary, _iteration, _operators
 from stator_variables._model._hashing import Identity, element_of, hashing, key_of, real_key, tell_apart
 from stator_variables._model._lookup import defines, overrides, plain_lookup
 from stator_variables._model._raising import attempt, function_text, throw, type_name
@@ -234,7 +234,7 @@ def _update_from_keys(t: Tracing, vt: Any, mapping: Any) -> Any:
     keys = yield from settle(_attributes.get_attribute(t, mapping, "keys"))
     iterator = yield from settle(_iteration.get_iterator(t, (yield from settle(_calls.call(t, keys, [], {})))))
     while (key := (yield from settle(_iteration.next_value(t, iterator)))) is not NULL:
-        value = yield from settle(_iteration.get_item(t, mapping, key))
+        value = yield from settle(_operators.get_item(t, mapping, key))
         yield from settle(putter(t, vt)(t, vt, key, value))
 
 

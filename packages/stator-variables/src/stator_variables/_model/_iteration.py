@@ -5,7 +5,7 @@ import functools
 import operator
 import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from stator_bytecode import NULL, GeneratorStatus, Invoke, Raised, Resume, Then, after, operation, settle
@@ -17,7 +17,7 @@ from stator_variables._model import _attributes, _calls, _dictionary, _operators
 from stator_variables._model._lookup import defines, guarded_lookup, overrides, plain_lookup, type_lookup
 from stator_variables._model._raising import attempt, throw, type_name
 from stator_variables._model._set_order import in_order
-from stator_variables._torch import _arrays, _torch_calls
+from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -349,7 +349,7 @@ def _next_getitem(t: Tracing, it: Any) -> Any:
     if index < 0:
         return NULL
     ends = IndexError | StopIteration
-    return (yield from attempt(ends, NULL, get_item, t, it.parts[0], k.ConstantTracker(index)))
+    return (yield from attempt(ends, NULL, _operators.get_item, t, it.parts[0], k.ConstantTracker(index)))
 
 
 @operation
@@ -388,33 +388,13 @@ _STEPS = {
 }
 
 
-def get_item(t: Tracing, container: Any, key: Any) -> Any:
-    """`container[key]`: a Result."""
-    if isinstance(container, k.TensorTracker) and not t.function_modes:
-        return _torch_calls.record_item(t, container, key)
-    if isinstance(container, k.ArrayTracker):
-        return _arrays.operate(t, operator.getitem, container, key)
-    if isinstance(container, k.ClassTracker):
-        return _class_item(t, container, key)
-    return _calls.call_slot(t, container, "__getitem__", [key], "'{}' object is not subscriptable")
-
-
 @operation
-def _class_item(t: Tracing, cls_vt: Any, key: Any) -> Any:
-    if (getter := _attributes.special(t, cls_vt, "__getitem__")) is MISSING:
-        getter = yield from attempt(AttributeError, None, _attributes.get_attribute, t, cls_vt, "__class_getitem__")
-    if getter is None and cls_vt.value is type:  # for which C has a case of its own
-        raise t.unsupported("builtin", "an alias of `type`")
-    if getter is None:
-        throw(TypeError, f"type '{type_name(cls_vt.value)}' is not subscriptable")
-    return (yield from settle(_calls.call(t, getter, [key], {})))
-
-
-@operation
-def drain(t: Tracing, vt: Any, asks_length: bool = False, most: int = sys.maxsize) -> Any:
+def drain(t: Tracing, vt: Any, asks_length: bool = False, most: int = sys.maxsize, saying: str = "") -> Any:
     """All items of an iterable, as a Python list of trackers; no more than `most` are asked for."""
     if is_plain_sequence(vt):
         return list(vt.items)
+    if saying:  # `PySequence_Fast` makes a list of the iterator
+        vt, asks_length = (yield from iterator_saying(t, vt, saying)), True
     iterator = yield from settle(get_iterator(t, vt))
     if asks_length:
         yield from _ask_length(t, vt)
@@ -459,9 +439,20 @@ def _ask_length(t: Tracing, vt: Any) -> Any:
         return
 
 
+def iterator_saying(t: Tracing, vt: Any, text: str) -> Generator[Any, Any, Any]:
+    """`iter(vt)`, whose TypeError C says in words of its own (`PySequence_Fast`, `_PySequence_IterSearch`)."""
+    if (found := (yield from attempt(TypeError, None, get_iterator, t, vt))) is None:
+        throw(TypeError, text)
+    return found
+
+
+def iterator_to_search(t: Tracing, vt: Any) -> Generator[Any, Any, Any]:
+    return iterator_saying(t, vt, f"argument of type '{type_name(vt.cls)}' is not iterable")
+
+
 @operation
 def any_equal(t: Tracing, iterable: Any, item: Any) -> Any:
-    iterator = yield from settle(get_iterator(t, iterable))
+    iterator = yield from iterator_to_search(t, iterable)
     while (value := (yield from settle(next_value(t, iterator)))) is not NULL:
         if (yield from settle(_operators.equal(t, value, item))):
             return k.ConstantTracker(True)

@@ -17,7 +17,7 @@ from stator_variables import _kinds as k
 from stator_variables._library._pure import is_number_of_numpy
 from stator_variables._model import _attributes, _calls, _containers, _dictionary, _ends, _iteration
 from stator_variables._model._lookup import defines, guarded_lookup, is_subtype, overrides, plain_lookup, type_lookup
-from stator_variables._model._raising import throw, type_name
+from stator_variables._model._raising import attempt, throw, type_name
 from stator_variables._torch import _arrays, _assertion, _symbolic, _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, VariableTracker
@@ -147,10 +147,10 @@ def _may_decline(result: Any) -> bool:
 @operation
 def _next_slots(t: Tracing, result: Any, attempts: list[Any], fail: Any) -> Any:
     value = yield from settle(result)
-    for attempt in attempts:
+    for other in attempts:
         if not _may_decline(value):
             return value
-        value = yield from settle(_slot_call(t, *attempt))
+        value = yield from settle(_slot_call(t, *other))
     return value if not _may_decline(value) else fail()
 
 
@@ -334,8 +334,6 @@ def contains(t: Tracing, container: Any, item: Any, invert: bool) -> Any:
         throw(TypeError, f"'{type_name(container.cls)}' object is not a container")
     if source is not None:
         found = _calls.call(t, _attributes.bind(t, raw, source, container, "__contains__"), [item], {})
-    elif not defines(t, container.cls, "__iter__", "__getitem__"):
-        throw(TypeError, f"argument of type '{type_name(container.cls)}' is not iterable")
     else:
         found = _iteration.any_equal(t, container, item)
     return after(found, lambda value: _contained(t, value, invert))
@@ -345,6 +343,28 @@ def _contained(t: Tracing, value: Any, invert: bool) -> Any:
     if isinstance(value, k.TensorTracker) and not invert:
         return value
     return after(truth(t, value), lambda held: k.ConstantTracker(held is not invert))
+
+
+def get_item(t: Tracing, container: Any, key: Any) -> Any:
+    """`container[key]`: a Result."""
+    if isinstance(container, k.TensorTracker) and not t.function_modes:
+        return _torch_calls.record_item(t, container, key)
+    if isinstance(container, k.ArrayTracker):
+        return _arrays.operate(t, operator.getitem, container, key)
+    if isinstance(container, k.ClassTracker):
+        return _class_item(t, container, key)
+    return _calls.call_slot(t, container, "__getitem__", [key], "'{}' object is not subscriptable")
+
+
+@operation
+def _class_item(t: Tracing, cls_vt: Any, key: Any) -> Any:
+    if (getter := _attributes.special(t, cls_vt, "__getitem__")) is MISSING:
+        getter = yield from attempt(AttributeError, None, _attributes.get_attribute, t, cls_vt, "__class_getitem__")
+    if getter is None and cls_vt.value is type:  # for which C has a case of its own
+        raise t.unsupported("builtin", "an alias of `type`")
+    if getter is None:
+        throw(TypeError, f"type '{type_name(cls_vt.value)}' is not subscriptable")
+    return (yield from settle(_calls.call(t, getter, [key], {})))
 
 
 def equal(t: Tracing, left: Any, right: Any) -> Any:

@@ -149,7 +149,7 @@ def argument(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.TensorTracker | k.NumberTracker):
         return vt.traced
     if isinstance(vt, k.ConstantTracker):
-        return vt.value.item() if is_number_of_numpy(type(vt.value)) else vt.value
+        return _number_of_numpy(t, vt.value) if is_number_of_numpy(type(vt.value)) else vt.value
     if isinstance(vt, k.TupleTracker):
         return _rebuilt(vt.cls, tuple(argument(t, item) for item in vt.items))
     if isinstance(vt, k.ListTracker):
@@ -163,6 +163,13 @@ def argument(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
         return vt.value
     raise t.unsupported("graph-argument", f"a {vt.cls.__qualname__} as an argument of a tensor operation")
+
+
+def _number_of_numpy(t: Tracing, value: Any) -> Any:
+    number = value.item()
+    if type(number) is int and number > sys.maxsize:
+        raise t.unsupported("graph-argument", f"{value!r}, which torch takes for no number")
+    return number
 
 
 def _as_number(t: Tracing, part: Any) -> Any:
