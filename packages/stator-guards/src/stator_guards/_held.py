@@ -6,6 +6,7 @@ comparing ids.
 
 from __future__ import annotations
 
+import itertools
 import struct
 import weakref
 from collections.abc import Hashable, Iterable
@@ -81,16 +82,33 @@ def _name(obj: object) -> str:
 
 
 def short(obj: object, limit: int = 80) -> str:
-    """One line of `repr`, for messages; a class or function by its name, so that no user `__repr__` runs for those."""
+    """One line about an object, for messages: its `repr`, but that of no class of the program's, which would run."""
     if issubclass(type(obj), ModuleType):  # which may have its own way to be read
         return _name(obj)
-    if (isinstance(obj, type) or callable(obj)) and isinstance(name := getattr(obj, "__qualname__", None), str):
+    is_named = issubclass(type(obj), type) or (callable(obj) and not type(obj).__flags__ & _HEAP)
+    if is_named and isinstance(name := getattr(obj, "__qualname__", None), str):
         return name
-    try:
-        text = repr(obj).replace("\n", " ")
-    except Exception as error:  # a user's __repr__ may raise anything, and a message must not
-        text = f"<{type(obj).__name__}: repr raised {type(error).__name__}>"
+    text = _text(obj, 4).replace("\n", " ")
     return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+_BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")"), set: ("{", "}"), frozenset: ("{", "}")}
+_HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE
+_MOST = 40  # items: more have no place in a line
+
+
+def _text(obj: Any, depth: int) -> str:
+    cls = type(obj)
+    if not depth:
+        return "..."
+    if cls is dict:
+        items = itertools.islice(dict.items(obj), _MOST)
+        return "{" + ", ".join(f"{_text(key, depth - 1)}: {_text(value, depth - 1)}" for key, value in items) + "}"
+    if cls in _BRACKETS:
+        start, end = _BRACKETS[cls]
+        texts = [_text(item, depth - 1) for item in itertools.islice(obj, _MOST)]
+        return start + ", ".join(texts) + ("," if cls is tuple and len(texts) == 1 else "") + end
+    return f"<{cls.__name__} object>" if cls.__flags__ & _HEAP else repr(obj)
 
 
 # Constants compared the way a specialised program needs it: by exact type and value, at every depth.

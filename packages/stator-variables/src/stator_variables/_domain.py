@@ -296,6 +296,8 @@ class SymbolicDomain:
         found = {}
         for key, value in _dictionary.items(self.t, kwargs):
             if not isinstance(name := key.constant(), str):
+                if issubclass(key.cls, str):
+                    raise self.t.unsupported("keyword-mapping", f"** with a key of class {key.cls.__name__}")
                 throw(TypeError, "keywords must be strings")
             found[name] = value
         return found

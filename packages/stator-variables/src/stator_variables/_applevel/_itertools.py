@@ -212,34 +212,34 @@ def groupby(iterable: Any, key: Any = None) -> Iterator[Any]:
 
 
 def _groupby(it: Any, key: Any) -> Iterator[Any]:
-    state = [_NOTHING, _NOTHING, None]  # the item that was read ahead, its key, the group it belongs to
+    state = [_NOTHING, _NOTHING, None]  # the item that was read ahead, its key, the group that may go on
 
     def read() -> bool:
         item = next(it, _NOTHING)
         if item is _NOTHING:
-            state[0] = _NOTHING
             return False
         item_key = item if key is None else key(item)
         state[0], state[1] = item, item_key
         return True
 
     def group(mark: Any, wanted: Any) -> Iterator[Any]:
-        while state[2] is mark and state[0] is not _NOTHING and state[1] == wanted:
-            item = state[0]
-            state[0] = _NOTHING
-            yield item
-            if state[2] is not mark or not read():
+        while state[2] is mark and (state[0] is not _NOTHING or read()):
+            if not (wanted is state[1] or wanted == state[1]):
                 return
+            item = state[0]
+            state[0] = state[1] = _NOTHING
+            yield item
 
-    current = _NOTHING
+    target = _NOTHING
     while True:
-        while state[0] is _NOTHING or (current is not _NOTHING and state[1] == current):
+        state[2] = None
+        while state[1] is _NOTHING or (target is not _NOTHING and (target is state[1] or target == state[1])):
             if not read():
                 return
-        current = state[1]
+        target = state[1]
         mark = [None]
         state[2] = mark
-        yield current, group(mark, current)
+        yield target, group(mark, target)
 
 
 def tee(iterable: Any, n: Any = 2, /) -> tuple[Any, ...]:

@@ -17,8 +17,10 @@ from stator_variables._tracker import MISSING
 methods = MethodTable("builtin")
 
 
-def _name(vt: Any) -> str:
+def _name(t: Tracing, vt: Any) -> str:
     if not isinstance(name := vt.constant(), str):
+        if issubclass(vt.cls, str):
+            raise t.unsupported("bad-arguments", f"an object of class {vt.cls.__name__} as the name of an attribute")
         throw(TypeError, f"attribute name must be string, not '{type_name(vt.cls)}'")
     return name
 
@@ -26,8 +28,8 @@ def _name(vt: Any) -> str:
 @methods.handles(getattr, takes=(2, 3))
 def handle_getattr(t: Tracing, vt: Any, name: Any, default: Any = None) -> Any:
     if default is None:
-        return _attributes.get_attribute(t, vt, _name(name))
-    return _getattr_default(t, vt, _name(name), default)
+        return _attributes.get_attribute(t, vt, _name(t, name))
+    return _getattr_default(t, vt, _name(t, name), default)
 
 
 @operation
@@ -38,18 +40,18 @@ def _getattr_default(t: Tracing, vt: Any, name: str, default: Any) -> Any:
 @methods.handles(hasattr)
 @operation
 def handle_hasattr(t: Tracing, vt: Any, name: Any) -> Any:
-    found = yield from settle(_getattr_default(t, vt, _name(name), MISSING))
+    found = yield from settle(_getattr_default(t, vt, _name(t, name), MISSING))
     return k.ConstantTracker(found is not MISSING)
 
 
 @methods.handles(setattr, delattr)
 def write(t: Tracing, vt: Any, name: Any, new: Any = MISSING) -> Any:
-    return then(_attributes.set_attribute(t, vt, _name(name), new))
+    return then(_attributes.set_attribute(t, vt, _name(t, name), new))
 
 
 @methods.handles(object.__getattribute__, type.__getattribute__, types.ModuleType.__getattribute__)
 def own_attribute(t: Tracing, vt: Any, name: Any) -> Any:
-    text = _name(name)
+    text = _name(t, name)
     if (found := _attributes.own_attribute(t, vt, text)) is MISSING:
         absent(vt, text)
     return found
@@ -57,7 +59,7 @@ def own_attribute(t: Tracing, vt: Any, name: Any) -> Any:
 
 @methods.handles(object.__setattr__, object.__delattr__)
 def write_to_object(t: Tracing, vt: Any, name: Any, new: Any = MISSING) -> Any:
-    text = _name(name)
+    text = _name(t, name)
     if isinstance(vt, k.ClassTracker):
         raise t.unsupported("bad-arguments", "object's way to set attributes, of a class")
     return then(_attributes.generic_set(t, vt, text, new))
@@ -65,7 +67,7 @@ def write_to_object(t: Tracing, vt: Any, name: Any, new: Any = MISSING) -> Any:
 
 @methods.handles(type.__setattr__, type.__delattr__)
 def write_to_class(t: Tracing, vt: Any, name: Any, new: Any = MISSING) -> Any:
-    return then(_attributes.generic_set(t, vt, _name(name), new))
+    return then(_attributes.generic_set(t, vt, _name(t, name), new))
 
 
 @methods.handles(vars, takes=(0, 1))

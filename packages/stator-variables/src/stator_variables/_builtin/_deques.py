@@ -151,6 +151,7 @@ def reversed_(t: Tracing, vt: Any) -> Any:
 def add(t: Tracing, left: Any, right: Any) -> Any:
     if not isinstance(right, k.ListTracker) or not issubclass(right.cls, deque):
         throw(TypeError, f'can only concatenate deque (not "{type_name(right.cls)}") to deque')
+    refuse_asked(t, right, "__iter__")
     made = copy(t, left)
     for item in right.items:
         _containers.append(t, made, item)

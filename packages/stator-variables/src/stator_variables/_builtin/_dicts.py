@@ -200,6 +200,7 @@ def _same_entries(t: Tracing, vt: Any, made: Any) -> Any:
 
 @methods.handles(dict.copy, takes=0)
 def copy(t: Tracing, vt: Any) -> Any:
+    refuse_asked(t, vt, "__iter__")  # then C asks `keys`, and for each item
     return _same_entries(t, vt, k.DictTracker(dict, complete=True))
 
 

@@ -78,6 +78,8 @@ def make_enumerate(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     start = args[1] if len(args) > 1 else kwargs.get("start", k.ConstantTracker(0))
     if not issubclass(start.cls, int):
         raise t.unsupported("bad-arguments", f"enumerate() from a {start.cls.__name__} on")
+    if isinstance(start, k.ObjectTracker):
+        raise t.unsupported("bad-arguments", f"enumerate() from a {start.cls.__name__} on, which counts as an int does")
     return _iterators(
         t, args[:1] or [kwargs["iterable"]], lambda found: k.IteratorTracker(enumerate, "enumerate", [found[0], start])
     )

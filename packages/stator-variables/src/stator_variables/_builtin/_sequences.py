@@ -231,14 +231,15 @@ def compare(t: Tracing, left: Any, right: Any, symbol: str) -> Any:
 
 @operation
 def _compare(t: Tracing, left: Any, right: Any, symbol: str) -> Any:
-    """The first pair that differs decides (`list_richcompare`)."""
-    at = 0
+    """The first pair that differs decides (`list_richcompare`); of deques, compared again (`deque_richcompare`)."""
+    at, is_deque = 0, base_name(left) == "deque"
     while at < len(left.items) and at < len(right.items):
         equal = yield from settle(_operators.equal(t, left.items[at], right.items[at]))
         if not equal and at < min(len(left.items), len(right.items)):  # the comparison may have emptied them
-            if symbol in ("==", "!="):
+            if symbol in ("==", "!=") and not is_deque:
                 return k.ConstantTracker(symbol == "!=")
-            return (yield from settle(_operators.compare(t, symbol, left.items[at], right.items[at])))
+            found = yield from settle(_operators.compare(t, symbol, left.items[at], right.items[at]))
+            return k.ConstantTracker((yield from settle(_operators.truth(t, found)))) if is_deque else found
         at += 1
     lengths = k.ConstantTracker(len(left.items)), k.ConstantTracker(len(right.items))
     return (yield from settle(_operators.compare(t, symbol, *lengths)))
@@ -325,7 +326,8 @@ def sort(t: Tracing, vt: Any, key: Any = None, reverse: Any = None) -> Any:
 
 @methods.handles(tuple.__hash__)
 def hash_(t: Tracing, vt: Any) -> Any:
-    return _calls.call_builtin(t, k.BuiltinTracker(hash), [vt], {})
+    """That of C, whatever the class of the tuple says."""
+    return _calls.call_builtin(t, k.BuiltinTracker(hash), [k.TupleTracker(vt.items, tuple)], {})
 
 
 @methods.handles(vars(tuple)["__getnewargs__"])

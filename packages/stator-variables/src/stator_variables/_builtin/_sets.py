@@ -62,8 +62,9 @@ def contains(t: Tracing, vt: Any, element: Any) -> Any:
 
 
 def _element(t: Tracing, of: Any, vt: Any) -> Any:
-    """A set that is looked for stands for the frozenset of its elements."""
-    return frozenset(vt.entries) if isinstance(vt, k.SetTracker) else element_of(t, vt, of)
+    """A set that has no hash and is looked for stands for the frozenset of its elements."""
+    has_hash = getattr(vt.cls, "__hash__", None) is not None
+    return element_of(t, vt, of) if has_hash or not isinstance(vt, k.SetTracker) else frozenset(vt.entries)
 
 
 @methods.handles(set.__len__, frozenset.__len__)
@@ -112,7 +113,10 @@ def copy(t: Tracing, vt: Any) -> Any:
 
 @methods.handles(frozenset.__hash__)
 def hash_(t: Tracing, vt: Any) -> Any:
-    return _calls.call_builtin(t, k.BuiltinTracker(hash), [vt], {})
+    """That of C, whatever the class of the set says."""
+    plain = k.SetTracker(frozenset)
+    plain.entries = vt.entries
+    return _calls.call_builtin(t, k.BuiltinTracker(hash), [plain], {})
 
 
 # -- methods that take iterables --------------------------------------------------------------------------------------
@@ -121,7 +125,7 @@ def entries_of(t: Tracing, vt: Any, is_enough: Callable[[Any], bool] = lambda ke
     """The elements of any iterable, hashed, up to one that is enough. The order is that in which they came."""
     if isinstance(vt, k.SetTracker):
         return vt.entries
-    if isinstance(vt, k.DictTracker):
+    if isinstance(vt, k.DictTracker) and vt.cls is dict:
         from stator_variables._model import _dictionary
 
         return {key_of(t, key): key for key, _ in _dictionary.items(t, vt)}

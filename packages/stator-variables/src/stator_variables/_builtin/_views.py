@@ -11,6 +11,7 @@ from stator_variables._builtin._method_table import MethodTable, then
 from stator_variables._model import _containers, _dictionary, _iteration, _operators
 from stator_variables._model._containers import replace_set, step_with
 from stator_variables._model._hashing import key_of
+from stator_variables._model._lookup import refuse_asked
 from stator_variables._model._set_order import derived, in_order
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -81,6 +82,8 @@ def _intersection(t: Tracing, made: Any, other: Any, left: Any, right: Any) -> A
     (`_PyDictView_Intersect`)."""
     if not isinstance(left, k.ViewTracker):
         made, other, left, right = other, made, right, left
+    if isinstance(right, k.SetTracker):
+        refuse_asked(t, right, "__iter__")
     through, among = (other.entries, made.entries)
     longer = len(through) > len(among)
     if longer if isinstance(right, k.ViewTracker) else right.cls is set and len(through) >= len(among):

@@ -8,7 +8,7 @@ import functools
 import operator
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from stator_bytecode import NULL, Raised, after, operation, settle
@@ -68,10 +68,17 @@ def _append_unread(t: Tracing, vt: Any, item: Any) -> None:
 def extend(t: Tracing, vt: Any, iterable: Any) -> Any:
     """Item by item, as C does it for all but lists and tuples: the iterable may look at the list, or raise half way."""
     if _iteration.is_plain_sequence(iterable):
-        for item in list(iterable.items):
-            append(t, vt, item)
-        return k.NONE
+        return _extend_at_once(t, vt, iterable.items)
+    if iterable is vt:
+        found = _iteration.drain(t, iterable, saying="argument must be an iterable")
+        return after(found, functools.partial(_extend_at_once, t, vt))
     return _iteration.for_each(t, iterable, lambda item: append(t, vt, item), asks_length=True)
+
+
+def _extend_at_once(t: Tracing, vt: Any, items: Sequence[Any]) -> Any:
+    for item in list(items):
+        append(t, vt, item)
+    return k.NONE
 
 
 def extend_display(t: Tracing, vt: Any, iterable: Any) -> Any:

@@ -15,6 +15,7 @@ from stator_guards import Equals, SizeSource
 from stator_variables import _kinds as k
 from stator_variables._graph import Traced
 from stator_variables._library._pure import NUMBERS, NUMPY, is_number_of_numpy
+from stator_variables._model._lookup import plain_lookup
 from stator_variables._torch import _wrappers
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -150,6 +151,8 @@ def argument(t: Tracing, vt: Any) -> Any:
         return vt.traced
     if isinstance(vt, k.ConstantTracker):
         return _number_of_numpy(t, vt.value) if is_number_of_numpy(type(vt.value)) else vt.value
+    if isinstance(vt, k.SequenceTracker):
+        _refuse_own_items(t, vt)
     if isinstance(vt, k.TupleTracker):
         return _rebuilt(vt.cls, tuple(argument(t, item) for item in vt.items))
     if isinstance(vt, k.ListTracker):
@@ -163,6 +166,14 @@ def argument(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
         return vt.value
     raise t.unsupported("graph-argument", f"a {vt.cls.__qualname__} as an argument of a tensor operation")
+
+
+def _refuse_own_items(t: Tracing, vt: k.SequenceTracker) -> None:
+    """torch asks some containers for their items, as anybody would, and reads those of others."""
+    if any(
+        isinstance(plain_lookup(vt.cls, name), types.FunctionType) for name in ("__iter__", "__len__", "__getitem__")
+    ):
+        raise t.unsupported("container-subclass", f"a {vt.cls.__qualname__}, which has items in its own way")
 
 
 def _number_of_numpy(t: Tracing, value: Any) -> Any:
