@@ -33,9 +33,9 @@ def emit_effects(e: Emitter) -> None:
     e.ask()
     _caching.effects(e)
     e.flush()
-    _inference.effects(e)
+    are_set = _inference.effects(e)
     entered = [e.expr(mode) for mode in e.t.function_modes]
-    e.lines += _modes.effects(e.t, e.capture)
+    e.lines += _modes.effects(e.t, e.capture, are_set)
     push = e.capture(torch._C._push_on_torch_function_stack, "push_mode") if entered else ""
     e.lines += [f"{push}({mode})" for mode in entered]  # the last of all: from here on they hear
 

@@ -6,6 +6,10 @@
 
 While tracing it is entered for real, so that each example says whether it is marked, and what may not be done with it.
 A break inside leaves the mode at the end of the graph, and the entry enters it again for what comes.
+
+What it leaves is as it was before it was entered, for more than gradients: autocast, too, is a bit of the dispatch keys
+that `c10::InferenceMode` keeps and puts back. So the entry enters it in the modes that the program entered it in, and
+then sets those that the program set inside.
 """
 
 import contextlib
@@ -18,7 +22,7 @@ from torch.autograd import grad_mode
 
 from stator_variables import _kinds as k
 from stator_variables._model import _dictionary
-from stator_variables._torch._modes import GRAD, put
+from stator_variables._torch._modes import GRAD, Setting, put
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, VariableTracker
 
@@ -29,13 +33,15 @@ _CONTEXT = "_inference_mode_context"
 
 
 class InferenceTracker(VariableTracker):
-    """What `torch.inference_mode` entered, and the modes before."""
+    """What `torch.inference_mode` entered, the modes before, and those inside when it was left."""
 
     cls: type = torch._C._InferenceMode
 
-    def __init__(self, mode: bool) -> None:
+    def __init__(self, mode: bool, modes: dict[Setting, Any]) -> None:
         self.before = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
         self.mode = mode
+        self.modes = modes
+        self.inside: dict[Setting, Any] = {}
 
     def enter(self) -> None:
         self._context = ENTER(self.mode)
@@ -50,6 +56,11 @@ class InferenceTracker(VariableTracker):
             yield
 
 
+def _kept(t: Tracing) -> dict[Setting, Any]:
+    """The modes that it keeps and puts back."""
+    return {setting: setting.now for setting in t.modes if setting == GRAD or setting.read is torch.is_autocast_enabled}
+
+
 @handlers.handles(torch.inference_mode.__enter__)
 def enter(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     namespace = args[0].namespace
@@ -60,7 +71,7 @@ def enter(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if outside and not mode.value:
         raise t.unsupported("mode-value", "leaving the inference mode that the whole graph runs in")
     t.modes.setdefault(GRAD, GRAD.now)  # as it is outside
-    made = InferenceTracker(mode.value)
+    made = InferenceTracker(mode.value, _kept(t))
     t.infers = True
     put(t, GRAD, not mode.value)  # ahead of what sets it, too: to take it back is to know what it was
     made.enter()
@@ -81,18 +92,24 @@ def leave(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 def _exit(t: Tracing) -> None:
     entered = t.inference.pop()
+    inside = entered.inside = _kept(t)
     entered.leave()
 
     def undo() -> None:
         entered.enter()
         t.inference.append(entered)
+        for setting, value in inside.items():
+            setting.set(value)
 
     t.journal.record(undo)
-    put(t, GRAD, entered.before[1])
+    for setting, value in inside.items():
+        before = entered.modes.get(setting, t.modes[setting])
+        if setting == GRAD or value != before:
+            put(t, setting, before)
 
 
-def effects(e: Any) -> None:
-    """What is still entered: the graph leaves it, and the entry enters it again."""
+def effects(e: Any) -> frozenset[Setting]:
+    """What is still entered: the graph leaves it, and the entry enters it again. Gives the modes that are set then."""
     t, still = e.t, list(e.t.inference)
     while t.inference:
         _exit(t)
@@ -100,9 +117,23 @@ def effects(e: Any) -> None:
     t.journal.record(t.left.clear)
     for entered in t.left:
         e.expr(entered)
+    inside = t.left[-1].inside if t.left else {}
+    e.lines += [setting.statement(value, e.capture) for setting, value in inside.items()]
+    return frozenset(inside)
 
 
 def rebuild(e: Any, vt: Any) -> str:
-    is_entered = any(vt is entered for entered in (*e.t.inference, *e.t.left))
-    made = e.capture(ENTER, "enter_inference_mode") if is_entered else e.capture(vt.cls, "InferenceMode")
-    return str(e.bind(vt, f"{made}({vt.mode})"))
+    around = [*e.t.inference, *e.t.left]
+    if all(vt is not entered for entered in around):
+        return str(e.bind(vt, f"{e.capture(vt.cls, 'InferenceMode')}({vt.mode})"))
+    while around[-1] is not vt:
+        around.pop()
+    for outer in around[:-1]:
+        e.expr(outer)
+    before = [setting.statement(vt.modes.get(setting, start), e.capture) for setting, start in _starts(e.t).items()]
+    e.lines += before
+    return str(e.bind(vt, f"{e.capture(ENTER, 'enter_inference_mode')}({vt.mode})"))
+
+
+def _starts(t: Tracing) -> dict[Setting, Any]:
+    return {setting: t.modes[setting] for setting in _kept(t)}

@@ -45,6 +45,10 @@ class Setting:
     def set(self, value: Any) -> None:
         self.write(*self.key, value)
 
+    def statement(self, value: Any, capture: Callable[[Any, str], str]) -> str:
+        parts = [*map(repr, self.key), repr(value) if isinstance(value, bool | int) else capture(value, "mode")]
+        return f"{capture(self.write, self.text)}({', '.join(parts)})"
+
 
 def restore(t: Tracing) -> None:
     """Put the modes back as they were when tracing started."""
@@ -55,15 +59,10 @@ def restore(t: Tracing) -> None:
             setting.set(before)
 
 
-def effects(t: Tracing, capture: Callable[[Any, str], str]) -> list[str]:
-    """Statements that set the modes whose value differs from the start."""
-    lines = []
-    for setting, before in t.modes.items():
-        value = setting.now
-        if value != before:
-            parts = [*map(repr, setting.key), repr(value) if isinstance(value, bool | int) else capture(value, "mode")]
-            lines.append(f"{capture(setting.write, setting.text)}({', '.join(parts)})")
-    return lines
+def effects(t: Tracing, capture: Callable[[Any, str], str], are_set: frozenset[Setting]) -> list[str]:
+    """Statements that set the modes whose value differs from the start, but those that are set already."""
+    values = {setting: setting.now for setting in t.modes if setting not in are_set}
+    return [setting.statement(value, capture) for setting, value in values.items() if value != t.modes[setting]]
 
 
 def put(t: Tracing, setting: Setting, value: Any) -> None:
