@@ -80,6 +80,7 @@ class Writer:
         template = self.draw.choice(options + extra)
         if self.draw.randrange(5) < 2:
             template = ATTEMPT.format(textwrap.indent(template, "    "))
+        template = re.sub(r"\bturn\b", f"turn{place.depth}", template)  # a loop within a loop counts for itself
         return "\n".join(self.line(line, place) for line in template.split("\n"))
 
     def line(self, line: str, place: Place) -> str:
