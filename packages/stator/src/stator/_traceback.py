@@ -17,7 +17,7 @@ def hide(error: BaseException) -> None:
     entry = error.__traceback__
     while entry is not None and _is_ours(entry.tb_frame.f_code):
         entry = entry.tb_next
-    error.__traceback__ = entry
+    BaseException.with_traceback(error, entry)  # as C sets it: the class may not let attributes be set
 
 
 def _is_ours(code: CodeType) -> bool:

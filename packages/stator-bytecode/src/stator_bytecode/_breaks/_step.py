@@ -152,7 +152,7 @@ class NativeStep:
         replaced = RuntimeError("generator raised StopIteration")
         replaced.__traceback__ = outermost(error.__traceback__, outer)
         replaced.__cause__ = replaced.__context__ = error
-        error.__traceback__ = after(error.__traceback__, outer)
+        BaseException.with_traceback(error, after(error.__traceback__, outer))
         return replaced
 
     def _handler_exit(self, index: int) -> Exit:

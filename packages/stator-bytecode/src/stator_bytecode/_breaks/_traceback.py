@@ -17,12 +17,12 @@ def hide(error: BaseException, own: Container[CodeType]) -> None:
     entry = error.__traceback__
     while entry is not None and entry.tb_frame.f_code in own:
         entry = entry.tb_next
-    error.__traceback__ = entry
+    BaseException.with_traceback(error, entry)  # as C sets it: the class may not let attributes be set
 
 
 def drop_outer(error: BaseException, count: int) -> None:
     """Drop the `count` outermost entries."""
-    error.__traceback__ = after(error.__traceback__, count)
+    BaseException.with_traceback(error, after(error.__traceback__, count))
 
 
 def drop_at(error: BaseException, place: int) -> None:

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from stator_bytecode._machine._machine import Machine
 
 
+def set_field(error: BaseException, name: str, value: Any) -> None:
+    """Set "__cause__" or "__context__" as C does: the class may not let attributes be set."""
+    vars(BaseException)[name].__set__(error, value)
+
+
 class Exceptions:
     active: Machine
 
@@ -23,11 +28,10 @@ class Exceptions:
         frame = self.active.frames[-1]
         instr = frame.code.instructions[frame.pc]
         if cause is not None:
-            exception.__cause__ = _instantiated(cause, "exception causes must derive from BaseException")
+            set_field(exception, "__cause__", _instantiated(cause, "exception causes must derive from BaseException"))
         elif instr.op == "RAISE_VARARGS" and instr.arg == 2:
-            exception.__cause__ = None
-        exception.__traceback__ = traceback_at(frame, exception.__traceback__)
-        return exception
+            set_field(exception, "__cause__", None)
+        return BaseException.with_traceback(exception, traceback_at(frame, exception.__traceback__))
 
     def is_object(self, exception: BaseException) -> bool:
         return False
@@ -50,11 +54,11 @@ class Exceptions:
         current, seen = handled, {id(handled)}
         while (context := current.__context__) is not None and id(context) not in seen:
             if context is exception:
-                current.__context__ = None
+                set_field(current, "__context__", None)
                 break
             seen.add(id(context))
             current = context
-        exception.__context__ = handled
+        set_field(exception, "__context__", handled)
 
     def python_error(self, kind: type[BaseException], *args: object) -> BaseException:
         error = kind(*args)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Sequence
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from stator_bytecode._concrete._exceptions import set_field
 from stator_bytecode._machine._domain import Result, Resume, operation
 from stator_bytecode._machine._frame import NULL, Frame, GeneratorState, GeneratorStatus, Then
 from stator_bytecode._machine._outcome import Broke, Escaped, Outcome, Returned, Yielded
@@ -150,5 +151,5 @@ def raise_kept(exception: BaseException) -> NoReturn:
     try:
         raise exception
     finally:
-        exception.__context__ = context
+        set_field(exception, "__context__", context)
         del exception, context

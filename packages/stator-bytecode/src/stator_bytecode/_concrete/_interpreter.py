@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._concrete._calls import Calls, is_internal
-from stator_bytecode._concrete._exceptions import Exceptions, traceback_at
+from stator_bytecode._concrete._exceptions import Exceptions, set_field, traceback_at
 from stator_bytecode._concrete._generators import Generators, raise_kept, value_of
 from stator_bytecode._concrete._matching import Matching
 from stator_bytecode._concrete._names import Names
@@ -62,9 +62,9 @@ class ConcreteDomain(Names, Values, Calls, Generators, Exceptions, Matching):
         if isinstance(error, StatorError) or _is_ours(error.__traceback__):
             return None
         rest = _beyond_us(error.__traceback__)
-        error.__traceback__ = traceback_at(self.active.frames[-1], rest) if self.active.frames else rest
+        BaseException.with_traceback(error, traceback_at(self.active.frames[-1], rest) if self.active.frames else rest)
         if isinstance(error.__context__, Raised):
-            error.__context__ = None
+            set_field(error, "__context__", None)
         return Raised(error)
 
     def constant(self, value: object) -> Any:

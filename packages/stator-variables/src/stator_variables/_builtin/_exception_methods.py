@@ -13,6 +13,7 @@ from stator_variables._build import new_namespace, wrap
 from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._builtin._strings import convert
 from stator_variables._model import _calls, _containers, _dictionary, _exceptions
+from stator_variables._model._lookup import overrides
 from stator_variables._model._raising import throw, type_name
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -106,8 +107,8 @@ def add_note(t: Tracing, args: Args, kwargs: Kwargs) -> None:
     vt, note = args
     if not issubclass(note.cls, str):
         throw(TypeError, f"note must be a str, not '{type_name(note.cls)}'")
-    if vt.namespace is None:
-        raise t.unsupported("exception-attribute", "a note on an exception without a __dict__")
+    if vt.namespace is None or any(overrides(t, vt.cls, name) for name in ("__getattribute__", "__setattr__")):
+        raise t.unsupported("exception-attribute", "a note on an exception that has attributes in its own way")
     if (notes := _dictionary.get_name(t, vt.namespace, "__notes__")) is MISSING:
         notes = k.ListTracker([], list)
         _dictionary.set_name(t, vt.namespace, "__notes__", notes)

@@ -84,10 +84,15 @@ def exception(e: Emitter, vt: Any) -> str:
             e.lines.append(f"{base.__name__}.__init__({name}{args})")
     for field in ("cause", "context"):
         if getattr(vt, field) is not None:
-            e.lines.append(f"{name}.__{field}__ = {e.expr(getattr(vt, field))}")
+            e.lines.append(_field(e, name, field, e.expr(getattr(vt, field))))
     if vt.suppress_context:
-        e.lines.append(f"{name}.__suppress_context__ = True")
+        e.lines.append(_field(e, name, "suppress_context", "True"))
     return filled(e, vt, name)
+
+
+def _field(e: Emitter, name: str, field: str, value: str) -> str:
+    """Sets it as C does: the class may not let attributes be set."""
+    return f"{e.capture(vars(BaseException)[f'__{field}__'].__set__, f'set_{field}')}({name}, {value})"
 
 
 @rebuilders.handles(k.ObjectTracker)
