@@ -14,6 +14,7 @@ from stator_bytecode._codec._raw_instruction import Raw, RawHandler
 from stator_bytecode._codec._rules import OPERATOR_NAMES
 from stator_bytecode._codec._stack_effect import operands, results, stack_effect
 from stator_bytecode._concrete._interpreter import ConcreteDomain, interpret, runs_interpreted
+from stator_bytecode._fields import exception_field, set_exception_field
 from stator_bytecode._handler_table import HandlerConflict, HandlerTable
 from stator_bytecode._handlers._all import DEFAULT, SAFE
 from stator_bytecode._handlers._asking import Handler as OpcodeHandler
@@ -66,6 +67,7 @@ __all__ += ["REFUSED", "Code", "Handler", "Instruction", "Positions", "assemble"
 __all__ += ["Raw", "RawHandler", "operands", "results", "stack_depths", "stack_effect"]
 # breaks and continuations
 __all__ += ["NO_STEP", "Dispatch", "Goto", "Parts", "Point", "Recipe", "Site", "State", "drive", "plain"]
+__all__ += ["exception_field", "set_exception_field"]
 __all__ += ["layout_of", "layout_of_generator", "rebuild_generator", "restore_frames"]
 # errors
 __all__ += ["InternalError", "InvalidUse", "SourceSpan", "StatorError", "Unsupported"]

@@ -17,7 +17,7 @@ from typing import Any
 
 import stator_guards as guards
 import torch
-from stator_bytecode import NULL
+from stator_bytecode import NULL, exception_field
 from torch.nn.parameter import is_lazy
 
 from stator_variables import _kinds as k
@@ -340,9 +340,9 @@ def build_partial(t: Tracing, real: Any, source: guards.Source) -> VariableTrack
 
 def build_exception(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(type(real)))
-    args_source = guards.AttrSource(source, "args")
-    t.guard(args_source, guards.Length(len(real.args)))
-    args = [wrap(t, arg, guards.ItemSource(args_source, i)) for i, arg in enumerate(real.args)]
+    args, args_source = exception_field(real, "args"), guards.SlotSource(source, BaseException, "args")
+    t.guard(args_source, guards.Length(len(args)))
+    args = [wrap(t, arg, guards.ItemSource(args_source, i)) for i, arg in enumerate(args)]
     return with_namespace(t, k.ExceptionTracker(type(real), args, real), real, source)
 
 

@@ -157,6 +157,8 @@ class Tracing:
     # -- guards -----------------------------------------------------------------------------------------------------
     def guard(self, source: Source | None, kind: Any) -> None:
         """Rely on a fact of an existing value; new values (no source) need none, nor what holds of one object."""
+        if type(source) is CapturedSource and isinstance(kind, SameObject):
+            source, kind = kind.other, type(kind)(source)  # which may be another the next time
         if source is None or (type(source) is CapturedSource and not isinstance(kind, CONTENTS)):
             return
         if self.made and self.is_of_made(source):
@@ -257,10 +259,10 @@ class Tracing:
         found |= self.told_apart
         groups: dict[type, list[Source]] = {}
         for vt in found.values():
-            if vt.source is not None and type(vt.source) is not CapturedSource and not self.is_of_made(vt.source):
+            if vt.source is not None and not self.is_of_made(vt.source):
                 groups.setdefault(vt.cls, []).append(vt.source)
         for sources in groups.values():
-            if len(sources) > 1:
+            if len(sources) > 1 and any(type(source) is not CapturedSource for source in sources):
                 self.guard(CallSource(all_distinct, *sources), Truth(True))
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import torch
 from stator_backends import AmbientState
+from stator_bytecode import set_exception_field
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from stator._hazard import Hazards
@@ -104,7 +105,7 @@ class Recovery:
         with torch.inference_mode(self.ambient.inference):
             if before is not None and not self._put_back(before):
                 raise error
-        error.__traceback__ = None  # its frames hold what the graph had made, an inference mode say
+        set_exception_field(error, "__traceback__", None)  # its frames hold what the graph made: modes say
         self.failures[:] = [f"{type(error).__name__}: {error}"]
         return Plainly(self.target, state)
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 import inspect
 import threading
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 import attrs
 
@@ -18,10 +17,19 @@ from stator._traceback import WRAPPERS
 
 @attrs.define(eq=False, slots=False)
 class _Untold(threading.local):
-    """`depth` counts the compiled functions that run in this thread, parts of them plainly."""
+    """`depth` counts the compiled functions that run in this thread, parts of them plainly.
+
+    Not a `contextmanager`, which sets the traceback of what the program raises through its class.
+    """
 
     waiting: list[Warning] = attrs.field(factory=list)
     depth: int = 0
+
+    def __enter__(self) -> None:
+        self.depth += 1
+
+    def __exit__(self, *raised: object) -> None:
+        self.depth -= 1
 
 
 _untold = _Untold()
@@ -32,14 +40,9 @@ def tell_later(warning: Warning) -> None:
     _untold.waiting.append(warning)
 
 
-@contextmanager
-def inside() -> Iterator[None]:
+def inside() -> AbstractContextManager[None]:
     """Code of the program runs: nothing is told before its end."""
-    _untold.depth += 1
-    try:
-        yield
-    finally:
-        _untold.depth -= 1
+    return _untold
 
 
 def tell() -> None:

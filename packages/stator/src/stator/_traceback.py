@@ -5,6 +5,8 @@ A frame that catches, takes its entry off and raises again with a bare `raise` i
 
 from types import CodeType
 
+from stator_bytecode import exception_field, set_exception_field
+
 OWN_CODES: set[CodeType] = set()
 """Codes that may stand between the user's call and the user's code. Each module adds its own when it is imported."""
 
@@ -14,10 +16,10 @@ WRAPPERS = "<stator wrapper of "
 
 def hide(error: BaseException) -> None:
     """Drop the outermost entries of `error`'s traceback, as long as they are ours."""
-    entry = error.__traceback__
+    entry = exception_field(error, "__traceback__")
     while entry is not None and _is_ours(entry.tb_frame.f_code):
         entry = entry.tb_next
-    BaseException.with_traceback(error, entry)  # as C sets it: the class may not let attributes be set
+    set_exception_field(error, "__traceback__", entry)
 
 
 def _is_ours(code: CodeType) -> bool:

@@ -17,6 +17,7 @@ from stator_bytecode._breaks._rebuild import closed_generator, rebuild
 from stator_bytecode._breaks._shape import shapes_of
 from stator_bytecode._breaks._shuffle import raises, shuffles
 from stator_bytecode._breaks._traceback import after, drop_at, drop_outer, hide, outermost
+from stator_bytecode._fields import exception_field, set_exception_field
 from stator_bytecode._machine._unwind import CAUGHT
 from stator_bytecode.errors import Unsupported
 
@@ -150,9 +151,10 @@ class NativeStep:
         """What CPython 3.11 makes of a StopIteration that leaves a generator; later its own code does it."""
         outer = self.stack.visible_before(index)
         replaced = RuntimeError("generator raised StopIteration")
-        replaced.__traceback__ = outermost(error.__traceback__, outer)
+        traceback = exception_field(error, "__traceback__")
+        replaced.__traceback__ = outermost(traceback, outer)
         replaced.__cause__ = replaced.__context__ = error
-        BaseException.with_traceback(error, after(error.__traceback__, outer))
+        set_exception_field(error, "__traceback__", after(traceback, outer))
         return replaced
 
     def _handler_exit(self, index: int) -> Exit:

@@ -11,18 +11,20 @@ with a bare `raise` (which adds none) is never seen:
 from collections.abc import Container
 from types import CodeType, TracebackType
 
+from stator_bytecode._fields import exception_field, set_exception_field
+
 
 def hide(error: BaseException, own: Container[CodeType]) -> None:
     """Drop the outermost entries of `error`'s traceback, as long as they are those of `own` codes."""
-    entry = error.__traceback__
+    entry = exception_field(error, "__traceback__")
     while entry is not None and entry.tb_frame.f_code in own:
         entry = entry.tb_next
-    BaseException.with_traceback(error, entry)  # as C sets it: the class may not let attributes be set
+    set_exception_field(error, "__traceback__", entry)
 
 
 def drop_outer(error: BaseException, count: int) -> None:
     """Drop the `count` outermost entries."""
-    BaseException.with_traceback(error, after(error.__traceback__, count))
+    set_exception_field(error, "__traceback__", after(exception_field(error, "__traceback__"), count))
 
 
 def drop_at(error: BaseException, place: int) -> None:
@@ -30,7 +32,7 @@ def drop_at(error: BaseException, place: int) -> None:
     if not place:
         drop_outer(error, 1)
         return
-    if (outer := after(error.__traceback__, place - 1)) is not None:
+    if (outer := after(exception_field(error, "__traceback__"), place - 1)) is not None:
         outer.tb_next = after(outer, 2)
 
 

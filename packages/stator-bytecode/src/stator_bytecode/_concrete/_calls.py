@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 from stator_bytecode._concrete._classes import build_class
 from stator_bytecode._concrete._names import namespace
 from stator_bytecode._concrete._values import is_iterable, shown
+from stator_bytecode._fields import exception_field
 from stator_bytecode._machine._binding import BindingError, bind_arguments, new_frame
 from stator_bytecode._machine._domain import Invoke, Result
 from stator_bytecode._machine._frame import NULL, Frame, Then
@@ -201,7 +202,7 @@ def _evaluate(domain: ConcreteDomain, function: Any, args: list[Any], kwargs: di
 def _exc_info(domain: ConcreteDomain, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Result:
     if (handled := domain.active.handled()) is None or args or kwargs:
         return function(*args, **kwargs)
-    return type(handled), handled, handled.__traceback__
+    return type(handled), handled, exception_field(handled, "__traceback__")
 
 
 @_aware(sys.exception)

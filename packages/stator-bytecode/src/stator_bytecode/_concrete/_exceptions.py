@@ -8,16 +8,12 @@ from collections.abc import Callable
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any
 
+from stator_bytecode._fields import exception_field, set_exception_field
 from stator_bytecode._machine._domain import Result
 from stator_bytecode._machine._frame import Frame
 
 if TYPE_CHECKING:
     from stator_bytecode._machine._machine import Machine
-
-
-def set_field(error: BaseException, name: str, value: Any) -> None:
-    """Set "__cause__" or "__context__" as C does: the class may not let attributes be set."""
-    vars(BaseException)[name].__set__(error, value)
 
 
 class Exceptions:
@@ -28,10 +24,15 @@ class Exceptions:
         frame = self.active.frames[-1]
         instr = frame.code.instructions[frame.pc]
         if cause is not None:
-            set_field(exception, "__cause__", _instantiated(cause, "exception causes must derive from BaseException"))
+            set_exception_field(
+                exception, "__cause__", _instantiated(cause, "exception causes must derive from BaseException")
+            )
         elif instr.op == "RAISE_VARARGS" and instr.arg == 2:
-            set_field(exception, "__cause__", None)
-        return BaseException.with_traceback(exception, traceback_at(frame, exception.__traceback__))
+            set_exception_field(exception, "__cause__", None)
+        set_exception_field(
+            exception, "__traceback__", traceback_at(frame, exception_field(exception, "__traceback__"))
+        )
+        return exception
 
     def is_object(self, exception: BaseException) -> bool:
         return False
@@ -52,18 +53,18 @@ class Exceptions:
         if handled is exception:
             return
         current, seen = handled, {id(handled)}
-        while (context := current.__context__) is not None and id(context) not in seen:
+        while (context := exception_field(current, "__context__")) is not None and id(context) not in seen:
             if context is exception:
-                set_field(current, "__context__", None)
+                set_exception_field(current, "__context__", None)
                 break
             seen.add(id(context))
             current = context
-        set_field(exception, "__context__", handled)
+        set_exception_field(exception, "__context__", handled)
 
     def python_error(self, kind: type[BaseException], *args: object) -> BaseException:
         error = kind(*args)
         if self.active.frames:
-            error.__traceback__ = traceback_at(self.active.frames[-1], None)
+            set_exception_field(error, "__traceback__", traceback_at(self.active.frames[-1], None))
         return error
 
     def stop_iteration_value(self, exception: StopIteration) -> Any:
@@ -73,7 +74,7 @@ class Exceptions:
         return type(exception)
 
     def exception_traceback(self, exception: BaseException) -> Any:
-        return exception.__traceback__
+        return exception_field(exception, "__traceback__")
 
     def enter_context(self, manager: Any) -> Result:
         kind = type(manager).__name__
@@ -142,14 +143,15 @@ def _wrapped(exception: BaseException) -> BaseExceptionGroup[Any]:
     return exception if isinstance(exception, BaseExceptionGroup) else BaseExceptionGroup("", [exception])
 
 
+_METADATA = ("__traceback__", "__cause__", "__context__")
+
+
 def _is_part_of(error: BaseException, group: BaseExceptionGroup[Any]) -> bool:
     """Whether `error` came out of splitting `group`: then it has the very same metadata."""
     return (
         isinstance(error, BaseExceptionGroup)
         and getattr(error, "__notes__", None) is getattr(group, "__notes__", None)
-        and error.__traceback__ is group.__traceback__
-        and error.__cause__ is group.__cause__
-        and error.__context__ is group.__context__
+        and all(exception_field(error, name) is exception_field(group, name) for name in _METADATA)
     )
 
 

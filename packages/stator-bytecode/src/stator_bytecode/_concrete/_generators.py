@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Sequence
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from stator_bytecode._concrete._exceptions import set_field
+from stator_bytecode._fields import exception_field, set_exception_field
 from stator_bytecode._machine._domain import Result, Resume, operation
 from stator_bytecode._machine._frame import NULL, Frame, GeneratorState, GeneratorStatus, Then
 from stator_bytecode._machine._outcome import Broke, Escaped, Outcome, Returned, Yielded
@@ -147,9 +147,9 @@ def value_of(outcome: Outcome | Yielded) -> Any:
 
 def raise_kept(exception: BaseException) -> NoReturn:
     """Raise natively without a new `__context__`: the Machine has set it already."""
-    context = exception.__context__
+    context = exception_field(exception, "__context__")
     try:
         raise exception
     finally:
-        set_field(exception, "__context__", context)
+        set_exception_field(exception, "__context__", context)
         del exception, context

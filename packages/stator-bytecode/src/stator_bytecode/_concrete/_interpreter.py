@@ -13,11 +13,12 @@ from typing import Any, ParamSpec, TypeVar
 
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._concrete._calls import Calls, is_internal
-from stator_bytecode._concrete._exceptions import Exceptions, set_field, traceback_at
+from stator_bytecode._concrete._exceptions import Exceptions, traceback_at
 from stator_bytecode._concrete._generators import Generators, raise_kept, value_of
 from stator_bytecode._concrete._matching import Matching
 from stator_bytecode._concrete._names import Names
 from stator_bytecode._concrete._values import Values
+from stator_bytecode._fields import exception_field, set_exception_field
 from stator_bytecode._machine._domain import Invoke, Raised, Resume
 from stator_bytecode._machine._frame import Frame
 from stator_bytecode._machine._machine import Machine
@@ -59,12 +60,14 @@ class ConcreteDomain(Names, Values, Calls, Generators, Exceptions, Matching):
     def as_raised(self, error: BaseException) -> Raised | None:
         """What an operation, or code that it called, raised is the program's; what the Machine raised is a fault of
         ours."""
-        if isinstance(error, StatorError) or _is_ours(error.__traceback__):
+        traceback = exception_field(error, "__traceback__")
+        if isinstance(error, StatorError) or _is_ours(traceback):
             return None
-        rest = _beyond_us(error.__traceback__)
-        BaseException.with_traceback(error, traceback_at(self.active.frames[-1], rest) if self.active.frames else rest)
-        if isinstance(error.__context__, Raised):
-            set_field(error, "__context__", None)
+        rest = _beyond_us(traceback)
+        rest = traceback_at(self.active.frames[-1], rest) if self.active.frames else rest
+        set_exception_field(error, "__traceback__", rest)
+        if isinstance(exception_field(error, "__context__"), Raised):
+            set_exception_field(error, "__context__", None)
         return Raised(error)
 
     def constant(self, value: object) -> Any:

@@ -3,8 +3,8 @@
 import types
 from typing import Any
 
-from stator_bytecode import after
-from stator_guards import AttrSource
+from stator_bytecode import after, exception_field
+from stator_guards import SlotSource
 
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
@@ -72,7 +72,8 @@ def traceback_of(t: Tracing, exception: Any) -> Any:
     """What `__exit__` gets third; that of an exception made while tracing may be handed on, not looked into."""
     if exception.source is None:
         return TracebackTracker(exception)
-    return wrap(t, exception.real.__traceback__, AttrSource(exception.source, "__traceback__"))
+    source = SlotSource(exception.source, BaseException, "__traceback__")
+    return wrap(t, exception_field(exception.real, "__traceback__"), source)
 
 
 class TracebackTracker(VariableTracker):

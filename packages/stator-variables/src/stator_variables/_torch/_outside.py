@@ -10,8 +10,6 @@ They are taken from the stack, interpreted like those that the region enters, an
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -44,18 +42,21 @@ def can_be_taken() -> bool:
     return known and not _C._is_torch_function_all_disabled()
 
 
-@contextmanager
-def taken() -> Iterator[tuple[Any, ...]]:
-    """Around a call that puts back what it leaves entered; where it raises they are as they were."""
-    outer, modes = _taken.modes, _popped()
-    _taken.modes = modes
-    try:
-        yield modes
-    except BaseException:  # whatever it was goes on; the program that hears of it has its modes
-        give_back(modes)
-        raise
-    finally:
-        _taken.modes = outer
+class taken:
+    """Around a call that puts back what it leaves entered; where it raises they are as they were.
+
+    Not a `contextmanager`, which sets the traceback of what the program raises through its class.
+    """
+
+    def __enter__(self) -> tuple[Any, ...]:
+        self.outer, self.modes = _taken.modes, _popped()
+        _taken.modes = self.modes
+        return self.modes
+
+    def __exit__(self, kind: object, *raised: object) -> None:
+        if kind is not None:  # whatever it was goes on; the program that hears of it has its modes
+            give_back(self.modes)
+        _taken.modes = self.outer
 
 
 def give_back(modes: tuple[Any, ...]) -> None:
