@@ -1,4 +1,4 @@
-"""What Python keeps on an exception (traceback, context, cause) it sets as C does: no class of the program's is asked."""
+"""What Python keeps on an exception (traceback, context, cause) is set as C sets it: no class is asked."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def marked(x: Tensor, names: dict[str, Any]) -> Any:
 
 def outcomes(run: Callable[..., Any]) -> list[Any]:
     global LEVEL
-    found = []
+    found, LEVEL = [], 2
     for given in (dict(globals(), mark=MARK), globals(), dict(globals(), mark=object()), globals(), {"LEVEL": 4}):
         LEVEL = 2
         given.setdefault("mark", MARK)

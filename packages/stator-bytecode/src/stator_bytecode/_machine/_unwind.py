@@ -69,7 +69,8 @@ def _propagate(machine: Machine, raised: Raised) -> Raised | None:
 
 
 def _let_go(machine: Machine) -> None:
-    """Nothing is unwound yet: tell of the operands that this will lose. The traceback keeps what is in the slots."""
+    """Nothing is unwound yet: tell of the operands that this will lose. The traceback keeps what is in
+    the slots, but of those that stand for C it has no entry."""
     frames, begun = machine.frames, machine.before
     for depth in reversed(range(len(frames))):
         frame = frames[depth]
@@ -77,9 +78,11 @@ def _let_go(machine: Machine) -> None:
         if frame.parked is not None and (frame.parked.coroutine is not None or frame.parked.then.kind in CAUGHT):
             return
         if handler is not None:
-            lost = [*frame.stack[handler.depth :], *(value for above in frames[depth + 1 :] for value in above.stack)]
-            slots = [value for above in frames[depth:] if not above.hidden for value in above.slots]
-            holders = [*held_by(frames[:depth]), *slots, *frame.stack[: handler.depth]]
+            left = frames[depth + 1 :]
+            of_c = [value for above in left if above.hidden for value in above.slots]
+            lost = [*frame.stack[handler.depth :], *(value for above in left for value in above.stack), *of_c]
+            kept = [value for above in left if not above.hidden for value in above.slots]
+            holders = [*held_by(frames[:depth]), *frame.slots, *kept, *frame.stack[: handler.depth]]
             return machine.domain.abandon(machine.ran_since(begun), lost, holders)
 
 
