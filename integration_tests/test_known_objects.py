@@ -41,7 +41,14 @@ def marked(x: Tensor, names: dict[str, Any]) -> Any:
 def outcomes(run: Callable[..., Any]) -> list[Any]:
     global LEVEL
     found, LEVEL = [], 2
-    for given in (dict(globals(), mark=MARK), globals(), dict(globals(), mark=object()), globals(), {"LEVEL": 4}):
+    givens: list[dict[str, Any]] = [
+        dict(globals(), mark=MARK),
+        globals(),
+        dict(globals(), mark=object()),
+        globals(),
+        {"LEVEL": 4},
+    ]
+    for given in givens:
         LEVEL = 2
         given.setdefault("mark", MARK)
         found.append((str(run(torch.ones(1), given)), LEVEL))
