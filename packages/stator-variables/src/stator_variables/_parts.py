@@ -21,7 +21,8 @@ from stator_bytecode import GeneratorStatus, Parts
 
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
-from stator_variables._runtime import advanced, base_of_c
+from stator_variables._builtin._iterators import NAMES_ASKED, asked_of
+from stator_variables._runtime import advanced, base_of_c, unasked
 from stator_variables._tracker import DELETED, VariableTracker
 
 
@@ -171,16 +172,24 @@ def _build_iterator(recipe: ObjectRecipe, parts: Sequence[Any]) -> Any:
     """Of an application that has started, and of what `tee` gives: its generator, which gives what it would give."""
     kind, *detail = recipe.detail
     if kind == "zip":
-        return zip(*parts, strict=detail[0])
+        return zip(*map(unasked, parts), strict=detail[0])
     if kind == "shared":
         return parts[0]
     if kind == "sequence":
-        return advanced(iter(parts[0]), detail[0])
-    if kind != "application":
-        return recipe.cls(*parts)
+        return advanced((list if isinstance(parts[0], list) else tuple).__iter__(parts[0]), detail[0])
+    if kind == "enumerate":
+        return enumerate(unasked(parts[0]), parts[1])
+    if kind != "application":  # map and filter
+        return recipe.cls(parts[0], *map(unasked, parts[1:]))
     inner, *rest = parts
     real, count, *names = detail
-    return inner if count is None else real(*rest[:count], **dict(zip(names, rest[count:], strict=True)))
+    return inner if count is None else _application(real, rest[:count], dict(zip(names, rest[count:], strict=True)))
+
+
+def _application(real: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    at = asked_of(real)
+    args[at] = map(unasked, args[at])
+    return real(*args, **{name: unasked(value) if name in NAMES_ASKED else value for name, value in kwargs.items()})
 
 
 _FAMILIES: dict[type[VariableTracker], Family] = {

@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import itertools
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -52,6 +53,28 @@ def advanced(iterator: Iterator[Any], steps: int) -> Iterator[Any]:
     for _ in range(steps):
         next(iterator)
     return iterator
+
+
+def unasked(iterator: Any) -> Any:
+    """An iterator that C may ask for its iterator: one of a class of the program's would notice, as it was asked."""
+    asks = next(vars(cls)["__iter__"] for cls in type(iterator).__mro__ if "__iter__" in vars(cls))
+    return iterator if type(asks) is types.WrapperDescriptorType else map(next, itertools.repeat(iterator))
+
+
+def standing(iterator: Any, index: int) -> Any:
+    """An iterator that asks for items by their index, made to go on at this one."""
+    iterator.__setstate__(index)
+    return iterator
+
+
+class _Empty:
+    def __getitem__(self, index: int) -> Any:
+        raise IndexError(index)
+
+
+def exhausted_by_items() -> Iterator[Any]:
+    """One over an object that has only `__getitem__`, at its end."""
+    return finished(iter(_Empty()))
 
 
 def placed(iterator: Any, through: list[Any], index: int) -> Any:

@@ -1,4 +1,4 @@
-"""itertools as plain Python: each function checks its arguments at once, as C does, and gives a generator.
+"""itertools as plain Python: generator functions of iterators, for C asks what it is given for them at once.
 
 A StopIteration from a callback ends the iterator, as in C; in a generator of Python's it would be a RuntimeError.
 What has been asked for its iterator is stepped by `next`: a `for` would ask again, and a class of the program's notice.
@@ -20,11 +20,7 @@ def count(start: Any = 0, step: Any = 1) -> Iterator[Any]:
         start = start + step
 
 
-def cycle(iterable: Any, /) -> Iterator[Any]:
-    return _cycle(iter(iterable))
-
-
-def _cycle(it: Any) -> Iterator[Any]:
+def cycle(it: Any, /) -> Iterator[Any]:
     saved = []
     while (item := next(it, _NOTHING)) is not _NOTHING:
         saved.append(item)
@@ -44,41 +40,38 @@ def repeat(object: Any, times: Any = _NOTHING) -> Iterator[Any]:
 
 
 def chain(*iterables: Any) -> Iterator[Any]:
-    return chain_from_iterable(iterables)
+    return chain_from_iterable(iter(iterables))
 
 
-def chain_from_iterable(iterable: Any, /) -> Iterator[Any]:
-    return (item for part in iterable for item in part)
+def chain_from_iterable(it: Any, /) -> Iterator[Any]:
+    while (part := next(it, _NOTHING)) is not _NOTHING:
+        for item in part:
+            yield item
 
 
-def islice(iterable: Any, *bounds: Any) -> Iterator[Any]:
+def islice(it: Any, *bounds: Any) -> Iterator[Any]:
     start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
-    start = 0 if start is None else start
-    step = 1 if step is None else step
-    return _islice(iter(iterable), start, stop, step)
+    return _islice(it, 0 if start is None else start, stop, 1 if step is None else step)
 
 
-def _islice(it: Any, start: Any, stop: Any, step: Any) -> Iterator[Any]:
+def _islice(it: Any, wanted: Any, stop: Any, step: Any) -> Iterator[Any]:
     at = 0
-    wanted = start
-    while stop is None or at < stop:
+    while True:
         try:
+            while at < wanted:
+                next(it)
+                at += 1
+            if stop is not None and at >= stop:
+                return
             item = next(it)
         except StopIteration:
             return
-        if at == wanted:
-            wanted += step
-            at += 1
-            yield item
-        else:
-            at += 1
+        at += 1
+        wanted = wanted + step if stop is None or wanted + step < stop else stop
+        yield item
 
 
-def takewhile(predicate: Any, iterable: Any, /) -> Iterator[Any]:
-    return _takewhile(predicate, iter(iterable))
-
-
-def _takewhile(predicate: Callable[[Any], Any], it: Any) -> Iterator[Any]:
+def takewhile(predicate: Callable[[Any], Any], it: Any, /) -> Iterator[Any]:
     while (item := next(it, _NOTHING)) is not _NOTHING:
         try:
             good = predicate(item)
@@ -89,11 +82,7 @@ def _takewhile(predicate: Callable[[Any], Any], it: Any) -> Iterator[Any]:
         yield item
 
 
-def dropwhile(predicate: Any, iterable: Any, /) -> Iterator[Any]:
-    return _dropwhile(predicate, iter(iterable))
-
-
-def _dropwhile(predicate: Callable[[Any], Any], it: Any) -> Iterator[Any]:
+def dropwhile(predicate: Callable[[Any], Any], it: Any, /) -> Iterator[Any]:
     while (item := next(it, _NOTHING)) is not _NOTHING:
         try:
             drops = predicate(item)
@@ -106,11 +95,7 @@ def _dropwhile(predicate: Callable[[Any], Any], it: Any) -> Iterator[Any]:
         yield item
 
 
-def filterfalse(predicate: Any, iterable: Any, /) -> Iterator[Any]:
-    return _filterfalse(predicate, iter(iterable))
-
-
-def _filterfalse(predicate: Any, it: Any) -> Iterator[Any]:
+def filterfalse(predicate: Any, it: Any, /) -> Iterator[Any]:
     while (item := next(it, _NOTHING)) is not _NOTHING:
         try:
             good = item if predicate is None or predicate is bool else predicate(item)
@@ -120,11 +105,7 @@ def _filterfalse(predicate: Any, it: Any) -> Iterator[Any]:
             yield item
 
 
-def starmap(function: Any, iterable: Any, /) -> Iterator[Any]:
-    return _starmap(function, iter(iterable))
-
-
-def _starmap(function: Callable[..., Any], it: Any) -> Iterator[Any]:
+def starmap(function: Callable[..., Any], it: Any, /) -> Iterator[Any]:
     while (args := next(it, _NOTHING)) is not _NOTHING:
         try:
             value = function(*args)
@@ -134,14 +115,12 @@ def _starmap(function: Callable[..., Any], it: Any) -> Iterator[Any]:
 
 
 def compress(data: Any, selectors: Any) -> Iterator[Any]:
-    return (item for item, chosen in zip(data, selectors) if chosen)
+    while (item := next(data, _NOTHING)) is not _NOTHING and (chosen := next(selectors, _NOTHING)) is not _NOTHING:
+        if chosen:
+            yield item
 
 
-def pairwise(iterable: Any, /) -> Iterator[Any]:
-    return _pairwise(iter(iterable))
-
-
-def _pairwise(it: Any) -> Iterator[Any]:
+def pairwise(it: Any, /) -> Iterator[Any]:
     if (before := next(it, _NOTHING)) is not _NOTHING:
         while (item := next(it, _NOTHING)) is not _NOTHING:
             yield before, item
@@ -149,17 +128,14 @@ def _pairwise(it: Any) -> Iterator[Any]:
 
 
 def accumulate(iterable: Any, func: Any = None, *, initial: Any = None) -> Iterator[Any]:
-    return _accumulate(iter(iterable), func, initial)
-
-
-def _accumulate(it: Any, func: Any, total: Any) -> Iterator[Any]:
+    total = initial
     if total is None:
         try:
-            total = next(it)
+            total = next(iterable)
         except StopIteration:
             return
     yield total
-    while (item := next(it, _NOTHING)) is not _NOTHING:
+    while (item := next(iterable, _NOTHING)) is not _NOTHING:
         try:
             total = total + item if func is None else func(total, item)
         except StopIteration:
@@ -167,11 +143,7 @@ def _accumulate(it: Any, func: Any, total: Any) -> Iterator[Any]:
         yield total
 
 
-def zip_longest(*iterables: Any, fillvalue: Any = None) -> Iterator[Any]:
-    return _zip_longest([iter(iterable) for iterable in iterables], fillvalue)
-
-
-def _zip_longest(iterators: list[Any], fillvalue: Any) -> Iterator[Any]:
+def zip_longest(*iterators: Any, fillvalue: Any = None) -> Iterator[Any]:
     active = len(iterators)
     running = [True] * active
     while active:
@@ -190,15 +162,9 @@ def _zip_longest(iterators: list[Any], fillvalue: Any) -> Iterator[Any]:
 
 
 def batched(iterable: Any, n: Any, *, strict: Any = False) -> Iterator[Any]:
-    if n < 1:
-        raise ValueError("n must be at least one")
-    return _batched(iter(iterable), n, strict)
-
-
-def _batched(it: Any, n: int, strict: Any) -> Iterator[Any]:
     while True:
         batch: list[Any] = []
-        while len(batch) < n and (item := next(it, _NOTHING)) is not _NOTHING:
+        while len(batch) < n and (item := next(iterable, _NOTHING)) is not _NOTHING:
             batch.append(item)
         if not batch:
             return
@@ -208,14 +174,10 @@ def _batched(it: Any, n: int, strict: Any) -> Iterator[Any]:
 
 
 def groupby(iterable: Any, key: Any = None) -> Iterator[Any]:
-    return _groupby(iter(iterable), key)
-
-
-def _groupby(it: Any, key: Any) -> Iterator[Any]:
     state = [_NOTHING, _NOTHING, None]  # the item that was read ahead, its key, the group that may go on
 
     def read() -> bool:
-        item = next(it, _NOTHING)
+        item = next(iterable, _NOTHING)
         if item is _NOTHING:
             return False
         item_key = item if key is None else key(item)

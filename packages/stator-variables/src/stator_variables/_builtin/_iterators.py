@@ -6,6 +6,7 @@ An existing iterator tells by its `__reduce__` what it has still to give; where 
 import collections
 import gc
 import itertools
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,8 @@ from stator_variables._build import wrap
 from stator_variables._model import _dictionary, _iteration
 from stator_variables._model._hashing import is_asking
 from stator_variables._model._iteration import AHEAD
-from stator_variables._runtime import advanced, finished, placed, spoiled
+from stator_variables._model._lookup import plain_lookup
+from stator_variables._runtime import advanced, exhausted_by_items, finished, placed, spoiled, standing, unasked
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import VariableTracker
 
@@ -110,6 +112,8 @@ _OPERANDS = [_operand_reader(i) for i in range(8)]
 # -- making new ones again --------------------------------------------------------------------------------------------
 def rebuild(e: Any, vt: Any) -> str:
     """An expression for an iterator made while tracing, where it stands."""
+    if vt.exhausted and vt.kind == "getitem":
+        return f"{e.capture(exhausted_by_items, 'exhausted_by_items')}()"
     if vt.exhausted:
         if (text := _EMPTY.get(vt.cls)) is None:
             raise e.refuse(vt)
@@ -123,10 +127,18 @@ def rebuild(e: Any, vt: Any) -> str:
     text = make(e, vt)
     if vt.kind in _IN_LISTS and isinstance(vt.parts[0], k.ListTracker) and _is_resized(vt.parts[0], vt):
         return _placed(e, vt, text)
+    if vt.position and vt.kind in ("getitem", "reversed getitem"):
+        return _standing(e, vt, text)
     if vt.position and vt.kind not in NOT_ADVANCED:
         text = f"{e.capture(advanced, 'advanced')}({text}, {vt.position})"
     is_keyed = vt.kind == "set" or vt.kind in k.VIEW_CLASSES
     return str(e.after_effects(vt, text)) if is_keyed and is_asking(e.t, vt.parts[0]) else text
+
+
+def _standing(e: Any, vt: Any, text: str) -> str:
+    """A class of the program's is not asked for its items once more."""
+    index = vt.position if vt.kind == "getitem" else vt.parts[1] - 1 - vt.position
+    return f"{e.capture(standing, 'standing')}({text}, {index})"
 
 
 def is_pooled(vt: Any) -> bool:
@@ -193,6 +205,19 @@ def _placed(e: Any, vt: Any, iterator: str) -> str:
 
 
 NOT_ADVANCED = ("enumerate", "zip", "map", "filter", "callable")
+_ASKED = dict.fromkeys(
+    (itertools.takewhile, itertools.dropwhile, itertools.filterfalse, itertools.starmap), slice(1, 2)
+)
+_ASKED |= dict.fromkeys((itertools.count, itertools.repeat, itertools.chain), slice(0))
+_ASKED |= {itertools.compress: slice(2), itertools.zip_longest: slice(None)}
+NAMES_ASKED = ("iterable", "data", "selectors")
+
+
+def asked_of(function: Any) -> slice:
+    """Which arguments a function of itertools asks for their iterators at once."""
+    return slice(0) if function in POOLED else _ASKED.get(function, slice(1))
+
+
 POOLED = (itertools.product, itertools.permutations, itertools.combinations, itertools.combinations_with_replacement)
 """Go through copies of what they were made of: those can be moved on from the start again."""
 
@@ -227,8 +252,16 @@ def _view(e: Any, vt: Any) -> str:
     return f"{verb}({_stored(e, vt.parts[0], vt.kind, '{}.' + vt.kind + '()')})"
 
 
+def again(e: Any, vts: list[Any]) -> list[str]:
+    """Iterators that C asks for theirs once more."""
+    asks = [type(plain_lookup(vt.cls, "__iter__")) is not types.WrapperDescriptorType for vt in vts]
+    return [
+        f"{e.capture(unasked, 'unasked')}({e.expr(vt)})" if by else e.expr(vt) for vt, by in zip(vts, asks, strict=True)
+    ]
+
+
 def _zip(e: Any, vt: Any) -> str:
-    return f"zip({_list(e, vt.parts[0])}{', ' if vt.parts[0] else ''}strict={vt.parts[1]})"
+    return f"zip({', '.join(again(e, vt.parts[0]))}{', ' if vt.parts[0] else ''}strict={vt.parts[1]})"
 
 
 def _constant(e: Any, vt: Any) -> str:
@@ -239,8 +272,11 @@ def _constant(e: Any, vt: Any) -> str:
 def _call(e: Any, vt: Any) -> str:
     """An iterator that a function gives, called with positional and keyword arguments."""
     args, kwargs, real = vt.parts[1:]
-    named = [f"{name}={e.expr(value)}" for name, value in kwargs.items()]
-    return f"{e.capture(real, real.__name__)}({', '.join([e.expr(arg) for arg in args] + named)})"
+    texts, at = [*map(e.expr, args)], asked_of(real)
+    texts[at] = again(e, args[at])
+    for name, value in kwargs.items():
+        texts.append(f"{name}={again(e, [value])[0] if name in NAMES_ASKED else e.expr(value)}")
+    return f"{e.capture(real, real.__name__)}({', '.join(texts)})"
 
 
 _MAKE: dict[str, Callable[[Any, Any], str]] = {
@@ -251,9 +287,9 @@ _MAKE: dict[str, Callable[[Any, Any], str]] = {
     "constant": _constant,
     **dict.fromkeys(k.VIEW_CLASSES, _view),
     "zip": _zip,
-    "map": lambda e, vt: f"map({_list(e, [vt.parts[0], *vt.parts[1]])})",
-    "filter": lambda e, vt: f"filter({_list(e, vt.parts)})",
-    "enumerate": lambda e, vt: f"enumerate({e.expr(vt.parts[0])}, {e.expr(vt.parts[1])} + {vt.position})",
+    "map": lambda e, vt: f"map({', '.join([e.expr(vt.parts[0]), *again(e, vt.parts[1])])})",
+    "filter": lambda e, vt: f"filter({e.expr(vt.parts[0])}, {again(e, vt.parts[1:])[0]})",
+    "enumerate": lambda e, vt: f"enumerate({again(e, vt.parts[:1])[0]}, {e.expr(vt.parts[1])} + {vt.position})",
     "callable": lambda e, vt: f"iter({_list(e, vt.parts)})",
     "application": _call,
 }

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import operator
-import types
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +15,7 @@ import attrs
 from stator_bytecode import GeneratorStatus
 
 from stator_variables import _kinds as k
-from stator_variables._builtin._iterators import is_pooled
+from stator_variables._builtin._iterators import again, is_pooled
 from stator_variables._emit._emitter import Emitter, StillRunning
 from stator_variables._runtime import advanced, finished
 
@@ -62,10 +61,7 @@ class _Started:
         return str(self.e.expr(self.of(name)))
 
     def iterator(self, vt: Any) -> str:
-        """One that C asks for its iterator once more: a class of the program's would notice."""
-        if isinstance(getattr(vt.cls, "__iter__", None), types.FunctionType):
-            raise self.e.refuse(self.vt)
-        return str(self.e.expr(vt))
+        return again(self.e, [vt])[0]
 
     def made(self, *arguments: str, of: Any = None) -> str:
         return f"{self._named(of or self.vt.cls)}({', '.join(arguments)})"
@@ -100,8 +96,7 @@ def _repeat(s: _Started) -> str:
 
 
 def _chain(s: _Started) -> str:
-    source, through = s.frame.stack[-2:]
-    parts = s.before(f"({s.iterator(through)},)", source)
+    parts = s.before(f"({s.iterator(s.frame.stack[-1])},)", s.of("it"))
     return f"{s.e.capture(itertools.chain.from_iterable, 'from_iterable')}({parts})"
 
 
@@ -117,8 +112,7 @@ def _dropwhile(s: _Started) -> str:
 
 
 def _compress(s: _Started) -> str:
-    (both,) = s.frame.stack
-    return s.made(*map(s.iterator, both.parts[0]))
+    return s.made(s.iterator(s.of("data")), s.iterator(s.of("selectors")))
 
 
 def _pairwise(s: _Started) -> str:
@@ -127,7 +121,7 @@ def _pairwise(s: _Started) -> str:
 
 
 def _accumulate(s: _Started) -> str:
-    return s.moved_on(s.made(s.before(f"({s.text('total')},)", s.of("it")), s.text("func")), 1)
+    return s.moved_on(s.made(s.before(f"({s.text('total')},)", s.of("iterable")), s.text("func")), 1)
 
 
 def _zip_longest(s: _Started) -> str:
@@ -142,7 +136,7 @@ def _applied(name: str) -> Callable[[_Started], str]:
 
 def _batched(s: _Started) -> str:
     strict = [] if s.of("strict").value is False else [f"strict={s.text('strict')}"]  # which 3.12 does not know
-    return s.made(s.iterator(s.of("it")), s.text("n"), *strict)
+    return s.made(s.iterator(s.of("iterable")), s.text("n"), *strict)
 
 
 _KINDS: dict[type, Callable[[_Started], str]] = {

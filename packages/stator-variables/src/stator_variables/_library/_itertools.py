@@ -9,11 +9,13 @@ from stator_variables import _kinds as k
 from stator_variables._applevel import _itertools as app
 from stator_variables._builtin._arity import Args, Kwargs, signature_arity
 from stator_variables._builtin._iterator_functions import handle_next
-from stator_variables._builtin._iterators import POOLED
+from stator_variables._builtin._iterators import NAMES_ASKED, POOLED, asked_of
 from stator_variables._builtin._method_table import app_level, settle_all
 from stator_variables._model import _iteration
+from stator_variables._model._raising import throw
 from stator_variables._torch import _symbolic
 from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("itertools function")
 _NAMES = (
@@ -31,6 +33,11 @@ def make_lazy(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     return _made(t, getattr(app, of.__name__), of, args, kwargs, of)
 
 
+def _check_size(size: Any) -> None:
+    if size.constant() is not MISSING and size.constant() < 1:
+        throw(ValueError, "n must be at least one")
+
+
 def _check(t: Tracing, real: Any, args: Args, kwargs: Kwargs) -> None:
     bad: Any = not signature_arity(getattr(app, real.__name__)).accepts(args, kwargs)
     if real is itertools.islice:
@@ -43,6 +50,8 @@ def _check(t: Tracing, real: Any, args: Args, kwargs: Kwargs) -> None:
             or not (args or kwargs or real is itertools.count)
             or any(not issubclass(vt.cls, int if real is itertools.repeat else int | float) for vt in numbers)
         )
+    if not bad and real.__name__ == "batched":
+        _check_size(kwargs["n"] if "n" in kwargs else args[1])
     if bad:
         raise t.unsupported("bad-arguments", f"a call of itertools.{real.__name__} that it does not accept")
 
@@ -51,9 +60,15 @@ def _is_no_bound(value: Any) -> bool:
     return not (value is None or (type(value) is int and value >= 0))
 
 
+@operation
 def _made(t: Tracing, function: Any, cls: type, args: Args, kwargs: Kwargs, real: Any) -> Any:
-    generator = app_level(t, function, args, kwargs)
-    return after(generator, lambda inner: k.IteratorTracker(cls, "application", [inner, args, kwargs, real]))
+    args, at = [*args], asked_of(real)
+    args[at] = yield from settle_all(_iteration.get_iterator(t, vt) for vt in args[at])
+    named = [name for name in NAMES_ASKED if name in kwargs]
+    found = yield from settle_all(_iteration.get_iterator(t, kwargs[name]) for name in named)
+    kwargs = kwargs | dict(zip(named, found, strict=True))
+    inner = yield from settle(app_level(t, function, args, kwargs))
+    return k.IteratorTracker(cls, "application", [inner, args, kwargs, real])
 
 
 @handlers.handles(itertools.chain.from_iterable)
