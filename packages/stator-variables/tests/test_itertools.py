@@ -65,15 +65,17 @@ NUMBERS = st.lists(st.integers(0, 5), max_size=6)
 
 
 class Asked:
-    """The app-level functions, of iterators, as itertools: of iterables."""
+    """The app-level classes, of iterators, as itertools: of iterables."""
 
     def __getattr__(self, name: str) -> Any:
-        asks = (
-            (lambda v: v)
-            if name in ("chain", "tee", "repeat")
-            else (lambda v: iter(v) if hasattr(v, "__iter__") else v)
-        )
+        if name == "chain":
+            return lambda *parts: app.chain(iter(parts))
+        asks = (lambda v: v) if name == "repeat" else (lambda v: iter(v) if hasattr(v, "__iter__") else v)
         return lambda *args, **kwargs: getattr(app, name)(*map(asks, args), **kwargs)
+
+    def tee(self, of: Any, n: int = 2) -> list[Any]:
+        shared = app.Shared(iter(of))
+        return [app._tee(shared) for _ in range(n)]
 
 
 @pytest.mark.parametrize("call", CALLS)

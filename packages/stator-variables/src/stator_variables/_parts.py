@@ -17,11 +17,11 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import attrs
-from stator_bytecode import GeneratorStatus, Parts
+from stator_bytecode import Parts
 
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
-from stator_variables._builtin._iterators import NAMES_ASKED, asked_of
+from stator_variables._model._lookup import stands_for_c
 from stator_variables._runtime import advanced, base_of_c, unasked
 from stator_variables._tracker import DELETED, VariableTracker
 
@@ -59,6 +59,13 @@ def parts_of(vt: Any) -> Parts | None:
         return None
     split = family.split(vt)
     return None if split is None else Parts(ObjectRecipe(type(vt), vt.cls, split[0]), tuple(split[1]))
+
+
+def is_opaque(vt: Any) -> bool:
+    """Whether a real one would tell nobody what it is up to: an iterator of itertools, and the object behind it."""
+    if isinstance(vt, k.IteratorTracker):
+        return vt.kind in ("application", "pooled")
+    return isinstance(vt, k.ObjectTracker) and vt.source is None and stands_for_c(vt.cls)
 
 
 # -- instances of classes written in Python ---------------------------------------------------------------------------
@@ -124,14 +131,6 @@ def _split_enumerate(vt: Any) -> Split | None:
     return ("enumerate",), (source, k.ConstantTracker(start.value + vt.position))
 
 
-def _split_application(vt: Any) -> Split:
-    """Of one that has started only the generator behind it matters, and what it was called with no longer."""
-    inner, args, kwargs, real = vt.parts
-    if vt.position or inner.state.status is not GeneratorStatus.CREATED:
-        return ("application", real, None), (inner,)
-    return ("application", real, len(args), *kwargs), (inner, *args, *kwargs.values())
-
-
 SHORT = 8
 """Items: each position of an iterator over a list is a continuation of its own, so long ones are not carried."""
 
@@ -141,14 +140,19 @@ def _split_sequence(vt: Any) -> Split | None:
     return None if vt.position and len(of.items) > SHORT else (("sequence", vt.position), (of,))
 
 
+def _split_pooled(vt: Any) -> Split:
+    rows, args, kwargs = vt.parts
+    return ("pooled", len(args), *kwargs), (rows, *args, *kwargs.values())
+
+
 _ITERATORS: dict[str, Callable[[Any], Split | None]] = {
     "zip": lambda vt: (("zip", vt.parts[1]), vt.parts[0]),
     "map": lambda vt: (("map",), (vt.parts[0], *vt.parts[1])),
     "filter": lambda vt: (("filter",), vt.parts),
     "enumerate": _split_enumerate,
     "sequence": _split_sequence,
-    "application": _split_application,
-    "shared": lambda vt: (("shared",), vt.parts),
+    "application": lambda vt: (("application",), vt.parts),
+    "pooled": _split_pooled,
 }
 
 
@@ -158,38 +162,25 @@ def _join_iterator(recipe: ObjectRecipe, parts: Sequence[Any]) -> VariableTracke
         return k.IteratorTracker(zip, kind, [list(parts), *detail])
     if kind == "map":
         return k.IteratorTracker(map, kind, [parts[0], list(parts[1:])])
-    if kind != "application":
+    if kind != "pooled":
         return k.IteratorTracker(recipe.cls, kind, list(parts), *detail)
-    inner, *rest = parts
-    real, count, *names = detail
-    if count is None:
-        return k.IteratorTracker(recipe.cls, kind, [inner, [], {}, real], 1)
+    (rows, *rest), (count, *names) = parts, detail
     named = dict(zip(names, rest[count:], strict=True))
-    return k.IteratorTracker(recipe.cls, kind, [inner, rest[:count], named, real])
+    return k.IteratorTracker(recipe.cls, kind, [rows, rest[:count], named])
 
 
 def _build_iterator(recipe: ObjectRecipe, parts: Sequence[Any]) -> Any:
-    """Of an application that has started, and of what `tee` gives: its generator, which gives what it would give."""
+    """Of an iterator of itertools what does the work: it gives what that would give."""
     kind, *detail = recipe.detail
     if kind == "zip":
         return zip(*map(unasked, parts), strict=detail[0])
-    if kind == "shared":
+    if kind in ("application", "pooled"):
         return parts[0]
     if kind == "sequence":
         return advanced((list if isinstance(parts[0], list) else tuple).__iter__(parts[0]), detail[0])
     if kind == "enumerate":
         return enumerate(unasked(parts[0]), parts[1])
-    if kind != "application":  # map and filter
-        return recipe.cls(parts[0], *map(unasked, parts[1:]))
-    inner, *rest = parts
-    real, count, *names = detail
-    return inner if count is None else _application(real, rest[:count], dict(zip(names, rest[count:], strict=True)))
-
-
-def _application(real: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    at = asked_of(real)
-    args[at] = map(unasked, args[at])
-    return real(*args, **{name: unasked(value) if name in NAMES_ASKED else value for name, value in kwargs.items()})
+    return recipe.cls(parts[0], *map(unasked, parts[1:]))  # map and filter
 
 
 _FAMILIES: dict[type[VariableTracker], Family] = {

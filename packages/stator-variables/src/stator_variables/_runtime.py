@@ -58,7 +58,12 @@ def advanced(iterator: Iterator[Any], steps: int) -> Iterator[Any]:
 def unasked(iterator: Any) -> Any:
     """An iterator that C may ask for its iterator: one of a class of the program's would notice, as it was asked."""
     asks = next(vars(cls)["__iter__"] for cls in type(iterator).__mro__ if "__iter__" in vars(cls))
-    return iterator if type(asks) is types.WrapperDescriptorType else map(next, itertools.repeat(iterator))
+    return iterator if type(asks) is types.WrapperDescriptorType else preceded(iterator)
+
+
+def preceded(iterator: Any, *first: Any) -> Iterator[Any]:
+    """First these, then what the iterator gives, each time it is asked."""
+    return map(next, itertools.chain([iter(first)] * len(first), itertools.repeat(iterator)))
 
 
 def standing(iterator: Any, index: int) -> Any:

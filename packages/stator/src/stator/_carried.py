@@ -1,4 +1,4 @@
-"""Which values of a broken frame stack go on as frame state: generators, and the objects that hold them.
+"""Which values of a broken frame stack go on as frame state: generators, iterators, and the objects that hold them.
 
 Only what nothing but the frames can see may go on so; what else sees it shows when the entry is written down.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 from stator_bytecode import NULL, GeneratorState, Parts, Snapshot, operands
-from stator_variables import Emitter, generator_state, parts_of, real_of
+from stator_variables import Emitter, generator_state, is_opaque, parts_of, real_of
 
 FRAME_READERS = (breakpoint, dir, eval, exec, inspect.currentframe, locals, sys._getframe, vars)
 """What looks into the frames that call it: they have to hold what the program's would hold."""
@@ -59,7 +59,8 @@ class Carried:
     def _taken_apart(self, value: Any) -> Parts | None:
         if (parts := parts_of(value)) is None or any(value is known for known in self.objects):
             return None
-        return parts if self._holds_generator(parts) and not _holds_itself(value, parts) else None
+        wanted = is_opaque(value) or self._holds_generator(parts)
+        return parts if wanted and not _holds_itself(value, parts) else None
 
     def _holds_generator(self, parts: Parts) -> bool:
         for part in parts.values:

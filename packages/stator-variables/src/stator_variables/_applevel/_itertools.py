@@ -1,228 +1,297 @@
-"""itertools as plain Python: generator functions of iterators, for C asks what it is given for them at once.
+"""itertools as plain Python: what its iterators keep, and how each finds its next item (`Modules/itertoolsmodule.c`).
 
-A StopIteration from a callback ends the iterator, as in C; in a generator of Python's it would be a RuntimeError.
-What has been asked for its iterator is stepped by `next`: a `for` would ask again, and a class of the program's notice.
+Each class is made of iterators, for C asks what it is given for them at once. What has been asked is stepped by `next`:
+a `for` would ask again, and a class of the program's notice. An iterator that had nothing left, or raised, is asked
+again by those whose fields say nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 _NOTHING: Any = object()
 
 
-def count(start: Any = 0, step: Any = 1) -> Iterator[Any]:
-    if type(start) is not int and isinstance(start, int) and isinstance(step, int) and step == 1:
-        start = int.__pos__(start)  # C counts machine words then
-    while True:
-        yield start
-        start = start + step
+class _Iterator:
+    def __iter__(self) -> Any:
+        return self
 
 
-def cycle(it: Any, /) -> Iterator[Any]:
-    saved = []
-    while (item := next(it, _NOTHING)) is not _NOTHING:
-        saved.append(item)
-        yield item
-    while saved:
-        for item in saved:
-            yield item
+class count(_Iterator):
+    def __init__(self, start: Any = 0, step: Any = 1) -> None:
+        if type(start) is not int and isinstance(start, int) and isinstance(step, int) and step == 1:
+            start = int.__pos__(start)  # C counts machine words then
+        self.value, self.step = start, step
+
+    def __next__(self) -> Any:
+        value = self.value
+        self.value = value + self.step
+        return value
 
 
-def repeat(object: Any, times: Any = _NOTHING) -> Iterator[Any]:
-    if times is _NOTHING:
+class cycle(_Iterator):
+    def __init__(self, it: Any, /) -> None:
+        self.it, self.saved, self.index = it, [], 0  # type: ignore[var-annotated]
+
+    def __next__(self) -> Any:
+        if self.it is not None:
+            if (item := next(self.it, _NOTHING)) is not _NOTHING:
+                self.saved.append(item)
+                return item
+            self.it = None
+        if not self.saved:
+            raise StopIteration
+        item = self.saved[self.index]
+        self.index = (self.index + 1) % len(self.saved)
+        return item
+
+
+class repeat(_Iterator):
+    def __init__(self, object: Any, times: Any = None) -> None:
+        self.object, self.times = object, times
+
+    def __next__(self) -> Any:
+        if self.times is not None:
+            if self.times <= 0:
+                raise StopIteration
+            self.times -= 1
+        return self.object
+
+
+class chain(_Iterator):
+    """Of an iterator over iterables."""
+
+    def __init__(self, source: Any, /) -> None:
+        self.source: Any = source
+        self.active: Any = None
+
+    def __next__(self) -> Any:
+        while self.source is not None:
+            if self.active is None:
+                self.active = self._following()
+            if (item := next(self.active, _NOTHING)) is not _NOTHING:
+                return item
+            self.active = None
+        raise StopIteration
+
+    def _following(self) -> Any:
+        source, self.source = self.source, None  # for good, when this fails
+        following = iter(next(source))
+        self.source = source
+        return following
+
+
+class islice(_Iterator):
+    def __init__(self, it: Any, /, *bounds: Any) -> None:
+        start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+        self.it, self.at, self.stop = it, 0, stop
+        self.wanted, self.step = 0 if start is None else start, 1 if step is None else step
+
+    def __next__(self) -> Any:
+        it, self.it = self.it, None  # for good, when one of these ends or fails
+        if it is None:
+            raise StopIteration
+        while self.at < self.wanted:
+            next(it)
+            self.at += 1
+        if self.stop is not None and self.at >= self.stop:
+            raise StopIteration
+        item = next(it)
+        self.at += 1
+        self.wanted += self.step
+        if self.stop is not None and self.wanted > self.stop:
+            self.wanted = self.stop
+        self.it = it
+        return item
+
+
+class takewhile(_Iterator):
+    def __init__(self, predicate: Any, it: Any, /) -> None:
+        self.predicate, self.it, self.stops = predicate, it, False
+
+    def __next__(self) -> Any:
+        if self.stops:
+            raise StopIteration
+        item = next(self.it)
+        if self.predicate(item):
+            return item
+        self.stops = True
+        raise StopIteration
+
+
+class dropwhile(_Iterator):
+    def __init__(self, predicate: Any, it: Any, /) -> None:
+        self.predicate, self.it, self.starts = predicate, it, False
+
+    def __next__(self) -> Any:
         while True:
-            yield object
-    while times > 0:
-        times -= 1
-        yield object
+            item = next(self.it)
+            if self.starts:
+                return item
+            if not self.predicate(item):
+                self.starts = True
+                return item
 
 
-def chain(*iterables: Any) -> Iterator[Any]:
-    return chain_from_iterable(iter(iterables))
+class filterfalse(_Iterator):
+    def __init__(self, predicate: Any, it: Any, /) -> None:
+        self.predicate, self.it = predicate, it
+
+    def __next__(self) -> Any:
+        while True:
+            item = next(self.it)
+            if not (item if self.predicate is None or self.predicate is bool else self.predicate(item)):
+                return item
 
 
-def chain_from_iterable(it: Any, /) -> Iterator[Any]:
-    while (part := next(it, _NOTHING)) is not _NOTHING:
-        for item in part:
-            yield item
+class starmap(_Iterator):
+    def __init__(self, function: Any, it: Any, /) -> None:
+        self.function, self.it = function, it
+
+    def __next__(self) -> Any:
+        args = next(self.it)
+        return self.function(*(args if type(args) is tuple else tuple(args)))
 
 
-def islice(it: Any, *bounds: Any) -> Iterator[Any]:
-    start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
-    return _islice(it, 0 if start is None else start, stop, 1 if step is None else step)
+class compress(_Iterator):
+    def __init__(self, data: Any, selectors: Any) -> None:
+        self.data, self.selectors = data, selectors
+
+    def __next__(self) -> Any:
+        while True:
+            item = next(self.data)
+            if next(self.selectors):
+                return item
 
 
-def _islice(it: Any, wanted: Any, stop: Any, step: Any) -> Iterator[Any]:
-    at = 0
-    while True:
-        try:
-            while at < wanted:
-                next(it)
-                at += 1
-            if stop is not None and at >= stop:
-                return
-            item = next(it)
-        except StopIteration:
-            return
-        at += 1
-        wanted = wanted + step if stop is None or wanted + step < stop else stop
-        yield item
+class pairwise(_Iterator):
+    def __init__(self, it: Any, /) -> None:
+        self.it, self.old = it, _NOTHING
+
+    def __next__(self) -> Any:
+        it, old = self.it, self.old
+        self.it, self.old = None, _NOTHING  # for good, when one of these ends or fails
+        if it is None:
+            raise StopIteration
+        if old is _NOTHING:
+            old = next(it)
+        new = next(it)
+        self.it, self.old = it, new
+        return old, new
 
 
-def takewhile(predicate: Callable[[Any], Any], it: Any, /) -> Iterator[Any]:
-    while (item := next(it, _NOTHING)) is not _NOTHING:
-        try:
-            good = predicate(item)
-        except StopIteration:
-            return
-        if not good:
-            return
-        yield item
+class accumulate(_Iterator):
+    def __init__(self, iterable: Any, func: Any = None, *, initial: Any = None) -> None:
+        self.it, self.func, self.initial, self.total = iterable, func, initial, _NOTHING
+
+    def __next__(self) -> Any:
+        if self.initial is not None:
+            self.total, self.initial = self.initial, None
+            return self.total
+        item = next(self.it)
+        if self.total is _NOTHING:
+            self.total = item
+        else:
+            self.total = self.total + item if self.func is None else self.func(self.total, item)
+        return self.total
 
 
-def dropwhile(predicate: Callable[[Any], Any], it: Any, /) -> Iterator[Any]:
-    while (item := next(it, _NOTHING)) is not _NOTHING:
-        try:
-            drops = predicate(item)
-        except StopIteration:
-            return
-        if not drops:
-            yield item
-            break
-    while (item := next(it, _NOTHING)) is not _NOTHING:
-        yield item
+class zip_longest(_Iterator):
+    def __init__(self, *iterators: Any, fillvalue: Any = None) -> None:
+        self.iterators, self.fillvalue, self.active = [*iterators], fillvalue, len(iterators)
 
-
-def filterfalse(predicate: Any, it: Any, /) -> Iterator[Any]:
-    while (item := next(it, _NOTHING)) is not _NOTHING:
-        try:
-            good = item if predicate is None or predicate is bool else predicate(item)
-        except StopIteration:
-            return
-        if not good:
-            yield item
-
-
-def starmap(function: Callable[..., Any], it: Any, /) -> Iterator[Any]:
-    while (args := next(it, _NOTHING)) is not _NOTHING:
-        try:
-            value = function(*args)
-        except StopIteration:
-            return
-        yield value
-
-
-def compress(data: Any, selectors: Any) -> Iterator[Any]:
-    while (item := next(data, _NOTHING)) is not _NOTHING and (chosen := next(selectors, _NOTHING)) is not _NOTHING:
-        if chosen:
-            yield item
-
-
-def pairwise(it: Any, /) -> Iterator[Any]:
-    if (before := next(it, _NOTHING)) is not _NOTHING:
-        while (item := next(it, _NOTHING)) is not _NOTHING:
-            yield before, item
-            before = item
-
-
-def accumulate(iterable: Any, func: Any = None, *, initial: Any = None) -> Iterator[Any]:
-    total = initial
-    if total is None:
-        try:
-            total = next(iterable)
-        except StopIteration:
-            return
-    yield total
-    while (item := next(iterable, _NOTHING)) is not _NOTHING:
-        try:
-            total = total + item if func is None else func(total, item)
-        except StopIteration:
-            return
-        yield total
-
-
-def zip_longest(*iterators: Any, fillvalue: Any = None) -> Iterator[Any]:
-    active = len(iterators)
-    running = [True] * active
-    while active:
+    def __next__(self) -> Any:
+        if not self.active:
+            raise StopIteration
+        active, self.active = self.active, 0  # for good, when one of these fails
         row = []
-        for i, it in enumerate(iterators):
-            value = next(it, _NOTHING) if running[i] else _NOTHING
-            if value is _NOTHING:
-                if running[i]:
-                    running[i] = False
-                    active -= 1
-                    if not active:
-                        return
-                value = fillvalue
+        for i in range(len(self.iterators)):
+            value = self.fillvalue
+            if self.iterators[i] is not None and (value := next(self.iterators[i], _NOTHING)) is _NOTHING:
+                active -= 1
+                if not active:
+                    raise StopIteration
+                self.iterators[i], value = None, self.fillvalue
             row.append(value)
-        yield tuple(row)
+        self.active = active
+        return tuple(row)
 
 
-def batched(iterable: Any, n: Any, *, strict: Any = False) -> Iterator[Any]:
-    while True:
+class batched(_Iterator):
+    def __init__(self, iterable: Any, n: Any, *, strict: Any = False) -> None:
+        self.it, self.n, self.strict = iterable, n, strict
+
+    def __next__(self) -> Any:
+        it, self.it = self.it, None  # for good, when it ends or fails
         batch: list[Any] = []
-        while len(batch) < n and (item := next(iterable, _NOTHING)) is not _NOTHING:
+        while it is not None and len(batch) < self.n and (item := next(it, _NOTHING)) is not _NOTHING:
             batch.append(item)
         if not batch:
-            return
-        if strict and len(batch) != n:
+            raise StopIteration
+        if self.strict and len(batch) < self.n:
             raise ValueError("batched(): incomplete batch")
-        yield tuple(batch)
+        self.it = it
+        return tuple(batch)
 
 
-def groupby(iterable: Any, key: Any = None) -> Iterator[Any]:
-    state = [_NOTHING, _NOTHING, None]  # the item that was read ahead, its key, the group that may go on
+class groupby(_Iterator):
+    def __init__(self, iterable: Any, key: Any = None) -> None:
+        self.it, self.keyfunc = iterable, key
+        self.value = self.key = self.target = _NOTHING
+        self.group: Any = None  # a mark of the one that may go on
 
-    def read() -> bool:
-        item = next(iterable, _NOTHING)
-        if item is _NOTHING:
-            return False
-        item_key = item if key is None else key(item)
-        state[0], state[1] = item, item_key
-        return True
+    def __next__(self) -> Any:
+        self.group = None
+        while self.key is _NOTHING or self._is_of_target():
+            self._step()
+        self.target, self.group = self.key, [None]
+        return self.key, group_of(self)
 
-    def group(mark: Any, wanted: Any) -> Iterator[Any]:
-        while state[2] is mark and (state[0] is not _NOTHING or read()):
-            if not (wanted is state[1] or wanted == state[1]):
-                return
-            item = state[0]
-            state[0] = state[1] = _NOTHING
-            yield item
+    def _is_of_target(self) -> Any:
+        return self.target is not _NOTHING and (self.target is self.key or self.target == self.key)
 
-    target = _NOTHING
-    while True:
-        state[2] = None
-        while state[1] is _NOTHING or (target is not _NOTHING and (target is state[1] or target == state[1])):
-            if not read():
-                return
-        target = state[1]
-        mark = [None]
-        state[2] = mark
-        yield target, group(mark, target)
+    def _step(self) -> None:
+        value = next(self.it)
+        key = value if self.keyfunc is None else self.keyfunc(value)
+        self.value, self.key = value, key
 
 
-def tee(iterable: Any, n: Any = 2, /) -> tuple[Any, ...]:
-    if n == 0:
-        return ()
-    it = iter(iter(iterable))  # which C does twice
-    shared: list[Any] = []
-    return tuple([_teed(it, shared) for _ in range(n)])
+class _grouper(_Iterator):
+    def __init__(self, parent: groupby) -> None:
+        self.parent, self.target, self.mark = parent, parent.target, parent.group
+
+    def __next__(self) -> Any:
+        parent = self.parent
+        if parent.group is not self.mark:
+            raise StopIteration
+        if parent.value is _NOTHING:
+            parent._step()
+        if not (self.target is parent.key or self.target == parent.key):
+            raise StopIteration
+        value = parent.value
+        parent.value = parent.key = _NOTHING
+        return value
 
 
-def _teed(it: Any, shared: list[Any]) -> Iterator[Any]:
-    at = 0
-    while True:
-        if at == len(shared):
-            item = next(it, _NOTHING)
-            if item is _NOTHING:
-                return
-            shared.append(item)
-        at += 1
-        yield shared[at - 1]
+def group_of(parent: groupby) -> Any:
+    """In a region an iterator of C's class."""
+    return _grouper(parent)
 
 
-def each(rows: list[Any]) -> Iterator[Any]:
-    yield from rows
+class Shared:
+    """What the iterators of one `tee` go through."""
+
+    def __init__(self, it: Any) -> None:
+        self.it, self.items = it, []  # type: ignore[var-annotated]
+
+
+class _tee(_Iterator):
+    def __init__(self, shared: Shared) -> None:
+        self.shared, self.at = shared, 0
+
+    def __next__(self) -> Any:
+        items = self.shared.items
+        if self.at == len(items):
+            items.append(next(self.shared.it))
+        self.at += 1
+        return items[self.at - 1]

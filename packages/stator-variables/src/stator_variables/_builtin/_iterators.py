@@ -141,10 +141,6 @@ def _standing(e: Any, vt: Any, text: str) -> str:
     return f"{e.capture(standing, 'standing')}({text}, {index})"
 
 
-def is_pooled(vt: Any) -> bool:
-    return vt.cls in POOLED and bool(vt.parts[1])
-
-
 WATCHFUL = ("deque", "deque reversed", "set")
 """Kinds that raise when what they go through has changed; a dict is not changed under its iterators."""
 
@@ -205,19 +201,6 @@ def _placed(e: Any, vt: Any, iterator: str) -> str:
 
 
 NOT_ADVANCED = ("enumerate", "zip", "map", "filter", "callable")
-_ASKED = dict.fromkeys(
-    (itertools.takewhile, itertools.dropwhile, itertools.filterfalse, itertools.starmap), slice(1, 2)
-)
-_ASKED |= dict.fromkeys((itertools.count, itertools.repeat, itertools.chain), slice(0))
-_ASKED |= {itertools.compress: slice(2), itertools.zip_longest: slice(None)}
-NAMES_ASKED = ("iterable", "data", "selectors")
-
-
-def asked_of(function: Any) -> slice:
-    """Which arguments a function of itertools asks for their iterators at once."""
-    return slice(0) if function in POOLED else _ASKED.get(function, slice(1))
-
-
 POOLED = (itertools.product, itertools.permutations, itertools.combinations, itertools.combinations_with_replacement)
 """Go through copies of what they were made of: those can be moved on from the start again."""
 
@@ -269,14 +252,14 @@ def _constant(e: Any, vt: Any) -> str:
     return f"{verb}({e.expr(vt.parts[1])})"
 
 
-def _call(e: Any, vt: Any) -> str:
-    """An iterator that a function gives, called with positional and keyword arguments."""
-    args, kwargs, real = vt.parts[1:]
-    texts, at = [*map(e.expr, args)], asked_of(real)
-    texts[at] = again(e, args[at])
-    for name, value in kwargs.items():
-        texts.append(f"{name}={again(e, [value])[0] if name in NAMES_ASKED else e.expr(value)}")
-    return f"{e.capture(real, real.__name__)}({', '.join(texts)})"
+def _pooled(e: Any, vt: Any) -> str:
+    named = [f"{name}={e.expr(value)}" for name, value in vt.parts[2].items()]
+    rows, text = vt.parts[0], f"{e.capture(vt.cls, vt.cls.__name__)}({', '.join([*map(e.expr, vt.parts[1]), *named])})"
+    if rows.kind != "sequence":
+        raise e.refuse(vt)
+    if rows.exhausted:
+        return f"{e.capture(finished, 'finished')}({text})"
+    return f"{e.capture(advanced, 'advanced')}({text}, {rows.position})" if rows.position else text
 
 
 _MAKE: dict[str, Callable[[Any, Any], str]] = {
@@ -291,7 +274,7 @@ _MAKE: dict[str, Callable[[Any, Any], str]] = {
     "filter": lambda e, vt: f"filter({e.expr(vt.parts[0])}, {again(e, vt.parts[1:])[0]})",
     "enumerate": lambda e, vt: f"enumerate({again(e, vt.parts[:1])[0]}, {e.expr(vt.parts[1])} + {vt.position})",
     "callable": lambda e, vt: f"iter({_list(e, vt.parts)})",
-    "application": _call,
+    "pooled": _pooled,
 }
 
 

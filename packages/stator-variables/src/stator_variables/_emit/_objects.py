@@ -11,7 +11,7 @@ from stator_guards import TypeIs
 
 from stator_variables import _kinds as k
 from stator_variables._builtin import _iterators
-from stator_variables._emit import _started
+from stator_variables._emit import _itertools
 from stator_variables._emit._emitter import (
     Emitter,
     RaisedBefore,
@@ -164,7 +164,8 @@ def recipe(e: Emitter, vt: Any) -> str:
 
 @rebuilders.handles(k.IteratorTracker)
 def iterator(e: Emitter, vt: Any) -> str:
-    return e.bind(vt, _started.write(e, vt) if _started.has_started(vt) else _iterators.rebuild(e, vt))
+    write = _itertools.write if vt.kind == "application" else _iterators.rebuild
+    return e.bind(vt, write(e, vt))
 
 
 @rebuilders.handles(k.GeneratorTracker)

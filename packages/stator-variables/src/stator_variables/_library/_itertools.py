@@ -9,7 +9,7 @@ from stator_variables import _kinds as k
 from stator_variables._applevel import _itertools as app
 from stator_variables._builtin._arity import Args, Kwargs, signature_arity
 from stator_variables._builtin._iterator_functions import handle_next
-from stator_variables._builtin._iterators import NAMES_ASKED, POOLED, asked_of
+from stator_variables._builtin._iterators import POOLED
 from stator_variables._builtin._method_table import app_level, settle_all
 from stator_variables._model import _iteration
 from stator_variables._model._raising import throw
@@ -19,7 +19,7 @@ from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("itertools function")
 _NAMES = (
-    "count cycle repeat chain islice takewhile dropwhile filterfalse starmap compress pairwise accumulate "
+    "count cycle repeat islice takewhile dropwhile filterfalse starmap compress pairwise accumulate "
     "zip_longest batched groupby"
 )
 _LAZY = [getattr(itertools, name) for name in _NAMES.split() if hasattr(itertools, name)]
@@ -30,7 +30,7 @@ def make_lazy(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if of is itertools.islice:
         args = [*args[:1], *(_symbolic.as_constant(t, bound) for bound in args[1:])]
     _check(t, of, args, kwargs)
-    return _made(t, getattr(app, of.__name__), of, args, kwargs, of)
+    return _made(t, of, args, kwargs, of)
 
 
 def _check_size(size: Any) -> None:
@@ -44,7 +44,7 @@ def _check(t: Tracing, real: Any, args: Args, kwargs: Kwargs) -> None:
         bad = not 2 <= len(args) <= 4 or bool(kwargs) or any(_is_no_bound(bound.constant()) for bound in args[1:])
         bad = bad or (len(args) == 4 and args[3].constant() == 0)
     if real in (itertools.repeat, itertools.count):
-        numbers = args[1:] if real is itertools.repeat else [*args, *kwargs.values()]
+        numbers = [*args, *kwargs.values()][real is itertools.repeat :]
         bad = (
             bad
             or not (args or kwargs or real is itertools.count)
@@ -52,7 +52,11 @@ def _check(t: Tracing, real: Any, args: Args, kwargs: Kwargs) -> None:
         )
     if not bad and real.__name__ == "batched":
         _check_size(kwargs["n"] if "n" in kwargs else args[1])
-    if bad:
+    _check_given(t, real, bad)
+
+
+def _check_given(t: Tracing, real: Any, is_wrong: bool) -> None:
+    if is_wrong:
         raise t.unsupported("bad-arguments", f"a call of itertools.{real.__name__} that it does not accept")
 
 
@@ -61,14 +65,29 @@ def _is_no_bound(value: Any) -> bool:
 
 
 @operation
-def _made(t: Tracing, function: Any, cls: type, args: Args, kwargs: Kwargs, real: Any) -> Any:
-    args, at = [*args], asked_of(real)
+def _made(t: Tracing, cls: type, args: Args, kwargs: Kwargs, of: Any) -> Any:
+    args, at = [*args], _ASKED.get(of, slice(1))
     args[at] = yield from settle_all(_iteration.get_iterator(t, vt) for vt in args[at])
-    named = [name for name in NAMES_ASKED if name in kwargs]
+    named = [name for name in ("iterable", "data", "selectors") if name in kwargs]
     found = yield from settle_all(_iteration.get_iterator(t, kwargs[name]) for name in named)
-    kwargs = kwargs | dict(zip(named, found, strict=True))
-    inner = yield from settle(app_level(t, function, args, kwargs))
-    return k.IteratorTracker(cls, "application", [inner, args, kwargs, real])
+    inner = yield from settle(
+        app_level(t, getattr(app, of.__name__), args, kwargs | dict(zip(named, found, strict=True)))
+    )
+    return k.IteratorTracker(cls, "application", [inner])
+
+
+_ASKED: dict[Any, slice] = {itertools.compress: slice(2), itertools.zip_longest: slice(None)}
+_ASKED |= dict.fromkeys(
+    (itertools.takewhile, itertools.dropwhile, itertools.filterfalse, itertools.starmap), slice(1, 2)
+)
+_ASKED |= dict.fromkeys((itertools.count, itertools.repeat), slice(0))
+"""The arguments that C asks for their iterators at once, where it is not the first."""
+
+
+@handlers.handles(itertools.chain)
+def chain(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    _check_given(t, itertools.chain, bool(kwargs))
+    return chain_of_class(t, [k.ClassTracker(itertools.chain), k.TupleTracker(args, tuple)], {})
 
 
 @handlers.handles(itertools.chain.from_iterable)
@@ -78,19 +97,32 @@ def chain_from_iterable(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(itertools.chain.__dict__["from_iterable"])
 def chain_of_class(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    cls = args[0].value
-    return _made(t, app.chain_from_iterable, cls, args[1:], {}, cls.from_iterable)
+    _check_given(t, itertools.chain, bool(kwargs) or len(args) != 2)
+    return _made(t, args[0].value, args[1:], {}, itertools.chain)
+
+
+@handlers.handles(app.group_of)
+def group(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return after(app_level(t, app._grouper, args, {}), lambda inner: _iterator(itertools._grouper, inner))  # type: ignore[attr-defined]
 
 
 @handlers.handles(itertools.tee)
+@operation
 def tee(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    if not 1 <= len(args) <= 2 or kwargs or (len(args) == 2 and _is_no_bound(args[1].constant())):
-        raise t.unsupported("bad-arguments", "a call of itertools.tee that it does not accept")
-    return after(app_level(t, app.tee, args, {}), _teed)
+    wrong = not 1 <= len(args) <= 2 or bool(kwargs) or (len(args) == 2 and _is_no_bound(args[1].constant()))
+    _check_given(t, itertools.tee, wrong)
+    count = 2 if len(args) == 1 else args[1].constant()
+    if not count:
+        return k.TupleTracker([], tuple)
+    it = yield from settle(_iteration.get_iterator(t, args[0]))
+    it = yield from settle(_iteration.get_iterator(t, it))  # which C does twice
+    shared = yield from settle(app_level(t, app.Shared, [it], {}))
+    found = yield from settle_all(app_level(t, app._tee, [shared], {}) for _ in range(count))
+    return k.TupleTracker([_iterator(itertools._tee, inner) for inner in found], tuple)  # type: ignore[attr-defined]
 
 
-def _teed(made: Any) -> Any:
-    return k.TupleTracker([k.IteratorTracker(itertools._tee, "shared", [inner]) for inner in made.items], tuple)  # type: ignore[attr-defined]
+def _iterator(cls: type, inner: Any) -> Any:
+    return k.IteratorTracker(cls, "application", [inner])
 
 
 # -- made at once -----------------------------------------------------------------------------------------------------
@@ -115,11 +147,10 @@ def _combined(
     pools = yield from settle_all(_iteration.drain(t, iterable, asks_length=True) for iterable in args[:count])
     rows = k.ListTracker([k.TupleTracker(row, tuple) for row in real(*pools, *numbers, **named)], list)
     drained = [k.TupleTracker(pool, tuple) for pool in pools]
-    inner = yield from settle(app_level(t, app.each, [rows], {}))
-    return k.IteratorTracker(real, "application", [inner, drained + args[count:], kwargs, real])
+    return k.IteratorTracker(real, "pooled", [_iteration.sequence_iterator(rows), drained + args[count:], kwargs])
 
 
-CLASSES: tuple[Any, ...] = (*_LAZY, *POOLED, itertools._tee)  # type: ignore[attr-defined]
+CLASSES: tuple[Any, ...] = (*_LAZY, *POOLED, itertools.chain, itertools._tee, itertools._grouper)  # type: ignore[attr-defined]
 
 
 @handlers.handles(*(cls.__next__ for cls in CLASSES))

@@ -266,11 +266,9 @@ def _next_in_deque(t: Tracing, it: Any) -> Any:
     return _at(vt.items, size - 1 - it.position if backwards else it.position)
 
 
-@_placed
-@operation
 def _next_of_application(t: Tracing, it: Any) -> Any:
-    """One step of the generator that does the work."""
-    return (yield from attempt(StopIteration, NULL, next_value, t, it.parts[0]))
+    """One step of what does the work: it says itself when it has ended."""
+    return next_value(t, it.parts[0])
 
 
 def _one_of_each(t: Tracing, sources: list[Any]) -> Any:
@@ -380,7 +378,7 @@ _STEPS = {
     "map": _next_map,
     "filter": _next_filter,
     "enumerate": _next_enumerate,
-    **dict.fromkeys(("application", "shared"), _next_of_application),
+    **dict.fromkeys(("application", "pooled"), _next_of_application),
     "set": _next_in_set,
     **dict.fromkeys(("deque", "deque reversed"), _next_in_deque),
     **dict.fromkeys(("getitem", "reversed getitem"), _next_getitem),

@@ -61,7 +61,7 @@ def _search(t: Tracing, mro: tuple[type, ...], name: str) -> tuple[Any, Source |
             real = written.names[name][1]
             return real, CapturedSource(name, real)
         namespace = _get_dict(cls)
-        frozen = bool(cls.__flags__ & IMMUTABLE)
+        frozen = bool(cls.__flags__ & IMMUTABLE) or stands_for_c(cls)
         try:
             value = namespace.get(name, MISSING)
         except Exception as error:  # raised by the `__eq__` of a key of the program's
@@ -75,6 +75,11 @@ def _search(t: Tracing, mro: tuple[type, ...], name: str) -> tuple[Any, Source |
         if not frozen:
             t.guard(_namespace_source(t, cls), KeyAbsent(name))
     return MISSING, None
+
+
+def stands_for_c(cls: type) -> bool:
+    """Whether a class is app-level code."""
+    return str(_get_dict(cls).get("__module__", "")).startswith("stator_variables._applevel.")
 
 
 def rely_on_presence(t: Tracing, cls: type, name: str) -> bool:
