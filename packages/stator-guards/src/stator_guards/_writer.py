@@ -108,6 +108,7 @@ class Writer:
 
     def require(self, test: str, comment: str) -> None:
         line = f"if not ({test}): return False"
+        comment = " ".join(comment.splitlines())  # the name of a file may have several
         self.lines.append(f"{line}  # {comment}" if comment else line)
 
     def write(self, guards: Sequence[Guard]) -> None:

@@ -21,8 +21,9 @@ from stator_bytecode import Parts
 
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
+from stator_variables._emit._itertools import made_real
 from stator_variables._model._lookup import stands_for_c
-from stator_variables._runtime import advanced, base_of_c, unasked
+from stator_variables._runtime import advanced, base_of_c, pooled, unasked
 from stator_variables._tracker import DELETED, VariableTracker
 
 
@@ -170,12 +171,14 @@ def _join_iterator(recipe: ObjectRecipe, parts: Sequence[Any]) -> VariableTracke
 
 
 def _build_iterator(recipe: ObjectRecipe, parts: Sequence[Any]) -> Any:
-    """Of an iterator of itertools what does the work: it gives what that would give."""
     kind, *detail = recipe.detail
     if kind == "zip":
         return zip(*map(unasked, parts), strict=detail[0])
-    if kind in ("application", "pooled"):
-        return parts[0]
+    if kind == "application":
+        return made_real(recipe.cls, parts[0])
+    if kind == "pooled":
+        (rows, *rest), (count, *names) = parts, detail
+        return pooled(recipe.cls, rows, rest[:count], dict(zip(names, rest[count:], strict=True)))
     if kind == "sequence":
         return advanced((list if isinstance(parts[0], list) else tuple).__iter__(parts[0]), detail[0])
     if kind == "enumerate":

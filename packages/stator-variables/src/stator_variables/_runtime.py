@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import copy
 import itertools
 import types
 from collections import deque
@@ -64,6 +65,20 @@ def unasked(iterator: Any) -> Any:
 def preceded(iterator: Any, *first: Any) -> Iterator[Any]:
     """First these, then what the iterator gives, each time it is asked."""
     return map(next, itertools.chain([iter(first)] * len(first), itertools.repeat(iterator)))
+
+
+def teed(shared: Any, at: int) -> Any:
+    """What `tee` gave, at this item. Others go on with it, those that are not real as well."""
+    (first,) = itertools.tee(preceded(shared.it, *shared.items), 1)
+    shared.it = advanced(copy.copy(first), len(shared.items))
+    return advanced(first, at)
+
+
+def pooled(cls: Any, rows: Iterator[Any], args: Sequence[Any], named: dict[str, Any]) -> Iterator[Any]:
+    """One of the combinations of itertools, where an iterator over a list of its items stands."""
+    state: Any = rows.__reduce__()
+    made = cls(*args, **named)
+    return advanced(made, state[2]) if len(state) > 2 else finished(made)
 
 
 def standing(iterator: Any, index: int) -> Any:

@@ -169,15 +169,23 @@ class pairwise(_Iterator):
         self.it, self.old = it, _NOTHING
 
     def __next__(self) -> Any:
-        it, old = self.it, self.old
-        self.it, self.old = None, _NOTHING  # for good, when one of these ends or fails
-        if it is None:
+        if self.it is None:
             raise StopIteration
-        if old is _NOTHING:
-            old = next(it)
-        new = next(it)
-        self.it, self.old = it, new
+        if self.old is _NOTHING:
+            self.old = self._step()
+            if self.it is None:  # by what it was asked for itself meanwhile
+                self.old = _NOTHING
+                raise StopIteration
+        old = self.old
+        self.old = new = self._step()
         return old, new
+
+    def _step(self) -> Any:
+        try:
+            return next(self.it)
+        except BaseException:
+            self.it, self.old = None, _NOTHING
+            raise
 
 
 class accumulate(_Iterator):
@@ -282,7 +290,16 @@ class Shared:
     """What the iterators of one `tee` go through."""
 
     def __init__(self, it: Any) -> None:
-        self.it, self.items = it, []  # type: ignore[var-annotated]
+        self.it, self.items, self.runs = it, [], False  # type: ignore[var-annotated]
+
+    def read(self) -> None:
+        if self.runs:
+            raise RuntimeError("cannot re-enter the tee iterator")
+        self.runs = True
+        try:
+            self.items.append(next(self.it))
+        finally:
+            self.runs = False
 
 
 class _tee(_Iterator):
@@ -292,6 +309,6 @@ class _tee(_Iterator):
     def __next__(self) -> Any:
         items = self.shared.items
         if self.at == len(items):
-            items.append(next(self.shared.it))
+            self.shared.read()
         self.at += 1
         return items[self.at - 1]

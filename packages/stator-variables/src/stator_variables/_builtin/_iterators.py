@@ -18,7 +18,7 @@ from stator_variables._model import _dictionary, _iteration
 from stator_variables._model._hashing import is_asking
 from stator_variables._model._iteration import AHEAD
 from stator_variables._model._lookup import plain_lookup
-from stator_variables._runtime import advanced, exhausted_by_items, finished, placed, spoiled, standing, unasked
+from stator_variables._runtime import advanced, exhausted_by_items, finished, placed, pooled, spoiled, standing, unasked
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import VariableTracker
 
@@ -200,7 +200,7 @@ def _placed(e: Any, vt: Any, iterator: str) -> str:
     return f"{e.capture(placed, 'placed')}({iterator}, {e.expr(vt.parts[0])}, {index})"
 
 
-NOT_ADVANCED = ("enumerate", "zip", "map", "filter", "callable")
+NOT_ADVANCED = ("enumerate", "zip", "map", "filter", "callable", "pooled")
 POOLED = (itertools.product, itertools.permutations, itertools.combinations, itertools.combinations_with_replacement)
 """Go through copies of what they were made of: those can be moved on from the start again."""
 
@@ -253,13 +253,13 @@ def _constant(e: Any, vt: Any) -> str:
 
 
 def _pooled(e: Any, vt: Any) -> str:
-    named = [f"{name}={e.expr(value)}" for name, value in vt.parts[2].items()]
-    rows, text = vt.parts[0], f"{e.capture(vt.cls, vt.cls.__name__)}({', '.join([*map(e.expr, vt.parts[1]), *named])})"
-    if rows.kind != "sequence":
-        raise e.refuse(vt)
-    if rows.exhausted:
-        return f"{e.capture(finished, 'finished')}({text})"
-    return f"{e.capture(advanced, 'advanced')}({text}, {rows.position})" if rows.position else text
+    rows, args, named = vt.parts
+    texts = e.expr(rows), f"({''.join(f'{e.expr(arg)}, ' for arg in args)})", _named(e, named)
+    return f"{e.capture(pooled, 'pooled')}({e.capture(vt.cls, vt.cls.__name__)}, {', '.join(texts)})"
+
+
+def _named(e: Any, vts: dict[str, Any]) -> str:
+    return f"{{{', '.join(f'{name!r}: {e.expr(vt)}' for name, vt in vts.items())}}}"
 
 
 _MAKE: dict[str, Callable[[Any, Any], str]] = {

@@ -1,12 +1,15 @@
 """Iterators of itertools as real ones: what each was up to is in the fields of the app-level object behind it
 (`_applevel._itertools`), and a new one is made of what is left. What C cannot be told, it reads once more.
+
+The same is said twice: as text for an entry, and as a call where an iterator that was carried has to be one at once.
 """
 
 from __future__ import annotations
 
+import abc
 import itertools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -15,129 +18,219 @@ from stator_variables import _kinds as k
 from stator_variables._applevel._itertools import _NOTHING
 from stator_variables._builtin._iterators import again
 from stator_variables._emit._emitter import Emitter
-from stator_variables._runtime import advanced, finished, preceded
+from stator_variables._runtime import advanced, finished, preceded, teed, unasked
 
 
 def write(e: Emitter, vt: k.IteratorTracker) -> str:
-    """An expression for a real one. Raises Unsupported for a group of `groupby`, and for what `tee` gave: nobody but C
-    can put those together."""
-    if (kind := _KINDS.get(vt.cls)) is None:
+    """An expression for a real one. Raises Unsupported for a `groupby` that has started, and for a group of it."""
+    text = _real(_Written(vt.cls, e, vt.parts[0].namespace.entries))
+    if text is None:
         raise e.refuse(vt)
-    return kind(_Kept(e, vt, vt.parts[0].namespace.entries))
+    return str(text)
+
+
+def made_real(cls: type, worker: Any) -> Any:
+    """A real one; the object that does its work where there is none."""
+    made = _real(_Made(cls, vars(worker)))
+    return worker if made is None else made
+
+
+def _real(s: _Kept) -> Any:
+    return None if (kind := _KINDS.get(s.cls)) is None else kind(s)
 
 
 @attrs.frozen
-class _Kept:
-    e: Emitter
-    vt: k.IteratorTracker
-    fields: dict[str, tuple[Any, Any]]
+class _Kept(abc.ABC):
+    """The fields of one, and how a new one is said to be made of them."""
 
-    def of(self, name: str) -> Any:
-        return self.fields[name][1]
+    cls: Any
 
     def lacks(self, name: str) -> bool:
-        return k.is_none(vt := self.of(name)) or vt.real is _NOTHING
+        return self.known(name) is None or self.known(name) is _NOTHING
 
-    def text(self, name: str) -> str:
-        return str(self.e.expr(self.of(name)))
+    def ended(self, *arguments: Any) -> Any:
+        return self.called(finished, self.called(self.cls, *arguments))
+
+    def moved_on(self, iterator: Any, steps: Any) -> Any:
+        return self.called(advanced, iterator, steps)
+
+    def preceded(self, name: str, *first: Any) -> Any:
+        """What C goes through: first these, then the iterator."""
+        return self.called(preceded, self.value(name), *first)
+
+    @abc.abstractmethod
+    def known(self, name: str) -> Any: ...
+    @abc.abstractmethod
+    def value(self, name: str) -> Any: ...
+    @abc.abstractmethod
+    def items(self, name: str) -> list[Any]: ...
+    @abc.abstractmethod
+    def iterator(self, name: str) -> Any: ...
+    @abc.abstractmethod
+    def iterators(self, name: str) -> list[Any]: ...
+    @abc.abstractmethod
+    def constant(self, value: Any) -> Any: ...
+    @abc.abstractmethod
+    def function(self, function: Any) -> Any: ...
+    @abc.abstractmethod
+    def less(self, name: str, other: str) -> Any: ...
+    @abc.abstractmethod
+    def called(self, function: Any, *arguments: Any, **named: Any) -> Any: ...
+
+
+@attrs.frozen
+class _Written(_Kept):
+    e: Emitter
+    fields: dict[str, tuple[Any, Any]]
+
+    def known(self, name: str) -> Any:
+        """The value, where it is one that is known; the object, where there is one; else the tracker."""
+        vt = self.fields[name][1]
+        return vt.value if isinstance(vt, k.ConstantTracker) else vt.real if vt.real is _NOTHING else vt
+
+    def value(self, name: str) -> str:
+        return str(self.e.expr(self.fields[name][1]))
+
+    def items(self, name: str) -> list[str]:
+        return [self.e.expr(item) for item in self.fields[name][1].items]
 
     def iterator(self, name: str) -> str:
-        return again(self.e, [self.of(name)])[0]
+        return again(self.e, [self.fields[name][1]])[0]
 
-    def preceded(self, name: str, *first: str) -> str:
-        """What C goes through: first these, then the iterator."""
-        return f"{self.e.capture(preceded, 'preceded')}({', '.join([self.text(name), *first])})"
+    def iterators(self, name: str) -> list[str]:
+        return ["()" if k.is_none(it) else again(self.e, [it])[0] for it in self.fields[name][1].items]
 
-    def made(self, *arguments: str, of: Any = None) -> str:
-        of = of or self.vt.cls
-        return f"{self.e.capture(of, of.__name__)}({', '.join(arguments)})"
+    def constant(self, value: Any) -> str:
+        return repr(value)
 
-    def moved_on(self, text: str, steps: int | str) -> str:
-        return f"{self.e.capture(advanced, 'advanced')}({text}, {steps})"
+    def function(self, function: Any) -> str:
+        return str(self.e.capture(function, function.__name__))
 
-    def ended(self, *arguments: str) -> str:
-        return f"{self.e.capture(finished, 'finished')}({self.made(*arguments)})"
+    def less(self, name: str, other: str) -> str:
+        return f"{self.value(name)} - {self.value(other)}"
+
+    def called(self, function: Any, *arguments: Any, **named: Any) -> str:
+        texts = [*map(str, arguments), *(f"{name}={text}" for name, text in named.items())]
+        return f"{self.function(function)}({', '.join(texts)})"
 
 
-def _cycle(s: _Kept) -> str:
-    saved = [s.e.expr(item) for item in s.of("saved").items]
+@attrs.frozen
+class _Made(_Kept):
+    fields: dict[str, Any]
+
+    def known(self, name: str) -> Any:
+        return self.fields[name]
+
+    def value(self, name: str) -> Any:
+        return self.fields[name]
+
+    def items(self, name: str) -> list[Any]:
+        return list(self.fields[name])
+
+    def iterator(self, name: str) -> Any:
+        return unasked(self.fields[name])
+
+    def iterators(self, name: str) -> list[Any]:
+        return [() if it is None else unasked(it) for it in self.fields[name]]
+
+    def constant(self, value: Any) -> Any:
+        return value
+
+    def function(self, function: Any) -> Any:
+        return function
+
+    def less(self, name: str, other: str) -> Any:
+        return self.fields[name] - self.fields[other]
+
+    def called(self, function: Any, *arguments: Any, **named: Any) -> Any:
+        return function(*arguments, **named)
+
+
+def _cycle(s: _Kept) -> Any:
+    saved = s.items("saved")
     if not s.lacks("it"):
-        return s.moved_on(s.made(s.preceded("it", *saved)), len(saved)) if saved else s.made(s.iterator("it"))
-    return s.moved_on(s.made(s.text("saved")), s.text("index")) if saved else s.ended("()")
+        made = s.called(s.cls, s.preceded("it", *saved) if saved else s.iterator("it"))
+        return s.moved_on(made, len(saved)) if saved else made
+    return s.moved_on(s.called(s.cls, s.value("saved")), s.value("index")) if saved else s.ended(s.constant(()))
 
 
-def _chain(s: _Kept) -> str:
-    of = s.vt.cls.from_iterable  # type: ignore[attr-defined]
+def _chain(s: _Kept) -> Any:
     if s.lacks("source"):
         return s.ended()
-    return s.made(s.iterator("source") if s.lacks("active") else s.preceded("source", s.iterator("active")), of=of)
+    source = s.iterator("source") if s.lacks("active") else s.preceded("source", s.iterator("active"))
+    return s.called(s.cls.from_iterable, source)
 
 
-def _islice(s: _Kept) -> str:
+def _islice(s: _Kept) -> Any:
     if s.lacks("it"):
-        return s.ended("()", "0")
-    stop = "None" if s.lacks("stop") else f"{s.text('stop')} - {s.text('at')}"
-    return s.made(s.iterator("it"), f"{s.text('wanted')} - {s.text('at')}", stop, s.text("step"))
+        return s.ended(s.constant(()), s.constant(0))
+    stop = s.constant(None) if s.lacks("stop") else s.less("stop", "at")
+    return s.called(s.cls, s.iterator("it"), s.less("wanted", "at"), stop, s.value("step"))
 
 
-def _takewhile(s: _Kept) -> str:
-    return s.ended("None", "()") if s.of("stops").value else _applied("predicate")(s)
+def _takewhile(s: _Kept) -> Any:
+    return s.ended(s.constant(None), s.constant(())) if s.known("stops") else _applied("predicate")(s)
 
 
-def _dropwhile(s: _Kept) -> str:
-    if not s.of("starts").value:
+def _dropwhile(s: _Kept) -> Any:
+    if not s.known("starts"):
         return _applied("predicate")(s)
-    return s.moved_on(s.made(s.e.capture(operator.not_, "not_"), s.preceded("it", "True")), 1)
+    return s.moved_on(s.called(s.cls, s.function(operator.not_), s.preceded("it", s.constant(True))), s.constant(1))
 
 
-def _pairwise(s: _Kept) -> str:
+def _pairwise(s: _Kept) -> Any:
     if s.lacks("it"):
-        return s.ended("()")
-    return s.made(s.iterator("it") if s.lacks("old") else s.preceded("it", s.text("old")))
+        return s.ended(s.constant(()))
+    return s.called(s.cls, s.iterator("it") if s.lacks("old") else s.preceded("it", s.value("old")))
 
 
-def _accumulate(s: _Kept) -> str:
-    if s.of("total").real is _NOTHING:
-        return s.made(s.iterator("it"), s.text("func"), f"initial={s.text('initial')}")
-    return s.moved_on(s.made(s.preceded("it", s.text("total")), s.text("func")), 1)
+def _accumulate(s: _Kept) -> Any:
+    if s.known("total") is _NOTHING:
+        return s.called(s.cls, s.iterator("it"), s.value("func"), initial=s.value("initial"))
+    return s.moved_on(s.called(s.cls, s.preceded("it", s.value("total")), s.value("func")), s.constant(1))
 
 
-def _zip_longest(s: _Kept) -> str:
-    if s.of("active").value == 0:
-        return s.ended()
-    its = s.of("iterators").items
-    return s.made(*("()" if k.is_none(it) else again(s.e, [it])[0] for it in its), f"fillvalue={s.text('fillvalue')}")
+def _zip_longest(s: _Kept) -> Any:
+    return (
+        s.called(s.cls, *s.iterators("iterators"), fillvalue=s.value("fillvalue")) if s.known("active") else s.ended()
+    )
 
 
-def _batched(s: _Kept) -> str:
-    strict = [] if s.of("strict").value is False else [f"strict={s.text('strict')}"]  # which 3.12 does not know
-    return s.ended("()", "1") if s.lacks("it") else s.made(s.iterator("it"), s.text("n"), *strict)
+def _batched(s: _Kept) -> Any:
+    strict = {"strict": s.value("strict")} if s.known("strict") is not False else {}  # which 3.12 does not know
+    if s.lacks("it"):
+        return s.ended(s.constant(()), s.constant(1))
+    return s.called(s.cls, s.iterator("it"), s.value("n"), **strict)
 
 
-def _groupby(s: _Kept) -> str:
-    if not s.lacks("key") or not s.lacks("target"):
-        raise s.e.refuse(s.vt)
-    return s.made(s.iterator("it"), s.text("keyfunc"))
+def _groupby(s: _Kept) -> Any:
+    return s.called(s.cls, s.iterator("it"), s.value("keyfunc")) if s.lacks("key") and s.lacks("target") else None
 
 
-def _applied(name: str) -> Callable[[_Kept], str]:
-    return lambda s: s.made(s.text(name), s.iterator("it"))
+def _applied(name: str) -> Callable[[_Kept], Any]:
+    return lambda s: s.called(s.cls, s.value(name), s.iterator("it"))
 
 
-_KINDS: dict[Any, Callable[[_Kept], str]] = {
-    itertools.count: lambda s: s.made(s.text("value"), s.text("step")),
+def _repeat(s: _Kept) -> Any:
+    times: Sequence[Any] = [] if s.lacks("times") else [s.value("times")]
+    return s.called(s.cls, s.value("object"), *times)
+
+
+_KINDS: dict[Any, Callable[[_Kept], Any]] = {
+    itertools.count: lambda s: s.called(s.cls, s.value("value"), s.value("step")),
     itertools.cycle: _cycle,
-    itertools.repeat: lambda s: s.made(s.text("object"), *([] if s.lacks("times") else [s.text("times")])),
+    itertools.repeat: _repeat,
     itertools.chain: _chain,
     itertools.islice: _islice,
     itertools.takewhile: _takewhile,
     itertools.dropwhile: _dropwhile,
     itertools.filterfalse: _applied("predicate"),
     itertools.starmap: _applied("function"),
-    itertools.compress: lambda s: s.made(s.iterator("data"), s.iterator("selectors")),
+    itertools.compress: lambda s: s.called(s.cls, s.iterator("data"), s.iterator("selectors")),
     itertools.pairwise: _pairwise,
     itertools.accumulate: _accumulate,
     itertools.zip_longest: _zip_longest,
     itertools.groupby: _groupby,
+    itertools._tee: lambda s: s.called(teed, s.value("shared"), s.value("at")),  # type: ignore[attr-defined]
     getattr(itertools, "batched", None): _batched,  # since 3.12
 }
