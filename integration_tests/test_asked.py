@@ -199,3 +199,25 @@ def test_which_methods_of_a_subclass_are_called(kind: str, text: str) -> None:
     compiled = stator.compile(f, backend="eager")
     for _ in range(2):
         assert compiled(torch.arange(3.0), [])[1:] == f(torch.arange(3.0), [])[1:]
+
+
+@pytest.mark.parametrize("base", [dict, collections.OrderedDict])
+@pytest.mark.parametrize("part", ["keys", "values", "items"])
+def test_a_view_that_is_given_away_is_asked_for_once(base: type, part: str) -> None:
+    def given(self: Any) -> Any:
+        self.log.append(part)
+        return getattr(base, part)(self)
+
+    cls = type("Kept", (base,), {part: given})
+
+    def f(x: Tensor, log: list[Any], breaks: bool) -> Any:
+        kept = cls({1: 2})
+        kept.log = log
+        view = getattr(kept, part)()
+        if breaks:
+            stator.graph_break()
+        return x + 1, view, [*view], log
+
+    compiled = stator.compile(f, backend="eager")
+    for breaks in (False, True, True):
+        assert str(compiled(torch.ones(1), [], breaks)) == str(f(torch.ones(1), [], breaks))

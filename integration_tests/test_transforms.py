@@ -521,3 +521,29 @@ def test_gradients_through_a_transform_pass_gradcheck() -> None:
 def _depth() -> int:
     depth: int = torch._C._functorch.get_dynamic_layer_stack_depth()
     return depth
+
+
+@pytest.mark.parametrize("transform", ["jvp", "vjp", "linearize", "vmap", "grad"])
+@pytest.mark.parametrize("used", [False, True])
+def test_sizes_that_leave_the_function_of_a_transform(transform: str, used: bool) -> None:
+    """`jvp` compares sizes, so that they are numbers at the end of a body that began with symbols."""
+
+    def f(x: Tensor, sizes: list[int]) -> Any:
+        def inner(part: Tensor) -> Tensor:
+            sizes.append(part.shape[0])
+            made = part.sin() * (part.shape[0] if used else 2)
+            return made.sum() if transform == "grad" else made
+
+        return given(inner, x), sizes
+
+    def given(inner: Any, x: Tensor) -> Any:
+        if transform == "jvp":
+            return torch.func.jvp(inner, (x,), (x,))
+        if transform in ("vjp", "linearize"):
+            return getattr(torch.func, transform)(inner, x)[0]
+        return getattr(torch.func, transform)(inner)(x)
+
+    compiled = stator.compile(f, backend="eager")
+    for size in (3, 2, 4, 5):
+        x = torch.arange(size * 3.0).reshape(size, 3)
+        assert str(compiled(x, [])) == str(f(x, []))

@@ -253,7 +253,15 @@ class SubgraphTracer:
         symbol = _plain_symbol(local.example)
         if symbol is not None and (known := self.parent.symbol(symbol)) is not None:
             return known
+        if isinstance(local.example, torch.SymInt) and not symbols_of(local.example):
+            return self.parent.known(local.example)
         return next((self.parent.values[node] for node, inner in self.lifted.items() if inner is local), None)
+
+    def known(self, number: torch.SymInt) -> Traced:
+        """A size that turned out to be the same in every call: what needed that has guarded it."""
+        node = self.node("call_function", torch.sym_int, (int(number),), {})
+        node.meta["example_value"] = number
+        return self.remember(Traced(node, number))
 
     def computes(self, traced: Traced) -> bool:
         """Whether it is made by a node here, and the graph around does not know it."""

@@ -217,7 +217,7 @@ def _list(e: Any, vts: list[Any]) -> str:
 BASES = (list, tuple, set, frozenset, collections.deque, collections.OrderedDict, dict)
 
 
-def _stored(e: Any, of: Any, method: str, otherwise: str) -> str:
+def of_base(e: Any, of: Any, method: str, otherwise: str) -> str:
     """The iterator, or view, that the builtin base of a class gives: the class may have a method of its own."""
     base = next((base for base in BASES if issubclass(of.cls, base)), of.cls)
     name = e.expr(of)
@@ -227,12 +227,12 @@ def _stored(e: Any, of: Any, method: str, otherwise: str) -> str:
 
 
 def _through(method: str, otherwise: str) -> Callable[[Any, Any], str]:
-    return lambda e, vt: _stored(e, vt.parts[0], method, otherwise)
+    return lambda e, vt: of_base(e, vt.parts[0], method, otherwise)
 
 
 def _view(e: Any, vt: Any) -> str:
     verb = "reversed" if vt.parts[2] else "iter"
-    return f"{verb}({_stored(e, vt.parts[0], vt.kind, '{}.' + vt.kind + '()')})"
+    return f"{verb}({of_base(e, vt.parts[0], vt.kind, '{}.' + vt.kind + '()')})"
 
 
 def again(e: Any, vts: list[Any]) -> list[str]:

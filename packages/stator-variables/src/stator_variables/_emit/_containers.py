@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from stator_variables import _kinds as k
+from stator_variables._builtin._iterators import of_base
 from stator_variables._emit._emitter import Emitter, filled, made_empty, namespace_of, rebuilders
 from stator_variables._model._hashing import is_asking
 from stator_variables._model._set_order import CREATING, Recipe, original_of, recipe_of
@@ -215,7 +216,7 @@ def write_steps(e: Emitter, asking: bool, name: str, steps: list[tuple[str, Any]
 
 @rebuilders.handles(k.ViewTracker)
 def view(e: Emitter, vt: Any) -> str:
-    return e.bind(vt, f"{e.expr(vt.mapping)}.{vt.part}()")
+    return e.bind(vt, of_base(e, vt.mapping, vt.part, f"{{}}.{vt.part}()"))
 
 
 @rebuilders.handles(k.ProxyTracker)
