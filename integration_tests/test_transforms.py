@@ -523,7 +523,7 @@ def _depth() -> int:
     return depth
 
 
-@pytest.mark.parametrize("transform", ["jvp", "vjp", "linearize", "vmap", "grad"])
+@pytest.mark.parametrize("transform", ["jvp", "vjp", "linearize", "vmap", "grad", "jacfwd", "hessian"])
 @pytest.mark.parametrize("used", [False, True])
 def test_sizes_that_leave_the_function_of_a_transform(transform: str, used: bool) -> None:
     """`jvp` compares sizes, so that they are numbers at the end of a body that began with symbols."""
@@ -532,7 +532,7 @@ def test_sizes_that_leave_the_function_of_a_transform(transform: str, used: bool
         def inner(part: Tensor) -> Tensor:
             sizes.append(part.shape[0])
             made = part.sin() * (part.shape[0] if used else 2)
-            return made.sum() if transform == "grad" else made
+            return made.sum() if transform in ("grad", "hessian") else made
 
         return given(inner, x), sizes
 

@@ -249,12 +249,12 @@ class SubgraphTracer:
     def outer_of(self, traced: Traced) -> Traced | None:
         """What the graph around knows a value of this one by, if it is not computed here."""
         assert self.parent is not None
+        if isinstance(traced.example, torch.SymInt) and not symbols_of(traced.example):
+            return self.parent.known(traced.example)
         local = self.local(traced)
         symbol = _plain_symbol(local.example)
         if symbol is not None and (known := self.parent.symbol(symbol)) is not None:
             return known
-        if isinstance(local.example, torch.SymInt) and not symbols_of(local.example):
-            return self.parent.known(local.example)
         return next((self.parent.values[node] for node, inner in self.lifted.items() if inner is local), None)
 
     def known(self, number: torch.SymInt) -> Traced:
