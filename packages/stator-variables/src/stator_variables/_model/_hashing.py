@@ -245,11 +245,13 @@ def is_known(hashed: Any) -> bool:
 
 def tell_apart(t: Tracing, vt: Any, hashed: Any) -> None:
     """Two objects from outside that are keys of one container must not turn out to be one object on a later call."""
+    if type(hashed) in (tuple, IdOf):
+        rely_on_objects(t, hashed, in_existing=False)
     if type(hashed) is Identity and vt.source is not None and type(vt.source) is not CapturedSource:
         t.told_apart.setdefault(id(vt.real), vt)
 
 
-COMPOSED = (Identity, tuple)
+COMPOSED = (Identity, IdOf, tuple)
 """Hashed keys in which objects are known by their identity."""
 
 
@@ -258,6 +260,8 @@ def rely_on_objects(t: Tracing, hashed: Any, in_existing: bool) -> None:
     if type(hashed) is tuple:
         for part in hashed:
             rely_on_objects(t, part, in_existing)
+    elif type(hashed) is IdOf:  # what an existing dict has for it is asked with the object at hand
+        rely_on_objects(t, hashed.identity, in_existing=False)
     elif type(hashed) is Identity and (found := t.heap.get(id(hashed.thing))) is not None:
         if in_existing:
             t.guard(source_of(found), Is(hashed.thing))
