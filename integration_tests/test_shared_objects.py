@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import functools
 import random
 from collections.abc import Callable
 from typing import Any
@@ -93,3 +95,74 @@ def test_tensors(title: str, breaks: bool) -> None:
 
     plain, ours = (played(OF_TENSORS[title], breaks, make, compiled) for compiled in (False, True))
     assert ours == plain
+
+
+class Plain: ...
+
+
+class Equal:
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Equal) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def method(self) -> int:
+        return self.value
+
+
+KEYS: dict[str, Callable[[int], Any]] = {
+    "object": lambda i: Plain(),
+    "equal objects": lambda i: Equal(i % 2),
+    "tensor": lambda i: torch.ones(2),
+    "module": lambda i: torch.nn.Identity(),
+    "bound method": lambda i: Equal(i % 2).method,
+    "tuple": lambda i: (Plain(),),
+    "partial": lambda i: functools.partial(len, "a"),
+    "text": lambda i: "text" + str(i % 2),
+    "int": lambda i: 10**6 + i % 2,
+    "float": lambda i: 0.5 + i % 2,
+    "nan": lambda i: float("nan"),
+    "code": lambda i: compile("1", f"file{i % 2}", "eval"),
+    "frozenset": lambda i: frozenset([i % 2]),
+}
+KEYED = [
+    "out = len({a: 1, b: 2, G: 3}), {a: 1}.get(b)",
+    "out = len({a, b, G}), a in {b}, len({a} & {b}), {a} <= {b}",
+    "out = a in [b], [a, b, G].count(a), [G, b].index(b)",
+    "out = (a, b) == (b, a), hash((a,)) == hash((b,))",
+    "out = a == b, a != b, a is b, a is G",
+    "out = len(collections.Counter([a, b, G])), len(dict.fromkeys([a, b, G]))",
+    "D[a] = 1; D[b] = 2; out = len(D), D.get(G)",
+    "out = len({id(a), id(b), id(G)}), id(a) in {id(b)}",
+    "m = {a: 1, b: 2}; m.pop(G, None); out = len(m), list(m.values())",
+    "out = len({(a, 1): 1, (b, 1): 2}), {(a, (b,)): 1}.get((b, (a,)))",
+    "out = cached(a), cached(b), cached.cache_info().hits",
+]
+
+
+def kept(body: str, make: Callable[[int], Any], compiled: bool) -> list[Any]:
+    cached = functools.lru_cache(maxsize=None)(lambda value: 1)
+    names: dict[str, Any] = {"collections": collections, "cached": cached, "D": {}}
+    exec(f"def run(a, b):\n    {body}\n    return out", names)
+    run = stator.compile(names["run"], backend="eager", recompile_limit=64) if compiled else names["run"]
+    fixed, found = [make(0), make(1)], []
+    for call in range(CALLS):
+        pick = random.Random(call).choice
+        pool = [*fixed, *map(make, range(3))]
+        a, b, names["G"] = (pick(pool) for _ in range(3))
+        names["D"].clear()
+        cached.cache_clear()
+        found.append((run(a, b), len(names["D"])))
+    return found
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_keys(kind: str) -> None:
+    for body in KEYED:
+        if (kind == "tensor" and "==" in body) or (kind == "tensor" and "index" in body):  # no truth value
+            continue
+        assert kept(body, KEYS[kind], compiled=True) == kept(body, KEYS[kind], compiled=False), body

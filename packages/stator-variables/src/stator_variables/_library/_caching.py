@@ -25,7 +25,7 @@ from stator_guards import CallSource, CapturedSource, Is, Kind, Renderer, Source
 
 from stator_variables import _kinds as k
 from stator_variables._bodies import BodyTrace
-from stator_variables._build import wrap
+from stator_variables._build import wrap, wrap_present
 from stator_variables._model import _calls
 from stator_variables._model._hashing import key_of, real_key
 from stator_variables._torch import _symbolic, _torch_calls
@@ -171,7 +171,7 @@ def _found(t: Tracing, made: CachedCall, result: Any) -> Any:
     t.calls.append(made)
     t.journal.record(t.calls.pop)
     if made.is_read:
-        return wrap(t, result, made.asked)
+        return wrap_present(t, result, made.asked)  # for other arguments there may be nothing
     t.guard(made.asked, Is(result))
     return wrap(t, result, CapturedSource("cached", result))
 

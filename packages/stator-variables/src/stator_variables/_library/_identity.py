@@ -8,7 +8,7 @@ from copyreg import _slotnames as slot_names  # type: ignore[attr-defined]
 from typing import Any
 
 from stator_bytecode import HandlerTable, operation, settle
-from stator_guards import CapturedSource
+from stator_guards import CapturedSource, SameObject
 
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
@@ -21,7 +21,16 @@ handlers: HandlerTable[Any, Any] = HandlerTable("identity")
 
 @handlers.handles(id)
 def identity(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    return k.IdTracker(args[0])
+    (vt,) = args
+    if isinstance(vt, k.ConstantTracker | k.NumberTracker) and vt.source is not None:
+        _tell_apart(t, vt)
+    return k.IdTracker(vt)
+
+
+def _tell_apart(t: Tracing, vt: Any) -> None:
+    """Numbers, or texts, that were there before: equal ones may be one object, or several."""
+    if (known := t.told_apart.setdefault(id(vt.real), vt)) is not vt:
+        t.guard(vt.source, SameObject(known.source))
 
 
 @handlers.handles(object.__reduce_ex__)

@@ -108,6 +108,8 @@ def store_hashed(t: Tracing, d: DictTracker, hashed: Any, key: Any, value: Any) 
     """Set an item; an equal key that is there already keeps its place and its key object."""
     if type(hashed) is IdOf:
         lookup(t, d, hashed)  # whether the key is there already makes a difference to the order
+    elif type(hashed) in COMPOSED:
+        rely_on_objects(t, hashed, in_existing=False)
     if d.owner is not None and not isinstance(hashed, str):
         raise t.unsupported("user-hash", "an instance dictionary with a key that is no text")
     before = d.entries.get(hashed, MISSING)

@@ -52,6 +52,8 @@ def key_of(t: Tracing, vt: Any) -> Any:
         return tuple(key_of(t, item) for item in vt.items)
     if isinstance(vt, k.SetTracker) and vt.cls is frozenset:
         return frozenset(vt.entries)
+    if isinstance(vt, k.BuiltinTracker) and type(vt.real) is types.CodeType:
+        return vt.real  # equal to others of the same text
     if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
         return Identity(vt.real)
     if vt.cls is types.MethodWrapperType and isinstance(vt.receiver, k.BuiltinTracker):
@@ -256,7 +258,7 @@ COMPOSED = (Identity, IdOf, tuple)
 
 
 def rely_on_objects(t: Tracing, hashed: Any, in_existing: bool) -> None:
-    """A look-up among what existed before holds for the very objects of the key; elsewhere for distinct ones."""
+    """A look-up holds for distinct objects; among what existed before for the very ones of the key."""
     if type(hashed) is tuple:
         for part in hashed:
             rely_on_objects(t, part, in_existing)
@@ -265,8 +267,7 @@ def rely_on_objects(t: Tracing, hashed: Any, in_existing: bool) -> None:
     elif type(hashed) is Identity and (found := t.heap.get(id(hashed.thing))) is not None:
         if in_existing:
             t.guard(source_of(found), Is(hashed.thing))
-        else:
-            tell_apart(t, found, hashed)
+        tell_apart(t, found, hashed)
 
 
 def type_hashes_by_identity(cls: type) -> bool:

@@ -11,7 +11,7 @@ import types
 from typing import Any
 
 from stator_bytecode import OPERATOR_NAMES, Invoke, Then, Unsupported, after, operation, settle
-from stator_guards import AttrSource, DistinctObject, IsNone, IsNotNone
+from stator_guards import AttrSource, DistinctObject, IsNone, IsNotNone, SameObject
 
 from stator_variables import _kinds as k
 from stator_variables._library._pure import is_number_of_numpy
@@ -232,6 +232,8 @@ def same_object(t: Tracing, left: Any, right: Any) -> bool:
     if left is right:
         t.handed_on.add(id(left))  # that two paths lead to it is now relied on
         return True
+    if _are_given_numbers(left, right):
+        return _told_apart(t, left, right)
     if isinstance(left, k.NumberTracker) or isinstance(right, k.NumberTracker):
         if left.cls is not right.cls or left.cls is float:
             return False
@@ -249,6 +251,21 @@ def same_object(t: Tracing, left: Any, right: Any) -> bool:
         if left.source is not None and right.source is not None and left.cls is right.cls:
             t.guard(left.source, DistinctObject(right.source))
     return False
+
+
+def _are_given_numbers(left: Any, right: Any) -> bool:
+    """Two numbers, or texts, of one class that were there before: equal ones may be one object, or two."""
+    given = all(vt.source is not None and type(vt.real) in _NUMBERS for vt in (left, right))
+    return given and left.cls is right.cls
+
+
+_NUMBERS = (int, float, complex, str, bytes)
+
+
+def _told_apart(t: Tracing, left: Any, right: Any) -> bool:
+    held = left.real is right.real
+    t.guard(left.source, (SameObject if held else DistinctObject)(right.source))
+    return held
 
 
 def _is_only_reference(t: Tracing, vt: Any) -> bool:
