@@ -169,6 +169,24 @@ class ByItems:
         return index
 
 
+class Stepping:
+    """Has no `__iter__`, which nobody needs who was asked for it by another."""
+
+    def __init__(self, n: int) -> None:
+        self.at, self.n = -1, n
+
+    __next__ = Restarting.__next__
+
+
+class Lending:
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def __iter__(self) -> Any:
+        LOG.append("lent")
+        return Stepping(self.n)
+
+
 class Breaking(Restarting):
     def __next__(self) -> int:
         stator.graph_break()
@@ -196,6 +214,7 @@ SOURCES: dict[str, Callable[[int], Any]] = {
     "restarting": Restarting,
     "failing": Failing,
     "by items": ByItems,
+    "lending": Lending,
     "a list": lambda n: list(range(n)),
 }
 BREAKING: dict[str, Callable[[int], Any]] = {

@@ -86,9 +86,7 @@ def build_atom(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
         if type(real) is float:
             t.guard(source, guards.Custom("{fn}({value})", math.isfinite, "a finite float"))
         return k.NumberTracker(t.graph.number_input(source, real, source.name), type(real))
-    is_nan = real != real  # noqa: PLR0124  # which is in a list, and a key, as that very object
-    is_one = real is None or type(real) is bool or is_nan
-    t.guard(source, guards.Is(real) if is_one else guards.Equals(real))
+    t.guard(source, guards.Is(real) if real is None or type(real) is bool else guards.Equals(real))
     return k.ConstantTracker(real)
 
 

@@ -58,7 +58,7 @@ def advanced(iterator: Iterator[Any], steps: int) -> Iterator[Any]:
 
 def unasked(iterator: Any) -> Any:
     """An iterator that C may ask for its iterator: one of a class of the program's would notice, as it was asked."""
-    asks = next(vars(cls)["__iter__"] for cls in type(iterator).__mro__ if "__iter__" in vars(cls))
+    asks = next((vars(cls)["__iter__"] for cls in type(iterator).__mro__ if "__iter__" in vars(cls)), None)
     return iterator if type(asks) is types.WrapperDescriptorType else preceded(iterator)
 
 

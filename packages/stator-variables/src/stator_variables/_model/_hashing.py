@@ -47,6 +47,8 @@ def key_of(t: Tracing, vt: Any) -> Any:
     if getattr(vt.cls, "__hash__", None) is None:
         throw(TypeError, f"unhashable type: '{type_name(vt.cls)}'")
     if isinstance(vt, k.ConstantTracker):
+        if vt.value != vt.value:  # a NaN is a key as that very object
+            t.guard(vt.source, Is(vt.value))
         return vt.value
     if isinstance(vt, k.TupleTracker) and isinstance(vt.cls.__hash__, types.WrapperDescriptorType):
         return tuple(key_of(t, item) for item in vt.items)

@@ -79,7 +79,8 @@ def _search(t: Tracing, mro: tuple[type, ...], name: str) -> tuple[Any, Source |
 
 def stands_for_c(cls: type) -> bool:
     """Whether a class is app-level code."""
-    return str(_get_dict(cls).get("__module__", "")).startswith("stator_variables._applevel.")
+    module = _get_dict(cls).get("__module__")
+    return type(module) is str and module.startswith("stator_variables._applevel.")
 
 
 def rely_on_presence(t: Tracing, cls: type, name: str) -> bool:
