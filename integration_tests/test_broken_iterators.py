@@ -137,3 +137,24 @@ def test_a_view_from_before_a_break(function: Callable[..., Any], cls: Callable[
     compiled = stator.compile(function, backend="eager")
     assert_same(function, compiled, lambda: (torch.ones(3), cls([(1, 2), (5, 6), (3, 4)]), part))
     assert {reason.reason for reason in compiled.report.breaks} <= {"graph-break"}
+
+
+def stepped(x: Tensor) -> Tensor:
+    y = x + 1
+    stator.graph_break()
+    return y * 2
+
+
+CONSUMED: dict[str, Callable[[Tensor], Any]] = {
+    "sum": lambda x: sum(stepped(item) for item in (x, x * 2)),
+    "max": lambda x: max((stepped(item) for item in (x, x * 2)), key=lambda item: 1),
+    "any": lambda x: any(stepped(item) is None for item in (x, x * 2)),
+}
+
+
+@pytest.mark.parametrize("name", CONSUMED)
+def test_a_break_in_what_is_gone_through_is_a_break(name: str) -> None:
+    """What comes before and after it is captured."""
+    compiled = stator.compile(CONSUMED[name], backend="eager")
+    assert_same(CONSUMED[name], compiled, lambda: (torch.ones(3),))
+    assert {reason.reason for reason in compiled.report.breaks} <= {"graph-break"}

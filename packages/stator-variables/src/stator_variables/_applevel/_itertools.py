@@ -277,6 +277,8 @@ class _grouper(_Iterator):
         if not (self.target is parent.key or self.target == parent.key):
             raise StopIteration
         value = parent.value
+        if value is _NOTHING:  # the comparison took it
+            raise StopIteration
         parent.value = parent.key = _NOTHING
         return value
 

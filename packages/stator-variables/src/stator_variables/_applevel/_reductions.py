@@ -26,14 +26,14 @@ def any(iterable: Any) -> bool:
 
 
 def sum(iterable: Any, /, start: Any = 0) -> Any:
-    it = iter(iterable)
-    if isinstance(start, str):
-        raise TypeError("sum() can't sum strings [use ''.join(seq) instead]")
-    if isinstance(start, bytes | bytearray):
+    if isinstance(start, str | bytes | bytearray):
+        iter(iterable)  # which C asks for first
+        if isinstance(start, str):
+            raise TypeError("sum() can't sum strings [use ''.join(seq) instead]")
         name = "bytes" if isinstance(start, bytes) else "bytearray"
         raise TypeError(f"sum() can't sum {name} [use b''.join(seq) instead]")
     total, lost, adds_floats = start, 0.0, _COMPENSATES
-    while (item := next(it, _NOTHING)) is not _NOTHING:
+    for item in iterable:
         if adds_floats and type(total) is float:
             if type(item) is float:
                 lost += _lost(total, item)

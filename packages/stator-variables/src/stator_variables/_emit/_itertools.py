@@ -22,8 +22,10 @@ from stator_variables._runtime import advanced, finished, preceded, teed, unaske
 
 
 def write(e: Emitter, vt: k.IteratorTracker) -> str:
-    """An expression for a real one. Raises Unsupported for a `groupby` that has started, and for a group of it."""
-    text = _real(_Written(vt.cls, e, vt.parts[0].namespace.entries))
+    """An expression for a real one. Raises Unsupported for a `groupby` that has started, for a group of it, and
+    for what `tee` gave: what that goes through may hold it, and is filled later."""
+    is_shared = vt.cls is itertools._tee  # type: ignore[attr-defined]
+    text = None if is_shared else _real(_Written(vt.cls, e, vt.parts[0].namespace.entries))
     if text is None:
         raise e.refuse(vt)
     return str(text)
