@@ -13,6 +13,7 @@ import stator
 import torch
 from torch import Tensor
 
+from integration_tests.counting import Counting
 from integration_tests.oracle import assert_same
 
 Made = Callable[[list[Any]], Any]
@@ -158,3 +159,35 @@ def test_a_break_in_what_is_gone_through_is_a_break(name: str) -> None:
     compiled = stator.compile(CONSUMED[name], backend="eager")
     assert_same(CONSUMED[name], compiled, lambda: (torch.ones(3),))
     assert {reason.reason for reason in compiled.report.breaks} <= {"graph-break"}
+
+
+class Loader:
+    """Computes what it gives, with a break in the middle."""
+
+    def __init__(self, x: Tensor, n: int) -> None:
+        self.x, self.left = x, n
+
+    def __iter__(self) -> Loader:
+        return self
+
+    def __next__(self) -> Tensor:
+        if self.left == 0:
+            raise StopIteration
+        self.left -= 1
+        y = self.x.sin().cos()
+        if self.left == 1:
+            stator.graph_break()
+        return y.tan() + self.left
+
+
+def test_a_break_inside_next_costs_one_break_and_no_operation() -> None:
+    def run(x: Tensor, n: int) -> Any:
+        return [batch * 2 for batch in Loader(x, n)]
+
+    counting = Counting()
+    compiled = stator.compile(run, backend=counting)
+    sizes = iter((3, 3, 4))
+    assert_same(run, stator.compile(run, backend="eager"), lambda: (torch.ones(2), next(sizes)), calls=3)
+    compiled(torch.ones(2), 3)
+    assert counting.count == 2
+    assert sum(node.op.startswith("call_") for graph in counting.graphs for node in graph.graph.nodes) == 3 * 5

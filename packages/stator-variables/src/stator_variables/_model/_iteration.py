@@ -8,13 +8,13 @@ import types
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from stator_bytecode import NULL, GeneratorStatus, Invoke, Raised, Resume, Then, after, operation, settle
+from stator_bytecode import NULL, VALUE, GeneratorStatus, Invoke, Raised, Resume, Then, after, operation, settle
 from stator_guards import ItemSource, Length
 
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
 from stator_variables._model import _attributes, _calls, _dictionary, _operators
-from stator_variables._model._lookup import defines, guarded_lookup, overrides, plain_lookup, type_lookup
+from stator_variables._model._lookup import defines, guarded_lookup, overrides, plain_lookup, stands_for_c, type_lookup
 from stator_variables._model._raising import attempt, throw, type_name
 from stator_variables._model._set_order import in_order
 from stator_variables._torch import _torch_calls
@@ -147,9 +147,19 @@ def next_or_raise(t: Tracing, it: Any) -> Any:
     return _calls.call_slot(t, it, "__next__", [], "'{}' object is not an iterator")
 
 
-@operation
 def _user_next(t: Tracing, it: Any) -> Any:
-    return (yield from attempt(StopIteration, NULL, next_or_raise, t, it))
+    """A `__next__` of Python's is a frame that waits with its caller where it breaks."""
+    if isinstance(plain_lookup(it.cls, "__next__"), types.FunctionType) and not stands_for_c(it.cls):
+        asked = next_or_raise(t, it)
+        if type(asked) is Invoke and asked.then is VALUE:
+            return Invoke(asked.frame, Then("next"))
+        return _next_of(t, lambda *_: asked, it)
+    return _next_of(t, next_or_raise, it)
+
+
+@operation
+def _next_of(t: Tracing, ask: Callable[[Tracing, Any], Any], it: Any) -> Any:
+    return (yield from attempt(StopIteration, NULL, ask, t, it))
 
 
 def advance(t: Tracing, it: Any) -> None:
