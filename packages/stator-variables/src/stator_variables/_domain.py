@@ -334,8 +334,10 @@ class SymbolicDomain:
         dying = self.cleaning_up(value) if may_hold(value) and value.source is None else []
         if dying:
             self.abandon(dying, [], [kept, *bytecode.held_by(holders)])
-        held = (other for frame in holders for other in (*frame.slots, *frame.stack))
-        if id(real_of(value)) in self.t.mortal and all(value is not other for other in held):
+        self._outlives(value, [other for frame in holders for other in (*frame.slots, *frame.stack)])
+
+    def _outlives(self, value: Any, holders: list[Any]) -> None:
+        if id(real_of(value)) in self.t.mortal and all(value is not other for other in holders):
             raise self.t.unsupported("object-dropped", "letting go of an object whose end may be noticed")
 
     def cleaning_up(self, holder: Any, stays: bool = False) -> list[bytecode.GeneratorState]:
@@ -354,6 +356,8 @@ class SymbolicDomain:
         """A generator dies with the last that refers to it, which need not be a frame."""
         if self.t.machine.outer is not None:
             return  # what called this Machine may hold it
+        for value in lost:
+            self._outlives(value, holders)
         for state in (*ran, *(vt.state for vt in self.t.generators if reaches(lost, vt.state))):
             if k.has_clean_up(state) and not (
                 reaches(holders, state) or reaches(self.t.heap.values(), state, self.t.changed)

@@ -10,7 +10,7 @@ import sys
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 import attrs
@@ -124,7 +124,10 @@ HOLDERS = 2
 
 
 def _is_noticed(value: Any) -> bool:
-    """Weak references to tensors are mostly torch's own."""
+    """Weak references to tensors are mostly torch's own. A bound method may be the last to hold its object, as that of
+    a `with` statement."""
+    if type(value) is MethodType:
+        return sys.getrefcount(value.__self__) == 2 and _is_noticed(value.__self__)
     has_references = weakref.getweakrefcount(value) > 0 and not issubclass(type(value), torch.Tensor)
     return has_references or any("__del__" in vars(cls) for cls in type(value).__mro__)
 

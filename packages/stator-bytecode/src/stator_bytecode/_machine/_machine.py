@@ -88,7 +88,8 @@ class Machine:
                 unwind(self, raised_as(self.domain, caught))
             except Unsupported as reason:
                 return self._broke(reason)
-            caught = None  # or the exception, and all that its traceback holds, would live on
+            finally:
+                caught = None  # or the exception, and all that its traceback holds, would live on
         return self.outcome
 
     def _step_until_switch(self, frame: Frame) -> None:
