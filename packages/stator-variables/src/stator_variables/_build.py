@@ -4,6 +4,7 @@
 """
 
 import collections
+import contextlib
 import enum
 import functools
 import gc
@@ -144,7 +145,11 @@ def build_tensor(t: Tracing, real: Any, source: guards.Source) -> Any:
         t.guard(source, guards.TensorMatch(real, sizes, strides))
     if getattr(real, "_dynamo_static_input_type", None) == "guarded":  # `mark_static_address(tensor, guard=True)`
         t.guard(source, guards.Is(real))
-    return k.TensorTracker(traced, type(real))
+    vt = k.TensorTracker(traced, type(real))
+    if real.requires_grad:
+        with contextlib.suppress(RuntimeError):  # which reading the attribute raises again
+            vt.history = traced.example.grad_fn
+    return vt
 
 
 def build_subclass(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:

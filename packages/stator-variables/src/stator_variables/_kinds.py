@@ -53,8 +53,9 @@ class ConstantTracker(VariableTracker):
 
 class TensorTracker(VariableTracker):
     """A tensor: the node that computes it and the fake tensor that it evaluates to. `grad` and `data`: what was set as
-    such, a tracker and a Traced."""
+    such, a tracker and a Traced. `history`: the `grad_fn` that the fake of an existing one began with."""
 
+    history: Any = None
     grad: Any = MISSING
     data: Any = MISSING
 

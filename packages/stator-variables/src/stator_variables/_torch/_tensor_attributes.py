@@ -38,17 +38,19 @@ def read(t: Tracing, vt: Any, name: str) -> Any:
 
 
 def _autograd(t: Tracing, vt: Any, name: str) -> Any:
-    """`grad` and `grad_fn` of an input are read as they are: of what is traced, only setting `grad` changes them."""
+    """`grad` and `grad_fn` of an input are read as they are, unless operators that were traced gave it a history."""
     if name == "grad" and vt.grad is not MISSING:
         return vt.grad
-    if vt.source is not None:
+    if vt.source is not None and _of_example(t, vt, "grad_fn") is vt.history:
         if name == "grad" and not (_known_flag(t, vt, "is_leaf") or _known_flag(t, vt, "retains_grad")):
             raise t.unsupported("tensor-attribute", "the attribute grad of a tensor that gets none: torch warns")
         source = GradSource(vt.source) if name == "grad" else AttrSource(vt.source, name)
         return wrap(t, getattr(vt.real, name), source)
-    if _of_example(t, vt, "grad_fn") is None:  # a leaf, and nothing that is traced accumulates gradients
+    if (
+        vt.source is None and _of_example(t, vt, "grad_fn") is None
+    ):  # a leaf, and nothing that is traced accumulates gradients
         return k.NONE
-    raise t.unsupported("tensor-attribute", f"the attribute {name} of a tensor that is computed here")
+    raise t.unsupported("tensor-attribute", f"the attribute {name} of a tensor whose history is made here")
 
 
 def _known_flag(t: Tracing, vt: Any, name: str) -> Any:
