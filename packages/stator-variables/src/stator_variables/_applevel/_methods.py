@@ -25,6 +25,36 @@ def equal(key: Any, other: Any) -> bool:
     return True if key == other else False  # noqa: SIM210 - `bool` may be another name here
 
 
+# What `dictview_richcompare` and `dictviews_isdisjoint` do: the pairs of one are looked for in the other, unhashed.
+
+
+def compared(view: Any, other: Any, verb: str) -> bool:
+    ours, theirs = len(view), len(other)
+    if verb in ("__eq__", "__ne__"):
+        return (ours == theirs and _all_in(view, other)) is (verb == "__eq__")
+    if verb in ("__lt__", "__le__"):
+        return (ours < theirs or (ours == theirs and verb == "__le__")) and _all_in(view, other)
+    return (ours > theirs or (ours == theirs and verb == "__ge__")) and _all_in(other, view)
+
+
+def _all_in(items: Any, container: Any) -> bool:
+    for item in items:
+        if item not in container:
+            return False
+    return True
+
+
+def is_disjoint(view: Any, other: Any, has_length: bool) -> bool:
+    if view is other:
+        return len(view) == 0
+    if has_length and len(other) > len(view):
+        view, other = other, view
+    for item in other:
+        if item in view:
+            return False
+    return True
+
+
 # A profiler range, without the annotations for TorchScript that torch writes into its `__init__`.
 
 

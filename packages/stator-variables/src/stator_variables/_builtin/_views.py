@@ -6,8 +6,9 @@ from typing import Any
 from stator_bytecode import operation, settle
 
 from stator_variables import _kinds as k
+from stator_variables._applevel import _methods as app
 from stator_variables._builtin import _sets
-from stator_variables._builtin._method_table import MethodTable, then
+from stator_variables._builtin._method_table import MethodTable, app_level, then
 from stator_variables._model import _containers, _dictionary, _iteration, _operators
 from stator_variables._model._containers import replace_set, step_with
 from stator_variables._model._hashing import key_of
@@ -112,9 +113,17 @@ for _name, _verb in _sets.OPERATORS.items():
     _register(_name, _verb)
 
 
-@methods.handles(KEYS.isdisjoint, ITEMS.isdisjoint, takes=1)
+@methods.handles(ITEMS.isdisjoint, takes=1)
+def pairs_are_disjoint(t: Tracing, left: Any, right: Any) -> Any:
+    has_length = k.ConstantTracker(isinstance(right, k.SetTracker | k.ViewTracker))
+    return app_level(t, app.is_disjoint, [left, right, has_length], {})
+
+
+@methods.handles(KEYS.isdisjoint, takes=1)
 @operation
 def isdisjoint(t: Tracing, left: Any, right: Any) -> Any:
+    if isinstance(right, k.SetTracker) and right.cls not in (set, frozenset):
+        return (yield from settle(pairs_are_disjoint(t, left, right)))
     ours = (yield from settle(_as_set(t, left))).entries
     if isinstance(right, k.SetTracker | k.ViewTracker):
         theirs = (yield from settle(_as_set(t, right))).entries
@@ -123,15 +132,27 @@ def isdisjoint(t: Tracing, left: Any, right: Any) -> Any:
     return k.ConstantTracker(ours.keys().isdisjoint(theirs.keys()))
 
 
-def _comparison(compare: Callable[[Any, Any], bool], *targets: Any) -> None:
-    @methods.handles(*targets)
-    @operation
-    def run(t: Tracing, left: Any, right: Any) -> Any:
-        if not (isinstance(right, k.SetTracker) or (isinstance(right, k.ViewTracker) and right.part != "values")):
+def _is_set(vt: Any) -> bool:
+    return isinstance(vt, k.SetTracker) or (isinstance(vt, k.ViewTracker) and vt.part != "values")
+
+
+def _comparison(name: str, compare: Callable[[Any, Any], bool]) -> None:
+    @methods.handles(getattr(ITEMS, name))
+    def of_pairs(t: Tracing, left: Any, right: Any) -> Any:
+        if not _is_set(right):
             return k.NOT_IMPLEMENTED
+        return app_level(t, app.compared, [left, right, k.ConstantTracker(name)], {})
+
+    @methods.handles(getattr(KEYS, name))
+    @operation
+    def of_keys(t: Tracing, left: Any, right: Any) -> Any:
+        if not _is_set(right):
+            return k.NOT_IMPLEMENTED
+        if right.cls not in (KEYS, set, frozenset):
+            return (yield from settle(of_pairs(t, left, right)))
         ours, theirs = (yield from settle(_as_set(t, left))), (yield from settle(_as_set(t, right)))
         return k.ConstantTracker(compare(ours.entries.keys(), theirs.entries.keys()))
 
 
 for _name, _compare in _sets.COMPARISONS.items():
-    _comparison(_compare, *(getattr(cls, _name) for cls in SET_LIKE))
+    _comparison(_name, _compare)
