@@ -9,6 +9,7 @@ itself. ``differences`` compares two descriptions, tensors bit by bit or within 
 from __future__ import annotations
 
 import functools
+import math
 import re
 import types
 import weakref
@@ -90,7 +91,8 @@ class Description:
         elif isinstance(value, types.CellType):
             yield ".cell_contents", value.cell_contents
         elif isinstance(value, set | frozenset):
-            told = all(type(item) in (int, bool, float, str, bytes) for item in value)  # others hash by their address
+            # what is not told by its value hashes by its address, a NaN as well
+            told = all(type(item) in (int, bool, float, str, bytes) and not _is_nan(item) for item in value)
             yield "{}", list(value) if told else sorted(value, key=repr)
         elif isinstance(value, Mapping):
             yield from _mapping(value)
@@ -262,3 +264,7 @@ def _shown(fact: Any) -> str:
         return f"tensor{tuple(fact.shape)} {fact.flatten()[:4].tolist()}…"
     text = repr(fact)
     return text if len(text) < 200 else text[:200] + "…"
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)

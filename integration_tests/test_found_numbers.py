@@ -211,3 +211,61 @@ def test_numbers_of_numpy_beyond_64_bits_are_no_numbers_to_torch(name: str, dtyp
         return x, found, type(found)
 
     assert_same(f, stator.compile(f, backend="eager"), lambda: (torch.ones(3, dtype=dtype),), 2)
+
+
+MASKS = (0, 1, 3, 7, 255, -1, -2, -8, -64, 5, 6, -3, 2**40 - 1, -(2**40))
+
+
+@pytest.mark.parametrize("symbol", "&|^")
+@pytest.mark.parametrize("mask", MASKS)
+def test_bits_of_symbolic_numbers_are_compared(symbol: str, mask: int) -> None:
+    """torch does not know that they are integers, nor when they are negative."""
+    operate = {"&": lambda a, b: a & b, "|": lambda a, b: a | b, "^": lambda a, b: a ^ b}[symbol]
+    numbers = iter((5, -5, 7, -8, 0, 100, -129, 2**41 + 5))
+
+    def fn(x: Tensor, n: int) -> Any:
+        bits, found = operate(n, mask), []
+        if bits + 2 > bits + 3:
+            found.append("larger")
+        if bits < 0:
+            found.append("negative")
+        if operate(mask, n) != bits or bits == n:
+            found.append("equal")
+        if operate(n, x.shape[0] - 2) < 0:
+            found.append("beside a size")
+        return x * 2, bits, found, max(3 + bits, 2 + bits)
+
+    compiled = stator.compile(fn, backend="eager", dynamic=True)
+    assert_same(fn, compiled, lambda: (torch.ones(1), next(numbers)), calls=8)
+
+
+def test_sizes_rounded_by_a_mask_stay_symbolic() -> None:
+    sizes = iter((3, 9, 16, 17, 31, 8))
+
+    def fn(x: Tensor) -> Any:
+        rounded = (x.shape[0] + 7) & ~7
+        return torch.nn.functional.pad(x, (0, rounded - x.shape[0])), rounded, x.shape[0] & 3
+
+    compiled = stator.compile(fn, backend="eager", dynamic=True)
+    assert_same(fn, compiled, lambda: (torch.ones(next(sizes)),), calls=6)
+    assert len(compiled.report.entries) == 1
+
+
+def test_results_that_are_operands_stay_the_same_object_over_breaks() -> None:
+    def fn(x: Tensor, f: float, s: str) -> Any:
+        level, numbers, nothing = 1.5, (1.5, 2.5), x.shape[:0]
+        nothing = tuple(nothing)
+        stator.graph_break()
+        most, stripped, longer, last = max(level, 1), s.strip(), numbers + nothing, +f
+        stator.graph_break()
+        return (
+            x + 1,
+            most is level,
+            stripped is s,
+            longer is numbers,
+            nothing + numbers is numbers,
+            last is f,
+        )
+
+    compiled = stator.compile(fn, backend="eager")
+    assert_same(fn, compiled, lambda: (torch.ones(1), 3.5, "word"), calls=3)

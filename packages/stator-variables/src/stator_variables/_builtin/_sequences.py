@@ -170,6 +170,9 @@ def add(t: Tracing, left: Any, right: Any) -> Any:
             raise t.unsupported("bad-arguments", f"torch.Size + {right.cls.__name__}")
         base = base_name(left)
         throw(TypeError, f'can only concatenate {base} (not "{type_name(right.cls)}") to {base}')
+    for whole, other in ((right, left), (left, right)):
+        if whole.cls is tuple and not other.items:  # nothing to add: the same tuple
+            return whole
     items = [*left.items, *right.items]
     return size_of(t, items) if left.cls is torch.Size else kind(items, tuple if kind is k.TupleTracker else list)
 

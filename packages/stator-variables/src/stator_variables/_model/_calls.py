@@ -225,7 +225,16 @@ def fold(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
     named = {name: arg.constant() for name, arg in kwargs.items()}
     if any(v is MISSING for v in values) or any(v is MISSING for v in named.values()):
         return MISSING
-    return folded(t, target, *values, **named)
+    return as_given(folded(t, target, *values, **named), *args, *kwargs.values())
+
+
+def as_given(result: Any, *operands: Any) -> Any:
+    """A result that is one of the operands, such as that of `max`: then it stays the object that it is."""
+    if isinstance(result, k.ConstantTracker):
+        for vt in operands:
+            if isinstance(vt, k.ConstantTracker) and vt.source is not None and vt.value is result.value:
+                return vt
+    return result
 
 
 def folding(table: bytecode.HandlerTable[Any, Any]) -> bytecode.HandlerTable[Any, Any]:

@@ -52,7 +52,7 @@ def unary(t: Tracing, symbol: str, vt: Any) -> Any:
     if isinstance(vt, k.ArrayTracker):
         return _arrays.operate(t, function, vt)
     if isinstance(vt, k.ConstantTracker) and not _is_user_value(vt):
-        return _calls.folded(t, function, vt.value)
+        return _calls.as_given(_calls.folded(t, function, vt.value), vt)
     return _calls.call_slot(t, vt, name, [], f"bad operand type for unary {symbol}: '{{}}'")
 
 
@@ -65,10 +65,12 @@ def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
         if name != "pow" and _symbolic.is_by_constant(left, right):
             return binary(t, "*" if name == "lshift" else "//", left, k.ConstantTracker(1 << right.value))
         left, right = _symbolic.as_words(t, name, left, right)
+    if name in ("and", "or", "xor") and _symbolic.is_masked(left, right):
+        return _of_bits(t, symbol, left, right)
     constants = isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker)
     makes_text = left.cls is str and symbol[0] in "+%" and _symbolic.has_texts((left, right))
     if constants and not makes_text and not _is_user_value(left, right):
-        return _calls.folded(t, plain, left.value, right.value)
+        return _calls.as_given(_calls.folded(t, plain, left.value, right.value), left, right)
     if _torch_calls.is_in_graph(t, left, right):
         writes = in_place and isinstance(left, k.TensorTracker)
         found = _torch_calls.record_operator(t, augmented if writes else plain, left, right)
@@ -77,6 +79,14 @@ def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     if isinstance(left, k.ArrayTracker) or isinstance(right, k.ArrayTracker):
         return _arrays.operate(t, augmented if in_place else plain, left, right)
     return slots(t, name, symbol, left, right, in_place=in_place)
+
+
+def _of_bits(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
+    number, size, rounds = _symbolic.low_bits(left, right)
+    if symbol[0] != "&" or size is None:
+        return binary(t, symbol, _symbolic.as_constant(t, left), _symbolic.as_constant(t, right))
+    rest = binary(t, "%", number, k.ConstantTracker(size))
+    return binary(t, "-", number, rest) if rounds else rest
 
 
 _OF_BOOLS = frozenset({"&", "|", "&=", "|="})
@@ -234,6 +244,8 @@ def same_object(t: Tracing, left: Any, right: Any) -> bool:
         return True
     if _are_given_numbers(left, right):
         return _told_apart(t, left, right)
+    if left.cls is tuple and right.cls is tuple and not (left.items or right.items):  # of these there is one
+        return True
     if isinstance(left, k.NumberTracker) or isinstance(right, k.NumberTracker):
         if left.cls is not right.cls or left.cls is float:
             return False

@@ -90,6 +90,24 @@ def as_words(t: Tracing, name: str, left: Any, right: Any) -> tuple[Any, Any]:
     return left, right
 
 
+def is_masked(left: Any, right: Any) -> bool:
+    """Whether `&`, `|` or `^` works on the bits of a symbolic int: torch knows too little of the result to compare it,
+    and takes `&` of two negative numbers to be none."""
+    if not all(vt.cls is int and isinstance(vt, k.NumberTracker | k.ConstantTracker) for vt in (left, right)):
+        return False
+    return has_numbers((left, right))
+
+
+def low_bits(left: Any, right: Any) -> tuple[Any, int | None, bool]:
+    """The number, and the power of two that it is taken modulo of (or rounded down to a multiple of: the flag) where
+    the other operand of `&` is a mask of that kind; else None for it."""
+    number, mask = (right, left) if isinstance(right, k.NumberTracker) else (left, right)
+    if isinstance(mask, k.NumberTracker):
+        return number, None, False
+    size = mask.value + 1 if mask.value >= 0 else -mask.value
+    return number, size if size & (size - 1) == 0 else None, mask.value < 0
+
+
 _WORD, _LONGEST = 63, 128
 
 
