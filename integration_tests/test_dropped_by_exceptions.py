@@ -15,6 +15,7 @@ from integration_tests.oracle import assert_same
 
 NET = nn.Linear(1, 1)
 DONE: list[str] = []
+MISSING: dict[int, int] = {}
 
 
 class Noticed:
@@ -23,8 +24,8 @@ class Noticed:
     def __enter__(self) -> Any:
         return self
 
-    def __exit__(self, *args: object) -> bool:
-        return False
+    def __exit__(self, *args: object) -> None:
+        pass
 
     def __iter__(self) -> Any:
         return self
@@ -55,7 +56,7 @@ def a_generator_that_was_asked_long_before(x: Tensor) -> None:
         stator.graph_break()
         for _ in range(2):
             stator.graph_break()
-        del NET.nothing  # type: ignore[misc]
+        del NET.nothing
 
 
 def an_iterator(x: Tensor) -> None:
@@ -77,14 +78,20 @@ def a_manager(x: Tensor) -> None:
 
 
 def an_operand(x: Tensor) -> Any:
-    return Noticed(), stator.graph_break(), {}[3]  # type: ignore[func-returns-value]
+    return Noticed(), stator.graph_break(), MISSING[3]  # type: ignore[func-returns-value]
 
 
 def an_argument(x: Tensor) -> None:
-    print(Noticed(), stator.graph_break(), {}[3])  # type: ignore[func-returns-value]
+    print(Noticed(), stator.graph_break(), MISSING[3])  # type: ignore[func-returns-value]
 
 
-LOSING = (a_generator, a_generator_that_was_asked_long_before, an_iterator, two_generators_in_one_iterator, a_manager)
+LOSING: tuple[Callable[[Tensor], Any], ...] = (
+    a_generator,
+    a_generator_that_was_asked_long_before,
+    an_iterator,
+    two_generators_in_one_iterator,
+    a_manager,
+)
 LOSING += (an_operand, an_argument)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import operator
 from typing import Any
 
 import numpy as np
@@ -220,7 +221,7 @@ MASKS = (0, 1, 3, 7, 255, -1, -2, -8, -64, 5, 6, -3, 2**40 - 1, -(2**40))
 @pytest.mark.parametrize("mask", MASKS)
 def test_bits_of_symbolic_numbers_are_compared(symbol: str, mask: int) -> None:
     """torch does not know that they are integers, nor when they are negative."""
-    operate = {"&": lambda a, b: a & b, "|": lambda a, b: a | b, "^": lambda a, b: a ^ b}[symbol]
+    operate: Any = {"&": operator.and_, "|": operator.or_, "^": operator.xor}[symbol]
     numbers = iter((5, -5, 7, -8, 0, 100, -129, 2**41 + 5))
 
     def fn(x: Tensor, n: int) -> Any:
@@ -253,8 +254,7 @@ def test_sizes_rounded_by_a_mask_stay_symbolic() -> None:
 
 def test_results_that_are_operands_stay_the_same_object_over_breaks() -> None:
     def fn(x: Tensor, f: float, s: str) -> Any:
-        level, numbers, nothing = 1.5, (1.5, 2.5), x.shape[:0]
-        nothing = tuple(nothing)
+        level, numbers, nothing = 1.5, (1.5, 2.5), tuple(x.shape[:0])
         stator.graph_break()
         most, stripped, longer, last = max(level, 1), s.strip(), numbers + nothing, +f
         stator.graph_break()

@@ -71,11 +71,18 @@ def make(kind: str) -> tuple[Tensor, Tensor]:
     y = x * 2
     if kind == "with a gradient":
         y.retain_grad()
-        y.sum().backward(retain_graph=True)
+        y.sum().backward(retain_graph=True)  # type: ignore[no-untyped-call]
     return x, y
 
 
-USES = (written_to, written_through_a_view, copied_into, detached, asked_for_gradients, asked_without_being_written_to)
+USES: tuple[Callable[[Tensor, Tensor], Any], ...] = (
+    written_to,
+    written_through_a_view,
+    copied_into,
+    detached,
+    asked_for_gradients,
+    asked_without_being_written_to,
+)
 USES += (asked_after_a_break, an_attribute_of_a_gradient_that_is_none, made_a_leaf_and_used)
 
 
