@@ -416,3 +416,36 @@ def test_an_attribute_of_a_tensor_is_found_in_every_way() -> None:
         return under, object.__getattribute__(x, "label"), y.__getattribute__("made"), y
 
     assert_same(f, stator.compile(f, backend="eager", fullgraph=True), labelled)
+
+
+@pytest.mark.parametrize("before", ["pass", "g.close()", "next(g)", "list(g)", "g.close(); stator.graph_break()"])
+def test_what_is_thrown_into_a_generator_keeps_its_traceback(before: str) -> None:
+    """Also where it has ended, and a handler of another class lets it through."""
+    text = f"""
+def thrown(x):
+    g = (value for value in (1, 2))
+    try:
+        {before}
+        g.throw(ValueError(x.shape[0]))
+    except (KeyError, IndexError):
+        pass
+
+def main(x):
+    return thrown(x + 1)
+"""
+    namespace: dict[str, Any] = {"stator": stator}
+    exec(compile(text, __file__, "exec"), namespace)
+    main = namespace["main"]
+    assert_same(main, stator.compile(main, backend="eager"), lambda: (torch.ones(2),), calls=2)
+
+
+def test_a_transpose_that_nobody_uses_is_warned_of() -> None:
+    def fn(x: Tensor) -> Tensor:
+        x[0].T  # noqa: B018
+        return x + 1
+
+    torch.set_warn_always(True)
+    try:
+        assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2, 2),), calls=2)
+    finally:
+        torch.set_warn_always(False)

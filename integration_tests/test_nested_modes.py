@@ -103,3 +103,34 @@ def test_what_is_set_inside_is_gone_after(function: Callable[[Tensor], Any]) -> 
         found, *others = compiled(x)
         assert (state(found), found.dtype, str(others)) == (state(expected), expected.dtype, str(more))
         assert modes() == (True, False, False)
+
+
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        return grads[0] * 2
+
+
+@pytest.mark.parametrize("name", ENTERED)
+@pytest.mark.parametrize("breaks", [True, False])
+def test_modes_after_a_function_of_autograd_are_put_back(name: str, breaks: bool) -> None:
+    """Its body runs in modes of its own, which are no nodes of the graph."""
+    weight = torch.nn.Parameter(torch.ones(2))
+
+    def fn(x: Tensor) -> Any:
+        found = [Twice.apply(weight)]  # type: ignore[no-untyped-call]
+        with ENTERED[name]():
+            found.append(Twice.apply(weight * x))  # type: ignore[no-untyped-call]
+            if breaks:
+                stator.graph_break()
+        return found, [state(tensor) for tensor in found], modes()
+
+    compiled = stator.compile(fn, backend="eager")
+    for _ in range(3):
+        expected, found = fn(torch.ones(2)), compiled(torch.ones(2))
+        assert found[1:] == expected[1:]
+        assert modes() == (True, False, False)

@@ -31,6 +31,8 @@ ARITHMETIC = frozenset(
 """On numbers these neither fail nor change anything. Division may fail, so it stays."""
 VIEWS = frozenset({"detach", "movedim", "permute", "swapaxes", "t", "transpose", "unsqueeze"})
 """Whether these fail depends on the number of dimensions alone, which is guarded; the same goes for slices."""
+DEPRECATED = frozenset({"T", "H"})
+"""Attributes of which torch warns, where the tensor is no matrix."""
 
 
 def captured_graph(
@@ -124,8 +126,10 @@ def is_droppable(node: fx.Node) -> bool:
         return node.target in QUERIES or (node.target in VIEWS and len(node.all_input_nodes) == 1)
     if node.op != "call_function":
         return False
-    if node.target is operator.getitem or node.target is getattr:
-        return node.target is getattr or _is_container(node.args[0]) or _slices(node)
+    if node.target is getattr:
+        return node.args[1] not in DEPRECATED
+    if node.target is operator.getitem:
+        return _is_container(node.args[0]) or _slices(node)
     return node.target in ARITHMETIC and all(_is_number(source) for source in node.all_input_nodes)
 
 

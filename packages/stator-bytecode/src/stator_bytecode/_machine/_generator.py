@@ -62,6 +62,7 @@ def _resume_closed(machine: Machine, state: GeneratorState, request: Resume) -> 
     machine.journal.record(state)
     state.status = GeneratorStatus.CLOSED
     if request.thrown is not None and request.then.kind not in ("close", "closing"):
+        _note_origin(machine, request.thrown)
         raise Reraised(request.thrown)
     machine.deliver(state.frame, machine.domain.constant(None), ENDS)
 
@@ -137,8 +138,7 @@ ALL_THENS: dict[str, Continue] = {**THENS, "close": yields_to_close, "closing": 
 
 def _throw(machine: Machine, state: GeneratorState, thrown: V) -> None:
     """Raise `thrown` where the generator is suspended, or first in the generator that it delegates to."""
-    if machine.frames and machine.domain.is_made_here(thrown):
-        machine.origins.setdefault(id(thrown), (thrown, machine.save()))  # to throw it in again makes its traceback
+    _note_origin(machine, thrown)
     frame = state.frame
     instructions = frame.code.instructions
     send = instructions[frame.pc - 2] if frame.pc > 1 else None
@@ -152,6 +152,12 @@ def _throw(machine: Machine, state: GeneratorState, thrown: V) -> None:
         raise Reraised(thrown)
     _start(machine, state).pc -= 1
     raise Reraised(thrown)
+
+
+def _note_origin(machine: Machine, thrown: V) -> None:
+    """To throw it in again makes its traceback."""
+    if machine.frames and machine.domain.is_made_here(thrown):
+        machine.origins.setdefault(id(thrown), (thrown, machine.save()))
 
 
 def _throw_through(machine: Machine, state: GeneratorState, thrown: V) -> None:

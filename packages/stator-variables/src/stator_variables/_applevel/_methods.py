@@ -55,6 +55,27 @@ def is_disjoint(view: Any, other: Any, has_length: bool) -> bool:
     return True
 
 
+def common(view: Any, other: Any) -> Any:
+    """`_PyDictView_Intersect`."""
+    found = set()
+    for item in other:
+        if item in view:
+            found.add(item)
+    return found
+
+
+def differing(left: Any, others: Any) -> Any:
+    """`dictitems_xor`; `left` is a copy of the dict."""
+    found = set()
+    for pair in others:
+        if pair in left.items():
+            del left[pair[0]]
+        else:
+            found.add(pair)
+    found.update(left.items())
+    return found
+
+
 # A profiler range, without the annotations for TorchScript that torch writes into its `__init__`.
 
 

@@ -7,7 +7,7 @@ from stator_bytecode import operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._applevel import _methods as app
-from stator_variables._builtin import _sets
+from stator_variables._builtin import _dicts, _sets
 from stator_variables._builtin._method_table import MethodTable, app_level, then
 from stator_variables._model import _containers, _dictionary, _iteration, _operators
 from stator_variables._model._containers import replace_set, step_with
@@ -68,6 +68,8 @@ def elements(t: Tracing, vt: Any) -> list[Any]:
 # -- set operators ----------------------------------------------------------------------------------------------------
 @operation
 def _operate(t: Tracing, left: Any, right: Any, verb: str) -> Any:
+    if (pairs := _of_pairs(t, left, right, verb)) is not MISSING:
+        return (yield from settle(pairs))
     made = yield from settle(_as_set(t, left))
     other = yield from settle(_as_set(t, right))
     operand = right if isinstance(right, k.SetTracker) else k.TupleTracker([*other.entries.values()], tuple)
@@ -76,6 +78,22 @@ def _operate(t: Tracing, left: Any, right: Any, verb: str) -> Any:
     entries = _sets.combine(verb, made.entries, other.entries)
     replace_set(t, made, entries, *step_with(_sets.IN_PLACE[verb], operand))
     return made
+
+
+def _of_pairs(t: Tracing, left: Any, right: Any, verb: str) -> Any:
+    """Of the pairs of a dict C hashes only what it keeps; MISSING for what goes through sets."""
+    view, other = (left, right) if isinstance(left, k.ViewTracker) else (right, left)
+    views = isinstance(other, k.ViewTracker)
+    if verb == "symmetric_difference" and views and view.part == other.part == "items":
+        return app_level(t, app.differing, [_dicts.copy(t, left.mapping), right], {})
+    if verb != "intersection" or "items" not in (view.part, other.part if views else ""):
+        return MISSING
+    size = len(_dictionary.items(t, view.mapping))
+    if other.cls is set and size <= len(other.entries):
+        return MISSING
+    if views and other.part != "values" and len(_dictionary.items(t, other.mapping)) > size:
+        view, other = other, view
+    return app_level(t, app.common, [view, other], {})
 
 
 def _intersection(t: Tracing, made: Any, other: Any, left: Any, right: Any) -> Any:

@@ -95,11 +95,12 @@ _OF_C_METHODS = ("__name__", "__qualname__", "__doc__", "__text_signature__")
 
 
 def of_method(t: Tracing, vt: Any, name: str) -> Any:
-    """An attribute of a bound method, or MISSING: the function's own, `__doc__` included."""
+    """An attribute of a bound method; MISSING for what its class has (`method_getattro`), but for `__doc__`."""
     if name in ("__func__", "__self__", "__call__", "__class__", "__eq__", "__hash__", "__get__", "__reduce__"):
         return MISSING
     if isinstance(vt.function, k.FunctionTracker):
-        return _attributes.get_attribute(t, vt.function, name)
+        has = name != "__doc__" and plain_lookup(vt.cls, name) is not MISSING
+        return MISSING if has else _attributes.get_attribute(t, vt.function, name)
     if name in _OF_C_METHODS and isinstance(vt.function, k.BuiltinTracker):
         return k.ConstantTracker(getattr(vt.function.value, name))
     if plain_lookup(vt.cls, name) is not MISSING:

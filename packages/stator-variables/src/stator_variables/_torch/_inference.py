@@ -58,7 +58,8 @@ class InferenceTracker(VariableTracker):
 
 def _kept(t: Tracing) -> dict[Setting, Any]:
     """The modes that it keeps and puts back."""
-    return {setting: setting.now for setting in t.modes if setting == GRAD or setting.read is torch.is_autocast_enabled}
+    autocast = {setting: setting.now for setting in t.modes if setting.read is torch.is_autocast_enabled}
+    return {GRAD: GRAD.now} | autocast  # its own setting: that of a body that was run before is no node
 
 
 @handlers.handles(torch.inference_mode.__enter__)
