@@ -45,7 +45,7 @@ def counts(fn: Function, calls: list[tuple[Any, ...]], relies: bool = False, **o
 # `n` is a size, `f` half of it, `b` whether it is above 4. What stays symbolic compiles twice for 4, 5 and 6.
 STAYS = """
 n+1 | n-1 | n*3 | n/2 | n//2 | n%3 | n**2 | 2**n | (-2)**n | n**-1 | -n | +n | ~n | abs(-n) | 7-n | 7//n | 7%n | -7//n
-n<<1 | n>>1 | 1<<n | n&3 | n|1 | n^5 | n<<n | (-n)>>1 | n&-2 | n|~n | divmod(n,3) | divmod(17,n) | pow(n,2) | n%-3
+n<<1 | n>>1 | 1<<n | n&3 | n|1 | n^7 | n^-8 | n<<n | (-n)>>1 | n&-2 | divmod(n,3) | divmod(17,n) | pow(n,2) | n%-3
 n//-3 | f+1 | f//2 | f%2 | -f | f**2 | abs(f-10) | divmod(f,2) | round(f) | round(f,1) | f//0.3 | n%2.5 | n**0.5
 n**f | n>3 | n!=99 | n<2 | 3<=n<9 | n==99 | n=='a' | n is None | n is n | f is f | not n | bool(n) | n and f | n or f
 0 or n | b+1 | b*2 | b&True | b|False | b==1 | int(b) | float(b) | not b | isinstance(b,int) | type(b)
@@ -74,7 +74,7 @@ f'{f:.2f}' | repr(f) | '%d %s' % (n,f) | '{} {:>5}'.format(n,f) | hex(n)
 {n:1} | {n,3} | {x.shape:1} | hash(n) | hash(x.shape) | [1,2,3,4,5,6,7][n] | (1,2,3,4,5,6,7)[n:] | 'abcdefgh'[:n]
 [0]*n | 'ab'*n | list(range(n)) | range(n) | n.bit_length() | math.gcd(n,6) | math.log(n) | math.factorial(n)
 math.fsum([n,f]) | math.isclose(f,2.0) | f.hex() | f.as_integer_ratio() | sorted([n,3,f]) | n in (4,5,6)
-n in x.shape | bytes(n) | n*1j | complex(n,f) | pow(n,2,5) | n.__divmod__(3) | [x[i] for i in range(n)] | slice(n)
+n in x.shape | n^5 | n|~n | bytes(n) | n*1j | complex(n,f) | pow(n,2,5) | n.__divmod__(3) | [x[i] for i in range(n)] | slice(n)
 isinstance(slice(n),slice) and n
 """
 

@@ -8,6 +8,7 @@ import enum
 import functools
 import operator
 import types
+from collections.abc import Callable
 from typing import Any
 
 from stator_bytecode import OPERATOR_NAMES, Invoke, Then, Unsupported, after, operation, settle
@@ -82,12 +83,26 @@ def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
 
 
 def _of_bits(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
-    number, size, rounds = _symbolic.low_bits(left, right)
-    if symbol[0] != "&" or size is None:
+    number, size, is_high = _symbolic.low_bits(left, right)
+    if size is None:
         return binary(t, symbol, _symbolic.as_constant(t, left), _symbolic.as_constant(t, right))
+    of_number, of_rest, more = _BITS[symbol[0], is_high]
     rest = binary(t, "%", number, k.ConstantTracker(size))
-    return binary(t, "-", number, rest) if rounds else rest
+    terms = [
+        binary(t, "*", vt, k.ConstantTracker(factor)) for vt, factor in ((number, of_number), (rest, of_rest)) if factor
+    ]
+    return functools.reduce(functools.partial(binary, t, "+"), [*terms, k.ConstantTracker(more(size))])
 
+
+# With r = n % size: how often n, how often r, and what else. The mask is the bits below `size`, or (high) all others.
+_BITS: dict[tuple[str, bool], tuple[int, int, Callable[[int], int]]] = {
+    ("&", False): (0, 1, lambda size: 0),
+    ("&", True): (1, -1, lambda size: 0),
+    ("|", False): (1, -1, lambda size: size - 1),
+    ("|", True): (0, 1, lambda size: -size),
+    ("^", False): (1, -2, lambda size: size - 1),
+    ("^", True): (-1, 2, lambda size: -size),
+}
 
 _OF_BOOLS = frozenset({"&", "|", "&=", "|="})
 

@@ -99,8 +99,8 @@ def is_masked(left: Any, right: Any) -> bool:
 
 
 def low_bits(left: Any, right: Any) -> tuple[Any, int | None, bool]:
-    """The number, and the power of two that it is taken modulo of (or rounded down to a multiple of: the flag) where
-    the other operand of `&` is a mask of that kind; else None for it."""
+    """The number, and the power of two below which the other operand has all bits and no others, or (the flag) no bits
+    and all others; None if it is no such mask."""
     number, mask = (right, left) if isinstance(right, k.NumberTracker) else (left, right)
     if isinstance(mask, k.NumberTracker):
         return number, None, False
