@@ -74,8 +74,8 @@ f'{f:.2f}' | repr(f) | '%d %s' % (n,f) | '{} {:>5}'.format(n,f) | hex(n)
 {n:1} | {n,3} | {x.shape:1} | hash(n) | hash(x.shape) | [1,2,3,4,5,6,7][n] | (1,2,3,4,5,6,7)[n:] | 'abcdefgh'[:n]
 [0]*n | 'ab'*n | list(range(n)) | range(n) | n.bit_length() | math.gcd(n,6) | math.log(n) | math.factorial(n)
 math.fsum([n,f]) | math.isclose(f,2.0) | f.hex() | f.as_integer_ratio() | sorted([n,3,f]) | n in (4,5,6)
-n in x.shape | n^5 | n|~n | bytes(n) | n*1j | complex(n,f) | pow(n,2,5) | n.__divmod__(3) | [x[i] for i in range(n)] | slice(n)
-isinstance(slice(n),slice) and n
+n in x.shape | n^5 | n|~n | bytes(n) | n*1j | complex(n,f) | pow(n,2,5) | n.__divmod__(3) | [x[i] for i in range(n)]
+slice(n) | isinstance(slice(n),slice) and n
 """
 
 
