@@ -73,6 +73,17 @@ def test_every_break_says_why_where_and_what_to_try() -> None:
     assert "broken.py" in str(found.where)
 
 
+@pytest.mark.parametrize("builtin", [any, all, max, min, sum, lambda x: [*filter(None, x)], lambda x: max(x, key=abs)])
+def test_break_in_what_c_does_names_the_line_of_the_program(builtin: Callable[..., Any]) -> None:
+    def call(x: Tensor) -> Any:
+        found = builtin([x.sum(), x.mean()])
+        return found if torch.is_tensor(found) and found > 0 else x
+
+    compiled = stator.compile(call, backend="eager")
+    compiled(torch.ones(3))
+    assert {str(broke.where.filename) for broke in compiled.report.breaks} == {__file__}
+
+
 def test_fullgraph_refuses_a_break() -> None:
     fn = stator.compile(CUT["straight line"], backend="eager", fullgraph=True)
     with pytest.raises(stator.StatorError, match=r"broken\.py"):

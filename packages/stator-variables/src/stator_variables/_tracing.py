@@ -148,8 +148,13 @@ class Tracing:
 
     # -- where the program is ---------------------------------------------------------------------------------------
     def where(self) -> SourceSpan:
-        """The user's line that is being interpreted."""
-        return NOWHERE if self.frame is None else span_of(self.frame, self.instruction)
+        """The user's line that is being interpreted: where that is in code of ours, the line that called it."""
+        if self.frame is None:
+            return NOWHERE
+        if self.frame.hidden:
+            visible = next((frame for frame in reversed(self.machine.frames) if not frame.hidden), self.frame)
+            return span_of(visible, visible.code.instructions[visible.pc])
+        return span_of(self.frame, self.instruction)
 
     def unsupported(self, reason: str, detail: str, hint: str = "") -> Unsupported:
         return Unsupported(reason, detail, hint, self.where())
