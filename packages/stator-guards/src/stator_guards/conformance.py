@@ -20,13 +20,11 @@ from stator_guards import (
     CallSource,
     CapturedSource,
     CellSource,
-    ClosureSource,
-    CodeSource,
     Custom,
-    DefaultsSource,
     DictItemSource,
     DistinctObject,
     Equals,
+    FunctionPartSource,
     Guard,
     GuardSet,
     InstanceDictSource,
@@ -38,7 +36,6 @@ from stator_guards import (
     KeyPresent,
     KeysAre,
     KeySource,
-    KwDefaultsSource,
     Length,
     LongerThan,
     ParameterSource,
@@ -101,6 +98,11 @@ _A, _B = ParameterSource("a"), ParameterSource("b")
 def _attribute(source: Source, name: str) -> Source:
     """Where an instance attribute lives."""
     return DictItemSource(InstanceDictSource(source), name)
+
+
+def _part_of(source: Source, part: Any) -> Source:
+    """The first of the closure's cells, or of the defaults, of a function."""
+    return ItemSource(FunctionPartSource(source, part), 0)
 
 
 def _set(index: int, value: object) -> Callable[[list[Any]], None]:
@@ -204,17 +206,20 @@ def _source_cases() -> dict[str, Callable[[], Case]]:
         "dict item": lambda: _case(DictItemSource(_A, (1, "x")), Equals(5), {(1, "x"): 5}, {(1, "x"): 6}),
         "type": lambda: _case(TypeSource(_A), Is(_Thing), _Thing(), _OtherThing(), _Thing()),
         "cell": lambda: _case(
-            ItemSource(CellSource(ClosureSource(_A, 0)), 0),
+            ItemSource(CellSource(_part_of(_A, "closure")), 0),
             Equals(1),
             _make_function(),
             lambda fn: fn.__closure__[0].cell_contents.insert(0, 7),
             lambda fn: fn.__closure__[0].cell_contents.append(7),
         ),
         "default": lambda: _case(
-            DefaultsSource(_A, 0), Equals(1), _make_function(), lambda fn: setattr(fn, "__defaults__", (9,))
+            _part_of(_A, "defaults"), Equals(1), _make_function(), lambda fn: setattr(fn, "__defaults__", (9,))
         ),
         "keyword default": lambda: _case(
-            KwDefaultsSource(_A, "c"), Equals(2), _make_function(), lambda fn: fn.__kwdefaults__.update(c=9)
+            DictItemSource(FunctionPartSource(_A, "kwdefaults"), "c"),
+            Equals(2),
+            _make_function(),
+            lambda fn: fn.__kwdefaults__.update(c=9),
         ),
         "code": _code_case,
         "slot": _slot_case,
@@ -227,7 +232,7 @@ def _source_cases() -> dict[str, Callable[[], Case]]:
 def _code_case() -> Case:
     fn, other = _make_function(), _make_function()
     changed = fn.__code__.replace(co_name="changed")
-    return _case(CodeSource(_A), Is(fn.__code__), fn, lambda a: setattr(a, "__code__", changed), other)
+    return _case(FunctionPartSource(_A, "code"), Is(fn.__code__), fn, lambda a: setattr(a, "__code__", changed), other)
 
 
 def _slot_case() -> Case:
