@@ -21,6 +21,7 @@ class SameObject(Kind):
     rank = 12
     operator: ClassVar[str] = "is"
     needs = "the same object as {0.other}"
+    finds = "another object, {1}"
     fix = "keep passing one object in both places, or never do"
 
     @property
@@ -36,9 +37,6 @@ class SameObject(Kind):
     def watch(self, value: Any, cells: Cells) -> bool:
         return True
 
-    def found(self, value: Any, state: State) -> str:
-        return f"another object, {short(value)}"
-
 
 @attrs.frozen
 class DistinctObject(SameObject):
@@ -46,10 +44,8 @@ class DistinctObject(SameObject):
 
     operator = "is not"
     needs = "another object than {0.other}"
+    finds = "the same object as {0.other}"
     fix = "keep passing two objects, or copy one of them"
-
-    def found(self, value: Any, state: State) -> str:
-        return f"the same object as {self.other}"
 
 
 @attrs.frozen
