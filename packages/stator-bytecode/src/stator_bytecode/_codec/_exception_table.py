@@ -1,8 +1,8 @@
 """Writes the exception table: ranges of code units and where their exceptions go, in numbers of variable length.
 
 An entry is four numbers: start, length, target, and depth and lasti in one; six bits a byte, most significant first,
-bit 6 set when more follow, bit 7 set on the first byte of an entry so that CPython can search the table by halves. `dis`
-reads it.
+bit 6 set when more follow, bit 7 set on the first byte of an entry so that CPython can search the table by halves.
+`dis` reads it.
 """
 
 Entry = tuple[int, int, int, int, bool]
