@@ -118,7 +118,8 @@ class Frame:
 
     def copy(self) -> Frame:
         """The frame as it is now. A coroutine that it waits for is not in the copy."""
-        copied = attrs.evolve(self, slots=self.slots[:], stack=self.stack[:])
+        state = self.slots[:], self.stack[:], self.pc, self.names, self.function
+        copied = Frame(self.code, self.globals, self.builtins, *state, self.hidden, self.generator, self.handled)
         copied.wait(self.then)
         return copied
 
