@@ -25,7 +25,6 @@ from stator_bytecode._machine._frame import (
 )
 from stator_bytecode._machine._machine import Machine
 from stator_bytecode._machine._outcome import Broke
-from stator_bytecode._machine._saved import frame_state
 from stator_bytecode.errors import Unsupported
 
 
@@ -133,7 +132,7 @@ def test_frames_come_back_as_they_were() -> None:
     frames = point.frames_from(values, domain.make_generator)
     assert [type(frame) for frame in frames] == [Frame, Frame]
     for state, frame in zip(snapshot.frames, frames, strict=True):
-        again = attrs.evolve(frame_state(frame), function=state.function)
+        again = attrs.evolve(frame, function=state.function)
         assert attrs.astuple(again, recurse=False)[:9] == attrs.astuple(state, recurse=False)[:9]
     assert frames[0].parked is not None
     assert frames[0].parked.then.kind == "value"
@@ -215,7 +214,8 @@ def test_a_running_generator_is_linked_to_its_frame() -> None:
 def test_values_of_a_then_are_part_of_the_state_and_its_operator_of_the_point() -> None:
     snapshot, domain = stop_at("RAISE_VARARGS", Keeper().outer, 1)
     nested = Then("bool", (Then("instance", ("value",)), True))
-    outer = attrs.evolve(snapshot.frames[0], then=nested)
+    outer = snapshot.frames[0].copy()
+    outer.wait(nested)
     changed = Snapshot((outer, snapshot.frames[1]), None)
     point, values = layout_of(changed, domain.generator_state, lambda state: state.globals)
     assert "then0" in point.parameters

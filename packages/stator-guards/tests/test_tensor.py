@@ -13,7 +13,6 @@ torch = pytest.importorskip("torch")
 
 from stator_guards import (  # noqa: E402
     AttrSource,
-    GradSource,
     Guard,
     GuardSet,
     IsNone,
@@ -146,7 +145,7 @@ def test_gradients_and_shapes_are_sources() -> None:
     guards = [
         Guard(X, TensorMatch(x, frozenset({0}))),
         Guard(Y, TensorMatch(y, frozenset({1}))),
-        Guard(GradSource(X), IsNone()),
+        Guard(AttrSource(X, "grad"), IsNone()),
         Guard(None, ShapeExpression("max(s0, s1) <= limit and o == 0", sizes, {"limit": 10, "max": max})),
     ]
     guard_set = compile_guards(guards, ["x", "y"])

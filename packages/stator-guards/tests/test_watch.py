@@ -12,9 +12,9 @@ from stator_guards import (
     CallSource,
     CapturedSource,
     CellSource,
-    ClosureSource,
     DictItemSource,
     Equals,
+    FunctionPartSource,
     Guard,
     GuardSet,
     InstanceDictSource,
@@ -186,7 +186,7 @@ def test_a_module_in_a_closure_is_seen_to_be_rebound() -> None:
     def fn() -> object:
         return whole
 
-    root = CellSource(ClosureSource(CapturedSource("fn", fn), 0))
+    root = CellSource(ItemSource(FunctionPartSource(CapturedSource("fn", fn), "closure"), 0))
     guard_set = warmed(guards_on(root), [])
     whole = Part()  # type: ignore[assignment]
     assert not guard_set.check()

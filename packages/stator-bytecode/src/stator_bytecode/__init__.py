@@ -38,7 +38,6 @@ from stator_bytecode._machine._frame import (
     NULL,
     VALUE,
     Frame,
-    FrameState,
     GeneratorState,
     GeneratorStatus,
     LastInstruction,
@@ -56,7 +55,7 @@ from stator_bytecode.errors import InternalError, InvalidUse, SourceSpan, Stator
 # the interpreter
 __all__ = ["DEFAULT", "SAFE", "SWITCHED", "Machine", "OpcodeHandler"]
 __all__ += ["Broke", "Escaped", "Outcome", "Returned", "Snapshot", "Yielded"]
-__all__ += ["NULL", "Frame", "FrameState", "GeneratorState", "GeneratorStatus", "LastInstruction", "PreviousExc"]
+__all__ += ["NULL", "Frame", "GeneratorState", "GeneratorStatus", "LastInstruction", "PreviousExc"]
 __all__ += ["BindingError", "bind_arguments", "check_frame", "held_by", "new_frame"]
 # what a Domain is, and what its operations give
 __all__ += ["OPERATOR_NAMES", "ConcreteDomain", "Domain", "interpret", "runs_interpreted"]

@@ -17,15 +17,11 @@ from stator_guards._loads import Loads
 from stator_guards._part import (
     AttrSource,
     CellSource,
-    ClosureSource,
-    CodeSource,
-    DefaultsSource,
     DictItemSource,
-    GradSource,
+    FunctionPartSource,
     InstanceDictSource,
     ItemSource,
     KeySource,
-    KwDefaultsSource,
     PartSource,
     SizeSource,
     SlotSource,
@@ -50,8 +46,7 @@ __all__ += ["GlobalState", "NoOverlap", "Overlap", "TensorMatch"]
 # sources
 __all__ += ["CallSource", "CapturedSource", "ParameterSource", "PartSource", "Renderer", "Source", "State"]
 __all__ += ["AttrSource", "DictItemSource", "InstanceDictSource", "ItemSource", "KeySource", "SlotSource", "TypeSource"]
-__all__ += ["CellSource", "ClosureSource", "CodeSource", "DefaultsSource", "KwDefaultsSource"]
-__all__ += ["GradSource", "SizeSource"]
+__all__ += ["CellSource", "FunctionPartSource", "SizeSource"]
 
 _NEED_TORCH = {"GlobalState": "stator_guards._global_state"}
 _NEED_TORCH |= dict.fromkeys(("NoOverlap", "Overlap", "TensorMatch"), "stator_guards._tensor")

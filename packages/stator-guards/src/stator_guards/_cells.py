@@ -56,9 +56,10 @@ class Cells:
         self.held.append(target)
         return word(id(obj) + offset) == id(target) and self._add(obj, offset)
 
-    def function_part(self, fn: object, offset: int, part: object) -> bool:
-        """Watch a word of a plain Python function."""
-        return type(fn) is FunctionType and self.pointer(fn, offset, part)
+    def function_part(self, fn: object, part: str, value: object) -> bool:
+        """Watch a word of a plain Python function; its closure stays what it is."""
+        offset = getattr(self.layout, f"function_{part}", 0)
+        return type(fn) is FunctionType and (part == "closure" or self.pointer(fn, offset, value))
 
     def type_of(self, obj: object) -> bool:
         """Watch `type(obj)`: only instances of heap classes and modules can change it."""

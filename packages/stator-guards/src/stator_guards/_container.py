@@ -96,7 +96,9 @@ class KeyPresent(Kind):
     owner: type[dict[Any, Any]] | None = None
 
     rank = 15
-    words: ClassVar[tuple[str, str]] = ("with", "without")  # how it is, and how it should not be
+    needs = "with {0.shown}"
+    finds = "without {0.shown}"
+    fix = "keep {0.shown} in place"
     operator: ClassVar[str] = "in"
 
     def test(self, value: str, render: Renderer) -> str:
@@ -114,27 +116,18 @@ class KeyPresent(Kind):
         return type(self.key) in SAFE_KEYS and cells.mapping(value)
 
     @property
-    def needed(self) -> str:
-        return f"{self.words[0]} {short(self.key)}"
-
-    def found(self, value: Any, state: State) -> str:
-        return f"{self.words[1]} {short(self.key)}"
-
-    @property
-    def fix(self) -> str:
-        return f"keep {short(self.key)} in place"
+    def shown(self) -> str:
+        return short(self.key)
 
 
 @attrs.frozen
 class KeyAbsent(KeyPresent):
     """`key not in value`."""
 
-    words = ("without", "with")
+    needs = KeyPresent.finds
+    finds = KeyPresent.needs
+    fix = "set {0.shown} before the first call, or never"
     operator = "not in"
-
-    @property
-    def fix(self) -> str:
-        return f"set {short(self.key)} before the first call, or never"
 
 
 @attrs.frozen
@@ -145,6 +138,8 @@ class AttrAbsent(Kind):
 
     rank = 40
     needs = "without attribute {0.attribute!r}"
+    finds = "with attribute {0.attribute!r}"
+    fix = "set {0.attribute!r} before the first call, or never"
 
     def test(self, value: str, render: Renderer) -> str:
         return f"not {render.capture(hasattr, 'hasattr')}({value}, {self.attribute!r})"
@@ -154,10 +149,3 @@ class AttrAbsent(Kind):
 
     def watch(self, value: Any, cells: Cells) -> bool:
         return cells.no_attribute(value, self.attribute)
-
-    def found(self, value: Any, state: State) -> str:
-        return f"with attribute {self.attribute!r}"
-
-    @property
-    def fix(self) -> str:
-        return f"set {self.attribute!r} before the first call, or never"

@@ -102,10 +102,8 @@ class Unexplained(Kind):
     """The predicate failed while every guard holds by now: the state changed in between."""
 
     needs = "a state in which all guards hold"
+    finds = "one in which they did not hold a moment ago"
     fix = "do not change the inputs from another thread during the call"
-
-    def found(self, value: object, state: State) -> str:
-        return "one in which they did not hold a moment ago"
 
 
 def compile_guards(guards: Iterable[Guard], parameters: Sequence[str], *, watch: bool = True) -> GuardSet:

@@ -78,18 +78,19 @@ class Kind:
 
     needs: ClassVar[str]
     """What the value was when the guard was made: `{0}` stands for the kind."""
+    finds: ClassVar[str] = "{1}"
+    """What the value is now, in the same terms: `{1}` stands for a line about it."""
 
     @property
     def needed(self) -> str:
         return self.needs.format(self)
 
     def found(self, value: Any, state: State) -> str:
-        """What the value is now, in the same terms."""
-        return short(value)
+        return self.finds.format(self, short(value))
 
     @property
     def fix(self) -> str:
-        """The cheapest change to the program that avoids the failure; a class attribute where it is always the same."""
+        """The cheapest change to the program that avoids the failure: `{0}` stands for the kind."""
         raise NotImplementedError
 
 
@@ -151,7 +152,7 @@ class Guard:
             found = self.kind.found(self._value(state), state)
         except CANNOT_READ as error:
             found = f"unreadable ({type(error).__name__}: {error})"
-        return Failure(self, self.kind.needed, found, self.kind.fix)
+        return Failure(self, self.kind.needed, found, self.kind.fix.format(self.kind))
 
     def _value(self, state: State) -> Any:
         return None if self.source is None else self.source.evaluate(state)

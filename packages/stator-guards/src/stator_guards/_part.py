@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from itertools import islice
-from types import CellType, FunctionType
+from types import CellType
 from typing import Any, ClassVar, Literal
 
 import attrs
@@ -223,56 +223,22 @@ class CellSource(PartSource):
 
 
 @attrs.frozen(eq=False)
-class _FunctionPart(PartSource):
-    """A part of a plain Python function, read from an attribute that no subclass can shadow (functions have none)."""
+class FunctionPartSource(PartSource):
+    """What a plain Python function is made of: attributes that no subclass can shadow (functions have none).
 
-    index: int
+    Items of it are sources of their own: `ItemSource(FunctionPartSource(fn, "defaults"), 0)`.
+    """
 
-    attribute = ""
+    part: Literal["code", "closure", "defaults", "kwdefaults"]
 
-    text = "{0}.{part.attribute}[{part.index}]"
-
-    def read(self, whole: Any) -> Any:
-        return getattr(whole, self.attribute)[self.index]
-
-
-@attrs.frozen(eq=False)
-class ClosureSource(_FunctionPart):
-    """The i-th closure cell of a function."""
-
-    attribute = "__closure__"
-    tag = "{whole.label}_closure_{part.index}"
-
-    def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
-        return type(whole) is FunctionType
-
-
-@attrs.frozen(eq=False)
-class DefaultsSource(_FunctionPart):
-    """The i-th positional default of a function."""
-
-    attribute = "__defaults__"
-    tag = "{whole.label}_defaults_{part.index}"
-
-    def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
-        return cells.function_part(whole, cells.layout.function_defaults, whole.__defaults__)
-
-
-@attrs.frozen(eq=False)
-class KwDefaultsSource(PartSource):
-    """The default of a keyword-only parameter of a function."""
-
-    parameter: str
-
-    text = "{0}.__kwdefaults__[{part.parameter!r}]"
-    tag = "{part.parameter}"
+    text = "{0}.__{part.part}__"
+    tag = "{whole.label}_{part.part}"
 
     def read(self, whole: Any) -> Any:
-        return whole.__kwdefaults__[self.parameter]
+        return getattr(whole, f"__{self.part}__")
 
     def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
-        defaults = whole.__kwdefaults__
-        return cells.function_part(whole, cells.layout.function_kwdefaults, defaults) and cells.mapping(defaults)
+        return cells.function_part(whole, self.part, value)
 
 
 @attrs.frozen(eq=False)
@@ -290,20 +256,6 @@ class SlotSource(PartSource):
 
     def read(self, whole: Any) -> Any:
         return self.owner.__dict__[self.slot].__get__(whole)
-
-
-@attrs.frozen(eq=False)
-class CodeSource(PartSource):
-    """The code object of a function."""
-
-    text = "{0}.__code__"
-    tag = "code_of_{whole.label}"
-
-    def read(self, whole: Any) -> Any:
-        return whole.__code__
-
-    def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
-        return cells.function_part(whole, cells.layout.function_code, value)
 
 
 def nth(iterable: Iterable[object], index: int) -> object:
@@ -349,14 +301,3 @@ class SizeSource(PartSource):
 
     def read(self, whole: Any) -> Any:
         return whole.storage_offset() if self.kind == "storage_offset" else getattr(whole, self.kind)(self.dim)
-
-
-@attrs.frozen(eq=False)
-class GradSource(PartSource):
-    """The accumulated gradient of a leaf tensor, None when there is none."""
-
-    text = "{0}.grad"
-    tag = "grad_of_{whole.label}"
-
-    def read(self, whole: Any) -> Any:
-        return whole.grad

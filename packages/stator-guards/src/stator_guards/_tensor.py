@@ -177,11 +177,9 @@ class DistinctTensors(Together):
 
     rank = 31
     needs = "another tensor than {0.named}"
+    finds = "one tensor in two of these places"
     fix = "pass different tensors, or always the same one in the same places"
     check = staticmethod(all_distinct)
-
-    def found(self, value: Any, state: State) -> str:
-        return "one tensor in two of these places"
 
 
 # Facts about tensors that share memory: whether the byte ranges they span in one storage meet.

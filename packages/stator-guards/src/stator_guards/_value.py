@@ -44,6 +44,7 @@ class Is(Kind):
     rank = 12
     reads = 2
     needs = "the object {0.held.text}"
+    finds = "another one, {1}"
     fix = "keep using the same object, or pass what changes as an argument"
 
     def __init__(self, obj: object, *, weak: bool = True) -> None:
@@ -64,9 +65,6 @@ class Is(Kind):
 
     def watch(self, value: Any, cells: Cells) -> bool:
         return True
-
-    def found(self, value: Any, state: State) -> str:
-        return f"another one, {short(value)}"
 
 
 @attrs.frozen

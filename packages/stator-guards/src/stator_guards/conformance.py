@@ -20,13 +20,11 @@ from stator_guards import (
     CallSource,
     CapturedSource,
     CellSource,
-    ClosureSource,
-    CodeSource,
     Custom,
-    DefaultsSource,
     DictItemSource,
     DistinctObject,
     Equals,
+    FunctionPartSource,
     Guard,
     GuardSet,
     InstanceDictSource,
@@ -38,7 +36,6 @@ from stator_guards import (
     KeyPresent,
     KeysAre,
     KeySource,
-    KwDefaultsSource,
     Length,
     LongerThan,
     ParameterSource,
@@ -103,6 +100,19 @@ def _attribute(source: Source, name: str) -> Source:
     return DictItemSource(InstanceDictSource(source), name)
 
 
+def _part_of(source: Source, part: Any) -> Source:
+    """The first of the closure's cells, or of the defaults, of a function."""
+    return ItemSource(FunctionPartSource(source, part), 0)
+
+
+def _sets(name: str, value: object) -> Callable[[Any], None]:
+    return lambda a: setattr(a, name, value)
+
+
+def _updates(**attributes: object) -> Callable[[Any], None]:
+    return lambda a: a.__dict__.update(attributes)
+
+
 def _set(index: int, value: object) -> Callable[[list[Any]], None]:
     return lambda state: state.__setitem__(index, value)
 
@@ -127,11 +137,9 @@ def _value_cases() -> dict[str, Callable[[], Case]]:
     thing = _Thing()
     return {
         "type": lambda: _case(_A, TypeIs(_Thing), _Thing(), _OtherThing(), _Thing()),
-        "class assigned": lambda: _case(
-            _A, TypeIs(_Thing), _Thing(), lambda a: setattr(a, "__class__", _OtherThing), lambda a: setattr(a, "x", 1)
-        ),
+        "class assigned": lambda: _case(_A, TypeIs(_Thing), _Thing(), _sets("__class__", _OtherThing), _sets("x", 1)),
         "bool is no int": lambda: _case(_A, TypeIs(int), 1, True, 2),
-        "identity": lambda: _case(_A, Is(thing), thing, _Thing(), lambda a: setattr(a, "x", 1)),
+        "identity": lambda: _case(_A, Is(thing), thing, _Thing(), _sets("x", 1)),
         "none": lambda: _case(_A, IsNone(), None, 0),
         "not none": lambda: _case(_A, IsNotNone(), 0, None, False),
         "int": lambda: _case(_A, Equals(1), 1, 2),
@@ -172,49 +180,40 @@ def _container_cases() -> dict[str, Callable[[], Case]]:
         ),
         "key absent": lambda: _case(_A, KeyAbsent("x"), {}, lambda a: a.update(x=1), lambda a: a.update(y=1)),
         "key present": lambda: _case(_A, KeyPresent("x"), {"x": 1}, lambda a: a.pop("x"), lambda a: a.update(x=2)),
-        "attribute absent": lambda: _case(
-            _A, AttrAbsent("x"), _Thing(), lambda a: setattr(a, "x", 1), lambda a: setattr(a, "y", 1)
-        ),
+        "attribute absent": lambda: _case(_A, AttrAbsent("x"), _Thing(), _sets("x", 1), _sets("y", 1)),
     }
 
 
 def _source_cases() -> dict[str, Callable[[], Case]]:
     return {
-        "attribute": lambda: _case(
-            AttrSource(_A, "x"), Equals(1), _Thing(x=1), lambda a: setattr(a, "x", 2), lambda a: setattr(a, "y", 2)
-        ),
+        "attribute": lambda: _case(AttrSource(_A, "x"), Equals(1), _Thing(x=1), _sets("x", 2), _sets("y", 2)),
         "attribute deleted": lambda: _case(
-            AttrSource(_A, "x"), Equals(1), _Thing(x=1), lambda a: delattr(a, "x"), lambda a: setattr(a, "y", 2)
+            AttrSource(_A, "x"), Equals(1), _Thing(x=1), lambda a: delattr(a, "x"), _sets("y", 2)
         ),
         "class attribute shadowed": lambda: _case(
-            AttrSource(_A, "kind"), Equals("thing"), _Thing(), lambda a: setattr(a, "kind", "mine")
+            AttrSource(_A, "kind"), Equals("thing"), _Thing(), _sets("kind", "mine")
         ),
-        "instance dict": lambda: _case(
-            _attribute(_A, "x"),
-            Equals(1),
-            _Thing(x=1),
-            lambda a: a.__dict__.update(x=2),
-            lambda a: a.__dict__.update(y=2),
-        ),
+        "instance dict": lambda: _case(_attribute(_A, "x"), Equals(1), _Thing(x=1), _updates(x=2), _updates(y=2)),
         "instance dict replaced": lambda: _case(
-            _attribute(_A, "x"), Equals(1), _Thing(x=1), lambda a: setattr(a, "__dict__", {"x": 3})
+            _attribute(_A, "x"), Equals(1), _Thing(x=1), _sets("__dict__", {"x": 3})
         ),
         "item": lambda: _case(ItemSource(_A, 1), Equals(5), [4, 5], lambda a: a.pop(0), lambda a: a.append(1)),
         "item gone": lambda: _case(ItemSource(_A, 1), Equals(5), [4, 5], lambda a: a.pop()),
         "dict item": lambda: _case(DictItemSource(_A, (1, "x")), Equals(5), {(1, "x"): 5}, {(1, "x"): 6}),
         "type": lambda: _case(TypeSource(_A), Is(_Thing), _Thing(), _OtherThing(), _Thing()),
         "cell": lambda: _case(
-            ItemSource(CellSource(ClosureSource(_A, 0)), 0),
+            ItemSource(CellSource(_part_of(_A, "closure")), 0),
             Equals(1),
             _make_function(),
             lambda fn: fn.__closure__[0].cell_contents.insert(0, 7),
             lambda fn: fn.__closure__[0].cell_contents.append(7),
         ),
-        "default": lambda: _case(
-            DefaultsSource(_A, 0), Equals(1), _make_function(), lambda fn: setattr(fn, "__defaults__", (9,))
-        ),
+        "default": lambda: _case(_part_of(_A, "defaults"), Equals(1), _make_function(), _sets("__defaults__", (9,))),
         "keyword default": lambda: _case(
-            KwDefaultsSource(_A, "c"), Equals(2), _make_function(), lambda fn: fn.__kwdefaults__.update(c=9)
+            DictItemSource(FunctionPartSource(_A, "kwdefaults"), "c"),
+            Equals(2),
+            _make_function(),
+            lambda fn: fn.__kwdefaults__.update(c=9),
         ),
         "code": _code_case,
         "slot": _slot_case,
@@ -227,13 +226,13 @@ def _source_cases() -> dict[str, Callable[[], Case]]:
 def _code_case() -> Case:
     fn, other = _make_function(), _make_function()
     changed = fn.__code__.replace(co_name="changed")
-    return _case(CodeSource(_A), Is(fn.__code__), fn, lambda a: setattr(a, "__code__", changed), other)
+    return _case(FunctionPartSource(_A, "code"), Is(fn.__code__), fn, _sets("__code__", changed), other)
 
 
 def _slot_case() -> Case:
     slotted = _Slotted()
     slotted.value = 1  # type: ignore[attr-defined]
-    return _case(SlotSource(_A, _Slotted, "value"), Equals(1), slotted, lambda a: setattr(a, "value", 2))
+    return _case(SlotSource(_A, _Slotted, "value"), Equals(1), slotted, _sets("value", 2))
 
 
 def _captured_case() -> Case:

@@ -28,6 +28,7 @@ from stator_variables._model._raising import throw
 from stator_variables._model._stand_ins import known_value
 from stator_variables._parts import ObjectRecipe, is_opaque, parts_of
 from stator_variables._pytree import LEAF, Spec, broadcast, flatten, unflatten
+from stator_variables._reach import walk
 from stator_variables._runtime import as_inference, forget_class
 from stator_variables._torch._modes import grad_mode
 from stator_variables._torch._modes import restore as restore_modes
@@ -46,7 +47,7 @@ __all__ += ["forget_class", "generator_state", "real_of", "source_of", "wrap"]
 # what a trace becomes
 __all__ += ["Dim", "GraphRecorder", "Traced", "from_traced", "record"]
 __all__ += ["Emitter", "ObjectRecipe", "RaisedBefore", "StillRunning"]
-__all__ += ["Answered", "before_other_answers", "emit_effects", "finalize_generators", "is_opaque", "parts_of"]
+__all__ += ["Answered", "before_other_answers", "emit_effects", "finalize_generators", "is_opaque", "parts_of", "walk"]
 # what an operator that takes functions is written with (docs/explanation/higher-order-operators.md)
 __all__ += ["EVERYTHING", "NOTHING", "BodyGraph", "BodyRecorder", "BodyTrace", "Permits", "leaf_of"]
 __all__ += ["argument", "call", "frame_for", "function_frame", "record_wrapping", "wrapped"]

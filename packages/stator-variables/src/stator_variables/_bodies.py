@@ -27,6 +27,7 @@ from stator_variables._graph import BodyGraph, BodyRecorder, Traced
 from stator_variables._model import _calls
 from stator_variables._model._dictionary import forget_undone
 from stator_variables._pytree import LEAF, Spec, flatten
+from stator_variables._reach import walk
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import VariableTracker, is_pending
@@ -228,30 +229,26 @@ def wrapped(
 def reachable(roots: Sequence[Any]) -> Iterator[Any]:
     """Every tracker that these lead to, each once, roughly in the order of reading; what nobody looked at yet leads
     nowhere."""
-    seen: set[int] = set()
-    waiting = list(reversed(roots))
-    while waiting:
-        value = waiting.pop()
-        if is_pending(value) or id(value) in seen:
-            continue
-        seen.add(id(value))
-        if isinstance(value, VariableTracker):
-            yield value
-        waiting.extend(reversed(list(_parts(value))))
+    found = walk([root for root in reversed(roots) if not is_pending(root)], _parts)
+    return (value for value in found if isinstance(value, VariableTracker))
 
 
 _NO_PART = ("real", "source", "iterators", "_pending", "_tracker")
 """A dict knows what goes through it, but does not lead there."""
 
 
-def _parts(value: Any) -> Iterator[Any]:
+def _parts(value: Any) -> list[Any]:
+    """The last first."""
+    return [part for part in reversed(_all_parts(value)) if not is_pending(part)]
+
+
+def _all_parts(value: Any) -> Sequence[Any]:
     if isinstance(value, VariableTracker):
-        yield from (part for name, part in vars(value).items() if name not in _NO_PART and not isinstance(part, Traced))
-    elif isinstance(value, list | tuple):
-        yield from value
-    elif isinstance(value, dict):
-        yield from value.values()
-    elif isinstance(value, GeneratorState):
-        yield value.frame
-    elif isinstance(value, Frame):
-        yield from (value.slots, value.stack)
+        return [part for name, part in vars(value).items() if name not in _NO_PART and not isinstance(part, Traced)]
+    if isinstance(value, list | tuple):
+        return value
+    if isinstance(value, dict):
+        return list(value.values())
+    if isinstance(value, GeneratorState):
+        return (value.frame,)
+    return (value.slots, value.stack) if isinstance(value, Frame) else ()

@@ -258,8 +258,9 @@ def _read_members(t: Tracing, vt: k.SetTracker, real: Any, source: guards.Source
 
 def build_function(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(types.FunctionType))
-    t.guard(guards.CodeSource(source), guards.Is(real.__code__))
-    closure = tuple(wrap(t, cell, guards.ClosureSource(source, i)) for i, cell in enumerate(real.__closure__ or ()))
+    t.guard(guards.FunctionPartSource(source, "code"), guards.Is(real.__code__))
+    cells = guards.FunctionPartSource(source, "closure")
+    closure = tuple(wrap(t, cell, guards.ItemSource(cells, i)) for i, cell in enumerate(real.__closure__ or ()))
     globals_vt = globals_tracker(t, real.__globals__)
     function = k.FunctionTracker(
         real.__code__, globals_vt, name=real.__name__, qualname=real.__qualname__, closure=closure

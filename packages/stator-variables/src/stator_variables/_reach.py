@@ -26,7 +26,7 @@ def reaches(
     """Whether `target`, a tracker or the state of a generator, is one of `holders` or held by them; the last is asked
     first. Existing objects hold something new where they are among `changed`, by identity; else they are not asked.
     Before what is long is gone through, `otherwise` says whether it need not be."""
-    for part in _walk(holders, changed):
+    for part in walk(holders, lambda part: _news(part, changed)):
         if part is target:
             return True
         if is_long(part) and otherwise():
@@ -36,27 +36,31 @@ def reaches(
 
 def is_near(holders: Iterable[Any], target: Any, apart_from: Any) -> bool:
     """Whether `target` is held by `holders` without `apart_from` and what is long: False may be wrong."""
-    return any(part is target for part in _walk(holders, None, is_long, {id(apart_from)}))
+
+    def near(parts: Iterable[Any]) -> list[Any]:
+        return [part for part in parts if part is not apart_from and not is_long(part)]
+
+    return any(part is target for part in walk(near(holders), lambda part: near(_news(part, None))))
 
 
-def _walk(
-    holders: Iterable[Any],
-    changed: Container[int] | None,
-    is_left_out: Callable[[Any], bool] = lambda part: False,
-    seen: Iterable[int] = (),
-) -> Iterator[Any]:
-    waiting, seen = list(holders), {*seen}
+def walk(roots: Iterable[Any], held_by: Callable[[Any], Iterable[Any]]) -> Iterator[Any]:
+    """Everything that these lead to, each once; the last of what one holds is gone through first."""
+    waiting, seen = list(roots), dict[int, Any]()
     while waiting:
         part = waiting.pop()
-        if id(part) not in seen and not is_left_out(part):
-            seen.add(id(part))
+        if id(part) not in seen:
+            seen[id(part)] = part
             yield part
-            waiting += [held for held in _held(part, changed) if type(held) not in _PLAIN]
+            waiting += held_by(part)
 
 
 def is_long(part: Any) -> bool:
     """Whether it takes long to go through what it holds."""
     return type(part) in (list, tuple, dict) and len(part) > 100
+
+
+def _news(part: Any, changed: Container[int] | None) -> list[Any]:
+    return [held for held in _held(part, changed) if type(held) not in _PLAIN]
 
 
 def _held(part: Any, changed: Container[int] | None) -> Iterable[Any]:

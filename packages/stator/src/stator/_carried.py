@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 from stator_bytecode import NULL, GeneratorState, Parts, Snapshot, operands
-from stator_variables import Emitter, generator_state, is_opaque, parts_of, real_of
+from stator_variables import Emitter, generator_state, is_opaque, parts_of, real_of, walk
 
 FRAME_READERS = (breakpoint, dir, eval, exec, inspect.currentframe, locals, sys._getframe, vars)
 """What looks into the frames that call it: they have to hold what the program's would hold."""
@@ -73,16 +73,7 @@ class Carried:
 
 def _holds_itself(value: Any, parts: Parts) -> bool:
     """Whether an object can be reached from itself, through what would be carried."""
-    seen: dict[int, Any] = {}
-    waiting: list[Any] = list(parts.values)
-    while waiting:
-        part = waiting.pop()
-        if part is value:
-            return True
-        if id(part) not in seen:
-            seen[id(part)] = part
-            waiting += _held(part)
-    return False
+    return any(part is value for part in walk(parts.values, _held))
 
 
 def _held(part: Any) -> Iterator[Any]:

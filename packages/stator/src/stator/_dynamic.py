@@ -121,9 +121,8 @@ def _numbers(call: guards.CallSource, state: Mapping[str, Any]) -> Iterator[int]
 def _belongs_to_module(source: guards.Source, state: Mapping[str, Any]) -> bool:
     """What a module, a function's default or torch itself has is configuration: a new graph for each value."""
     for step in source.steps():
-        if isinstance(step, guards.DefaultsSource) or (
-            isinstance(step, guards.AttrSource) and step.name.startswith("__")
-        ):
+        is_default = isinstance(step, guards.FunctionPartSource) and step.part == "defaults"
+        if is_default or (isinstance(step, guards.AttrSource) and step.name.startswith("__")):
             return True
         if isinstance(step.evaluate(state), torch.nn.Module):
             return True

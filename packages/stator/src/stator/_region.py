@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Hashable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import attrs
 import torch
 from stator_backends import AmbientState
 from stator_bytecode import Goto, Point, Site, drive
-from stator_guards import Cache, Entry, Failure
+from stator_guards import Cache, Entry
 from stator_variables import can_be_taken, give_back, taken
 from torch.autograd import forward_ad
 
@@ -42,24 +43,6 @@ class Place:
     under_modes: list[Place] = attrs.field(factory=list)  # at most one: the same, for calls under function modes
 
 
-class _Never:
-    """The guards of an entry that does not exist."""
-
-    is_gone = True
-
-    def check(self, *state: object) -> bool:
-        return False
-
-    def explain(self, *state: object) -> list[Failure]:
-        return []
-
-    def mend(self, *state: object) -> bool:
-        return False
-
-    def state(self, values: Sequence[object]) -> dict[str, object]:
-        return {}
-
-
 class _Making(threading.local):
     """Whether this thread makes an entry. Compiled functions called meanwhile, by a backend or a finalizer, run plainly
     if they have no entry: whoever makes one may be waiting for what this thread holds."""
@@ -68,7 +51,9 @@ class _Making(threading.local):
 
 
 _making = _Making()
-NOTHING = Entry(_Never(), run=lambda *state: None)
+_NEVER: Any = SimpleNamespace(check=lambda *state: False)
+NOTHING = Entry(_NEVER, run=lambda *state: None)
+"""No entry, where the wrapper looks for one."""
 
 
 @attrs.define(eq=False)

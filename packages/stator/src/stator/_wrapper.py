@@ -198,18 +198,8 @@ def default_of(fn: FunctionType, name: str) -> Any:
 
 def _signature(fn: FunctionType) -> str:
     """The parameter list, each default a placeholder: the real ones are set on the function object."""
-    code = fn.__code__
-    parts: list[str] = []
-    with_default = set(_with_default(fn))
-    written = [f"{name}=None" if name in with_default else name for name in _parameters(fn)]
-    positional, named = written[: code.co_argcount], written[code.co_argcount :][: code.co_kwonlyargcount]
-    extra = written[code.co_argcount + code.co_kwonlyargcount :]
-    parts += positional[: code.co_posonlyargcount]
-    parts += ["/"] if parts else []
-    parts += positional[code.co_posonlyargcount :]
-    if code.co_flags & inspect.CO_VARARGS:
-        parts.append(f"*{extra.pop(0)}")
-    elif named:
-        parts.append("*")
-    parts += named
-    return ", ".join([*parts, *(f"**{name}" for name in extra)])
+    bare = FunctionType(fn.__code__, {}, None, fn.__defaults__, fn.__closure__)  # without what says something else
+    bare.__kwdefaults__ = fn.__kwdefaults__
+    parameters = inspect.signature(bare).parameters.values()
+    written = [each if each.default is each.empty else each.replace(default=None) for each in parameters]
+    return str(inspect.Signature(written))[1:-1]

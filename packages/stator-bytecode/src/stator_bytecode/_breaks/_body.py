@@ -57,12 +57,9 @@ class Body:
         self.blamed.append((len(self.glue.consts), raw))
         self.glue.constant(_Offset())
 
-    def _raw_of(self, index: int) -> int:
-        """The raw instruction that runs: the last of those that are one neutral one."""
-        return self.layout.code.instructions[index].raw[1] - 1
-
     def raw_at(self, index: int) -> Raw:
-        return self.raws[self._raw_of(index)]
+        """The raw instruction that runs: the last of those that are one neutral one."""
+        return self.raws[self.layout.code.instructions[index].raw[1] - 1]
 
     def leave(self, jump: bool, popped: int = 0, made: int = 0, null: str | None = None) -> None:
         """Go on in the original code after the instruction that waited: see `_complete.Leave`."""
@@ -94,13 +91,11 @@ class Body:
         self.glue.add(Raw(dis.opmap[instr.op], instr.arg or 0, None, raw.positions, raw.handler))
 
     def function(self, generator: bool) -> Callable[[Any], Any]:
-        entry = len(self.glue.raws)
         for raw in self.raws:
             self.glue.add(raw)
-        function = self.frame.function(co_flags=self.frame.flags(generator))
+        function = self.frame.function(generator)
         if self.blamed:
             _fill_offsets(function, self.blamed, self.glue.raws)
-        assert entry
         return function
 
 

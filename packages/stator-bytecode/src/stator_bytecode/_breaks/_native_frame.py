@@ -102,6 +102,14 @@ class NativeFrame:
         else:
             self.glue.emit("RESUME")
 
+    def open(self, handled: int | None) -> int:
+        """The frame as it was, but for its stack and slot 0. Gives the number of the first instruction of its own."""
+        self.start()
+        self.restore_slots()
+        if handled is not None:
+            self.handle(handled)
+        return len(self.glue.raws)
+
     def start_cells(self) -> None:
         """`locals()` wants to find that MAKE_CELL has run, so it does, although the cells are put back afterwards."""
         if self.shape.n_free:
@@ -176,8 +184,10 @@ class NativeFrame:
 
     # epilogue
 
-    def clean_up(self, guarded: Sequence[Raw]) -> None:
+    def clean_up(self, handled: int | None, guarded: Sequence[Raw]) -> None:
         """An exception out of `guarded`, which runs with one previous exception under it, leaves its handling first."""
+        if handled is None:
+            return
         glue = self.glue
         glue.handler = None
         start = glue.emit("COPY", 3)
@@ -187,18 +197,16 @@ class NativeFrame:
         for raw in guarded:
             raw.handler = handler
 
-    def function(self, **replacements: Any) -> Callable[[Any], Any]:
+    def function(self, generator: bool = False) -> Callable[[Any], Any]:
         """The function of one argument, the state. Its cells are placeholders: the prologue puts in the real ones."""
         layout, shape = self.layout, self.shape
-        held = {"co_consts": tuple(self.glue.consts), "co_names": tuple(self.glue.names)}
-        code = assemble(self.glue.raws, layout.raw, **{**shape.replacements, **held, **replacements})
+        held: dict[str, Any] = {"co_consts": tuple(self.glue.consts), "co_names": tuple(self.glue.names)}
+        flags: int = shape.replacements.get("co_flags", layout.raw.co_flags)
+        held["co_flags"] = flags if generator else flags & ~SUSPENDING
+        code = assemble(self.glue.raws, layout.raw, **{**shape.replacements, **held})
         closure = tuple(CellType() for _ in range(shape.n_free))
         function = FunctionType(code, layout.globals, code.co_name, (None,) * (code.co_argcount - 1), closure)
         if code.co_kwonlyargcount:
             first = code.co_argcount
             function.__kwdefaults__ = dict.fromkeys(code.co_varnames[first : first + code.co_kwonlyargcount])
         return function
-
-    def flags(self, generator: bool = False) -> int:
-        flags: int = self.shape.replacements.get("co_flags", self.layout.raw.co_flags)
-        return flags if generator else flags & ~SUSPENDING

@@ -91,19 +91,13 @@ class NativeStack:
         layout = point.frames[self.innermost]
         frame = NativeFrame(layout, point.places[self.innermost])
         inner = return_stub(callee, place)
-        frame.start()
-        frame.restore_slots()
-        if layout.handled:
-            assert frame.places.handled is not None
-            frame.handle(frame.places.handled)
-        begin = len(frame.glue.raws)
+        begin = frame.open(frame.places.handled)
         if callee.generator is not None:
             _raise_end(frame, callee, inner)
         else:
             write_completion(Completion(frame, inner, self._leave(frame)))
-        if layout.handled:
-            frame.clean_up(frame.glue.raws[begin:])
-        return frame.function(co_flags=frame.flags())
+        frame.clean_up(frame.places.handled, frame.glue.raws[begin:])
+        return frame.function()
 
     def _leave(self, frame: NativeFrame) -> Callable[..., None]:
         def go_on(jump: bool, popped: int = 0, made: int = 0, null: str | None = None) -> None:

@@ -17,7 +17,6 @@ from stator_bytecode._breaks import _layout as layouts
 from stator_bytecode._breaks._shape import shapes_of
 from stator_bytecode._codec._instruction import Code
 from stator_bytecode._machine import _frame
-from stator_bytecode._machine._saved import frame_state
 
 V = Any
 Virtual = Callable[[V], "_frame.GeneratorState | layouts.Parts | None"]
@@ -65,7 +64,7 @@ class Point:
 
 
 def layout_of(
-    snapshot: _frame.Snapshot, virtual: Virtual, globals_of: Callable[[_frame.FrameState], dict[str, Any]]
+    snapshot: _frame.Snapshot, virtual: Virtual, globals_of: Callable[[_frame.Frame], dict[str, Any]]
 ) -> tuple[Point, list[V]]:
     """Split `snapshot` into its Point and the flat list of values.
 
@@ -77,7 +76,7 @@ def layout_of(
 
 
 def layout_of_generator(
-    generator: _frame.GeneratorState, globals_of: Callable[[_frame.FrameState], dict[str, Any]]
+    generator: _frame.GeneratorState, globals_of: Callable[[_frame.Frame], dict[str, Any]]
 ) -> tuple[layouts.FrameLayout, list[V]]:
     """The frame of one suspended generator, for `rebuild_generator`; other generators it holds are plain values."""
     splitting = _Splitting(_frame.Snapshot((), None), lambda value: None, globals_of)
@@ -91,7 +90,7 @@ def layout_of_generator(
 class _Splitting:
     snapshot: _frame.Snapshot
     virtual: Virtual
-    globals_of: Callable[[_frame.FrameState], dict[str, Any]]
+    globals_of: Callable[[_frame.Frame], dict[str, Any]]
     values: list[V] = attrs.field(factory=list)
     carried: list[_frame.GeneratorState | layouts.Parts] = attrs.field(factory=list)
     operands: set[int] = attrs.field(init=False)
@@ -110,7 +109,7 @@ class _Splitting:
             return layouts.PartsLayout(carried.recipe, kinds)
         return self.frame(_generator_state(carried), carried.status)
 
-    def frame(self, state: _frame.FrameState, status: _frame.GeneratorStatus | None) -> layouts.FrameLayout:
+    def frame(self, state: _frame.Frame, status: _frame.GeneratorStatus | None) -> layouts.FrameLayout:
         cells = cell_slots(state.code) if state.pc >= prologue_length(state.code) else frozenset()
         slots = tuple(
             self._kind(value, layouts.CELL if slot in cells else layouts.VALUE)
@@ -169,16 +168,16 @@ def _operands(snapshot: _frame.Snapshot) -> tuple[V, ...]:
     return tuple(state.stack[-depth] for depth in shapes_of(state.code.instructions[state.pc]).used)
 
 
-def _status(state: _frame.FrameState) -> _frame.GeneratorStatus | None:
+def _status(state: _frame.Frame) -> _frame.GeneratorStatus | None:
     return None if state.generator is None else _frame.GeneratorStatus.RUNNING
 
 
-def _generator_state(generator: _frame.GeneratorState) -> _frame.FrameState:
-    state = frame_state(generator.frame)
+def _generator_state(generator: _frame.GeneratorState) -> _frame.Frame:
+    state = generator.frame.copy()
     if generator.status is _frame.GeneratorStatus.CLOSED:
         # What a finished frame still held is gone.
-        slots = (_frame.NULL,) * len(state.slots)
-        return attrs.evolve(state, slots=slots, stack=(), handled=None, names=None, then=None)
+        state.slots, state.stack = [_frame.NULL] * len(state.slots), []
+        state.handled = state.names = state.parked = None
     return state
 
 

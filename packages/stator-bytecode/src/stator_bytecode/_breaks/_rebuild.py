@@ -105,7 +105,7 @@ def _suspended(body: Body) -> Callable[[Any], AnyGenerator]:
 
 def _created(body: Body) -> Callable[[Any], AnyGenerator]:
     """Restored before it becomes a generator. The stack is that of a new one: the interpreter makes it."""
-    frame, glue, layout = body.frame, body.glue, body.layout
+    frame, layout = body.frame, body.layout
     frame.start_cells()
     frame.restore_slots()
     frame.restore_first_slot()
@@ -114,7 +114,6 @@ def _created(body: Body) -> Callable[[Any], AnyGenerator]:
     if layout.code.instructions[pc].op == "RETURN_GENERATOR":
         pc += 1
     body.go_on_at(pc)
-    assert glue.raws
     return body.function(generator=True)
 
 

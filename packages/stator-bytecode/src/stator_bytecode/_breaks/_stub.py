@@ -102,12 +102,8 @@ class _StepWriter:
     def write(self) -> Stub:
         frame, glue, instr = self.frame, self.frame.glue, self.operands.layout.instruction
         shapes = shapes_of(instr)
-        frame.start()
-        frame.restore_slots()
-        if self.handled is not None:
-            frame.handle(self.handled)
         # Guarded from here: for an exception out of a called frame 3.13 looks up the instruction before.
-        begin = len(glue.raws)
+        begin = frame.open(self.handled)
         for depth in shapes.used:
             self._push(len(self.operands.layout.stack) - depth)
         frame.restore_first_slot()
@@ -117,9 +113,8 @@ class _StepWriter:
         end = len(glue.raws)
         if instr.op not in _ENDING:
             self._write_exits(shapes)
-        if self.handled is not None:
-            frame.clean_up(glue.raws[begin:end])
-        return frame.function(co_flags=frame.flags())
+        frame.clean_up(self.handled, glue.raws[begin:end])
+        return frame.function()
 
     def _push(self, depth: int) -> None:
         if isinstance(self.operands.layout.stack[depth], RaisedAt):
@@ -183,26 +178,19 @@ def leave(frame: NativeFrame, handled: int | None) -> None:
 def call_stub(layout: FrameLayout, places: Places, inner: Stub) -> Stub:
     """An outer frame: it calls the next stub where it called the user's function."""
     frame = NativeFrame(layout, places)
-    glue = frame.glue
-    frame.start()
-    frame.restore_slots()
-    if places.handled is not None:
-        frame.handle(places.handled)
-    begin = len(glue.raws)
-    glue.call(inner, frame.hand_on)
-    end = len(glue.raws)
+    begin = frame.open(places.handled)
+    frame.glue.call(inner, frame.hand_on)
+    guarded = frame.glue.raws[begin:]
     leave(frame, places.handled)
-    if places.handled is not None:
-        frame.clean_up(glue.raws[begin:end])
-    return frame.function(co_flags=frame.flags())
+    frame.clean_up(places.handled, guarded)
+    return frame.function()
 
 
 def return_stub(layout: FrameLayout, places: Places) -> Stub:
     """The innermost frame at its RETURN_VALUE."""
     frame = NativeFrame(layout, places)
-    frame.start()
-    frame.restore_slots()
+    frame.open(None)
     frame.push(len(layout.stack) - 1)
     frame.restore_first_slot()
     frame.glue.emit("RETURN_VALUE")
-    return frame.function(co_flags=frame.flags())
+    return frame.function()

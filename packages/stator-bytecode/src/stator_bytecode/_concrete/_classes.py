@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from types import CellType, FunctionType, resolve_bases
+from types import CellType, FunctionType, prepare_class, resolve_bases
 from typing import TYPE_CHECKING, Any
 
 from stator_bytecode._machine._binding import new_frame
@@ -25,9 +25,7 @@ def _build(
     domain: ConcreteDomain, function: FunctionType, name: str, originals: tuple[Any, ...], keywords: dict[str, Any]
 ) -> Generator[Any, Any, Any]:
     bases = resolve_bases(originals)
-    metaclass = _metaclass(keywords.pop("metaclass", None), bases)
-    prepare = getattr(metaclass, "__prepare__", None)
-    names: Any = {} if prepare is None else (yield from settle(domain.call(prepare, [name, bases], keywords)))
+    metaclass, names, keywords = prepare_class(name, bases, keywords)
     if not hasattr(type(names), "__getitem__"):
         shown = metaclass.__name__ if isinstance(metaclass, type) else "<metaclass>"
         raise TypeError(f"{shown}.__prepare__() must return a mapping, not {type(names).__name__}")
@@ -44,22 +42,6 @@ def _body(function: FunctionType, names: Any) -> Any:
     builtin_names = getattr(function, "__builtins__")
     closure = function.__closure__ or ()
     return new_frame(function.__code__, (), closure, function.__globals__, builtin_names, function, names)
-
-
-def _metaclass(given: Any, bases: tuple[Any, ...]) -> Any:
-    winner = given if given is not None else type(bases[0]) if bases else type
-    if not isinstance(winner, type):
-        return winner
-    for base in bases:
-        if issubclass(winner, type(base)):
-            continue
-        if not issubclass(type(base), winner):
-            raise TypeError(
-                "metaclass conflict: the metaclass of a derived class must be a (non-strict) subclass "
-                "of the metaclasses of all its bases"
-            )
-        winner = type(base)
-    return winner
 
 
 def _check_cell(content: Any, name: str, cls: type) -> None:

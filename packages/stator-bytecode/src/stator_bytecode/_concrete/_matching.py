@@ -1,9 +1,14 @@
-"""`match` statements of the concrete domain."""
+"""`match` statements and unpacking of the concrete domain: Python itself does it, in statements of their own.
 
+So rules and error texts are CPython's own.
+"""
+
+import functools
+from types import CodeType, SimpleNamespace
 from typing import Any
 
-_SEQUENCE, _MAPPING, _MATCH_SELF = 1 << 5, 1 << 6, 1 << 22
-"""Type flags: what a sequence or mapping pattern takes; whose one positional sub-pattern is the subject itself."""
+_SEQUENCE, _MAPPING = 1 << 5, 1 << 6
+"""Type flags: what a sequence or mapping pattern takes."""
 
 
 class Matching:
@@ -13,62 +18,39 @@ class Matching:
     def match_mapping(self, subject: Any) -> bool:
         return bool(type(subject).__flags__ & _MAPPING)
 
-    def match_keys(self, subject: Any, keys: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        missing = object()
-        seen: set[Any] = set()
-        values = []
-        get = subject.get if keys else None
-        for key in keys:
-            if key in seen:
-                raise ValueError(f"mapping pattern checks duplicate key ({key!r})")
-            seen.add(key)
-            assert get is not None
-            if (value := get(key, missing)) is missing:
-                return None
-            values.append(value)
-        return tuple(values)
+    def match_keys(self, subject: Any, keys: tuple[Any, ...]) -> Any:
+        given = {f"key{i}": key for i, key in enumerate(keys)}
+        pattern = ", ".join(f"given.{name}: _{i}" for i, name in enumerate(given))
+        return _matched(f"{{{pattern}}}", len(keys), subject=subject, given=SimpleNamespace(**given))
 
-    def match_class(self, subject: Any, cls: Any, count: int, names: tuple[str, ...]) -> tuple[Any, ...] | None:
-        if not isinstance(cls, type):
-            raise TypeError("called match pattern must be a class")
-        if not isinstance(subject, cls):
-            return None
-        seen: set[str] = set()
-        values = _positional(subject, cls, count, seen) if count else []
-        for name in names if values is not None else ():
-            if (value := _attribute(subject, cls, name, seen)) is _ABSENT:
-                return None
-            values.append(value)  # type: ignore[union-attr]  # the loop is empty for None
-        return None if values is None else tuple(values)
+    def match_class(self, subject: Any, cls: Any, count: int, names: tuple[str, ...]) -> Any:
+        parts = [""] * count + [f"{name}=" for name in names]
+        pattern = ", ".join(f"{part}_{i}" for i, part in enumerate(parts))
+        return _matched(f"cls({pattern})", len(parts), subject=subject, cls=cls)
+
+    def unpack(self, value: Any, count: int) -> Any:
+        return _run(f"({_names(count)}) = subject\nfound = ({_names(count)})", subject=value)
+
+    def unpack_ex(self, value: Any, before: int, after: int) -> Any:
+        first, last = _names(before), _names(before + after, before)
+        return _run(f"({first}*rest, {last}) = subject\nfound = ({first}rest, {last})", subject=value)
 
 
-_ABSENT = object()
+def _names(stop: int, start: int = 0) -> str:
+    return "".join(f"_{i}, " for i in range(start, stop))
 
 
-def _positional(subject: Any, cls: type, count: int, seen: set[str]) -> list[Any] | None:
-    declared = getattr(cls, "__match_args__", _ABSENT)
-    itself = declared is _ABSENT and bool(cls.__flags__ & _MATCH_SELF)
-    names = () if declared is _ABSENT else declared
-    if type(names) is not tuple:
-        raise TypeError(f"{cls.__name__}.__match_args__ must be a tuple (got {type(names).__name__})")
-    allowed = 1 if itself else len(names)
-    if allowed < count:
-        plural = "" if allowed == 1 else "s"
-        raise TypeError(f"{cls.__name__}() accepts {allowed} positional sub-pattern{plural} ({count} given)")
-    if itself:
-        return [subject]
-    values = []
-    for name in names[:count]:
-        if type(name) is not str:
-            raise TypeError(f"__match_args__ elements must be strings (got {type(name).__name__})")
-        if (value := _attribute(subject, cls, name, seen)) is _ABSENT:
-            return None
-        values.append(value)
-    return values
+def _matched(pattern: str, count: int, **given: Any) -> Any:
+    return _run(f"match subject:\n  case {pattern}: found = ({_names(count)})\n  case _: found = None", **given)
 
 
-def _attribute(subject: Any, cls: type, name: str, seen: set[str]) -> Any:
-    if name in seen:
-        raise TypeError(f"{cls.__name__}() got multiple sub-patterns for attribute {name!r}")
-    seen.add(name)
-    return getattr(subject, name, _ABSENT)
+def _run(statement: str, **given: Any) -> Any:
+    """What it leaves in `found`. Its frame is one of this module's, which no traceback shows."""
+    names = {"__name__": __name__, **given}
+    exec(_compiled(statement), names)
+    return names["found"]
+
+
+@functools.lru_cache(maxsize=1024)
+def _compiled(statement: str) -> CodeType:
+    return compile(statement, "<match>", "exec")

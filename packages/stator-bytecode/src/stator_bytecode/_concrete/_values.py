@@ -75,25 +75,6 @@ class Values:
             raise TypeError("cannot 'yield from' a coroutine object in a non-coroutine generator")
         return iter(value)
 
-    def unpack(self, value: Any, count: int) -> list[Any]:
-        iterator = _unpacking(value)
-        items = _take(iterator, count)
-        if len(items) < count:
-            raise ValueError(f"not enough values to unpack (expected {count}, got {len(items)})")
-        if next(iterator, NULL) is not NULL:
-            raise ValueError(f"too many values to unpack (expected {count})")
-        return items
-
-    def unpack_ex(self, value: Any, before: int, after: int) -> list[Any]:
-        iterator = _unpacking(value)
-        items = _take(iterator, before)
-        rest = list(iterator) if len(items) == before else []
-        if len(items) + len(rest) < before + after:
-            at_least = f"expected at least {before + after}, got {len(items) + len(rest)}"
-            raise ValueError(f"not enough values to unpack ({at_least})")
-        split = len(rest) - after
-        return [*items, rest[:split], *rest[split:]]
-
     # building
 
     def build_tuple(self, items: list[Any]) -> tuple[Any, ...]:
@@ -121,9 +102,7 @@ class Values:
         target.append(item)
 
     def list_extend(self, target: list[Any], iterable: Any) -> None:
-        if not is_iterable(iterable):
-            raise TypeError(f"Value after * must be an iterable, not {type(iterable).__name__}")
-        target.extend(iterable)
+        target += [*iterable]  # which says what is wrong with it as CPython does here
 
     def list_to_tuple(self, target: list[Any]) -> tuple[Any, ...]:
         return tuple(target)
@@ -163,16 +142,3 @@ def shown(function: Any) -> str:
         return str(function)
     module = getattr(function, "__module__", None)
     return f"{qualname}()" if module in (None, "builtins") else f"{module}.{qualname}()"
-
-
-def _unpacking(value: Any) -> Any:
-    if not is_iterable(value):
-        raise TypeError(f"cannot unpack non-iterable {type(value).__name__} object")
-    return iter(value)
-
-
-def _take(iterator: Any, count: int) -> list[Any]:
-    items: list[Any] = []
-    while len(items) < count and (item := next(iterator, NULL)) is not NULL:
-        items.append(item)
-    return items

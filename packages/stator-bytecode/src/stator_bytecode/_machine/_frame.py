@@ -107,6 +107,22 @@ class Frame:
     handled: Any = None  # the exception being handled here, None when none is
     parked: Parked | None = None
 
+    @property
+    def then(self) -> Then | None:
+        """What it waits for; None for the innermost frame."""
+        return None if self.parked is None else self.parked.then
+
+    def wait(self, then: Then | None) -> None:
+        """As if its instruction had just called."""
+        self.parked = None if then is None else Parked(self.code.instructions[self.pc], then)
+
+    def copy(self) -> Frame:
+        """The frame as it is now. A coroutine that it waits for is not in the copy."""
+        state = self.slots[:], self.stack[:], self.pc, self.names, self.function
+        copied = Frame(self.code, self.globals, self.builtins, *state, self.hidden, self.generator, self.handled)
+        copied.wait(self.then)
+        return copied
+
     def popn(self, count: int) -> list[Any]:
         if not count:
             return []
@@ -116,26 +132,11 @@ class Frame:
 
 
 @attrs.frozen(eq=False)
-class FrameState:
-    """A frame, frozen: one level of a `Snapshot`. Sequences are copies; values are the domain's."""
-
-    code: Code
-    pc: int
-    slots: tuple[Any, ...]
-    stack: tuple[Any, ...]
-    globals: Any
-    builtins: Any
-    names: Any
-    function: Any
-    hidden: bool
-    handled: Any
-    generator: GeneratorState | None
-    then: Then | None  # None for the innermost frame
-
-
-@attrs.frozen(eq=False)
 class Snapshot:
-    """A whole frame stack, outermost first; the innermost stands before the instruction `frames[-1].pc`."""
+    """A whole frame stack, outermost first; the innermost stands before the instruction `frames[-1].pc`.
 
-    frames: tuple[FrameState, ...]
+    The frames are copies that nobody runs or changes; their values are the domain's.
+    """
+
+    frames: tuple[Frame, ...]
     mark: Any

@@ -9,12 +9,12 @@ from typing import Any
 
 import attrs
 
-from stator_bytecode._machine._frame import Frame, FrameState, GeneratorState, GeneratorStatus, Parked, Snapshot, Then
+from stator_bytecode._machine._frame import Frame, GeneratorState, GeneratorStatus, Parked, Snapshot, Then
 from stator_bytecode.errors import NOWHERE, SourceSpan
 
 Handing = tuple[Frame, Any, Parked]
 """A callee that gave a value, the value, and what the frame under it waits for."""
-Saved = tuple[list[Any], Any, int, tuple[Then, FrameState] | None]
+Saved = tuple[list[Any], Any, int, tuple[Then, Frame] | None]
 """How an instruction began: the stack, the domain's mark, the length of the generator journal. If that is not known
 (the frame was continued from a saved stack while it waited): the callee to put back on top, and what the frame waited
 for."""
@@ -60,30 +60,21 @@ def save_frames(frames: list[Frame], begun: Saved) -> tuple[Snapshot, int]:
 
 def _save(frames: list[Frame], begun: Saved) -> tuple[Snapshot, int]:
     stack, mark, journal, handing = begun
-    states = [frame_state(frame) for frame in frames]
+    copies = [frame.copy() for frame in frames]
     then, callee = (None, ()) if handing is None else (handing[0], (handing[1],))
-    states[-1] = attrs.evolve(states[-1], stack=tuple(stack), then=then)
-    return Snapshot((*states, *callee), mark), journal
+    copies[-1].stack = stack[:]
+    copies[-1].wait(then)
+    return Snapshot((*copies, *callee), mark), journal
 
 
-def handing_state(handing: Handing) -> tuple[Then, FrameState]:
+def handing_state(handing: Handing) -> tuple[Then, Frame]:
     """The callee before the instruction that gave its value: a return left it there, a yield moved on."""
     callee, value, parked = handing
-    state = frame_state(callee)
+    before = callee.copy()
     if callee.generator is not None and callee.generator.status is GeneratorStatus.SUSPENDED:
-        state = attrs.evolve(state, pc=callee.pc - 1, stack=(*callee.stack, value))
-    return parked.then, state
-
-
-def frame_state(frame: Frame) -> FrameState:
-    then = None if frame.parked is None else frame.parked.then
-    return FrameState(slots=tuple(frame.slots), stack=tuple(frame.stack), then=then, **_same(frame))
-
-
-def _same(frame: Frame | FrameState) -> dict[str, Any]:
-    """What a frame and its saved state have alike."""
-    names = ("code", "pc", "globals", "builtins", "names", "function", "hidden", "handled", "generator")
-    return {name: getattr(frame, name) for name in names}
+        before.pc -= 1
+        before.stack.append(value)
+    return parked.then, before
 
 
 def span_of(snapshot: Snapshot) -> SourceSpan:
@@ -100,10 +91,8 @@ def restore_frames(snapshot: Snapshot) -> list[Frame]:
     return [_restore(state) for state in snapshot.frames]
 
 
-def _restore(state: FrameState) -> Frame:
-    frame = Frame(slots=list(state.slots), stack=list(state.stack), **_same(state))
-    if state.then is not None:
-        frame.parked = Parked(state.code.instructions[state.pc], state.then)
-    if state.generator is not None:
-        state.generator.frame, state.generator.status = frame, GeneratorStatus.RUNNING
+def _restore(saved: Frame) -> Frame:
+    frame = saved.copy()
+    if frame.generator is not None:
+        frame.generator.frame, frame.generator.status = frame, GeneratorStatus.RUNNING
     return frame

@@ -10,25 +10,10 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import stator_variables as variables
 import torch
 from stator_bytecode import HandlerTable, operation
 from stator_guards import CapturedSource
-from stator_variables import (
-    LEAF,
-    MISSING,
-    BodyTrace,
-    Permits,
-    TensorTracker,
-    Tracing,
-    TupleTracker,
-    flatten,
-    from_traced,
-    grad_mode,
-    known_value,
-    real_of,
-    record_wrapping,
-)
-from stator_variables import wrap as built
 from torch._guards import TracingContext
 from torch.utils import checkpoint as checkpointing
 from torch.utils._python_dispatch import _get_current_dispatch_mode
@@ -41,22 +26,22 @@ OPTIONS = ("use_reentrant", "preserve_rng_state", "determinism_check", "debug", 
 
 @handlers.handles(checkpointing.checkpoint)
 @operation
-def checkpoint(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def checkpoint(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     options = {name: kwargs.pop(name).constant() for name in OPTIONS if name in kwargs}
-    if not args or options.get("use_reentrant") not in (True, False) or MISSING in options.values():
+    if not args or options.get("use_reentrant") not in (True, False) or variables.MISSING in options.values():
         raise t.unsupported("higher-order-operator", "checkpoint with these options")
-    policy = known_value(t, kwargs.pop("context_fn")) if "context_fn" in kwargs else None
+    policy = variables.known_value(t, kwargs.pop("context_fn")) if "context_fn" in kwargs else None
     if options["use_reentrant"]:
         if kwargs or policy is not None or options.get("debug"):
             raise t.unsupported("higher-order-operator", "reentrant checkpoint with options it does not take")
         return (yield from _reentrant(t, args[0], args[1:], options))
     once = not torch.is_grad_enabled()  # plain Python runs the function once more in backward, effects included
-    with BodyTrace(t, "wrap_body", Permits(effects=once, writes=once, aliases=True)) as body:
+    with variables.BodyTrace(t, "wrap_body", variables.Permits(effects=once, writes=once, aliases=True)) as body:
         result = yield from body.run(args[0], args[1:], kwargs)
         graph = body.wrapping(result)
     if policy is not None:
         graph.module.meta["_checkpoint_context_fn"] = policy
-    return record_wrapping(t, checkpointed, graph, "wrap_body", result, **options)
+    return variables.record_wrapping(t, checkpointed, graph, "wrap_body", result, **options)
 
 
 def checkpointed(body: torch.fx.GraphModule, *inputs: Any, **options: Any) -> Any:
@@ -84,37 +69,37 @@ def _let_operators_pass() -> None:
 
 
 @handlers.handles(checkpointed)
-def checkpoint_again(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def checkpoint_again(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """In a graph that is traced again."""
-    policy = getattr(real_of(args[0]), "meta", {}).get("_checkpoint_context_fn")
-    named = {} if policy is None else {"context_fn": built(t, policy, CapturedSource("context_fn", policy))}
+    policy = getattr(variables.real_of(args[0]), "meta", {}).get("_checkpoint_context_fn")
+    named = {} if policy is None else {"context_fn": variables.wrap(t, policy, CapturedSource("context_fn", policy))}
     return checkpoint(t, args, kwargs | named)
 
 
 # -- reentrant --------------------------------------------------------------------------------------------------------
 def _reentrant(
-    t: Tracing, function: Any, args: list[Any], options: dict[str, Any], rest: Sequence[Any] = ()
+    t: variables.Tracing, function: Any, args: list[Any], options: dict[str, Any], rest: Sequence[Any] = ()
 ) -> Generator[Any, Any, Any]:
     """An `autograd.Function` whose inputs are the tensors among the arguments: forward runs without gradients, backward
     runs it again with. It is traced as backward runs it, and must not look which of the two it is in."""
-    tensors = [vt for vt in args if isinstance(vt, TensorTracker)]
+    tensors = [vt for vt in args if isinstance(vt, variables.TensorTracker)]
     if not any(vt.example.requires_grad for vt in tensors):
         raise t.unsupported("higher-order-operator", "reentrant checkpoint of nothing that requires gradients")
-    with BodyTrace(t, "wrap_body", Permits(aliases=True)) as body:
+    with variables.BodyTrace(t, "wrap_body", variables.Permits(aliases=True)) as body:
         inner = {id(vt): _detached(t, body, vt) for vt in tensors}
-        with grad_mode(t, True), _blind(t):
+        with variables.grad_mode(t, True), _blind(t):
             result = yield from body.run(function, [*(inner.get(id(vt), vt) for vt in args), *rest], {})
-        leaves, spec = flatten(t, result)
-        if spec != LEAF and (spec.cls is not tuple or spec.leaf_count != len(spec.children)):
+        leaves, spec = variables.flatten(t, result)
+        if spec != variables.LEAF and (spec.cls is not tuple or spec.leaf_count != len(spec.children)):
             raise t.unsupported("result-of-body", "reentrant checkpoint of a function that gives more than tensors")
-        if not all(isinstance(vt, TensorTracker) and _is_like_an_output(vt.example) for vt in leaves):
+        if not all(isinstance(vt, variables.TensorTracker) and _is_like_an_output(vt.example) for vt in leaves):
             raise t.unsupported("result-of-body", "reentrant checkpoint with a result that has no gradient")
         graph, _ = body.flat(result)
     held = t.graph.install("wrap_body", graph.module)
     inputs = [vt.traced for vt in tensors]
     given = t.graph.call(checkpointed_reentrantly, [held, len(inputs), *inputs, *graph.lifted], options)
-    results = [from_traced(t, t.graph.project(given, index)) for index in range(len(leaves))]
-    return results[0] if spec == LEAF else TupleTracker(results, tuple)
+    results = [variables.from_traced(t, t.graph.project(given, index)) for index in range(len(leaves))]
+    return results[0] if spec == variables.LEAF else variables.TupleTracker(results, tuple)
 
 
 def _is_like_an_output(example: torch.Tensor) -> bool:
@@ -122,16 +107,16 @@ def _is_like_an_output(example: torch.Tensor) -> bool:
     return example.requires_grad or not (example.is_floating_point() or example.is_complex())
 
 
-def _detached(t: Tracing, body: BodyTrace, vt: Any) -> Any:
+def _detached(t: variables.Tracing, body: variables.BodyTrace, vt: Any) -> Any:
     with t.graph.fake_mode:
         return body.argument(vt.example.detach().requires_grad_(vt.example.requires_grad))
 
 
 @contextmanager
-def _blind(t: Tracing) -> Iterator[None]:
+def _blind(t: variables.Tracing) -> Iterator[None]:
     """Nobody asks for grad mode meanwhile."""
 
-    def refuse(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def refuse(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
         raise t.unsupported("higher-order-operator", "reentrant checkpoint of a function that asks for grad mode")
 
     before = t.handlers
@@ -153,7 +138,7 @@ def checkpointed_reentrantly(body: torch.fx.GraphModule, count: int, *inputs: An
 
 @handlers.handles(checkpointed_reentrantly)
 @operation
-def reentrant_again(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def reentrant_again(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """In a graph that is traced again; what it uses besides its arguments follows them."""
     body, count, *inputs = args
     options, start = {name: vt.constant() for name, vt in kwargs.items()}, count.constant()

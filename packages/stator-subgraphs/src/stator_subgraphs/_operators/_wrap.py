@@ -4,22 +4,10 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+import stator_variables as variables
 import sympy  # type: ignore[import-untyped]
 import torch
 from stator_bytecode import HandlerTable, operation, settle
-from stator_variables import (
-    MISSING,
-    NOTHING,
-    BodyTrace,
-    Permits,
-    TensorTracker,
-    Traced,
-    Tracing,
-    flatten,
-    get_attribute,
-    record_wrapping,
-    wrapped,
-)
 from torch._higher_order_ops.base_hop import BaseHOP
 from torch._higher_order_ops.hints_wrap import hints_wrapper
 from torch._higher_order_ops.strict_mode import strict_mode, strict_mode_op
@@ -31,8 +19,8 @@ handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
 
 
 @handlers.handles(torch.ops.higher_order.wrap)
-def wrap(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    return wrapped(t, torch.ops.higher_order.wrap, "wrap_body", args[0], args[1:], kwargs)
+def wrap(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    return variables.wrapped(t, torch.ops.higher_order.wrap, "wrap_body", args[0], args[1:], kwargs)
 
 
 def hinted(body: torch.fx.GraphModule, inputs: Sequence[Any], kwargs: dict[str, Any], hints: dict[str, Any]) -> Any:
@@ -58,34 +46,34 @@ def _passed(value: Any, sizes: set[Any]) -> tuple[tuple[Any, ...], Callable[[Ite
 
 @handlers.handles(hints_wrapper, hinted)
 @operation
-def hints(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def hints(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`hints_wrapper(body, args, {}, hints=...)`."""
     named = dict(zip(("body_fn", "args", "kwargs", "hints"), args, strict=False)) | kwargs
     told = _constants(t, named["hints"])
-    with BodyTrace(t, "hints_wrapper_body", Permits(effects=True)) as body:
-        result = yield from body.run(named["body_fn"], flatten(t, named["args"])[0], {})
+    with variables.BodyTrace(t, "hints_wrapper_body", variables.Permits(effects=True)) as body:
+        result = yield from body.run(named["body_fn"], variables.flatten(t, named["args"])[0], {})
         graph = body.wrapping(result)
     inputs = [traced for traced in (*graph.arguments, *graph.lifted) if traced is not None]
     symbolic = any(isinstance(traced.example, torch.SymInt) for traced in inputs)
     target = hinted if symbolic else hints_wrapper
-    return record_wrapping(
+    return variables.record_wrapping(
         t, target, graph, "hints_wrapper_body", result, operands=lambda held, inputs: (held, inputs, {}), hints=told
     )
 
 
 @handlers.handles(strict_mode_op)
 @handlers.handles(strict_mode)
-def strict(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def strict(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     named = dict(zip(("callable", "operands"), args, strict=False)) | kwargs
     operands = named["operands"].items
-    return wrapped(
+    return variables.wrapped(
         t,
         strict_mode_op,
         "strict_mode_body",
         named["callable"],
         operands,
         {},
-        NOTHING,
+        variables.NOTHING,
         operands=lambda held, inputs: (held, inputs),
     )
 
@@ -96,38 +84,42 @@ for _name in list(_higher_order_ops):
 
 @handlers.handles_each([operator for operator in _higher_order_ops.values() if isinstance(operator, BaseHOP)])
 @operation
-def base(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: BaseHOP) -> Any:
+def base(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any], of: BaseHOP) -> Any:
     """An operator with torch's base: `operator(body, *operands, **options)`, the options constants or records of
     constants."""
     options = {}
     for name, value in kwargs.items():
         options[name] = (yield from _record(t, value)) if is_dataclass(value.cls) else _constant(t, value)
-    result = yield from settle(wrapped(t, of, f"{of._name}_body", args[0], args[1:], {}, NOTHING, **options))
-    if any(isinstance(value, Traced) for value in options.values()) and _has_gradients(t, result):
+    result = yield from settle(
+        variables.wrapped(t, of, f"{of._name}_body", args[0], args[1:], {}, variables.NOTHING, **options)
+    )
+    if any(isinstance(value, variables.Traced) for value in options.values()) and _has_gradients(t, result):
         # Compilers keep tensors and numbers from forward to backward, and no record.
         raise t.unsupported("higher-order-operator", f"gradients through {of._name} with such an option")
     return result
 
 
-def _has_gradients(t: Tracing, result: Any) -> bool:
-    return any(isinstance(vt, TensorTracker) and vt.example.requires_grad for vt in flatten(t, result)[0])
+def _has_gradients(t: variables.Tracing, result: Any) -> bool:
+    return any(
+        isinstance(vt, variables.TensorTracker) and vt.example.requires_grad for vt in variables.flatten(t, result)[0]
+    )
 
 
-def _record(t: Tracing, vt: Any) -> Generator[Any, Any, Any]:
+def _record(t: variables.Tracing, vt: Any) -> Generator[Any, Any, Any]:
     """A dataclass is made anew by the graph, as `fx` writes one."""
     values = {}
     for field in fields(vt.cls):
-        values[field.name] = _constant(t, (yield from settle(get_attribute(t, vt, field.name))))
+        values[field.name] = _constant(t, (yield from settle(variables.get_attribute(t, vt, field.name))))
     return t.graph.call(vt.cls, (), values, example=vt.cls(**values))
 
 
-def _constant(t: Tracing, vt: Any) -> Any:
-    if (value := vt.constant()) is MISSING:
+def _constant(t: variables.Tracing, vt: Any) -> Any:
+    if (value := vt.constant()) is variables.MISSING:
         raise t.unsupported("higher-order-operator", f"an option that is a {vt.cls.__qualname__}")
     return value
 
 
-def _constants(t: Tracing, vt: Any) -> Any:
+def _constants(t: variables.Tracing, vt: Any) -> Any:
     """A dict of constants."""
-    leaves, spec = flatten(t, vt)
+    leaves, spec = variables.flatten(t, vt)
     return dict(zip(spec.keys, [_constant(t, leaf) for leaf in leaves], strict=True))

@@ -6,11 +6,10 @@ The same is said twice: as text for an entry, and as a call where an iterator th
 
 from __future__ import annotations
 
-import abc
 import itertools
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 
@@ -41,8 +40,7 @@ def _real(s: _Kept) -> Any:
     return None if (kind := _KINDS.get(s.cls)) is None else kind(s)
 
 
-@attrs.frozen
-class _Kept(abc.ABC):
+class _Kept(Protocol):
     """The fields of one, and how a new one is said to be made of them."""
 
     cls: Any
@@ -60,28 +58,20 @@ class _Kept(abc.ABC):
         """What C goes through: first these, then the iterator."""
         return self.called(preceded, self.value(name), *first)
 
-    @abc.abstractmethod
     def known(self, name: str) -> Any: ...
-    @abc.abstractmethod
     def value(self, name: str) -> Any: ...
-    @abc.abstractmethod
     def items(self, name: str) -> list[Any]: ...
-    @abc.abstractmethod
     def iterator(self, name: str) -> Any: ...
-    @abc.abstractmethod
     def iterators(self, name: str) -> list[Any]: ...
-    @abc.abstractmethod
     def constant(self, value: Any) -> Any: ...
-    @abc.abstractmethod
     def function(self, function: Any) -> Any: ...
-    @abc.abstractmethod
     def less(self, name: str, other: str) -> Any: ...
-    @abc.abstractmethod
     def called(self, function: Any, *arguments: Any, **named: Any) -> Any: ...
 
 
 @attrs.frozen
 class _Written(_Kept):
+    cls: Any
     e: Emitter
     fields: dict[str, tuple[Any, Any]]
 
@@ -118,6 +108,7 @@ class _Written(_Kept):
 
 @attrs.frozen
 class _Made(_Kept):
+    cls: Any
     fields: dict[str, Any]
 
     def known(self, name: str) -> Any:

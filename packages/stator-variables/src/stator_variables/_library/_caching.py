@@ -106,16 +106,14 @@ class Kept(Kind):
 
     rank = 1
     fix = "call the cached function before"
-    needed = "kept by the cache"
+    needs = "kept by the cache"
+    finds = "not kept"
 
     def test(self, value: str, render: Renderer) -> str:
         return f"{value} is not {render.capture(MISSING, 'missing')}"
 
     def holds(self, value: Any, state: State) -> bool:
         return value is not MISSING
-
-    def found(self, value: Any, state: State) -> str:
-        return "not kept"
 
     def mend(self, state: State) -> bool:
         """Make the call, if it throws no other result out."""

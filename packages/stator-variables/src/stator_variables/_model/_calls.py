@@ -160,22 +160,24 @@ def function_defaults(t: Tracing, function: Any) -> tuple[list[Any], dict[str, A
 
 
 def _existing_defaults(t: Tracing, real: Any, source: Any) -> list[Any]:
-    if real.__defaults__ is None:
+    defaults, whole = real.__defaults__, guards.FunctionPartSource(source, "defaults")
+    if defaults is None:
         if real.__code__.co_argcount:
-            t.guard(guards.AttrSource(source, "__defaults__"), guards.IsNone())
+            t.guard(whole, guards.IsNone())
         return []
-    t.guard(guards.AttrSource(source, "__defaults__"), guards.Length(len(real.__defaults__)))
-    return [wrap(t, value, guards.DefaultsSource(source, i)) for i, value in enumerate(real.__defaults__)]
+    t.guard(whole, guards.Length(len(defaults)))
+    return [wrap(t, value, guards.ItemSource(whole, i)) for i, value in enumerate(defaults)]
 
 
 def _existing_kwdefaults(t: Tracing, real: Any, source: Any) -> dict[str, Any]:
+    whole = guards.FunctionPartSource(source, "kwdefaults")
     if real.__kwdefaults__ is None:
         if real.__code__.co_kwonlyargcount:
-            t.guard(guards.AttrSource(source, "__kwdefaults__"), guards.IsNone())
+            t.guard(whole, guards.IsNone())
         return {}
     found = dict(real.__kwdefaults__)
-    t.guard(guards.AttrSource(source, "__kwdefaults__"), guards.KeysAre(tuple(found)))
-    return {name: wrap(t, value, guards.KwDefaultsSource(source, name)) for name, value in found.items()}
+    t.guard(whole, guards.KeysAre(tuple(found)))
+    return {name: wrap(t, value, guards.DictItemSource(whole, name)) for name, value in found.items()}
 
 
 def new_dict(t: Tracing, items: dict[str, Any]) -> k.DictTracker:

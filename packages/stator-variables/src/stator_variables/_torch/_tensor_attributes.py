@@ -4,7 +4,7 @@ import operator
 from typing import Any
 
 import torch
-from stator_guards import AttrSource, Custom, Equals, GradSource
+from stator_guards import AttrSource, Custom, Equals
 
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
@@ -44,7 +44,7 @@ def _autograd(t: Tracing, vt: Any, name: str) -> Any:
     if vt.source is not None and _of_example(t, vt, "grad_fn") is vt.history:
         if name == "grad" and not (_known_flag(t, vt, "is_leaf") or _known_flag(t, vt, "retains_grad")):
             raise t.unsupported("tensor-attribute", "the attribute grad of a tensor that gets none: torch warns")
-        source = GradSource(vt.source) if name == "grad" else AttrSource(vt.source, name)
+        source = AttrSource(vt.source, name)
         return wrap(t, getattr(vt.real, name), source)
     if (
         vt.source is None and _of_example(t, vt, "grad_fn") is None
