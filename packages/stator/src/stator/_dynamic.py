@@ -119,10 +119,9 @@ def _numbers(call: guards.CallSource, state: Mapping[str, Any]) -> Iterator[int]
 
 
 def _belongs_to_module(source: guards.Source, state: Mapping[str, Any]) -> bool:
-    """What a module, a function's default or torch itself has is configuration: a new graph for each value."""
+    """What a module or a function's default has is configuration: a new graph for each value."""
     for step in source.steps():
-        is_default = isinstance(step, guards.FunctionPartSource) and step.part == "defaults"
-        if is_default or (isinstance(step, guards.AttrSource) and step.name.startswith("__")):
+        if isinstance(step, guards.FunctionPartSource) and step.part in ("defaults", "kwdefaults"):
             return True
         if isinstance(step.evaluate(state), torch.nn.Module):
             return True
