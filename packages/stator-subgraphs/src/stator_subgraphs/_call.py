@@ -67,8 +67,8 @@ def record_call(
 
 
 def _writable(target: Target, args: Sequence[Any]) -> Target:
-    """fx would write the power of a constant as `-2 ** n`, which Python reads as `-(2 ** n)`; and a function in C by its
-    name in `torch`, where `cdist` and `einsum` are others, in Python."""
+    """fx would write the power of a constant as `-2 ** n`, which Python reads as `-(2 ** n)`; and a function in C by
+    its name in `torch`, where `cdist` and `einsum` are others, in Python."""
     if target is operator.pow and isinstance(args[0], int | float):
         return pow
     name = getattr(target, "__name__", "")

@@ -27,7 +27,7 @@ INLINED_MODULES = _of_torch(
 """Exceptions from these."""
 
 
-NATIVE_TRANSFORMS = ("functionalize", "linearize", "restore_vmap", "_flat_vmap", "_chunked_vmap")
+NATIVE_TRANSFORMS = ("functionalize", "linearize", "restore_vmap", "_flat_vmap", "_chunked_vmap", "_vjp_with_argnums")
 """Of torch.func: they enter levels of the interpreter stack that nothing here stands for."""
 
 _METHODS = (
