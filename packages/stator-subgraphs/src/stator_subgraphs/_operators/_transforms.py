@@ -352,7 +352,7 @@ def vjp_with_argnums(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any
 
 
 def _pull(pulled: Traced, taken: Spec, given: Spec, t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """`(cotangents, retain_graph, create_graph)`: from a structure like `taken` to gradients of the structure `given`."""
+    """`(cotangents, retain_graph, create_graph)`: from a structure `taken` to gradients of the structure `given`."""
     leaves, spec = flatten(t, args[0])
     if spec != taken or not all(isinstance(leaf, TensorTracker) for leaf in leaves):
         raise t.unsupported("transform", "a pull-back of cotangents of another structure")
