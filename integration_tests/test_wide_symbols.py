@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -24,4 +25,16 @@ def test_elements_of_a_size_are_counted_in_a_word(text: str) -> None:
         names: dict[str, Any] = {"f": f, "stator": stator}
         plain = eval(f"lambda n: ({text}, {middle}{text})", names)
         remaining = iter(VALUES)
-        assert_same(plain, stator.compile(plain, backend="eager"), lambda: (next(remaining),), len(VALUES))
+        assert_same(plain, stator.compile(plain, backend="eager"), lambda left=remaining: (next(left),), len(VALUES))
+
+
+WHOLE = ("int(y)", "y.__int__()", "y.__trunc__()", "y.__floor__()", "y.__ceil__()", "math.floor(y)", "round(y)")
+
+
+@pytest.mark.parametrize("text", WHOLE)
+def test_whole_number_of_a_symbolic_float_stays_symbolic(text: str) -> None:
+    plain = eval(f"lambda x, y: (x * 2, {text}, {text} + 1)", {"math": math})
+    remaining = iter([1.5, 2.5, -3.7, 9.2, 1e20, 12.7])
+    compiled = stator.compile(plain, backend="eager")
+    assert_same(plain, compiled, lambda: (torch.ones(2), next(remaining)), 6)
+    assert compiled.report.entry_count == 2
