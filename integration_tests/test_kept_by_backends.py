@@ -1,7 +1,8 @@
-"""Numbers that are drawn and that nobody uses move the stream on; tensors without a fake of their kind stay outside."""
+"""Numbers that nobody uses are drawn; tensors without a fake of their kind stay outside; hooks hang on real nodes."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 import stator
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from integration_tests.oracle import EXACT, Tolerance, assert_same
 
@@ -73,3 +74,37 @@ def test_tensor_laid_out_for_mkldnn_is_no_input(backend: str) -> None:
         return inside.to_dense() * 2, inside.layout, inside.is_mkldnn, (inside + inside).to_dense()
 
     assert_same(there_and_back, stator.compile(there_and_back, backend=backend), lambda: (torch.ones(2, 3),))
+
+
+@pytest.mark.parametrize("backend", BACKENDS[:2])
+def test_nested_tensor_is_no_input(backend: str) -> None:
+    def padded(x: Tensor) -> Any:
+        nested = torch.nested.nested_tensor([x[0], x[1, :2]])
+        sizes = nested.size(0), nested.is_nested, nested.dim()
+        return torch.nested.to_padded_tensor(nested, 0.0) + 1, sizes, [part * 2 for part in nested.unbind()]
+
+    assert_same(padded, stator.compile(padded, backend=backend), lambda: (torch.ones(2, 3),))
+
+
+# -- hooks ------------------------------------------------------------------------------------------------------------
+def _hooked(x: Tensor, mode: Any) -> Any:
+    """Hooks for gradients of a module hang on the node that it makes, which is none of a compiled graph."""
+    torch.manual_seed(0)
+    model, seen = nn.Sequential(nn.Linear(2, 3), nn.Tanh()), []
+    model[0].register_full_backward_pre_hook(lambda module, given: (given[0] * 3,))
+    model[0].register_full_backward_hook(lambda module, made, given: seen.append((made[0], given[0])))
+    with mode():
+        y = model(x * 1)
+    if y.requires_grad:
+        y.sum().backward()
+    return y.detach(), seen, x.grad, model[0].weight.grad
+
+
+@pytest.mark.parametrize("mode", [contextlib.nullcontext, torch.no_grad])
+@pytest.mark.parametrize("wanted", [False, True])
+@pytest.mark.parametrize("backend", BACKENDS[:2])
+def test_hooks_for_gradients_of_a_module(backend: str, wanted: bool, mode: Any) -> None:
+    def make() -> Any:
+        return torch.ones(2, 2, requires_grad=wanted), mode
+
+    assert_same(_hooked, stator.compile(_hooked, backend=backend), make, gradients=False)

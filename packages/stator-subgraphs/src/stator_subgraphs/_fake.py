@@ -91,8 +91,6 @@ def refuse_subclass(tensor: torch.Tensor, name: str) -> None:
     if type(tensor) in PLAIN:
         if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
             raise Unsupported("functorch-tensor", f"{name} is a tensor inside a torch.func transform")
-        if tensor.is_mkldnn:  # its fake would be strided
-            raise Unsupported("no-fake-kernel", f"{name} is laid out for MKL-DNN")
         return
     if is_lazy(tensor):
         raise Unsupported("uninitialized-parameter", f"{name} has no shape yet", "run the module once before compiling")

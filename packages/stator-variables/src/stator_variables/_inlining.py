@@ -39,6 +39,9 @@ NATIVE_FUNCTIONS = frozenset(
 )
 """They look into storages and autograd nodes: one break each, not one for each such look."""
 
+_HOOKS_OF_MODULES = torch.utils.hooks.BackwardHook._apply_on_tensors
+"""It hangs them onto the autograd node that it makes, where it makes one."""
+
 
 def refuse_native(t: Tracing, function: Any) -> None:
     """Raise Unsupported for an existing function that is to run natively."""
@@ -50,7 +53,8 @@ def refuse_native(t: Tracing, function: Any) -> None:
     module = real.__globals__.get("__name__") or ""
     inlined = _is_in(module, INLINED_MODULES) and not function.code.co_qualname.startswith(NATIVE_TRANSFORMS)
     inlined = inlined or real is torch.jit.annotate  # type: ignore[attr-defined]
-    if real in NATIVE_FUNCTIONS or (_is_in(module, NATIVE_MODULES) and not inlined):
+    is_hooking = real is _HOOKS_OF_MODULES and torch.is_grad_enabled()
+    if is_hooking or real in NATIVE_FUNCTIONS or (_is_in(module, NATIVE_MODULES) and not inlined):
         raise t.unsupported("not-inlined", f"{module}.{function.qualname} is a part of torch that is not traced into")
 
 
