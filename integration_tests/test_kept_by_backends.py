@@ -91,13 +91,14 @@ def _hooked(x: Tensor, mode: Any) -> Any:
     """Hooks for gradients of a module hang on the node that it makes, which is none of a compiled graph."""
     torch.manual_seed(0)
     model, seen = nn.Sequential(nn.Linear(2, 3), nn.Tanh()), []
-    model[0].register_full_backward_pre_hook(lambda module, given: (given[0] * 3,))
-    model[0].register_full_backward_hook(lambda module, made, given: seen.append((made[0], given[0])))
+    first: Any = model[0]
+    first.register_full_backward_pre_hook(lambda module, given: (given[0] * 3,))
+    first.register_full_backward_hook(lambda module, made, given: seen.append((made[0], given[0])))
     with mode():
         y = model(x * 1)
     if y.requires_grad:
         y.sum().backward()
-    return y.detach(), seen, x.grad, model[0].weight.grad
+    return y.detach(), seen, x.grad, first.weight.grad
 
 
 @pytest.mark.parametrize("mode", [contextlib.nullcontext, torch.no_grad])

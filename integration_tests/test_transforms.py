@@ -232,23 +232,22 @@ def what_transforms_take_over_from_their_function(x: Tensor, w: Tensor) -> Any:
         """How far off."""
         return (a**2).sum()
 
-    made = [transform(loss) for transform in (grad, grad_and_value, vmap, jacrev, jacfwd, hessian)]
-    nested = vmap(grad(loss))
+    made: list[Any] = [transform(loss) for transform in (grad, grad_and_value, vmap, jacrev, jacfwd, hessian)]
+    nested: Any = vmap(grad(loss))
     same = [each.__wrapped__ is loss for each in made], nested.__wrapped__.__wrapped__ is loss
     return [_seen(each) for each in made], same, [each(w) for each in made], nested(x)
 
 
 @captured
 def what_vjp_and_linearize_give_looks_like_theirs(x: Tensor, w: Tensor) -> Any:
-    _, pull = vjp(torch.sin, w)
-    _, push = linearize(torch.sin, w)
-    mapped = vmap(pull)
+    pull, push = vjp(torch.sin, w)[1], linearize(torch.sin, w)[1]
+    mapped: Any = vmap(pull)
     return _seen(pull), pull.__defaults__, _seen(push), _seen(mapped), mapped.__wrapped__ is pull, pull(w), push(w)
 
 
 @broken
 def function_of_vjp_is_given_away(x: Tensor, w: Tensor) -> Any:
-    value, pull = vjp(torch.sin, w + 1)
+    value, pull = vjp(torch.sin, w + 1)[:2]
     return value * 2, pull
 
 

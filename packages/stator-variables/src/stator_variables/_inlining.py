@@ -52,7 +52,7 @@ def refuse_native(t: Tracing, function: Any) -> None:
         raise t.unsupported("disabled", f"{function.qualname} is marked to run without being compiled")
     module = real.__globals__.get("__name__") or ""
     inlined = _is_in(module, INLINED_MODULES) and not function.code.co_qualname.startswith(NATIVE_TRANSFORMS)
-    inlined = inlined or real is torch.jit.annotate  # type: ignore[attr-defined]
+    inlined = inlined or real is torch.jit.annotate
     is_hooking = real is _HOOKS_OF_MODULES and torch.is_grad_enabled()
     if is_hooking or real in NATIVE_FUNCTIONS or (_is_in(module, NATIVE_MODULES) and not inlined):
         raise t.unsupported("not-inlined", f"{module}.{function.qualname} is a part of torch that is not traced into")
