@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -220,6 +221,42 @@ def mapped_module(x: Tensor, w: Tensor) -> Any:
 
 
 # -- the others -------------------------------------------------------------------------------------------------------
+def _seen(function: Any) -> Any:
+    names = function.__name__, function.__qualname__, function.__module__, function.__doc__, function.__annotations__
+    return names, list(inspect.signature(function).parameters), sorted(vars(function))
+
+
+@captured
+def what_transforms_take_over_from_their_function(x: Tensor, w: Tensor) -> Any:
+    def loss(a: Tensor) -> Tensor:
+        """How far off."""
+        return (a**2).sum()
+
+    made: list[Any] = [transform(loss) for transform in (grad, grad_and_value, vmap, jacrev, jacfwd, hessian)]
+    nested: Any = vmap(grad(loss))
+    same = [each.__wrapped__ is loss for each in made], nested.__wrapped__.__wrapped__ is loss
+    return [_seen(each) for each in made], same, [each(w) for each in made], nested(x)
+
+
+@captured
+def what_vjp_and_linearize_give_looks_like_theirs(x: Tensor, w: Tensor) -> Any:
+    pull, push = vjp(torch.sin, w)[1], linearize(torch.sin, w)[1]
+    mapped: Any = vmap(pull)
+    return _seen(pull), pull.__defaults__, _seen(push), _seen(mapped), mapped.__wrapped__ is pull, pull(w), push(w)
+
+
+@broken
+def function_of_vjp_is_given_away(x: Tensor, w: Tensor) -> Any:
+    value, pull = vjp(torch.sin, w + 1)[:2]
+    return value * 2, pull
+
+
+@broken
+def function_of_linearize_is_given_away(x: Tensor, w: Tensor) -> Any:
+    value, push = linearize(torch.sin, w + 1)
+    return value * 2, push
+
+
 @captured
 def pulled_back(x: Tensor, w: Tensor) -> Any:
     out, pull = vjp(  # type: ignore[misc]  # without has_aux it is a pair

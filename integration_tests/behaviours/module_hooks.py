@@ -110,7 +110,7 @@ def a_hook_keeps_features(x, n, box):
     return found["out"] * n, found["inp"] is x
 
 
-@program(breaks="tensor-attribute")
+@program(breaks="not-inlined")
 def a_full_backward_hook(x, n, box):
     handle = model.register_full_backward_hook(lambda m, gin, gout: box.log.append([g.sum() for g in gout]))
     model(x * 2).sum().backward()
@@ -119,7 +119,7 @@ def a_full_backward_hook(x, n, box):
     return box.log
 
 
-@program(breaks="tensor-attribute")
+@program(breaks="not-inlined")
 def a_full_backward_pre_hook(x, n, box):
     handle = model.register_full_backward_pre_hook(lambda m, gout: tuple(g * n for g in gout))
     model(x).sum().backward()

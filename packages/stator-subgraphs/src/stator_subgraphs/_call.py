@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial, wraps
 from typing import Any
 
 import torch
@@ -67,8 +67,28 @@ def record_call(
 
 
 def _writable(target: Target, args: Sequence[Any]) -> Target:
-    """fx would write the power of a constant as `-2 ** n`, which Python reads as `-(2 ** n)`."""
-    return pow if target is operator.pow and isinstance(args[0], int | float) else target
+    """fx would write the power of a constant as `-2 ** n`, which Python reads as `-(2 ** n)`; and a function in C by
+    its name in `torch`, where `cdist` and `einsum` are others, in Python."""
+    if target is operator.pow and isinstance(args[0], int | float):
+        return pow
+    name = getattr(target, "__name__", "")
+    is_hidden = target is getattr(_FUNCTIONS, name, None) and target is not getattr(torch, name, target)
+    return _by_path(target) if is_hidden else target
+
+
+_FUNCTIONS: Any = torch._C._VariableFunctions
+
+
+@cache
+def _by_path(function: Any) -> Any:
+    """The same under a name that fx writes with its module: `torch._VF.cdist`."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    call.__module__ = "torch._VF"
+    return call
 
 
 def _examples(structure: Any, tensors: list[torch.Tensor]) -> Any:

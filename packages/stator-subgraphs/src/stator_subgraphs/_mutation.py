@@ -59,7 +59,9 @@ def _overlaps_in_part(written: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def refuse_expanded(target: Any, written: list[torch.Tensor]) -> None:
-    """Raises Unsupported where elements of what was written to share memory: real kernels raise, or warn of it."""
+    """Raises Unsupported where elements of what was written to share memory: real kernels raise, or warn of it. The few
+    that do neither (`fill_`) are no nodes, either: functionalised, an element of the base becomes a sum of its copies.
+    """
     for tensor in written:
         strides = tensor.stride() if tensor.layout is torch.strided else ()
         if any(_now(stride) == 0 and _now(size) > 1 for size, stride in zip(tensor.size(), strides, strict=False)):

@@ -6,7 +6,7 @@ from stator_variables._builtin._method_table import app_level
 from stator_variables._domain import SymbolicDomain
 from stator_variables._emit._again import before_other_answers
 from stator_variables._emit._effects import emit_effects
-from stator_variables._emit._emitter import Emitter, RaisedBefore, StillRunning
+from stator_variables._emit._emitter import Emitter, RaisedBefore, StaysInGraph, StillRunning
 from stator_variables._emit._objects import finalize_generators
 from stator_variables._graph import BodyGraph, BodyRecorder, Dim, GraphRecorder, Place, Places, Traced
 from stator_variables._handlers import DEFAULT_HANDLERS
@@ -46,7 +46,7 @@ __all__ += ["MISSING", "ConstantTracker", "LazyTracker", "NumberTracker", "Tenso
 __all__ += ["forget_class", "generator_state", "real_of", "source_of", "wrap"]
 # what a trace becomes
 __all__ += ["Dim", "GraphRecorder", "Traced", "from_traced", "record"]
-__all__ += ["Emitter", "ObjectRecipe", "RaisedBefore", "StillRunning"]
+__all__ += ["Emitter", "ObjectRecipe", "RaisedBefore", "StaysInGraph", "StillRunning"]
 __all__ += ["Answered", "before_other_answers", "emit_effects", "finalize_generators", "is_opaque", "parts_of", "walk"]
 # what an operator that takes functions is written with (docs/explanation/higher-order-operators.md)
 __all__ += ["EVERYTHING", "NOTHING", "BodyGraph", "BodyRecorder", "BodyTrace", "Permits", "leaf_of"]

@@ -135,6 +135,8 @@ def build_enum(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
 def build_tensor(t: Tracing, real: Any, source: guards.Source) -> Any:
     if type(real) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
         return build_subclass(t, real, source)
+    if real.is_nested or real.is_mkldnn:  # the one has no sizes, the fake of the other is strided
+        raise t.unsupported("no-fake-tensor", f"{source.name} is a nested tensor, or one for MKL-DNN")
     t.keep_apart(source, real)
     dims = t.policy.dims(source, real)
     traced = t.graph.tensor_input(source, real, dims, source.name)

@@ -27,7 +27,7 @@ INLINED_MODULES = _of_torch(
 """Exceptions from these."""
 
 
-NATIVE_TRANSFORMS = ("functionalize", "linearize", "restore_vmap", "_flat_vmap", "_chunked_vmap")
+NATIVE_TRANSFORMS = ("functionalize", "linearize", "restore_vmap", "_flat_vmap", "_chunked_vmap", "_vjp_with_argnums")
 """Of torch.func: they enter levels of the interpreter stack that nothing here stands for."""
 
 _METHODS = (
@@ -39,6 +39,9 @@ NATIVE_FUNCTIONS = frozenset(
 )
 """They look into storages and autograd nodes: one break each, not one for each such look."""
 
+_HOOKS_OF_MODULES = torch.utils.hooks.BackwardHook._apply_on_tensors
+"""It hangs them onto the autograd node that it makes, where it makes one."""
+
 
 def refuse_native(t: Tracing, function: Any) -> None:
     """Raise Unsupported for an existing function that is to run natively."""
@@ -49,7 +52,9 @@ def refuse_native(t: Tracing, function: Any) -> None:
         raise t.unsupported("disabled", f"{function.qualname} is marked to run without being compiled")
     module = real.__globals__.get("__name__") or ""
     inlined = _is_in(module, INLINED_MODULES) and not function.code.co_qualname.startswith(NATIVE_TRANSFORMS)
-    if real in NATIVE_FUNCTIONS or (_is_in(module, NATIVE_MODULES) and not inlined):
+    inlined = inlined or real is torch.jit.annotate
+    is_hooking = real is _HOOKS_OF_MODULES and torch.is_grad_enabled()
+    if is_hooking or real in NATIVE_FUNCTIONS or (_is_in(module, NATIVE_MODULES) and not inlined):
         raise t.unsupported("not-inlined", f"{module}.{function.qualname} is a part of torch that is not traced into")
 
 

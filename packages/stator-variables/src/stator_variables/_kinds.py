@@ -327,13 +327,15 @@ class WeakrefTracker(VariableTracker):
 
 
 class GraphFunction(VariableTracker):
-    """A function that an operator gives, and that stays in the graph: `handler` is what a call of it does."""
+    """A function that an operator gives, and that stays in the graph: `handler` is what a call of it does, `begun` what
+    the Machine saved ahead of the operator, which runs natively if the function has to become an object."""
 
     cls = types.FunctionType
 
-    def __init__(self, traced: Traced, handler: Callable[[Any, list[Any], dict[str, Any]], Any]) -> None:
+    def __init__(self, traced: Traced, handler: Callable[[Any, list[Any], dict[str, Any]], Any], begun: Any) -> None:
         self.traced = traced
         self.handler = handler
+        self.begun = begun
 
 
 class RecipeTracker(VariableTracker):

@@ -169,6 +169,9 @@ def _written_down(outcome: Outcome, machine: Machine, tracing: variables.Tracing
             outcome = _broken_at_raise(needed, outcome, machine)
         except variables.StillRunning as running:
             outcome = _broken_at_resumption(running, outcome, machine)
+        except variables.StaysInGraph as function:
+            outcome = Broke(machine.go_back(function.begun), function.refusal)
+            machine.frames = []
     reason = outcome.reason if isinstance(outcome, Broke) and not ends else None
     captured = graph.finish(emitter.outputs)
     guards = tracing.finish_guards()

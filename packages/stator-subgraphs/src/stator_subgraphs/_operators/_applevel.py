@@ -46,3 +46,27 @@ def untie_named_tensors(module: Any, given: Any) -> Any:
 def linearized(body: Any, count: int, *inputs: Any) -> Any:
     """`torch.func.linearize` over a body: some of its inputs are not what it is linearized at."""
     return torch.func.linearize(lambda *primals: body(*primals, *inputs[count:]), *inputs[:count])
+
+
+def pulling(pull: Any) -> Any:
+    """The function that `torch.func.vjp` gives."""
+
+    def wrapper(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+        return pull(cotangents, retain_graph, create_graph)
+
+    return _of_torch(wrapper, "_vjp_with_argnums")
+
+
+def pushing(push: Any) -> Any:
+    """The function that `torch.func.linearize` gives."""
+
+    def jvp_fn(*tangents: Any) -> Any:
+        return push(*tangents)
+
+    return _of_torch(jvp_fn, "linearize")
+
+
+def _of_torch(function: Any, maker: str) -> Any:
+    function.__qualname__ = f"{maker}.<locals>.{function.__name__}"
+    function.__module__ = "torch._functorch.eager_transforms"
+    return function

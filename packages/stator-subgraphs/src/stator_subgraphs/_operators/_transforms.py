@@ -332,7 +332,7 @@ def vjp_with_argnums(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any
     """`_vjp_with_argnums(function, *primals, argnums=None, has_aux=False)`"""
     function, *primals = args
     (has_aux,) = options(t, kwargs.get("has_aux", ConstantTracker(False)))
-    transformed = Transformed.of(t, "vjp")
+    begun, transformed = t.machine.save(), Transformed.of(t, "vjp")
     with transformed.body:
         chosen = _choose(transformed, kwargs.get("argnums", NONE), primals, differentiable)
         with grad_mode(t, True):
@@ -343,7 +343,8 @@ def vjp_with_argnums(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any
         transformed.close([*results, *others])
     traced = transformed.record(targets.pulled_back, [chosen.places, len(transformed.outer), len(results)])
     out, rest, pull = (t.graph.project(traced, index) for index in range(3))
-    pulling = GraphFunction(pull, functools.partial(_pull, pull, spec, chosen.spec))
+    bare = GraphFunction(pull, functools.partial(_pull, pull, spec, chosen.spec), begun)
+    pulling = yield from settle(app_level(t, _applevel.pulling, [bare], {}))
     made = [unflatten(t, transformed.results(out, results), spec), pulling]
     if has_aux:
         made.append(unflatten(t, transformed.results(rest, others), aux_spec))
@@ -351,14 +352,11 @@ def vjp_with_argnums(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any
 
 
 def _pull(pulled: Traced, taken: Spec, given: Spec, t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """The function that vjp gives: from cotangents of the structure `taken` to gradients of the structure `given`."""
-    named = {**dict(zip(("cotangents", "retain_graph", "create_graph"), args, strict=False)), **kwargs}
-    leaves, spec = flatten(t, named.pop("cotangents", NONE))
+    """`(cotangents, retain_graph, create_graph)`: from a structure `taken` to gradients of the structure `given`."""
+    leaves, spec = flatten(t, args[0])
     if spec != taken or not all(isinstance(leaf, TensorTracker) for leaf in leaves):
         raise t.unsupported("transform", "a pull-back of cotangents of another structure")
-    retain, create = options(t, named.pop("retain_graph", ConstantTracker(True)), named.pop("create_graph", NONE))
-    if named or len(args) > 3:
-        raise t.unsupported("transform", "a pull-back with arguments that it does not have")
+    retain, create = options(t, *args[1:])
     traced = t.graph.call(targets.cotangents_pulled, [pulled, retain, create, *(leaf.traced for leaf in leaves)], {})
     return unflatten(t, from_traced(t, traced).items, given)
 
@@ -404,7 +402,7 @@ def _same_structure(tangents: Spec, primals: Spec) -> bool:
 def linearize(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`linearize(function, *primals)`: natively the function is called twice, without gradients of what it gives."""
     function, *primals = args
-    transformed = Transformed.of(t, "linearize", Permits(aliases=True))
+    begun, transformed = t.machine.save(), Transformed.of(t, "linearize", Permits(aliases=True))
     with transformed.body:
         chosen = _choose(transformed, NONE, primals, constant)
         result = yield from transformed.run(function, chosen.args, {})
@@ -414,7 +412,8 @@ def linearize(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     out, push = (t.graph.project(traced, index) for index in range(2))
     if any(part.requires_grad for part in out.example):
         raise transformed.refuse("what requires gradients")
-    pushing = GraphFunction(push, functools.partial(_push, push, chosen.spec, spec))
+    bare = GraphFunction(push, functools.partial(_push, push, chosen.spec, spec), begun)
+    pushing = yield from settle(app_level(t, _applevel.pushing, [bare], {}))
     return pair(unflatten(t, transformed.results(out, results), spec), pushing)
 
 
@@ -427,7 +426,7 @@ def linearize_again(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 def _push(pushed: Traced, taken: Spec, given: Spec, t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """The function that linearize gives: from tangents of the structure `taken` to those of the structure `given`."""
     leaves, spec = flatten(t, pair(*args))
-    if kwargs or spec != taken or not all(isinstance(leaf, TensorTracker) for leaf in leaves):
+    if spec != taken or not all(isinstance(leaf, TensorTracker) for leaf in leaves):
         raise t.unsupported("transform", "tangents of another structure")
     traced = t.graph.call(targets.tangents_pushed, [pushed, *(leaf.traced for leaf in leaves)], {})
     return unflatten(t, from_traced(t, traced).items, given)

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from stator_bytecode import HandlerTable, after
+from torch.fx.experimental.symbolic_shapes import guard_or_true
 
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
@@ -16,6 +17,7 @@ from stator_variables._builtin._method_table import then
 from stator_variables._builtin._sequences import size_of
 from stator_variables._model import _attributes, _calls, _containers, _iteration, _operators
 from stator_variables._model._lookup import defines
+from stator_variables._torch import _symbolic
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -59,9 +61,18 @@ def size_radd(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 @handlers.handles(torch.Size.numel)
 def size_numel(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    if (known := _calls.fold(t, torch.Size.numel, args, kwargs)) is not MISSING:  # of 64 bits
-        return known
-    return functools.reduce(functools.partial(_operators.binary, t, "*"), args[0].items, k.ConstantTracker(1))
+    product = functools.reduce(functools.partial(_operators.binary, t, "*"), args[0].items, k.ConstantTracker(1))
+    if isinstance(product, k.NumberTracker) and _is_of_a_word(product.example):
+        return product
+    return k.ConstantTracker((_symbolic.as_constant(t, product).value + _WORD) % (2 * _WORD) - _WORD)
+
+
+_WORD = 1 << 63
+
+
+def _is_of_a_word(number: torch.SymInt) -> bool:
+    """Guarded; sizes that depend on data are those of tensors, which have no more elements."""
+    return guard_or_true(number < _WORD) and guard_or_true(number >= -_WORD)
 
 
 # mappingproxy: a read-only view, which asks the mapping below for everything (Objects/descrobject.c).

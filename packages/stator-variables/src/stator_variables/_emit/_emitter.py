@@ -210,6 +210,14 @@ class StillRunning(Exception):
     refusal: Unsupported
 
 
+@attrs.define(eq=False)
+class StaysInGraph(Exception):
+    """A function of the graph has to become an object: then the operator that gave it runs natively."""
+
+    begun: Any
+    refusal: Unsupported
+
+
 def made_empty(e: Emitter, cls: type, arguments: str = "") -> str:
     """A new object by the `__new__` of C: what the program's own did was interpreted already."""
     base = base_of_c(cls)

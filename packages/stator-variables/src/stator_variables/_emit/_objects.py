@@ -15,6 +15,7 @@ from stator_variables._emit import _itertools
 from stator_variables._emit._emitter import (
     Emitter,
     RaisedBefore,
+    StaysInGraph,
     StillRunning,
     filled,
     made_empty,
@@ -152,7 +153,7 @@ def weak_reference(e: Emitter, vt: Any) -> str:
 
 @rebuilders.handles(k.GraphFunction)
 def graph_function(e: Emitter, vt: Any) -> str:
-    raise e.refuse(vt)
+    raise StaysInGraph(vt.begun, e.refuse(vt))
 
 
 @rebuilders.handles(k.RecipeTracker)

@@ -1,5 +1,6 @@
 """Functions and getters of operator, and the C parts of functools."""
 
+import collections
 import functools
 import inspect
 import math
@@ -133,15 +134,24 @@ def made_from_text(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     return folded(t, getattr(cls, of.__name__), args[1:], kwargs)
 
 
-@handlers.handles(*(vars(cls)["__class_getitem__"] for cls in (list, dict, tuple, set, frozenset)))
+_GENERIC = (list, dict, tuple, set, frozenset, collections.deque, collections.defaultdict)
+
+
+@handlers.handles(*(vars(cls)["__class_getitem__"] for cls in _GENERIC))
 def generic_alias(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     """`list[int]`: an alias of constants and classes."""
     parts = args[1].items if isinstance(args[1], k.TupleTracker) else [args[1]]
-    values = [part.value if isinstance(part, k.ClassTracker) else part.constant() for part in parts]
+    values = [_in_alias(part) for part in parts]
     if any(value is MISSING for value in values) or any(isinstance(vt, k.MadeClass) for vt in (args[0], *parts)):
         raise t.unsupported("builtin", "a generic alias of objects, or of a class that was made here")
     alias = types.GenericAlias(args[0].value, tuple(values) if isinstance(args[1], k.TupleTracker) else values[0])
     return wrap(t, alias, CapturedSource(repr(alias), alias))
+
+
+def _in_alias(vt: Any) -> Any:
+    if isinstance(vt, k.ClassTracker):
+        return vt.value
+    return vt.real if vt.cls is types.GenericAlias and isinstance(vt.source, CapturedSource) else vt.constant()
 
 
 @handlers.handles(types.GenericAlias.__call__)

@@ -405,7 +405,7 @@ def _class_item(t: Tracing, cls_vt: Any, key: Any) -> Any:
     if (getter := _attributes.special(t, cls_vt, "__getitem__")) is MISSING:
         getter = yield from attempt(AttributeError, None, _attributes.get_attribute, t, cls_vt, "__class_getitem__")
     if getter is None and cls_vt.value is type:  # for which C has a case of its own
-        raise t.unsupported("builtin", "an alias of `type`")
+        return _calls.call(t, k.BuiltinTracker(vars(list)["__class_getitem__"]), [cls_vt, key], {})
     if getter is None:
         throw(TypeError, f"type '{type_name(cls_vt.value)}' is not subscriptable")
     return (yield from settle(_calls.call(t, getter, [key], {})))

@@ -16,6 +16,7 @@ _NAMES = ("sqrt", "cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "
 IN_GRAPH: dict[Any, Any] = {getattr(math, name): getattr(torch, f"_sym_{name}") for name in _NAMES}
 IN_GRAPH |= {math.floor: math.floor, math.ceil: math.ceil, math.trunc: torch.sym_int, float.__round__: round}
 IN_GRAPH |= {float.is_integer: "is_integer", float.__trunc__: torch.sym_int, int.__float__: torch.sym_float}
+IN_GRAPH |= {float.__int__: torch.sym_int, float.__floor__: math.floor, float.__ceil__: math.ceil}
 IN_GRAPH |= {getattr(cls, f"__{name}__"): getattr(operator, name) for cls in (int, float) for name in ("neg", "abs")}
 """What the graph calls in their place; all give at run time what they themselves give."""
 

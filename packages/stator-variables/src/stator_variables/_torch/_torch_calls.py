@@ -135,8 +135,11 @@ _OPERANDS = (k.TensorTracker, k.NumberTracker, k.ConstantTracker, k.SequenceTrac
 
 
 def is_operand(vt: Any) -> bool:
-    """Whether a node may take it; a function in Python that is given something else, a module say, is interpreted."""
-    return isinstance(vt, (*_OPERANDS, k.ClassTracker, k.BuiltinTracker))
+    """Whether the node of a function in Python may take it. Given something else, a module say, or a number of NumPy,
+    which it may tell from one of Python, the function is interpreted."""
+    parts = vt.items if isinstance(vt, k.SequenceTracker) else [vt]
+    is_told_apart = any(is_number_of_numpy(part.cls) for part in parts)
+    return isinstance(vt, (*_OPERANDS, k.ClassTracker, k.BuiltinTracker)) and not is_told_apart
 
 
 def operator_error(t: Tracing, error: Exception) -> Unsupported:

@@ -103,8 +103,16 @@ def _found_in(t: Tracing, own: Any, name: str) -> Any:
 
 @handlers.handles(torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling, torch._utils.is_compiling)
 def is_compiling(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Not to `Module.__call__`, which would leave out hooks that are to run even after an error."""
-    return k.ConstantTracker(t.frame is None or t.frame.code.raw is not torch.nn.Module._call_impl.__code__)
+    """Not to those that would leave out what can be seen: `Module.__call__` hooks that are to run even after an error,
+    transforms of torch.func the name of the function."""
+    return k.ConstantTracker(t.frame is None or t.frame.code.raw not in _UNAWARE)
+
+
+_TRANSFORMS: Any = torch.func  # its stubs say too little
+_UNAWARE = frozenset(
+    function.__code__
+    for function in (torch.nn.Module._call_impl, torch.vmap, _TRANSFORMS.grad, _TRANSFORMS.grad_and_value)
+)
 
 
 _jit: Any = torch.jit  # its functions are public, and imported there without `as`
