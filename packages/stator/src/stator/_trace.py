@@ -34,7 +34,6 @@ class Traced:
     `raises` names the exception that the instruction at `point` raises natively, out of the region, if it does."""
 
     captured: CapturedGraph
-    fake_mode: Any
     emitter: variables.Emitter
     guards: list[Guard]
     result: str
@@ -174,7 +173,7 @@ def _written_down(outcome: Outcome, machine: Machine, tracing: variables.Tracing
     guards = tracing.finish_guards()
     spent = time.perf_counter() - started
     raises = outcome.exception.cls.__name__ if isinstance(outcome, Escaped) else ""
-    return Traced(captured, graph.fake_mode, emitter, guards, result, point, values, raises, reason, spent)
+    return Traced(captured, emitter, guards, result, point, values, raises, reason, spent)
 
 
 def _broken_at_raise(needed: variables.RaisedBefore, outcome: Outcome, machine: Machine) -> Broke:
