@@ -116,7 +116,7 @@ def mortal(state: tuple[Any, ...]) -> set[int]:
     return {
         id(value)
         for value in state
-        if _is_noticed(value) and sys.getrefcount(value) <= HOLDERS * count[id(value)] + here
+        if sys.getrefcount(value) <= HOLDERS * count[id(value)] + here and _is_noticed(value)
     }
 
 
