@@ -86,7 +86,7 @@ def test_nothing_else_is_guarded(make: Callable[[], Any]) -> None:
 def test_the_native_check_is_used_while_the_tensors_live() -> None:
     x = base()
     native = compile_guards([Guard(X, TensorMatch(x))], ["x"])
-    assert "TensorGuards" in repr(native.check.__globals__["tensors_match"])
+    assert "TensorGuards" in repr(native.walk.written().__globals__["tensors_match"])
 
 
 @pytest.mark.parametrize("make", [*DIFFERENT.values()], ids=[*DIFFERENT])

@@ -99,3 +99,10 @@ def test_what_is_written_down_of_arguments(driver: Driver) -> None:
     y = driver.call("to", x, torch.device("cpu"), dtype=torch.float64, memory_format=torch.preserve_format)
     z = driver.call("type", driver.call(torch.full, (3,), float("inf"), dtype=float), "torch.FloatTensor")
     assert driver.run(driver.finish(driver.call(operator.getitem, y, (..., None)), z))[1].tolist() == [float("inf")] * 3
+
+
+def test_a_trace_that_meets_no_tensor_makes_nothing_fake_and_no_module(driver: Driver) -> None:
+    captured = driver.recorder.finish([])
+    assert (captured.op_count, driver.recorder._state.world.is_made) == (0, False)
+    assert "module" not in vars(captured)
+    assert captured.module() == ()

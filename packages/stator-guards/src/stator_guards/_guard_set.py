@@ -2,7 +2,8 @@
 
 import itertools
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 import attrs
 
@@ -11,7 +12,7 @@ from stator_guards._loads import Loads
 from stator_guards._memory import Layout, layout
 from stator_guards._plan import Plan
 from stator_guards._source import Source, State, parents_first
-from stator_guards._walk import WRITTEN_AT_ONCE, Predicate, Walk, function, load_source
+from stator_guards._walk import Predicate, Walk, function, load_source
 from stator_guards._watch import Watching, is_worth_watching
 from stator_guards._watched_writer import write_watched
 from stator_guards._writer import Names, ordered
@@ -39,7 +40,7 @@ class GuardSet:
 
     @property
     def source(self) -> str:
-        """The text of what may run as `check`; that of a large set is written when somebody asks."""
+        """The text of what may run as `check`, written when somebody asks."""
         return "\n\n".join(filter(None, (self.walk.source(), self.watched)))
 
     def state(self, values: Sequence[object]) -> State:
@@ -116,16 +117,23 @@ def compile_guards(guards: Iterable[Guard], parameters: Sequence[str], *, watch:
     names = Names([*parameters, "check", "watched_check"])
     implied = _implied(given, names)
     walk = Walk(given, implied, tuple(parameters), names, f"<stator guards {next(_numbers)}>")
-    check = walk if len(given) > WRITTEN_AT_ONCE else walk.written()
-    guard_set = GuardSet((*given, *implied), tuple(parameters), check, walk)
+    guard_set = GuardSet((*given, *implied), tuple(parameters), walk, walk)
+    walk.on_written = partial(_install, weakref.ref(guard_set))
     known = layout()
     if watch and known is not None and is_worth_watching(given):
         _watch(guard_set, given, names, known)
     return guard_set
 
 
+def _install(owner: Callable[[], GuardSet | None], written: Predicate) -> None:
+    """Without a call between, where nothing is watched. The set is known weakly, since it is to die by itself."""
+    guard_set = owner()
+    if guard_set is not None and guard_set.check is guard_set.walk:
+        guard_set.check = written
+
+
 def _watch(guard_set: GuardSet, guards: list[Guard], names: Names, known: Layout) -> None:
-    walk, filename, parameters = guard_set.check, f"{guard_set.filename[:-1]}, watched>", guard_set.parameters
+    walk, filename, parameters = guard_set.walk, f"{guard_set.filename[:-1]}, watched>", guard_set.parameters
     owner = weakref.ref(guard_set)
 
     def state(values: Sequence[object]) -> State:
@@ -136,7 +144,7 @@ def _watch(guard_set: GuardSet, guards: list[Guard], names: Names, known: Layout
         if target is None:
             return
         if plan is None:
-            target.check, target.watched = walk, ""
+            target.check, target.watched = walk.written(), ""
             return
         own = names.copy()  # they will know `watching`, which knows the walk, which knows `names`
         lines = write_watched(plan, watching, own, parameters)

@@ -1,8 +1,7 @@
 """The walk: all guards checked by reading everything they are about.
 
-A small set is written out as Python at once. A large one asks its guards one by one at first: most of them are soon
-watched, and text that would run two or three times takes far longer to compile than it saves. What is walked often is
-written out in the end.
+It asks the guards one by one at first: many are soon watched, and text that would run two or three times takes far
+longer to compile than it saves. What is walked often is written out as Python in the end.
 """
 
 import linecache
@@ -21,7 +20,6 @@ Predicate = Callable[..., bool]
 Step = tuple[Callable[[Any], Any] | None, Kind | None, int]
 """Read a part of the value at a place and append it to the values; or ask a kind about it; or evaluate a source."""
 
-WRITTEN_AT_ONCE = 64
 CALLS_BEFORE_WRITING = 16
 
 
@@ -34,6 +32,7 @@ class Walk:
     parameters: tuple[str, ...]
     names: Names
     filename: str
+    on_written: Callable[[Predicate], None] = lambda written: None
     calls: int = 0
     text: str = ""
     _steps: list[Step] = attrs.field(factory=list)
@@ -65,7 +64,8 @@ class Walk:
     def written(self) -> Predicate:
         """The walk as a generated function."""
         if self._written is None:
-            self._written = load_source(self.source(), self.filename, self.names.objects, self)["check"]
+            self._written = _run(self.source(), self.filename, self.names.objects)["check"]
+            self.on_written(self._written)
         return self._written
 
     def source(self) -> str:
@@ -74,6 +74,7 @@ class Walk:
             writer = Writer(self.names, uses(self.guards))
             writer.write(self.guards)
             self.text = function("check", self.parameters, writer.lines, self.names)
+            _show(self.text, self.filename, self)
         return self.text
 
 
@@ -122,8 +123,16 @@ def function(name: str, parameters: Sequence[str], lines: Sequence[str], names: 
 
 def load_source(source: str, filename: str, objects: Mapping[str, object], owner: object) -> dict[str, Any]:
     """Run generated source whose lines debuggers and tracebacks can show, as long as `owner` lives."""
+    _show(source, filename, owner)
+    return _run(source, filename, objects)
+
+
+def _show(source: str, filename: str, owner: object) -> None:
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     weakref.finalize(owner, linecache.cache.pop, filename, None).atexit = False
+
+
+def _run(source: str, filename: str, objects: Mapping[str, object]) -> dict[str, Any]:
     made: dict[str, Any] = {}
     # Apart from their globals: a function that can be found in its own globals dies only when the collector comes by.
     exec(compile(source, filename, "exec"), {**objects}, made)

@@ -1,6 +1,7 @@
 """What a finished graph is handed on as."""
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, Literal
 
 import attrs
@@ -8,7 +9,7 @@ import torch
 from stator_bytecode.errors import SourceSpan
 from stator_guards import ShapeExpression, Source
 from stator_variables import Traced
-from torch.fx import GraphModule
+from torch.fx import Graph, GraphModule
 from torch.fx.experimental.symbolic_shapes import StatefulSymbolicContext
 
 from stator_subgraphs._tracer import SubgraphTracer
@@ -35,7 +36,7 @@ class ShapeFact:
     where: SourceSpan
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, slots=False)  # for the cached property
 class CapturedGraph:
     """A finished graph, with what only its compilation needs: real tensors are kept until `release` is called.
 
@@ -44,13 +45,19 @@ class CapturedGraph:
     raises, which also sizes may be the reason for that the trace took back.
     """
 
-    module: GraphModule
+    graph: Graph
+    make_module: Callable[[], GraphModule]
     inputs: tuple[GraphInput, ...]
     op_count: int
     example_inputs: Callable[[], list[Any]]
     shape_guards: Callable[..., list[ShapeFact]]
     contexts: Mapping[torch.Tensor, StatefulSymbolicContext]  # how each real input was made fake, for doing it again
     release: Callable[[], None]
+
+    @cached_property
+    def module(self) -> GraphModule:
+        """Made when it is asked for: nobody runs an empty one."""
+        return self.make_module()
 
 
 @attrs.define(eq=False)

@@ -7,6 +7,7 @@ Nothing of the process changes by running an operator here: no kernel runs and n
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cached_property
 from typing import Any
 
 import attrs
@@ -16,6 +17,7 @@ from torch import fx
 from torch._dispatch.python import enable_python_dispatcher
 from torch._functorch import config
 from torch._guards import Source as AnyTorchSource
+from torch._guards import TracingContext
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.amp import autocast_mode
 from torch.autograd import grad_mode
@@ -60,6 +62,30 @@ def new_fake_mode(shape_env: ShapeEnv) -> FakeTensorMode:
     """A mode whose tensors never hand out a data pointer: an address read while tracing would be baked in."""
     with NO_POINTERS:
         return FakeTensorMode(shape_env=shape_env)
+
+
+class World:
+    """The mode and the `ShapeEnv` of one compilation, made when something first has to be fake: in many a trace
+    nothing ever has."""
+
+    def __init__(self, shapes: ShapeOptions, context: TracingContext) -> None:
+        self._shapes = shapes
+        self._context = context
+
+    @cached_property
+    def mode(self) -> FakeTensorMode:
+        mode = self._context.fake_mode = new_fake_mode(self._shapes.shape_env())
+        return mode
+
+    @cached_property
+    def env(self) -> ShapeEnv:
+        env = self.mode.shape_env
+        assert env is not None
+        return env
+
+    @property
+    def is_made(self) -> bool:
+        return "mode" in self.__dict__
 
 
 def fake_input(

@@ -5,6 +5,7 @@ import linecache
 import operator
 import weakref
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -52,10 +53,9 @@ def captured_graph(
         root.placeholders.remove(node)
         root.graph.erase_node(node)
     root.graph.lint()
-    # The program may not have had them; the backward of a loop counts its rounds.
-    state.mode.allow_scalar_outputs = True
     return CapturedGraph(
-        module=_module(state, compile_id),
+        graph=root.graph,
+        make_module=partial(_module, state, compile_id),
         inputs=tuple(inputs.ordered()),
         op_count=sum(node.op.startswith("call_") for node in root.graph.nodes),
         example_inputs=inputs.examples,
@@ -66,6 +66,8 @@ def captured_graph(
 
 
 def _module(state: GraphState, compile_id: CompileId) -> fx.GraphModule:
+    # The program may not have had them; the backward of a loop counts its rounds.
+    state.mode.allow_scalar_outputs = True
     module = fx.GraphModule(held_by(state, state.root.graph), state.root.graph)
     # AOTAutograd and Inductor take a graph for one of a front end, with sources for its inputs, when both are there.
     module.meta["dynamo_compile_id"] = compile_id
@@ -90,7 +92,7 @@ def _forget_text(filename: str) -> None:
 # -- checks that only the values at run time can answer ------------------------------------------------------------
 def has_deferred_asserts(state: GraphState) -> bool:
     """Only symbols that data decides have any; without one the pass would walk the graph for nothing."""
-    return bool(state.env.deferred_runtime_asserts or state.env.unbacked_alloc_order)
+    return state.world.is_made and bool(state.env.deferred_runtime_asserts or state.env.unbacked_alloc_order)
 
 
 def _write_asserts(state: GraphState) -> None:

@@ -170,6 +170,8 @@ class Inputs:
         self.records.clear()
         self.contexts.clear()
         self.state.journal.undo.clear()
+        if not self.state.world.is_made:
+            return
         describer = self.state.mode.fake_tensor_converter.meta_converter.describer
         describer.lookup_tensor.clear()
         describer.lookup_storage.clear()

@@ -24,7 +24,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from stator_subgraphs._call import project, record_call
 from stator_subgraphs._captured import Body, CapturedGraph
 from stator_subgraphs._constant import constant_of, truth_of
-from stator_subgraphs._fake import ShapeOptions, Target, new_fake_mode
+from stator_subgraphs._fake import ShapeOptions, Target, World
 from stator_subgraphs._finish import captured_graph
 from stator_subgraphs._input import Inputs
 from stator_subgraphs._location import Location
@@ -48,15 +48,21 @@ class OutputGraph:
         shapes: ShapeOptions = ShapeOptions(),  # noqa: B008  # frozen
         compile_id: CompileId | None = None,
     ) -> None:
-        env, journal = shapes.shape_env(), Journal()
-        self.fake_mode: FakeTensorMode = new_fake_mode(env)
-        root = SubgraphTracer(fx.Graph(), journal, self.fake_mode, "graph")
-        self._state = GraphState(self.fake_mode, env, Location(places), journal, root, root)
-        self.shape_env: ShapeEnv = env
+        self._context = TracingContext(None)
+        world, journal = World(shapes, self._context), Journal()
+        root = SubgraphTracer(fx.Graph(), journal, world, "graph")
+        self._state = GraphState(world, Location(places), journal, root, root)
         self._inputs = Inputs(self._state)
         self._compile_id = compile_id or CompileId(frame_id=0, frame_compile_id=0)
-        self._context = TracingContext(self._state.mode)
         self._context.frame_summary_stack = self._state.location.stack  # type: ignore[assignment]  # read lazily
+
+    @property
+    def fake_mode(self) -> FakeTensorMode:
+        return self._state.mode
+
+    @property
+    def shape_env(self) -> ShapeEnv:
+        return self._state.env
 
     @contextmanager
     def tracing(self) -> Iterator[None]:
@@ -143,7 +149,7 @@ class OutputGraph:
 
     def subgraph(self, hint: str) -> BodyScope:
         """The body of a higher-order operator; see `BodyScope`."""
-        tracer = SubgraphTracer(fx.Graph(), self._state.journal, self.fake_mode, hint, self._state.current)
+        tracer = SubgraphTracer(fx.Graph(), self._state.journal, self._state.world, hint, self._state.current)
         tracer.function_stack = (*self._state.current.function_stack, (hint, hint))
         return BodyScope(self._state, tracer, self.rollback)
 
@@ -154,7 +160,7 @@ class OutputGraph:
     # -- taking back ------------------------------------------------------------------------------------------------
     @property
     def learned(self) -> int:
-        return len(self.shape_env.guards)
+        return len(self.shape_env.guards) if self._state.world.is_made else 0
 
     def mark(self) -> int:
         return self._state.journal.mark()

@@ -33,6 +33,8 @@ class ShapeGuards:
         """Facts that are not implied by the static sizes of tensors, which tensor guards check anyway. With `dropped`,
         also those about dropped inputs alone: what was taken back decided how the trace ends."""
         records = [record for record in self.inputs.records if not record.static]
+        if not records:
+            return []
         bound = [record for record in records if record.live or dropped]
         needed = self._needed({symbol for record in bound for symbol in self._born_with(record)})
         records = [record for record in records if record in bound or needed & self._born_with(record)]

@@ -14,6 +14,7 @@ from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
+from stator_subgraphs._fake import World
 from stator_subgraphs._location import Location
 from stator_subgraphs._tracer import SubgraphTracer
 
@@ -34,8 +35,7 @@ class Placed:
 
 @attrs.define(eq=False)
 class GraphState:
-    mode: FakeTensorMode
-    env: ShapeEnv
+    world: World
     location: Location
     journal: Journal
     root: SubgraphTracer
@@ -43,6 +43,14 @@ class GraphState:
     held: dict[str, Any] = attrs.field(factory=dict)  # modules and tensors that graphs refer to by name
     stale: list[torch.Tensor] = attrs.field(factory=list)  # fakes with changes that a rollback took back
     mode_undo: list[Callable[[], object]] = attrs.field(factory=list)  # sets the process back to where tracing began
+
+    @property
+    def mode(self) -> FakeTensorMode:
+        return self.world.mode
+
+    @property
+    def env(self) -> ShapeEnv:
+        return self.world.env
 
     def tracers(self) -> Iterator[SubgraphTracer]:
         """The open tracers, outermost first."""

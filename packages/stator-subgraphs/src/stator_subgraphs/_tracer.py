@@ -17,10 +17,10 @@ import torch
 from stator_bytecode.errors import InternalError, Unsupported
 from stator_variables import Journal, Traced
 from torch import fx
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import CallMethodKey, ConvertIntKey, DivideByKey
 from torch.utils import _pytree as pytree
 
+from stator_subgraphs._fake import World
 from stator_subgraphs._symbol import Symbol, SymbolicTypes, expression_of, is_symbol, number_for, symbols_of
 
 KeyPath = tuple[Any, ...]
@@ -36,7 +36,7 @@ class SubgraphTracer:
 
     graph: fx.Graph
     journal: Journal
-    mode: FakeTensorMode
+    world: World
     hint: str
     parent: SubgraphTracer | None = None
     placeholders: list[fx.Node] = attrs.field(factory=list)
@@ -137,8 +137,7 @@ class SubgraphTracer:
         for key in path:
             traced = self._step(traced, key)
         if _plain_symbol(traced.example) is None:  # made of a bool
-            assert self.mode.shape_env is not None
-            traced.node.meta["example_value"] = number = number_for(self.mode.shape_env, symbol)
+            traced.node.meta["example_value"] = number = number_for(self.world.env, symbol)
             traced = self.remember(Traced(traced.node, number))
         self.bind(symbol, traced)
         return traced
@@ -208,7 +207,7 @@ class SubgraphTracer:
     def box(self, number: Traced) -> Traced:
         """A float of this graph as a tensor without dimensions. Compilers follow floats through arithmetic alone."""
         if number.node not in self.boxes:
-            with self.mode:
+            with self.world.mode:
                 one = torch.ones((), dtype=torch.float64, device="cpu")
                 example = one * number.example
             unit = self._derived(number, "call_function", torch.ones, ((),), one)

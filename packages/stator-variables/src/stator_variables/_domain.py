@@ -7,7 +7,7 @@ import functools
 import importlib
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import stator_bytecode as bytecode
@@ -334,9 +334,9 @@ class SymbolicDomain:
         dying = self.cleaning_up(value) if may_hold(value) and value.source is None else []
         if dying:
             self.abandon(dying, [], [kept, *bytecode.held_by(holders)])
-        self._outlives(value, [other for frame in holders for other in (*frame.slots, *frame.stack)])
+        self._outlives(value, (other for frame in holders for other in (*frame.slots, *frame.stack)))
 
-    def _outlives(self, value: Any, holders: list[Any]) -> None:
+    def _outlives(self, value: Any, holders: Iterable[Any]) -> None:
         if id(real_of(value)) in self.t.mortal and all(value is not other for other in holders):
             raise self.t.unsupported("object-dropped", "letting go of an object whose end may be noticed")
 
@@ -358,10 +358,9 @@ class SymbolicDomain:
             return  # what called this Machine may hold it
         for value in lost:
             self._outlives(value, holders)
-        for state in (*ran, *(vt.state for vt in self.t.generators if reaches(lost, vt.state))):
-            if k.has_clean_up(state) and not (
-                reaches(holders, state) or reaches(self.t.heap.values(), state, self.t.changed)
-            ):
+        waiting = [vt.state for vt in self.t.generators if k.has_clean_up(vt.state)]
+        for state in (*filter(k.has_clean_up, ran), *(state for state in waiting if reaches(lost, state))):
+            if not (reaches(holders, state) or reaches(self.t.heap.values(), state, self.t.changed)):
                 raise self.t.unsupported("generator-dropped", "letting go of a generator that has yet to clean up")
 
     @bytecode.operation

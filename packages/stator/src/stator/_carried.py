@@ -52,12 +52,14 @@ class Carried:
 
     def _in_parts(self, value: Any) -> Parts | None:
         if id(value) not in self._parts:
+            if (parts := parts_of(value)) is None:
+                return None
             self._parts[id(value)] = (value, None)
-            self._parts[id(value)] = (value, self._taken_apart(value))
+            self._parts[id(value)] = (value, self._taken_apart(value, parts))
         return self._parts[id(value)][1]
 
-    def _taken_apart(self, value: Any) -> Parts | None:
-        if (parts := parts_of(value)) is None or any(value is known for known in self.objects):
+    def _taken_apart(self, value: Any, parts: Parts) -> Parts | None:
+        if any(value is known for known in self.objects):
             return None
         wanted = is_opaque(value) or self._holds_generator(parts)
         return parts if wanted and not _holds_itself(value, parts) else None

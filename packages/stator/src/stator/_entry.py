@@ -50,9 +50,9 @@ def make_entry(target: Target, traced: Traced, options: Options, site: Site | No
     if options.check:
         _check(captured.module)
     runs = captured.op_count > 0 or bool(traced.emitter.outputs)
-    graph_text = captured.module.print_readable(print_output=False) if runs and options.keep_text else ""
     module = captured.module if runs else None
-    warned = [one for node in captured.module.graph.nodes for one in node.meta.get("warns", ())]
+    graph_text = module.print_readable(print_output=False) if module is not None and options.keep_text else ""
+    warned = [one for node in captured.graph.nodes for one in node.meta.get("warns", ())]
     with silent(warned):
         lowered = _lowered(traced, options, ambient) if runs else None
     if lowered is not None and warned:
@@ -88,7 +88,7 @@ def _lowered(traced: Traced, options: Options, ambient: AmbientState) -> Lowered
         with backend_boundary():
             lowered = lower(
                 *(captured.module, captured.example_inputs(), options.backend),
-                fake_mode=traced.fake_mode,
+                fake_mode=traced.emitter.t.graph.fake_mode,
                 contexts=captured.contexts,
                 ambient=ambient,
             )

@@ -8,12 +8,12 @@ from typing import Any
 
 import attrs
 from stator_backends import Backend, configure, lookup
-from stator_bytecode import HandlerTable
+from stator_bytecode import DEFAULT, HandlerTable, OpcodeHandler
 from stator_guards import Guard, GuardSet, compile_guards
 from stator_variables import DEFAULT_HANDLERS, SymbolicDomain, Tracing
 
 from stator import _module
-from stator._stress import MODES, is_mode
+from stator._stress import MODES, is_mode, stressed
 from stator.errors import InvalidOption, InvalidUse, backend_boundary
 
 
@@ -69,6 +69,11 @@ class Options:
     capture_data: bool | None = None  # sizes and numbers that data decides as unbacked symbols; None: if `fullgraph`
     check: bool = False  # look for faults in every graph; also STATOR_CHECK=1 in the environment
     keep_text: bool = True  # keep each graph's text for the report, since a backend may take the graph apart
+    opcodes: Mapping[str, OpcodeHandler] = attrs.field(init=False, eq=False, repr=False)
+
+    @opcodes.default
+    def _opcodes(self) -> Mapping[str, OpcodeHandler]:
+        return stressed(self.break_everywhere) if self.break_everywhere else DEFAULT
 
     @property
     def captures_data(self) -> bool:

@@ -20,11 +20,19 @@ class EntryReport:
     graph_text: str
     op_count: int
     reason: Unsupported | None
-    guards: tuple[Guard, ...]
-    guard_source: str
+    compiled_guards: Any
     trace_seconds: float
     source: str
     failures: tuple[str, ...] = ()  # the last error that the graph raised; the program itself ran then
+
+    @property
+    def guards(self) -> tuple[Guard, ...]:
+        """Those of the entry; a guard compiler of somebody else need not have them, nor their text."""
+        return tuple(getattr(self.compiled_guards, "guards", ()))
+
+    @property
+    def guard_source(self) -> str:
+        return getattr(self.compiled_guards, "source", "")
 
     def lines(self, number: int, guards: bool) -> list[str]:
         spent = f"{self.trace_seconds * 1000:.1f} ms to trace"
@@ -117,8 +125,7 @@ def _indented(head: str, reason: object) -> list[str]:
 def _entry_report(entry: Any) -> EntryReport:
     data = entry.data
     shown = (data.target.name, data.graph, data.graph_text, data.op_count, data.reason)
-    guards = (tuple(getattr(entry.guards, "guards", ())), getattr(entry.guards, "source", ""))
-    return EntryReport(*shown, *guards, data.trace_seconds, entry.source, tuple(data.failures))
+    return EntryReport(*shown, entry.guards, data.trace_seconds, entry.source, tuple(data.failures))
 
 
 class LiveReport:

@@ -79,10 +79,11 @@ class Continuation:
 
     is_stale = False
     point: Point
+    parameters: tuple[str, ...] = attrs.field(init=False)
     _plain: list[Callable[..., Any]] = attrs.field(factory=list, init=False)
 
-    @property
-    def parameters(self) -> tuple[str, ...]:
+    @parameters.default
+    def _parameters(self) -> tuple[str, ...]:
         return entry_names(self.point.parameters)
 
     @property
@@ -115,7 +116,7 @@ def mortal(state: tuple[Any, ...]) -> set[int]:
     return {
         id(value)
         for value in state
-        if _is_noticed(value) and sys.getrefcount(value) <= HOLDERS * count[id(value)] + here
+        if sys.getrefcount(value) <= HOLDERS * count[id(value)] + here and _is_noticed(value)
     }
 
 
@@ -149,7 +150,7 @@ def entry_names(names: Iterable[str]) -> tuple[str, ...]:
     found: list[str] = []
     for index, name in enumerate(names):
         free = name if name.isidentifier() else f"argument{index}"
-        while free in found or hasattr(builtins, free) or keyword.iskeyword(free) or _OWN_NAMES.fullmatch(free):
+        while free in found or free in vars(builtins) or keyword.iskeyword(free) or _OWN_NAMES.fullmatch(free):
             free += "_"
         found.append(free)
     return tuple(found)

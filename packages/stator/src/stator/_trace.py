@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import stator_variables as variables
 from stator_backends import one_at_a_time
-from stator_bytecode import DEFAULT, Broke, Escaped, Frame, Machine, Outcome, Point, Returned, layout_of
+from stator_bytecode import Broke, Escaped, Frame, Machine, Outcome, Point, Returned, layout_of
 from stator_bytecode.errors import NOWHERE, InternalError, SourceSpan, StatorError, Unsupported
 from stator_guards import Guard
 
@@ -21,7 +21,6 @@ from stator._carried import Carried, reads_frames
 from stator._options import Options
 from stator._places import MachinePlaces
 from stator._release import release, without_frames
-from stator._stress import stressed
 from stator._target import Target
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ class Traced:
     `raises` names the exception that the instruction at `point` raises natively, out of the region, if it does."""
 
     captured: CapturedGraph
-    fake_mode: Any
     emitter: variables.Emitter
     guards: list[Guard]
     result: str
@@ -68,8 +66,7 @@ def _traced(target: Target, state: tuple[Any, ...], options: Options, policy: va
     graph = options.stack.graph(places, capture_data=options.captures_data)
     tracing = variables.Tracing(graph, options.stack.all_handlers(), policy, variables.Journal())
     domain = options.stack.domain(tracing)
-    handlers = stressed(options.break_everywhere) if options.break_everywhere else DEFAULT
-    machine = Machine(domain, handlers, sys.getrecursionlimit())
+    machine = Machine(domain, options.opcodes, sys.getrecursionlimit())
     places.machine = tracing.machine = machine
     try:
         with graph.tracing(), _quiet(), _own_faults(tracing):
@@ -177,7 +174,7 @@ def _written_down(outcome: Outcome, machine: Machine, tracing: variables.Tracing
     guards = tracing.finish_guards()
     spent = time.perf_counter() - started
     raises = outcome.exception.cls.__name__ if isinstance(outcome, Escaped) else ""
-    return Traced(captured, graph.fake_mode, emitter, guards, result, point, values, raises, reason, spent)
+    return Traced(captured, emitter, guards, result, point, values, raises, reason, spent)
 
 
 def _broken_at_raise(needed: variables.RaisedBefore, outcome: Outcome, machine: Machine) -> Broke:

@@ -132,9 +132,25 @@ class NativeFrame:
         self.glue.emit("BINARY_SUBSCR")
 
     def restore_slots(self) -> None:
-        """All but native slot 0, which has the state."""
-        for slot in range(1 - self.shape.extra_slot, len(self.layout.slots)):
-            self._restore_slot(slot)
+        """All but native slot 0, which has the state. Values follow each other there as in the frame."""
+        slots = range(1 - self.shape.extra_slot, len(self.layout.slots))
+        places = {slot: place for slot in slots if (place := self.places.slots[slot]) is not None}
+        if places:
+            self._unpack(min(places.values()), len(places))
+        for slot in places:
+            self.glue.emit("STORE_FAST", slot + self.shape.extra_slot)
+        for slot in slots:
+            if slot not in places:
+                self._restore_slot(slot)
+
+    def _unpack(self, start: int, count: int) -> None:
+        """Part of the state, its first value on top."""
+        self.load_state()
+        self.glue.constant(start)
+        self.glue.constant(start + count)
+        self.glue.emit("BUILD_SLICE", 2)
+        self.glue.emit("BINARY_SUBSCR")
+        self.glue.emit("UNPACK_SEQUENCE", count)
 
     def restore_first_slot(self) -> None:
         """The state is gone after this."""

@@ -48,7 +48,7 @@ class Machine:
         self.journal = _saved.GeneratorJournal()
         self.origins: dict[int, tuple[V, tuple[Snapshot, int]]] = {}  # where exceptions made here were first raised
         self.outer: Machine | None = None
-        self._steps: dict[Code, list[Step]] = {}
+        self._steps: dict[Code, dict[int, Step]] = {}
 
     def run(self, frames: list[Frame]) -> Outcome:
         """Run until the outermost of `frames` returns. Frames but the last must be parked without a coroutine."""
@@ -93,10 +93,10 @@ class Machine:
         return self.outcome
 
     def _step_until_switch(self, frame: Frame) -> None:
-        steps = self._steps.get(frame.code) or self._prepare(frame.code)
+        steps = self._steps.setdefault(frame.code, {})
         mark, at, journal = self.domain.mark, self.domain.at, self.journal.entries
         while True:
-            handler, instr, can_fail = steps[frame.pc]
+            handler, instr, can_fail = steps.get(frame.pc) or self._prepare(steps, frame)
             if can_fail:
                 self.before = (frame.stack[:], mark(), len(journal), None)
                 at(frame, instr)
@@ -108,11 +108,11 @@ class Machine:
             else:
                 return
 
-    def _prepare(self, code: Code) -> list[Step]:
-        """Handlers looked up once per code object. What no handler exists for fails only where it is reached."""
-        steps = [(self.handlers.get(i.op, _refuse), i, i.op not in SAFE) for i in code.instructions]
-        self._steps[code] = steps
-        return steps
+    def _prepare(self, steps: dict[int, Step], frame: Frame) -> Step:
+        """An instruction that is reached for the first time: of a long function a continuation may run a few alone."""
+        instr = frame.code.instructions[frame.pc]
+        step = steps[frame.pc] = (self.handlers.get(instr.op, _refuse), instr, instr.op not in SAFE)
+        return step
 
     # completing instructions
 
