@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
+from stator_bytecode import OWN_BUILTINS
 
 from stator_guards._kind import CANNOT_READ, Guard, Kind
 from stator_guards._part import PartSource
@@ -126,5 +127,5 @@ def load_source(source: str, filename: str, objects: Mapping[str, object], owner
     weakref.finalize(owner, linecache.cache.pop, filename, None).atexit = False
     made: dict[str, Any] = {}
     # Apart from their globals: a function that can be found in its own globals dies only when the collector comes by.
-    exec(compile(source, filename, "exec"), {**objects}, made)
+    exec(compile(source, filename, "exec"), {"__builtins__": OWN_BUILTINS, **objects}, made)
     return made
