@@ -83,7 +83,7 @@ def raises_while_handling(x: Tensor, value: Any) -> Any:
         raise KeyError("k")
     except KeyError:
         try:
-            raise value from Wants
+            raise value from RAISED["wants"]
         except Exception as error:
             return x + 1, told(error)
 

@@ -68,6 +68,7 @@ def _positioned(t: Tracing, real: Any, source: Source) -> Any:
         if type(over) not in (list, tuple):  # else its class is asked
             raise t.unsupported("existing-iterator", f"a reversed {type(over).__name__} from outside")
         t.guard(CallSource(operand, source), TypeIs(type(over)))
+    _dictionary.refuse_asking_order(t, over)
     try:
         left = ahead(real)
     except RuntimeError:
