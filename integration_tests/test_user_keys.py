@@ -382,7 +382,7 @@ MADE = {
 
 @pytest.mark.parametrize("after", [1, 2, 9])
 @pytest.mark.parametrize("broken", [False, True])
-@pytest.mark.parametrize("kind, name", [(kind, name) for kind, (_, uses) in MADE.items() for name in uses])
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, (_, uses) in MADE.items() for name in uses])
 def test_a_key_may_have_another_hash_than_when_it_was_put_in(kind, name, broken, after):
     make, use = MADE[kind][0], MADE[kind][1][name]
 
