@@ -87,7 +87,7 @@ def regrouped(iterator: Any, target: Any, *last: Any) -> Any:
 
 def past_group() -> Iterator[Any]:
     """A group of a `groupby` that has gone on to another."""
-    parent = itertools.groupby(())
+    parent: Any = itertools.groupby(())
     made, _ = (itertools._grouper(parent, None) for _ in range(2))  # type: ignore[attr-defined]
     return made  # type: ignore[no-any-return]
 
