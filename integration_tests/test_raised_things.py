@@ -125,7 +125,38 @@ def throws_with_no_traceback(x: Tensor, value: Any) -> Any:
         return x + 1, told(error)
 
 
-PROGRAMS = [raises, raises_from, raises_while_handling, throws, throws_with_a_value, throws_with_no_traceback]
+def throws_with_a_traceback(x: Tensor, value: Any) -> Any:
+    found = []
+    for own in (True, False):
+        try:
+            raise value
+        except Exception as error:
+            it = items()
+            next(it)
+            try:
+                it.throw(type(error), error, error.__traceback__ if own else Other().made())
+            except Exception as again:
+                found.append((again is error, told(again)))
+    return x + 1, found
+
+
+class Other:
+    def made(self) -> Any:
+        try:
+            raise KeyError
+        except KeyError as error:
+            return error.__traceback__
+
+
+PROGRAMS = [
+    throws_with_a_traceback,
+    raises,
+    raises_from,
+    raises_while_handling,
+    throws,
+    throws_with_a_value,
+    throws_with_no_traceback,
+]
 
 
 @pytest.mark.filterwarnings("ignore:.*signature of throw:DeprecationWarning")

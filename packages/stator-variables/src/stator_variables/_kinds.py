@@ -337,7 +337,7 @@ class GraphFunction(VariableTracker):
         self.handler = handler
 
 
-KEY_WRAPPER: Any = type(functools.cmp_to_key(print))
+KEY_WRAPPER: Any = type(functools.cmp_to_key(lambda a, b: 0))
 """The class of what `functools.cmp_to_key` gives, and of what that gives."""
 
 
@@ -351,7 +351,10 @@ class RecipeTracker(VariableTracker):
 
     def make(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if self.cls is KEY_WRAPPER:
-            return functools.reduce(lambda key, arg: key(arg), args, functools.cmp_to_key)
+            made: Any = functools.cmp_to_key
+            for arg in args:
+                made = made(arg)
+            return made
         return self.cls(*args, **kwargs)
 
 

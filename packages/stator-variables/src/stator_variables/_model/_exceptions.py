@@ -96,8 +96,17 @@ def traceback_of(t: Tracing, exception: Any) -> Any:
     """What `__exit__` gets third; that of an exception made while tracing may be handed on, not looked into."""
     if exception.source is None:
         return TracebackTracker(exception)
-    source = SlotSource(exception.source, BaseException, "__traceback__")
-    return wrap(t, exception_field(exception.real, "__traceback__"), source)
+    return wrap(t, exception_field(exception.real, "__traceback__"), _traceback_source(exception))
+
+
+def _traceback_source(exception: Any) -> SlotSource:
+    return SlotSource(exception.source, BaseException, "__traceback__")
+
+
+def is_traceback_of(exception: Any, traceback: Any) -> bool:
+    if isinstance(traceback, TracebackTracker):
+        return traceback.exception is exception
+    return exception.source is not None and traceback.source == _traceback_source(exception)
 
 
 class TracebackTracker(VariableTracker):
