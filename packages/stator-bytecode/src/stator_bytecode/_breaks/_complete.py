@@ -127,6 +127,16 @@ def note(error: BaseException, obj: object, name: str) -> None:
         error.name, error.obj = name, obj
 
 
+def forget_note(error: BaseException, obj: object, name: str) -> None:
+    """What the LOAD_METHOD of 3.11 leaves undone where a descriptor raises: it is not asked by `PyObject_GetAttr`."""
+    if isinstance(error, AttributeError) and error.obj is obj and error.name == name:
+        spaces = [vars(base) for base in type.__dict__["__mro__"].__get__(type(obj))]
+        first = next(space for space in spaces if "__getattribute__" in space)
+        is_generic = first is spaces[-1] and not any("__getattr__" in space for space in spaces)
+        if is_generic and any(name in space for space in spaces):
+            error.name = error.obj = None
+
+
 @then_writers.handles("discard")
 def write_discard(completion: Completion, then: ThenLayout) -> bool:
     completion.call()

@@ -5,10 +5,11 @@
 - `NativeStep`: stubs run the instruction. Exceptions go to the handler that would have got them.
 """
 
+import dis
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from stator_bytecode._breaks._complete import note
+from stator_bytecode._breaks._complete import forget_note, note
 from stator_bytecode._breaks._exit import Draft, Exit, State, exit_to, materialized
 from stator_bytecode._breaks._layout import VALUE, CarriedAt, FrameLayout, RaisedAt, Static
 from stator_bytecode._breaks._native_stack import NativeStack
@@ -127,6 +128,8 @@ class NativeStep:
             drop_at(error, len(self.stack.visible))
         state = handed_on.pop()
         frames = self.point.frames
+        if (instr := frames[-1].instruction).op == "LOAD_METHOD" and "LOAD_METHOD" in dis.opmap:
+            forget_note(error, state[self.point.places[-1].stack[-1]], instr.arg)
         for index in range(self.stack.innermost, -1, -1):
             layout = frames[index]
             if index < self.stack.innermost:
