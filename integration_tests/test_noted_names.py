@@ -88,7 +88,7 @@ def reads(obj: Any) -> Any:
 
 
 def calls_with_a_break_between(obj: Any) -> Any:
-    return obj.foo(stator.graph_break())
+    return obj.foo(stator.graph_break)
 
 
 @pytest.mark.parametrize("broken", [False, True])
