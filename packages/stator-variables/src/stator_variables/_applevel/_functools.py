@@ -90,11 +90,19 @@ def cached_property_get(self: Any, instance: Any, owner: Any = None) -> Any:
         return self
     if self.attrname is None:
         raise TypeError("Cannot use cached_property instance without calling __set_name__ on it.")
-    cache = instance.__dict__
-    value = cache.get(self.attrname, _ABSENT)
+    kind, name = type(instance).__name__, self.attrname
+    try:
+        cache = instance.__dict__
+    except AttributeError:
+        raise TypeError(f"No '__dict__' attribute on {kind!r} instance to cache {name!r} property.") from None
+    value = cache.get(name, _ABSENT)
     if value is _ABSENT:
         value = self.func(instance)
-        cache[self.attrname] = value
+        try:
+            cache[name] = value
+        except TypeError:
+            what = f"The '__dict__' attribute on {kind!r} instance does not support item assignment"
+            raise TypeError(f"{what} for caching {name!r} property.") from None
     return value
 
 
