@@ -324,3 +324,106 @@ def test_what_was_there_before_sees_it_as_well(cls, late):
 
     compiled = stator.compile(fn, backend="eager")
     assert_same(fn, compiled, lambda: (torch.ones(2), {cls(9): 0}, {cls(1)}, []), calls=2)
+
+
+class Rehashed:
+    """A key whose hash may be another than it was when it was put in. It logs its questions."""
+
+    def __init__(self, hashed):
+        self.hashed = hashed
+
+    def __hash__(self):
+        LOG.append(("hash", self.hashed))
+        return self.hashed
+
+    def __eq__(self, other):
+        LOG.append(("equal", self.hashed))
+        return type(other) is Rehashed and self.hashed == other.hashed
+
+    def __repr__(self):
+        return "Rehashed"
+
+
+def tried(use, *arguments):
+    try:
+        return use(*arguments)
+    except KeyError as error:
+        return repr(error)
+
+
+ON_A_SET = {
+    "contains": lambda c, key: (key in c, Rehashed(1) in c, Rehashed(9) in c, 0 in c),
+    "list": lambda c, key: list(c),
+    "copy": lambda c, key: (list(c.copy()), key in set(c), key in frozenset(c), key in {*c}),
+    "combined": lambda c, key: (len(c | {key}), len(c - {key}), len({key} - c), len(c ^ {key}), c >= {key}),
+}
+ON_A_DICT = {
+    "contains": lambda c, key: (key in c, Rehashed(1) in c, c.get(key), 0 in c),
+    "list": lambda c, key: list(c),
+    "reversed": lambda c, key: [*reversed(c)],
+    "items": lambda c, key: (list(c.items()), list(c.values())),
+    "copy": lambda c, key: c.copy(),
+    "as a dict": lambda c, key: dict(c),
+    "unpacked": lambda c, key: {**c},
+    "combined": lambda c, key: c | {key: 1},
+    "compared": lambda c, key: c == {0: 1},
+    "popitem": lambda c, key: c.popitem(),
+    "deleted": lambda c, key: c.pop(key),
+    "written": lambda c, key: c.update({key: 2}),
+    "shown": lambda c, key: repr(c),
+}
+MADE = {
+    "set": (lambda keys: {*keys}, ON_A_SET),
+    "frozenset": (frozenset, ON_A_SET),
+    "dict": (dict.fromkeys, ON_A_DICT),
+    "ordered": (collections.OrderedDict.fromkeys, ON_A_DICT),
+}
+
+
+@pytest.mark.parametrize("after", [1, 2, 9])
+@pytest.mark.parametrize("broken", [False, True])
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, (_, uses) in MADE.items() for name in uses])
+def test_a_key_may_have_another_hash_than_when_it_was_put_in(kind, name, broken, after):
+    make, use = MADE[kind][0], MADE[kind][1][name]
+
+    def fn(x, container, key):
+        if broken:
+            stator.graph_break()
+        found = tried(use, container, key)
+        if broken:
+            stator.graph_break()
+        return x + 1, found
+
+    compiled = stator.compile(fn, backend="eager")
+    for _ in range(3):
+        outcomes = []
+        for run in (fn, compiled):
+            key = Rehashed(1)
+            container = make([0, key, 5])
+            key.hashed = after
+            LOG.clear()
+            outcomes.append((repr(run(torch.ones(2), container, key)), [*LOG]))
+        assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize("started", [0, 1])
+@pytest.mark.parametrize("broken", [False, True])
+@pytest.mark.parametrize("over", [iter, reversed, lambda d: iter(d.items()), lambda d: iter(d.values())])
+def test_the_iterator_of_an_ordered_dict_asks_its_keys(over, broken, started):
+    def fn(x, it):
+        if broken:
+            stator.graph_break()
+        return x + 1, tried(next, it), tried(list, it)
+
+    compiled = stator.compile(fn, backend="eager")
+    for after in (1, 2, 9):
+        outcomes = []
+        for run in (fn, compiled):
+            key = Rehashed(1)
+            it = over(collections.OrderedDict.fromkeys([0, key, 5, (key, 2)]))
+            for _ in range(started):
+                next(it)
+            key.hashed = after
+            LOG.clear()
+            outcomes.append((repr(run(torch.ones(2), it)), [*LOG]))
+        assert outcomes[0] == outcomes[1]

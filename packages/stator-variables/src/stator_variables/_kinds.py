@@ -1,6 +1,7 @@
 """The kinds of trackers: what each sort of value stores while it is traced. Those of containers are written in
 `_container_kinds`, and found here with the others."""
 
+import functools
 import types
 import weakref
 from collections.abc import Callable
@@ -338,6 +339,10 @@ class GraphFunction(VariableTracker):
         self.begun = begun
 
 
+KEY_WRAPPER: Any = type(functools.cmp_to_key(lambda a, b: 0))
+"""The class of what `functools.cmp_to_key` gives, and of what that gives."""
+
+
 class RecipeTracker(VariableTracker):
     """An immutable object of a C class that says all by the arguments it was made with: `operator.itemgetter("x")`."""
 
@@ -345,6 +350,14 @@ class RecipeTracker(VariableTracker):
         self.cls = cls
         self.args = args
         self.kwargs = kwargs
+
+    def make(self, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if self.cls is KEY_WRAPPER:
+            made: Any = functools.cmp_to_key
+            for arg in args:
+                made = made(arg)
+            return made
+        return self.cls(*args, **kwargs)
 
 
 def is_none(vt: Any) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypedDict, TypeVar, Unpack, overload
 
 import torch
+from stator_bytecode import with_own_builtins
 
 from stator._control import is_disabled
 from stator._options import Options, Stack, make_options
@@ -55,15 +56,18 @@ def compile(
     Raises InvalidUse, UnknownBackend, InvalidOption; Unsupported on a call under `fullgraph`; BackendFailed when the
     backend raises.
     """
-    made = make_options(backend, fullgraph, dynamic, mode, options, stack, recompile_limit)
+    made = with_own_builtins(lambda: make_options(backend, fullgraph, dynamic, mode, options, stack, recompile_limit))
     if model is None:
         return lambda subject: _compiled(subject, made, disable)
     return _compiled(model, made, disable)
 
 
 def _compiled(subject: Any, options: Options, disable: bool) -> Any:
-    refuse(subject)
-    return subject if disable or is_disabled(subject) else compiled(subject, options)
+    def made() -> Any:
+        refuse(subject)
+        return subject if disable or is_disabled(subject) else compiled(subject, options)
+
+    return with_own_builtins(made)
 
 
 def compile_in_place(

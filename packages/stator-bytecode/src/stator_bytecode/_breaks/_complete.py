@@ -21,7 +21,10 @@ from stator_bytecode._breaks._traceback import hide
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._handler_table import HandlerTable
 from stator_bytecode._machine import _completion
+from stator_bytecode._own_builtins import OWN_BUILTINS
 from stator_bytecode.errors import Unsupported
+
+__builtins__ = OWN_BUILTINS
 
 Inner = Callable[[Any], Any]
 
@@ -122,6 +125,16 @@ def note(error: BaseException, obj: object, name: str) -> None:
     """What CPython does with an error that leaves `PyObject_GetAttr`, for its suggestions."""
     if isinstance(error, AttributeError) and error.name is None and error.obj is None:
         error.name, error.obj = name, obj
+
+
+def forget_note(error: BaseException, obj: object, name: str) -> None:
+    """What the LOAD_METHOD of 3.11 leaves undone where a descriptor raises: it is not asked by `PyObject_GetAttr`."""
+    if isinstance(error, AttributeError) and error.obj is obj and error.name == name:
+        spaces = [vars(base) for base in type.__dict__["__mro__"].__get__(type(obj))]
+        first = next(space for space in spaces if "__getattribute__" in space)
+        is_generic = first is spaces[-1] and not any("__getattr__" in space for space in spaces)
+        if is_generic and any(name in space for space in spaces):
+            error.name = error.obj = None
 
 
 @then_writers.handles("discard")

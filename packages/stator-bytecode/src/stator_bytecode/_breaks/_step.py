@@ -5,10 +5,11 @@
 - `NativeStep`: stubs run the instruction. Exceptions go to the handler that would have got them.
 """
 
+import dis
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from stator_bytecode._breaks._complete import note
+from stator_bytecode._breaks._complete import forget_note, note
 from stator_bytecode._breaks._exit import Draft, Exit, State, exit_to, materialized
 from stator_bytecode._breaks._layout import VALUE, CarriedAt, FrameLayout, RaisedAt, Static
 from stator_bytecode._breaks._native_stack import NativeStack
@@ -19,7 +20,10 @@ from stator_bytecode._breaks._shuffle import raises, shuffles
 from stator_bytecode._breaks._traceback import after, drop_at, drop_outer, hide, outermost
 from stator_bytecode._fields import exception_field, set_exception_field
 from stator_bytecode._machine._unwind import CAUGHT
+from stator_bytecode._own_builtins import OWN_BUILTINS
 from stator_bytecode.errors import Unsupported
+
+__builtins__ = OWN_BUILTINS
 
 Step = tuple[Point, State]
 Take = Callable[[State], Step]
@@ -124,6 +128,8 @@ class NativeStep:
             drop_at(error, len(self.stack.visible))
         state = handed_on.pop()
         frames = self.point.frames
+        if (instr := frames[-1].instruction).op == "LOAD_METHOD" and "LOAD_METHOD" in dis.opmap:
+            forget_note(error, state[self.point.places[-1].stack[-1]], instr.arg)
         for index in range(self.stack.innermost, -1, -1):
             layout = frames[index]
             if index < self.stack.innermost:

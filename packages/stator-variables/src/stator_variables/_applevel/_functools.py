@@ -59,38 +59,29 @@ def index_of(it: Any, b: Any) -> int:
     raise ValueError("sequence.index(x): x not in sequence")
 
 
-class Key:
-    """What `functools.cmp_to_key(compare)` makes of each object."""
-
-    __slots__ = ("compare", "obj")
-
-    def __init__(self, compare: Any, obj: Any) -> None:
-        self.compare = compare
-        self.obj = obj
-
-    def __lt__(self, other: Any) -> Any:
-        return self.compare(self.obj, other.obj) < 0
-
-    def __gt__(self, other: Any) -> Any:
-        return self.compare(self.obj, other.obj) > 0
-
-    def __eq__(self, other: Any) -> Any:
-        return self.compare(self.obj, other.obj) == 0
-
-    def __le__(self, other: Any) -> Any:
-        return self.compare(self.obj, other.obj) <= 0
-
-    def __ge__(self, other: Any) -> Any:
-        return self.compare(self.obj, other.obj) >= 0
-
-    __hash__ = None  # type: ignore[assignment]
+def key_lt(compare: Any, x: Any, y: Any) -> Any:
+    """Those of `functools.cmp_to_key(compare)(x)`."""
+    return compare(x, y) < 0
 
 
-def cmp_to_key(mycmp: Any) -> Any:
-    def key(obj: Any) -> Key:
-        return Key(mycmp, obj)
+def key_le(compare: Any, x: Any, y: Any) -> Any:
+    return compare(x, y) <= 0
 
-    return key
+
+def key_eq(compare: Any, x: Any, y: Any) -> Any:
+    return compare(x, y) == 0
+
+
+def key_ne(compare: Any, x: Any, y: Any) -> Any:
+    return compare(x, y) != 0
+
+
+def key_gt(compare: Any, x: Any, y: Any) -> Any:
+    return compare(x, y) > 0
+
+
+def key_ge(compare: Any, x: Any, y: Any) -> Any:
+    return compare(x, y) >= 0
 
 
 def cached_property_get(self: Any, instance: Any, owner: Any = None) -> Any:
@@ -99,11 +90,19 @@ def cached_property_get(self: Any, instance: Any, owner: Any = None) -> Any:
         return self
     if self.attrname is None:
         raise TypeError("Cannot use cached_property instance without calling __set_name__ on it.")
-    cache = instance.__dict__
-    value = cache.get(self.attrname, _ABSENT)
+    kind, name = type(instance).__name__, self.attrname
+    try:
+        cache = instance.__dict__
+    except AttributeError:
+        raise TypeError(f"No '__dict__' attribute on {kind!r} instance to cache {name!r} property.") from None
+    value = cache.get(name, _ABSENT)
     if value is _ABSENT:
         value = self.func(instance)
-        cache[self.attrname] = value
+        try:
+            cache[name] = value
+        except TypeError:
+            what = f"The '__dict__' attribute on {kind!r} instance does not support item assignment"
+            raise TypeError(f"{what} for caching {name!r} property.") from None
     return value
 
 

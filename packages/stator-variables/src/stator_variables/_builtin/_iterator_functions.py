@@ -176,7 +176,11 @@ def generator_send(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 @operation
 def generator_throw(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     state = _state_of(t, args[0])
-    thrown = yield from settle(_exceptions.exception_from(t, args[1] if len(args) == 2 else args[2], None))
+    if not 1 < len(args) < 5 or kwargs:
+        raise t.unsupported("builtin", "throw with arguments that it does not take")
+    thrown = yield from settle(_exceptions.thrown_from(t, args[1], args[2] if len(args) > 2 else k.NONE))
+    if len(args) > 3 and not k.is_none(args[3]) and not _exceptions.is_traceback_of(thrown, args[3]):
+        raise t.unsupported("builtin", "throw with another traceback than that of what is thrown")
     return (yield Resume(state, None, thrown))
 
 

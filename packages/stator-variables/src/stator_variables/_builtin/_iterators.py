@@ -68,6 +68,7 @@ def _positioned(t: Tracing, real: Any, source: Source) -> Any:
         if type(over) not in (list, tuple):  # else its class is asked
             raise t.unsupported("existing-iterator", f"a reversed {type(over).__name__} from outside")
         t.guard(CallSource(operand, source), TypeIs(type(over)))
+    _dictionary.refuse_asking_order(t, over)
     try:
         left = ahead(real)
     except RuntimeError:
@@ -174,7 +175,7 @@ def _is_over_changed(e: Any, vt: Any) -> bool:
 
 def _over_changed(e: Any, vt: Any) -> str:
     """An iterator over an existing container that is changed by effects, which come later."""
-    if vt.kind in k.VIEW_CLASSES:
+    if vt.kind == "set" or vt.kind in k.VIEW_CLASSES:
         text = f"{e.capture(advanced, 'advanced')}({_MAKE[vt.kind](e, vt)}, {vt.position})"
         return str(e.after_effects(vt, text))
     if vt.kind not in _IN_LISTS:

@@ -159,6 +159,8 @@ def graph_function(e: Emitter, vt: Any) -> str:
 @rebuilders.handles(k.RecipeTracker)
 def recipe(e: Emitter, vt: Any) -> str:
     parts = [e.expr(arg) for arg in vt.args]
+    if vt.cls is k.KEY_WRAPPER:
+        return e.bind(vt, f"{e.capture(functools.cmp_to_key, 'cmp_to_key')}({')('.join(parts)})")
     parts += [f"{name}={e.expr(value)}" for name, value in vt.kwargs.items()]
     return e.bind(vt, f"{e.capture(vt.cls, vt.cls.__name__)}({', '.join(parts)})")
 

@@ -52,11 +52,38 @@ def use_getter(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return app_level(t, app.call_method, [getter.args[0], rest, _calls.new_dict(t, getter.kwargs), args[1]], {})
 
 
+@handlers.handles(functools.cached_property.__get__)
+def in_python(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return app_level(t, app.cached_property_get, args, kwargs)
+
+
+@handlers.handles(functools.cmp_to_key)
+def make_key(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return k.RecipeTracker(k.KEY_WRAPPER, _the_one(t, "mycmp", args, kwargs), {})
+
+
+@handlers.handles(k.KEY_WRAPPER.__call__)
+def use_key(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    if not isinstance(args[0], k.RecipeTracker):
+        raise t.unsupported("builtin", "a call of what functools.cmp_to_key gave outside")
+    return k.RecipeTracker(k.KEY_WRAPPER, [args[0].args[0], *_the_one(t, "obj", args[1:], kwargs)], {})
+
+
+def _the_one(t: Tracing, name: str, args: Args, kwargs: Kwargs) -> list[Any]:
+    if len(args) + len(kwargs) != 1 or not kwargs.keys() <= {name}:
+        raise t.unsupported("bad-arguments", f"a call of functools.cmp_to_key without one {name}")
+    return [*args, *kwargs.values()]
+
+
 @handlers.handles_each(
-    {functools.cmp_to_key: app.cmp_to_key, functools.cached_property.__get__: app.cached_property_get}
+    {getattr(k.KEY_WRAPPER, f"__{name}__"): getattr(app, f"key_{name}") for name in "lt le eq ne gt ge".split()}
 )
-def in_python(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
-    return app_level(t, of, args, kwargs)
+def compare_keys(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+    if any(vt.cls is not k.KEY_WRAPPER for vt in args):
+        throw(TypeError, "other argument must be K instance")
+    if not all(isinstance(vt, k.RecipeTracker) and len(vt.args) > 1 for vt in args):
+        raise t.unsupported("builtin", "a comparison of what functools.cmp_to_key gave outside, or of no object")
+    return app_level(t, of, [args[0].args[0], *(vt.args[1] for vt in args)], {})
 
 
 DISPATCH_CODE = functools.singledispatch(lambda value: value).dispatch.__code__

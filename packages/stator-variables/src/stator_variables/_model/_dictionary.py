@@ -5,6 +5,7 @@ length); only then are its keys and their order relied on.
 """
 
 import collections
+import types
 from typing import Any
 
 from stator_guards import (
@@ -209,7 +210,7 @@ def complete(t: Tracing, d: DictTracker) -> None:
         real[hashed] = key
         read = d.entries.get(hashed)
         if read is None or read[1] is DELETED or _was_written(d, hashed):
-            entries[hashed] = (key_vt, _value_at(t, d, index, key) if asks(hashed) else _value_of(t, d, key))
+            entries[hashed] = (key_vt, _value_at(t, d, index) if asks(hashed) else _value_of(t, d, key))
         else:
             entries[hashed] = (key_vt, read[1])
     _rely_on_hashes(t, d, real)
@@ -244,6 +245,7 @@ def keys_in_order(d: Any) -> tuple[Any, ...]:
 
 
 def _keys_of(t: Tracing, d: DictTracker) -> tuple[Any, ...]:
+    refuse_asking_order(t, d.real)
     try:
         return keys_in_order(d.real)
     except Exception as error:
@@ -264,11 +266,21 @@ def values_of(d: Any) -> tuple[Any, ...]:
     return tuple(dict.values(d))
 
 
-def _value_at(t: Tracing, d: DictTracker, index: int, key: Any) -> Any:
-    if issubclass(d.cls, collections.OrderedDict):  # which has an order of its own
-        raise t.unsupported("user-hash", f"a key of class {type(key).__name__} in an OrderedDict from outside")
+def _value_at(t: Tracing, d: DictTracker, index: int) -> Any:
     assert d.source is not None
     return wrap(t, values_of(d.real)[index], ItemSource(CallSource(values_of, d.source), index))
+
+
+def refuse_asking_order(t: Tracing, d: Any) -> None:
+    """An OrderedDict asks its keys for their hashes wherever it says its order."""
+    if isinstance(d, collections.OrderedDict) and (asking := [key for key in dict.__iter__(d) if _asks_itself(key)]):
+        raise t.unsupported("user-hash", f"a key of class {type(asking[0]).__name__} in an OrderedDict from outside")
+
+
+def _asks_itself(key: Any) -> bool:
+    if isinstance(type(key).__hash__, types.FunctionType):
+        return True
+    return isinstance(key, tuple | frozenset) and any(map(_asks_itself, key))
 
 
 def _lost_keys(t: Tracing, error: Exception) -> Exception:

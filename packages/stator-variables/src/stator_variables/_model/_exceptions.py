@@ -1,6 +1,7 @@
 """Raising and matching exceptions (`do_raise`, `PyErr_GivenExceptionMatches`, `_PyErr_SetObject` in CPython)."""
 
 import types
+from collections.abc import Callable
 from typing import Any
 
 from stator_bytecode import after, exception_field
@@ -9,8 +10,8 @@ from stator_guards import SlotSource
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
 from stator_variables._model import _calls
-from stator_variables._model._lookup import is_subtype
-from stator_variables._model._raising import throw
+from stator_variables._model._lookup import is_subtype, overrides
+from stator_variables._model._raising import throw, type_name
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import VariableTracker
 
@@ -27,18 +28,41 @@ def _caused(t: Tracing, raised: Any, cause: Any) -> Any:
     if k.is_none(cause):
         return _chained(t, raised, None)
     complaint = "exception causes must derive from BaseException"
-    return after(_instance(t, cause, complaint), lambda found: _chained(t, raised, found))
+    return after(_instance(t, cause, complaint, is_cause=True), lambda found: _chained(t, raised, found))
 
 
-def _instance(t: Tracing, value: Any, complaint: str) -> Any:
-    is_class = isinstance(value, k.ClassTracker) and is_subtype(value.value, BaseException)
-    return after(_calls.call(t, value, [], {}) if is_class else value, lambda made: _checked(made, complaint))
+def thrown_from(t: Tracing, kind: Any, value: Any) -> Any:
+    """What `generator.throw(kind, value)` throws (`_gen_throw`, `PyErr_NormalizeException`)."""
+    if isinstance(kind, k.ExceptionTracker):
+        return kind if k.is_none(value) else throw(TypeError, "instance exception may not have a separate value")
+    if not _is_class(kind):
+        complaint = "exceptions must be classes or instances deriving from BaseException, not"
+        throw(TypeError, f"{complaint} {type_name(kind.cls)}")
+    if isinstance(value, k.ExceptionTracker) and is_subtype(value.cls, kind.value):
+        return value
+    args = [] if k.is_none(value) else value.items if isinstance(value, k.TupleTracker) else [value]
+    return after(_calls.call(t, kind, args, {}), lambda made: _checked(t, kind, made, type_name))
 
 
-def _checked(made: Any, complaint: str) -> Any:
-    if not isinstance(made, k.ExceptionTracker):
-        throw(TypeError, complaint)
-    return made
+def _is_class(value: Any) -> bool:
+    return isinstance(value, k.ClassTracker) and is_subtype(value.value, BaseException)
+
+
+def _instance(t: Tracing, value: Any, complaint: str, *, is_cause: bool = False) -> Any:
+    if _is_class(value):
+        return after(_calls.call(t, value, [], {}), lambda made: _checked(t, value, made, repr, is_cause=is_cause))
+    return value if isinstance(value, k.ExceptionTracker) else throw(TypeError, complaint)
+
+
+def _checked(t: Tracing, cls: Any, made: Any, name: Callable[[type], str], *, is_cause: bool = False) -> Any:
+    if isinstance(made, k.ExceptionTracker):
+        return made
+    if is_cause:  # nobody checks it
+        raise t.unsupported("exception-attribute-write", "a cause that is no exception")
+    if any(overrides(t, type(each), "__repr__") for each in (cls.value, made.cls)):
+        raise t.unsupported("builtin", "the name of a class that says itself what it is called")
+    expected = f"calling {cls.value!r} should have returned an instance of BaseException"
+    throw(TypeError, f"{expected}, not {name(made.cls)}")
 
 
 def _chained(t: Tracing, raised: Any, cause: Any) -> Any:
@@ -72,8 +96,17 @@ def traceback_of(t: Tracing, exception: Any) -> Any:
     """What `__exit__` gets third; that of an exception made while tracing may be handed on, not looked into."""
     if exception.source is None:
         return TracebackTracker(exception)
-    source = SlotSource(exception.source, BaseException, "__traceback__")
-    return wrap(t, exception_field(exception.real, "__traceback__"), source)
+    return wrap(t, exception_field(exception.real, "__traceback__"), _traceback_source(exception))
+
+
+def _traceback_source(exception: Any) -> SlotSource:
+    return SlotSource(exception.source, BaseException, "__traceback__")
+
+
+def is_traceback_of(exception: Any, traceback: Any) -> bool:
+    if isinstance(traceback, TracebackTracker):
+        return traceback.exception is exception
+    return exception.source is not None and traceback.source == _traceback_source(exception)
 
 
 class TracebackTracker(VariableTracker):

@@ -51,7 +51,7 @@ def _made_stand_in(t: Tracing, vt: Any) -> Any:
         return {stand_in(t, key): stand_in(t, value) for key, value in _dictionary.items(t, vt)}
     if isinstance(vt, k.RecipeTracker):
         named = {name: stand_in(t, value) for name, value in vt.kwargs.items()}
-        return vt.cls(*[stand_in(t, value) for value in vt.args], **named)
+        return vt.make([stand_in(t, value) for value in vt.args], named)
     if isinstance(vt, k.FunctionTracker):
         return _function(t, vt)
     if type(vt) is k.ObjectTracker and plain_lookup(vt.cls, "__new__") is object.__new__:
@@ -85,7 +85,9 @@ def _object(t: Tracing, vt: Any) -> Any:
 
 
 def field_of(t: Tracing, vt: Any, name: str) -> Any:
-    """What a property, `classmethod` or `staticmethod` was made with, by name; MISSING of others."""
+    """What a property, `classmethod` or `staticmethod` was made with, by name; the object of a key; else MISSING."""
+    if vt.cls is k.KEY_WRAPPER and name == "obj":
+        return vt.args[1] if len(vt.args) > 1 else k.NONE
     if vt.cls not in (property, classmethod, staticmethod):
         return MISSING
     value = getattr(stand_in(t, vt), name, MISSING)

@@ -1,0 +1,106 @@
+"""What an AttributeError says of its object and the name: that depends on who asked, and on whom."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import stator
+import torch
+from torch import Tensor, nn
+
+from integration_tests.oracle import assert_same
+
+
+class Descriptor:
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        stator.graph_break()
+        raise AttributeError("of a descriptor")
+
+
+class Slotted:
+    __slots__ = ("foo",)
+
+
+class WithoutGetter:
+    foo = property()
+
+
+class Raising:
+    @property
+    def foo(self) -> Any:
+        stator.graph_break()
+        raise AttributeError("of a property")
+
+
+class Described:
+    foo = Descriptor()
+
+
+class Asked:
+    def __getattr__(self, name: str) -> Any:
+        stator.graph_break()
+        raise AttributeError(name)
+
+
+class AskedAlways:
+    foo = property()
+
+    def __getattribute__(self, name: str) -> Any:
+        stator.graph_break()
+        return object.__getattribute__(self, name)
+
+
+class Naming:
+    @property
+    def foo(self) -> Any:
+        raise AttributeError("named", name="other", obj=3)
+
+
+class Plain:
+    pass
+
+
+class Meta(type):
+    @property
+    def foo(cls) -> Any:
+        raise AttributeError("of a metaclass")
+
+
+class OfMeta(metaclass=Meta):
+    pass
+
+
+MADE: list[Callable[[], Any]] = [
+    *(Slotted, WithoutGetter, Raising, Described, Asked, AskedAlways, Naming, Plain, nn.Module, types.SimpleNamespace),
+    *(lambda: OfMeta, lambda: torch, lambda: 3, lambda: Slotted, lambda: iter([])),
+]
+
+
+def calls(obj: Any) -> Any:
+    return obj.foo()
+
+
+def reads(obj: Any) -> Any:
+    return obj.foo
+
+
+def calls_with_a_break_between(obj: Any) -> Any:
+    return obj.foo(stator.graph_break)
+
+
+@pytest.mark.parametrize("broken", [False, True])
+@pytest.mark.parametrize("use", [calls, reads, calls_with_a_break_between])
+@pytest.mark.parametrize("make", MADE)
+def test_what_an_attribute_error_says(make: Callable[[], Any], use: Callable[[Any], Any], broken: bool) -> None:
+    def run(x: Tensor) -> Any:
+        if broken:
+            stator.graph_break()
+        try:
+            use(make())
+        except AttributeError as error:
+            return x + 1, str(error), error.name, type(error.obj)
+
+    assert_same(run, stator.compile(run, backend="eager"), lambda: (torch.ones(2),))
