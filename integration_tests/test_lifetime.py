@@ -458,3 +458,46 @@ def test_compiling_again_and_again_keeps_nothing() -> None:
     code = "from integration_tests.test_lifetime import grown; print(grown())"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
     assert ran.stdout.strip() == "{}", ran.stdout + ran.stderr
+
+
+def test_the_first_trace_of_a_process_keeps_nothing() -> None:
+    code = """if True:
+        import gc, weakref, stator, torch
+        gc.disable()
+        class Mark: pass
+        def call():
+            mark, x = Mark(), torch.ones(3)
+            alive.extend([weakref.ref(mark), weakref.ref(x)])
+            compiled(x, mark)
+        alive, compiled = [], stator.compile(lambda x, mark: (x + 1, mark), backend="eager")
+        call()
+        print([ref() for ref in alive])
+    """
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert ran.stdout == "[None, None]\n", ran.stderr
+
+
+def test_a_trace_that_is_made_again_keeps_nothing() -> None:
+    """What broke had learned of sizes, so the trace is made once more, up to there."""
+
+    def fn(x: Tensor, n: int) -> list[str]:
+        out: list[str] = []
+
+        def producer() -> Iterator[int]:
+            try:
+                yield 2
+            finally:
+                out.append("done")
+
+        for _ in producer():
+            with contextlib.suppress(RuntimeError):
+                torch.maximum(x.sin(), torch.ones(n % 4))
+            break
+        return out
+
+    compiled = stator.compile(fn, backend="eager", options={"break_everywhere": "operations"})
+    gc.disable()
+    try:
+        assert [compiled(torch.ones(size, size), n) for size, n in ((1, 1 << 65), (3, 2), (3, 6))] == [["done"]] * 3
+    finally:
+        gc.enable()

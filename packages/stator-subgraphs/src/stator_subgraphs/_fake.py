@@ -4,10 +4,11 @@ the modes that they change.
 Nothing of the process changes by running an operator here: no kernel runs and no memory is touched.
 """
 
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import attrs
@@ -49,6 +50,7 @@ class ShapeOptions:
     prefer_deferred_asserts: bool = False
 
     def shape_env(self) -> ShapeEnv:
+        _import_what_it_needs()
         return ShapeEnv(
             allow_scalar_outputs=self.scalar_outputs,
             allow_dynamic_output_shape_ops=self.dynamic_output_shapes,
@@ -56,6 +58,15 @@ class ShapeOptions:
             specialize_zero_one=self.specialize_zero_one,
             prefer_deferred_runtime_asserts_over_guards=self.prefer_deferred_asserts,
         )
+
+
+@cache
+def _import_what_it_needs() -> None:
+    """The first `ShapeEnv` of a process imports modules of torch that keep all frames around them, as `torch.fx.wrap`
+    does, and what the program has in these. In a thread of its own there are none."""
+    importing = threading.Thread(target=ShapeEnv)
+    importing.start()
+    importing.join()
 
 
 def new_fake_mode(shape_env: ShapeEnv) -> FakeTensorMode:

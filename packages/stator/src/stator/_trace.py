@@ -72,8 +72,10 @@ def _traced(target: Target, state: tuple[Any, ...], options: Options, policy: va
         with graph.tracing(), _quiet(), _own_faults(tracing):
             variables.enter_taken(tracing)
             outcome = _before_loop(machine.run(target.frames(tracing, domain, state)), machine, tracing)
-            if isinstance(outcome, Broke) and (stop := domain.learned_in_vain(outcome)) is not None:
-                raise _Again(stop)
+            if isinstance(outcome, Broke):
+                without_frames(outcome.reason)
+                if (stop := domain.learned_in_vain(outcome)) is not None:
+                    raise _Again(stop)
             return _written_down(outcome, machine, tracing, graph, started)
     except BaseException:  # whatever it was goes on; a graph that nobody will get must not keep what it saw alive
         graph.release()
@@ -153,8 +155,6 @@ def _loops_over(caller: Frame, frame: Frame) -> bool:
 
 def _written_down(outcome: Outcome, machine: Machine, tracing: variables.Tracing, graph: Any, started: float) -> Traced:
     _refuse_deep(outcome)
-    if isinstance(outcome, Broke):
-        without_frames(outcome.reason)
     ends = isinstance(outcome, Escaped)  # which is the program's own way to end, and no break
     while True:
         try:

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from stator_bytecode import HandlerTable, after
-from torch.fx.experimental.symbolic_shapes import guard_or_true
 
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
@@ -72,6 +71,8 @@ _WORD = 1 << 63
 
 def _is_of_a_word(number: torch.SymInt) -> bool:
     """Guarded; sizes that depend on data are those of tensors, which have no more elements."""
+    from torch.fx.experimental.symbolic_shapes import guard_or_true  # which imports sympy
+
     return guard_or_true(number < _WORD) and guard_or_true(number >= -_WORD)
 
 
