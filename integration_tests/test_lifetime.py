@@ -501,3 +501,38 @@ def test_a_trace_that_is_made_again_keeps_nothing() -> None:
         assert [compiled(torch.ones(size, size), n) for size, n in ((1, 1 << 65), (3, 2), (3, 6))] == [["done"]] * 3
     finally:
         gc.enable()
+
+
+KEYS: dict[str, Callable[[], Any]] = {
+    "object": Mark,
+    "parameter": lambda: torch.nn.Parameter(torch.ones(2)),
+    "module": lambda: torch.nn.Linear(1, 1),
+}
+USES_OF_KEYS: dict[str, Callable[[Any, Any, Tensor], Any]] = {
+    "item": lambda table, key, x: x * table[key]["factor"],
+    "items": lambda table, key, x: sum((value["factor"] * x for _, value in table.items()), x),
+    "keys": lambda table, key, x: (x, len([*table])),
+    "in": lambda table, key, x: x + (key in table),
+    "get": lambda table, key, x: (x, table.get(key), table.get(len)),
+    "key of the table": lambda table, key, x: (x, next(iter(table)) is key),
+}
+
+
+@pytest.mark.parametrize("use", USES_OF_KEYS)
+@pytest.mark.parametrize("kind", KEYS)
+def test_keys_of_dicts_die_and_are_not_mistaken_for_others(kind: str, use: str) -> None:
+    compiled = stator.compile(USES_OF_KEYS[use], backend="eager")
+    gc.disable()
+    try:
+        for _ in range(3):  # a new key may get the address of the last one
+            key = KEYS[kind]()
+            table = {key: {"factor": 2}}
+            for size in (2, 3, 2) * 7:
+                plainly, found = USES_OF_KEYS[use](table, key, torch.ones(size)), compiled(table, key, torch.ones(size))
+                assert str(found) == str(plainly)
+            alive = weakref.ref(key)
+            del key
+            table.clear()
+            assert alive() is None
+    finally:
+        gc.enable()

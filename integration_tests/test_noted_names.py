@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -101,6 +102,43 @@ def test_what_an_attribute_error_says(make: Callable[[], Any], use: Callable[[An
         try:
             use(make())
         except AttributeError as error:
+            return x + 1, str(error), error.name, type(error.obj)
+
+    assert_same(run, stator.compile(run, backend="eager"), lambda: (torch.ones(2),))
+
+
+def in_a_context(obj: Any) -> None:
+    @contextlib.contextmanager
+    def after() -> Iterator[None]:
+        yield
+        obj.foo()
+
+    with after():
+        pass
+
+
+def of_a_generator(obj: Any) -> Any:
+    def items() -> Iterator[Any]:
+        yield obj
+        yield obj
+
+    generator: Any = items()
+    next(generator)
+    return generator.foo()
+
+
+@pytest.mark.parametrize("handled", [False, True])
+@pytest.mark.parametrize("use", [in_a_context, of_a_generator])
+@pytest.mark.parametrize("make", [Slotted, Raising, Plain, lambda: ()])
+def test_an_attribute_error_beside_what_is_carried(
+    make: Callable[[], Any], use: Callable[[Any], Any], handled: bool
+) -> None:
+    def run(x: Tensor) -> Any:
+        try:
+            use(make())
+        except AttributeError as error:
+            if not handled:
+                raise
             return x + 1, str(error), error.name, type(error.obj)
 
     assert_same(run, stator.compile(run, backend="eager"), lambda: (torch.ones(2),))

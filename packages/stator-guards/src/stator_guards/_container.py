@@ -1,18 +1,15 @@
 """Facts about what a container or object holds: how many, which keys in which order, and what is absent."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Any, ClassVar
 
 import attrs
 
 from stator_guards._cells import SAFE_KEYS, Cells
-from stator_guards._held import is_literal, key_of, same_keys, same_plain_keys, short
+from stator_guards._held import kept, key_of, real, same_keys, same_plain_keys, short
 from stator_guards._kind import Kind
+from stator_guards._part import written_key
 from stator_guards._source import Renderer, State
-
-
-def _literal(key: Hashable, render: Renderer) -> str:
-    return repr(key) if is_literal(key) else render.capture(key, "key")
 
 
 @attrs.frozen
@@ -51,7 +48,11 @@ class LongerThan(Length):
         return len(value) > self.length
 
 
-def _keys(keys: tuple[Hashable, ...]) -> Hashable:
+def _kept(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
+    return tuple(map(kept, keys))
+
+
+def _keys(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
     return tuple(map(key_of, keys))
 
 
@@ -59,7 +60,7 @@ def _keys(keys: tuple[Hashable, ...]) -> Hashable:
 class KeysAre(Kind):
     """The keys of a mapping in their order: constants by exact type and value, other keys by identity."""
 
-    keys: tuple[Hashable, ...] = attrs.field(eq=_keys)
+    keys: tuple[Hashable, ...] = attrs.field(eq=_keys, converter=_kept)
 
     rank = 18
     reads = 2
@@ -82,7 +83,7 @@ class KeysAre(Kind):
 
     @property
     def needed(self) -> str:
-        return f"a mapping with keys {short(list(self.keys))}"
+        return f"a mapping with keys {short([*map(real, self.keys)])}"
 
     def found(self, value: Any, state: State) -> str:
         return f"one with keys {short(list(value))}"
@@ -92,7 +93,7 @@ class KeysAre(Kind):
 class KeyPresent(Kind):
     """`key in value`, whatever its value is; `owner` is `dict` where the class of the value answers in its own way."""
 
-    key: Hashable = attrs.field(eq=key_of)
+    key: Hashable = attrs.field(eq=key_of, converter=kept)
     owner: type[dict[Any, Any]] | None = None
 
     rank = 15
@@ -102,14 +103,15 @@ class KeyPresent(Kind):
     operator: ClassVar[str] = "in"
 
     def test(self, value: str, render: Renderer) -> str:
-        key = _literal(self.key, render)
+        key = written_key(self.key, render)
         if self.owner is None:
             return f"{key} {self.operator} {value}"
         negation = "" if self.operator == "in" else "not "
         return f"{negation}{render.capture(dict.__contains__, 'dict_contains')}({value}, {key})"
 
     def holds(self, value: Any, state: State) -> bool:
-        found = self.key in value if self.owner is None else dict.__contains__(value, self.key)
+        key = real(self.key)
+        found = key in value if self.owner is None else dict.__contains__(value, key)
         return found is (self.operator == "in")
 
     def watch(self, value: Any, cells: Cells) -> bool:
@@ -117,7 +119,7 @@ class KeyPresent(Kind):
 
     @property
     def shown(self) -> str:
-        return short(self.key)
+        return short(real(self.key))
 
 
 @attrs.frozen

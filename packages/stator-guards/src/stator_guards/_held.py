@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import struct
 import weakref
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from types import EllipsisType, FunctionType, ModuleType, NoneType
 from typing import Any
 
@@ -147,10 +147,22 @@ def is_constant(value: object) -> bool:
     return True
 
 
+def kept(key: Hashable) -> Hashable:
+    """A key as guards keep it: an object weakly, which is to die when the program lets go of it."""
+    return key if type(key) is str or is_constant(key) or type(key) is Held else Held.of(key, weak=True)
+
+
+def real(key: Hashable) -> Any:
+    """The key that is kept."""
+    return key.get() if type(key) is Held else key
+
+
 def key_of(value: object) -> Hashable:
     """The constant key of a constant, the identity of anything else: how keys of dicts are told apart."""
     if type(value) is str:  # nearly all keys
         return (str, value)
+    if type(value) is Held:
+        return value
     return constant_key(value) if is_constant(value) else (object, id(value))
 
 
@@ -159,9 +171,14 @@ def same_constant(value: object, key: Hashable) -> bool:
     return is_constant(value) and constant_key(value) == key
 
 
-def same_keys(mapping: object, keys: Hashable) -> bool:
-    """Whether the keys of `mapping`, in order, are exactly `keys` (a tuple of `key_of`)."""
-    return tuple(map(key_of, [*mapping])) == keys  # type: ignore[misc]
+def same_keys(mapping: Iterable[Hashable], keys: Sequence[Hashable]) -> bool:
+    """Whether the keys of `mapping`, in order, are exactly `keys`, each a `key_of` of one that is kept."""
+    found = [*mapping]
+    return len(found) == len(keys) and all(map(_is_key, found, keys))
+
+
+def _is_key(found: Hashable, key: Hashable) -> bool:
+    return key.is_(found) if type(key) is Held else key_of(found) == key
 
 
 def same_plain_keys(mapping: Iterable[object], keys: list[object], types: list[type]) -> bool:

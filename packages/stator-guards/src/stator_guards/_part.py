@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import attrs
 
 from stator_guards._cells import SAFE_KEYS, Cells
-from stator_guards._held import is_literal, key_of
+from stator_guards._held import Held, is_literal, kept, key_of, real
 from stator_guards._source import Renderer, Source, State
 
 read_plainly = object.__getattribute__
@@ -137,10 +137,14 @@ class DictItemSource(PartSource):
     `owner`: `dict`, where its own storage is read: the mapping's class looks items up in its own way, or makes them.
     """
 
-    key: Hashable
+    key: Hashable = attrs.field(converter=kept)
     owner: type[dict[Any, Any]] | None = None
 
-    tag = "{part.key!s}"
+    tag = "{part.shown}"
+
+    @property
+    def shown(self) -> str:
+        return self.key.text if isinstance(self.key, Held) else str(self.key)
 
     @property
     def identity(self) -> tuple[Hashable, ...]:
@@ -149,17 +153,24 @@ class DictItemSource(PartSource):
     def named(self, whole: str) -> str:
         if isinstance(self.whole, InstanceDictSource) and isinstance(self.key, str):
             return f"{whole.removesuffix('.__dict__')}.{self.key}"
-        return f"{whole}[{self.key!r}]"
+        return f"{whole}[{self.shown if isinstance(self.key, Held) else repr(self.key)}]"
 
     def write(self, whole: str, render: Renderer) -> str:
-        key = repr(self.key) if is_literal(self.key) else render.capture(self.key, "key")
+        key = written_key(self.key, render)
         return f"{whole}[{key}]" if self.owner is None else f"{render.capture(stored, 'stored')}({whole}, {key})"
 
     def read(self, whole: Any) -> Any:
-        return whole[self.key] if self.owner is None else stored(whole, self.key)
+        key = real(self.key)
+        return whole[key] if self.owner is None else stored(whole, key)
 
     def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
         return type(self.key) in SAFE_KEYS and cells.mapping(whole)
+
+
+def written_key(key: Hashable, render: Renderer) -> str:
+    if isinstance(key, Held):
+        return f"{render.capture(key.get, 'key')}()"
+    return repr(key) if is_literal(key) else render.capture(key, "key")
 
 
 def stored(mapping: dict[Any, Any], key: Hashable) -> Any:

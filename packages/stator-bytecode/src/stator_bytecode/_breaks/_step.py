@@ -129,7 +129,11 @@ class NativeStep:
         state = handed_on.pop()
         frames = self.point.frames
         if (instr := frames[-1].instruction).op == "LOAD_METHOD" and "LOAD_METHOD" in dis.opmap:
-            forget_note(error, state[self.point.places[-1].stack[-1]], instr.arg)
+            receiver = self.point.places[len(frames) - 1].stack[
+                -1
+            ]  # None: it is carried in parts, and not the program's
+            if receiver is not None:
+                forget_note(error, state[receiver], instr.arg)
         for index in range(self.stack.innermost, -1, -1):
             layout = frames[index]
             if index < self.stack.innermost:
