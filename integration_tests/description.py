@@ -199,7 +199,7 @@ def _mapping(value: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
     """Order counts; keys that are plain data name the path, others are described themselves."""
     yield ".keys()", [(_class_name(type(key)), key if isinstance(key, ATOMS) else None) for key in value]
     for i, (key, part) in enumerate(value.items()):
-        named = isinstance(key, ATOMS)
+        named = isinstance(key, ATOMS) and _comparable(key) == key  # a text with an address in it is no name
         yield (f"[{key!r}]" if named else f"[key {i}]"), part
         if not named:
             yield f".key {i}", key
