@@ -34,6 +34,7 @@ __all__ = ["EXACT", "Tolerance", "assert_same", "refusing", "run"]
 CHECKS = (
     "RuntimeError: Expected Tensor with single nonzero value, but got zero",
     "RuntimeError: Runtime assertion failed",
+    "OverflowError: int too big to convert",  # a symbolic int in `torch.tensor([n])`
 )
 """How a check in the graph fails, for which the program raises something of its own."""
 HERE = pathlib.Path(__file__).resolve()
