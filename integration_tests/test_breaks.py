@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -82,6 +83,18 @@ def test_break_in_what_c_does_names_the_line_of_the_program(builtin: Callable[..
     compiled = stator.compile(call, backend="eager")
     compiled(torch.ones(3))
     assert {str(broke.where.filename) for broke in compiled.report.breaks} == {__file__}
+
+
+def test_a_traceback_that_is_formatted_costs_what_a_call_costs() -> None:
+    def fn(x: Tensor) -> Any:
+        try:
+            raise ValueError("as text")
+        except ValueError:
+            return x + 1, traceback.format_exc()
+
+    compiled = stator.compile(fn, backend="eager")
+    assert_same(fn, compiled, lambda: (torch.ones(2),))
+    assert [broke.reason for broke in compiled.report.breaks] == ["exception-object", "not-inlined"]
 
 
 def test_fullgraph_refuses_a_break() -> None:

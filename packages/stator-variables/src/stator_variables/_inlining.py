@@ -17,6 +17,7 @@ NATIVE_MODULES = _of_torch(
     "_compile _dynamo _functorch _inductor _logging _subclasses autograd distributed fx jit multiprocessing onnx optim "
     "profiler random serialization utils.checkpoint utils.data"
 )
+NATIVE_MODULES += ("linecache", "tokenize", "traceback")
 """Not model code: a call of a function defined there runs natively."""
 
 INLINED_MODULES = _of_torch(
@@ -55,7 +56,7 @@ def refuse_native(t: Tracing, function: Any) -> None:
     inlined = inlined or real is torch.jit.annotate
     is_hooking = real is _HOOKS_OF_MODULES and torch.is_grad_enabled()
     if is_hooking or real in NATIVE_FUNCTIONS or (_is_in(module, NATIVE_MODULES) and not inlined):
-        raise t.unsupported("not-inlined", f"{module}.{function.qualname} is a part of torch that is not traced into")
+        raise t.unsupported("not-inlined", f"{module}.{function.qualname} is of a module that is not traced into")
 
 
 def _is_in(module: str, packages: tuple[str, ...]) -> bool:
