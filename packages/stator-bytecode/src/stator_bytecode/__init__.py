@@ -50,7 +50,6 @@ from stator_bytecode._machine._machine import Machine
 from stator_bytecode._machine._outcome import Broke, Escaped, Outcome, Returned, Yielded
 from stator_bytecode._machine._refused import REFUSED
 from stator_bytecode._machine._saved import held_by, restore_frames
-from stator_bytecode._own_builtins import OWN_BUILTINS, builtins_are_replaced, with_own_builtins
 from stator_bytecode.errors import InternalError, InvalidUse, SourceSpan, StatorError, Unsupported
 
 # the interpreter
@@ -69,7 +68,5 @@ __all__ += ["Raw", "RawHandler", "operands", "results", "stack_depths", "stack_e
 __all__ += ["NO_STEP", "Dispatch", "Goto", "Parts", "Point", "Recipe", "Site", "State", "drive", "plain"]
 __all__ += ["exception_field", "set_exception_field"]
 __all__ += ["layout_of", "layout_of_generator", "rebuild_generator", "restore_frames"]
-# builtins that the program has replaced
-__all__ += ["OWN_BUILTINS", "builtins_are_replaced", "with_own_builtins"]
 # errors
 __all__ += ["InternalError", "InvalidUse", "SourceSpan", "StatorError", "Unsupported"]

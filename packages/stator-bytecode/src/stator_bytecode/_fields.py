@@ -2,10 +2,6 @@
 
 from typing import Any
 
-from stator_bytecode._own_builtins import OWN_BUILTINS
-
-__builtins__ = OWN_BUILTINS
-
 
 def exception_field(error: BaseException, name: str) -> Any:
     """`__traceback__`, `__context__`, `__cause__` or `args`, as `Objects/exceptions.c` keeps them."""

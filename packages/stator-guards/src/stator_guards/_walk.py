@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
-from stator_bytecode import OWN_BUILTINS
 
 from stator_guards._kind import CANNOT_READ, Guard, Kind
 from stator_guards._part import PartSource
@@ -136,5 +135,5 @@ def _show(source: str, filename: str, owner: object) -> None:
 def _run(source: str, filename: str, objects: Mapping[str, object]) -> dict[str, Any]:
     made: dict[str, Any] = {}
     # Apart from their globals: a function that can be found in its own globals dies only when the collector comes by.
-    exec(compile(source, filename, "exec"), {"__builtins__": OWN_BUILTINS, **objects}, made)
+    exec(compile(source, filename, "exec"), {**objects}, made)
     return made

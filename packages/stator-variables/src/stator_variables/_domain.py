@@ -187,15 +187,10 @@ class SymbolicDomain:
         return bytecode.NULL if found is MISSING else found
 
     def build_class(self, frame: bytecode.Frame) -> Any:
-        if (found := _dictionary.get_name(self.t, frame.builtins, "__build_class__")) is MISSING:
-            throw(NameError, "__build_class__ not found")
-        return found
+        return k.BuiltinTracker(builtins.__build_class__)
 
     def import_name(self, frame: bytecode.Frame, name: str, fromlist: Any, level: Any) -> Any:
         """An import of a module that is loaded already; anything else runs natively."""
-        function = _dictionary.get_name(self.t, frame.builtins, "__import__")
-        if not isinstance(function, k.BuiltinTracker) or function.value is not builtins.__import__:
-            raise self.t.unsupported("import", f"the import of {name} by a function of the program's")
         package = None
         if level.value:
             spec = _dictionary.get_name(self.t, frame.globals, "__package__")

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypedDict, TypeVar, Unpack, overload
 
 import torch
-from stator_bytecode import with_own_builtins
 
 from stator._control import is_disabled
 from stator._options import Options, Stack, make_options
@@ -56,18 +55,15 @@ def compile(
     Raises InvalidUse, UnknownBackend, InvalidOption; Unsupported on a call under `fullgraph`; BackendFailed when the
     backend raises.
     """
-    made = with_own_builtins(lambda: make_options(backend, fullgraph, dynamic, mode, options, stack, recompile_limit))
+    made = make_options(backend, fullgraph, dynamic, mode, options, stack, recompile_limit)
     if model is None:
         return lambda subject: _compiled(subject, made, disable)
     return _compiled(model, made, disable)
 
 
 def _compiled(subject: Any, options: Options, disable: bool) -> Any:
-    def made() -> Any:
-        refuse(subject)
-        return subject if disable or is_disabled(subject) else compiled(subject, options)
-
-    return with_own_builtins(made)
+    refuse(subject)
+    return subject if disable or is_disabled(subject) else compiled(subject, options)
 
 
 def compile_in_place(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import torch
 from stator_backends import AmbientState
-from stator_bytecode import OWN_BUILTINS, set_exception_field, with_own_builtins
+from stator_bytecode import set_exception_field
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from stator._hazard import Hazards
@@ -23,8 +23,6 @@ from stator.errors import BackendFailed
 
 if TYPE_CHECKING:
     from stator_subgraphs import CapturedGraph
-
-__builtins__ = OWN_BUILTINS
 
 
 @attrs.define
@@ -36,7 +34,7 @@ class Plainly:
 
     def run(self) -> Any:
         """The state is kept neither here nor in this frame: its objects die when the program lets go of them."""
-        plain, state = with_own_builtins(self.target.plain), list(self.state)
+        plain, state = self.target.plain(), list(self.state)
         self.state = ()
         return plain(*state) if (consume := getattr(plain, "consume", None)) is None else consume(state)
 

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import torch
 from stator_backends import AmbientState
-from stator_bytecode import OWN_BUILTINS, Goto, Point, Site, builtins_are_replaced, drive
+from stator_bytecode import Goto, Point, Site, drive
 from stator_guards import Cache, Entry
 from stator_variables import can_be_taken, give_back, taken
 from torch.autograd import forward_ad
@@ -28,7 +28,6 @@ from stator._trace import trace
 from stator._traceback import OWN_CODES
 from stator.errors import BackendFailed, Unsupported
 
-__builtins__ = OWN_BUILTINS
 PATIENCE = 20_000
 """Instructions without a graph operation after which a loop runs natively, unless one graph was asked for."""
 
@@ -99,8 +98,6 @@ class Region:
         return result.run() if type(result) is Plainly else result
 
     def enter(self, place: Place, state: tuple[Any, ...]) -> Any:
-        if builtins_are_replaced():  # which guards, what traces, and backends ask
-            return Plainly(place.target, state)
         if _len_function_stack() and can_be_taken() and not is_foreign_below():
             return self._enter_under_modes(place, state)
         return self._entered(place, state)

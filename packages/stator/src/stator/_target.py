@@ -15,13 +15,11 @@ from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import OWN_BUILTINS, Frame, Point, plain
+from stator_bytecode import Frame, Point, plain
 from stator_guards import CapturedSource, ParameterSource
 from stator_variables import SymbolicDomain, Tracing, function_frame, globals_tracker, wrap
 
 from stator.errors import SourceSpan
-
-__builtins__ = OWN_BUILTINS
 
 
 @attrs.frozen(eq=False)

@@ -21,10 +21,7 @@ from stator_bytecode._breaks._traceback import hide
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._handler_table import HandlerTable
 from stator_bytecode._machine import _completion
-from stator_bytecode._own_builtins import OWN_BUILTINS
 from stator_bytecode.errors import Unsupported
-
-__builtins__ = OWN_BUILTINS
 
 Inner = Callable[[Any], Any]
 

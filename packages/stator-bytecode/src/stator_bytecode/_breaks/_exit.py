@@ -13,9 +13,6 @@ import attrs
 
 from stator_bytecode._breaks._layout import VALUE, CarriedAt, FrameLayout, Kind, Layout, Places
 from stator_bytecode._breaks._point import Point
-from stator_bytecode._own_builtins import OWN_BUILTINS
-
-__builtins__ = OWN_BUILTINS
 
 State = tuple[Any, ...]
 Cell = tuple[Kind, "int | None"]

@@ -14,9 +14,6 @@ from stator_bytecode._breaks._native_frame import NativeFrame
 from stator_bytecode._breaks._point import Point
 from stator_bytecode._breaks._shape import Shapes, null_of, shapes_of
 from stator_bytecode._breaks._stub import FRAME_BOUND, Stub, call_stub, leave, merged_step_stub, return_stub, step_stub
-from stator_bytecode._own_builtins import OWN_BUILTINS
-
-__builtins__ = OWN_BUILTINS
 
 
 class NativeStack:

@@ -20,10 +20,7 @@ from stator_bytecode._breaks._point import Point
 from stator_bytecode._breaks._rebuild import Rebuilder
 from stator_bytecode._breaks._traceback import hide
 from stator_bytecode._codec._raw_instruction import RawHandler
-from stator_bytecode._own_builtins import OWN_BUILTINS
 from stator_bytecode.errors import Unsupported
-
-__builtins__ = OWN_BUILTINS
 
 
 def plain(point: Point) -> Plain:

@@ -16,10 +16,7 @@ from stator_bytecode._breaks._layout import NULL_KIND, CarriedAt, FrameLayout, P
 from stator_bytecode._breaks._native_frame import GeneratorPlace
 from stator_bytecode._breaks._point import Point
 from stator_bytecode._machine._frame import GeneratorStatus
-from stator_bytecode._own_builtins import OWN_BUILTINS
 from stator_bytecode.errors import Unsupported
-
-__builtins__ = OWN_BUILTINS
 
 AnyGenerator = Generator[Any, Any, Any]
 

@@ -21,10 +21,7 @@ from stator_bytecode._breaks._shuffle import NO_STEP
 from stator_bytecode._breaks._step import Step, Take
 from stator_bytecode._breaks._traceback import hide
 from stator_bytecode._codec._instruction import Instruction
-from stator_bytecode._own_builtins import OWN_BUILTINS, with_own_builtins
 from stator_bytecode.errors import Unsupported
-
-__builtins__ = OWN_BUILTINS
 
 
 class Site:
@@ -47,7 +44,7 @@ class Site:
         """Run the instruction natively: the Point after it, and its flat state."""
         try:
             if (take := self._take) is None:
-                take = self._take = with_own_builtins(lambda: _step.prepare(self.point))
+                take = self._take = _step.prepare(self.point)
             return take(state)
         except BaseException as error:
             hide(error, OWN_CODES)

@@ -20,10 +20,7 @@ from stator_bytecode._breaks._shuffle import raises, shuffles
 from stator_bytecode._breaks._traceback import after, drop_at, drop_outer, hide, outermost
 from stator_bytecode._fields import exception_field, set_exception_field
 from stator_bytecode._machine._unwind import CAUGHT
-from stator_bytecode._own_builtins import OWN_BUILTINS
 from stator_bytecode.errors import Unsupported
-
-__builtins__ = OWN_BUILTINS
 
 Step = tuple[Point, State]
 Take = Callable[[State], Step]

@@ -12,9 +12,6 @@ from collections.abc import Container
 from types import CodeType, TracebackType
 
 from stator_bytecode._fields import exception_field, set_exception_field
-from stator_bytecode._own_builtins import OWN_BUILTINS
-
-__builtins__ = OWN_BUILTINS
 
 
 def hide(error: BaseException, own: Container[CodeType]) -> None:
