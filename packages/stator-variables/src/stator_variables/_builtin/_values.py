@@ -60,20 +60,19 @@ def size_radd(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 @handlers.handles(torch.Size.numel)
 def size_numel(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if (known := _calls.fold(t, torch.Size.numel, args, kwargs)) is not MISSING:  # of 64 bits
+        return known
     product = functools.reduce(functools.partial(_operators.binary, t, "*"), args[0].items, k.ConstantTracker(1))
-    if isinstance(product, k.NumberTracker) and _is_of_a_word(product.example):
+    if not isinstance(product, k.NumberTracker) or _is_of_a_word(product.example):
         return product
-    return k.ConstantTracker((_symbolic.as_constant(t, product).value + _WORD) % (2 * _WORD) - _WORD)
-
-
-_WORD = 1 << 63
+    return _calls.fold(t, torch.Size.numel, [_symbolic.as_constant(t, args[0])], {})
 
 
 def _is_of_a_word(number: torch.SymInt) -> bool:
     """Guarded; sizes that depend on data are those of tensors, which have no more elements."""
     from torch.fx.experimental.symbolic_shapes import guard_or_true  # which imports sympy
 
-    return guard_or_true(number < _WORD) and guard_or_true(number >= -_WORD)
+    return guard_or_true(number < 1 << 63) and guard_or_true(number >= -(1 << 63))
 
 
 # mappingproxy: a read-only view, which asks the mapping below for everything (Objects/descrobject.c).
