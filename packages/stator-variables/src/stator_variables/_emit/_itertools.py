@@ -17,48 +17,17 @@ from stator_variables import _kinds as k
 from stator_variables._applevel._itertools import _NOTHING
 from stator_variables._builtin._iterators import again
 from stator_variables._emit._emitter import Emitter
-from stator_variables._runtime import advanced, finished, past_group, preceded, regrouped, teed, unasked
+from stator_variables._runtime import advanced, finished, preceded, teed, unasked
 
 
 def write(e: Emitter, vt: k.IteratorTracker) -> str:
-    """An expression for a real one."""
-    fields = vt.parts[0].namespace.entries
-    if vt.cls is itertools._grouper:  # type: ignore[attr-defined]
-        return _group(e, fields)
-    if vt.cls is itertools.groupby:
-        return _grouping(e, vt.parts[0])
-    if vt.cls is itertools._tee:  # type: ignore[attr-defined]
-        _share(e, vt, fields["shared"][1])
-    return str(_real(_Written(vt.cls, e, fields)))
-
-
-def _share(e: Emitter, vt: k.IteratorTracker, shared: Any) -> None:
-    """Raises Unsupported where what `tee` goes through holds what it gave: the one is filled before the other."""
-    filled: set[int] = e.once("what tees share", set)
-    if e.has_made(shared) and id(shared) not in filled:
+    """An expression for a real one. Raises Unsupported for a `groupby` that has started, for a group of it, and
+    for what `tee` gave: what that goes through may hold it, and is filled later."""
+    is_shared = vt.cls is itertools._tee  # type: ignore[attr-defined]
+    text = None if is_shared else _real(_Written(vt.cls, e, vt.parts[0].namespace.entries))
+    if text is None:
         raise e.refuse(vt)
-    e.expr(shared)
-    filled.add(id(shared))
-
-
-def _grouping(e: Emitter, worker: Any) -> str:
-    """A real `groupby`; its groups go on with it."""
-    if e.has_made(worker):
-        return e.expr(worker)
-    s = _Written(itertools.groupby, e, worker.namespace.entries)
-    made = s.called(s.cls, s.iterator("it"), s.value("keyfunc"))
-    if not s.lacks("target"):
-        last = [] if s.lacks("key") else [s.value("key"), s.value("value")]
-        made = s.called(regrouped, made, s.value("target"), *last)
-    return e.bind(worker, made)
-
-
-def _group(e: Emitter, fields: dict[str, tuple[Any, Any]]) -> str:
-    parent = fields["parent"][1]
-    if parent.namespace.entries["group"][1] is not fields["mark"][1]:
-        return f"{e.capture(past_group, 'past_group')}()"
-    made = e.capture(itertools._grouper, "_grouper")  # type: ignore[attr-defined]
-    return f"{made}({_grouping(e, parent)}, {e.expr(fields['target'][1])})"
+    return str(text)
 
 
 def made_real(cls: type, worker: Any) -> Any:
