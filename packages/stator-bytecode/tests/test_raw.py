@@ -8,14 +8,14 @@ import inspect
 import sys
 from collections.abc import Callable
 from itertools import pairwise
-from types import CodeType, FunctionType, ModuleType, SimpleNamespace
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from stator_bytecode import Raw, RawHandler, assemble, disassemble
-from stator_bytecode._codec._exception_table import Entry, write_entry
+from stator_bytecode._codec._exception_table import Entry, parse_exception_table, write_entry
 from stator_bytecode._codec._stack_size import stack_size
 from stator_bytecode._codec._tables import OPCODES
 from stator_bytecode.errors import InvalidUse
@@ -256,12 +256,12 @@ def test_instruction_listed_twice_is_refused() -> None:
 
 def test_equal_handlers_of_neighbours_share_a_range() -> None:
     raws = disassemble(loops.__code__)
-    before = len(dis._parse_exception_table(loops.__code__))
+    before = len(list(parse_exception_table(loops.__code__.co_exceptiontable)))
     for raw in raws:
         if (handler := raw.handler) is not None:
             raw.handler = RawHandler(handler.target, handler.depth, handler.lasti)
     code = assemble(raws, loops.__code__)
-    assert len(dis._parse_exception_table(code)) == before
+    assert len(list(parse_exception_table(code.co_exceptiontable))) == before
 
 
 UNITS = st.integers(0, 1 << 24)
@@ -276,8 +276,7 @@ def test_exception_table_is_read_as_written(entries: list[Entry]) -> None:
     table = bytearray()
     for entry in entries:
         write_entry(table, entry)
-    read = dis._parse_exception_table(SimpleNamespace(co_exceptiontable=bytes(table)))  # type: ignore[attr-defined]
-    assert [(start // 2, end // 2, target // 2, *rest) for start, end, target, *rest in read] == entries
+    assert list(parse_exception_table(bytes(table))) == entries
 
 
 COLUMNS = st.one_of(

@@ -5,13 +5,12 @@ In between, instructions may be added, removed, copied and re-targeted; sizes, o
 ranges of handlers and the stack size follow by themselves.
 """
 
-import dis
 from collections.abc import Iterator, Sequence
 from dis import EXTENDED_ARG
 from types import CodeType
 from typing import Any
 
-from stator_bytecode._codec._exception_table import write_entry
+from stator_bytecode._codec._exception_table import parse_exception_table, write_entry
 from stator_bytecode._codec._location_table import LocationWriter
 from stator_bytecode._codec._raw_instruction import Raw, RawHandler
 from stator_bytecode._codec._stack_size import stack_size
@@ -26,9 +25,9 @@ def disassemble(code: CodeType) -> list[Raw]:
     for raw, target in _read_units(code, raws, at):
         raw.target = _starting_at(at, target)
         raw.arg = 0
-    for start, end, target, depth, lasti in dis._parse_exception_table(code):  # type: ignore[attr-defined]  # in bytes
-        handler = RawHandler(_starting_at(at, target // 2), depth, lasti)
-        for unit in range(start // 2, end // 2):
+    for start, end, target, depth, lasti in parse_exception_table(code.co_exceptiontable):
+        handler = RawHandler(_starting_at(at, target), depth, lasti)
+        for unit in range(start, end):
             if (covered := at[unit]) is not None:
                 covered.handler = handler
     return raws
