@@ -52,11 +52,11 @@ def tell() -> None:
 
 
 def depth_of_the_user() -> int:
-    """The stacklevel of the first frame outside of these packages, seen from where it is called."""
+    """The stacklevel of the first frame outside of this package, seen from where it is called."""
     depth, frame = 1, inspect.currentframe()
     frame = None if frame is None else frame.f_back
     while frame is not None and (
-        frame.f_globals.get("__name__", "").startswith(("stator.", "stator_bytecode."))
+        frame.f_globals.get("__name__", "").startswith("stator.")
         or frame.f_code.co_filename.startswith(WRAPPERS)
     ):
         depth, frame = depth + 1, frame.f_back
