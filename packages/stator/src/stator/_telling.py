@@ -56,8 +56,7 @@ def depth_of_the_user() -> int:
     depth, frame = 1, inspect.currentframe()
     frame = None if frame is None else frame.f_back
     while frame is not None and (
-        frame.f_globals.get("__name__", "").startswith("stator.")
-        or frame.f_code.co_filename.startswith(WRAPPERS)
+        frame.f_globals.get("__name__", "").startswith("stator.") or frame.f_code.co_filename.startswith(WRAPPERS)
     ):
         depth, frame = depth + 1, frame.f_back
     return depth
