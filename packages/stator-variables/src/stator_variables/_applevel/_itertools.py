@@ -183,7 +183,7 @@ class pairwise(_Iterator):
     def _step(self) -> Any:
         try:
             return next(self.it)
-        except BaseException:
+        except BaseException:  # whatever it was goes on: C lets go of the iterator, and is at its end from then on
             self.it, self.old = None, _NOTHING
             raise
 
