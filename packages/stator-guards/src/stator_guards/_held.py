@@ -6,6 +6,7 @@ comparing ids.
 
 from __future__ import annotations
 
+import gc
 import itertools
 import struct
 import weakref
@@ -101,14 +102,15 @@ def _text(obj: Any, depth: int) -> str:
     cls = type(obj)
     if not depth:
         return "..."
-    if cls is dict:
-        items = itertools.islice(dict.items(obj), _MOST)
+    if cls is dict:  # copied, as other threads may change it meanwhile
+        items = itertools.islice(dict.copy(obj).items(), _MOST)
         return "{" + ", ".join(f"{_text(key, depth - 1)}: {_text(value, depth - 1)}" for key, value in items) + "}"
     if cls in _BRACKETS:
         start, end = _BRACKETS[cls]
-        texts = [_text(item, depth - 1) for item in itertools.islice(obj, _MOST)]
+        texts = [_text(item, depth - 1) for item in list(obj)[:_MOST]]  # at once, too
         return start + ", ".join(texts) + ("," if cls is tuple and len(texts) == 1 else "") + end
-    return f"<{cls.__name__} object>" if cls.__flags__ & _HEAP else repr(obj)
+    holds_others = cls.__flags__ & _HEAP or gc.is_tracked(obj)  # and its `repr` theirs, the program's among them
+    return repr(obj) if is_constant(obj) or not holds_others else f"<{cls.__name__} object>"
 
 
 # Constants compared the way a specialised program needs it: by exact type and value, at every depth.
