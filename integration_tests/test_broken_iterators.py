@@ -191,3 +191,48 @@ def test_a_break_inside_next_costs_one_break_and_no_operation() -> None:
     compiled(torch.ones(2), 3)
     assert counting.count == 2
     assert sum(node.op.startswith("call_") for graph in counting.graphs for node in graph.graph.nodes) == 3 * 5
+
+
+def begun(kind: Any, part: str, grows: bool) -> Any:
+    held = kind({1: 2})
+    iterator = iter(getattr(held, part)())
+    next(iterator)
+    if grows:
+        held.update({3: 4})
+    return iterator
+
+
+def rest_of(x: Tensor, kind: Any, part: str, grows: bool) -> Any:
+    iterator = begun(kind, part, grows)
+    stator.graph_break()
+    try:
+        found = [item + 0 if kind is set else item for item in iterator]
+    except RuntimeError as error:
+        return x - 1, str(error)
+    return x + 1, found
+
+
+def next_of(x: Tensor, kind: Any, part: str, grows: bool) -> Any:
+    iterator = begun(kind, part, grows)
+    stator.graph_break()
+    try:
+        found = next(iterator, None)
+    except RuntimeError as error:
+        return x - 1, str(error)
+    return x + 1, found
+
+
+CHANGED = [(kind, part) for kind in (dict, collections.OrderedDict) for part in ("keys", "items")] + [(set, "__iter__")]
+
+
+@pytest.mark.parametrize("grows", [(0, 1, 0), (1, 0, 1), (0, 0, 1, 1)], ids=str)
+@pytest.mark.parametrize(("kind", "part"), CHANGED)
+@pytest.mark.parametrize("function", [rest_of, next_of])
+@pytest.mark.parametrize("mode", [False, "calls"])
+def test_container_changed_under_an_iterator_before_a_break(
+    function: Any, kind: Any, part: str, grows: Any, mode: Any
+) -> None:
+    """In some calls: guards on what an iterator has still to give bear that it cannot say."""
+    each = iter(grows)
+    compiled = stator.compile(function, backend="eager", options={"break_everywhere": mode})
+    assert_same(function, compiled, lambda: (torch.ones(2), kind, part, next(each)), calls=len(grows))

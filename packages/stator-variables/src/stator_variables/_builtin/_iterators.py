@@ -49,9 +49,12 @@ def operand(iterator: Any, index: int = 0) -> Any:
 
 
 def ahead(iterator: Any) -> Any:
-    """What a builtin iterator has still to give, in order, up to `AHEAD` items. Raises RuntimeError where its dict has
-    changed."""
-    verb, (whole, *_), *rest = iterator.__reduce__()
+    """What a builtin iterator has still to give, in order, up to `AHEAD` items. Raises ValueError, which a guard bears,
+    where its set or dict has changed."""
+    try:
+        verb, (whole, *_), *rest = iterator.__reduce__()
+    except RuntimeError as changed:
+        raise ValueError(str(changed)) from None
     base = next(base for base in _BASES if isinstance(whole, base))  # a class may read its items in its own way
     start, step = rest[0] if rest else None, -1 if verb is reversed else 1
     left = slice(None) if start is None else slice(start, None, step) if 0 <= start < base.__len__(whole) else slice(0)
@@ -71,7 +74,7 @@ def _positioned(t: Tracing, real: Any, source: Source) -> Any:
     _dictionary.refuse_asking_order(t, over)
     try:
         left = ahead(real)
-    except RuntimeError:
+    except ValueError:
         raise t.unsupported("changed-during-iteration", "an iterator over a container that has changed") from None
     return k.IteratorTracker(type(real), "existing", [id(over), CallSource(ahead, source), left])
 

@@ -261,7 +261,7 @@ def folded(t: Tracing, function: Any, /, *values: Any, **named: Any) -> Any:
     except Unsupported:
         raise
     except Exception as error:
-        raise as_program_error(error) from None
+        raise as_program_error(t, error) from None
 
 
 def _without_warnings(t: Tracing, function: Any, /, *values: Any, **named: Any) -> Any:

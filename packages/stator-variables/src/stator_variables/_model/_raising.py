@@ -8,6 +8,7 @@ from stator_bytecode import Raised, settle
 
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
+from stator_variables._tracing import Tracing
 from stator_variables._tracker import VariableTracker
 
 
@@ -67,9 +68,13 @@ def type_name(cls: type) -> str:
 _HEAP, _IMMUTABLE = 1 << 9, 1 << 8  # Py_TPFLAGS_HEAPTYPE, Py_TPFLAGS_IMMUTABLETYPE
 
 
-def as_program_error(caught: BaseException) -> Raised:
-    """What a pure function raised on constants, or an operator on fake tensors, as the program would see it."""
-    return Raised(error(type(caught), *[arg if _is_plain(arg) else str(arg) for arg in caught.args]))
+def as_program_error(t: Tracing, caught: Exception) -> Raised:
+    """What a pure function raised on constants: to be made again of its class and arguments alone. Unsupported where
+    there is more to it, such as what an `__init__` written in Python notes."""
+    cls, of_c = type(caught), isinstance(type(caught).__init__, types.WrapperDescriptorType)
+    if not of_c or len(BaseException.__reduce__(caught)) > 2 or not all(map(_is_plain, caught.args)):
+        raise t.unsupported("exception-object", f"a {cls.__name__} that holds more than texts and numbers")
+    return Raised(error(cls, *caught.args))
 
 
 def _is_plain(value: object) -> bool:

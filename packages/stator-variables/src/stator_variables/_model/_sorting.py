@@ -29,16 +29,16 @@ def sort_items(t: Tracing, items: list[Any], key: Any, reverse: Any) -> Steps:
             keys.append((yield from settle(_calls.call(t, key, [item], {}))))
     values = [vt.constant() for vt in keys]
     if not any(value is MISSING for value in values) and not any(isinstance(vt, k.ClassTracker) for vt in keys):
-        return [items[i] for i in _native_order(values, backwards)]
+        return [items[i] for i in _native_order(t, values, backwards)]
     order = yield from _order(t, keys, backwards)
     return [items[i] for i in order]
 
 
-def _native_order(values: list[Any], backwards: bool) -> list[int]:
+def _native_order(t: Tracing, values: list[Any], backwards: bool) -> list[int]:
     try:
         return sorted(range(len(values)), key=values.__getitem__, reverse=backwards)
     except Exception as error:  # what the comparison of constants raises is the program's
-        raise as_program_error(error) from None
+        raise as_program_error(t, error) from None
 
 
 def _order(t: Tracing, keys: list[Any], backwards: bool) -> Steps:
