@@ -33,7 +33,7 @@ class Sequence(tuple[Any, ...]):
 HOLDERS = {
     "deque": collections.deque([Said()]),
     "OrderedDict": collections.OrderedDict(a=Said()),
-    "defaultdict": collections.defaultdict(list, a=Said()),
+    "defaultdict": collections.defaultdict[str, Any](list, a=Said()),
     "values of a dict": {1: Said()}.values(),
     "mappingproxy": types.MappingProxyType({1: Said()}),
     "exception": ValueError(Said()),
