@@ -10,6 +10,7 @@ from stator_variables._emit._emitter import Emitter, RaisedBefore, StaysInGraph,
 from stator_variables._emit._objects import finalize_generators
 from stator_variables._graph import BodyGraph, BodyRecorder, Dim, GraphRecorder, Place, Places, Traced
 from stator_variables._handlers import DEFAULT_HANDLERS
+from stator_variables._journal import Journal
 from stator_variables._kinds import (
     NONE,
     ConstantTracker,
@@ -27,6 +28,7 @@ from stator_variables._model._hashing import Answered
 from stator_variables._model._raising import throw
 from stator_variables._model._stand_ins import known_value
 from stator_variables._parts import ObjectRecipe, is_opaque, parts_of
+from stator_variables._policy import Policy, Stop
 from stator_variables._pytree import LEAF, Spec, broadcast, flatten, unflatten
 from stator_variables._reach import walk
 from stator_variables._runtime import as_inference, forget_class
@@ -34,7 +36,7 @@ from stator_variables._torch._modes import grad_mode
 from stator_variables._torch._modes import restore as restore_modes
 from stator_variables._torch._outside import can_be_taken, enter_taken, give_back, taken
 from stator_variables._torch._torch_calls import argument, from_traced, record
-from stator_variables._tracing import Journal, Policy, Stop, Tracing, real_of, source_of
+from stator_variables._tracing import Tracing, real_of, source_of
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker
 
 # a trace

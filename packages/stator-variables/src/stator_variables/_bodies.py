@@ -66,7 +66,7 @@ class BodyTrace:
     _written: set[int] = attrs.field(factory=set)  # dicts that were other than before the trace already
 
     def __enter__(self) -> BodyTrace:
-        if self.t.function_modes:  # some operators ask them, and what runs later runs without them
+        if self.t.overrides.modes:  # some operators ask them, and what runs later runs without them
             raise self.t.unsupported("mode-value", "a body of an operator under a mode for every function of torch")
         self.recorder = self.t.graph.subgraph(self.name)
         self.recorder.__enter__()
@@ -171,7 +171,7 @@ class BodyTrace:
 
     def _new_modes(self) -> bool:
         new = [setting.now != start for setting, start in self.t.modes.items() if setting not in self._modes]
-        return any(new) or bool(self.t.function_modes)
+        return any(new) or bool(self.t.overrides.modes)
 
 
 _IN_GRAPH = (k.TensorTracker, k.NumberTracker)

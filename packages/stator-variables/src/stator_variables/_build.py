@@ -165,7 +165,7 @@ def build_subclass(t: Tracing, real: Any, source: guards.Source) -> VariableTrac
     if dispatches or is_lazy(real) or torch.is_inference_mode_enabled():
         raise t.unsupported("tensor-subclass", f"an input of class {type(real).__qualname__}")
     t.guard(source, guards.TypeIs(type(real)))
-    t.knows_subclasses = True
+    t.overrides.subclasses = True
     plain, memory = plain_tensor(real), guards.CallSource(plain_tensor, source)
     vt = build_tensor(t, plain, memory)
     vt.real, vt.source = plain, memory
@@ -178,7 +178,7 @@ def build_array(t: Tracing, real: Any, source: guards.Source) -> VariableTracker
         return build_object(t, real, source)
     memory = guards.CallSource(tensor_of, source)
     t.guard(source, guards.TypeIs(type(real)))
-    t.holds_arrays = True
+    t.memory.has_arrays = True
     vt = build_tensor(t, tensor, memory)
     vt.real, vt.source = tensor, memory
     return k.ArrayTracker(vt, type(real))

@@ -30,8 +30,9 @@ from stator_variables._model import (
 from stator_variables._model._hashing import hashing
 from stator_variables._model._lookup import defines
 from stator_variables._model._raising import error, function_text, throw, type_name
+from stator_variables._policy import Stop
 from stator_variables._reach import is_near, may_hold, reaches
-from stator_variables._tracing import Stop, Tracing, real_of
+from stator_variables._tracing import Tracing, real_of
 from stator_variables._tracker import MISSING
 
 
@@ -80,7 +81,7 @@ class SymbolicDomain:
 
     # -- bookkeeping --------------------------------------------------------------------------------------------------
     def mark(self) -> Any:
-        return self.t.journal.mark(), self.t.graph.mark(), self.t.begun, self.t.graph.learned
+        return self.t.journal.mark(), self.t.graph.mark(), self.t.progress.begun, self.t.graph.learned
 
     def rollback(self, mark: Any) -> None:
         self.t.journal.rollback(mark[0])
@@ -103,21 +104,22 @@ class SymbolicDomain:
     def at(self, frame: bytecode.Frame, instruction: bytecode.Instruction) -> None:
         self.t.frame = frame
         self.t.instruction = instruction
-        self.t.begun += 1
-        self.t.steps += 1
-        stop = self.t.policy.stop
-        if stop is not None and stop.begun == self.t.begun and (stop.code, stop.index) == (frame.code, frame.pc):
+        progress, policy = self.t.progress, self.t.policy
+        progress.begun += 1
+        progress.steps += 1
+        stop = policy.stop
+        if stop is not None and stop.begun == progress.begun and (stop.code, stop.index) == (frame.code, frame.pc):
             raise stop.reason
-        if self.t.steps > self.t.policy.patience:
+        if progress.steps > policy.patience:
             self._lose_patience()
 
     def _lose_patience(self) -> None:
         """So many instructions without an operation of the graph, twice: the frame that was there all the time loops.
         The first time is not enough, since another frame may have come to its loop only then."""
-        frames, done = self.t.machine.frames, self.t.graph.mark()
-        before, self.t.steps, self.t.waited = self.t.waited, 0, (done, list(frames))
+        frames, done, progress = self.t.machine.frames, self.t.graph.mark(), self.t.progress
+        before, progress.steps, progress.waited = progress.waited, 0, (done, list(frames))
         if before is not None and before[0] == done:
-            self.t.looping = sum(1 for held, frame in zip(before[1], frames, strict=False) if held is frame) - 1
+            progress.looping = sum(1 for held, frame in zip(before[1], frames, strict=False) if held is frame) - 1
             raise self.t.unsupported("long-loop", "a loop that goes on for long without a tensor operation")
 
     # -- constants, names, imports ------------------------------------------------------------------------------------

@@ -3,15 +3,13 @@
 Every function of the data model takes it first, as `t`.
 """
 
-import itertools
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import Code, Frame, Instruction
+from stator_bytecode import Frame, Instruction
 from stator_bytecode.errors import NOWHERE, SourceSpan, Unsupported
 from stator_guards import (
     AttrAbsent,
@@ -30,7 +28,10 @@ from stator_guards import (
     Truth,
 )
 
-from stator_variables._graph import Dim, GraphRecorder
+from stator_variables._graph import GraphRecorder
+from stator_variables._journal import Journal
+from stator_variables._memory import InputMemory
+from stator_variables._policy import Policy
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker, is_pending, pending_real
 
 CONTENTS = (AttrAbsent, KeyAbsent, KeyPresent, KeysAre, Length)
@@ -39,63 +40,48 @@ CONTENTS = (AttrAbsent, KeyAbsent, KeyPresent, KeysAre, Length)
 MANY_PER_SOURCE = (KeyAbsent, KeyPresent, AttrAbsent, SameObject, DistinctObject, Custom)
 
 
-@attrs.frozen(eq=False)
-class Stop:
-    """The instruction that a trace broke at: how many began before it, and which it is."""
+@attrs.define(eq=False)
+class Progress:
+    """How far the program has come, and whether it still gets anywhere."""
 
-    begun: int
-    code: Code
-    index: int
-    reason: Unsupported
+    begun: int = 0  # instructions
+    steps: int = 0  # since the graph was last seen to grow
+    waited: tuple[Any, list[Frame]] | None = None  # mark of the graph and frames when patience was last lost
+    looping: int = 0  # the depth of the frame whose loop was given up
 
 
 @attrs.define(eq=False)
-class Policy:
-    """What the facade decides per compilation: which inputs are symbolic, and what is captured at all."""
+class Questions:
+    """What `__eq__` and `__hash__` of the program were asked about keys: see `_hashing`."""
 
-    dims: Callable[[Source, Any], list[Dim]] = lambda source, tensor: [Dim()] * tensor.dim()
-    number_is_symbolic: Callable[[Source, Any], bool] = lambda source, value: False
-    capture_data: bool = False  # results that depend on data become unbacked symbols
-    is_whole: bool = False  # a break is an error, so what a break would have run is run while tracing where possible
-    patience: float = math.inf  # so many instructions without an operation of the graph are a long loop
-    stop: Stop | None = None  # where an earlier trace of the same broke
+    answers: Any = None  # in the step that is being done
+    answered: dict[Any, Any] = attrs.field(factory=dict)  # all that ever were, with the objects asked about
+    given: list[Any] = attrs.field(factory=list)  # the answers that hold, in their order
 
 
 @attrs.define(eq=False)
-class Journal:
-    """Undo records of every change to tracked state, in order; a mark is their number so far.
+class CachedCalls:
+    """Calls of functions that remember: the entry makes them after the graph."""
 
-    A graph under construction has one of its own, which its tracers share.
-    """
-
-    undo: list[Callable[[], object]] = attrs.field(factory=list)
-
-    def record(self, undo: Callable[[], object]) -> None:
-        self.undo.append(undo)
-
-    def put(self, table: dict[Any, Any], key: Any, value: Any) -> None:
-        """Add an item to `table`, which a rollback takes out."""
-        table[key] = value
-        self.undo.append(lambda: table.pop(key))
-
-    def assign(self, thing: Any, **fields: Any) -> None:
-        """Set attributes of `thing`, which a rollback sets back."""
-        before = [(name, getattr(thing, name)) for name in fields]
-        self.undo.append(lambda: _set(thing, before))
-        _set(thing, fields.items())
-
-    def mark(self) -> int:
-        return len(self.undo)
-
-    def rollback(self, mark: int) -> None:
-        """Undo the newest first, so that each record meets the state it was written in."""
-        while len(self.undo) > mark:
-            self.undo.pop()()
+    calls: list[Any] = attrs.field(factory=list)
+    trial: dict[Any, Any] | None = None  # while such a call is tried: what others gave inside
 
 
-def _set(thing: Any, fields: Iterable[tuple[str, Any]]) -> None:
-    for name, value in fields:
-        setattr(thing, name, value)
+@attrs.define(eq=False)
+class InferenceModes:
+    entered: list[Any] = attrs.field(factory=list)  # while tracing, outermost first
+    ever: bool = False  # some were
+    left: list[Any] = attrs.field(factory=list)  # those that the end of the graph left, for the entry to enter
+
+
+@attrs.define(eq=False)
+class Overrides:
+    """Who is asked by `__torch_function__` when a function of torch is called."""
+
+    modes: tuple[Any, ...] = ()  # entered while tracing, the innermost last
+    asking: int = 0  # how many of them are under way
+    subclasses: bool = False  # one of tensors was met
+    off: bool = attrs.field(factory=lambda: not torch._C._is_torch_function_enabled())  # nobody is
 
 
 @attrs.define(eq=False)
@@ -117,33 +103,20 @@ class Tracing:
     representing: list[Any] = attrs.field(factory=list)  # containers whose repr is under way
     levels: list[str] = attrs.field(factory=list)  # transforms of torch.func that are under way, outermost first
     modes: dict[Any, Any] = attrs.field(factory=dict)  # settings written while tracing -> their value at the start
-    inference: list[Any] = attrs.field(factory=list)  # inference modes that were entered while tracing, outermost first
-    infers: bool = False  # some were
-    left: list[Any] = attrs.field(factory=list)  # those of them that the end of the graph left, for the entry to enter
+    inference: InferenceModes = attrs.field(factory=InferenceModes)
     generators: list[Any] = attrs.field(factory=list)  # those that were made, or came as frame state
     frame: Frame | None = None
     instruction: Instruction | None = None
     machine: Any = None
-    begun: int = 0  # instructions
-    steps: int = 0  # since the graph was last seen to grow
-    waited: tuple[Any, list[Frame]] | None = None  # mark of the graph and frames when patience was last lost
-    looping: int = 0  # the depth of the frame whose loop was given up
+    progress: Progress = attrs.field(factory=Progress)
     lookups: dict[Any, Any] = attrs.field(factory=dict)  # class attribute lookups already guarded
     shared: dict[Any, Any] = attrs.field(factory=dict)  # objects that equal requests are to share
-    calls: list[Any] = attrs.field(factory=list)  # of cached functions: the entry makes them after the graph
-    trial: dict[Any, Any] | None = None  # while such a call is tried: what others gave inside
+    cached: CachedCalls = attrs.field(factory=CachedCalls)
     mortal: set[int] = attrs.field(factory=set)  # ids: held by the frames alone, and their end may be noticed
     touched: list[dict[int, Any]] = attrs.field(factory=list)  # per open body: what was changed in it, and where
-    answers: Any = None  # to questions about keys, in the step that is being done: see `hashing`
-    answered: dict[Any, Any] = attrs.field(factory=dict)  # all that ever were, with the objects asked about
-    given: list[Any] = attrs.field(factory=list)  # the answers that hold, in their order
-    memory: dict[Source, Any] = attrs.field(factory=dict)  # the tensors that are inputs
-    holds_arrays: bool = False  # some of them are over memory of NumPy's
-    holds_wrappers: bool = False  # some of them are inside others
-    knows_subclasses: bool = False  # a subclass of tensors was met
-    functions_off: bool = attrs.field(factory=lambda: not torch._C._is_torch_function_enabled())  # none is asked now
-    function_modes: tuple[Any, ...] = ()  # entered while tracing, the innermost last
-    asking: int = 0  # how many of those are under way
+    questions: Questions = attrs.field(factory=Questions)
+    memory: InputMemory = attrs.field(factory=InputMemory)
+    overrides: Overrides = attrs.field(factory=Overrides)
     made: dict[int, Any] = attrs.field(factory=dict)  # classes made while tracing, by the identity of what stands there
 
     # -- where the program is ---------------------------------------------------------------------------------------
@@ -195,7 +168,7 @@ class Tracing:
     @contextmanager
     def caller_modes(self) -> Iterator[None]:
         """Global modes as the caller has them: what a guard records has to be what the next call finds."""
-        with self.inference[0].outside() if self.inference else nullcontext():
+        with self.inference.entered[0].outside() if self.inference.entered else nullcontext():
             here = {setting: setting.now for setting in self.modes}
             for setting, start in self.modes.items():
                 setting.set(start)
@@ -232,13 +205,9 @@ class Tracing:
         self.journal.put(self.changed, id(tracker), tracker)
 
     def keep_apart(self, source: Source, tensor: Any) -> None:
-        """Note an input. That one is over memory of another shows in their storages, but not where NumPy has a hand."""
-        self.memory[source] = tensor
-        if self.holds_arrays and not are_apart(*self.memory.values()):
-            hint = "make a copy of one"
-            raise self.unsupported("numpy", "an array and a tensor, or two arrays, over the same memory", hint)
-        if self.holds_wrappers and not share_nothing(*self.memory.values()):
-            raise self.unsupported("tensor-subclass", "a part of a tensor that shares memory with another input")
+        """Note an input, which shares memory with another only where guards can tell."""
+        if (refused := self.memory.add(source, tensor)) is not None:
+            raise self.unsupported(*refused)
 
     def finish_guards(self) -> list[Guard]:
         """All guards, with aliasing between paths that were really used and distinctness of what was mutated."""
@@ -249,10 +218,9 @@ class Tracing:
             if is_pending(tracker):  # else what was read of the value is guarded through the dict
                 self.guard(source, kept)
         self._guard_distinctness()
-        if self.holds_arrays and not self.graph.is_pure:
-            self.guard(CallSource(are_apart, *self.memory), Truth(True))
-        if self.holds_wrappers and not self.graph.is_pure:
-            self.guard(CallSource(share_nothing, *self.memory), Truth(True))
+        for fact in self.memory.facts():
+            if not self.graph.is_pure:
+                self.guard(fact, Truth(True))
         return list(self.guards.values())
 
     def _guard_distinctness(self) -> None:
@@ -274,24 +242,6 @@ class Tracing:
 def _owner(tracker: Any) -> Any:
     """The object itself, for an instance dictionary."""
     return tracker if (owner := getattr(tracker, "owner", None)) is None else owner
-
-
-def are_apart(*tensors: Any) -> bool:
-    """Whether tensors that have no storage in common are over different memory."""
-    spans = sorted((*_span(tensor), tensor.untyped_storage()._cdata) for tensor in tensors if tensor.numel())
-    return all(stop <= start or ours == other for (_, stop, ours), (start, _, other) in itertools.pairwise(spans))
-
-
-def share_nothing(*tensors: Any) -> bool:
-    """Whether each has memory of its own."""
-    storages = [tensor.untyped_storage()._cdata for tensor in tensors if tensor.layout is torch.strided]
-    return len(set(storages)) == len(storages)
-
-
-def _span(tensor: Any) -> tuple[int, int]:
-    last = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
-    start: int = tensor.data_ptr()
-    return start, start + (last + 1) * tensor.element_size()
 
 
 def all_distinct(*objects: object) -> bool:

@@ -188,7 +188,7 @@ def _marked(emitter: Any) -> list[str]:
     tensors = [(i, made) for i, made in enumerate(examples) if isinstance(made, torch.Tensor)]
     made = [i for i, example in tensors if example.is_inference()]
     plain = [i for i, example in tensors if i not in made and not example.requires_grad]
-    if not emitter.t.infers or not (made or plain):
+    if not emitter.t.inference.ever or not (made or plain):
         return []
     return [f"g = {emitter.capture(as_inference, 'as_inference')}(g, {made}, {plain})"]
 

@@ -132,7 +132,7 @@ def _before_loop(outcome: Outcome, machine: Machine, tracing: variables.Tracing)
         if not machine.frames[depth].hidden:
             return outcome
     elif reason == "long-loop":
-        depth = _driver(machine, tracing.looping)
+        depth = _driver(machine, tracing.progress.looping)
     else:
         return outcome
     assert isinstance(outcome, Broke)

@@ -109,7 +109,7 @@ def _number(t: Tracing, cls: type, method: str, args: Sequence[Any], kwargs: dic
         raise t.unsupported("bad-arguments", f"{cls.__name__}() with a base that is not known while tracing")
     if isinstance(vt := args[0], k.NumberTracker):
         return vt if vt.cls is cls else _torch_calls.record(t, getattr(torch, f"sym_{cls.__name__}"), [vt], {})
-    if isinstance(vt, k.TensorTracker) and not t.function_modes:
+    if isinstance(vt, k.TensorTracker) and not t.overrides.modes:
         return _number(t, cls, method, [_torch_calls.record(t, "item", [vt], {})], {})
     bound = _attributes.special(t, vt, method)
     if bound is MISSING and cls is int and defines(t, vt.cls, "__index__"):

@@ -22,7 +22,7 @@ def before_other_answers(e: Emitter) -> Answered | None:
     """The first answer that is another one at the end of the region."""
     now: dict[tuple[int, ...], Any] = {}
     given: Answered
-    for given in e.t.given:
+    for given in e.t.questions.given:
         if all(thing.source is not None or e.has_made(thing) for thing in given.question):
             asked = tuple(map(id, given.question))
             if asked not in now:

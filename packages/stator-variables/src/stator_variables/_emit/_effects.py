@@ -34,7 +34,7 @@ def emit_effects(e: Emitter) -> None:
     _caching.effects(e)
     e.flush()
     are_set = _inference.effects(e)
-    entered = [e.expr(mode) for mode in e.t.function_modes]
+    entered = [e.expr(mode) for mode in e.t.overrides.modes]
     e.lines += _modes.effects(e.t, e.capture, are_set)
     push = e.capture(torch._C._push_on_torch_function_stack, "push_mode") if entered else ""
     e.lines += [f"{push}({mode})" for mode in entered]  # the last of all: from here on they hear

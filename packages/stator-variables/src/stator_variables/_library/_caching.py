@@ -141,7 +141,7 @@ def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if parameters is None or parameters()["maxsize"] == 0:
         raise t.unsupported("cached-function", "a cached function made while tracing, or one that keeps nothing")
     given = [*values, *kwargs.values()]
-    if t.trial is not None:
+    if t.cached.trial is not None:
         return _within_trial(t, cached, values, kwargs, [value for _, value in (_argument(t, vt) for vt in given)])
     if not _has_room(t, cached.real.cache_info()):  # what is read below would be thrown out
         given = [_symbolic.as_constant(t, vt) for vt in given]
@@ -166,8 +166,8 @@ def _refused(t: Tracing, made: CachedCall, why: str) -> Exception:
 
 
 def _found(t: Tracing, made: CachedCall, result: Any) -> Any:
-    t.calls.append(made)
-    t.journal.record(t.calls.pop)
+    t.cached.calls.append(made)
+    t.journal.record(t.cached.calls.pop)
     if made.is_read:
         return wrap_present(t, result, made.asked)  # for other arguments there may be nothing
     t.guard(made.asked, Is(result))
@@ -175,14 +175,14 @@ def _found(t: Tracing, made: CachedCall, result: Any) -> Any:
 
 
 def _has_room(t: Tracing, info: Any) -> bool:
-    return info.maxsize is None or bool(info.currsize + len(t.calls) < info.maxsize)
+    return info.maxsize is None or bool(info.currsize + len(t.cached.calls) < info.maxsize)
 
 
 def _may_be_ahead(t: Tracing, made: CachedCall) -> bool:
     """Whether a call that finds nothing may be made before the entry runs, if it does nothing but compute: what comes
     before it cannot show in it, and it throws nothing out that the entry reads."""
     info = made.cached.real.cache_info()
-    before = [earlier for earlier in t.calls if earlier.cached is made.cached]
+    before = [earlier for earlier in t.cached.calls if earlier.cached is made.cached]
     if any(earlier.asked == made.asked or (earlier.is_read and info.currsize == info.maxsize) for earlier in before):
         return False
     return all(isinstance(vt, k.IteratorTracker) for vt in t.changed.values())  # what looks at one moves it
@@ -240,7 +240,7 @@ def _tried(t: Tracing, made: CachedCall, values: list[Any]) -> Any:
     Behind writes to tensors and random numbers it may not see any tensor."""
     inside = getattr(made.cached.real, "__wrapped__", None)
     function = wrap(t, inside, CapturedSource("cached", inside))
-    t.trial = {}
+    t.cached.trial = {}
     try:
         with BodyTrace(t, "cached") as body:
             yield from body.run(function, made.args, made.kwargs)
@@ -250,7 +250,7 @@ def _tried(t: Tracing, made: CachedCall, values: list[Any]) -> Any:
     except Unsupported as refused:
         raise _refused(t, made, f"has no result for this yet, and is not called ahead: {refused}") from None
     finally:
-        t.trial = None
+        t.cached.trial = None
     return _missed(t, made, values)
 
 
@@ -261,22 +261,22 @@ def _within_trial(t: Tracing, cached: Any, args: list[Any], kwargs: dict[str, An
     names, typed = tuple(kwargs), cached.real.cache_parameters()["typed"]
     if (found := asker(names, typed)(cached.real, *values)) is not MISSING:
         return wrap(t, found, CapturedSource("cached", found))
-    assert t.trial is not None
+    assert t.cached.trial is not None
     call = id(cached.real), _key(names, typed, None, tuple(values))
-    if call not in t.trial:
+    if call not in t.cached.trial:
         inside = getattr(cached.real, "__wrapped__", None)
         function = wrap(t, inside, CapturedSource("cached", inside))
-        t.journal.put(t.trial, call, (yield from settle(_calls.call(t, function, args, kwargs))))
-    return t.trial[call]
+        t.journal.put(t.cached.trial, call, (yield from settle(_calls.call(t, function, args, kwargs))))
+    return t.cached.trial[call]
 
 
 def _missed(t: Tracing, made: CachedCall, values: list[Any]) -> Any:
     """The result of a call that finds nothing, made here."""
-    for earlier in t.calls:  # they count, and say which results are thrown out
+    for earlier in t.cached.calls:  # they count, and say which results are thrown out
         if earlier.cached is made.cached and not earlier.made:
             earlier.make([_argument(t, vt)[1] for vt in (*earlier.args, *earlier.kwargs.values())])
     if made.is_read:
-        t.guard(made.asked, Kept(made.asked, len(t.calls)))
+        t.guard(made.asked, Kept(made.asked, len(t.cached.calls)))
     try:
         result = made.make(values)
     except _Raised as raised:
@@ -319,7 +319,7 @@ def _key(names: Sequence[str], typed: bool, mark: object, values: tuple[Any, ...
 
 # -- the calls of an entry --------------------------------------------------------------------------------------------
 def effects(e: Any) -> None:
-    for made in e.t.calls:
+    for made in e.t.cached.calls:
         args = [e.expr(arg) for arg in made.args] + [f"{name}={e.expr(arg)}" for name, arg in made.kwargs.items()]
         fn = e.expr(made.cached)
         e.lines.append(f"{e.capture(count, 'count')}({', '.join([fn, *args])})")

@@ -54,7 +54,7 @@ def _found(t: Tracing, vt: Any, name: str) -> Any:
     _refuse_proxy(t, vt, name)
     if isinstance(vt, k.SuperTracker):
         return super_attribute(t, vt, name)
-    if isinstance(vt, k.TensorTracker) and not t.function_modes:
+    if isinstance(vt, k.TensorTracker) and not t.overrides.modes:
         found = _tensor_attributes.read(t, vt, name)
         if found is not MISSING:
             return found
@@ -225,7 +225,7 @@ def _get_property(t: Tracing, raw: property, source: Source, vt: Any, name: str)
 
 
 def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
-    has_say = isinstance(vt, k.SubclassTracker) or (isinstance(vt, k.TensorTracker) and t.function_modes)
+    has_say = isinstance(vt, k.SubclassTracker) or (isinstance(vt, k.TensorTracker) and t.overrides.modes)
     if has_say and raw.__objclass__ is torch._C.TensorBase:
         return _subclasses.get_field(t, raw, vt, name)
     if (handler := t.handlers.get(raw)) is not None:
@@ -396,7 +396,7 @@ def set_attribute(t: Tracing, vt: Any, name: str, value: Any) -> Any:
 def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     """`object.__setattr__`; `value` MISSING deletes."""
     _refuse_proxy(t, vt, name)
-    if isinstance(vt, k.TensorTracker) and hasattr(torch.Tensor, name) and t.function_modes:
+    if isinstance(vt, k.TensorTracker) and hasattr(torch.Tensor, name) and t.overrides.modes:
         raise t.unsupported("mode-value", f"setting {name} of a tensor under a mode for functions of torch")
     if isinstance(vt, k.TensorTracker):
         return _tensor_attributes.write(t, vt, name, value)

@@ -70,7 +70,7 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
         if (found := _subclasses.call(t, function.real, args, kwargs)) is not MISSING:
             return found
         given = (*args, *kwargs.values())
-        has_say = t.function_modes or (t.knows_subclasses and _subclasses.among(given))
+        has_say = t.overrides.modes or (t.overrides.subclasses and _subclasses.among(given))
         if _torch_calls.is_recorded(function.real) and not has_say and all(map(_torch_calls.is_operand, given)):
             return _torch_calls.call_recorded(t, function.real, list(args), kwargs)
         from stator_variables._torch import _marked

@@ -282,7 +282,7 @@ def dict_merge(t: Tracing, vt: Any, mapping: Any, function: Any) -> Any:
 # -- any container ----------------------------------------------------------------------------------------------------
 def length(t: Tracing, vt: Any) -> Any:
     """`len(vt)`: a Result."""
-    if isinstance(vt, k.TensorTracker) and not t.function_modes:
+    if isinstance(vt, k.TensorTracker) and not t.overrides.modes:
         if vt.example.dim() == 0:
             throw(TypeError, "len() of a 0-d tensor")
         return _torch_calls.metadata_value(t, vt.example.shape[0], "size", [vt, k.ConstantTracker(0)], {})
@@ -312,7 +312,7 @@ def _checked_size(found: Any) -> Any:
 
 
 def set_item(t: Tracing, container: Any, key: Any, new: Any) -> Any:
-    if isinstance(container, k.TensorTracker) and not t.function_modes:
+    if isinstance(container, k.TensorTracker) and not t.overrides.modes:
         return _torch_calls.record(t, operator.setitem, [container, key, new], {})
     if isinstance(container, k.ArrayTracker):
         return _arrays.operate(t, operator.setitem, container, key, new)

@@ -96,7 +96,7 @@ def is_asking(t: Tracing, vt: Any) -> bool:
     """Whether to fill the dict or set asks `__hash__` of the program, which may read what the region has written."""
     if isinstance(vt, k.DictTracker):
         return any(map(asks, vt.entries))
-    return bool(t.given) and (bool(vt.steps_taken) or any(map(asks, vt.known)) or any(map(asks, vt.before)))
+    return bool(t.questions.given) and (bool(vt.steps_taken) or any(map(asks, vt.known)) or any(map(asks, vt.before)))
 
 
 class Unanswered(Unsupported):
@@ -108,10 +108,10 @@ class Unanswered(Unsupported):
 def answer(t: Tracing, *question: Any) -> Any:
     """`hash(a)` or `a == b`, as it was answered in this step."""
     asked = tuple(map(id, question))
-    if t.answers is not None and asked in t.answers:
-        return t.answers[asked]
-    if t.answers is None and asked in t.answered:  # while something is undone, say
-        return t.answered[asked].answer
+    if t.questions.answers is not None and asked in t.questions.answers:
+        return t.questions.answers[asked]
+    if t.questions.answers is None and asked in t.questions.answered:  # while something is undone, say
+        return t.questions.answered[asked].answer
     error = Unanswered("user-hash", f"a key of class {question[0].cls.__name__}, which is hashed here", "", t.where())
     error.question = question
     raise error
@@ -151,14 +151,14 @@ class UserKey:
 
 def hashing(t: Tracing, step: Callable[[], Any]) -> Any:
     """`step()`, a Result, with what it asks of the program's `__hash__` and `__eq__` interpreted."""
-    before, outer, t.answers = t.journal.mark(), t.answers, {}
+    before, outer, t.questions.answers = t.journal.mark(), t.questions.answers, {}
     try:
         return step()
     except Unanswered as needed:
         t.journal.rollback(before)
         return _answering(t, step, needed)
     finally:
-        t.answers = outer
+        t.questions.answers = outer
 
 
 @operation
@@ -170,7 +170,7 @@ def _answering(t: Tracing, step: Callable[[], Any], needed: Unanswered) -> Any:
         begun, where = t.machine.save(), t.where()
         answers[asked] = yield from _without_effects(t, question)
         _remember(t, Answered(question, answers[asked], begun, where))
-        before, outer, t.answers = t.journal.mark(), t.answers, answers
+        before, outer, t.questions.answers = t.journal.mark(), t.questions.answers, answers
         try:
             result = step()
             break
@@ -178,17 +178,17 @@ def _answering(t: Tracing, step: Callable[[], Any], needed: Unanswered) -> Any:
             t.journal.rollback(before)
             needed = more
         finally:
-            t.answers = outer
+            t.questions.answers = outer
     return (yield from settle(result))
 
 
 def _remember(t: Tracing, given: Answered) -> None:
     """What is undone later asks again, and gets the answers that held then."""
     asked = tuple(map(id, given.question))  # `given` keeps the objects, and so their identity
-    before = t.answered.get(asked, given)
-    t.answered[asked] = given
-    t.given.append(given)
-    t.journal.record(lambda: t.answered.update({asked: before}) or t.given.pop())
+    before = t.questions.answered.get(asked, given)
+    t.questions.answered[asked] = given
+    t.questions.given.append(given)
+    t.journal.record(lambda: t.questions.answered.update({asked: before}) or t.questions.given.pop())
 
 
 def _without_effects(t: Tracing, question: tuple[Any, ...]) -> Any:

@@ -71,7 +71,7 @@ def _sequence_iterator() -> type:
 def _native_iterator(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.IteratorTracker | k.GeneratorTracker):
         return vt
-    if isinstance(vt, k.TensorTracker) and not t.function_modes:
+    if isinstance(vt, k.TensorTracker) and not t.overrides.modes:
         if vt.example.dim() == 0:
             throw(TypeError, "iteration over a 0-d tensor")
         parts = _torch_calls.record(t, "unbind", [vt, k.ConstantTracker(0)], {})
@@ -232,7 +232,7 @@ def _too_far(t: Tracing, it: Any) -> Exception:
     """Many rounds more, without an operation of the graph in those that were looked at, are a long loop."""
     length = operator.length_hint(it.real)
     if length > 8 * AHEAD and it.since == t.graph.mark():
-        t.looping = len(t.machine.frames) - 1
+        t.progress.looping = len(t.machine.frames) - 1
         return t.unsupported("long-loop", f"a loop over {length} items without a tensor operation")
     return t.unsupported("long-container", f"more than {AHEAD} items of a {it.cls.__name__}")
 

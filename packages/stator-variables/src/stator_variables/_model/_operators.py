@@ -318,7 +318,7 @@ def truth(t: Tracing, vt: Any) -> Any:
         return bool(_content(t, vt))
     if isinstance(vt, k.NumberTracker):
         return _truth_of_number(t, vt)
-    if isinstance(vt, k.TensorTracker) and not t.function_modes:
+    if isinstance(vt, k.TensorTracker) and not t.overrides.modes:
         expected = _assertion.expected_truth(t)
         if expected is not None and _assertion.check(t, vt, expected):
             return expected
@@ -391,7 +391,7 @@ def _contained(t: Tracing, value: Any, invert: bool) -> Any:
 
 def get_item(t: Tracing, container: Any, key: Any) -> Any:
     """`container[key]`: a Result."""
-    if isinstance(container, k.TensorTracker) and not t.function_modes:
+    if isinstance(container, k.TensorTracker) and not t.overrides.modes:
         return _torch_calls.record_item(t, container, key)
     if isinstance(container, k.ArrayTracker):
         return _arrays.operate(t, operator.getitem, container, key)

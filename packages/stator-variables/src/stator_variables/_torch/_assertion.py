@@ -98,7 +98,7 @@ def check_is_size(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 @handlers.handles(torch._check_tensor_all, torch._assert)
 def check_tensor(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     condition = args[0] if args else kwargs.get("cond", kwargs.get("condition"))
-    if t.function_modes:  # which are asked by its own code
+    if t.overrides.modes:  # which are asked by its own code
         return MISSING
     if not isinstance(condition, k.TensorTracker):
         return check_condition(t, [condition], {})

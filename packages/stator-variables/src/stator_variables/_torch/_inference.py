@@ -68,16 +68,16 @@ def enter(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     mode = MISSING if namespace is None else _dictionary.get_name(t, namespace, "mode")
     if mode is MISSING or not isinstance(mode.constant(), bool):
         return MISSING
-    outside = t.inference[0].before[0] if t.inference else torch.is_inference_mode_enabled()
+    outside = t.inference.entered[0].before[0] if t.inference.entered else torch.is_inference_mode_enabled()
     if outside and not mode.value:
         raise t.unsupported("mode-value", "leaving the inference mode that the whole graph runs in")
     t.modes.setdefault(GRAD, GRAD.now)  # as it is outside
     made = InferenceTracker(mode.value, _kept(t))
-    t.infers = True
+    t.inference.ever = True
     put(t, GRAD, not mode.value)  # ahead of what sets it, too: to take it back is to know what it was
     made.enter()
-    t.inference.append(made)
-    t.journal.record(lambda: t.inference.pop().leave())
+    t.inference.entered.append(made)
+    t.journal.record(lambda: t.inference.entered.pop().leave())
     _dictionary.set_name(t, namespace, _CONTEXT, made)
     return k.NONE
 
@@ -85,20 +85,20 @@ def enter(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 @handlers.handles(torch.inference_mode.__exit__)
 def leave(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     entered = MISSING if args[0].namespace is None else _dictionary.get_name(t, args[0].namespace, _CONTEXT)
-    if not isinstance(entered, InferenceTracker) or not t.inference or t.inference[-1] is not entered:
+    if not isinstance(entered, InferenceTracker) or not t.inference.entered or t.inference.entered[-1] is not entered:
         return MISSING
     _exit(t)
     return k.NONE
 
 
 def _exit(t: Tracing) -> None:
-    entered = t.inference.pop()
+    entered = t.inference.entered.pop()
     inside = entered.inside = _kept(t)
     entered.leave()
 
     def undo() -> None:
         entered.enter()
-        t.inference.append(entered)
+        t.inference.entered.append(entered)
         for setting, value in inside.items():
             setting.set(value)
 
@@ -111,20 +111,20 @@ def _exit(t: Tracing) -> None:
 
 def effects(e: Any) -> frozenset[Setting]:
     """What is still entered: the graph leaves it, and the entry enters it again. Gives the modes that are set then."""
-    t, still = e.t, list(e.t.inference)
-    while t.inference:
+    t, still = e.t, list(e.t.inference.entered)
+    while t.inference.entered:
         _exit(t)
-    t.left += still
-    t.journal.record(t.left.clear)
-    for entered in t.left:
+    t.inference.left += still
+    t.journal.record(t.inference.left.clear)
+    for entered in t.inference.left:
         e.expr(entered)
-    inside = t.left[-1].inside if t.left else {}
+    inside = t.inference.left[-1].inside if t.inference.left else {}
     e.lines += [setting.statement(value, e.capture) for setting, value in inside.items()]
     return frozenset(inside)
 
 
 def rebuild(e: Any, vt: Any) -> str:
-    around = [*e.t.inference, *e.t.left]
+    around = [*e.t.inference.entered, *e.t.inference.left]
     if all(vt is not entered for entered in around):
         return str(e.bind(vt, f"{e.capture(vt.cls, 'InferenceMode')}({vt.mode})"))
     while around[-1] is not vt:

@@ -52,8 +52,8 @@ class Setting:
 
 def restore(t: Tracing) -> None:
     """Put the modes back as they were when tracing started."""
-    while t.inference:
-        t.inference.pop().leave()
+    while t.inference.entered:
+        t.inference.entered.pop().leave()
     for setting, before in reversed(t.modes.items()):
         if setting.now != before:
             setting.set(before)
@@ -168,19 +168,19 @@ def push_mode(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
     elif INDEXING.now or torch._C._is_torch_function_all_disabled() or not issubclass(args[0].cls, TorchFunctionMode):
         raise t.unsupported("mode-value", f"a {args[0].cls.__qualname__} for every function of torch")
     else:
-        t.journal.assign(t, function_modes=(*t.function_modes, args[0]))
+        t.journal.assign(t.overrides, modes=(*t.overrides.modes, args[0]))
 
 
 @handlers.handles(torch._C._pop_torch_function_stack)
 def pop_mode(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """What it gives for that of indexing is looked at by nobody: the mode that is left knows itself."""
-    if not (INDEXING.now or t.function_modes):
+    if not (INDEXING.now or t.overrides.modes):
         raise t.unsupported("mode-value", "a mode that was entered elsewhere")
     if INDEXING.now:
         put(t, INDEXING, INDEXING.now - 1)
         return k.NONE
-    *outer, left = t.function_modes
-    t.journal.assign(t, function_modes=tuple(outer))
+    *outer, left = t.overrides.modes
+    t.journal.assign(t.overrides, modes=tuple(outer))
     return left
 
 

@@ -74,4 +74,4 @@ def enter_taken(t: Tracing) -> None:
     if modes := taken_modes():
         whole = CallSource(taken_modes)
         t.guard(whole, Length(len(modes)))
-        t.function_modes = tuple(wrap(t, mode, ItemSource(whole, at)) for at, mode in enumerate(modes))
+        t.overrides.modes = tuple(wrap(t, mode, ItemSource(whole, at)) for at, mode in enumerate(modes))

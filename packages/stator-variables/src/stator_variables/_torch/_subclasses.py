@@ -1,7 +1,7 @@
 """`__torch_function__` of subclasses of tensors and of modes: interpreted where torch would call it.
 
 A tracker of such a tensor holds one of a plain tensor over the same memory, and the graph sees only that. Modes that
-are entered while tracing (`Tracing.function_modes`) are asked first, and also about plain tensors. While torch
+are entered while tracing (`Overrides.modes`) are asked first, and also about plain tensors. While torch
 functions are disabled, as they are inside `Tensor.__torch_function__`, functions of torch take the plain tensor for it.
 
     y + 1               torch.Tensor.add, (y, 1)          add = y_plain + 1            alias = aten.alias(add)
@@ -43,7 +43,7 @@ _OF_ONE = frozenset("grad grad_fn is_leaf output_nr _base _version _grad retains
 def call(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """A call of a function of torch if a mode or a subclass among its arguments has a say; else, and for one in Python
     that is to be interpreted, MISSING."""
-    if not (t.function_modes or t.knows_subclasses) or not _is_of_torch(target):
+    if not (t.overrides.modes or t.overrides.subclasses) or not _is_of_torch(target):
         return MISSING
     found = among((*args, *kwargs.values()))
     in_python = isinstance(target, types.FunctionType)
@@ -95,7 +95,7 @@ def overloaded(t: Tracing, found: Sequence[Any]) -> list[Any]:
 
 def is_asked(t: Tracing, found: Sequence[Any]) -> bool:
     """Whether code of the program has a say in a function of torch that is given these."""
-    return bool(t.function_modes or (found and not t.functions_off and overloaded(t, found)))
+    return bool(t.overrides.modes or (found and not t.overrides.off and overloaded(t, found)))
 
 
 # -- without a say ----------------------------------------------------------------------------------------------------
@@ -161,10 +161,10 @@ def _asked(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any])
     given, named = [_dummy(t, vt) for vt in args], {key: _dummy(t, vt) for key, vt in kwargs.items()}
     spread = t.instruction is not None and t.instruction.op == "CALL_FUNCTION_EX" and t.instruction.arg
     try:
-        with _ProbeMode(), _Disabling() if t.functions_off else nullcontext():
+        with _ProbeMode(), _Disabling() if t.overrides.off else nullcontext():
             target(*given, **named) if named or spread else target(*given)  # some tell of a dict of none
     except _Asked as asked:
-        return asked.args if t.function_modes or _Probe in asked.args[1] else None
+        return asked.args if t.overrides.modes or _Probe in asked.args[1] else None
     except Exception as error:
         raise _torch_calls.operator_error(t, error) from None
     return None
@@ -191,15 +191,15 @@ def _dummy(t: Tracing, vt: Any) -> Any:
 
 def _with(t: Tracing, call: Callable[[], Any], **state: Any) -> Any:
     """What a call gives that is made in another state."""
-    before = {name: getattr(t, name) for name in state}
-    t.journal.assign(t, **state)
+    before = {name: getattr(t.overrides, name) for name in state}
+    t.journal.assign(t.overrides, **state)
     try:
         result = yield from settle(call())
-        if any(getattr(t, name) != value for name, value in state.items()):
+        if any(getattr(t.overrides, name) != value for name, value in state.items()):
             raise t.unsupported("mode-value", "a mode for functions of torch that stays entered or left")
         return result
     finally:
-        t.journal.assign(t, **before)
+        t.journal.assign(t.overrides, **before)
 
 
 @operation
@@ -209,14 +209,14 @@ def dispatch(t: Tracing, public: Any, asked: Sequence[Any], args: Sequence[Any],
     classes = k.TupleTracker([_attributes.class_of(t, vt) for vt in asked], tuple)
     named = [] if kwargs is None else [_calls.new_dict(t, kwargs)]
     given = [public, classes, k.TupleTracker(args, tuple), *named]
-    modes = t.function_modes
+    modes = t.overrides.modes
     for vt in (*modes[-1:], *asked):
         if modes and isinstance(vt, k.TensorTracker):
             raise t.unsupported("operator-error", "a function of torch that asks a mode again and again")
         method = yield from settle(_attributes.get_attribute(t, vt, "__torch_function__"))
         active = modes[:-1] if vt in modes else modes
         result = yield from _with(
-            t, partial(_calls.call, t, method, given, {}), asking=t.asking + 1, function_modes=active
+            t, partial(_calls.call, t, method, given, {}), asking=t.overrides.asking + 1, modes=active
         )
         if not (isinstance(result, k.ConstantTracker) and result.value is NotImplemented):
             return result
@@ -228,7 +228,7 @@ def hand_on(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """What functions of torch in Python call, if they found that a class has a say."""
     public, relevant, *rest = args
     given = [vt for vt in relevant.items if isinstance(vt, k.SubclassTracker | k.TensorTracker)]
-    return dispatch(t, public, [] if t.functions_off else overloaded(t, given), rest, kwargs)
+    return dispatch(t, public, [] if t.overrides.off else overloaded(t, given), rest, kwargs)
 
 
 @handlers.handles_each({_C._has_torch_function: 0, _C._has_torch_function_unary: 1, _C._has_torch_function_variadic: 1})
@@ -238,20 +238,20 @@ def has_torch_function(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: 
 
 @handlers.handles(_C._is_torch_function_enabled)
 def is_enabled(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    return k.ConstantTracker(not t.functions_off)
+    return k.ConstantTracker(not t.overrides.off)
 
 
 @handlers.handles_each({_C._is_torch_function_mode_enabled: bool, _C._len_torch_function_stack: int})
 def count_modes(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: type) -> Any:
-    return k.ConstantTracker(of(len(t.function_modes) + _C._len_torch_function_stack()))
+    return k.ConstantTracker(of(len(t.overrides.modes) + _C._len_torch_function_stack()))
 
 
 @handlers.handles(_C._get_function_stack_at)
 def mode_at(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     where = args[0].constant()
-    if where not in range(len(t.function_modes)) or _C._len_torch_function_stack():
+    if where not in range(len(t.overrides.modes)) or _C._len_torch_function_stack():
         raise t.unsupported("mode-value", "a mode that was entered elsewhere")
-    return t.function_modes[where]
+    return t.overrides.modes[where]
 
 
 # -- torch's own say --------------------------------------------------------------------------------------------------
@@ -282,9 +282,7 @@ def _converted(t: Tracing, public: Any, cls: type, args: Any = None, kwargs: Any
 def disabled(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`func(*args, **kwargs)` with torch functions disabled."""
     public, _, given, named = [*args, k.TupleTracker([], tuple), None][:4] if len(args) < 4 else args
-    return (
-        yield from _with(t, partial(_calls.call, t, public, list(given.items), _keywords(t, named)), functions_off=True)
-    )
+    return (yield from _with(t, partial(_calls.call, t, public, list(given.items), _keywords(t, named)), off=True))
 
 
 _Disabling = _C.DisableTorchFunctionSubclass
@@ -297,22 +295,22 @@ def disabling(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def _refuse_outside(t: Tracing) -> None:
-    if not t.asking:  # a break inside would have to enter it for real
+    if not t.overrides.asking:  # a break inside would have to enter it for real
         raise t.unsupported("mode-value", "torch functions disabled by hand, outside of any")
 
 
 @handlers.handles(_Disabling.__enter__)
 def disable(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
     _refuse_outside(t)
-    t.journal.assign(args[0], members={None: t.functions_off})
-    t.journal.assign(t, functions_off=True)
+    t.journal.assign(args[0], members={None: t.overrides.off})
+    t.journal.assign(t.overrides, off=True)
 
 
 @handlers.handles(_Disabling.__exit__)
 def enable(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
     if None not in args[0].members:
         raise t.unsupported("mode-value", "torch functions enabled again that were disabled elsewhere")
-    t.journal.assign(t, functions_off=args[0].members[None])
+    t.journal.assign(t.overrides, off=args[0].members[None])
 
 
 def _keywords(t: Tracing, named: Any) -> dict[str, Any]:
@@ -348,7 +346,7 @@ def _around(t: Tracing, plain: Any, cls: type) -> Any:
         raise t.unsupported("tensor-subclass", f"a {plain.cls.__qualname__} that is to be of class {cls.__qualname__}")
     made = k.SubclassTracker(plain, cls)
     new_namespace(made)
-    t.knows_subclasses = True
+    t.overrides.subclasses = True
     return made
 
 

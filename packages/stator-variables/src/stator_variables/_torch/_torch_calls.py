@@ -101,7 +101,7 @@ def record(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any])
         target = torch._refs.tensor  # the C function asks for the numbers
     if target in _SETTING and is_number_of_numpy(args[-1].cls) and not issubclass(args[-1].cls, _SET):
         raise t.unsupported("operator-error", f"an item set to a {args[-1].cls.__name__}, which torch refuses")
-    if t.function_modes and not (is_in_graph(t, *args) and all(map(_is_operand, args))):  # which was not asked
+    if t.overrides.modes and not (is_in_graph(t, *args) and all(map(_is_operand, args))):  # which was not asked
         raise t.unsupported("mode-value", "an operation under a mode for every function of torch")
     return record_unheard(t, target, args, kwargs)
 
@@ -113,7 +113,7 @@ _SET: Any = (float, complex, *(() if NUMPY is None else (NUMPY.integer,)))
 
 def is_in_graph(t: Tracing, *vts: Any) -> bool:
     """Whether what is done with them is a node: not if a mode for functions of torch hears of it, as of all tensors."""
-    heard = t.function_modes and any(isinstance(vt, k.TensorTracker) for vt in vts)
+    heard = t.overrides.modes and any(isinstance(vt, k.TensorTracker) for vt in vts)
     return not heard and any(isinstance(vt, k.TensorTracker | k.NumberTracker) for vt in vts)
 
 

@@ -57,7 +57,7 @@ def build(t: Tracing, real: Any, source: Source) -> Any:
     guarded_lookup(t, cls, "__torch_dispatch__")
     whole = CallSource(shape_of, source)
     t.guard(whole, Custom("{fn}({value})", lambda value: value == shape, f"what a {cls.__qualname__} is made of"))
-    t.holds_wrappers = True
+    t.memory.has_wrappers = True
     with t.caller_modes():
         for part_source, part in _parts(real, source):
             t.keep_apart(part_source, part)

@@ -1,0 +1,50 @@
+"""The memory of the tensors that are inputs: what shares some is told by their storages, with the exceptions here."""
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+import torch
+from stator_guards import CallSource, Source
+
+
+@attrs.define(eq=False)
+class InputMemory:
+    tensors: dict[Source, Any] = attrs.field(factory=dict)
+    has_arrays: bool = False  # some of them are over memory of NumPy's, whose storages do not tell
+    has_wrappers: bool = False  # some of them are inside others
+
+    def add(self, source: Source, tensor: Any) -> tuple[str, ...] | None:
+        """Note an input: None, or why it cannot be one beside the others."""
+        self.tensors[source] = tensor
+        if self.has_arrays and not are_apart(*self.tensors.values()):
+            return "numpy", "an array and a tensor, or two arrays, over the same memory", "make a copy of one"
+        if self.has_wrappers and not share_nothing(*self.tensors.values()):
+            return "tensor-subclass", "a part of a tensor that shares memory with another input"
+        return None
+
+    def facts(self) -> Iterator[Source]:
+        """What has to be true of the inputs, where a graph writes."""
+        if self.has_arrays:
+            yield CallSource(are_apart, *self.tensors)
+        if self.has_wrappers:
+            yield CallSource(share_nothing, *self.tensors)
+
+
+def are_apart(*tensors: Any) -> bool:
+    """Whether tensors that have no storage in common are over different memory."""
+    spans = sorted((*_span(tensor), tensor.untyped_storage()._cdata) for tensor in tensors if tensor.numel())
+    return all(stop <= start or ours == other for (_, stop, ours), (start, _, other) in itertools.pairwise(spans))
+
+
+def share_nothing(*tensors: Any) -> bool:
+    """Whether each has memory of its own."""
+    storages = [tensor.untyped_storage()._cdata for tensor in tensors if tensor.layout is torch.strided]
+    return len(set(storages)) == len(storages)
+
+
+def _span(tensor: Any) -> tuple[int, int]:
+    last = sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+    start: int = tensor.data_ptr()
+    return start, start + (last + 1) * tensor.element_size()

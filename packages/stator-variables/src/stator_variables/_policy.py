@@ -1,0 +1,34 @@
+"""What is decided of a trace before it begins."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+from stator_bytecode import Code
+from stator_bytecode.errors import Unsupported
+from stator_guards import Source
+
+from stator_variables._graph import Dim
+
+
+@attrs.frozen(eq=False)
+class Stop:
+    """The instruction that a trace broke at: how many began before it, and which it is."""
+
+    begun: int
+    code: Code
+    index: int
+    reason: Unsupported
+
+
+@attrs.define(eq=False)
+class Policy:
+    """What the facade decides per compilation: which inputs are symbolic, and what is captured at all."""
+
+    dims: Callable[[Source, Any], list[Dim]] = lambda source, tensor: [Dim()] * tensor.dim()
+    number_is_symbolic: Callable[[Source, Any], bool] = lambda source, value: False
+    capture_data: bool = False  # results that depend on data become unbacked symbols
+    is_whole: bool = False  # a break is an error, so what a break would have run is run while tracing where possible
+    patience: float = math.inf  # so many instructions without an operation of the graph are a long loop
+    stop: Stop | None = None  # where an earlier trace of the same broke
