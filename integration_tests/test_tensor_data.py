@@ -147,6 +147,27 @@ def data_set_in_one_branch(m: Any) -> Any:
 
 
 @breaking
+def a_tensor_with_a_gradient_changes_its_shape(m: Any) -> Any:
+    m.plain.grad = m.plain + 1
+    m.plain.unsqueeze_(0)
+    return m.plain * 2
+
+
+@breaking
+def a_gradient_changes_its_shape(m: Any) -> Any:
+    m.plain.grad = found = m.plain + 1
+    found.t_()
+    return found * 2, m.plain.grad is found
+
+
+@breaking
+def a_tensor_with_a_gradient_is_resized(m: Any) -> Any:
+    m.average.grad = m.average + 1
+    m.average.resize_(1, 2).fill_(3)
+    return m.average * 2
+
+
+@breaking
 def a_parameter_is_used_with_gradients_after(m: Any) -> Any:
     m.weight.data = m.weight.data * 2
     return (m.weight * m.plain).sum()
