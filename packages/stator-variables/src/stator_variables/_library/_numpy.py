@@ -2,6 +2,7 @@
 what works on arrays, is what `_torch/_arrays.py` makes of it.
 """
 
+import functools
 import operator
 import warnings
 from collections.abc import Callable
@@ -126,7 +127,7 @@ def _function(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> A
         return _FIELDS[of.__name__](t, args, kwargs)
     if of not in _STAND_INS:
         raise t.unsupported("builtin", f"a call of numpy.{getattr(of, '__name__', '?')}")
-    operands = [_as_array(t, of, vt) for vt in args]
+    operands = [_as_array(t, of, vt, kwargs) for vt in args]
     return _arrays.compute(t, of, _stand_in(layer, _STAND_INS[of]), operands, kwargs)
 
 
@@ -145,10 +146,21 @@ def _folded(t: Tracing, real: Any, args: list[Any], kwargs: dict[str, Any]) -> A
     return k.ConstantTracker(result) if type(result) in (*NUMBERS, int, float, bool) else MISSING
 
 
-def _as_array(t: Tracing, real: Any, vt: Any) -> Any:
+def _as_array(t: Tracing, real: Any, vt: Any, kwargs: dict[str, Any]) -> Any:
     """The two functions that see a tensor as an array over its memory, or a copy of it."""
-    of_tensor = isinstance(vt, k.TensorTracker) and real in (NUMPY.array, NUMPY.asarray)
-    return _arrays.array_of(t, vt) if of_tensor else vt
+    if not isinstance(vt, k.TensorTracker) or real not in (NUMPY.array, NUMPY.asarray):
+        return vt
+    if real is NUMPY.array and not k.is_none(kwargs.get("copy")) and _warns_of_copies():
+        raise t.unsupported("numpy", "a copy of a tensor, of which NumPy warns: `Tensor.__array__` knows no `copy`")
+    return _arrays.array_of(t, vt)
+
+
+@functools.cache
+def _warns_of_copies() -> bool:
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        NUMPY.array(torch.empty(0))
+    return bool(heard)
 
 
 def _method(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
