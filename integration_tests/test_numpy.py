@@ -188,6 +188,24 @@ def test_what_numpy_warns_of_for_numbers_is_said_on_each_call() -> None:
         assert len(caught) == 1
 
 
+COPIES = (
+    "np.array(x)|np.array(x, copy=True)|np.array(x, copy=None)|np.array(x, np.float64)|np.array(x, None)|np.asarray(x)|"
+    "np.array(x[0])|np.array(x, copy=False)|np.asarray(x, copy=True)|np.copy(x)|np.array(x.numpy())|np.array(object=x)"
+)
+
+
+@pytest.mark.parametrize("text", COPIES.split("|"))
+def test_what_numpy_warns_of_for_tensors_is_said_on_each_call(text: str) -> None:
+    def f(x: torch.Tensor) -> Any:
+        try:
+            return x + 1, make(x) * 2
+        except ValueError as error:
+            return error.args
+
+    make = eval(compile(f"lambda x: {text}", __file__, "eval"), {"np": np})
+    assert_same(f, stator.compile(f, backend="eager"), lambda: (torch.ones(3),))
+
+
 def test_a_remainder_of_zero_has_the_sign_of_the_divisor() -> None:
     def f(a: Array, b: Array, n: Array) -> Any:
         c = a.copy()

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import collections
+from typing import Any
 
 import pytest
 import stator
@@ -427,3 +428,39 @@ def test_the_iterator_of_an_ordered_dict_asks_its_keys(over, broken, started):
             LOG.clear()
             outcomes.append((repr(run(torch.ones(2), it)), [*LOG]))
         assert outcomes[0] == outcomes[1]
+
+
+class Heard(str):
+    """Notes each question."""
+
+    def __hash__(self) -> int:
+        ASKED.append("hash")
+        return super().__hash__()
+
+    def __eq__(self, other: object) -> bool:
+        ASKED.append("eq")
+        return super().__eq__(other)
+
+
+class HeardInC(Heard):
+    __hash__ = str.__hash__
+
+
+ASKED: list[str] = []
+HELD: dict[str, dict[Any, int]] = {cls.__name__: {cls("a"): 1, "b": 2, 3: 4} for cls in (Heard, HeardInC)}
+LOOKS = "d['a']|d['b']|d[3]|'a' in d|d.get('a')|d.get('c')|d.setdefault('a')|d[held]|d.pop('b')|len(d)|{**d}|held in d"
+
+
+@pytest.mark.parametrize("name", HELD)
+@pytest.mark.parametrize("text", LOOKS.split("|"))
+def test_a_look_asks_keys_that_were_there_once(text: str, name: str) -> None:
+    look = eval(f"lambda d, held: {text}")
+    compiled = stator.compile(look, backend="eager")
+    made = type(next(iter(HELD[name])))
+    for _ in range(3):
+        found = []
+        for fn in (look, compiled):
+            given, held = HELD[name].copy(), made("a")
+            ASKED.clear()
+            found.append((fn(given, held), [*ASKED]))
+        assert found[0] == found[1]

@@ -100,6 +100,7 @@ class DictTracker(HashedTracker):
     owner: Any = None
     iterators: list[Any] = attrs.field(factory=list)  # over it, and perhaps under way
     default_factory: Any = MISSING
+    may_ask: bool | None = None  # whether a key of `real` compares in Python; None: nobody has looked
 
 
 @attrs.define(eq=False, repr=False, slots=False)

@@ -5,6 +5,7 @@ import contextlib
 import copy
 import itertools
 import types
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -72,6 +73,23 @@ def teed(shared: Any, at: int) -> Any:
     (first,) = itertools.tee(preceded(shared.it, *shared.items), 1)
     shared.it = advanced(copy.copy(first), len(shared.items))
     return advanced(first, at)
+
+
+def regrouped(iterator: Any, target: Any, *last: Any) -> Any:
+    """A `groupby` that has given the group of `target`; `last` are the key and the value that nobody has taken yet."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # since 3.12
+        iterator.__setstate__((*(last or (target, None)), target))
+    if not last:
+        next(itertools._grouper(iterator, target))  # type: ignore[attr-defined]
+    return iterator
+
+
+def past_group() -> Iterator[Any]:
+    """A group of a `groupby` that has gone on to another."""
+    parent: Any = itertools.groupby(())
+    made, _ = (itertools._grouper(parent, None) for _ in range(2))  # type: ignore[attr-defined]
+    return made  # type: ignore[no-any-return]
 
 
 def pooled(cls: Any, rows: Iterator[Any], args: Sequence[Any], named: dict[str, Any]) -> Iterator[Any]:

@@ -61,6 +61,8 @@ class Carried:
     def _taken_apart(self, value: Any, parts: Parts) -> Parts | None:
         if any(value is known for known in self.objects):
             return None
+        if is_opaque(value) and any(is_opaque(part) and self._in_parts(part) is None for part in parts.values):
+            return None
         wanted = is_opaque(value) or self._holds_generator(parts)
         return parts if wanted and not _holds_itself(value, parts) else None
 

@@ -16,6 +16,7 @@ from stator_variables._builtin._method_table import then
 from stator_variables._builtin._sequences import size_of
 from stator_variables._model import _attributes, _calls, _containers, _iteration, _operators
 from stator_variables._model._lookup import defines
+from stator_variables._torch import _symbolic
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -61,7 +62,18 @@ def size_radd(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 def size_numel(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if (known := _calls.fold(t, torch.Size.numel, args, kwargs)) is not MISSING:  # of 64 bits
         return known
-    return functools.reduce(functools.partial(_operators.binary, t, "*"), args[0].items, k.ConstantTracker(1))
+    product = functools.reduce(functools.partial(_operators.binary, t, "*"), args[0].items, k.ConstantTracker(1))
+    if all(_fits_word(vt) for vt in (*args[0].items, product)):
+        return product
+    return _calls.fold(t, torch.Size.numel, [_symbolic.as_constant(t, args[0])], {})
+
+
+def _fits_word(vt: Any) -> bool:
+    """Guarded; sizes that depend on data are those of tensors, which have no more elements."""
+    from torch.fx.experimental.symbolic_shapes import guard_or_true  # which imports sympy
+
+    number = vt.example if isinstance(vt, k.NumberTracker) else vt.value
+    return guard_or_true(number < 1 << 63) and guard_or_true(number >= -(1 << 63))
 
 
 # mappingproxy: a read-only view, which asks the mapping below for everything (Objects/descrobject.c).

@@ -6,6 +6,7 @@ The same is said twice: as text for an entry, and as a call where an iterator th
 
 from __future__ import annotations
 
+import copy
 import itertools
 import operator
 from collections.abc import Callable, Sequence
@@ -17,17 +18,52 @@ from stator_variables import _kinds as k
 from stator_variables._applevel._itertools import _NOTHING
 from stator_variables._builtin._iterators import again
 from stator_variables._emit._emitter import Emitter
-from stator_variables._runtime import advanced, finished, preceded, teed, unasked
+from stator_variables._runtime import advanced, finished, past_group, preceded, regrouped, teed, unasked
+from stator_variables._tracker import is_pending
 
 
 def write(e: Emitter, vt: k.IteratorTracker) -> str:
-    """An expression for a real one. Raises Unsupported for a `groupby` that has started, for a group of it, and
-    for what `tee` gave: what that goes through may hold it, and is filled later."""
-    is_shared = vt.cls is itertools._tee  # type: ignore[attr-defined]
-    text = None if is_shared else _real(_Written(vt.cls, e, vt.parts[0].namespace.entries))
-    if text is None:
+    """An expression for a real one."""
+    fields = vt.parts[0].namespace.entries
+    if vt.cls is itertools._grouper:  # type: ignore[attr-defined]
+        return _group(e, fields)
+    if vt.cls is itertools.groupby:
+        return _shared(e, vt.parts[0], _grouping)
+    if vt.cls is itertools._tee:  # type: ignore[attr-defined]
+        first = _shared(e, fields["shared"][1], _first_of_tee)
+        return f"{e.capture(advanced, 'advanced')}({e.capture(copy.copy, 'copy')}({first}), {e.expr(fields['at'][1])})"
+    if (text := _real(_Written(vt.cls, e, fields))) is None:
         raise e.refuse(vt)
     return str(text)
+
+
+def _shared(e: Emitter, worker: Any, make: Callable[[Emitter, Any], str]) -> str:
+    """What several go on with, made once."""
+    if is_pending(worker) or worker.source is not None:
+        raise e.refuse(worker)
+    return e.expr(worker) if e.has_made(worker) else e.bind(worker, make(e, worker))
+
+
+def _first_of_tee(e: Emitter, worker: Any) -> str:
+    s = _Written(itertools.tee, e, worker.namespace.entries)
+    return s.called(s.cls, s.preceded("it", *s.items("items")), 1) + "[0]"
+
+
+def _grouping(e: Emitter, worker: Any) -> str:
+    s = _Written(itertools.groupby, e, worker.namespace.entries)
+    made = s.called(s.cls, s.iterator("it"), s.value("keyfunc"))
+    if s.known("target") is _NOTHING:
+        return made
+    last = [] if s.known("key") is _NOTHING else [s.value("key"), s.value("value")]
+    return s.called(regrouped, made, s.value("target"), *last)
+
+
+def _group(e: Emitter, fields: dict[str, tuple[Any, Any]]) -> str:
+    parent = fields["parent"][1]
+    if parent.namespace.entries["group"][1] is not fields["mark"][1]:
+        return f"{e.capture(past_group, 'past_group')}()"
+    made = e.capture(itertools._grouper, "_grouper")  # type: ignore[attr-defined]
+    return f"{made}({_shared(e, parent, _grouping)}, {e.expr(fields['target'][1])})"
 
 
 def made_real(cls: type, worker: Any) -> Any:
@@ -197,7 +233,8 @@ def _batched(s: _Kept) -> Any:
 
 
 def _groupby(s: _Kept) -> Any:
-    return s.called(s.cls, s.iterator("it"), s.value("keyfunc")) if s.lacks("key") and s.lacks("target") else None
+    is_new = s.known("target") is _NOTHING
+    return s.called(s.cls, s.iterator("it"), s.value("keyfunc")) if is_new else None
 
 
 def _applied(name: str) -> Callable[[_Kept], Any]:

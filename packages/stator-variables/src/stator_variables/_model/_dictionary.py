@@ -23,8 +23,19 @@ from stator_guards import (
 
 from stator_variables._build import ATOMS, wrap, wrap_present
 from stator_variables._kinds import ConstantTracker, DictTracker, IdTracker, IteratorTracker
-from stator_variables._model._hashing import COMPOSED, IdOf, asks, hashing, is_known, key_of, real_key, rely_on_objects
-from stator_variables._model._lookup import overrides
+from stator_variables._model._hashing import (
+    COMPOSED,
+    Identity,
+    IdOf,
+    asks,
+    hashing,
+    is_known,
+    key_of,
+    real_key,
+    rely_on_objects,
+    type_hashes_by_identity,
+)
+from stator_variables._model._lookup import overrides, plain_lookup
 from stator_variables._model._undecided import is_undecided, put_undecided
 from stator_variables._stored import answers_in_python, item_owner
 from stator_variables._tracing import Tracing, source_of
@@ -67,7 +78,7 @@ def _read_by_identity(t: Tracing, d: DictTracker, hashed: IdOf) -> Any:
 
 
 def _read_existing(t: Tracing, d: DictTracker, hashed: Any) -> Any:
-    if (key := real_key(hashed)) is MISSING:
+    if (key := real_key(hashed)) is MISSING or (type(hashed) is not Identity and _may_ask(d)):
         complete(t, d)
         return lookup(t, d, hashed)
     try:
@@ -83,6 +94,15 @@ def _read_existing(t: Tracing, d: DictTracker, hashed: Any) -> Any:
     t.present.append((d.source, KeyPresent(key, _owner(d)), tracker))
     d.entries[hashed] = (ConstantTracker(key), tracker)
     return tracker
+
+
+def _may_ask(d: DictTracker) -> bool:
+    """Whether C, looking for a key that is no object, may ask `__eq__` of the program: our guards would ask again."""
+    if d.may_ask is None:
+        kinds = {id(cls): cls for cls in map(type, dict.__iter__(d.real))}.values()
+        asking = (cls for cls in kinds if isinstance(plain_lookup(cls, "__eq__"), types.FunctionType))
+        d.may_ask = not all(map(type_hashes_by_identity, asking))
+    return d.may_ask
 
 
 def _owner(d: DictTracker) -> type[dict[Any, Any]] | None:
