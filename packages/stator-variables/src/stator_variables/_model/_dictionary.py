@@ -26,7 +26,7 @@ from stator_variables._kinds import ConstantTracker, DictTracker, IdTracker, Ite
 from stator_variables._model._hashing import COMPOSED, IdOf, asks, hashing, is_known, key_of, real_key, rely_on_objects
 from stator_variables._model._lookup import overrides
 from stator_variables._model._undecided import is_undecided, put_undecided
-from stator_variables._stored import answers_in_python, item_owner
+from stator_variables._stored import item_owner, may_answer
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import DELETED, MISSING, VariableTracker, is_pending, pending_real
 
@@ -86,7 +86,7 @@ def _read_existing(t: Tracing, d: DictTracker, hashed: Any) -> Any:
 
 
 def _owner(d: DictTracker) -> type[dict[Any, Any]] | None:
-    return dict if answers_in_python(d.cls, "__contains__") else None
+    return dict if may_answer(d.cls) else None
 
 
 def store(t: Tracing, d: DictTracker, key: Any, value: Any) -> None:
@@ -200,7 +200,7 @@ def complete(t: Tracing, d: DictTracker) -> None:
     if any(type(hashed) is IdOf and not _was_added(d, hashed) for hashed in d.entries):
         raise t.unsupported("identity-number", "all keys of a dict, some of which are identities")
     keys = _keys_of(t, d)
-    asked = answers_in_python(d.cls, "__len__")  # so C does where it lists what a dict has
+    asked = may_answer(d.cls)  # so C does where it lists what a dict has
     t.guard(CallSource(keys_in_order, d.source) if asked else d.source, KeysAre(keys))
     entries: dict[Any, tuple[Any, Any]] = {}
     real: dict[Any, Any] = {}
