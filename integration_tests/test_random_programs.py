@@ -7,11 +7,12 @@ import pathlib
 
 import pytest
 
-from integration_tests.fuzzing import check, program
+from integration_tests.fuzzing import changing_program, check, program
 
 PROGRAMS = int(os.environ.get("STATOR_PROGRAMS", "2000"))
+CHANGING = int(os.environ.get("STATOR_CHANGING_PROGRAMS", "150"))
 FIRST = int(os.environ.get("STATOR_FIRST_PROGRAM", "0"))
-SHARDS = 20
+SHARDS, CHANGING_SHARDS = 20, 5
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # `finally` of a dying generator
@@ -19,3 +20,10 @@ SHARDS = 20
 def test_random_programs_give_what_plain_python_gives(shard: int, tmp_path: pathlib.Path) -> None:
     for number in range(FIRST + shard, FIRST + PROGRAMS, SHARDS):
         check(program(number), tmp_path / "program.py")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("shard", range(CHANGING_SHARDS))
+def test_programs_whose_world_changes_between_the_calls(shard: int, tmp_path: pathlib.Path) -> None:
+    for number in range(FIRST + shard, FIRST + CHANGING, CHANGING_SHARDS):
+        check(changing_program(number), tmp_path / "program.py")

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from integration_tests.fuzzing._check import check
-from integration_tests.fuzzing._program import Program, program
+from integration_tests.fuzzing._program import Program, changing_program, program
 
-__all__ = ["Program", "check", "program"]
+__all__ = ["Program", "changing_program", "check", "program"]

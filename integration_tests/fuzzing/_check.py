@@ -26,9 +26,11 @@ import torch
 from torch.utils.hooks import RemovableHandle
 
 from integration_tests.fuzzing import _toolbox
+from integration_tests.fuzzing._changes import Changes
 from integration_tests.fuzzing._program import Inputs, Program
 from integration_tests.models import Call
 from integration_tests.oracle import assert_same
+from integration_tests.world import World
 
 MODULES = (
     *(collections, contextlib, contextvars, copy, dataclasses, functools, itertools, math, operator, random, types),
@@ -57,10 +59,11 @@ class Globals(Mapping[str, Any]):
 
 
 def check(program: Program, file: pathlib.Path) -> None:
-    """Compare three calls. ``file`` gets the text: tracebacks name it."""
+    """Compare the calls. ``file`` gets the text: tracebacks name it."""
     file.write_text(program.text)
     ours, theirs = _namespace(program, file), _namespace(program, file)
-    arguments = iter(program.calls)
+    steps = zip(program.calls, program.changes or [()] * len(program.calls), strict=True)
+    world = World.now()
     random.seed(program.number)
     torch.manual_seed(program.number)
     torch.set_warn_always(True)  # what is warned of once only, plain Python would have been told of
@@ -68,9 +71,9 @@ def check(program: Program, file: pathlib.Path) -> None:
     try:
         with np.errstate(all="ignore"):  # a graph warns of no contents of arrays
             assert_same(
-                _in_full(ours["main"]),
-                _in_full(_compiled(theirs["main"], program)),
-                lambda: make_call(next(arguments)),
+                _in_full(ours["main"], ours),
+                _in_full(_compiled(theirs["main"], program), theirs),
+                lambda: _changed((ours, theirs), *next(steps)),
                 len(program.calls),
                 owners=(Globals(ours), Globals(theirs)),
             )
@@ -82,6 +85,8 @@ def check(program: Program, file: pathlib.Path) -> None:
     finally:
         torch.set_warn_always(False)
         gc.enable()
+        if program.changes:
+            world.restore()
 
 
 class Refused(BaseException):
@@ -92,14 +97,16 @@ def _compiled(fn: Callable[..., Any], program: Program) -> Any:
     return stator.compile(fn, backend="eager", fullgraph=program.fullgraph, options=dict(program.options))
 
 
-def _in_full(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Both sides go through this one: it is part of tracebacks. Each counts the hooks it registers."""
-    hooks = 0
+def _in_full(fn: Callable[..., Any], namespace: dict[str, Any]) -> Callable[..., Any]:
+    """Both sides go through this one: it is part of tracebacks. Each counts the hooks it registers, and has classes."""
+    hooks, kinds = 0, {name: namespace[name] for name in ("Box", "SmallBox")}
 
     @functools.wraps(fn)
     def run(*args: Any) -> Any:
         nonlocal hooks
         RemovableHandle.next_id = hooks
+        box = args[3][2]
+        box.__class__ = kinds[type(box).__name__]
         try:
             return fn(*args)
         except stator.Unsupported as reason:
@@ -112,8 +119,31 @@ def _in_full(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 def _namespace(program: Program, file: pathlib.Path) -> dict[str, Any]:
     namespace = {"__name__": "random_program", "np": np, **TOOLS, **{module.__name__: module for module in MODULES}}
+    if program.changes:
+        namespace |= _own_world()
     exec(compile(program.text, str(file), "exec"), namespace)
     return namespace
+
+
+def _own_world() -> dict[str, Any]:
+    """Classes and functions that may be changed, and the two functions that changes go through."""
+    toolbox, changes = types.ModuleType(_toolbox.__name__), Changes()
+    exec(compile(pathlib.Path(_toolbox.__file__).read_text(), _toolbox.__file__, "exec"), vars(toolbox))
+    torch.manual_seed(0)
+    own = {name: tool for name, tool in vars(toolbox).items() if name in TOOLS}
+    return {**own, "toolbox": toolbox, "swap": changes.swap, "back": changes.back}
+
+
+def _changed(sides: tuple[dict[str, Any], ...], inputs: Inputs, changes: tuple[str, ...]) -> Call:
+    """The next call, after the same changes on both sides. What cannot be done to this program, is not."""
+    for text in changes:
+        world, handle = World.now(), RemovableHandle.next_id
+        for namespace in sides:
+            world.restore()
+            RemovableHandle.next_id = handle
+            with contextlib.suppress(Exception):
+                exec(compile(text, "<change>", "exec"), namespace)
+    return make_call(inputs)
 
 
 def make_call(inputs: Inputs) -> Call:

@@ -1,4 +1,4 @@
-"""Random programs: text drawn from the grammar, with the three calls that it is compared in.
+"""Random programs: text drawn from the grammar, with the calls that it is compared in.
 
 A number gives the same program everywhere: nothing but `random.Random(number)` is drawn from.
 """
@@ -15,6 +15,8 @@ import attrs
 from integration_tests.fuzzing import _grammar as g
 from integration_tests.fuzzing._expressions import EXPRESSIONS
 from integration_tests.fuzzing._statements import ATTEMPT, IN_GENERATORS, IN_LOOPS, SIMPLE, STATEMENTS
+from integration_tests.fuzzing._worlds import PRELUDE as CHANGED
+from integration_tests.fuzzing._worlds import WORDS, WORLDS, World
 
 HOLE = re.compile(r"<(\w+)>")
 MODES: tuple[dict[str, Any], ...] = (
@@ -28,6 +30,7 @@ MODES: tuple[dict[str, Any], ...] = (
 )
 COSTLY = {"break_everywhere": "operations"}
 """Takes as long as eight programs do otherwise: one in four of those that would."""
+CHANGING_CALLS = 6
 SIZES, NUMBERS = (2, 3, 2, 3, 5, 1), (*(1, 2, 0, 3, -1, True) * 2, 5, 7, 2.5, 1 << 65)
 
 
@@ -46,13 +49,15 @@ class Inputs:
 
 @attrs.frozen
 class Program:
-    """The text of a module with `main(x, y, n, bag)`, three calls of it, and how it is compiled."""
+    """The text of a module with `main(x, y, n, bag)`, calls of it, and how it is compiled."""
 
     number: int
     text: str
     calls: tuple[Inputs, ...]
     options: dict[str, Any]
     fullgraph: bool
+    changes: tuple[tuple[str, ...], ...] = ()
+    """What is done to its globals before each call."""
 
 
 @attrs.frozen
@@ -124,6 +129,41 @@ def program(number: int) -> Program:
     if options == COSTLY and number % 4:
         options = {}
     return Program(number, text, inputs, options, fullgraph=draw.randrange(10) == 0)
+
+
+def changing_program(number: int) -> Program:
+    """Short, for its world changes between the six calls, two of three of which are like the one before."""
+    draw = random.Random(f"changing {number}")
+    worlds = draw.sample(WORLDS, 2)
+    text = next(text for text in iter(lambda: _reading(draw, worlds), "") if _is_valid(text))
+    inputs = [_inputs(draw)]
+    while len(inputs) < CHANGING_CALLS:
+        inputs.append(draw.choice((inputs[-1], inputs[-1], _inputs(draw))))
+    changes = [tuple(_change(draw, worlds) for _ in range(draw.randint(1, 3))) for _ in inputs[1:]]
+    options = {} if (drawn := draw.choice(MODES)) == COSTLY and number % 6 else drawn
+    return Program(number, text, tuple(inputs), options, fullgraph=False, changes=((), *changes))
+
+
+def _reading(draw: random.Random, worlds: list[World]) -> str:
+    writer = Writer(draw)
+    reads = [writer.fill(_word(draw, _read(draw, draw.choice(worlds))), Place(0), 1) for _ in range(4)]
+    before = writer.block(Place(1), 2) if draw.randrange(2) else "pass"
+    attempts = "\n".join(ATTEMPT.format(textwrap.indent(read, "    ")) for read in reads)
+    body = textwrap.indent(f"{g.START}{before}\n{attempts}\n{g.END}", "    ")
+    return f"{g.PRELUDE}{CHANGED}\n\ndef main(x, y, n, bag):\n{body}\n"
+
+
+def _read(draw: random.Random, world: World) -> str:
+    return draw.choice(world.uses) if draw.randrange(4) == 0 else f"out.append({draw.choice(world.asks)})"
+
+
+def _change(draw: random.Random, worlds: list[World]) -> str:
+    return "back()" if draw.randrange(4) == 0 else _word(draw, draw.choice(draw.choice(worlds).changes))
+
+
+def _word(draw: random.Random, template: str) -> str:
+    """With its words drawn; the holes of the grammar stay."""
+    return HOLE.sub(lambda hole: draw.choice(WORDS[hole[1]]) if hole[1] in WORDS else hole[0], template)
 
 
 def _is_valid(text: str) -> bool:

@@ -205,7 +205,7 @@ def _items(t: Tracing, real: Any, source: guards.Source) -> list[Any]:
     t.allow_length(base.__len__(real), type(real))
     items = stored(base, real)  # in one step: other threads may change it
     owner, length = item_owner(type(real), base), len(items)
-    if type(real).__len__ is base.__len__:
+    if owner is None:
         t.guard(source, guards.Length(length))
     else:
         t.guard(guards.CallSource(base.__len__, source), guards.Equals(length))

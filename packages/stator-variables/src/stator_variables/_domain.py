@@ -309,13 +309,11 @@ class SymbolicDomain:
 
     def complete(self, then: bytecode.Then, value: Any) -> Any:
         if then.kind == "instance":
-            if not k.is_none(value):
-                throw(TypeError, f"__init__() should return None, not '{type_name(value.cls)}'")
-            return then.values[0]
+            return _calls.initialised(then.values[0], value)
         if then.kind in ("truth", "length"):
             return _operators.truth_of_result(self.t, value, then.kind)
         if then.kind == "iter":
-            return _iteration.iterator_of_call(value)
+            return _iteration.iterator_of_call(self.t, value)
         raise AssertionError(f"no operation of this domain waits with {then.kind!r}")
 
     # -- iteration and generators -------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """What existing containers hold, read in one step and past what their classes say."""
 
-import types
 from typing import Any
 
 from stator_guards import Custom
@@ -11,18 +10,18 @@ def stored(base: Any, real: Any) -> list[Any]:
     return [*real] if type(real) is base else [*base.__iter__(real)]
 
 
-def answers_in_python(cls: type, name: str) -> bool:
-    """Whether a class answers in Python."""
-    return isinstance(next((vars(c)[name] for c in cls.__mro__ if name in vars(c)), None), types.FunctionType)
+def may_answer(cls: type) -> bool:
+    """Whether a class has, or may get at any time, a say in what is read of it. (Py_TPFLAGS_IMMUTABLETYPE)"""
+    return not cls.__flags__ & 1 << 8
 
 
 def item_owner(cls: type, base: type) -> Any:
-    """The builtin class to read stored items through, where `cls` reads them itself, or makes what is missing."""
-    return base if answers_in_python(cls, "__getitem__") or hasattr(cls, "__missing__") else None
+    """The builtin class to read stored items through, where `cls` may read them itself, or makes what is missing."""
+    return base if may_answer(cls) or hasattr(cls, "__missing__") else None
 
 
 def set_base(real: Any) -> Any:
-    """Whose methods read a set, whatever its class answers_in_python."""
+    """Whose methods read a set, whatever its class answers."""
     return set if issubclass(type(real), set) else frozenset
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 
-def read(first: Any, then: Any, obj: Any, name: str) -> Any:
-    """`first` is its `__getattribute__`, `then` its `__getattr__`; nothing is being handled while that one runs."""
+def read(first: Any, then: Any, name: str) -> Any:
+    """`first` is its `__getattribute__`, `then` its `__getattr__`, bound: nothing is handled while that one runs."""
     try:
-        return first(obj, name)
+        return first(name)
     except AttributeError:
         pass
-    return then(obj, name)
+    return then(name)
 
 
 # What a dict asks of a key.

@@ -13,7 +13,7 @@ from stator_variables._build import new_namespace
 from stator_variables._builtin._method_table import MethodTable, then
 from stator_variables._model import _attributes, _calls, _containers, _dictionary, _iteration, _operators
 from stator_variables._model._hashing import hashing, key_of, tell_apart
-from stator_variables._model._lookup import plain_lookup, refuse_asked
+from stator_variables._model._lookup import defines, refuse_asked
 from stator_variables._model._raising import new_exception, throw
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -171,16 +171,12 @@ def update(t: Tracing, vt: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 @methods.handles(defaultdict.__init__, takes=(0, 2), named=None)
 def defaultdict_init(t: Tracing, vt: Any, factory: Any = k.NONE, /, *args: Any, **kwargs: Any) -> Any:
-    if not k.is_none(factory) and not is_callable(factory):
+    if not k.is_none(factory) and not defines(t, factory.cls, "__call__"):
         throw(TypeError, "first argument must be callable or None")
     if vt.source is not None:
         raise t.unsupported("bad-arguments", "__init__ of a defaultdict that exists already")
     vt.default_factory = factory
     return update_all(t, vt, args, kwargs)
-
-
-def is_callable(vt: Any) -> bool:
-    return plain_lookup(vt.cls, "__call__") is not MISSING
 
 
 @operation

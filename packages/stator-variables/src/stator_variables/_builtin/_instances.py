@@ -15,7 +15,7 @@ from stator_variables import _kinds as k
 from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._builtin._method_table import as_constant
 from stator_variables._model import _attributes, _calls, _operators
-from stator_variables._model._lookup import guarded_lookup, is_subtype, mro_of, overrides, plain_lookup, type_lookup
+from stator_variables._model._lookup import defines, guarded_lookup, is_subtype, mro_of, overrides
 from stator_variables._model._raising import attempt, throw
 from stator_variables._torch import _tensor_attributes
 from stator_variables._tracing import Tracing
@@ -45,21 +45,21 @@ def is_instance(t: Tracing, vt: Any, classes: Any) -> Any:
     found = class_list(t, classes)
     checks = [_has_hook(t, cls, "__instancecheck__") for cls in found]
     mro_of(t, vt.cls)
-    if not any(checks) and not _claims_a_class(vt):
+    if not any(checks) and not _claims_a_class(t, vt):
         return issubclass(vt.cls, tuple(found))
     return _is_instance_hooked(t, vt, found)
 
 
-def _claims_a_class(vt: Any) -> bool:
+def _claims_a_class(t: Tracing, vt: Any) -> bool:
     """Whether `vt.__class__` may be another than `type(vt)`."""
     if isinstance(vt, k.TensorTracker | k.ClassTracker):
         return False
-    own = isinstance(plain_lookup(vt.cls, "__getattribute__"), types.FunctionType)
-    return own or plain_lookup(vt.cls, "__class__") is not vars(object)["__class__"]
+    own = overrides(t, vt.cls, "__getattribute__")
+    return own or guarded_lookup(t, vt.cls, "__class__") is not vars(object)["__class__"]
 
 
 def _claimed(t: Tracing, vt: Any) -> Any:
-    if not _claims_a_class(vt):
+    if not _claims_a_class(t, vt):
         return vt.cls
     found = yield from attempt(AttributeError, MISSING, _attributes.get_attribute, t, vt, "__class__")
     return found.value if isinstance(found, k.ClassTracker) else vt.cls
@@ -214,7 +214,7 @@ def _are_these(known: list[Any], classes: list[type]) -> bool:
 def handle_callable(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if isinstance(vt := args[0], k.FunctionTracker | k.ClassTracker | k.MethodTracker):
         return k.ConstantTracker(True)
-    return k.ConstantTracker(type_lookup(t, vt.cls, "__call__")[1] is not None)
+    return k.ConstantTracker(defines(t, vt.cls, "__call__"))
 
 
 @handlers.handles(super)

@@ -19,6 +19,7 @@ from stator_variables._model._hashing import is_asking
 from stator_variables._model._iteration import AHEAD
 from stator_variables._model._lookup import plain_lookup
 from stator_variables._runtime import advanced, exhausted_by_items, finished, placed, pooled, spoiled, standing, unasked
+from stator_variables._stored import may_answer
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import VariableTracker
 
@@ -225,7 +226,7 @@ def of_base(e: Any, of: Any, method: str, otherwise: str) -> str:
     """The iterator, or view, that the builtin base of a class gives: the class may have a method of its own."""
     base = next((base for base in BASES if issubclass(of.cls, base)), of.cls)
     name = e.expr(of)
-    if getattr(of.cls, method, None) is getattr(base, method, None):
+    if base is of.cls or not may_answer(of.cls):
         return otherwise.format(name)
     return f"{e.capture(getattr(base, method), base.__name__ + method)}({name})"
 

@@ -236,6 +236,6 @@ def filled(e: Emitter, vt: Any, name: str) -> str:
 
 def namespace_of(e: Emitter, vt: Any, name: str) -> str:
     """The instance `__dict__`, past what the class says about reading it."""
-    own = isinstance(plain_lookup(vt.cls, "__getattribute__"), types.FunctionType)
+    own = not isinstance(plain_lookup(vt.cls, "__getattribute__"), types.WrapperDescriptorType)
     own = own or not isinstance(plain_lookup(vt.cls, "__dict__"), types.GetSetDescriptorType)
     return f"{e.capture(object.__getattribute__, 'getattribute')}({name}, '__dict__')" if own else f"{name}.__dict__"

@@ -201,6 +201,17 @@ def _metadata(read: Callable[[Any], Any]) -> Any:
     return lambda t, args, kwargs: k.ConstantTracker(read(args[0].tensor.example))
 
 
+def _of_tensors(field: Callable[..., Any]) -> Callable[..., Any]:
+    """Of an array over memory that no tensor can be over, C is asked."""
+
+    def read(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if not isinstance(args[0], k.ArrayTracker):
+            raise t.unsupported("numpy", "an attribute of an array that no tensor can stand for")
+        return field(t, args, kwargs)
+
+    return read
+
+
 _FIELDS = {
     "shape": _shape,
     "size": _size,
@@ -226,4 +237,4 @@ if NUMBERS:
     handlers.handles_each(owner[name] for name in METHODS for owner in _OWNERS if name in owner)(_method)
     handlers.handles_each((vars(NUMPY.dtype)["__eq__"], vars(NUMPY.dtype)["__ne__"], NUMPY.dtype))(_of_dtypes)
     for _name, _handler in _FIELDS.items():
-        handlers.handles(vars(NUMPY.ndarray)[_name])(_handler)
+        handlers.handles(vars(NUMPY.ndarray)[_name])(_of_tensors(_handler))

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from stator_bytecode import NULL, Invoke, Raised, Then, is_suspended
-from stator_guards import AttrAbsent, AttrSource, CapturedSource, SlotSource, Source, TypeIs, TypeSource
+from stator_guards import AttrAbsent, AttrSource, CapturedSource, Is, SlotSource, Source, TypeIs, TypeSource
 
 from stator_variables import _kinds as k
 from stator_variables._applevel import _methods as app
@@ -70,10 +70,8 @@ def has_hook(t: Tracing, vt: Any) -> bool:
 
 
 def _is_hook(raw: Any, name: str) -> bool:
-    """Whether a class has a way of its own to read, set or delete attributes: a function, or another slot of C."""
-    return isinstance(raw, types.FunctionType) or (
-        isinstance(raw, types.WrapperDescriptorType) and raw.__name__ != name
-    )
+    """Whether a class has a way of its own to read, set or delete attributes, or another slot of C."""
+    return not isinstance(raw, types.WrapperDescriptorType) or raw.__name__ != name
 
 
 def _or_fall_back(t: Tracing, vt: Any, name: str) -> Any:
@@ -94,12 +92,13 @@ def _or_fall_back(t: Tracing, vt: Any, name: str) -> Any:
 def _read_by_hooks(t: Tracing, vt: Any, name: str) -> Any:
     """`__getattribute__` and, if there is one, `__getattr__`: by calls that can be broken in."""
     hooks = [_lookup.type_lookup(t, vt.cls, hook) for hook in ("__getattribute__", "__getattr__")]
-    first, *others = [wrap(t, raw, source) for raw, source in hooks if source is not None]
-    args = [vt, k.ConstantTracker(name)]
+    first, *others = [bind(t, raw, source, vt, name) for raw, source in hooks if source is not None]
     if not others:
-        return _calls.call(t, first, args, {})
+        return _calls.call(t, first, [k.ConstantTracker(name)], {})
+    if is_suspended(first) or is_suspended(others[0]):
+        raise t.unsupported("c-attribute", f"attribute {name} by a hook that a descriptor in Python gives")
     read = wrap(t, app.read, CapturedSource("read", app.read))
-    return _calls.call(t, read, [first, *others, *args], {})
+    return _calls.call(t, read, [first, *others, k.ConstantTracker(name)], {})
 
 
 def own_attribute(t: Tracing, vt: Any, name: str) -> Any:
@@ -126,7 +125,7 @@ def _fall_back(t: Tracing, vt: Any, name: str) -> Any:
         raise t.unsupported("c-attribute", f"{name} of a {type_name(vt.cls)}, which C finds in a way of its own")
     if source is None:
         absent(vt, name)
-    return _calls.call(t, wrap(t, raw, source), [vt, k.ConstantTracker(name)], {})
+    return _calls.call(t, bind(t, raw, source, vt, "__getattr__"), [k.ConstantTracker(name)], {})
 
 
 def generic_get(t: Tracing, vt: Any, name: str) -> Any:
@@ -220,8 +219,17 @@ def _of_class(t: Tracing, raw: Any, source: Source, cls_vt: Any, name: str) -> A
 
 def _get_property(t: Tracing, raw: property, source: Source, vt: Any, name: str) -> Any:
     if raw.fget is None:
-        throw(AttributeError, f"property '{name}' of '{vt.cls.__qualname__}' object has no getter")
+        _refuse_access(t, raw, source, property.__get__, vt)
     return _calls.call(t, wrap(t, raw.fget, AttrSource(source, "fget")), [vt], {})
+
+
+def _refuse_access(t: Tracing, raw: property, source: Source, ask: Any, vt: Any, *value: Any) -> None:
+    """In the words of the property: it knows its name only if a class statement told it."""
+    t.guard(source, Is(raw))
+    try:
+        ask(raw, 0, *value)
+    except AttributeError as error:
+        throw(AttributeError, str(error).replace("'int' object", f"'{vt.cls.__qualname__}' object"))
 
 
 def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
@@ -389,7 +397,9 @@ def set_attribute(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     """`value` MISSING deletes."""
     method = "__delattr__" if value is MISSING else "__setattr__"
     if _is_hook(_lookup.guarded_lookup(t, vt.cls, method), method) and not isinstance(vt, k.TensorTracker):
-        return call_raw(t, vt, method, [k.ConstantTracker(name), *([] if value is MISSING else [value])])
+        return _calls.call(
+            t, special(t, vt, method), [k.ConstantTracker(name), *([] if value is MISSING else [value])], {}
+        )
     return generic_set(t, vt, name, value)
 
 
@@ -429,12 +439,12 @@ def _is_python_descriptor(raw: Any) -> bool:
 
 def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value: Any) -> Any:
     kind = _descriptor_kind(raw)
-    verb, field, method, args = ("setter", "fset", "__set__", [vt, value])
+    field, method, args = ("fset", "__set__", [vt, value])
     if value is MISSING:
-        verb, field, method, args = ("deleter", "fdel", "__delete__", [vt])
+        field, method, args = ("fdel", "__delete__", [vt])
     if kind is property:
         if (function := getattr(raw, field)) is None:
-            throw(AttributeError, f"property '{name}' of '{vt.cls.__qualname__}' object has no {verb}")
+            _refuse_access(t, raw, source, getattr(property, method), vt, *args[1:])
         return _calls.call(t, wrap(t, function, AttrSource(source, field)), args, {})
     is_slot = kind is types.MemberDescriptorType and "__slots__" in vars(raw.__objclass__)  # C's may be read-only
     if is_slot and getattr(vt, "members", None) is not None:

@@ -354,7 +354,13 @@ def initialise(t: Tracing, obj: Any, args: list[Any], kwargs: dict[str, Any]) ->
     result = call(t, _attributes.bind(t, raw, source, obj, "__init__"), args, kwargs)
     if isinstance(result, bytecode.Invoke) and result.then.kind == "value":
         return bytecode.Invoke(result.frame, bytecode.Then("instance", (obj,)))
-    return bytecode.after(result, lambda _: obj)
+    return bytecode.after(result, lambda given: initialised(obj, given))
+
+
+def initialised(obj: Any, given: Any) -> Any:
+    if not k.is_none(given):
+        throw(TypeError, f"__init__() should return None, not '{type_name(given.cls)}'")
+    return obj
 
 
 _KEEP_MORE_THAN_ARGS = (OSError, UnicodeError, SyntaxError, ImportError, BaseExceptionGroup)

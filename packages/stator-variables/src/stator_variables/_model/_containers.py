@@ -67,7 +67,7 @@ def _append_unread(t: Tracing, vt: Any, item: Any) -> None:
 
 def extend(t: Tracing, vt: Any, iterable: Any) -> Any:
     """Item by item, as C does it for all but lists and tuples: the iterable may look at the list, or raise half way."""
-    if _iteration.is_plain_sequence(iterable):
+    if _iteration.is_plain_sequence(t, iterable):
         return _extend_at_once(t, vt, iterable.items)
     if iterable is vt:
         found = _iteration.drain(t, iterable, saying="argument must be an iterable")
@@ -293,7 +293,7 @@ def length(t: Tracing, vt: Any) -> Any:
 
 
 def _is_user_class(cls: type) -> bool:
-    return isinstance(plain_lookup(cls, "__len__"), types.FunctionType)
+    return not isinstance(plain_lookup(cls, "__len__"), types.WrapperDescriptorType)
 
 
 def checked_length(t: Tracing, found: Any) -> Any:

@@ -37,7 +37,7 @@ from stator_variables._model._hashing import (
 )
 from stator_variables._model._lookup import overrides, plain_lookup
 from stator_variables._model._undecided import is_undecided, put_undecided
-from stator_variables._stored import answers_in_python, item_owner
+from stator_variables._stored import item_owner, may_answer
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import DELETED, MISSING, VariableTracker, is_pending, pending_real
 
@@ -106,7 +106,7 @@ def _may_ask(d: DictTracker) -> bool:
 
 
 def _owner(d: DictTracker) -> type[dict[Any, Any]] | None:
-    return dict if answers_in_python(d.cls, "__contains__") else None
+    return dict if may_answer(d.cls) else None
 
 
 def store(t: Tracing, d: DictTracker, key: Any, value: Any) -> None:
@@ -220,7 +220,7 @@ def complete(t: Tracing, d: DictTracker) -> None:
     if any(type(hashed) is IdOf and not _was_added(d, hashed) for hashed in d.entries):
         raise t.unsupported("identity-number", "all keys of a dict, some of which are identities")
     keys = _keys_of(t, d)
-    asked = answers_in_python(d.cls, "__len__")  # so C does where it lists what a dict has
+    asked = may_answer(d.cls)  # so C does where it lists what a dict has
     t.guard(CallSource(keys_in_order, d.source) if asked else d.source, KeysAre(keys))
     entries: dict[Any, tuple[Any, Any]] = {}
     real: dict[Any, Any] = {}

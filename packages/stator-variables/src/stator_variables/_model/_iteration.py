@@ -32,7 +32,7 @@ def get_iterator(t: Tracing, vt: Any) -> Any:
         return native
     raw, source = type_lookup(t, vt.cls, "__iter__")
     if source is not None and raw is not None:
-        return _checked_iterator(_calls.call(t, _attributes.bind(t, raw, source, vt, "__iter__"), [], {}))
+        return _checked_iterator(t, _calls.call(t, _attributes.bind(t, raw, source, vt, "__iter__"), [], {}))
     if raw is not None and is_sequence(t, vt):
         return k.IteratorTracker(_sequence_iterator(), "getitem", [vt])
     throw(TypeError, f"'{type_name(vt.cls)}' object is not iterable")
@@ -42,20 +42,20 @@ def is_sequence(t: Tracing, vt: Any) -> bool:
     """`PySequence_Check`: of a class of C, `__getitem__` may be that of a mapping, and nothing tells."""
     if isinstance(vt, k.SequenceTracker):
         return True
-    if isinstance(raw := guarded_lookup(t, vt.cls, "__getitem__"), types.WrapperDescriptorType):
+    if isinstance(guarded_lookup(t, vt.cls, "__getitem__"), types.WrapperDescriptorType):
         raise t.unsupported("foreign-object", f"iteration over a {vt.cls.__qualname__} by its items")
-    return raw is not MISSING
+    return defines(t, vt.cls, "__getitem__")
 
 
-def _checked_iterator(result: Any) -> Any:
+def _checked_iterator(t: Tracing, result: Any) -> Any:
     """The result of `__iter__`, which has to be an iterator."""
-    if isinstance(result, Invoke):
+    if isinstance(result, Invoke) and result.then is VALUE:
         return Invoke(result.frame, Then("iter"))
-    return after(result, iterator_of_call)
+    return after(result, functools.partial(iterator_of_call, t))
 
 
-def iterator_of_call(found: Any) -> Any:
-    if plain_lookup(found.cls, "__next__") is MISSING:
+def iterator_of_call(t: Tracing, found: Any) -> Any:
+    if not defines(t, found.cls, "__next__"):
         throw(TypeError, f"iter() returned non-iterator of type '{type_name(found.cls)}'")
     return found
 
@@ -93,11 +93,11 @@ def _native_iterator(t: Tracing, vt: Any) -> Any:
     return MISSING
 
 
-def is_plain_sequence(vt: Any) -> bool:
+def is_plain_sequence(t: Tracing, vt: Any) -> bool:
     """A list or tuple that C goes through by its items, whatever is done meanwhile."""
     if not isinstance(vt, k.SequenceTracker) or issubclass(vt.cls, collections.deque):
         return False
-    return not any(isinstance(plain_lookup(vt.cls, name), types.FunctionType) for name in ("__iter__", "__len__"))
+    return not any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__"))
 
 
 def sequence_iterator(vt: Any) -> k.IteratorTracker:
@@ -399,7 +399,7 @@ _STEPS = {
 @operation
 def drain(t: Tracing, vt: Any, asks_length: bool = False, most: int = sys.maxsize, saying: str = "") -> Any:
     """All items of an iterable, as a Python list of trackers; no more than `most` are asked for."""
-    if is_plain_sequence(vt):
+    if is_plain_sequence(t, vt):
         return list(vt.items)
     if saying:  # `PySequence_Fast` makes a list of the iterator
         vt, asks_length = (yield from iterator_saying(t, vt, saying)), True

@@ -94,7 +94,7 @@ def _rely_on_binding(t: Tracing, raw: Any, source: Source) -> None:
     """What is bound is read out of these and guarded there; that it is bound so has to stay true as well."""
     if type(raw) in (staticmethod, classmethod, property):
         t.guard(source, TypeIs(type(raw)))
-    elif type(raw) in _OF_C:
+    elif raw is None or type(raw) in _OF_C:
         t.guard(source, Is(raw))
 
 
@@ -115,12 +115,18 @@ def _namespace_source(t: Tracing, cls: type) -> Source:
 
 def defines(t: Tracing, cls: type, *names: str) -> bool:
     """Whether `cls` has one of these attributes, relied on."""
-    return any(guarded_lookup(t, cls, name) is not MISSING for name in names)
+    for name in names:
+        _, source = type_lookup(t, cls, name)
+        if type(source) is DictItemSource:
+            t.guard(source.base, KeyPresent(name))
+        if source is not None:
+            return True
+    return False
 
 
 def overrides(t: Tracing, cls: type, name: str) -> bool:
-    """Whether the class answers in Python, relied on."""
-    return isinstance(guarded_lookup(t, cls, name), types.FunctionType)
+    """Whether the class answers otherwise than C does, relied on."""
+    return defines(t, cls, name) and type(guarded_lookup(t, cls, name)) not in _OF_C
 
 
 def refuse_asked(t: Tracing, vt: Any, *names: str) -> None:

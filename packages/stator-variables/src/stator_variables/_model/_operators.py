@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from stator_bytecode import OPERATOR_NAMES, Invoke, Then, Unsupported, after, operation, settle
+from stator_bytecode import OPERATOR_NAMES, VALUE, Invoke, Then, Unsupported, after, operation, settle
 from stator_guards import AttrSource, DistinctObject, IsNone, IsNotNone, SameObject
 
 from stator_variables import _kinds as k
@@ -152,8 +152,6 @@ def _slot_call(t: Tracing, receiver: Any, name: str, argument: Any) -> Any:
     assert source is not None
     if raw is object.__ne__:
         return _inverted_eq(t, receiver, argument)
-    if raw is None:
-        throw(TypeError, f"unsupported operand type for {name}: '{type_name(receiver.cls)}'")
     return _calls.call(t, _attributes.bind(t, raw, source, receiver, name), [argument], {})
 
 
@@ -355,7 +353,7 @@ def _truth_of_number(t: Tracing, vt: Any) -> bool:
 
 
 def _truth_of_call(t: Tracing, result: Any, kind: str) -> Any:
-    if isinstance(result, Invoke):
+    if isinstance(result, Invoke) and result.then is VALUE:
         return Invoke(result.frame, Then(kind))
     return after(result, lambda value: truth_of_result(t, value, kind))
 

@@ -15,7 +15,7 @@ from stator_guards import Equals, SizeSource
 from stator_variables import _kinds as k
 from stator_variables._graph import Traced
 from stator_variables._library._pure import NUMBERS, NUMPY, is_number_of_numpy
-from stator_variables._model._lookup import plain_lookup
+from stator_variables._model._lookup import overrides
 from stator_variables._torch import _wrappers
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -173,9 +173,7 @@ def argument(t: Tracing, vt: Any) -> Any:
 
 def _refuse_own_items(t: Tracing, vt: k.SequenceTracker) -> None:
     """torch asks some containers for their items, as anybody would, and reads those of others."""
-    if any(
-        isinstance(plain_lookup(vt.cls, name), types.FunctionType) for name in ("__iter__", "__len__", "__getitem__")
-    ):
+    if any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__", "__getitem__")):
         raise t.unsupported("container-subclass", f"a {vt.cls.__qualname__}, which has items in its own way")
 
 

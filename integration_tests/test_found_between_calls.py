@@ -1,0 +1,253 @@
+"""Found by random programs whose world changes between the calls: what a trace has read is relied on, also what it did
+not find, and what a class may get later."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import stator
+import torch
+
+from integration_tests.oracle import assert_same
+
+
+class Changing:
+    """A class whose instances are looked at, with what changes it before each further call."""
+
+    def __init__(self, base: type, changes: list[Callable[[Any], None]], *args: Any) -> None:
+        self.base, self.changes, self.args = base, changes, args
+
+    def side(self, look: Callable[[Any], Any], compiled: bool) -> Callable[..., Any]:
+        cls = type("Looked", (self.base,), {})
+        it, changes = cls(*self.args), iter([lambda cls: None, *self.changes])
+
+        def main(it: Any) -> Any:
+            try:
+                return look(it)
+            except Exception as error:
+                return type(error), str(error)
+
+        run = stator.compile(main, backend="eager") if compiled else main
+
+        def step() -> Any:
+            next(changes)(cls)
+            return run(it)
+
+        return step
+
+
+def assert_seen(
+    look: Callable[[Any], Any], base: type, *changes: Callable[[Any], None], args: tuple[Any, ...] = ()
+) -> None:
+    made = Changing(base, [*changes, *changes], *args)
+    assert_same(made.side(look, False), made.side(look, True), tuple, calls=1 + 2 * len(changes))
+
+
+class Plain:
+    v = 1
+
+
+def having(name: str, value: Any) -> Callable[[Any], None]:
+    return lambda cls: setattr(cls, name, value)
+
+
+def lacking(name: str) -> Callable[[Any], None]:
+    return lambda cls: type.__delattr__(cls, name)
+
+
+def read_p(it: Any) -> Any:
+    return it.p
+
+
+def write_p(it: Any) -> Any:
+    it.p = 3
+    return "written"
+
+
+def delete_p(it: Any) -> Any:
+    del it.p
+    return "deleted"
+
+
+@pytest.mark.parametrize("look", [read_p, write_p, delete_p])
+def test_a_property_gets_what_it_lacked(look: Callable[[Any], Any]) -> None:
+    whole = property(lambda self: 5, lambda self, value: None, lambda self: None)
+    assert_seen(look, Plain, having("p", property()), having("p", whole))
+
+
+class Named:
+    p = property()
+
+
+@pytest.mark.parametrize("look", [read_p, write_p, delete_p])
+def test_a_property_says_its_name_if_a_class_statement_told_it(look: Callable[[Any], Any]) -> None:
+    assert_seen(look, Named, having("p", property()), lacking("p"))
+
+
+def set_v(it: Any) -> Any:
+    it.v = 7
+    return it.v
+
+
+def delete_v(it: Any) -> Any:
+    it.v = 1
+    del it.v
+    return it.v
+
+
+LOOKS: dict[str, Callable[[Any], Any]] = {
+    "__iter__": lambda it: [*it],
+    "__contains__": lambda it: 1 in it,
+    "__eq__": lambda it: it == 1,
+    "__lt__": lambda it: it < 1,
+    "__add__": lambda it: it + 1,
+    "__radd__": lambda it: 1 + it,
+    "__hash__": lambda it: hash(it) and 0,
+    "__len__": len,
+    "__bool__": bool,
+    "__call__": callable,
+    "__getattr__": lambda it: it.missing,
+    "__getattribute__": lambda it: it.v,
+    "__setattr__": set_v,
+    "__delattr__": delete_v,
+    "__reversed__": lambda it: [*reversed(it)],
+}
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_a_special_method_becomes_none_and_goes(name: str) -> None:
+    assert_seen(LOOKS[name], Plain, having(name, None), lacking(name))
+
+
+@pytest.mark.parametrize("name", LOOKS)
+@pytest.mark.parametrize(
+    "way",
+    [
+        staticmethod(lambda *args: args),
+        classmethod(lambda *args: len(args)),
+        functools.partial(lambda *args: len(args)),
+        functools.partialmethod(lambda *args: len(args)),
+        property(lambda self: lambda *args: len(args)),
+        len,
+    ],
+    ids=lambda way: type(way).__name__,
+)
+def test_a_special_method_of_another_kind_is_bound_in_its_way(name: str, way: Any) -> None:
+    assert_seen(LOOKS[name], Plain, having(name, way), lacking(name))
+
+
+class Made:
+    """Made in place of an answer: its `__init__` gives None, which is not the answer."""
+
+    def __init__(self, *args: Any) -> None:
+        self.args = len(args)
+
+
+@pytest.mark.parametrize("name", ["__iter__", "__len__", "__bool__"])
+def test_a_class_as_a_special_method_gives_an_instance(name: str) -> None:
+    assert_seen(LOOKS[name], Plain, having(name, Made), lacking(name))
+
+
+@pytest.mark.parametrize("way", [functools.partialmethod(lambda self: 1), property(lambda self: lambda: 1)])
+def test_init_gives_none_whatever_it_is(way: Any) -> None:
+    assert_seen(lambda it: type(it)().v, Plain, having("__init__", way), lacking("__init__"))
+
+
+def test_what_iter_gives_becomes_an_iterator() -> None:
+    class Steps:
+        pass
+
+    base = type("Base", (), {"__iter__": lambda self: Steps()})
+    f = stator.compile(lambda it: next(iter(it)), backend="eager")
+    for _ in range(2):
+        with pytest.raises(TypeError, match="non-iterator"):
+            f(base())
+        Steps.__next__ = lambda self: 1  # type: ignore[attr-defined]
+        assert f(base()) == 1
+        del Steps.__next__  # type: ignore[attr-defined]
+
+
+def test_a_class_begins_to_claim_another() -> None:
+    own = having("__getattribute__", lambda self, name: int)
+    assert_seen(lambda it: isinstance(it, int), Plain, own, lacking("__getattribute__"))
+
+
+OF_LISTS: dict[str, Callable[[Any], Any]] = {
+    "unpacked": lambda it: [*it],
+    "tuple": tuple,
+    "sorted": sorted,
+    "tensor": torch.tensor,
+    "added": lambda it: operator.add([9], it),
+    "repeated": lambda it: it * 2,
+    "zipped": lambda it: [*zip(it, it, strict=True)],
+    "enumerated": lambda it: [*enumerate(it)],
+    "item": lambda it: it[0],
+    "copied": lambda it: it.copy(),
+    "iterator": lambda it: next(iter(it)),
+    "long": lambda it: (len(it), bool(it)),
+}
+
+
+@pytest.mark.parametrize("look", OF_LISTS)
+@pytest.mark.parametrize("name", ["__iter__", "__getitem__", "__len__"])
+def test_a_class_of_lists_begins_to_answer_itself(look: str, name: str) -> None:
+    ways = {"__iter__": lambda self: iter([7, 8]), "__getitem__": lambda self, key: 5, "__len__": lambda self: 1}
+    assert_seen(OF_LISTS[look], list, having(name, ways[name]), lacking(name), args=([1, 2],))
+
+
+def named(**given: Any) -> Any:
+    return given
+
+
+OF_DICTS: dict[str, Callable[[Any], Any]] = {
+    "dict": dict,
+    "unpacked": lambda it: {**it},
+    "joined": lambda it: {} | it,
+    "items": lambda it: [*it.items()],
+    "values": lambda it: [*it.values()],
+    "named": lambda it: named(**it),
+    "default": lambda it: it.setdefault("a", 2),
+    "item": lambda it: it["a"],
+    "got": lambda it: it.get("a"),
+    "copied": lambda it: it.copy(),
+    "has": lambda it: "a" in it,
+    "long": lambda it: (len(it), bool(it)),
+}
+
+
+@pytest.mark.parametrize("look", OF_DICTS)
+@pytest.mark.parametrize("name", ["__getitem__", "__contains__", "__len__", "__iter__", "__missing__"])
+def test_a_class_of_dicts_begins_to_answer_itself(look: str, name: str) -> None:
+    ways = {"__len__": lambda self: 0, "__iter__": lambda self: iter(["a"])}
+    way = ways.get(name, lambda self, key: 5)
+    assert_seen(OF_DICTS[look], dict, having(name, way), lacking(name), args=({"a": 1},))
+
+
+ARRAYS = {
+    "read-only": np.frombuffer(bytes(12), np.int32),
+    "backwards": np.arange(3)[::-1],
+    "objects": np.array([1, "a", None], object),
+    "texts": np.array(["a", "b"]),
+    "swapped": np.arange(3, dtype=">i4"),
+    "fields": np.zeros(2, [("a", int), ("b", float)]),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+@pytest.mark.parametrize("field", ["shape", "size", "ndim", "itemsize", "dtype", "T", "real", "__len__"])
+def test_fields_of_arrays_that_no_tensor_can_stand_for(name: str, field: str) -> None:
+    def f(x: torch.Tensor, array: Any) -> Any:
+        found = array.__len__() if field == "__len__" else getattr(array, field)
+        return x + 1, str(found)
+
+    array = ARRAYS[name]
+    compiled = stator.compile(f, backend="eager")
+    for given in (array, np.arange(3), array):
+        expected, actual = f(torch.ones(2), given), compiled(torch.ones(2), given)
+        assert expected[1] == actual[1]
+        assert torch.equal(expected[0], actual[0])
