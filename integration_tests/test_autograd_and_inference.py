@@ -224,7 +224,7 @@ def test_what_was_saved_is_checked_only_if_backward_asks_for_it(asks: Any, write
     assert_same(f, compiled, lambda: (torch.ones(2),))
 
 
-LEAVES = {
+LEAVES: dict[str, Any] = {
     "ones": lambda x: torch.ones(3, requires_grad=True),
     "rand_like": lambda x: torch.rand_like(x, requires_grad=True),
     "tensor": lambda x: torch.tensor([1.0, 2.0, 3.0], requires_grad=True),

@@ -8,6 +8,7 @@ import pytest
 import stator
 
 LOG: list[Any] = []
+pause: Any = stator.graph_break
 
 
 class Counted:
@@ -48,9 +49,9 @@ TURNED = {
     "itself": lambda thing: (reversed(thing),),
     "started": lambda thing: (made := reversed(thing), next(made))[:1],
     "all": lambda thing: [*reversed(thing)],
-    "broken": lambda thing: (made := reversed(thing), stator.graph_break(), [*made]),
-    "started and broken": lambda thing: (made := reversed(thing), next(made), stator.graph_break(), [*made]),
-    "in a dict": lambda thing: (held := {"it": reversed(thing)}, stator.graph_break(), next(held["it"])),
+    "broken": lambda thing: (made := reversed(thing), pause(), [*made]),
+    "started and broken": lambda thing: (made := reversed(thing), next(made), pause(), [*made]),
+    "in a dict": lambda thing: (held := {"it": reversed(thing)}, pause(), next(held["it"])),
     "enumerated": lambda thing: enumerate(reversed(thing)),
     "mapped": lambda thing: map(str, reversed(thing)),
     "length hint": lambda thing: reversed(thing).__length_hint__(),
