@@ -222,3 +222,30 @@ def test_what_was_saved_is_checked_only_if_backward_asks_for_it(asks: Any, write
 
     compiled = stator.compile(f, backend="eager")
     assert_same(f, compiled, lambda: (torch.ones(2),))
+
+
+LEAVES: dict[str, Any] = {
+    "ones": lambda x: torch.ones(3, requires_grad=True),
+    "rand_like": lambda x: torch.rand_like(x, requires_grad=True),
+    "tensor": lambda x: torch.tensor([1.0, 2.0, 3.0], requires_grad=True),
+    "without gradients": lambda x: torch.no_grad()(torch.zeros)(3, requires_grad=True),
+    "requires_grad_": lambda x: torch.ones(3).requires_grad_(),
+    "detached": lambda x: (x * 2).detach().requires_grad_(),
+    "Parameter": lambda x: torch.nn.Parameter(x + 1),
+    "none": lambda x: torch.ones(3, requires_grad=False),
+}
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("name", LEAVES)
+def test_a_leaf_that_is_made_here_requires_gradients_under_every_backend(name: str, backend: str) -> None:
+    def f(x: Tensor, trains: bool) -> Any:
+        leaf = LEAVES[name](x)
+        found = (leaf * x).sum()
+        if trains and found.requires_grad:
+            found.backward()
+        return leaf, leaf.grad, leaf.is_leaf, found, found.requires_grad
+
+    for trains in (False, True):
+        compiled = stator.compile(f, backend=backend)
+        assert_same(f, compiled, lambda trains=trains: (torch.arange(3.0), trains))  # type: ignore[misc]

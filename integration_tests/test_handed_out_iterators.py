@@ -258,13 +258,8 @@ def test_what_leaves_goes_on_where_it_stood(program: Callable[[Tensor], Any], br
         assert "plainly" not in str(compiled.report)
 
 
-BROKEN: tuple[Callable[[Tensor], Any], ...] = (
-    a_tee_that_gave_itself,
-    a_tee_of_what_asks_it,
-    a_key_that_breaks,
-    a_tee_of_what_breaks,
-)
-BROKEN += tuple(program for program in PROGRAMS if "over_breaks" in program.__name__)
+BROKEN = [a_tee_that_gave_itself, a_tee_of_what_asks_it, a_key_that_breaks, a_tee_of_what_breaks]
+BROKEN += [program for program in PROGRAMS if "over_breaks" in program.__name__]
 
 
 @pytest.mark.parametrize("program", [fn for fn in PROGRAMS if fn not in BROKEN])

@@ -161,3 +161,53 @@ def test_filters_are_left_as_they_were() -> None:
         compiled(X)
         assert [*warnings.filters] == inside
     assert [*warnings.filters] == before
+
+
+def inside(x: Tensor) -> Tensor:
+    with warnings.catch_warnings():
+        return F.mse_loss(x, x[:1]) * 2
+
+
+def ignored(x: Tensor) -> Tensor:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.filterwarnings("always", message=".*target size", category=DeprecationWarning)
+        y = F.mse_loss(x, x[:1])
+    return y + F.l1_loss(x, x[:1])
+
+
+def recorded(x: Tensor) -> Any:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        y = F.mse_loss(x, x[:1]) * 2
+    return y, [str(one.message) for one in found]
+
+
+def left_by_an_error(x: Tensor) -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.resetwarnings()
+            raise KeyError(x.shape[0])
+    except KeyError as error:
+        return F.mse_loss(x, x[:1]), error.args
+
+
+def in_a_function(x: Tensor) -> Tensor:
+    with (managers := [warnings.catch_warnings()])[0]:
+        y = ignored(x)
+    return y + len(managers)
+
+
+CATCHING: dict[Any, int] = {inside: 2, ignored: 4, recorded: 3, left_by_an_error: 4, in_a_function: 6}
+
+
+@pytest.mark.parametrize("fn", CATCHING, ids=lambda fn: fn.__name__)
+def test_each_step_of_catching_warnings_costs_one_break(fn: Callable[[Tensor], Any]) -> None:
+    compiled = stator.compile(fn, backend="eager")
+    for _ in range(3):
+        before = [*warnings.filters]
+        assert said(compiled, X, "always") == said(fn, X, "always")
+        assert before == [*warnings.filters]
+        with warnings.catch_warnings(action="ignore"):
+            assert str(compiled(X)) == str(fn(X))
+    assert len(compiled.report.breaks) == CATCHING[fn]

@@ -16,6 +16,7 @@ from stator_subgraphs._fake import (
     MODE_CALLS,
     Target,
     has_body,
+    refuse_new_leaves,
     refuse_quantizing,
     refuse_sparse_contents,
     refuse_wrappers,
@@ -51,6 +52,7 @@ def record_call(
     elif example is None:
         with Hearing(state.location, heard):
             example = _propagate(state, target, examples, example_kwargs)
+        refuse_new_leaves(example, tensors)
     traced = _write_down(state, target, args, kwargs, example)
     if heard:
         traced.node.meta["warns"] = heard

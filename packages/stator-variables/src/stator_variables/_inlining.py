@@ -3,6 +3,7 @@
 import sys
 import types
 from typing import Any
+from warnings import catch_warnings, filterwarnings, resetwarnings, simplefilter
 
 import torch
 
@@ -37,8 +38,8 @@ _METHODS = (
 )
 NATIVE_FUNCTIONS = frozenset(
     {*map(vars(torch.Tensor).get, _METHODS.split()), torch._utils._rebuild_tensor_v2, torch._utils._rebuild_parameter}
-)
-"""They look into storages and autograd nodes: one break each, not one for each such look."""
+) | {catch_warnings.__enter__, catch_warnings.__exit__, filterwarnings, simplefilter, resetwarnings}
+"""They look into storages and autograd nodes, or filter warnings: one break each, not one for each such step."""
 
 _HOOKS_OF_MODULES = torch.utils.hooks.BackwardHook._apply_on_tensors
 """It hangs them onto the autograd node that it makes, where it makes one."""

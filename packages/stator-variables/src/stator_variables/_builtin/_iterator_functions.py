@@ -3,12 +3,13 @@
 import types
 from typing import Any
 
-from stator_bytecode import NULL, GeneratorStatus, HandlerTable, Raised, Resume, Then, after, operation, settle
+from stator_bytecode import NULL, GeneratorStatus, HandlerTable, Raised, Resume, Then, operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._builtin._method_table import folded, settle_all
 from stator_variables._model import _attributes, _calls, _containers, _exceptions, _iteration
+from stator_variables._model._hashing import observed
 from stator_variables._model._lookup import defines, overrides, plain_lookup
 from stator_variables._model._raising import attempt, new_exception, throw, type_name
 from stator_variables._model._sorting import sorted_list
@@ -109,11 +110,16 @@ def make_reversed(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         throw(TypeError, f"'{type_name(vt.cls)}' object is not reversible")
     if not is_sequence:
         return _calls.call(t, bound, [], {})
-    return after(_containers.length(t, vt), lambda length: _reversed_protocol(t, vt, length.constant()))
+    return _reversed_protocol(t, vt)
 
 
-def _reversed_protocol(t: Tracing, vt: Any, size: Any) -> Any:
-    """`reversed` of an object with `__len__` and `__getitem__`."""
+@operation
+def _reversed_protocol(t: Tracing, vt: Any) -> Any:
+    """`reversed` of an object with `__len__` and `__getitem__`: a real one would ask for the length again."""
+    length, changed = yield from observed(t, settle(_containers.length(t, vt)), (vt,))
+    if changed:
+        raise t.unsupported("builtin", f"reversed() of a {vt.cls.__name__}, whose __len__ changes things")
+    size = length.constant()
     if not isinstance(size, int):
         raise t.unsupported("builtin", f"reversed() of a {vt.cls.__name__} of unknown length")
     return k.IteratorTracker(reversed, "reversed getitem", [vt, size])

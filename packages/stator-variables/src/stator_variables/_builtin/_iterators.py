@@ -132,7 +132,7 @@ def rebuild(e: Any, vt: Any) -> str:
     text = make(e, vt)
     if vt.kind in _IN_LISTS and isinstance(vt.parts[0], k.ListTracker) and _is_resized(vt.parts[0], vt):
         return _placed(e, vt, text)
-    if vt.position and vt.kind in ("getitem", "reversed getitem"):
+    if vt.kind == "reversed getitem" or (vt.position and vt.kind == "getitem"):
         return _standing(e, vt, text)
     if vt.position and vt.kind not in NOT_ADVANCED:
         text = f"{e.capture(advanced, 'advanced')}({text}, {vt.position})"

@@ -194,27 +194,27 @@ def _remember(t: Tracing, given: Answered) -> None:
 def _without_effects(t: Tracing, question: tuple[Any, ...]) -> Any:
     """The answer. What fills the real container asks again, so that nothing may be changed by it; a key may note its
     hash for the next time, when it changes nothing any more."""
-    found, changed = yield from _observed(t, question)
+    found, changed = yield from observed(t, _asked(t, *question), question)
     if changed and all(getattr(vt, "owner", None) in question for vt in changed):
-        found, changed = yield from _observed(t, question)
+        found, changed = yield from observed(t, _asked(t, *question), question)
     if changed:
         raise t.unsupported("user-hash", f"a key of class {question[0].cls.__name__}, whose comparison changes things")
     return found
 
 
-def _observed(t: Tracing, question: tuple[Any, ...]) -> Any:
+def observed(t: Tracing, asking: Any, about: tuple[Any, ...]) -> Any:
     """The answer, and what was changed by it that is still there."""
     from stator_variables._bodies import reachable
 
     touched: dict[int, Any] = {}
     t.touched.append(touched)
     try:
-        found = yield from _asked(t, *question)
+        found = yield from asking
     finally:
         t.touched[:] = [other for other in t.touched if other is not touched]  # equal ones are asked around it
     if not touched:
         return found, []
-    known = {id(vt) for vt in reachable([*question, *t.machine.frames])}
+    known = {id(vt) for vt in reachable([*about, *t.machine.frames])}
     return found, [vt for vt, _ in touched.values() if vt.source is not None or id(vt) in known]
 
 
