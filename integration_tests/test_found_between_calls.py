@@ -251,3 +251,36 @@ def test_fields_of_arrays_that_no_tensor_can_stand_for(name: str, field: str) ->
         expected, actual = f(torch.ones(2), given), compiled(torch.ones(2), given)
         assert expected[1] == actual[1]
         assert torch.equal(expected[0], actual[0])
+
+
+OTHERS = {
+    "sparse": lambda: torch.ones(3).to_sparse(),
+    "compressed": lambda: torch.eye(2).to_sparse_csr(),
+    "mkldnn": lambda: torch.ones(3).to_mkldnn(),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+@pytest.mark.filterwarnings("ignore:Sparse CSR")
+def test_an_array_beside_a_tensor_without_memory_of_its_own(kind: str) -> None:
+    compiled = stator.compile(lambda array, t: (array.sum(), t.dtype, t.layout), backend="eager")
+    for other in (torch.ones(3), OTHERS[kind](), torch.ones(3)):
+        assert compiled(np.arange(3), other) == (3, other.dtype, other.layout)
+
+
+def test_an_array_within_a_tensor_of_which_a_view_lies_before_it() -> None:
+    """An eager graph gives the same; a backend that moves writes would not."""
+
+    def f(whole: torch.Tensor, view: torch.Tensor, array: Any) -> torch.Tensor:
+        found = whole * 2 + view.sum()
+        array += 1
+        return found
+
+    def given() -> tuple[Any, ...]:
+        base = np.zeros(20)
+        whole = torch.from_numpy(base)
+        return whole, whole[2:4], base[6:8]
+
+    compiled = stator.compile(f, backend="eager")
+    assert torch.equal(compiled(*given()), f(*given()))
+    assert "over the same memory" in str(compiled.report)
