@@ -228,6 +228,78 @@ def test_a_class_of_dicts_begins_to_answer_itself(look: str, name: str) -> None:
     assert_seen(OF_DICTS[look], dict, having(name, way), lacking(name), args=({"a": 1},))
 
 
+def test_an_attribute_of_a_class_goes_that_nobody_looked_at() -> None:
+    class Base:
+        v, w = 1, 1
+
+    class Under(Base):
+        v, w = 2, 2
+
+        def m(self) -> int:
+            return 3
+
+    f = stator.compile(lambda: (Under.v, Under.m), backend="eager")
+    assert f() == (2, Under.m)
+    del Under.v
+    assert f() == (1, Under.m)
+    del Base.v
+    with pytest.raises(AttributeError, match="type object 'Under' has no attribute 'v'"):
+        f()
+
+
+def test_an_attribute_of_a_class_goes_that_hid_one_of_its_metaclass() -> None:
+    class Meta(type):
+        v = 1
+
+    class Made(metaclass=Meta):
+        v = 2
+
+    f = stator.compile(lambda: Made.v, backend="eager")
+    assert f() == 2
+    del Made.v
+    assert f() == 1
+
+
+def test_a_metaclass_gets_a_text() -> None:
+    class Meta(type):
+        pass
+
+    class Made(metaclass=Meta):
+        pass
+
+    f = stator.compile(lambda: (str(Made), repr(Made), f"{Made}"), backend="eager")
+    for name in ("__repr__", "__str__"):
+        assert f() == (str(Made), repr(Made), f"{Made}")
+        setattr(Meta, name, lambda cls, name=name: name)
+        assert f() == (str(Made), repr(Made), f"{Made}")
+        assert name in f()
+
+
+@pytest.mark.parametrize("kind", [property, staticmethod, classmethod])
+def test_a_class_of_descriptors_gets_ways_of_its_own(kind: type) -> None:
+    own = type("Own", (kind,), {})
+    base = type("Base", (), {"p": own(lambda *args: len(args))})
+    get, put = (lambda self, it, cls=None: lambda *args: 8), (lambda self, it, value: None)
+    plain, seen = base(), []
+
+    def look(it: Any) -> Any:
+        found = it.p
+        try:
+            it.p = 3
+        except AttributeError as error:
+            found = str(error)
+        return found() if callable(found) else found
+
+    f = stator.compile(look, backend="eager")
+    for change in (lambda: None, lambda: setattr(own, "__set__", put), lambda: setattr(own, "__get__", get)):
+        change()
+        vars(plain).clear()
+        expected = look(plain)
+        vars(plain).clear()
+        seen.append((f(plain), expected))
+    assert [ours for ours, _ in seen] == [theirs for _, theirs in seen]
+
+
 ARRAYS = {
     "read-only": np.frombuffer(bytes(12), np.int32),
     "backwards": np.arange(3)[::-1],
