@@ -291,8 +291,8 @@ def test_a_class_of_descriptors_gets_ways_of_its_own(kind: type) -> None:
         return found() if callable(found) else found
 
     f = stator.compile(look, backend="eager")
-    for change in (lambda: None, lambda: setattr(own, "__set__", put), lambda: setattr(own, "__get__", get)):
-        change()
+    for name, way in (("note", None), ("__set__", put), ("__get__", get)):
+        setattr(own, name, way)
         vars(plain).clear()
         expected = look(plain)
         vars(plain).clear()
