@@ -228,6 +228,78 @@ def test_a_class_of_dicts_begins_to_answer_itself(look: str, name: str) -> None:
     assert_seen(OF_DICTS[look], dict, having(name, way), lacking(name), args=({"a": 1},))
 
 
+def test_an_attribute_of_a_class_goes_that_nobody_looked_at() -> None:
+    class Base:
+        v, w = 1, 1
+
+    class Under(Base):
+        v, w = 2, 2
+
+        def m(self) -> int:
+            return 3
+
+    f = stator.compile(lambda: (Under.v, Under.m), backend="eager")
+    assert f() == (2, Under.m)
+    del Under.v
+    assert f() == (1, Under.m)
+    del Base.v
+    with pytest.raises(AttributeError, match="type object 'Under' has no attribute 'v'"):
+        f()
+
+
+def test_an_attribute_of_a_class_goes_that_hid_one_of_its_metaclass() -> None:
+    class Meta(type):
+        v = 1
+
+    class Made(metaclass=Meta):
+        v = 2
+
+    f = stator.compile(lambda: Made.v, backend="eager")
+    assert f() == 2
+    del Made.v
+    assert f() == 1
+
+
+def test_a_metaclass_gets_a_text() -> None:
+    class Meta(type):
+        pass
+
+    class Made(metaclass=Meta):
+        pass
+
+    f = stator.compile(lambda: (str(Made), repr(Made), f"{Made}"), backend="eager")
+    for name in ("__repr__", "__str__"):
+        assert f() == (str(Made), repr(Made), f"{Made}")
+        setattr(Meta, name, lambda cls, name=name: name)
+        assert f() == (str(Made), repr(Made), f"{Made}")
+        assert name in f()
+
+
+@pytest.mark.parametrize("kind", [property, staticmethod, classmethod])
+def test_a_class_of_descriptors_gets_ways_of_its_own(kind: type) -> None:
+    own = type("Own", (kind,), {})
+    base = type("Base", (), {"p": own(lambda *args: len(args))})
+    get, put = (lambda self, it, cls=None: lambda *args: 8), (lambda self, it, value: None)
+    plain, seen = base(), []
+
+    def look(it: Any) -> Any:
+        found = it.p
+        try:
+            it.p = 3
+        except AttributeError as error:
+            found = str(error)
+        return found() if callable(found) else found
+
+    f = stator.compile(look, backend="eager")
+    for name, way in (("note", None), ("__set__", put), ("__get__", get)):
+        setattr(own, name, way)
+        vars(plain).clear()
+        expected = look(plain)
+        vars(plain).clear()
+        seen.append((f(plain), expected))
+    assert [ours for ours, _ in seen] == [theirs for _, theirs in seen]
+
+
 ARRAYS = {
     "read-only": np.frombuffer(bytes(12), np.int32),
     "backwards": np.arange(3)[::-1],
@@ -251,3 +323,36 @@ def test_fields_of_arrays_that_no_tensor_can_stand_for(name: str, field: str) ->
         expected, actual = f(torch.ones(2), given), compiled(torch.ones(2), given)
         assert expected[1] == actual[1]
         assert torch.equal(expected[0], actual[0])
+
+
+OTHERS = {
+    "sparse": lambda: torch.ones(3).to_sparse(),
+    "compressed": lambda: torch.eye(2).to_sparse_csr(),
+    "mkldnn": lambda: torch.ones(3).to_mkldnn(),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+@pytest.mark.filterwarnings("ignore:Sparse CSR")
+def test_an_array_beside_a_tensor_without_memory_of_its_own(kind: str) -> None:
+    compiled = stator.compile(lambda array, t: (array.sum(), t.dtype, t.layout), backend="eager")
+    for other in (torch.ones(3), OTHERS[kind](), torch.ones(3)):
+        assert compiled(np.arange(3), other) == (3, other.dtype, other.layout)
+
+
+def test_an_array_within_a_tensor_of_which_a_view_lies_before_it() -> None:
+    """An eager graph gives the same; a backend that moves writes would not."""
+
+    def f(whole: torch.Tensor, view: torch.Tensor, array: Any) -> torch.Tensor:
+        found = whole * 2 + view.sum()
+        array += 1
+        return found
+
+    def given() -> tuple[Any, ...]:
+        base = np.zeros(20)
+        whole = torch.from_numpy(base)
+        return whole, whole[2:4], base[6:8]
+
+    compiled = stator.compile(f, backend="eager")
+    assert torch.equal(compiled(*given()), f(*given()))
+    assert "over the same memory" in str(compiled.report)

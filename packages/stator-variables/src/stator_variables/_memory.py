@@ -34,8 +34,13 @@ class InputMemory:
 
 def are_apart(*tensors: Any) -> bool:
     """Whether tensors that have no storage in common are over different memory."""
-    spans = sorted((*_span(tensor), tensor.untyped_storage()._cdata) for tensor in tensors if tensor.numel())
-    return all(stop <= start or ours == other for (_, stop, ours), (start, _, other) in itertools.pairwise(spans))
+    spans: dict[int, tuple[int, int]] = {}  # of each storage, for one view of it may lie within another
+    for tensor in tensors:
+        if tensor.layout is torch.strided and tensor.numel():
+            start, stop = _span(tensor)
+            known = spans.setdefault(tensor.untyped_storage()._cdata, (start, stop))
+            spans[tensor.untyped_storage()._cdata] = min(start, known[0]), max(stop, known[1])
+    return all(stop <= start for (_, stop), (start, _) in itertools.pairwise(sorted(spans.values())))
 
 
 def share_nothing(*tensors: Any) -> bool:

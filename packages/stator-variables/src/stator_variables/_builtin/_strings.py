@@ -18,7 +18,7 @@ from stator_variables import _kinds as k
 from stator_variables._builtin._arity import ANY_COUNT
 from stator_variables._builtin._method_table import MethodTable
 from stator_variables._model import _attributes, _calls, _iteration, _operators
-from stator_variables._model._lookup import guarded_lookup
+from stator_variables._model._lookup import guarded_lookup, overrides
 from stator_variables._model._raising import throw, type_name
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
@@ -92,7 +92,8 @@ def convert(t: Tracing, value: Any, conversion: str) -> Any:
     if value.constant() is not MISSING:
         function = {"s": str, "r": repr, "a": ascii}[conversion]
         return _calls.fold(t, function, [value], {})
-    if isinstance(value, k.ClassTracker) and type(value.value).__repr__ is type.__repr__:
+    asked = ("__str__", "__repr__") if conversion == "s" else ("__repr__",)
+    if isinstance(value, k.ClassTracker) and not any(overrides(t, value.cls, name) for name in asked):
         return k.ConstantTracker(repr(value.value))
     if isinstance(value, k.BuiltinTracker) and "at 0x" not in repr(value.value):
         return k.ConstantTracker(repr(value.value))

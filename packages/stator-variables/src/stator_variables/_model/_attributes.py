@@ -11,7 +11,18 @@ from typing import Any
 
 import torch
 from stator_bytecode import NULL, Invoke, Raised, Then, is_suspended
-from stator_guards import AttrAbsent, AttrSource, CapturedSource, Is, SlotSource, Source, TypeIs, TypeSource
+from stator_guards import (
+    AttrAbsent,
+    AttrSource,
+    CapturedSource,
+    DictItemSource,
+    Is,
+    KeyPresent,
+    SlotSource,
+    Source,
+    TypeIs,
+    TypeSource,
+)
 
 from stator_variables import _kinds as k
 from stator_variables._applevel import _methods as app
@@ -164,17 +175,17 @@ def class_of(t: Tracing, vt: Any) -> Any:
     return tracker
 
 
-def _descriptor_kind(raw: Any) -> type:
+def _descriptor_kind(t: Tracing, raw: Any) -> type:
     """The class whose C code binds `raw`: a subclass of these is bound as they are, unless it has its own `__get__`."""
     for base in (property, classmethod, staticmethod):
-        if issubclass(type(raw), base) and _lookup.plain_lookup(type(raw), "__get__") is vars(base)["__get__"]:
+        if issubclass(type(raw), base) and _lookup.guarded_lookup(t, type(raw), "__get__") is vars(base)["__get__"]:
             return base
     return type(raw)
 
 
 def bind(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
     """`raw.__get__(vt, type(vt))` for a raw class attribute."""
-    kind = _descriptor_kind(raw)
+    kind = _descriptor_kind(t, raw)
     if kind is types.FunctionType:
         return k.MethodTracker(wrap(t, raw, source), vt)
     if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
@@ -352,7 +363,7 @@ def _get_meta(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
 
 def bind_to_class(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
     """`raw.__get__(None, cls)`."""
-    kind = _descriptor_kind(raw)
+    kind = _descriptor_kind(t, raw)
     if kind is staticmethod:
         return wrap(t, raw.__func__, AttrSource(source, "__func__"))
     if kind is classmethod:
@@ -361,7 +372,10 @@ def bind_to_class(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
         return k.MethodTracker(k.BuiltinTracker(raw), vt, types.BuiltinFunctionType)
     if isinstance(_lookup.guarded_lookup(t, kind, "__get__"), types.FunctionType):
         return call_raw(t, wrap(t, raw, source), "__get__", [k.ConstantTracker(None), vt])
-    return _item(t, raw, source)
+    found = _item(t, raw, source)
+    if type(source) is DictItemSource:
+        t.present.append((source.base, KeyPresent(source.key), found))
+    return found
 
 
 def _item(t: Tracing, raw: Any, source: Source) -> Any:
@@ -438,10 +452,12 @@ def _is_python_descriptor(raw: Any) -> bool:
 
 
 def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value: Any) -> Any:
-    kind = _descriptor_kind(raw)
     field, method, args = ("fset", "__set__", [vt, value])
     if value is MISSING:
         field, method, args = ("fdel", "__delete__", [vt])
+    if _lookup.overrides(t, type(raw), method):
+        return call_raw(t, wrap(t, raw, source), method, args)
+    kind = _descriptor_kind(t, raw)
     if kind is property:
         if (function := getattr(raw, field)) is None:
             _refuse_access(t, raw, source, getattr(property, method), vt, *args[1:])
@@ -451,8 +467,6 @@ def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value
         return _set_member(t, raw, vt, name, value)
     if kind is types.GetSetDescriptorType and name in ("__cause__", "__context__", "__traceback__"):
         return _set_exception_field(t, vt, name, value)
-    if isinstance(_lookup.plain_lookup(kind, method), types.FunctionType):
-        return call_raw(t, wrap(t, raw, source), method, args)
     if isinstance(vt, k.CellTracker) and name == "cell_contents":
         return t.write(vt, content=NULL if value is MISSING else value)
     raise t.unsupported("c-attribute-write", f"setting {name} of {vt.cls.__qualname__}")
