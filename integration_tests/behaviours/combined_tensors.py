@@ -77,7 +77,7 @@ def hooks_that_change_and_remove_themselves(x: Tensor, n: int, box: Box) -> Any:
     return m(x), m(x), box.log, len(m._forward_hooks)
 
 
-@program(breaks="not-inlined")
+@program(breaks="graph-result")
 def a_backward_hook_counts(x: Tensor, n: int, box: Box) -> Any:
     w = torch.ones(3, requires_grad=True)
     handle = w.register_hook(lambda g: box.log.append(tuple(g.shape)) or g * n)
@@ -87,7 +87,7 @@ def a_backward_hook_counts(x: Tensor, n: int, box: Box) -> Any:
     return w.grad, box.log
 
 
-@program(breaks="not-inlined")
+@program(breaks="graph-result")
 def gradients_through_views_and_writes(x: Tensor, n: int, box: Box) -> Any:
     w = torch.ones(2, 3, requires_grad=True)
     y = w * 2
@@ -265,7 +265,7 @@ def symbolic_numbers_everywhere(x: Tensor, n: int, box: Box) -> Any:
     )
 
 
-@program(breaks="not-inlined")
+@program(breaks="graph-result")
 def a_training_step_by_hand(x: Tensor, n: int, box: Box) -> Any:
     w = torch.full((3,), 0.5, requires_grad=True)
     optimizer = torch.optim.SGD([w], lr=0.1, momentum=0.9)

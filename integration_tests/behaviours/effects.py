@@ -90,7 +90,7 @@ def warnings_are_shown_in_order(x, n, box):
     return y
 
 
-@program(breaks="global-attribute-write")
+@program(breaks="not-inlined")
 def warnings_are_caught_and_recorded(x, n, box):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
