@@ -356,3 +356,20 @@ def test_an_array_within_a_tensor_of_which_a_view_lies_before_it() -> None:
     compiled = stator.compile(f, backend="eager")
     assert torch.equal(compiled(*given()), f(*given()))
     assert "over the same memory" in str(compiled.report)
+
+
+class Opened:
+    pass
+
+
+@pytest.mark.parametrize("text", ["a, *b = obj", "*a, = obj", "a, b = obj", "(a, *b), c = obj, 1"])
+def test_what_cannot_be_unpacked_says_so(text: str) -> None:
+    """Also where it could be in another call."""
+    namespace: dict[str, Any] = {}
+    exec(
+        f"def run(x, obj):\n try:\n  {text}\n except Exception as error:\n  return x, str(error)\n return x, a",
+        namespace,
+    )
+    made = iter([Opened(), [1, 2], Opened(), 3])
+    compiled = stator.compile(namespace["run"], backend="eager")
+    assert_same(namespace["run"], compiled, lambda: (torch.ones(2), next(made)), calls=4)

@@ -211,7 +211,15 @@ def _early(e: Emitter, operand: Any) -> str | None:
 
 def write_steps(e: Emitter, asking: bool, name: str, steps: list[tuple[str, Any]]) -> None:
     lines = e.asking if asking else e.lines
-    lines += [f"set.{method}({name}{'' if item is None else f', {e.expr(item)}'})" for method, item in steps]
+    lines += [
+        f"set.{method}({name}{'' if item is None else f', {e.expr(_as_it_is(e, item))}'})" for method, item in steps
+    ]
+
+
+def _as_it_is(e: Emitter, item: Any) -> Any:
+    """An existing set that nothing has changed, not a copy of it, which has another order where one was discarded."""
+    original = original_of(item)
+    return item if id(original) in e.t.changed else original
 
 
 @rebuilders.handles(k.ViewTracker)

@@ -467,11 +467,15 @@ def any_equal(t: Tracing, iterable: Any, item: Any) -> Any:
     return k.ConstantTracker(False)
 
 
+def _rely_on_items(t: Tracing, vt: Any) -> None:
+    if not defines(t, vt.cls, "__iter__", "__getitem__"):
+        throw(TypeError, f"cannot unpack non-iterable {type_name(vt.cls)} object")
+
+
 @operation
 def unpack(t: Tracing, vt: Any, count: int) -> Any:
     """Exactly `count` items."""
-    if not defines(t, vt.cls, "__iter__", "__getitem__"):
-        throw(TypeError, f"cannot unpack non-iterable {type_name(vt.cls)} object")
+    _rely_on_items(t, vt)
     found = yield from settle(drain(t, vt, most=count + 1))
     if len(found) > count:
         throw(ValueError, f"too many values to unpack (expected {count})")
@@ -482,6 +486,7 @@ def unpack(t: Tracing, vt: Any, count: int) -> Any:
 
 @operation
 def unpack_ex(t: Tracing, vt: Any, before: int, after: int) -> Any:
+    _rely_on_items(t, vt)
     found = yield from settle(drain(t, vt))
     if len(found) < before + after:
         throw(ValueError, f"not enough values to unpack (expected at least {before + after}, got {len(found)})")
