@@ -35,17 +35,19 @@ def order(numbers: Any) -> list[str]:
 
 @program
 def another_takes_what_had_one_more(x: Tensor) -> Any:
-    s, other = {1.5, 1} ^ {3, 1, 2}, {1, 2}
+    other: set[float] = {1, 2}
+    s = {1.5, 1} ^ {3, 1, 2}
     stator.graph_break()
     other |= s
-    third = {2}
+    third: set[float] = {2}
     third.update(s, other)
     return order(other), order(third), order(s), x
 
 
 @program
 def another_takes_what_is_changed_after_it(x: Tensor) -> Any:
-    s, other = {1.5, 1, 3, 2}, {1, 2}
+    other: set[float] = {1, 2}
+    s = {1.5, 1, 3, 2}
     stator.graph_break()
     other |= s
     s.discard(1)
