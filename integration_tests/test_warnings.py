@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import pathlib
 import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import stator
 import torch
@@ -211,3 +213,44 @@ def test_each_step_of_catching_warnings_costs_one_break(fn: Callable[[Tensor], A
         with warnings.catch_warnings(action="ignore"):
             assert str(compiled(X)) == str(fn(X))
     assert len(compiled.report.breaks) == CATCHING[fn]
+
+
+def a_number_of_numpy(x: Tensor, n: Any) -> Any:
+    found = np.int32(3) + n
+    _tells_once()
+    return found, x + 1
+
+
+def an_array(x: Tensor, n: Any) -> Any:
+    found = np.arange(3) + n
+    _tells_once()
+    return found, x + 1
+
+
+def what_has_gradients(x: Tensor, n: Any) -> Any:
+    y = x * 2
+    _tells_once()
+    return y * n
+
+
+def a_group(x: Tensor, n: Any) -> Any:
+    groups = itertools.groupby([n, n, 5])
+    next(groups)
+    _tells_once()
+    return groups, x + 1
+
+
+def _tells_once() -> None:
+    warnings.warn("told once", stacklevel=1)
+
+
+@pytest.mark.parametrize("fn", [a_number_of_numpy, an_array, what_has_gradients, a_group], ids=lambda fn: fn.__name__)
+def test_what_was_shown_once_is_not_shown_again(fn: Any) -> None:
+    """Whatever stator makes of the warnings of its own work, also when it compiles again and each time it runs."""
+    compiled = stator.compile(fn, backend="eager")
+    globals().pop("__warningregistry__", None)
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("default")
+        for n in (1, 2.0, 1, True, 3.5):
+            compiled(torch.ones(3, requires_grad=True), n)
+    assert [str(one.message) for one in shown] == ["told once"]

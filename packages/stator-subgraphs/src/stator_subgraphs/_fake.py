@@ -5,7 +5,6 @@ Nothing of the process changes by running an operator here: no kernel runs and n
 """
 
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, cached_property
@@ -14,6 +13,7 @@ from typing import Any
 import attrs
 import torch
 from stator_bytecode.errors import Unsupported
+from stator_variables import filtered
 from torch import fx
 from torch._dispatch.python import enable_python_dispatcher
 from torch._functorch import config
@@ -118,8 +118,7 @@ def _quiet(tensor: torch.Tensor) -> Iterator[None]:
     if tensor.is_leaf or not tensor.requires_grad:
         yield
         return
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The .grad attribute of a Tensor that is not a leaf")
+    with filtered("ignore", "The .grad attribute of a Tensor that is not a leaf"):
         yield
 
 

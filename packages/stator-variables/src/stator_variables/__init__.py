@@ -8,6 +8,7 @@ from stator_variables._emit._again import before_other_answers
 from stator_variables._emit._effects import emit_effects
 from stator_variables._emit._emitter import Emitter, RaisedBefore, StaysInGraph, StillRunning
 from stator_variables._emit._objects import finalize_generators
+from stator_variables._filtering import filtered
 from stator_variables._graph import BodyGraph, BodyRecorder, Dim, GraphRecorder, Place, Places, Traced
 from stator_variables._handlers import DEFAULT_HANDLERS
 from stator_variables._journal import Journal
@@ -41,7 +42,7 @@ from stator_variables._tracker import MISSING, LazyTracker, VariableTracker
 
 # a trace
 __all__ = ["DEFAULT_HANDLERS", "Journal", "Place", "Places", "Policy", "Stop", "SymbolicDomain", "Tracing"]
-__all__ += ["globals_tracker", "restore_modes"]
+__all__ += ["filtered", "globals_tracker", "restore_modes"]
 __all__ += ["can_be_taken", "enter_taken", "give_back", "taken"]
 # trackers
 __all__ += ["MISSING", "ConstantTracker", "LazyTracker", "NumberTracker", "TensorTracker", "VariableTracker"]

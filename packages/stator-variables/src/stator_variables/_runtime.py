@@ -5,13 +5,13 @@ import contextlib
 import copy
 import itertools
 import types
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
 
+from stator_variables._filtering import filtered
 from stator_variables._library._pure import DTYPES, NUMPY
 
 
@@ -77,8 +77,7 @@ def teed(shared: Any, at: int) -> Any:
 
 def regrouped(iterator: Any, target: Any, *last: Any) -> Any:
     """A `groupby` that has given the group of `target`; `last` are the key and the value that nobody has taken yet."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # since 3.12
+    with filtered("ignore", "Pickle, copy, and deepcopy support"):  # since 3.12
         iterator.__setstate__((*(last or (target, None)), target))
     if not last:
         next(itertools._grouper(iterator, target))  # type: ignore[attr-defined]

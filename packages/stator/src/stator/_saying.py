@@ -6,44 +6,21 @@ were heard while tracing are given after each run, and the graph's own are not s
 
 from __future__ import annotations
 
-import contextlib
 import sys
-import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import attrs
+from stator_variables import filtered
 
 if TYPE_CHECKING:
     from stator_subgraphs import Warned
 
 
-@attrs.frozen(eq=False)
-class _Same:
-    """Matches the texts of `warned` in this thread; in place of the regular expression of a filter of `warnings`."""
-
-    texts: frozenset[str]
-    thread: int
-
-    def match(self, text: str) -> bool:
-        return text in self.texts and threading.get_ident() == self.thread
-
-
-@contextlib.contextmanager
-def silent(warned: list[Warned]) -> Iterator[None]:
-    """Not `warnings.catch_warnings`: after that, all that was shown once is shown again."""
-    if not warned:
-        yield
-        return
-    texts = frozenset(one.text for one in warned)
-    mine: Any = ("ignore", _Same(texts, threading.get_ident()), Warning, None, 0)
-    warnings.filters.insert(0, mine)  # type: ignore[attr-defined]
-    try:
-        yield
-    finally:
-        with contextlib.suppress(ValueError):  # another thread may have set its own filters back
-            warnings.filters.remove(mine)  # type: ignore[attr-defined]
+def silent(warned: list[Warned]) -> AbstractContextManager[None]:
+    return filtered("ignore", *[one.text for one in warned])
 
 
 @attrs.define(eq=False)

@@ -4,7 +4,6 @@ what works on arrays, is what `_torch/_arrays.py` makes of it.
 
 import functools
 import operator
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ import torch
 from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
+from stator_variables._filtering import filtered
 from stator_variables._library._pure import NUMBERS, NUMPY
 from stator_variables._model import _calls
 from stator_variables._torch import _arrays, _symbolic, _torch_calls
@@ -138,8 +138,7 @@ def _folded(t: Tracing, real: Any, args: list[Any], kwargs: dict[str, Any]) -> A
     if any(value is MISSING or value is NUMPY.ndarray for value in (*values, *named.values())):
         return MISSING
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
+        with filtered("error", ""):
             result = real(*values, **named)
     except Exception as error:  # natively it raises in its own words, and warns
         raise t.unsupported("builtin", f"numpy.{real.__name__}(): {error}") from None
@@ -157,10 +156,12 @@ def _as_array(t: Tracing, real: Any, vt: Any, kwargs: dict[str, Any]) -> Any:
 
 @functools.cache
 def _warns_of_copies() -> bool:
-    with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always")
-        NUMPY.array(torch.empty(0))
-    return bool(heard)
+    try:
+        with filtered("error", ""):
+            NUMPY.array(torch.empty(0))
+    except Warning:
+        return True
+    return False
 
 
 def _method(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:

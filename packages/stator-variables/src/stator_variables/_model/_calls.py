@@ -3,7 +3,6 @@
 import collections
 import sys
 import types
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from stator_bytecode.errors import Unsupported
 from stator_variables import _inlining
 from stator_variables import _kinds as k
 from stator_variables._build import globals_tracker, new_namespace, wrap
+from stator_variables._filtering import filtered
 from stator_variables._library import _pure
 from stator_variables._library._pure import is_number_of_numpy
 from stator_variables._model import _attributes, _dictionary
@@ -267,8 +267,7 @@ def folded(t: Tracing, function: Any, /, *values: Any, **named: Any) -> Any:
 def _without_warnings(t: Tracing, function: Any, /, *values: Any, **named: Any) -> Any:
     """What NumPy warns of, a division by zero say, has to be said on each call."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
+        with filtered("error", ""):
             return function(*values, **named)
     except Warning as warning:
         raise t.unsupported("numpy", f"a computation of which NumPy warns: {warning}") from None

@@ -7,7 +7,6 @@ runs on fake tensors, and each torch function that it calls becomes a node. Wher
 
 import importlib
 import operator
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +16,7 @@ from stator_guards import CallSource, Is
 from torch.overrides import TorchFunctionMode
 
 from stator_variables import _kinds as k
+from stator_variables._filtering import filtered
 from stator_variables._graph import Traced
 from stator_variables._library._pure import DTYPES, NUMPY, is_number_of_numpy
 from stator_variables._model._raising import throw
@@ -112,8 +112,7 @@ class _Step(TorchFunctionMode):
     def witnessed(self, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
         plain = [self._plain(vt, self._witness, lambda vt: vt.value) for vt in args]
         named = {name: self._plain(vt, self._witness, lambda vt: vt.value) for name, vt in kwargs.items()}
-        with NUMPY.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("error")  # what NumPy warns of has to be said on each call
+        with NUMPY.errstate(all="ignore"), filtered("error", ""):  # what NumPy warns of has to be said on each call
             return function(*plain, **named)
 
     def _witness(self, vt: Any) -> Any:
