@@ -18,6 +18,7 @@ from stator_variables import _kinds as k
 from stator_variables._build import wrap
 from stator_variables._builtin._strings import format_value, text_of
 from stator_variables._model import (
+    _attribute_writes,
     _attributes,
     _calls,
     _containers,
@@ -269,11 +270,11 @@ class SymbolicDomain:
         made = _calls.call(self.t, super_fn, [cls, receiver], {})
         return bytecode.after(made, lambda other: _attributes.get_attribute(self.t, other, name))
 
-    set_attribute = _emptying(_asked(_attributes.set_attribute))
+    set_attribute = _emptying(_asked(_attribute_writes.set_attribute))
 
     @_emptying
     def delete_attribute(self, value: Any, name: str) -> Any:
-        return _attributes.set_attribute(self.t, value, name, MISSING)
+        return _attribute_writes.set_attribute(self.t, value, name, MISSING)
 
     get_item = _asked_with_hashes(_operators.get_item)
     set_item = _emptying(_asked_with_hashes(_containers.set_item))

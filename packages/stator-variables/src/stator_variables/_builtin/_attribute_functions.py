@@ -8,7 +8,7 @@ from stator_bytecode import operation, settle
 from stator_variables import _kinds as k
 from stator_variables._builtin._arity import ANY_COUNT
 from stator_variables._builtin._method_table import MethodTable, then
-from stator_variables._model import _attributes, _calls
+from stator_variables._model import _attribute_writes, _attributes, _calls
 from stator_variables._model._lookup import plain_lookup
 from stator_variables._model._raising import absent, attempt, throw, type_name
 from stator_variables._tracing import Tracing
@@ -46,7 +46,7 @@ def handle_hasattr(t: Tracing, vt: Any, name: Any) -> Any:
 
 @methods.handles(setattr, delattr)
 def write(t: Tracing, vt: Any, name: Any, new: Any = MISSING) -> Any:
-    return then(_attributes.set_attribute(t, vt, _name(t, name), new))
+    return then(_attribute_writes.set_attribute(t, vt, _name(t, name), new))
 
 
 @methods.handles(object.__getattribute__, type.__getattribute__, types.ModuleType.__getattribute__)
@@ -62,12 +62,12 @@ def write_to_object(t: Tracing, vt: Any, name: Any, new: Any = MISSING) -> Any:
     text = _name(t, name)
     if isinstance(vt, k.ClassTracker):
         raise t.unsupported("bad-arguments", "object's way to set attributes, of a class")
-    return then(_attributes.generic_set(t, vt, text, new))
+    return then(_attribute_writes.generic_set(t, vt, text, new))
 
 
 @methods.handles(type.__setattr__, type.__delattr__)
 def write_to_class(t: Tracing, vt: Any, name: Any, new: Any = MISSING) -> Any:
-    return then(_attributes.generic_set(t, vt, _name(t, name), new))
+    return then(_attribute_writes.generic_set(t, vt, _name(t, name), new))
 
 
 @methods.handles(vars, takes=(0, 1))

@@ -47,8 +47,8 @@ def _tensor_effect(e: Emitter, vt: Any) -> None:
             raise e.refuse(vt)
         e.lines.append(f"{e.expr(vt)}.data = {e.output(vt.data)}")
     if vt.grad is not MISSING:
-        if not k.is_none(vt.grad) and vt.grad.example.shape != vt.example.shape:  # one of them changed since
-            raise e.refuse(vt)
+        if not k.is_none(vt.grad) and vt.grad.example.shape != vt.example.shape:
+            raise e.t.unsupported("tensor-attribute-write", "a gradient that no longer fits its tensor")
         e.lines.append(f"{e.expr(vt)}.grad = {e.expr(vt.grad)}")
 
 

@@ -1,7 +1,7 @@
-"""Attribute access as CPython does it: data descriptors, the instance dictionary, other descriptors, `__getattr__`.
+"""Reading attributes as CPython does it: data descriptors, the instance dictionary, other descriptors, `__getattr__`.
 
-`PyObject_GenericGetAttr` and `PyObject_GenericSetAttr` (Objects/object.c) over trackers; classes and modules have
-their own (`type_getattro` in Objects/typeobject.c, `_Py_module_getattro` in Objects/moduleobject.c).
+`PyObject_GenericGetAttr` (Objects/object.c) over trackers; classes and modules have their own (`type_getattro` in
+Objects/typeobject.c, `_Py_module_getattro` in Objects/moduleobject.c).
 """
 
 import sys
@@ -10,7 +10,7 @@ import weakref
 from typing import Any
 
 import torch
-from stator_bytecode import NULL, Invoke, Raised, Then, is_suspended
+from stator_bytecode import Invoke, Raised, Then, is_suspended
 from stator_guards import (
     AttrAbsent,
     AttrSource,
@@ -27,7 +27,7 @@ from stator_guards import (
 from stator_variables import _kinds as k
 from stator_variables._applevel import _methods as app
 from stator_variables._build import captured_dict, instance_dict, wrap, wrap_present
-from stator_variables._model import _calls, _classes, _dictionary, _functions, _lookup, _stand_ins
+from stator_variables._model import _calls, _dictionary, _functions, _lookup, _stand_ins
 from stator_variables._model._raising import absent, throw, type_name
 from stator_variables._torch import _subclasses, _symbolic, _tensor_attributes, _torch_calls
 from stator_variables._tracing import Tracing
@@ -39,7 +39,7 @@ FUNCTION_FIELDS = {"__name__": "name", "__qualname__": "qualname"}
 PROXIES = (weakref.ProxyType, weakref.CallableProxyType)
 
 
-def _refuse_proxy(t: Tracing, vt: Any, name: str) -> None:
+def refuse_proxy(t: Tracing, vt: Any, name: str) -> None:
     """Of a weak proxy nothing is known: each look at it may find its object gone."""
     if vt.cls in PROXIES:
         raise t.unsupported("c-attribute", f"attribute {name} of a weak proxy")
@@ -62,7 +62,7 @@ def get_method(t: Tracing, vt: Any, name: str) -> Any:
 
 
 def _found(t: Tracing, vt: Any, name: str) -> Any:
-    _refuse_proxy(t, vt, name)
+    refuse_proxy(t, vt, name)
     if isinstance(vt, k.SuperTracker):
         return super_attribute(t, vt, name)
     if isinstance(vt, k.TensorTracker) and not t.overrides.modes:
@@ -77,10 +77,10 @@ def _found(t: Tracing, vt: Any, name: str) -> Any:
 
 
 def has_hook(t: Tracing, vt: Any) -> bool:
-    return _is_hook(_lookup.guarded_lookup(t, vt.cls, "__getattribute__"), "__getattribute__")
+    return is_hook(_lookup.guarded_lookup(t, vt.cls, "__getattribute__"), "__getattribute__")
 
 
-def _is_hook(raw: Any, name: str) -> bool:
+def is_hook(raw: Any, name: str) -> bool:
     """Whether a class has a way of its own to read, set or delete attributes, or another slot of C."""
     return not isinstance(raw, types.WrapperDescriptorType) or raw.__name__ != name
 
@@ -175,7 +175,7 @@ def class_of(t: Tracing, vt: Any) -> Any:
     return tracker
 
 
-def _descriptor_kind(t: Tracing, raw: Any) -> type:
+def descriptor_kind(t: Tracing, raw: Any) -> type:
     """The class whose C code binds `raw`: a subclass of these is bound as they are, unless it has its own `__get__`."""
     for base in (property, classmethod, staticmethod):
         if issubclass(type(raw), base) and _lookup.guarded_lookup(t, type(raw), "__get__") is vars(base)["__get__"]:
@@ -185,7 +185,7 @@ def _descriptor_kind(t: Tracing, raw: Any) -> type:
 
 def bind(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
     """`raw.__get__(vt, type(vt))` for a raw class attribute."""
-    kind = _descriptor_kind(t, raw)
+    kind = descriptor_kind(t, raw)
     if kind is types.FunctionType:
         return k.MethodTracker(wrap(t, raw, source), vt)
     if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
@@ -230,11 +230,11 @@ def _of_class(t: Tracing, raw: Any, source: Source, cls_vt: Any, name: str) -> A
 
 def _get_property(t: Tracing, raw: property, source: Source, vt: Any, name: str) -> Any:
     if raw.fget is None:
-        _refuse_access(t, raw, source, property.__get__, vt)
+        refuse_access(t, raw, source, property.__get__, vt)
     return _calls.call(t, wrap(t, raw.fget, AttrSource(source, "fget")), [vt], {})
 
 
-def _refuse_access(t: Tracing, raw: property, source: Source, ask: Any, vt: Any, *value: Any) -> None:
+def refuse_access(t: Tracing, raw: property, source: Source, ask: Any, vt: Any, *value: Any) -> None:
     """In the words of the property: it knows its name only if a class statement told it."""
     t.guard(source, Is(raw))
     try:
@@ -272,7 +272,7 @@ def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
         if type(raw) is types.MemberDescriptorType and "__slots__" in vars(raw.__objclass__):
             throw(AttributeError, f"'{type_name(vt.cls)}' object has no attribute '{name}'")
         raise t.unsupported("c-attribute", f"attribute {name} of a new {vt.cls.__qualname__}")
-    return _read_existing_field(t, raw, vt, name)
+    return read_existing_field(t, raw, vt, name)
 
 
 def _place_in(cls: Any, raw: Any) -> int:
@@ -283,7 +283,7 @@ def _place_in(cls: Any, raw: Any) -> int:
         return int(cls.n_fields)
 
 
-def _read_existing_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
+def read_existing_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
     """A field of an existing C object, or a slot: read it, and rely on it through its source."""
     whole = vt.source if vt.source is not None else CapturedSource(vt.describe(), vt.real)
     source = SlotSource(whole, raw.__objclass__, name)
@@ -363,7 +363,7 @@ def _get_meta(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
 
 def bind_to_class(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
     """`raw.__get__(None, cls)`."""
-    kind = _descriptor_kind(t, raw)
+    kind = descriptor_kind(t, raw)
     if kind is staticmethod:
         return wrap(t, raw.__func__, AttrSource(source, "__func__"))
     if kind is classmethod:
@@ -404,99 +404,6 @@ def super_attribute(t: Tracing, vt: Any, name: str) -> Any:
     if source is None:
         throw(AttributeError, f"'super' object has no attribute '{name}'")
     return bind_to_class(t, raw, source, receiver) if is_class else bind(t, raw, source, receiver, name)
-
-
-# -- writing ----------------------------------------------------------------------------------------------------------
-def set_attribute(t: Tracing, vt: Any, name: str, value: Any) -> Any:
-    """`value` MISSING deletes."""
-    method = "__delattr__" if value is MISSING else "__setattr__"
-    if _is_hook(_lookup.guarded_lookup(t, vt.cls, method), method) and not isinstance(vt, k.TensorTracker):
-        return _calls.call(
-            t, special(t, vt, method), [k.ConstantTracker(name), *([] if value is MISSING else [value])], {}
-        )
-    return generic_set(t, vt, name, value)
-
-
-def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
-    """`object.__setattr__`; `value` MISSING deletes."""
-    _refuse_proxy(t, vt, name)
-    if isinstance(vt, k.TensorTracker) and hasattr(torch.Tensor, name) and t.overrides.modes:
-        raise t.unsupported("mode-value", f"setting {name} of a tensor under a mode for functions of torch")
-    if isinstance(vt, k.TensorTracker):
-        return _tensor_attributes.write(t, vt, name, value)
-    if isinstance(vt, k.ClassTracker) and not _is_python_descriptor(_lookup.guarded_lookup(t, vt.cls, name)):
-        return _classes.set_attribute(t, vt, name, value)
-    if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
-        raise t.unsupported("global-attribute-write", f"setting {name} on {vt.describe()}", "set it outside the region")
-    if isinstance(vt, k.FunctionTracker) and vt.source is None and value is not MISSING and name in k.WRITTEN_FIELDS:
-        return t.write(vt, fields={**vt.fields, name: value})
-    raw, source = _lookup.type_lookup(t, vt.cls, name)
-    if source is not None and is_data_descriptor(t, raw):
-        return _set_through(t, raw, source, vt, name, value)
-    if isinstance(vt, k.FunctionTracker) and name in FUNCTION_FIELDS:
-        raise t.unsupported("function-attribute-write", f"setting {name} of a function")
-    if vt.namespace is None:
-        verb = "object attribute" if source is not None else "object has no attribute"
-        suffix = f"{verb} '{name}' is read-only" if source is not None else f"{verb} '{name}'"
-        throw(AttributeError, f"'{type_name(vt.cls)}' {suffix}")
-    if value is MISSING:
-        if _dictionary.remove(t, vt.namespace, name) is MISSING:
-            throw(AttributeError, f"'{type_name(vt.cls)}' object has no attribute '{name}'")
-        return None
-    _dictionary.set_name(t, vt.namespace, name, value)
-    return None
-
-
-def _is_python_descriptor(raw: Any) -> bool:
-    return isinstance(raw, property) or isinstance(_lookup.plain_lookup(type(raw), "__set__"), types.FunctionType)
-
-
-def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value: Any) -> Any:
-    field, method, args = ("fset", "__set__", [vt, value])
-    if value is MISSING:
-        field, method, args = ("fdel", "__delete__", [vt])
-    if _lookup.overrides(t, type(raw), method):
-        return call_raw(t, wrap(t, raw, source), method, args)
-    kind = _descriptor_kind(t, raw)
-    if kind is property:
-        if (function := getattr(raw, field)) is None:
-            _refuse_access(t, raw, source, getattr(property, method), vt, *args[1:])
-        return _calls.call(t, wrap(t, function, AttrSource(source, field)), args, {})
-    is_slot = kind is types.MemberDescriptorType and "__slots__" in vars(raw.__objclass__)  # C's may be read-only
-    if is_slot and getattr(vt, "members", None) is not None:
-        return _set_member(t, raw, vt, name, value)
-    if kind is types.GetSetDescriptorType and name in ("__cause__", "__context__", "__traceback__"):
-        return _set_exception_field(t, vt, name, value)
-    if isinstance(vt, k.CellTracker) and name == "cell_contents":
-        return t.write(vt, content=NULL if value is MISSING else value)
-    raise t.unsupported("c-attribute-write", f"setting {name} of {vt.cls.__qualname__}")
-
-
-def _set_member(t: Tracing, raw: Any, vt: Any, name: str, value: Any) -> None:
-    before = vt.members.get(raw, MISSING)
-    if value is MISSING and (before is DELETED or (before is MISSING and not _has_member(t, raw, vt, name))):
-        throw(AttributeError, name)
-    t.write(vt, members={**vt.members, raw: DELETED if value is MISSING else value})
-
-
-def _has_member(t: Tracing, raw: Any, vt: Any, name: str) -> bool:
-    """Whether a slot of an existing object, not touched yet, is filled."""
-    if vt.real is MISSING:
-        return False
-    try:
-        _read_existing_field(t, raw, vt, name)
-    except Raised:
-        return False
-    return True
-
-
-def _set_exception_field(t: Tracing, vt: Any, name: str, value: Any) -> None:
-    is_exception = isinstance(value, k.ExceptionTracker) or (value is not MISSING and k.is_none(value))
-    if name == "__traceback__" or vt.source is not None or not is_exception:
-        raise t.unsupported("exception-attribute-write", f"setting {name} of an exception")
-    t.journal.assign(vt, **{name.strip("_"): None if k.is_none(value) else value})
-    if name == "__cause__":
-        t.journal.assign(vt, suppress_context=True)
 
 
 def special(t: Tracing, vt: Any, name: str) -> Any:

@@ -100,7 +100,7 @@ def _may_ask(d: DictTracker) -> bool:
     """Whether C, looking for a key that is no object, may ask `__eq__` of the program: our guards would ask again."""
     if d.may_ask is None:
         kinds = {id(cls): cls for cls in map(type, list(dict.__iter__(d.real)))}.values()  # at once: threads
-        asking = (cls for cls in kinds if isinstance(plain_lookup(cls, "__eq__"), types.FunctionType))
+        asking = (cls for cls in kinds if type(plain_lookup(cls, "__eq__")) is not types.WrapperDescriptorType)
         d.may_ask = not all(map(type_hashes_by_identity, asking))
     return d.may_ask
 

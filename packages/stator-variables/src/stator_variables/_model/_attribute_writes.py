@@ -1,0 +1,107 @@
+"""Setting and deleting attributes: `PyObject_SetAttr`, `PyObject_GenericSetAttr` (Objects/object.c) over trackers."""
+
+import types
+from typing import Any
+
+import torch
+from stator_bytecode import NULL, Raised
+from stator_guards import AttrSource, Source
+
+from stator_variables import _kinds as k
+from stator_variables._build import wrap
+from stator_variables._model import _attributes, _calls, _classes, _dictionary, _lookup
+from stator_variables._model._raising import throw, type_name
+from stator_variables._torch import _tensor_attributes
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import DELETED, MISSING
+
+
+def set_attribute(t: Tracing, vt: Any, name: str, value: Any) -> Any:
+    """`value` MISSING deletes."""
+    method = "__delattr__" if value is MISSING else "__setattr__"
+    if _attributes.is_hook(_lookup.guarded_lookup(t, vt.cls, method), method) and not isinstance(vt, k.TensorTracker):
+        given = [k.ConstantTracker(name), *([] if value is MISSING else [value])]
+        return _calls.call(t, _attributes.special(t, vt, method), given, {})
+    return generic_set(t, vt, name, value)
+
+
+def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
+    """`object.__setattr__`; `value` MISSING deletes."""
+    _attributes.refuse_proxy(t, vt, name)
+    if isinstance(vt, k.TensorTracker) and hasattr(torch.Tensor, name) and t.overrides.modes:
+        raise t.unsupported("mode-value", f"setting {name} of a tensor under a mode for functions of torch")
+    if isinstance(vt, k.TensorTracker):
+        return _tensor_attributes.write(t, vt, name, value)
+    if isinstance(vt, k.ClassTracker) and not _is_python_descriptor(_lookup.guarded_lookup(t, vt.cls, name)):
+        return _classes.set_attribute(t, vt, name, value)
+    if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
+        raise t.unsupported("global-attribute-write", f"setting {name} on {vt.describe()}", "set it outside the region")
+    if isinstance(vt, k.FunctionTracker) and vt.source is None and value is not MISSING and name in k.WRITTEN_FIELDS:
+        return t.write(vt, fields={**vt.fields, name: value})
+    raw, source = _lookup.type_lookup(t, vt.cls, name)
+    if source is not None and _attributes.is_data_descriptor(t, raw):
+        return _set_through(t, raw, source, vt, name, value)
+    if isinstance(vt, k.FunctionTracker) and name in _attributes.FUNCTION_FIELDS:
+        raise t.unsupported("function-attribute-write", f"setting {name} of a function")
+    if vt.namespace is None:
+        verb = "object attribute" if source is not None else "object has no attribute"
+        suffix = f"{verb} '{name}' is read-only" if source is not None else f"{verb} '{name}'"
+        throw(AttributeError, f"'{type_name(vt.cls)}' {suffix}")
+    if value is MISSING:
+        if _dictionary.remove(t, vt.namespace, name) is MISSING:
+            throw(AttributeError, f"'{type_name(vt.cls)}' object has no attribute '{name}'")
+        return None
+    _dictionary.set_name(t, vt.namespace, name, value)
+    return None
+
+
+def _is_python_descriptor(raw: Any) -> bool:
+    return isinstance(raw, property) or isinstance(_lookup.plain_lookup(type(raw), "__set__"), types.FunctionType)
+
+
+def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value: Any) -> Any:
+    field, method, args = ("fset", "__set__", [vt, value])
+    if value is MISSING:
+        field, method, args = ("fdel", "__delete__", [vt])
+    if _lookup.overrides(t, type(raw), method):
+        return _attributes.call_raw(t, wrap(t, raw, source), method, args)
+    kind = _attributes.descriptor_kind(t, raw)
+    if kind is property:
+        if (function := getattr(raw, field)) is None:
+            _attributes.refuse_access(t, raw, source, getattr(property, method), vt, *args[1:])
+        return _calls.call(t, wrap(t, function, AttrSource(source, field)), args, {})
+    is_slot = kind is types.MemberDescriptorType and "__slots__" in vars(raw.__objclass__)  # C's may be read-only
+    if is_slot and getattr(vt, "members", None) is not None:
+        return _set_member(t, raw, vt, name, value)
+    if kind is types.GetSetDescriptorType and name in ("__cause__", "__context__", "__traceback__"):
+        return _set_exception_field(t, vt, name, value)
+    if isinstance(vt, k.CellTracker) and name == "cell_contents":
+        return t.write(vt, content=NULL if value is MISSING else value)
+    raise t.unsupported("c-attribute-write", f"setting {name} of {vt.cls.__qualname__}")
+
+
+def _set_member(t: Tracing, raw: Any, vt: Any, name: str, value: Any) -> None:
+    before = vt.members.get(raw, MISSING)
+    if value is MISSING and (before is DELETED or (before is MISSING and not _has_member(t, raw, vt, name))):
+        throw(AttributeError, name)
+    t.write(vt, members={**vt.members, raw: DELETED if value is MISSING else value})
+
+
+def _has_member(t: Tracing, raw: Any, vt: Any, name: str) -> bool:
+    """Whether a slot of an existing object, not touched yet, is filled."""
+    if vt.real is MISSING:
+        return False
+    try:
+        _attributes.read_existing_field(t, raw, vt, name)
+    except Raised:
+        return False
+    return True
+
+
+def _set_exception_field(t: Tracing, vt: Any, name: str, value: Any) -> None:
+    is_exception = isinstance(value, k.ExceptionTracker) or (value is not MISSING and k.is_none(value))
+    if name == "__traceback__" or vt.source is not None or not is_exception:
+        raise t.unsupported("exception-attribute-write", f"setting {name} of an exception")
+    t.journal.assign(vt, **{name.strip("_"): None if k.is_none(value) else value})
+    if name == "__cause__":
+        t.journal.assign(vt, suppress_context=True)
