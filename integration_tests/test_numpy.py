@@ -260,3 +260,14 @@ def test_a_number_of_numpy_gives_a_tensor_its_dtype(text: str, number: Any) -> N
 
     compiled = stator.compile(fn, backend="eager")
     assert_same(fn, compiled, call)
+
+
+HELD = "np.arange(6.)[:3] + x.numpy()|torch.from_numpy(np.ones(3)) * x|x + torch.as_tensor(np.array([1.0, 2, 3]))"
+HELD += "|np.linspace(0, 1, 3) * np.zeros(3) + x.numpy()|torch.from_numpy(np.eye(3)[0]).add_(x).sin()"
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("text", HELD.split("|"))
+def test_arrays_that_a_graph_holds(text: str, backend: str) -> None:
+    fn = eval(f"lambda x: {text}", {"np": np, "torch": torch})
+    assert_same(fn, stator.compile(fn, backend=backend), lambda: (torch.arange(3.0),), calls=2, tolerance=CLOSE)

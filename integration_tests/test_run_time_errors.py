@@ -408,3 +408,25 @@ def test_large_inputs_are_not_copied_on_each_call_so_the_error_goes_through() ->
         compiled(x, index + x.numel(), log)
     assert (x == 2).all()
     assert log == ["before"]
+
+
+DRAWS = """
+x.uniform_() | x.exponential_() | x.cauchy_() | x.geometric_(0.5) | x.log_normal_() | x.random_(0, 9) | x.normal_()
+torch.binomial(x * 9, x / 2) | torch.bernoulli(x / 2) | torch.rand_like(x) | torch.poisson(x) | F.dropout(x)
+torch._sample_dirichlet(x) | torch._standard_gamma(x) | F.rrelu(-x, training=True) | F.alpha_dropout(x)
+"""
+
+
+def drawing_and_raising(gm: Any, inputs: Any) -> Any:
+    def run(*inputs: Any) -> Any:
+        gm(*inputs)
+        raise ZeroDivisionError("after it drew")
+
+    return run
+
+
+@pytest.mark.parametrize("text", [text.strip() for line in DRAWS.strip().split("\n") for text in line.split("|")])
+def test_what_a_graph_drew_before_it_raised_is_drawn_again(text: str) -> None:
+    fn = eval(f"lambda x: {text}", {"torch": torch, "F": torch.nn.functional})
+    compiled = stator.compile(fn, backend=drawing_and_raising)
+    assert_same(fn, compiled, lambda: Call((torch.ones(3),)), calls=3, graphs_may_raise=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -64,9 +64,9 @@ def _forget_inputs(mode: FakeTensorMode) -> None:
 
 @dataclass_with_cached_hash(frozen=True)
 class GraphInput(Source):
-    """The placeholder at one position of a graph."""
+    """The placeholder at one position of a graph; or a tensor that the graph holds, by its name."""
 
-    position: int
+    position: int | str
 
     @property
     def _name_template(self) -> str:
@@ -91,3 +91,9 @@ def attach_sources(gm: torch.fx.GraphModule) -> dict[Source, int]:
             node._dynamo_source = source  # an attribute is where AOTAutograd looks
         positions[source] = position
     return positions
+
+
+def sources_of_held(gm: torch.fx.GraphModule, known: Mapping[str, Source]) -> dict[str, Source]:
+    """One for each tensor that `gm` holds: AOTAutograd makes an input of it."""
+    held = (*gm.named_parameters(remove_duplicate=False), *gm.named_buffers(remove_duplicate=False))
+    return {name: known.get(name) or GraphInput(name) for name, _ in held}

@@ -24,7 +24,7 @@ from . import _session
 from ._alias import AliasLayout, InputGuard, from_torch, was_written, writes_to_inputs
 from ._backend import Backend, BackendSpec, Compiled, spec_of
 from ._check import check_graph
-from ._context import GraphInput, attach_sources, cleared, placeholders, static_context
+from ._context import GraphInput, attach_sources, cleared, placeholders, sources_of_held, static_context
 from ._eager import eager
 from ._repeats import gives_repeats
 from .errors import BackendFailed, MalformedGraph
@@ -70,13 +70,13 @@ def lower(
     `example_inputs` are the real inputs, in the order of the placeholders; for a symbolic placeholder the int will do.
     `fake_mode` is the one the trace ran under; do not trace under it any more. `contexts` has the symbolic context that
     each input was made fake with, so that it gets the same symbols again. `ambient` are the modes at the entry of the
-    trace (default: the present ones). `param_sources` is for tensors kept as attributes of `gm`. A `context` of the
-    front end's own must not serve two graphs: compiling the backward, later, uses it.
+    trace (default: the present ones). `param_sources` is for tensors kept as attributes of `gm`: the rest get one. A
+    `context` of the front end's own must not serve two graphs: compiling the backward, later, uses it.
     """
     if faults := check_graph(gm, example_inputs):
         raise MalformedGraph(tuple(faults))
     # Its absence would mean that the graph was exported. `setattr`, as modules declare tensors and modules only.
-    setattr(gm, "_param_name_to_source", dict(param_sources or {}))
+    setattr(gm, "_param_name_to_source", sources_of_held(gm, param_sources or {}))
     job = _prepare(gm, example_inputs, eager if _differentiates_wrappers(gm) else backend, fake_mode, context)
     if not job.spec.compiles:
         return _as_it_is(job)

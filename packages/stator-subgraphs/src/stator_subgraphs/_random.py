@@ -30,7 +30,30 @@ def undisturbed(target: Any) -> AbstractContextManager[None]:
     return nullcontext() if _namespace(target) in OWN else Streams()
 
 
-DRAWING = ("dropout", "rand", "normal", "bernoulli", "multinomial", "poisson", "rrelu", "gumbel", "scaled_dot_product")
+DRAWING: tuple[str, ...] = (
+    "dropout",
+    "rand",
+    "normal",
+    "uniform",
+    "bernoulli",
+    "binomial",
+    "multinomial",
+    "poisson",
+    "geometric",
+)
+DRAWING += (
+    "cauchy",
+    "exponential",
+    "dirichlet",
+    "standard_gamma",
+    "rrelu",
+    "gumbel",
+    "attention",
+    "lstm",
+    "gru",
+    "rnn",
+)
+"""Parts of the names of what torch tags `nondeterministic_seeded`, and of functions made of those."""
 
 
 def may_draw(module: torch.fx.GraphModule) -> bool:
