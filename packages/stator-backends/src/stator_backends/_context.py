@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -29,6 +30,13 @@ def static_context(tensor: Tensor, source: Source) -> StatefulSymbolicContext:
         constraint_strides=[None] * dims,
         tensor_source=source,
     )
+
+
+def without_number(context: StatefulSymbolicContext) -> StatefulSymbolicContext:
+    """For a tensor of no dimensions, whose contents torch makes a symbol of if it knows where the tensor comes from."""
+    if context.dynamic_sizes:
+        return context
+    return dataclasses.replace(context, tensor_source=None)  # type: ignore[arg-type]  # unknown
 
 
 NO_POINTERS = config.patch(fake_tensor_allow_unsafe_data_ptr_access=False)

@@ -24,7 +24,7 @@ from . import _session
 from ._alias import AliasLayout, InputGuard, from_torch, was_written, writes_to_inputs
 from ._backend import Backend, BackendSpec, Compiled, spec_of
 from ._check import check_graph
-from ._context import GraphInput, attach_sources, cleared, placeholders, sources_of_held, static_context
+from ._context import GraphInput, attach_sources, cleared, placeholders, sources_of_held, static_context, without_number
 from ._eager import eager
 from ._repeats import gives_repeats
 from .errors import BackendFailed, MalformedGraph
@@ -134,6 +134,7 @@ def _surroundings(job: _Job, ambient: _session.AmbientState, compile_id: Compile
     with ExitStack() as stack:
         stack.enter_context(_session.compile_session())
         stack.enter_context(_session.preserved_rng())
+        stack.enter_context(_session.preserved_hook_ids())
         stack.enter_context(_disable_current_modes())
         stack.enter_context(ambient.restored())
         stack.enter_context(_session.harmless_warnings())
@@ -159,9 +160,19 @@ def _fresh_fakes(job: _Job, contexts: Mapping[Tensor, Any]) -> None:
             continue
         if (symbolic := contexts.get(value)) is None:
             symbolic = static_context(value, GraphInput(position))
+        if not _is_symbol_inside(node):
+            symbolic = without_number(symbolic)
         job.context.tensor_to_context[value] = symbolic
         if job.spec.fake_inputs:
             job.inputs[position] = mode.from_tensor(value, source=symbolic.tensor_source, symbolic_context=symbolic)
+
+
+def _is_symbol_inside(node: torch.fx.Node) -> bool:
+    """Whether the trace knows the number in this tensor of no dimensions by a symbol. Where it does not, a compiler
+    that did would bind itself to the number."""
+    example = node.meta.get("example_value")
+    number = example.item_memo if isinstance(example, FakeTensor) else None
+    return isinstance(number, torch.SymFloat) and number.node.hint is not None
 
 
 def _only_traced(value: Tensor, node: torch.fx.Node, contexts: Mapping[Tensor, Any]) -> bool:

@@ -21,6 +21,7 @@ from typing import Any
 import attrs
 import torch
 from torch.fx.graph_module import _loader
+from torch.utils.hooks import RemovableHandle
 
 
 class CompileFlag(threading.local):
@@ -84,6 +85,16 @@ def _rng_states() -> Iterator[Callable[[], None]]:
         yield partial(torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all())
     if (numpy_random := sys.modules.get("numpy.random")) is not None:
         yield partial(numpy_random.set_state, numpy_random.get_state())
+
+
+@contextmanager
+def preserved_hook_ids() -> Iterator[None]:
+    """The next hook that the program registers gets the id it would have: AOTAutograd registers some on its way."""
+    before = RemovableHandle.next_id
+    try:
+        yield
+    finally:
+        RemovableHandle.next_id = before
 
 
 # fx keeps the text of every module that it generates, for good: of those that a backend makes on its way too.

@@ -156,7 +156,7 @@ def refuse_sparse_contents(target: Target, tensors: Sequence[torch.Tensor]) -> N
 def refuse_new_leaves(example: Any, given: Sequence[torch.Tensor]) -> None:
     """As of `torch.ones(3, requires_grad=True)`: compilers differentiate a graph by its inputs alone."""
     for tensor in tensors_in(example):
-        is_new_leaf = tensor.requires_grad and tensor.is_leaf and not tensor._is_view()
+        is_new_leaf = tensor.requires_grad and not tensor._is_view() and tensor.is_leaf  # a stale view may not be asked
         if is_new_leaf and all(tensor is not known for known in given):
             raise Unsupported("graph-result", "a tensor that is made here and requires gradients")
 

@@ -13,7 +13,6 @@ from typing import Any
 import attrs
 import torch
 from stator_bytecode.errors import Unsupported
-from torch._prims_common import is_non_overlapping_and_dense_or_false
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 WRITING_FUNCTIONS = frozenset({setattr, delattr, operator.setitem, operator.delitem})
@@ -29,54 +28,6 @@ def may_write(target: Any, kwargs: dict[str, Any]) -> bool:
 
 
 NOT_IN_PLACE = frozenset({"__int__", "__invert__", "__index__", "__iter__", "__init__"})
-
-
-def refuse_partial_overlap(target: Any, tensors: list[torch.Tensor]) -> None:
-    """Raises Unsupported for an operator in place that writes to memory which it reads shifted or transposed.
-
-    Real kernels raise then, fakes do not (`at::get_overlap_status`): so it runs natively, where its `try` is.
-    """
-    name = target if isinstance(target, str) else getattr(target, "__name__", "")
-    in_place = (name.endswith("_") and not name.endswith("__")) or target in IN_PLACE_OPERATORS
-    if in_place and any(_overlaps_in_part(tensors[0], other) for other in tensors[1:]):
-        raise Unsupported("operator-error", f"{name}: it writes to memory that it also reads in another order")
-
-
-IN_PLACE_OPERATORS = frozenset(
-    {operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ifloordiv, operator.imod, operator.ipow}
-    | {operator.iand, operator.ior, operator.ixor, operator.ilshift, operator.irshift}
-)
-
-
-def _overlaps_in_part(written: torch.Tensor, other: torch.Tensor) -> bool:
-    if written is other or written.layout is not torch.strided or storage_of(written) != storage_of(other):
-        return False
-    ours, theirs = _reach(written), _reach(other)
-    if None in (*ours, *theirs) or ours[0] >= theirs[1] or theirs[0] >= ours[1]:
-        return False
-    dense = is_non_overlapping_and_dense_or_false(written) and is_non_overlapping_and_dense_or_false(other)
-    return dense and ours != theirs
-
-
-def refuse_expanded(target: Any, written: list[torch.Tensor]) -> None:
-    """Raises Unsupported where elements of what was written to share memory: real kernels raise, or warn of it. The few
-    that do neither (`fill_`) are no nodes, either: functionalised, an element of the base becomes a sum of its copies.
-    """
-    for tensor in written:
-        strides = tensor.stride() if tensor.layout is torch.strided else ()
-        if any(_now(stride) == 0 and _now(size) > 1 for size, stride in zip(tensor.size(), strides, strict=False)):
-            name = getattr(target, "__name__", target)
-            raise Unsupported("operator-error", f"{name}: it writes to a tensor of which elements share memory")
-
-
-def _reach(tensor: torch.Tensor) -> Any:
-    """Bytes from and to, and the strides. Symbols are taken for what they are now: all that hangs on it is a break."""
-    start, count, size = tensor.storage_offset(), tensor.numel(), tensor.element_size()
-    return tuple(map(_now, (start * size, (start + count) * size, *tensor.stride())))
-
-
-def _now(number: Any) -> Any:
-    return number if type(number) is int else number.node.hint
 
 
 @attrs.define(eq=False)
@@ -102,7 +53,7 @@ class Watched:
             shape = before[5][0] if type(before) is tuple else tensor.size()
             if _same_shape(shape, tensor.size()):
                 continue
-            if 0 not in map(_now, shape) or any(tensor is given for given in inputs):
+            if 0 not in map(now, shape) or any(tensor is given for given in inputs):
                 raise Unsupported("operator-error", f"{getattr(target, '__name__', target)}: it resizes its `out`")
 
     def refuse_reshaping(self, target: Any) -> None:
@@ -144,6 +95,11 @@ def _same(before: Any, after: Any) -> bool:
 def _same_shape(before: Any, after: Any) -> bool:
     """Compares expressions as written: comparing the numbers would put guards into the `ShapeEnv`."""
     return repr(before) == repr(after)
+
+
+def now(size: Any) -> Any:
+    """What a size is in this trace. Only a break may hang on it."""
+    return size if type(size) is int else size.node.hint
 
 
 def storage_of(tensor: torch.Tensor) -> int:

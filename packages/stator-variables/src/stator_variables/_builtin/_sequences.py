@@ -4,17 +4,16 @@ import collections
 from typing import Any
 
 import torch
-from stator_bytecode import operation, settle
+from stator_bytecode import Raised, operation, settle
 
 from stator_variables import _kinds as k
 from stator_variables._builtin._method_table import MethodTable, opened, then
 from stator_variables._builtin._strings import convert
 from stator_variables._library._pure import NUMPY
-from stator_variables._model import _calls, _containers, _ends, _iteration, _operators
+from stator_variables._model import _calls, _containers, _ends, _iteration, _operators, _sorting
 from stator_variables._model._containers import change_items, index_of, is_size, needed_index, replace_items, slice_of
 from stator_variables._model._lookup import defines, refuse_asked
 from stator_variables._model._raising import throw, type_name
-from stator_variables._model._sorting import sort_items
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -318,12 +317,18 @@ def reverse(t: Tracing, vt: Any) -> None:
 @methods.handles(list.sort)
 @operation
 def sort(t: Tracing, vt: Any, key: Any = None, reverse: Any = None) -> Any:
-    """The list is empty while it is sorted; code that looks at it then, or fails, is left to CPython."""
-    before = vt.items
-    found = yield from sort_items(t, list(before), key, reverse)
+    """The list is empty while it is sorted; code that changes it then is left to CPython."""
+    before, order = vt.items, [*range(len(vt.items))]
+    failure = None
+    try:
+        yield from _sorting.sort(t, list(before), key, reverse, order)
+    except Raised as error:
+        failure = error
     if vt.items is not before:
         raise t.unsupported("list-changed-during-sort", "a list that is changed while it is sorted")
-    replace_items(t, vt, found)
+    replace_items(t, vt, [before[i] for i in order])
+    if failure is not None:
+        raise failure
     return k.NONE
 
 

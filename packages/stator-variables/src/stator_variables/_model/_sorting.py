@@ -19,8 +19,8 @@ LONGEST_RUN = 63
 Steps = Generator[Any, Any, Any]
 
 
-def sort_items(t: Tracing, items: list[Any], key: Any, reverse: Any) -> Steps:
-    """The items in order, as a new list."""
+def sort(t: Tracing, items: list[Any], key: Any, reverse: Any, order: list[int]) -> Steps:
+    """Put `order`, the places of the items, in order. Where a comparison raises it is left half done, as CPython's."""
     backwards = reverse is not None and (yield from settle(_operators.truth(t, reverse)))
     keys = items
     if key is not None and not k.is_none(key):
@@ -28,27 +28,26 @@ def sort_items(t: Tracing, items: list[Any], key: Any, reverse: Any) -> Steps:
         for item in items:
             keys.append((yield from settle(_calls.call(t, key, [item], {}))))
     values = [vt.constant() for vt in keys]
-    if not any(value is MISSING for value in values) and not any(isinstance(vt, k.ClassTracker) for vt in keys):
-        return [items[i] for i in _native_order(t, values, backwards)]
-    order = yield from _order(t, keys, backwards)
-    return [items[i] for i in order]
-
-
-def _native_order(t: Tracing, values: list[Any], backwards: bool) -> list[int]:
+    if any(value is MISSING for value in values) or any(isinstance(vt, k.ClassTracker) for vt in keys):
+        yield from _by_comparisons(t, keys, backwards, order)
+        return
     try:
-        return sorted(range(len(values)), key=values.__getitem__, reverse=backwards)
+        order.sort(key=values.__getitem__, reverse=backwards)
     except Exception as error:  # what the comparison of constants raises is the program's
         raise as_program_error(t, error) from None
 
 
-def _order(t: Tracing, keys: list[Any], backwards: bool) -> Steps:
+def _by_comparisons(t: Tracing, keys: list[Any], backwards: bool, order: list[int]) -> Steps:
     if len(keys) > LONGEST_RUN:
         raise t.unsupported("long-sort", f"a sort of {len(keys)} values that are not constants")
-    order = list(range(len(keys)))
-    if backwards:  # sorted in reverse twice, which keeps equal items in order
+    if not backwards:
+        yield from _sort(t, keys, order)
+        return
+    order.reverse()  # sorted in reverse twice, which keeps equal items in order
+    try:
+        yield from _sort(t, keys, order)
+    finally:
         order.reverse()
-    yield from _sort(t, keys, order)
-    return order[::-1] if backwards else order
 
 
 def _less(t: Tracing, keys: list[Any], a: int, b: int) -> Steps:
@@ -88,4 +87,6 @@ def _first_run(t: Tracing, keys: list[Any], order: list[int]) -> Steps:
 
 @operation
 def sorted_list(t: Tracing, items: list[Any], key: Any, reverse: Any) -> Any:
-    return k.ListTracker((yield from sort_items(t, items, key, reverse)), list)
+    order = [*range(len(items))]
+    yield from sort(t, items, key, reverse, order)
+    return k.ListTracker([items[i] for i in order], list)

@@ -1,0 +1,125 @@
+"""What random programs gave otherwise under a backend that traces the graph again, functionalised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import stator
+import torch
+from torch import Tensor, nn
+
+from integration_tests.oracle import EXACT, Tolerance, assert_same
+
+FOUND: dict[str, tuple[Callable[..., Any], Callable[[], Any]]] = {}
+BACKENDS = ("eager", "aot_eager", "aot_eager_decomp_partition")
+
+
+def found(make: Callable[[], Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def note(fn: Callable[..., Any]) -> Callable[..., Any]:
+        FOUND[fn.__name__.replace("_", " ")] = fn, make
+        return fn
+
+    return note
+
+
+def square(requires_grad: bool = False) -> Tensor:
+    return torch.arange(9.0).reshape(3, 3).requires_grad_(requires_grad)
+
+
+def number(dtype: torch.dtype, start: int = 3) -> Callable[[], Any]:
+    """Other contents at each call, so that nothing may be bound to them."""
+    values = iter(range(start, 1000))
+    return lambda: (torch.ones(3), torch.tensor(next(values), dtype=dtype))
+
+
+@found(number(torch.float64))
+def a_double_without_dimensions(x: Tensor, i: Tensor) -> Any:
+    return x + i, torch.zeros(3) + i * 2, x.clamp(max=i)
+
+
+@found(number(torch.float64))
+def a_double_without_dimensions_that_is_written(x: Tensor, i: Tensor) -> Any:
+    i.add_(1)
+    return x * i
+
+
+@found(lambda: (torch.ones(3), torch.tensor([2.5, 3.5], dtype=torch.float64)[1]))
+def a_double_without_dimensions_that_is_a_view(x: Tensor, i: Tensor) -> Any:
+    return (x * i).sum(), i.sin()
+
+
+@found(number(torch.int64))
+def an_integer_without_dimensions(x: Tensor, i: Tensor) -> Any:
+    return x + i, x.clamp(max=i)
+
+
+@found(lambda: (torch.ones(3, dtype=torch.float64), 1.5))
+def a_double_made_of_a_number(x: Tensor, f: float) -> Any:
+    return x.sum().sin() + f, x.max()
+
+
+@found(lambda: (square(True),))
+def a_leaf_that_is_detached(x: Tensor) -> Any:
+    x.detach_()
+    return x * 2, x.requires_grad
+
+
+@found(lambda: (square(True),))
+def a_result_from_here_that_is_detached(x: Tensor) -> Any:
+    y = x * 2
+    y.detach_()
+    return y.mul_(3), x.sum()
+
+
+@found(lambda: (square(), square() * 2))
+def lists_that_hold_one_tensor_twice(x: Tensor, y: Tensor) -> Any:
+    torch._foreach_add_([x, x], 1)
+    torch._foreach_mul_([x, y], [y, x])
+    torch._foreach_add_([x[0], x[1]], [y[0], y[0]])
+    return x, y
+
+
+@found(lambda: [square()] * 2)
+def lists_of_arguments_that_are_one_tensor(x: Tensor, y: Tensor) -> Any:
+    torch._foreach_add_([x, y], 3)
+    torch._foreach_mul_([x[:, 0], y[0]], 2)
+    torch._foreach_sub_((x[0], y[1]), 1)
+    return x
+
+
+@found(lambda: (square(True),))
+def part_of_a_result_that_is_written_without_gradients(x: Tensor) -> Any:
+    y = x + 1
+    with torch.no_grad():
+        y[:1] *= 2
+        y[()].add_(1)
+        for row in y.unbind():
+            row.sub_(1)
+    return y, y.sum()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", FOUND)
+def test_a_program_that_was_found(name: str, backend: str) -> None:
+    fn, make = FOUND[name]
+    tolerance = EXACT if backend == "eager" else Tolerance(1e-5, 1e-6, strides=False)
+    assert_same(fn, stator.compile(fn, backend=backend), make, calls=3, tolerance=tolerance)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_hook_gets_the_id_that_it_would_have(backend: str) -> None:
+    def fn(x: Tensor) -> int:
+        net = nn.Linear(3, 3)
+        y = net(x)
+        stator.graph_break()
+        handle = net.register_forward_hook(lambda *_: None)
+        return int(handle.id + y.shape[0])
+
+    next_id = torch.utils.hooks.RemovableHandle.next_id
+    for given in (torch.ones(2, 3), torch.ones(2, 3, requires_grad=True), torch.ones(5, 3)):
+        torch.utils.hooks.RemovableHandle.next_id = next_id
+        wanted = fn(given)
+        torch.utils.hooks.RemovableHandle.next_id = next_id
+        assert stator.compile(fn, backend=backend)(given) == wanted

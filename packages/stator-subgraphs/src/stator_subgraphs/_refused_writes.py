@@ -1,0 +1,102 @@
+"""Writes that are no nodes: real kernels, fakes and what is functionalised do not agree, so they run natively.
+
+Sizes that are symbols are taken for what they are now: all that hangs on it is a break.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from stator_bytecode.errors import Unsupported
+from torch._prims_common import is_non_overlapping_and_dense_or_false
+
+from stator_subgraphs._mutation import now, storage_of
+
+IN_PLACE_OPERATORS = frozenset(
+    {operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ifloordiv, operator.imod, operator.ipow}
+    | {operator.iand, operator.ior, operator.ixor, operator.ilshift, operator.irshift}
+)
+
+
+def refuse_partial_overlap(target: Any, tensors: list[torch.Tensor]) -> None:
+    """Raises Unsupported for an operator in place that writes to memory which it reads shifted or transposed.
+
+    Real kernels raise then, fakes do not (`at::get_overlap_status`): so it runs natively, where its `try` is.
+    """
+    name = target if isinstance(target, str) else getattr(target, "__name__", "")
+    in_place = (name.endswith("_") and not name.endswith("__")) or target in IN_PLACE_OPERATORS
+    if in_place and any(_overlaps_in_part(tensors[0], other) for other in tensors[1:]):
+        raise Unsupported("operator-error", f"{name}: it writes to memory that it also reads in another order")
+
+
+def refuse_detaching(target: Any, tensors: list[torch.Tensor], inputs: Iterable[Any]) -> None:
+    """Raises Unsupported for `detach_` of an input: compilers put back what is written, no more."""
+    name = target if isinstance(target, str) else getattr(target, "__name__", "")
+    if name == "detach_" and tensors[0].requires_grad and any(tensors[0] is given for given in inputs):
+        raise Unsupported("graph-result", "detach_: a tensor from outside that needs no gradients any more")
+
+
+def refuse_repeats(target: Any, args: Sequence[Any]) -> None:
+    """Raises Unsupported for an operator over lists that writes to memory which it meets at another place of a list
+    again: real kernels take one place after the other, what is functionalised takes all as they were before."""
+    name = getattr(target, "__name__", "")
+    if not (name.startswith(("_foreach_", "_fused_")) and name.endswith("_")):
+        return
+    lists = [
+        [item for item in given if isinstance(item, torch.Tensor)] for given in args if type(given) in (list, tuple)
+    ]
+    written = len(lists) if name.startswith("_fused_") else 1
+    met: defaultdict[int, list[tuple[int, int, torch.Tensor]]] = defaultdict(list)
+    for which, tensors in enumerate(lists):
+        for place, tensor in enumerate(tensors):
+            met[storage_of(tensor)].append((which, place, tensor))
+    for pair in (pair for same in met.values() for pair in itertools.combinations(same, 2)):
+        (which, place, tensor), (_, other_place, other) = pair
+        if which < written and place != other_place and _meet(tensor, other):
+            raise Unsupported("operator-error", f"{name}: it writes to memory that it meets again")
+
+
+def _meet(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one is other or one.layout is not torch.strided:
+        return True
+    (start, end), (other_start, other_end) = _extent(one), _extent(other)
+    return start < other_end and other_start < end
+
+
+def _extent(tensor: torch.Tensor) -> tuple[int, int]:
+    """The first byte, and the one after the last."""
+    steps = [(now(size) - 1) * now(stride) for size, stride in zip(tensor.size(), tensor.stride(), strict=True)]
+    start, count = now(tensor.storage_offset()), 0 if any(step < 0 for step in steps) else sum(steps) + 1
+    return start * tensor.element_size(), (start + count) * tensor.element_size()
+
+
+def _overlaps_in_part(written: torch.Tensor, other: torch.Tensor) -> bool:
+    if written is other or written.layout is not torch.strided or storage_of(written) != storage_of(other):
+        return False
+    ours, theirs = _reach(written), _reach(other)
+    if None in (*ours, *theirs) or ours[0] >= theirs[1] or theirs[0] >= ours[1]:
+        return False
+    dense = is_non_overlapping_and_dense_or_false(written) and is_non_overlapping_and_dense_or_false(other)
+    return dense and ours != theirs
+
+
+def refuse_expanded(target: Any, written: list[torch.Tensor]) -> None:
+    """Raises Unsupported where elements of what was written to share memory: real kernels raise, or warn of it. The few
+    that do neither (`fill_`) are no nodes, either: functionalised, an element of the base becomes a sum of its copies.
+    """
+    for tensor in written:
+        strides = tensor.stride() if tensor.layout is torch.strided else ()
+        if any(now(stride) == 0 and now(size) > 1 for size, stride in zip(tensor.size(), strides, strict=False)):
+            name = getattr(target, "__name__", target)
+            raise Unsupported("operator-error", f"{name}: it writes to a tensor of which elements share memory")
+
+
+def _reach(tensor: torch.Tensor) -> Any:
+    """Bytes from and to, and the strides."""
+    start, count, size = tensor.storage_offset(), tensor.numel(), tensor.element_size()
+    return tuple(map(now, (start * size, (start + count) * size, *tensor.stride())))
