@@ -114,7 +114,10 @@ def _noting_errors(raised: set[str]) -> Iterator[None]:
     def trace(frame: Any, event: str, found: Any) -> Any:
         frame.f_trace_lines = False
         if event == "exception" and not isinstance(type(found[1]).__str__, types.FunctionType):
-            raised.add(f"{found[0].__name__}: {found[1]}")
+            with contextlib.suppress(
+                Exception
+            ):  # as of a module that holds itself: what is raised here, the program gets
+                raised.add(f"{found[0].__name__}: {found[1]}")
         return trace
 
     before = sys.gettrace()

@@ -100,6 +100,50 @@ def part_of_a_result_that_is_written_without_gradients(x: Tensor) -> Any:
     return y, y.sum()
 
 
+def raised(call: Callable[[], Any]) -> str:
+    try:
+        call()
+    except RuntimeError as error:
+        return str(error)
+    return "nothing"
+
+
+@found(lambda: (torch.tensor([1, 0, 3]), 1.5))
+def a_product_with_a_fraction_that_is_written_to_integers(x: Tensor, f: float) -> Any:
+    found = [raised(lambda: torch._foreach_mul_([x, x * 2], f)), raised(lambda: torch._foreach_mul_([x > 1], f))]
+    found += [raised(lambda: torch._foreach_mul_([x], [f])), raised(lambda: x.mul_(f * x.sum().item()))]
+    return x, found, raised(lambda: (x > 1).mul_(x.shape[0])), (x > 1).mul_(True)
+
+
+def in_part(x: Tensor, times: int) -> Tensor:
+    y = x + 1
+    loss = (y * (y @ y).amax(0)).sum()
+    for _ in range(times):
+        loss.backward(retain_graph=True)  # type: ignore[no-untyped-call]
+    return loss
+
+
+@found(lambda: (square(True), 3))
+def a_graph_that_is_retained(x: Tensor, times: int) -> Any:
+    return in_part(x, times).detach(), x.grad
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("backend", [*BACKENDS, "inductor"])
+def test_backward_may_be_called_again(backend: str, dynamic: bool) -> None:
+    def fn(x: Tensor) -> Tensor:
+        y = x + 1
+        return (y * (y @ y).amax(0)).sum()
+
+    compiled = stator.compile(fn, backend=backend, dynamic=dynamic)
+    for size in (3, 4):
+        x, other = (torch.linspace(-1, 2, size * size).reshape(size, size).requires_grad_() for _ in range(2))
+        for loss in (fn(x), compiled(other)):
+            for retain_graph in (True, True, False):
+                loss.backward(retain_graph=retain_graph)  # type: ignore[no-untyped-call]
+        torch.testing.assert_close(x.grad, other.grad)
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", FOUND)
 def test_a_program_that_was_found(name: str, backend: str) -> None:

@@ -10,6 +10,7 @@ Start at `lower`; each step under it says which assumption downstream it satisfi
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from typing import Any
 
 import attrs
@@ -81,6 +82,7 @@ def lower(
     if not job.spec.compiles:
         return _as_it_is(job)
     _forget_floats()
+    _keep_what_backward_needs()
     guards = _layout_guards(job)
     known, texts = _shape_guards(fake_mode), _session.generated_texts()
     modes = ambient or _session.AmbientState.capture()
@@ -146,6 +148,16 @@ def _surroundings(job: _Job, ambient: _session.AmbientState, compile_id: Compile
         stack.enter_context(tracing(job.context))
         stack.enter_context(functorch_config.patch(cse=functorch_config.cse and not gives_repeats(job.gm)))
         yield
+
+
+@cache
+def _keep_what_backward_needs() -> None:
+    """AOTAutograd takes backward for the last use of what it saved, and raises if it is not (`retain_graph=True`).
+
+    For the whole process, since it looks at each backward; whoever never retains a graph may set it back, for less
+    memory.
+    """
+    functorch_config.donated_buffer = False
 
 
 def _fresh_fakes(job: _Job, contexts: Mapping[Tensor, Any]) -> None:

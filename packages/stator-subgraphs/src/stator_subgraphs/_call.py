@@ -25,7 +25,13 @@ from stator_subgraphs._fake import (
 from stator_subgraphs._heard import Hearing, Warned
 from stator_subgraphs._mutation import Watched, may_write, storage_of
 from stator_subgraphs._random import refuse_seeding, undisturbed
-from stator_subgraphs._refused_writes import refuse_detaching, refuse_expanded, refuse_partial_overlap, refuse_repeats
+from stator_subgraphs._refused_writes import (
+    refuse_casts,
+    refuse_detaching,
+    refuse_expanded,
+    refuse_partial_overlap,
+    refuse_repeats,
+)
 from stator_subgraphs._state import GraphState
 from stator_subgraphs._structure import constant_argument, rebuild, tensors_in
 from stator_subgraphs._symbol import symbols_of_any
@@ -42,6 +48,7 @@ def record_call(
     examples, example_kwargs = _examples(args, tensors), _examples(kwargs, tensors)
     refuse_partial_overlap(target, tensors)
     refuse_repeats(target, examples)
+    refuse_casts(target, tensors, examples)
     refuse_detaching(target, tensors, (node.meta["example_value"] for node in state.root.placeholders))
     refuse_sparse_contents(target, tensors)
     if body is not None or has_body(examples):

@@ -41,6 +41,22 @@ def refuse_detaching(target: Any, tensors: list[torch.Tensor], inputs: Iterable[
         raise Unsupported("graph-result", "detach_: a tensor from outside that needs no gradients any more")
 
 
+MULTIPLYING = frozenset({"mul_", "multiply_", "imul", "__imul__", "_foreach_mul_"})
+FLOATS = float | torch.SymFloat
+
+
+def refuse_casts(target: Any, tensors: list[torch.Tensor], args: Sequence[Any]) -> None:
+    """Raises Unsupported where a product that is written to a tensor of integers may be none. Real kernels raise then,
+    those of fakes do not always, and what is functionalised writes what the cast leaves."""
+    name = target if isinstance(target, str) else getattr(target, "__name__", "")
+    if name not in MULTIPLYING or not tensors or tensors[0].is_floating_point() or tensors[0].is_complex():
+        return
+    wider = FLOATS if tensors[0].dtype is not torch.bool else FLOATS | int | torch.SymInt
+    numbers = [item for given in args for item in (given if type(given) in (list, tuple) else [given])]
+    if any(isinstance(number, wider) and type(number) is not bool for number in numbers):
+        raise Unsupported("operator-error", f"{name}: its result cannot be cast to {tensors[0].dtype}")
+
+
 def refuse_repeats(target: Any, args: Sequence[Any]) -> None:
     """Raises Unsupported for an operator over lists that writes to memory which it meets at another place of a list
     again: real kernels take one place after the other, what is functionalised takes all as they were before."""
