@@ -140,7 +140,7 @@ def test_backward_may_be_called_again(backend: str, dynamic: bool) -> None:
         x, other = (torch.linspace(-1, 2, size * size).reshape(size, size).requires_grad_() for _ in range(2))
         for loss in (fn(x), compiled(other)):
             for retain_graph in (True, True, False):
-                loss.backward(retain_graph=retain_graph)  # type: ignore[no-untyped-call]
+                loss.backward(retain_graph=retain_graph)
         torch.testing.assert_close(x.grad, other.grad)
 
 
