@@ -55,7 +55,15 @@ def a_block_left_by_return(x: Tensor) -> Any:
     return x
 
 
-INSIDE = [a_block, a_decorated_function, nested_blocks, a_block_left_by_return]
+@torch.inference_mode()
+def views_by_composite_operators(x: Tensor) -> Any:
+    square = x.view(-1, 1)
+    found = [square.flatten(), square.view_as(square), square.reshape(-1), square.mT, square.T, square.swapaxes(0, 1)]
+    found += [square.expand_as(square), square.H, *square.tensor_split(2), *square.view_as(square).chunk(2)]
+    return found, square.data, square.detach(), square.real, (x * 2).flatten()
+
+
+INSIDE = [views_by_composite_operators, a_block, a_decorated_function, nested_blocks, a_block_left_by_return]
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])

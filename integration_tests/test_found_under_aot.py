@@ -115,6 +115,11 @@ def a_product_with_a_fraction_that_is_written_to_integers(x: Tensor, f: float) -
     return x, found, raised(lambda: (x > 1).mul_(x.shape[0])), (x > 1).mul_(True)
 
 
+@found(lambda: (torch.arange(6.0).reshape(2, 3), 5))
+def a_fraction_of_a_size_that_may_be_whole(x: Tensor, n: int) -> Any:
+    return x * (n * 0.5), (n * 0.5).is_integer(), (x.shape[0] * 0.5).is_integer()
+
+
 def in_part(x: Tensor, times: int) -> Tensor:
     y = x + 1
     loss = (y * (y @ y).amax(0)).sum()

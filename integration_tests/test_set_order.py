@@ -45,6 +45,26 @@ def another_takes_what_had_one_more(x: Tensor) -> Any:
 
 
 @program
+def one_takes_itself(x: Tensor) -> Any:
+    made: list[Any] = []
+    for numbers in ((9, 1, 17), (3, 1, 11, 19), (16, 8, 24, 1)):
+        s = {*numbers, x.shape[0]}
+        s |= s
+        s.update(s, s)
+        made += [{*s}, s | s, s.union(s), s.union(s, {5, 13}), s & s, s.intersection(s), s - s, s ^ s]
+        made += [s.union(), s.difference(), s.intersection(), s.symmetric_difference(s), s]
+        emptied = s.copy()
+        emptied -= emptied
+        emptied |= {9, 1, 17}
+        again = s.copy()
+        again.difference_update({1}, again, {2})
+        again.symmetric_difference_update(again)
+        again |= {3, 11}
+        made += [emptied, again]
+    return [order(each) for each in made], x
+
+
+@program
 def another_takes_what_is_changed_after_it(x: Tensor) -> Any:
     other: set[float] = {1, 2}
     s = {1.5, 1, 3, 2}

@@ -27,6 +27,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv, StatefulSymbolicCont
 from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
+from stator_subgraphs._inference_views import as_views
 from stator_subgraphs._structure import tensors_in
 
 Target = Callable[..., Any] | str
@@ -169,8 +170,12 @@ def run(mode: FakeTensorMode, target: Target, args: Sequence[Any], kwargs: dict[
     """`target(*args, **kwargs)` on fakes. Shapes with symbols need decompositions in Python."""
     with mode, _dispatcher(mode), _scalars(mode, args), _unhooked():
         if isinstance(target, str):
-            return getattr(args[0], target)(*args[1:], **kwargs)
-        made = target(*args, **kwargs)
+            made = getattr(args[0], target)(*args[1:], **kwargs)
+        else:
+            made = target(*args, **kwargs)
+        if torch.is_inference_mode_enabled():
+            name = args[1] if target is getattr else _name(target)
+            made = as_views(name, made, tensors_in([*args, *kwargs.values()]))
     _count_writes(_name(target), args, kwargs)
     return made
 

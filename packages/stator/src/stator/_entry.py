@@ -84,6 +84,7 @@ def _check(module: Any) -> None:
 
 def _lowered(traced: Traced, options: Options, ambient: AmbientState) -> Lowered:
     captured = traced.captured
+    has_floats = any(item.kind == "float" for item in captured.inputs)
     try:
         with backend_boundary():
             lowered = lower(
@@ -92,11 +93,11 @@ def _lowered(traced: Traced, options: Options, ambient: AmbientState) -> Lowered
                 contexts=captured.contexts,
                 ambient=ambient,
             )
-    except BackendFailed as failure:
-        if type(failure.__cause__).__name__ == "TensorifyScalarRestartAnalysis":
+    except BackendFailed:
+        if has_floats:
             raise FloatsNeeded from None
         raise
-    if any(item.kind == "float" for item in captured.inputs) and _mentions_floats(lowered):
+    if has_floats and _mentions_floats(lowered):
         raise FloatsNeeded
     return lowered
 

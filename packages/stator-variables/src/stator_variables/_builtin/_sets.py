@@ -158,17 +158,36 @@ def _all_of(entries: Entries) -> Callable[[Any], bool]:
 @operation
 def _fold(t: Tracing, vt: Any, others: tuple[Any, ...], verb: str, in_place: bool) -> Any:
     entries, operands = vt.entries, []
+    if verb == "union" and issubclass(vt.cls, set):
+        others = tuple(other for other in others if other is not vt)
     for other in others:
         more = yield from settle(entries_of(t, other, *([_all_of(entries)] if verb == "intersection" else [])))
         hashed = isinstance(other, k.SetTracker | k.DictTracker)
         operands.append(other if hashed else k.TupleTracker([*more.values()], tuple))
         entries = combine(verb, entries, more)
     if not in_place:
+        if issubclass(vt.cls, set) and all(operand is vt for operand in operands):
+            return _with_itself(vt, verb if operands else "union")
         return derived(vt.cls, dict(entries), verb, vt, *operands)
-    steps = [step for operand in operands for step in step_with(IN_PLACE[verb], operand)]
+    steps = [step for operand in operands for step in _step(vt, verb, operand)]
     if entries is not vt.entries:
         replace_set(t, vt, entries, *(steps if len(steps) == len(others) else ()))
     return k.NONE
+
+
+def _with_itself(vt: Any, verb: str) -> Any:
+    """What C gives for a set and itself, without a look at its table."""
+    if verb in ("union", "intersection"):
+        return derived(vt.cls, dict(vt.entries), "copy", vt)
+    return k.SetTracker(set, {}, [])
+
+
+def _step(vt: Any, verb: str, other: Any) -> list[tuple[str, Any]]:
+    """The step that changes a set by another one. By itself C empties it, or leaves it; what it does for an
+    intersection no other step does."""
+    if other is not vt:
+        return step_with(IN_PLACE[verb], other)
+    return [] if verb == "intersection" else [("clear", None)]
 
 
 def _register_method(*targets: Any, verb: str, in_place: bool, takes: tuple[int, int]) -> None:
@@ -230,13 +249,16 @@ def _register_operator(name: str, verb: str) -> None:
     def in_place(t: Tracing, vt: Any, other: Any) -> Any:
         if not isinstance(other, k.SetTracker):
             return k.NOT_IMPLEMENTED
-        replace_set(t, vt, combine(verb, vt.entries, other.entries), *step_with(IN_PLACE[verb], other))
+        if verb != "union" or other is not vt:
+            replace_set(t, vt, combine(verb, vt.entries, other.entries), *_step(vt, verb, other))
         return vt
 
 
 def _operate(left: Any, right: Any, verb: str) -> Any:
     if not isinstance(left, k.SetTracker) or not isinstance(right, k.SetTracker):
         return k.NOT_IMPLEMENTED
+    if left is right and issubclass(left.cls, set):
+        return _with_itself(left, verb)
     return derived(left.cls, combine(verb, left.entries, right.entries), verb, left, right)
 
 

@@ -153,6 +153,8 @@ def has_member(t: Tracing, vt: Any, hashed: Any) -> bool:
 
 
 def set_update(t: Tracing, vt: Any, iterable: Any) -> Any:
+    if iterable is vt:
+        return k.NONE
     if isinstance(iterable, k.SetTracker):
         _merge(t, vt, iterable.entries, iterable)
         return k.NONE

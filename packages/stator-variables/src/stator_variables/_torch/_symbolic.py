@@ -15,7 +15,7 @@ from stator_variables._tracker import MISSING
 _NAMES = ("sqrt", "cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan", "log2")
 IN_GRAPH: dict[Any, Any] = {getattr(math, name): getattr(torch, f"_sym_{name}") for name in _NAMES}
 IN_GRAPH |= {math.floor: math.floor, math.ceil: math.ceil, math.trunc: torch.sym_int, float.__round__: round}
-IN_GRAPH |= {float.is_integer: "is_integer", float.__trunc__: torch.sym_int, int.__float__: torch.sym_float}
+IN_GRAPH |= {float.__trunc__: torch.sym_int, int.__float__: torch.sym_float}
 IN_GRAPH |= {float.__int__: torch.sym_int, float.__floor__: math.floor, float.__ceil__: math.ceil}
 IN_GRAPH |= {getattr(cls, f"__{name}__"): getattr(operator, name) for cls in (int, float) for name in ("neg", "abs")}
 """What the graph calls in their place; all give at run time what they themselves give."""
@@ -38,6 +38,8 @@ def apply(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) 
             return args[0]
         if target in KNOWN_OF_INT:
             return k.ConstantTracker(KNOWN_OF_INT[target])
+    if target is float.is_integer:  # fx cannot write down the function that torch has for it
+        return _torch_calls.record(t, operator.eq, [args[0], _torch_calls.record(t, math.floor, args, {})], {})
     recorded = None if args[0].cls is bool else IN_GRAPH.get(target)
     constants = all(isinstance(arg, k.ConstantTracker) for arg in args[1:])
     return MISSING if recorded is None or not constants else _torch_calls.record(t, recorded, args, {})
