@@ -133,6 +133,52 @@ def a_graph_that_is_retained(x: Tensor, times: int) -> Any:
     return in_part(x, times).detach(), x.grad
 
 
+# -- autograd is asked about values inside a graph --------------------------------------------------------------------
+@found(lambda: (square(True),))
+def the_gradient_for_what_is_inside(x: Tensor) -> Any:
+    y = x * 2
+    (g,) = torch.autograd.grad((y**2).sum(), y)
+    return g + y
+
+
+@found(lambda: (square(True),))
+def the_gradient_for_what_is_in_a_list_inside(x: Tensor) -> Any:
+    parts = [x * 2, x.sin()]
+    return torch.autograd.grad([(part**2).sum() for part in parts], inputs=parts)
+
+
+@found(lambda: (square(True),))
+def a_gradient_that_is_differentiated(x: Tensor) -> Any:
+    (g,) = torch.autograd.grad((x**3).sum(), x, create_graph=True)
+    return (g**2).sum()
+
+
+@found(lambda: (square(True),))
+def a_backward_that_is_differentiated(x: Tensor) -> Any:
+    (x**3).sum().backward(create_graph=True)  # type: ignore[no-untyped-call]
+    penalty = (x.grad**2).sum()  # type: ignore[operator]
+    x.grad = None
+    return penalty
+
+
+@found(lambda: (square(True),))
+def a_gradient_that_is_retained_afterwards(x: Tensor) -> Any:
+    y = x * 2
+    z = y.sum()
+    y.retain_grad()
+    z.backward()  # type: ignore[no-untyped-call]
+    return y.grad, x.grad
+
+
+@found(lambda: (square(True), []))
+def a_hook_on_what_was_used(x: Tensor, seen: list[Any]) -> Any:
+    y = x * 2
+    z = y.sin().sum()
+    y.register_hook(lambda grad: seen.append(grad.sum().item()))  # type: ignore[no-untyped-call]
+    z.backward()  # type: ignore[no-untyped-call]
+    return x.grad
+
+
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("backend", [*BACKENDS, "inductor"])
 def test_backward_may_be_called_again(backend: str, dynamic: bool) -> None:

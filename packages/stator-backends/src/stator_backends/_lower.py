@@ -65,6 +65,7 @@ def lower(
     compile_id: CompileId | None = None,
     param_sources: Mapping[str, Source] | None = None,
     context: TracingContext | None = None,
+    keeps_history: bool = False,
 ) -> Lowered:
     """Compile `gm`, which belongs to the backend from here on.
 
@@ -72,13 +73,15 @@ def lower(
     `fake_mode` is the one the trace ran under; do not trace under it any more. `contexts` has the symbolic context that
     each input was made fake with, so that it gets the same symbols again. `ambient` are the modes at the entry of the
     trace (default: the present ones). `param_sources` is for tensors kept as attributes of `gm`: the rest get one. A
-    `context` of the front end's own must not serve two graphs: compiling the backward, later, uses it.
+    `context` of the front end's own must not serve two graphs: compiling the backward, later, uses it. `keeps_history`:
+    gradients of or for values inside the graph will be asked for, so it runs as it is.
     """
     if faults := check_graph(gm, example_inputs):
         raise MalformedGraph(tuple(faults))
     # Its absence would mean that the graph was exported. `setattr`, as modules declare tensors and modules only.
     setattr(gm, "_param_name_to_source", sources_of_held(gm, param_sources or {}))
-    job = _prepare(gm, example_inputs, eager if _differentiates_wrappers(gm) else backend, fake_mode, context)
+    runs_as_it_is = keeps_history or _differentiates_wrappers(gm)
+    job = _prepare(gm, example_inputs, eager if runs_as_it_is else backend, fake_mode, context)
     if not job.spec.compiles:
         return _as_it_is(job)
     _forget_floats()

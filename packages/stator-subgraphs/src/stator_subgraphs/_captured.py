@@ -42,13 +42,15 @@ class CapturedGraph:
 
     `example_inputs` is what the backend is shown: real tensors, symbols for numbers. `shape_guards` is to be called
     after the backend ran, since backends add relations of their own; with True where the trace ends as the program
-    raises, which also sizes may be the reason for that the trace took back.
+    raises, which also sizes may be the reason for that the trace took back. `keeps_history`: what comes after the graph
+    asks autograd about values inside it, which are none where a compiler made one function of it.
     """
 
     graph: Graph
     make_module: Callable[[], GraphModule]
     inputs: tuple[GraphInput, ...]
     op_count: int
+    keeps_history: bool
     example_inputs: Callable[[], list[Any]]
     shape_guards: Callable[..., list[ShapeFact]]
     contexts: Mapping[torch.Tensor, StatefulSymbolicContext]  # how each real input was made fake, for doing it again

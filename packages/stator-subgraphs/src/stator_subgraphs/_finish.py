@@ -58,6 +58,7 @@ def captured_graph(
         make_module=partial(_module, state, compile_id),
         inputs=tuple(inputs.ordered()),
         op_count=sum(node.op.startswith("call_") for node in root.graph.nodes),
+        keeps_history=state.keeps_history,
         example_inputs=inputs.examples,
         shape_guards=ShapeGuards(state, inputs).produce,
         contexts=inputs.contexts,

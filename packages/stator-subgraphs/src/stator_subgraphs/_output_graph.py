@@ -110,6 +110,10 @@ class OutputGraph:
         given = (user.meta.get("example_value") for user in tracer.local(traced).node.users)
         return tracer is not self._state.root or any(x.requires_grad for example in given for x in tensors_in(example))
 
+    def keep_history(self) -> None:
+        """A rollback leaves this: it costs speed, no answer."""
+        self._state.keeps_history = True
+
     # -- operators --------------------------------------------------------------------------------------------------
     def call(
         self,

@@ -41,6 +41,7 @@ class GraphState:
     root: SubgraphTracer
     current: SubgraphTracer
     held: dict[str, Any] = attrs.field(factory=dict)  # modules and tensors that graphs refer to by name
+    keeps_history: bool = False  # autograd will be asked about values inside
     stale: list[torch.Tensor] = attrs.field(factory=list)  # fakes with changes that a rollback took back
     mode_undo: list[Callable[[], object]] = attrs.field(factory=list)  # sets the process back to where tracing began
 

@@ -116,6 +116,9 @@ class GraphRecorder(Protocol):
     def may_be_kept(self, traced: Traced) -> bool:
         """Whether autograd may have kept this tensor for later: something that has gradients was computed of it."""
 
+    def keep_history(self) -> None:
+        """Autograd will be asked about values inside this graph: it has to run operator by operator."""
+
     def tensor_input(self, source: Source, tensor: torch.Tensor, dims: Sequence[Dim], hint: str) -> Traced:
         """A placeholder for a real tensor, once per tensor; those before it bind the free symbols of its example."""
 

@@ -92,6 +92,7 @@ def _lowered(traced: Traced, options: Options, ambient: AmbientState) -> Lowered
                 fake_mode=traced.emitter.t.graph.fake_mode,
                 contexts=captured.contexts,
                 ambient=ambient,
+                keeps_history=captured.keeps_history,
             )
     except BackendFailed:
         if has_floats:

@@ -1,0 +1,48 @@
+"""Calls that ask autograd about values inside the graph before them: of what a compiler makes one autograd function,
+the results are related to the inputs alone, there are no second derivatives, and nobody calls hooks of what is between.
+
+The calls themselves run natively. What is done here is to note that the graph must keep its history; then they are
+handled like any other.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from stator_bytecode import HandlerTable
+
+from stator_variables import _kinds as k
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+handlers: HandlerTable[Any, Any] = HandlerTable("differentiation")
+
+
+def _register(function: Callable[..., Any], asks: str, signature: inspect.Signature) -> None:
+    @handlers.handles(function)
+    def note(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError:  # the program's mistake, of which it will be told
+            return MISSING
+        creates = given.get("create_graph")
+        if (creates is not None and creates.constant() is not False) or _is_inside(t, given.get(asks)):
+            t.graph.keep_history()
+        return MISSING
+
+
+def _is_inside(t: Tracing, asked: Any) -> bool:
+    """Whether this is a tensor, or holds one, that this graph made and went on from."""
+    if isinstance(asked, k.SequenceTracker):
+        return any(_is_inside(t, item) for item in asked.items)
+    return isinstance(asked, k.TensorTracker) and asked.source is None and t.graph.may_be_kept(asked.shown)
+
+
+_OF_SELF = inspect.Signature(
+    [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("self", "hook")]
+)
+_register(torch.autograd.grad, "inputs", inspect.signature(torch.autograd.grad))
+_register(torch.autograd.backward, "inputs", inspect.signature(torch.autograd.backward))
+_register(torch.Tensor.register_hook, "self", _OF_SELF)
+_register(torch._C.TensorBase.retain_grad, "self", _OF_SELF.replace(parameters=[*_OF_SELF.parameters.values()][:1]))
