@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -131,6 +132,26 @@ def in_part(x: Tensor, times: int) -> Tensor:
 @found(lambda: (square(True), 3))
 def a_graph_that_is_retained(x: Tensor, times: int) -> Any:
     return in_part(x, times).detach(), x.grad
+
+
+def sparse_coordinates(x: Tensor) -> Any:
+    eye = torch.eye(3).to_sparse()
+    return eye @ x, eye.is_sparse, eye.to_dense() + x, torch.sparse.mm(eye, x).sum()
+
+
+def sparse_rows(x: Tensor) -> Any:
+    rows = x.relu().to_sparse_csr()
+    rows.mul_(2)
+    return rows @ x, rows.crow_indices(), rows.layout
+
+
+@pytest.mark.parametrize("fn", [sparse_coordinates, sparse_rows])
+@pytest.mark.parametrize("backend", [*BACKENDS, "inductor"])
+def test_sparse_tensors(backend: str, fn: Callable[[Tensor], Any]) -> None:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse CSR")
+        torch.eye(2).to_sparse_csr()  # which is warned of once
+    assert_same(fn, stator.compile(fn, backend=backend), lambda: (square(),), calls=2)
 
 
 # -- autograd is asked about values inside a graph --------------------------------------------------------------------

@@ -80,7 +80,7 @@ def lower(
         raise MalformedGraph(tuple(faults))
     # Its absence would mean that the graph was exported. `setattr`, as modules declare tensors and modules only.
     setattr(gm, "_param_name_to_source", sources_of_held(gm, param_sources or {}))
-    runs_as_it_is = keeps_history or _differentiates_wrappers(gm)
+    runs_as_it_is = keeps_history or _differentiates_wrappers(gm) or _has_sparse_tensors(gm)
     job = _prepare(gm, example_inputs, eager if runs_as_it_is else backend, fake_mode, context)
     if not job.spec.compiles:
         return _as_it_is(job)
@@ -106,6 +106,14 @@ def _differentiates_wrappers(gm: torch.fx.GraphModule) -> bool:
     trained = [value for value in given if isinstance(value, Tensor) and value.requires_grad]
     trained += [value for value in written if isinstance(value, Tensor) and value.requires_grad and was_written(value)]
     return any(map(is_traceable_wrapper_subclass, trained))
+
+
+def _has_sparse_tensors(gm: torch.fx.GraphModule) -> bool:
+    """Of those AOTAutograd takes some, Inductor none; they meet kernels that nobody could compile."""
+    graphs = [part.graph for part in gm.modules() if isinstance(part, torch.fx.GraphModule)]
+    given = [node.meta.get("example_value") for graph in graphs for node in graph.nodes]
+    parts = [part for value in given for part in (value if isinstance(value, tuple | list) else (value,))]
+    return any(isinstance(part, Tensor) and part.layout is not torch.strided for part in parts)
 
 
 def _as_it_is(job: _Job) -> Lowered:
