@@ -121,7 +121,7 @@ def _namespace(program: Program, file: pathlib.Path) -> dict[str, Any]:
     namespace = {"__name__": "random_program", "np": np, **TOOLS, **{module.__name__: module for module in MODULES}}
     if program.changes:
         namespace |= _own_world()
-    exec(compile(program.text, str(file), "exec"), namespace)
+    exec(compile(program.text, str(file), "exec", dont_inherit=True), namespace)
     return namespace
 
 
@@ -142,7 +142,7 @@ def _changed(sides: tuple[dict[str, Any], ...], inputs: Inputs, changes: tuple[s
             world.restore()
             RemovableHandle.next_id = handle
             with contextlib.suppress(Exception):
-                exec(compile(text, "<change>", "exec"), namespace)
+                exec(compile(text, "<change>", "exec", dont_inherit=True), namespace)
     return make_call(inputs)
 
 
