@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import stator
@@ -257,3 +258,36 @@ def test_a_leaf_that_is_made_here_requires_gradients_under_every_backend(name: s
     for trains in (False, True):
         compiled = stator.compile(f, backend=backend)
         assert_same(f, compiled, lambda trains=trains: (torch.arange(3.0), trains))  # type: ignore[misc]
+
+
+WRITES: dict[str, Callable[[Tensor, Tensor], Any]] = {
+    "add_": lambda t, x: t.add_(1),
+    "add_ to a view": lambda t, x: t.view(1, 2).add_(1),
+    "an item": lambda t, x: operator.setitem(cast("Any", t), 0, 1),
+    "an item by name": lambda t, x: t.__setitem__(0, 1),
+    "out": lambda t, x: torch.add(x, x, out=t),
+    "out to a view": lambda t, x: torch.add(x, x, out=t.view(2)),
+    "lists and a number": lambda t, x: torch._foreach_add_([t], 1),
+    "lists and tensors": lambda t, x: torch._foreach_mul_([x.clone(), t], [x, x]),
+    "lists, copied": lambda t, x: torch._foreach_copy_([t], [x]),
+    "lists, read only": lambda t, x: torch._foreach_add_([x], [t]),
+}
+
+
+@pytest.mark.parametrize("is_made_here", [True, False])
+@pytest.mark.parametrize("name", WRITES)
+def test_inference_tensors_are_not_written_to_outside_the_mode(name: str, is_made_here: bool) -> None:
+    """Found by a random program: `_foreach_add_([t], 0)` with such a `t` did not raise."""
+    write = WRITES[name]
+
+    def fn(x: Tensor, given: Tensor) -> Any:
+        with torch.inference_mode():
+            made = torch.ones(2)
+        t = made if is_made_here else given
+        try:
+            write(t, x)
+        except RuntimeError as error:
+            return str(error), t + x
+        return "no error", t + x
+
+    assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2), torch.inference_mode()(torch.ones)(2)))

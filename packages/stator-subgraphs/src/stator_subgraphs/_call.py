@@ -29,6 +29,7 @@ from stator_subgraphs._refused_writes import (
     refuse_casts,
     refuse_detaching,
     refuse_expanded,
+    refuse_marked,
     refuse_partial_overlap,
     refuse_repeats,
 )
@@ -47,6 +48,7 @@ def record_call(
     tensors: list[torch.Tensor] = []
     examples, example_kwargs = _examples(args, tensors), _examples(kwargs, tensors)
     refuse_partial_overlap(target, tensors)
+    refuse_marked(target, examples, example_kwargs)
     refuse_repeats(target, examples)
     refuse_casts(target, tensors, examples)
     refuse_detaching(target, tensors, (node.meta["example_value"] for node in state.root.placeholders))

@@ -15,7 +15,7 @@ import torch
 from stator_bytecode.errors import Unsupported
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-WRITING_FUNCTIONS = frozenset({setattr, delattr, operator.setitem, operator.delitem})
+WRITING_FUNCTIONS = frozenset({setattr, delattr, operator.setitem, operator.delitem, "__setitem__", "__setattr__"})
 
 
 def may_write(target: Any, kwargs: dict[str, Any]) -> bool:

@@ -15,7 +15,8 @@ import torch
 from stator_bytecode.errors import Unsupported
 from torch._prims_common import is_non_overlapping_and_dense_or_false
 
-from stator_subgraphs._mutation import now, storage_of
+from stator_subgraphs._mutation import may_write, now, storage_of
+from stator_subgraphs._structure import tensors_in
 
 IN_PLACE_OPERATORS = frozenset(
     {operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ifloordiv, operator.imod, operator.ipow}
@@ -75,6 +76,17 @@ def refuse_repeats(target: Any, args: Sequence[Any]) -> None:
         (which, place, tensor), (_, other_place, other) = pair
         if which < written and place != other_place and _meet(tensor, other):
             raise Unsupported("operator-error", f"{name}: it writes to memory that it meets again")
+
+
+def refuse_marked(target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Raises Unsupported for a write to an inference tensor outside inference mode. Real kernels raise then, some of
+    them after they wrote; fakes do not where the write is to a view, or to one of a list."""
+    if torch.is_inference_mode_enabled() or not may_write(target, kwargs):
+        return
+    name = target if isinstance(target, str) else getattr(target, "__name__", "")
+    written = args if name.startswith("_fused_") else args[:1]
+    if any(tensor.is_inference() for tensor in tensors_in([*written, kwargs.get("out")])):
+        raise Unsupported("operator-error", f"{name}: it writes to an inference tensor outside inference mode")
 
 
 def _meet(one: torch.Tensor, other: torch.Tensor) -> bool:

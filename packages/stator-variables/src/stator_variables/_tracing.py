@@ -99,6 +99,7 @@ class Tracing:
     alive: list[Any] = attrs.field(factory=list)  # keeps identities in `heap` valid
     changed: dict[int, Any] = attrs.field(factory=dict)  # existing trackers with effects, by id, first changed first
     told_apart: dict[int, Any] = attrs.field(factory=dict)  # existing objects taken for distinct ones, by identity
+    named: list[Any] = attrs.field(factory=list)  # new containers and objects whose `id` was asked for
     present: list[tuple[Source, Any, Any]] = attrs.field(factory=list)  # found in what exists: source, guard, value
     representing: list[Any] = attrs.field(factory=list)  # containers whose repr is under way
     levels: list[str] = attrs.field(factory=list)  # transforms of torch.func that are under way, outermost first

@@ -13,11 +13,13 @@ def release(tracing: Tracing, machine: Machine, places: MachinePlaces) -> None:
     """Forget what was traced. Its guards, graph and emitted lines are finished by now and need none of it."""
     for tracker in tracing.heap.values():
         tracker.__dict__.clear()  # a tracker and that of its `__dict__` refer to each other
+    for tracker in tracing.named:
+        vars(tracker).clear()  # its `id` may be a key in what it holds, as in the memo of `copy.deepcopy`
     for made in tracing.made.values():
         forget_class(made.value)
     for table in (tracing.made, tracing.heap, tracing.changed, tracing.lookups):
         table.clear()
-    for record in (tracing.alive, tracing.aliases, tracing.journal.undo):
+    for record in (tracing.named, tracing.alive, tracing.aliases, tracing.journal.undo):
         record.clear()
     tracing.generators.clear()
     tracing.machine = tracing.frame = tracing.instruction = None

@@ -6,19 +6,16 @@ import builtins
 import inspect
 import keyword
 import re
-import sys
-import weakref
-from collections import Counter
 from collections.abc import Callable, Iterable
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FunctionType
 from typing import Any
 
 import attrs
-import torch
 from stator_bytecode import Frame, Point, plain
 from stator_guards import CapturedSource, ParameterSource
 from stator_variables import SymbolicDomain, Tracing, function_frame, globals_tracker, wrap
 
+from stator._mortal import mortal
 from stator.errors import SourceSpan
 
 
@@ -107,30 +104,6 @@ class Continuation:
         if not self._plain:
             self._plain.append(plain(self.point))
         return self._plain[0]
-
-
-def mortal(state: tuple[Any, ...]) -> set[int]:
-    """The ids of objects whose end somebody may notice, and that nothing but the state of a continuation holds."""
-    count = Counter(map(id, state))
-    here = 2  # `value`, and the argument of `getrefcount`
-    return {
-        id(value)
-        for value in state
-        if sys.getrefcount(value) <= HOLDERS * count[id(value)] + here and _is_noticed(value)
-    }
-
-
-HOLDERS = 2
-"""How often each value of a state is held while it is traced: by `Region.enter`, and by name."""
-
-
-def _is_noticed(value: Any) -> bool:
-    """Weak references to tensors are mostly torch's own. A bound method may be the last to hold its object, as that of
-    a `with` statement."""
-    if type(value) is MethodType:
-        return sys.getrefcount(value.__self__) == 2 and _is_noticed(value.__self__)
-    has_references = weakref.getweakrefcount(value) > 0 and not issubclass(type(value), torch.Tensor)
-    return has_references or any("__del__" in vars(cls) for cls in type(value).__mro__)
 
 
 Target = Root | Continuation

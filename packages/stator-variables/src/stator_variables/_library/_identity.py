@@ -24,6 +24,8 @@ def identity(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     (vt,) = args
     if isinstance(vt, k.ConstantTracker | k.NumberTracker) and vt.source is not None:
         _tell_apart(t, vt)
+    if isinstance(vt, k.ListTracker | k.HashedTracker | k.ObjectTracker) and vt.source is None:
+        t.named.append(vt)
     return k.IdTracker(vt)
 
 

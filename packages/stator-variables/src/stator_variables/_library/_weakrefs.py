@@ -6,10 +6,12 @@ A reference to an object made while tracing is refused: nobody knows when that o
 import weakref
 from typing import Any
 
+import torch
 from stator_bytecode import HandlerTable
 from stator_guards import CallSource, ParameterSource, Source, TypeIs
 
 from stator_variables import _kinds as k
+from stator_variables._holding import may_hold_real
 from stator_variables._tracing import Tracing, real_of, source_of
 from stator_variables._tracker import VariableTracker
 
@@ -45,10 +47,18 @@ def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def may_be_gone(t: Tracing, target: Any) -> bool:
-    """Whether the program let go of an object while it was traced: it came as a local value, and is none now."""
-    if type(source_of(target)) is not ParameterSource or real_of(target) is None:
+    """Whether the program let go of an object while it was traced: no frame has it, and it came as a local value, or
+    something that held it has changed since. References to tensors are mostly torch's own, to those of modules."""
+    if (real := real_of(target)) is None or any(_is_held(frame, target) for frame in t.machine.frames):
         return False
-    return not any(holds(value, target) for frame in t.machine.frames for value in (*frame.slots, *frame.stack))
+    if type(source_of(target)) is ParameterSource:
+        return True
+    changed = (holder for holder in map(real_of, t.changed.values()) if holder is not real)
+    return not isinstance(real, torch.Tensor) and any(may_hold_real(holder, real) for holder in changed)
+
+
+def _is_held(frame: Any, target: Any) -> bool:
+    return any(holds(value, target) for value in (*frame.slots, *frame.stack))
 
 
 def holds(value: Any, target: Any) -> bool:

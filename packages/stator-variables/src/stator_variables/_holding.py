@@ -1,0 +1,34 @@
+"""What real objects hold: what may die with them."""
+
+import gc
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+
+import torch
+
+LOOKED_AT = 2000
+"""How many objects that one holds are looked at."""
+
+_ENDS = (type, ModuleType, BuiltinFunctionType, CodeType, torch.Tensor)
+"""Classes of what holds nothing that could die with it: they outlive a call, or hold memory alone."""
+
+
+def held_by(value: object) -> list[object]:
+    """What a value refers to, and so on, each once; LOOKED_AT objects at most."""
+    found, seen = [value], {id(value)}
+    for holder in found:
+        for held in _referents(holder):
+            if id(held) not in seen and len(found) <= LOOKED_AT:
+                seen.add(id(held))
+                found.append(held)
+    return found[1:]
+
+
+def may_hold_real(holder: object, target: object) -> bool:
+    found = held_by(holder)
+    return len(found) >= LOOKED_AT or any(held is target for held in found)
+
+
+def _referents(holder: object) -> list[object]:
+    if not isinstance(holder, FunctionType):
+        return [] if isinstance(holder, _ENDS) else gc.get_referents(holder)
+    return [holder.__closure__, holder.__defaults__, holder.__kwdefaults__, holder.__dict__]

@@ -1,0 +1,45 @@
+"""Which objects of a continuation's state die when its frames let go of them, and whose end may be noticed.
+
+An entry holds its arguments to its end, plain Python lets go of a local at once:
+
+    reference = weakref.ref(box)    # a break; `box` is an argument of what follows
+    box = [box]                     # let go of, but held by the list
+    box = None                      # the list dies, and the box with it
+    reference()                     # None
+"""
+
+import sys
+import weakref
+from collections import Counter
+from types import FunctionType, MethodType
+
+import torch
+from stator_variables import held_by
+
+HOLDERS = 2
+"""How often each value of a state is held while it is traced: by `Region.enter`, and by name."""
+
+
+def mortal(state: tuple[object, ...]) -> set[int]:
+    """The ids of objects whose end somebody may notice, and that nothing but the state of a continuation holds."""
+    count = Counter(map(id, state))
+    here = 2  # `value`, and the argument of `getrefcount`
+    return {
+        id(value)
+        for value in state
+        if sys.getrefcount(value) <= HOLDERS * count[id(value)] + here and _is_noticed(value)
+    }
+
+
+def _is_noticed(value: object) -> bool:
+    """A bound method may be the last to hold its object, as that of a `with` statement."""
+    if type(value) is MethodType:
+        return sys.getrefcount(value.__self__) == 2 and _is_noticed(value.__self__)
+    return _has_witness(value) or any(map(_has_witness, held_by(value)))
+
+
+def _has_witness(value: object) -> bool:
+    """Weak references to tensors are mostly torch's own, those to classes and functions libraries'."""
+    if isinstance(value, type | FunctionType | torch.Tensor):
+        return False
+    return weakref.getweakrefcount(value) > 0 or any("__del__" in vars(cls) for cls in type(value).__mro__)
