@@ -1,15 +1,16 @@
 """What real objects hold: what may die with them."""
 
 import gc
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType, TracebackType
 
 import torch
 
 LOOKED_AT = 2000
 """How many objects that one holds are looked at."""
 
-_ENDS = (type, ModuleType, BuiltinFunctionType, CodeType, torch.Tensor)
-"""Classes of what holds nothing that could die with it: they outlive a call, or hold memory alone."""
+_ENDS = (type, ModuleType, BuiltinFunctionType, CodeType, TracebackType, torch.Tensor)
+"""Classes of what holds nothing that could die with it: they outlive a call, or hold memory alone; through the frames
+of a traceback an exception holds half of the process."""
 
 
 def held_by(value: object) -> list[object]:
