@@ -9,16 +9,18 @@ LOOKED_AT = 2000
 """How many objects that one holds are looked at."""
 
 _ENDS = (type, ModuleType, BuiltinFunctionType, CodeType, TracebackType, torch.Tensor)
-"""Classes of what holds nothing that could die with it: they outlive a call, or hold memory alone; through the frames
-of a traceback an exception holds half of the process."""
+"""Classes of what is not looked at: it outlives a call, or holds memory alone; and a traceback holds half of the process
+through its frames. Asked by exact class: `isinstance` may ask the program."""
 
 
 def held_by(value: object) -> list[object]:
     """What a value refers to, and so on, each once; LOOKED_AT objects at most."""
+    if issubclass(type(value), _ENDS):
+        return []
     found, seen = [value], {id(value)}
     for holder in found:
         for held in _referents(holder):
-            if id(held) not in seen and len(found) <= LOOKED_AT:
+            if id(held) not in seen and len(found) <= LOOKED_AT and not issubclass(type(held), _ENDS):
                 seen.add(id(held))
                 found.append(held)
     return found[1:]
@@ -30,6 +32,6 @@ def may_hold_real(holder: object, target: object) -> bool:
 
 
 def _referents(holder: object) -> list[object]:
-    if not isinstance(holder, FunctionType):
-        return [] if isinstance(holder, _ENDS) else gc.get_referents(holder)
-    return [holder.__closure__, holder.__defaults__, holder.__kwdefaults__, holder.__dict__]
+    if type(holder) is FunctionType:
+        return [holder.__closure__, holder.__defaults__, holder.__kwdefaults__, holder.__dict__]
+    return gc.get_referents(holder)

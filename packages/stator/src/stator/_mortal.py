@@ -40,6 +40,6 @@ def _is_noticed(value: object) -> bool:
 
 def _has_witness(value: object) -> bool:
     """Weak references to tensors are mostly torch's own, those to classes and functions libraries'."""
-    if isinstance(value, type | FunctionType | torch.Tensor):
+    if issubclass(type(value), type | FunctionType | torch.Tensor):
         return False
     return weakref.getweakrefcount(value) > 0 or any("__del__" in vars(cls) for cls in type(value).__mro__)

@@ -54,7 +54,7 @@ def may_be_gone(t: Tracing, target: Any) -> bool:
     if type(source_of(target)) is ParameterSource:
         return True
     changed = (holder for holder in map(real_of, t.changed.values()) if holder is not real)
-    return not isinstance(real, torch.Tensor) and any(may_hold_real(holder, real) for holder in changed)
+    return not issubclass(type(real), torch.Tensor) and any(may_hold_real(holder, real) for holder in changed)
 
 
 def _is_held(frame: Any, target: Any) -> bool:
