@@ -449,3 +449,55 @@ def test_a_transpose_that_nobody_uses_is_warned_of() -> None:
         assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2, 2),), calls=2)
     finally:
         torch.set_warn_always(False)
+
+
+def _laplace(x: Tensor) -> Tensor:
+    return torch.distributions.Laplace(x, x.exp()).rsample()
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: x.new(x.size()).zero_() + x,
+        lambda x: x.new(x.sum().size()).zero_(),
+        lambda x: x.new(torch.Size([2, x.shape[0]])).zero_(),
+        lambda x: x.new((1, 2)),
+        lambda x: x.new(*x.shape).zero_(),
+        _laplace,
+    ],
+)
+def test_a_size_that_new_is_given_is_a_shape_and_a_tuple_is_content(fn: Callable[[Tensor], Tensor]) -> None:
+    sizes = itertools.cycle([2, 3, 4])
+    assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(next(sizes), 4),), calls=3)
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: (x.to_sparse() * 2).to_dense(),
+        lambda x: (x.to_sparse() + x.to_sparse()).is_sparse,
+        lambda x: torch.sparse.mm(x.to_sparse(), x),
+    ],
+)
+def test_sparse_tensors_stay_sparse_where_sizes_change(fn: Callable[[Tensor], Any]) -> None:
+    sizes = itertools.cycle([2, 3, 4])
+    assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.eye(next(sizes)),), calls=3)
+
+
+def test_sparse_inputs_stay_sparse_where_sizes_change() -> None:
+    def fn(x: Tensor) -> Tensor:
+        return (x * 2).to_dense()
+
+    compiled = stator.compile(fn, backend="eager")
+    for size in (2, 3, 4):
+        assert torch.equal(compiled(torch.eye(size).to_sparse()), torch.eye(size) * 2)
+
+
+def test_an_int_that_python_does_not_write_down_is_named_where_a_guard_fails() -> None:
+    def fn(n: int, x: Tensor) -> tuple[int, Tensor]:
+        return pow(n, 2, 7), x + 1
+
+    compiled = stator.compile(fn, backend="eager")
+    for n in (3, 10**5000, 10**5000 + 1):
+        assert compiled(n, torch.ones(2))[0] == pow(n, 2, 7)
+    assert "bits>" in str(compiled.report)

@@ -96,6 +96,7 @@ def short(obj: object, limit: int = 80) -> str:
 _BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")"), set: ("{", "}"), frozenset: ("{", "}")}
 _HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 _MOST = 40  # items: more have no place in a line
+_MOST_BITS = 1000
 
 
 def _text(obj: Any, depth: int) -> str:
@@ -109,6 +110,8 @@ def _text(obj: Any, depth: int) -> str:
         start, end = _BRACKETS[cls]
         texts = [_text(item, depth - 1) for item in list(obj)[:_MOST]]  # at once, too
         return start + ", ".join(texts) + ("," if cls is tuple and len(texts) == 1 else "") + end
+    if cls is int and obj.bit_length() > _MOST_BITS:  # Python may refuse to write it down
+        return f"<int of {obj.bit_length()} bits>"
     holds_others = cls.__flags__ & _HEAP or gc.is_tracked(obj)  # and its `repr` theirs, the program's among them
     return repr(obj) if is_constant(obj) or not holds_others else f"<{cls.__name__} object>"
 

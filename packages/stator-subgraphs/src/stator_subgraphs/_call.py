@@ -18,7 +18,7 @@ from stator_subgraphs._fake import (
     has_body,
     refuse_new_leaves,
     refuse_quantizing,
-    refuse_sparse_contents,
+    refuse_sparse,
     refuse_wrappers,
     run,
 )
@@ -52,7 +52,7 @@ def record_call(
     refuse_repeats(target, examples)
     refuse_casts(target, tensors, examples)
     refuse_detaching(target, tensors, (node.meta["example_value"] for node in state.root.placeholders))
-    refuse_sparse_contents(target, tensors)
+    refuse_sparse(target, tensors)
     if body is not None or has_body(examples):
         refuse_wrappers([node.meta["example_value"] for node in state.root.placeholders])
     watched = Watched.of(tensors, may_write(target, kwargs))

@@ -148,10 +148,14 @@ def refuse_quantizing(target: Target) -> None:
         raise Unsupported("no-fake-kernel", f"{name}: it gives a quantized tensor")
 
 
-def refuse_sparse_contents(target: Target, tensors: Sequence[torch.Tensor]) -> None:
-    """A fake of a sparse tensor stores no items, however many the tensor itself does; no guard asks for them."""
-    if _name(target) in SPARSE_CONTENTS and any(tensor.layout in SPARSE for tensor in tensors):
+def refuse_sparse(target: Target, tensors: Sequence[torch.Tensor]) -> None:
+    """A fake of a sparse tensor stores no items, however many the tensor itself does; no guard asks for them. Operators
+    take one with symbolic sizes for a dense one."""
+    sparse = [tensor for tensor in tensors if tensor.layout in SPARSE]
+    if sparse and _name(target) in SPARSE_CONTENTS:
         raise Unsupported("data-dependent-shape", f"{_name(target)} of a sparse tensor")
+    if any(isinstance(size, torch.SymInt) for tensor in sparse for size in tensor.shape):
+        raise Unsupported("no-fake-kernel", f"{_name(target)} of a sparse tensor with symbolic sizes")
 
 
 def refuse_new_leaves(example: Any, given: Sequence[torch.Tensor]) -> None:

@@ -9,8 +9,8 @@ LOOKED_AT = 2000
 """How many objects that one holds are looked at."""
 
 _ENDS = (type, ModuleType, BuiltinFunctionType, CodeType, TracebackType, torch.Tensor)
-"""Classes of what is not looked at: it outlives a call, or holds memory alone; and a traceback holds half of the process
-through its frames. Asked by exact class: `isinstance` may ask the program."""
+"""Classes of what is not looked at: it outlives a call, or holds memory alone; and a traceback holds half of the
+process through its frames. Compared with `type(…)`: `isinstance` may ask the program."""
 
 
 def held_by(value: object) -> list[object]:

@@ -43,12 +43,10 @@ class Shapes:
     # -- tensors ----------------------------------------------------------------------------------------------------
     def dims(self, source: guards.Source, tensor: torch.Tensor) -> list[Dim]:
         marks = marks_of(tensor)
-        if isinstance(tensor, torch.nn.Parameter):
-            return [marks.get(i, Dim()) for i in range(tensor.dim())]
+        if isinstance(tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
+            return [marks.get(i, Dim()) for i in range(tensor.dim())]  # sparse fakes with symbols become strided ones
         known = _seen(self.sizes, source, tuple(tensor.shape), (None,) * tensor.dim())
         dims = [marks.get(i, self._dim(size, known[i])) for i, size in enumerate(tensor.shape)]
-        if tensor.layout is not torch.strided:
-            return dims
         strides = _seen(self.strides, source, tensor.stride(), tensor.stride())
         return [attrs.evolve(dim, stride=self._moves(tensor, dims, i, strides[i])) for i, dim in enumerate(dims)]
 

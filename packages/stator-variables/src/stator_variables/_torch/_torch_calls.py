@@ -99,6 +99,8 @@ def record(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any])
     """Record one operation; the Result is a tracker of what it gives."""
     if target is torch.tensor and _symbolic_content(args[0] if args else kwargs.get("data")):
         target = torch._refs.tensor  # the C function asks for the numbers
+    if target == "new" and not kwargs and len(args) == 2 and args[1].cls is torch.Size:
+        target = "new_empty"  # a size is a tuple in the graph, and a tuple is content to `new`
     if target in _SETTING and is_number_of_numpy(args[-1].cls) and not issubclass(args[-1].cls, _SET):
         raise t.unsupported("operator-error", f"an item set to a {args[-1].cls.__name__}, which torch refuses")
     if t.overrides.modes and not (is_in_graph(t, *args) and all(map(_is_operand, args))):  # which was not asked
