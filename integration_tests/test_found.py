@@ -501,3 +501,16 @@ def test_an_int_that_python_does_not_write_down_is_named_where_a_guard_fails() -
     for n in (3, 10**5000, 10**5000 + 1):
         assert compiled(n, torch.ones(2))[0] == pow(n, 2, 7)
     assert "bits>" in str(compiled.report)
+
+
+def test_shapes_are_broadcast_without_a_break() -> None:
+    broadcast: Any = torch.broadcast_shapes  # which has no types
+
+    def fn(x: Tensor, y: Tensor) -> Any:
+        shape = broadcast(x.shape, (1,), y.shape)
+        return x.expand(shape) * y, shape, type(shape)
+
+    sizes = itertools.cycle([2, 3, 4, 1, 5])
+    compiled = stator.compile(fn, backend="eager", fullgraph=True)
+    assert_same(fn, compiled, lambda: (torch.ones(next(sizes), 4), torch.ones(1, 4)), calls=5)
+    assert compiled.report.graph_count == 3  # first, symbolic, and 1

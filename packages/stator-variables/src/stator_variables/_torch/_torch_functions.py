@@ -155,8 +155,13 @@ for _function in (_LEVELS.maybe_get_level, _LEVELS.maybe_get_bdim):
 
 
 def answer_by_name(t: Tracing, function: Any, args: Sequence[Any]) -> Any:
-    """What is known by name, so that its module need not be imported: `torch.onnx.is_in_onnx_export`, and `mark_static`
-    of a size, which makes it a constant from here on; None for all others."""
+    """What is known by name, so that its module need not be imported: `torch.onnx.is_in_onnx_export`; `mark_static` of
+    a size, which makes it a constant from here on; what functions of torch ask about sizes, which plainly are ints, and
+    none of a nested tensor; None for all others."""
+    if function.__module__ == "torch.fx.experimental.symbolic_shapes" and len(args) == 1:
+        if function.__name__ == "is_nested_int" and isinstance(args[0], k.ConstantTracker | k.NumberTracker):
+            return k.ConstantTracker(False)
+        return args[0] if function.__name__ in ("guard_or_false", "guard_or_true") and args[0].cls is bool else None
     if function.__name__ == "mark_static" and function.__module__ == "torch._dynamo.decorators" and len(args) == 2:
         int(args[0].example.size(args[1].constant()))  # ShapeEnv guards what a symbol is asked for
         return k.ConstantTracker(None)
