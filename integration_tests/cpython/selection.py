@@ -63,7 +63,6 @@ EXCLUDED: dict[str, str] = {
     "test_int.IntStr*Tests.test_denial_of_service_*": _TIME,
     "test_weakref.ReferencesTestCase.test_callback*": _WEAK,
     "test_weakref.MappingTestCase.test_weak_keyed_len_cycles": _WEAK,
-    "test_weakref.MappingTestCase.test_weak_valued_len_race": _WEAK,
     "test_weakref.MappingTestCase.test_weak_keyed_union_operators": _WEAK,
     "test_weakref.MappingTestCase.test_threaded_*": _THREADS,
     "test_*_tuple_reuse": MEMORY,

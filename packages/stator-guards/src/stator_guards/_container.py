@@ -134,9 +134,10 @@ class KeyAbsent(KeyPresent):
 
 @attrs.frozen
 class AttrAbsent(Kind):
-    """`not hasattr(value, attribute)`, by plain attribute lookup."""
+    """`not hasattr(value, attribute)`, by plain attribute lookup; or a slot, which `member` reads, is empty."""
 
     attribute: str
+    member: Any = attrs.field(default=None, eq=id, repr=False)
 
     rank = 40
     needs = "without attribute {0.attribute!r}"
@@ -144,10 +145,21 @@ class AttrAbsent(Kind):
     fix = "set {0.attribute!r} before the first call, or never"
 
     def test(self, value: str, render: Renderer) -> str:
+        if self.member is not None:
+            return f"{render.capture(is_empty, 'is_empty')}({render.capture(self.member, self.attribute)}, {value})"
         return f"not {render.capture(hasattr, 'hasattr')}({value}, {self.attribute!r})"
 
     def holds(self, value: Any, state: State) -> bool:
-        return not hasattr(value, self.attribute)
+        return not hasattr(value, self.attribute) if self.member is None else is_empty(self.member, value)
 
     def watch(self, value: Any, cells: Cells) -> bool:
-        return cells.no_attribute(value, self.attribute)
+        return self.member is None and cells.no_attribute(value, self.attribute)
+
+
+def is_empty(member: Any, value: Any) -> bool:
+    """Whether a member of C, which a slot is, has nothing to give: whatever `__getattr__` may say then."""
+    try:
+        member.__get__(value)
+    except AttributeError:
+        return True
+    return False

@@ -17,7 +17,10 @@ from stator_guards._cells import Cells
 from stator_guards._held import short
 from stator_guards._source import Renderer, Source, State
 
-CANNOT_READ = (KeyError, AttributeError, TypeError, IndexError, ValueError, NotImplementedError, ArithmeticError)
+CANNOT_READ = (
+    *(KeyError, AttributeError, TypeError, IndexError, ValueError, NotImplementedError, ArithmeticError),
+    ReferenceError,
+)
 """What reading a source may raise when the program's state no longer has its shape, or a formula divides by zero: then
 the guard does not hold."""
 

@@ -39,6 +39,13 @@ def as_inference(outputs: Sequence[Any], made: Sequence[int], plain: Sequence[in
     return found
 
 
+def living(reference: Any) -> Any:
+    """What it refers to: for an object that is used. Raises ReferenceError when it has died since the guards looked."""
+    if (found := reference()) is None:
+        raise ReferenceError("the object is gone")
+    return found
+
+
 def base_of_c(cls: type) -> type:
     """The class whose `__new__`, one of C, makes the storage of instances of `cls`."""
     return next(base for base in cls.__mro__ if type(vars(base).get("__new__")) is types.BuiltinFunctionType)

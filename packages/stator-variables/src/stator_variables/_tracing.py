@@ -181,9 +181,10 @@ class Tracing:
 
     # -- the heap ---------------------------------------------------------------------------------------------------
     def adopt(self, real: Any, source: Source, build: Callable[[], VariableTracker]) -> Any:
-        """The one tracker of an existing object, made lazily; a second path to it is kept for an aliasing guard."""
+        """The one tracker of an existing object, made lazily; a second path to it is kept for an aliasing guard.
+        None leads to what stands in for a value, while a class of the program is written to."""
         if (found := self.heap.get(id(real))) is not None:
-            known = source_of(found)
+            known = source_of(found) if real_of(found) is real else None
             if known is not None and known is not source and known != source:
                 self.aliases.append((found, known, source))
             return found

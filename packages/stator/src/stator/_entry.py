@@ -13,7 +13,7 @@ from stator_bytecode import Goto, Site
 from stator_guards import CallSource, Entry, GlobalState, Guard, Loads, PartSource, Source, Truth, load_source
 from stator_variables import as_inference
 
-from stator._fallback import Recovery
+from stator._fallback import Plainly, Recovery
 from stator._options import Options
 from stator._saying import Saying, silent
 from stator._target import Target, start_of
@@ -40,6 +40,7 @@ class EntryData:
     namespace: dict[str, Any]
     forgives: bool = False  # a backend that fails: the program runs plainly
     failures: list[str] = attrs.field(factory=list)  # the last error of the graph when it ran
+    made_calls: bool = False  # of cached functions, while tracing: the first run has to follow
     source: str = ""
     filename: str = ""
 
@@ -65,6 +66,7 @@ def make_entry(target: Target, traced: Traced, options: Options, site: Site | No
     data = EntryData(
         *(target, module, graph_text, captured.op_count, traced.reason, traced.point is not None, traced.seconds, {}),
         forgives=options.fallback,
+        made_calls=any(call.made for call in traced.emitter.t.cached.calls),
     )
     run = _function(target, traced, lowered, site, ambient, data)
     checked = options.stack.guards(guards, target.parameters)
@@ -129,12 +131,22 @@ def _function(
     number = next(_numbers)
     name = f"entry_{number}"
     call = _graph_call(traced, lowered, target, ambient, data) if lowered is not None else []
-    body = [*emitter.loads, *call, *_marked(emitter), *emitter.lines, _ending(traced, site, emitter)]
+    body = [*_loads(emitter, target), *call, *_marked(emitter), *emitter.lines, _ending(traced, site, emitter)]
     text = "".join(f"    {line}\n" for line in body)
     data.source = f"def {name}({', '.join(target.parameters)}):\n{text}"
     data.filename = f"<stator entry {number}: {target.name}>"
     data.namespace = dict(emitter.captured)
     return load_source(data.source, data.filename, emitter.captured, data)[name]
+
+
+def _loads(emitter: Any, target: Target) -> list[str]:
+    """What only weak references of the program hold may be gone when it is read: then nothing has changed yet."""
+    if not emitter.fleeting or not emitter.loads:
+        return list(emitter.loads)
+    errors, plainly = emitter.capture((KeyError, ReferenceError), "Gone"), emitter.capture(Plainly, "Plainly")
+    state = "".join(f"{name}, " for name in target.parameters)
+    again = f"return {plainly}({emitter.capture(target, 'target')}, ({state}))"
+    return ["try:", *(f"    {line}" for line in emitter.loads), f"except {errors}:", f"    {again}"]
 
 
 def _ending(traced: Traced, site: Site | None, emitter: Any) -> str:

@@ -121,6 +121,8 @@ class Region:
         entry = place.cache.lookup(key, state)
         if entry is None and not (place.refused or place.target.is_stale or _making.now or is_foreign_call()):
             entry = place.cache.get_or_make(key, state, lambda: self._make(place, state))
+            if entry is not None and not entry.data.made_calls and not entry.guards.check(*state):
+                entry = None  # while it was made, another thread or the collector changed what it stands on
         if entry is None:
             if self.options.fullgraph and place.cache.is_full(key):
                 raise _past_limit(place.cache, key, state)

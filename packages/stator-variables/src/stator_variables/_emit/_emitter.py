@@ -10,17 +10,18 @@ return v1
 
 import re
 import types
+import weakref
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
 import attrs
 from stator_bytecode import NULL, GeneratorState, HandlerTable
 from stator_bytecode.errors import Unsupported
-from stator_guards import CapturedSource, ParameterSource, Source
+from stator_guards import CallSource, CapturedSource, ParameterSource, Source
 
 from stator_variables._model._lookup import plain_lookup
-from stator_variables._runtime import base_of_c
-from stator_variables._tracing import Tracing, source_of
+from stator_variables._runtime import base_of_c, living
+from stator_variables._tracing import Tracing, real_of, source_of
 from stator_variables._tracker import DELETED, is_pending
 
 Entry = TypeVar("Entry", bound=Callable[..., Any])
@@ -41,6 +42,7 @@ class Emitter:
     late: list[tuple[str, Any]] = attrs.field(factory=list)
     captured: dict[str, Any] = attrs.field(factory=dict)
     outputs: list[Any] = attrs.field(factory=list)  # Traced values the graph has to give
+    fleeting: bool = False  # something that is loaded may die between the guards and the loads
     generators: list[Any] = attrs.field(factory=list)  # states of the generators that were rebuilt as objects
     _loaded: dict[Source, str] = attrs.field(factory=dict)
     _made: dict[int, str] = attrs.field(factory=dict)
@@ -68,6 +70,7 @@ class Emitter:
             return self.capture(source.held.get(), source.text)
         if (known := self._loaded.get(source)) is None:
             text = source.expression(self)
+            self.fleeting |= type(source) is CallSource and source.fn is living
             known = self._loaded[source] = f"v{len(self._loaded)}"
             (self.lines if self.t.is_of_made(source) else self.loads).append(f"{known} = {text}")
         return known
@@ -101,6 +104,7 @@ class Emitter:
         if is_pending(vt):
             self.t.handed_on.add(id(vt))
         if is_pending(vt) or vt.source is not None:
+            self.fleeting |= issubclass(type(real_of(vt)), weakref.ref)  # of a container that forgets it
             return self.load(source_of(vt))
         if (known := self._made.get(id(vt))) is not None:
             return known

@@ -12,6 +12,7 @@ from stator_guards import CallSource, ParameterSource, Source, TypeIs
 
 from stator_variables import _kinds as k
 from stator_variables._holding import may_hold_real
+from stator_variables._runtime import living
 from stator_variables._tracing import Tracing, real_of, source_of
 from stator_variables._tracker import VariableTracker
 
@@ -26,7 +27,8 @@ def build_weakref(t: Tracing, real: Any, source: Source) -> VariableTracker:
     from stator_variables._build import wrap
 
     t.guard(source, TypeIs(weakref.ref))
-    return k.WeakrefTracker(wrap(t, real(), CallSource(referent, source)))
+    target = real()
+    return k.WeakrefTracker(wrap(t, target, CallSource(referent if target is None else living, source)))
 
 
 @handlers.handles(weakref.ref)

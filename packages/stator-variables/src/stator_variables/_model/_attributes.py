@@ -290,7 +290,7 @@ def read_existing_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
     try:
         value = raw.__get__(vt.real)
     except AttributeError as error:
-        t.guard(whole, AttrAbsent(name))
+        t.guard(whole, AttrAbsent(name, raw))
         throw(AttributeError, *error.args)
     except Exception as error:  # C's own check; natively it raises the same
         raise t.unsupported("c-attribute", f"attribute {name} of a {vt.cls.__qualname__}: {error}") from None
