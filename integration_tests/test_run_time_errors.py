@@ -430,3 +430,22 @@ def test_what_a_graph_drew_before_it_raised_is_drawn_again(text: str) -> None:
     fn = eval(f"lambda x: {text}", {"torch": torch, "F": torch.nn.functional})
     compiled = stator.compile(fn, backend=drawing_and_raising)
     assert_same(fn, compiled, lambda: Call((torch.ones(3),)), calls=3, graphs_may_raise=True)
+
+
+@pytest.mark.parametrize("draw", ["rand_like", "bernoulli", "poisson", "multinomial", "uniform_"])
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int64])
+def test_integers_that_no_kernel_draws_raise_where_the_program_catches_it(draw: str, dtype: torch.dtype) -> None:
+    def fn(x: Tensor, view: Tensor, y: Tensor) -> Any:
+        view[0].copy_((x.new_ones(3, 2) @ y)[0])  # it has a history from here on that nothing takes back
+        given = (x.sum() + view > 0).to(dtype)
+        try:
+            drawn = given.uniform_() if draw == "uniform_" else getattr(torch, draw)(given, *((2,) * (draw[0] == "m")))
+        except (NotImplementedError, RuntimeError) as error:
+            return type(error).__name__, str(error), view + 1
+        return drawn, view
+
+    def outcome(fn: Any) -> str:
+        base, y = torch.ones(3, 2), torch.ones(2, 2, requires_grad=True)
+        return str((fn(base, base[:], y), base, y))
+
+    assert outcome(stator.compile(fn, backend="eager")) == outcome(fn)

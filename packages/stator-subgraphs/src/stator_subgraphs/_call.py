@@ -16,6 +16,7 @@ from stator_subgraphs._fake import (
     MODE_CALLS,
     Target,
     has_body,
+    refuse_drawing,
     refuse_new_leaves,
     refuse_quantizing,
     refuse_sparse,
@@ -53,6 +54,7 @@ def record_call(
     refuse_casts(target, tensors, examples)
     refuse_detaching(target, tensors, (node.meta["example_value"] for node in state.root.placeholders))
     refuse_sparse(target, tensors)
+    refuse_drawing(target, tensors, kwargs.get("dtype"))
     if body is not None or has_body(examples):
         refuse_wrappers([node.meta["example_value"] for node in state.root.placeholders])
     watched = Watched.of(tensors, may_write(target, kwargs))

@@ -158,6 +158,16 @@ def refuse_sparse(target: Target, tensors: Sequence[torch.Tensor]) -> None:
         raise Unsupported("no-fake-kernel", f"{_name(target)} of a sparse tensor with symbolic sizes")
 
 
+DRAW_FLOATS = ("rand", "rand_like", "uniform_", "bernoulli", "multinomial", "poisson", "rrelu", "_standard_gamma")
+
+
+def refuse_drawing(target: Target, tensors: Sequence[torch.Tensor], dtype: torch.dtype | None) -> None:
+    """Their kernels draw no integers; their fakes do, and the graph would raise behind what it wrote."""
+    drawn = dtype or next((tensor.dtype for tensor in tensors), torch.float)
+    if _name(target) in DRAW_FLOATS and not (drawn.is_floating_point or drawn.is_complex):
+        raise Unsupported("no-fake-kernel", f"{_name(target)} of {drawn}")
+
+
 def refuse_new_leaves(example: Any, given: Sequence[torch.Tensor]) -> None:
     """As of `torch.ones(3, requires_grad=True)`: compilers differentiate a graph by its inputs alone."""
     for tensor in tensors_in(example):
