@@ -38,6 +38,7 @@ def test_what_another_thread_takes_while_an_entry_is_made_is_not_there_for_the_f
 
 
 class Slotted:
+    slot: Any
     __slots__ = ("slot",)
 
     def __getattr__(self, name: str) -> str:

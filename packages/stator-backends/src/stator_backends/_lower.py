@@ -11,11 +11,14 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
+from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
 import attrs
 import torch
 from torch import Tensor
+from torch._functorch import _aot_autograd
 from torch._functorch import config as functorch_config
 from torch._guards import CompileContext, CompileId, Source, TracingContext, compile_context, tracing
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
@@ -39,6 +42,7 @@ class Lowered:
     spec: BackendSpec
     guards: tuple[InputGuard, ...]  # over the flat inputs
     shape_guards: tuple[Any, ...]  # what ShapeEnv.guards gained; `produce_guards` after this has them too
+    refused: str = ""  # why AOTAutograd did not take the graph, which runs as it is then
 
 
 @attrs.define(eq=False)
@@ -89,13 +93,30 @@ def lower(
     guards = _layout_guards(job)
     known, texts = _shape_guards(fake_mode), _session.generated_texts()
     modes = ambient or _session.AmbientState.capture()
-    with _surroundings(job, modes, compile_id or CompileId(frame_id=0, frame_compile_id=0)):
-        _fresh_fakes(job, contexts or {})
-        compiled = _call_backend(job)
+    try:
+        with _surroundings(job, modes, compile_id or CompileId(frame_id=0, frame_compile_id=0)):
+            _fresh_fakes(job, contexts or {})
+            compiled = _call_backend(job)
+    except BackendFailed as failure:
+        if (error := failure.__cause__) is None or not _is_from_autograd(error):
+            raise
+        without_compiler = attrs.evolve(job, backend=eager, spec=spec_of(eager))
+        return attrs.evolve(_as_it_is(without_compiler), refused=f"{type(error).__name__}: {error}")
     _session.forget_texts_with(compiled, _session.generated_texts() - texts)
     added = job.context.guards_context.aotautograd_guards
     guards += [from_torch(job.spec.name, guard, job.positions) for guard in added]
     return Lowered(compiled, job.spec, tuple(guards), tuple(_shape_guards(fake_mode)[len(known) :]))
+
+
+def _is_from_autograd(error: BaseException) -> bool:
+    """Whether AOTAutograd itself raised, for what it does not take: inputs that share memory but are no views of each
+    other for autograd, say, or a write to what backward needs. Run as it is, the graph does what the program does."""
+    files = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
+    is_within = any(file.startswith(_AOT_AUTOGRAD) for file in files)
+    return is_within and files[-1].startswith((_AOT_AUTOGRAD, _AUTOGRAD))
+
+
+_AUTOGRAD, _AOT_AUTOGRAD = (str(Path(str(module.__file__)).parent) for module in (torch.autograd, _aot_autograd))
 
 
 def _differentiates_wrappers(gm: torch.fx.GraphModule) -> bool:

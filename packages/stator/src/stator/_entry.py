@@ -40,6 +40,7 @@ class EntryData:
     namespace: dict[str, Any]
     forgives: bool = False  # a backend that fails: the program runs plainly
     failures: list[str] = attrs.field(factory=list)  # the last error of the graph when it ran
+    uncompiled: str = ""  # why the graph runs as it is
     made_calls: bool = False  # of cached functions, while tracing: the first run has to follow
     source: str = ""
     filename: str = ""
@@ -66,6 +67,7 @@ def make_entry(target: Target, traced: Traced, options: Options, site: Site | No
     data = EntryData(
         *(target, module, graph_text, captured.op_count, traced.reason, traced.point is not None, traced.seconds, {}),
         forgives=options.fallback,
+        uncompiled=lowered.refused if lowered is not None else "",
         made_calls=any(call.made for call in traced.emitter.t.cached.calls),
     )
     run = _function(target, traced, lowered, site, ambient, data)

@@ -24,6 +24,7 @@ class EntryReport:
     trace_seconds: float
     source: str
     failures: tuple[str, ...] = ()  # the last error that the graph raised; the program itself ran then
+    uncompiled: str = ""  # why the compiler did not take the graph, which runs as it is
 
     @property
     def guards(self) -> tuple[Guard, ...]:
@@ -40,6 +41,8 @@ class EntryReport:
         if self.reason is not None:
             found += [f"  {line}" for line in str(self.reason).splitlines()]
         found += [f"  its graph raised, so the program itself ran: {text}" for text in self.failures]
+        if self.uncompiled:
+            found.append(f"  its graph runs as it is, which the compiler does not take: {self.uncompiled}")
         if guards:
             found += [f"  guard: {guard.name} is {guard.kind.needed}, needed at {guard.where}" for guard in self.guards]
         return found
@@ -125,7 +128,8 @@ def _indented(head: str, reason: object) -> list[str]:
 def _entry_report(entry: Any) -> EntryReport:
     data = entry.data
     shown = (data.target.name, data.graph, data.graph_text, data.op_count, data.reason)
-    return EntryReport(*shown, entry.guards, data.trace_seconds, entry.source, tuple(data.failures))
+    compiled = entry.guards, data.trace_seconds, entry.source, tuple(data.failures), data.uncompiled
+    return EntryReport(*shown, *compiled)
 
 
 class LiveReport:

@@ -1,0 +1,109 @@
+"""What AOTAutograd does not take, memory shared in ways that it has no word for above all, runs as it is."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import stator
+import torch
+from torch import Tensor
+
+Program = Callable[[Tensor, Tensor, Tensor], Any]
+
+
+def a_view_is_written(x: Tensor, z: Tensor, w: Tensor) -> Any:
+    z.mul_(2)
+    return x + 1
+
+
+def a_view_gets_a_history(x: Tensor, z: Tensor, w: Tensor) -> Any:
+    z.copy_(x.sum() * w.sum())
+    return x + 1
+
+
+def the_other_gets_a_history(x: Tensor, z: Tensor, w: Tensor) -> Any:
+    x.add_(w.sum())
+    return z * 2
+
+
+def both_are_written(x: Tensor, z: Tensor, w: Tensor) -> Any:
+    z.add_(1)
+    x.mul_(2)
+    return z * w.sum()
+
+
+def what_backward_needs_is_written(x: Tensor, z: Tensor, w: Tensor) -> Any:
+    y = (x * w.sum()).exp()
+    y.add_(1)
+    return y, z.t()
+
+
+def a_view_is_written_without_gradients(x: Tensor, z: Tensor, w: Tensor) -> Any:
+    with torch.no_grad():
+        z.mul_(3)
+    return (x * w.sum()).sum()
+
+
+PROGRAMS: tuple[Program, ...] = (
+    *(a_view_is_written, a_view_gets_a_history, the_other_gets_a_history, both_are_written),
+    *(what_backward_needs_is_written, a_view_is_written_without_gradients),
+)
+
+
+def of_no_gradients(base: Tensor) -> Tensor:
+    with torch.no_grad():
+        return base[:2]
+
+
+VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
+    "slice": lambda base: base[:2],
+    "detached": torch.Tensor.detach,
+    "data": lambda base: base.data,
+    "another dtype": lambda base: base.view(torch.int32),
+    "strided": lambda base: base.as_strided((2, 3), (3, 1), 1),
+    "without gradients": of_no_gradients,
+}
+BASES: dict[str, Callable[[], Tensor]] = {
+    "plain": lambda: torch.ones(3, 3),
+    "leaf": lambda: torch.ones(3, 3, requires_grad=True),
+    "computed": lambda: torch.ones(3, 3, requires_grad=True) * 1,
+}
+
+
+def outcome(fn: Program, view: str, base: str) -> Any:
+    """What it gives and leaves, and the gradients if it has any; or what it raises."""
+    x, w = BASES[base](), torch.ones(3, requires_grad=True)
+    try:
+        z = VIEWS[view](x)
+        result = fn(x, z, w)
+        seen = [part.tolist() for part in (*(result if isinstance(result, tuple) else (result,)), x, z)]
+    except RuntimeError as error:
+        return type(error), str(error).splitlines()[0]
+    return seen, x.requires_grad, z.requires_grad
+
+
+@pytest.mark.filterwarnings("ignore:Error detected in")
+@pytest.mark.parametrize("fn", PROGRAMS, ids=lambda fn: fn.__name__)
+@pytest.mark.parametrize(("view", "base"), [*itertools.product(VIEWS, BASES)])
+def test_a_graph_that_autograd_does_not_take_runs_as_it_is(fn: Program, view: str, base: str) -> None:
+    compiled = stator.compile(fn, backend="aot_eager")
+    for _ in range(2):
+        assert outcome(compiled, view, base) == outcome(fn, view, base)
+
+
+def test_the_report_says_that_a_graph_runs_as_it_is() -> None:
+    compiled: Any = stator.compile(a_view_is_written, backend="inductor", fullgraph=True)
+    assert outcome(compiled, "detached", "leaf") == outcome(a_view_is_written, "detached", "leaf")
+    assert "does not yet handle" in compiled.report.entries[0].uncompiled
+    assert "its graph runs as it is" in str(compiled.report)
+
+
+def test_what_a_compiler_raises_is_still_its_failure() -> None:
+    def failing(graph: Any, inputs: Any) -> Any:
+        raise AssertionError("aot_autograd() does not yet handle this")
+
+    with pytest.raises(stator.BackendFailed, match="does not yet handle this"):
+        stator.compile(a_view_is_written, backend=failing)(torch.ones(2), torch.ones(2), torch.ones(2))
