@@ -8,6 +8,7 @@ from typing import Any
 import stator
 import torch
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from integration_tests.counting import Counting
 
@@ -73,3 +74,27 @@ def test_what_a_class_holds_for_a_while_is_no_other_path_to_the_value() -> None:
     for n in (3, 5, 8, 3, 13):
         assert compiled(torch.ones(2), n)[0] == n
     assert backend.count == 2
+
+
+def kernels() -> tuple[bool, ...]:
+    backends = torch.backends.cuda
+    return backends.flash_sdp_enabled(), backends.mem_efficient_sdp_enabled(), backends.math_sdp_enabled()
+
+
+def restoring(x: Tensor, log: list[Any]) -> Tensor:
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            log.append(kernels())
+            raise ValueError(3)
+    except ValueError:
+        log.append(kernels())
+    return x + 1
+
+
+def test_modes_that_a_compiler_leaves_as_the_graph_does_are_set_back_before_the_entry_runs() -> None:
+    plain: list[Any] = []
+    found: list[Any] = []
+    restoring(torch.ones(2), plain)
+    stator.compile(restoring, backend="aot_eager")(torch.ones(2), found)
+    assert found == plain
+    assert kernels() == plain[-1]

@@ -102,6 +102,9 @@ def _lowered(traced: Traced, options: Options, ambient: AmbientState) -> Lowered
         if has_floats:
             raise FloatsNeeded from None
         raise
+    finally:
+        for setting, start in traced.emitter.t.modes.items():  # a compiler that ran the graph has left them as it does
+            setting.set(start)
     if has_floats and _mentions_floats(lowered):
         raise FloatsNeeded
     return lowered
