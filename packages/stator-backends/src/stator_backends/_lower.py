@@ -98,22 +98,24 @@ def lower(
             _fresh_fakes(job, contexts or {})
             compiled = _call_backend(job)
     except BackendFailed as failure:
-        if (error := failure.__cause__) is None or not _is_from_autograd(error):
+        if not (refused := _refused_by_autograd(failure)):
             raise
-        without_compiler = attrs.evolve(job, backend=eager, spec=spec_of(eager))
-        return attrs.evolve(_as_it_is(without_compiler), refused=f"{type(error).__name__}: {error}")
-    _session.forget_texts_with(compiled, _session.generated_texts() - texts)
-    added = job.context.guards_context.aotautograd_guards
-    guards += [from_torch(job.spec.name, guard, job.positions) for guard in added]
-    return Lowered(compiled, job.spec, tuple(guards), tuple(_shape_guards(fake_mode)[len(known) :]))
+    else:
+        _session.forget_texts_with(compiled, _session.generated_texts() - texts)
+        added = job.context.guards_context.aotautograd_guards
+        guards += [from_torch(job.spec.name, guard, job.positions) for guard in added]
+        return Lowered(compiled, job.spec, tuple(guards), tuple(_shape_guards(fake_mode)[len(known) :]))
+    return attrs.evolve(_as_it_is(attrs.evolve(job, backend=eager, spec=spec_of(eager))), refused=refused)
 
 
-def _is_from_autograd(error: BaseException) -> bool:
-    """Whether AOTAutograd itself raised, for what it does not take: inputs that share memory but are no views of each
+def _refused_by_autograd(failure: BackendFailed) -> str:
+    """What AOTAutograd itself raised, for what it does not take: inputs that share memory but are no views of each
     other for autograd, say, or a write to what backward needs. Run as it is, the graph does what the program does."""
-    files = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
+    error = failure.__cause__
+    files = [frame.f_code.co_filename for frame, _ in walk_tb(None if error is None else error.__traceback__)]
     is_within = any(file.startswith(_AOT_AUTOGRAD) for file in files)
-    return is_within and files[-1].startswith((_AOT_AUTOGRAD, _AUTOGRAD))
+    is_of_it = is_within and files[-1].startswith((_AOT_AUTOGRAD, _AUTOGRAD))
+    return f"{type(error).__name__}: {error}" if is_of_it else ""
 
 
 _AUTOGRAD, _AOT_AUTOGRAD = (str(Path(str(module.__file__)).parent) for module in (torch.autograd, _aot_autograd))
