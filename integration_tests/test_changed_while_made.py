@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy
 import stator
 import torch
 from torch import Tensor
@@ -98,3 +99,20 @@ def test_modes_that_a_compiler_leaves_as_the_graph_does_are_set_back_before_the_
     stator.compile(restoring, backend="aot_eager")(torch.ones(2), found)
     assert found == plain
     assert kernels() == plain[-1]
+
+
+def over_one_memory(array: Any, x: Tensor) -> Any:
+    y = torch.from_numpy(array)
+    x = x + 1
+    x.add_(1)
+    return x * 2, y.sum(), array.sum()
+
+
+def test_a_tensor_that_was_no_input_beside_an_array_is_not_asked_for_by_guards() -> None:
+    compiled = stator.compile(over_one_memory, backend=(backend := Counting()))
+    counts = []
+    for _ in range(3):
+        array = numpy.ones(3, dtype=numpy.float32)
+        assert str(compiled(array, torch.from_numpy(array))) == str(over_one_memory(array, torch.from_numpy(array)))
+        counts.append(backend.count)
+    assert counts == [counts[0]] * 3

@@ -16,12 +16,12 @@ class InputMemory:
     has_wrappers: bool = False  # some of them are inside others
 
     def add(self, source: Source, tensor: Any) -> tuple[str, ...] | None:
-        """Note an input: None, or why it cannot be one beside the others."""
-        self.tensors[source] = tensor
-        if self.has_arrays and not are_apart(*self.tensors.values()):
+        """Note an input: None, or why it cannot be one beside the others, and is none."""
+        if self.has_arrays and not are_apart(tensor, *self.tensors.values()):
             return "numpy", "an array and a tensor, or two arrays, over the same memory", "make a copy of one"
-        if self.has_wrappers and not share_nothing(*self.tensors.values()):
+        if self.has_wrappers and not share_nothing(tensor, *self.tensors.values()):
             return "tensor-subclass", "a part of a tensor that shares memory with another input"
+        self.tensors[source] = tensor
         return None
 
     def facts(self) -> Iterator[Source]:
