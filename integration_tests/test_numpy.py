@@ -271,3 +271,23 @@ HELD += "|np.linspace(0, 1, 3) * np.zeros(3) + x.numpy()|torch.from_numpy(np.eye
 def test_arrays_that_a_graph_holds(text: str, backend: str) -> None:
     fn = eval(f"lambda x: {text}", {"np": np, "torch": torch})
     assert_same(fn, stator.compile(fn, backend=backend), lambda: (torch.arange(3.0),), calls=2, tolerance=CLOSE)
+
+
+def of_what_backward_saved(w: Any, x: Any) -> Any:
+    y = (w * x).sum()
+    x.numpy()[:] += 1
+    return torch.autograd.grad(y, w), x._version
+
+
+def of_an_array_behind_a_tensor(w: Any, x: Any) -> Any:
+    array = x.numpy()
+    array += 1
+    other = torch.from_numpy(array)
+    array *= 2
+    return x._version, other._version, w * other
+
+
+@pytest.mark.parametrize("fn", [of_what_backward_saved, of_an_array_behind_a_tensor])
+def test_writes_of_arrays_are_not_counted_as_writes_to_tensors(fn: Any) -> None:
+    """Autograd does not see them, and refuses nothing for them."""
+    assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(3, requires_grad=True), torch.ones(3)))

@@ -20,7 +20,7 @@ from stator_variables._filtering import filtered
 from stator_variables._graph import Traced
 from stator_variables._library._pure import DTYPES, NUMPY, is_number_of_numpy
 from stator_variables._model._raising import throw
-from stator_variables._torch import _symbolic, _torch_calls
+from stator_variables._torch import _symbolic, _tensor_attributes, _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -338,12 +338,12 @@ NAMES = {tensor: array for array, tensor in DTYPES.items()}
 
 # -- between tensors and arrays ---------------------------------------------------------------------------------------
 def array_of(t: Tracing, vt: Any) -> Any:
-    """`tensor.numpy()`"""
+    """`tensor.numpy()`: memory that autograd does not watch, so it counts no writes of the array's."""
     example = vt.example
     plain = not (example.requires_grad or example.is_conj() or example.is_neg())
     if not plain or example.dtype not in NAMES or example.device.type != "cpu" or example.layout != torch.strided:
         raise t.unsupported("numpy", "the memory of a tensor that cannot be seen as an array, or not so simply")
-    return k.ArrayTracker(_torch_calls.record(t, "detach", [vt], {}), NUMPY.ndarray)
+    return k.ArrayTracker(_tensor_attributes.read(t, vt, "data"), NUMPY.ndarray)
 
 
 @handlers.handles(torch.Tensor.numpy)
@@ -364,7 +364,7 @@ def from_array(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> 
     copies = of is torch.tensor
     if not copies and array.tensor.example.storage_offset() != 0:  # its tensor is to start where the array does
         raise t.unsupported("numpy", f"{of.__name__}() of a part of an array")
-    made = _torch_calls.record(t, "detach", [array.tensor], {})
+    made = _tensor_attributes.read(t, array.tensor, "data")
     if copies:
         contiguous = {"memory_format": k.ConstantTracker(torch.contiguous_format)}
         made = _torch_calls.record(t, "clone", [made], contiguous)
