@@ -3,6 +3,7 @@ everything else is NumPy's own."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -291,3 +292,30 @@ def of_an_array_behind_a_tensor(w: Any, x: Any) -> Any:
 def test_writes_of_arrays_are_not_counted_as_writes_to_tensors(fn: Any) -> None:
     """Autograd does not see them, and refuses nothing for them."""
     assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(3, requires_grad=True), torch.ones(3)))
+
+
+TAKEN = "x.new_tensor(a)|x.new_tensor(a * n, dtype=None)|torch.Tensor(a)|torch.DoubleTensor(a).add_(n)|x[:, i]"
+TAKEN += "|torch.as_tensor(a, dtype=x.dtype, device=x.device)|torch.tensor(a, device='cpu', dtype=None)|x[i, 0] + 1"
+TAKEN += "|x.__setitem__((0, i), n)|x.int().new_tensor(a, device=None).add_(n)|torch.Tensor(a)[i]"
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("text", TAKEN.split("|"))
+def test_arrays_are_taken_where_torch_takes_them(text: str, backend: str) -> None:
+    fn = eval(f"lambda x, a, i, n: (x + 1, {text}, x, a)", {"np": np, "torch": torch})
+    compiled = stator.compile(fn, backend=backend, fullgraph=True)
+    arguments = (torch.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(3, 2), np.array([2, 0]), 3)
+    assert_same(fn, compiled, lambda: copy.deepcopy(arguments), tolerance=CLOSE)
+
+
+BACKWARDS = (
+    "torch.from_numpy(a[::-1])|torch.tensor(a[::-1])|torch.as_tensor(a[:, ::-1])|x.new_tensor(a[::-1])|x[a[0, ::-1]]"
+)
+
+
+@pytest.mark.parametrize("text", [*BACKWARDS.split("|"), "torch.from_numpy(a[::-1].copy())"])
+def test_no_tensor_goes_backwards(text: str) -> None:
+    """torch refuses such an array, and does not give one that goes forward."""
+    fn = eval(f"lambda x, a: (x + 1, {text})", {"np": np, "torch": torch})
+    compiled = stator.compile(fn, backend="eager")
+    assert_same(fn, compiled, lambda: (torch.ones(6), np.arange(6).reshape(3, 2)))

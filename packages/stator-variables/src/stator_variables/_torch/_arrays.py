@@ -359,8 +359,9 @@ def from_array(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> 
     if not (args and isinstance(args[0], k.ArrayTracker)):
         return _torch_calls.call_recorded(t, of, args, _with_dtype(t, of, args, kwargs))
     array, *more = args
-    if more or not kwargs.keys() <= {"dtype"} or array.cls is not NUMPY.ndarray:
-        raise t.unsupported("numpy", f"{of.__name__}() of an array, with arguments")
+    kwargs = {name: vt for name, vt in kwargs.items() if not k.is_none(vt)}
+    if more or not kwargs.keys() <= {"dtype", "device"} or array.cls is not NUMPY.ndarray or array.flipped:
+        raise t.unsupported("numpy", f"{of.__name__}() of an array, with arguments, or of one that goes backwards")
     copies = of is torch.tensor
     if not copies and array.tensor.example.storage_offset() != 0:  # its tensor is to start where the array does
         raise t.unsupported("numpy", f"{of.__name__}() of a part of an array")
@@ -368,7 +369,17 @@ def from_array(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> 
     if copies:
         contiguous = {"memory_format": k.ConstantTracker(torch.contiguous_format)}
         made = _torch_calls.record(t, "clone", [made], contiguous)
-    return _torch_calls.record(t, "to", [made, kwargs["dtype"]], {}) if "dtype" in kwargs else made
+    return _torch_calls.record(t, "to", [made], kwargs) if kwargs else made
+
+
+@handlers.handles(torch.Tensor.new_tensor)
+def _like_a_tensor(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`x.new_tensor(array)`, of the dtype of `x` and where `x` is."""
+    if len(args) != 2 or not isinstance(args[1], k.ArrayTracker):
+        return _torch_calls.call_recorded(t, torch.Tensor.new_tensor, args, kwargs)
+    like = {name: k.ConstantTracker(getattr(args[0].example, name)) for name in ("dtype", "device")}
+    given = {name: vt for name, vt in kwargs.items() if not k.is_none(vt)}
+    return from_array(t, args[1:], {**like, **given}, torch.tensor)
 
 
 def _with_dtype(t: Tracing, of: Any, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
