@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import builtins
 import collections
 import functools
 import inspect
@@ -471,6 +472,38 @@ def signatures_of_classes_made_here(x: Any) -> Any:
     return [str(inspect.signature(made)) for made in (Base, Derived, Answering, Derived.__init__, Base().__init__)]
 
 
+def imports_after_modules_were_replaced(x: torch.Tensor) -> Any:
+    import colorsys
+
+    found: list[Any] = []
+    modules: Any = sys.modules
+    for replaced in (None, types.ModuleType("colorsys")):
+        modules["colorsys"] = replaced
+        try:
+            import colorsys as another
+
+            found.append(another is colorsys)
+        except ImportError as error:
+            found.append(str(error))
+    modules["colorsys"] = colorsys
+    return x + 1, found
+
+
+def imports_by_somebody_else(x: torch.Tensor) -> Any:
+    own, asked = builtins.__import__, []
+
+    def listening(name: str, *more: Any) -> Any:
+        asked.append(name)
+        return own(name, *more)
+
+    builtins.__import__ = listening
+    try:
+        import colorsys
+    finally:
+        builtins.__import__ = own
+    return x + 1, asked, colorsys.__name__
+
+
 PROGRAMS = [
     signatures_of_classes_made_here,
     iterator_over_a_list_cut_short,
@@ -515,6 +548,8 @@ PROGRAMS = [
     lists_emptied_by_their_comparison,
     field_of_the_code_of_a_new_function,
     same_tuple,
+    imports_after_modules_were_replaced,
+    imports_by_somebody_else,
 ]
 
 

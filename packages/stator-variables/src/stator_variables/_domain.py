@@ -36,6 +36,8 @@ from stator_variables._reach import is_near, may_hold, reaches
 from stator_variables._tracing import Tracing, real_of
 from stator_variables._tracker import MISSING
 
+_IMPORT = builtins.__import__
+
 
 def _with_hashes(method: Callable[..., Any]) -> Callable[..., Any]:
     """An operation that may need the hash or the equality of objects of the program."""
@@ -194,6 +196,7 @@ class SymbolicDomain:
 
     def import_name(self, frame: bytecode.Frame, name: str, fromlist: Any, level: Any) -> Any:
         """An import of a module that is loaded already; anything else runs natively."""
+        self._refuse_other_imports(frame)
         package = None
         if level.value:
             spec = _dictionary.get_name(self.t, frame.globals, "__package__")
@@ -207,6 +210,14 @@ class SymbolicDomain:
         if k.is_none(fromlist) and not level.value:
             module = sys.modules[name.partition(".")[0]]
         return self._module(module)
+
+    def _refuse_other_imports(self, frame: bytecode.Frame) -> None:
+        """C asks `builtins.__import__`, and that asks `sys.modules` as it is now."""
+        asked = _dictionary.get_name(self.t, frame.builtins, "__import__")
+        modules = self.t.heap.get(id(sys.modules))
+        own = isinstance(asked, k.BuiltinTracker) and asked.value is _IMPORT
+        if not own or id(modules) in self.t.changed:
+            raise self.t.unsupported("import", "an import after sys.modules was changed, or done by somebody else")
 
     def _module(self, module: types.ModuleType) -> Any:
         modules = CapturedSource("sys.modules", sys.modules)
