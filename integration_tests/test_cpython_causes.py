@@ -12,6 +12,7 @@ import inspect
 import operator
 import re
 import sys
+import threading
 import types
 import weakref
 from collections.abc import Callable, Iterator
@@ -472,6 +473,37 @@ def signatures_of_classes_made_here(x: Any) -> Any:
     return [str(inspect.signature(made)) for made in (Base, Derived, Answering, Derived.__init__, Base().__init__)]
 
 
+def namespaces_of_threads(x: torch.Tensor) -> Any:
+    mine, found = threading.local(), []
+    mine.x = 1
+    for change in (lambda: setattr(mine, "__dict__", {}), lambda: delattr(mine, "__dict__")):
+        try:
+            change()
+        except AttributeError as error:
+            found.append(str(error))
+    return x + 1, found, mine.x
+
+
+def annotations_made_when_asked(x: torch.Tensor) -> Any:
+    class Made:
+        pass
+
+    class Other(Made):
+        y: int = 3
+
+    found: list[Any] = [Made.__annotations__, Made.__annotations__ is Made.__annotations__]
+    Made.__annotations__ = {"a": int}
+    found += [dict(Made.__annotations__), "__annotations__" in Made.__dict__]
+    del Made.__annotations__
+    found += ["__annotations__" in Made.__dict__, Made.__annotations__, "__annotations__" in Made.__dict__]
+    del Made.__annotations__
+    try:
+        del Made.__annotations__
+    except AttributeError as error:
+        found.append(str(error))
+    return x + 1, found, list(Other.__annotations__)
+
+
 def imports_after_modules_were_replaced(x: torch.Tensor) -> Any:
     import colorsys
 
@@ -493,7 +525,7 @@ def imports_by_somebody_else(x: torch.Tensor) -> Any:
     own, asked = builtins.__import__, []
 
     def listening(name: str, *more: Any) -> Any:
-        asked.append(name)
+        asked.extend([name] if name == "colorsys" else [])  # tracing imports as well
         return own(name, *more)
 
     builtins.__import__ = listening
@@ -548,6 +580,8 @@ PROGRAMS = [
     lists_emptied_by_their_comparison,
     field_of_the_code_of_a_new_function,
     same_tuple,
+    namespaces_of_threads,
+    annotations_made_when_asked,
     imports_after_modules_were_replaced,
     imports_by_somebody_else,
 ]

@@ -20,7 +20,7 @@ from stator_bytecode._codec._stack_size import stack_size
 from stator_bytecode._codec._tables import OPCODES
 from stator_bytecode.errors import InvalidUse
 
-NOP = dis.opmap["NOP"]
+NOP = dis.dis.opmap["NOP"]
 GLUED = {  # the interpreter takes these pairs for one
     ("KW_NAMES", "PRECALL"),
     ("KW_NAMES", "CALL"),
@@ -226,6 +226,12 @@ def test_function_runs_with_nops_everywhere(fn: FunctionType, count: int) -> Non
 def test_replacements_reach_the_code_object() -> None:
     code = assemble(disassemble(loops.__code__), loops.__code__, co_name="other", co_stacksize=99)
     assert (code.co_name, code.co_stacksize) == ("other", 99)
+
+
+def test_code_that_is_longer_than_its_table_of_lines_is_read_to_its_end() -> None:
+    code = (lambda x: x + 1).__code__
+    longer = code.replace(co_code=bytes([dis.opmap["NOP"], 0]) + code.co_code)
+    assert [raw.name for raw in disassemble(longer)] == ["NOP", *(raw.name for raw in disassemble(code))]
 
 
 def test_jump_turns_round_with_its_target() -> None:

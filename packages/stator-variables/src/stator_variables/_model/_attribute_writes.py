@@ -1,5 +1,6 @@
 """Setting and deleting attributes: `PyObject_SetAttr`, `PyObject_GenericSetAttr` (Objects/object.c) over trackers."""
 
+import threading
 import types
 from typing import Any
 
@@ -32,6 +33,8 @@ def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
         raise t.unsupported("mode-value", f"setting {name} of a tensor under a mode for functions of torch")
     if isinstance(vt, k.TensorTracker):
         return _tensor_attributes.write(t, vt, name, value)
+    if name == "__dict__" and issubclass(vt.cls, threading.local):  # local_setattro
+        throw(AttributeError, f"'{type_name(vt.cls)}' object attribute '__dict__' is read-only")
     if isinstance(vt, k.ClassTracker) and not _is_python_descriptor(_lookup.guarded_lookup(t, vt.cls, name)):
         return _classes.set_attribute(t, vt, name, value)
     if isinstance(vt, k.ClassTracker | k.BuiltinTracker):

@@ -346,9 +346,8 @@ def _get_meta(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
             return class_of(t, vt)
         if name == "__dict__" and not isinstance(vt, k.MadeClass):
             raise t.unsupported("class-dict", f"the __dict__ of class {vt.value.__qualname__}")
-        made_when_asked = not (isinstance(vt, k.MadeClass) or vt.value.__flags__ & _lookup.IMMUTABLE)
-        if name == "__annotations__" and made_when_asked and name not in vt.value.__dict__:
-            raise t.unsupported("class-dict", f"the annotations of class {vt.value.__qualname__}, made when asked for")
+        if name == "__annotations__" and not (name in vt.value.__dict__ or vt.value.__flags__ & _lookup.IMMUTABLE):
+            return _new_annotations(t, vt)
         own, own_source = _lookup.mro_lookup(t, (vt.value,), name)
         if name == "__doc__" and own_source is not None and not isinstance(own, str):
             return bind_to_class(t, own, own_source, vt)
@@ -359,6 +358,17 @@ def _get_meta(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
             t.guard(source, AttrAbsent(name))
             throw(AttributeError, *error.args)
     return bind(t, raw, source, vt, name)
+
+
+def _new_annotations(t: Tracing, vt: Any) -> Any:
+    """A class without annotations gets a dict for them when it is asked (`type_get_annotations`)."""
+    from stator_variables._model import _classes
+
+    if not isinstance(vt, k.MadeClass):
+        raise t.unsupported("class-dict", f"the annotations of class {vt.value.__qualname__}, made when asked for")
+    made = k.DictTracker(dict, complete=True)
+    _classes.set_attribute(t, vt, "__annotations__", made)
+    return made
 
 
 def bind_to_class(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
