@@ -20,7 +20,7 @@ from stator_bytecode._codec._stack_size import stack_size
 from stator_bytecode._codec._tables import OPCODES
 from stator_bytecode.errors import InvalidUse
 
-NOP = dis.dis.opmap["NOP"]
+NOP = dis.opmap["NOP"]
 GLUED = {  # the interpreter takes these pairs for one
     ("KW_NAMES", "PRECALL"),
     ("KW_NAMES", "CALL"),
@@ -230,7 +230,7 @@ def test_replacements_reach_the_code_object() -> None:
 
 def test_code_that_is_longer_than_its_table_of_lines_is_read_to_its_end() -> None:
     code = (lambda x: x + 1).__code__
-    longer = code.replace(co_code=bytes([dis.opmap["NOP"], 0]) + code.co_code)
+    longer = code.replace(co_code=bytes([NOP, 0]) + code.co_code)
     assert [raw.name for raw in disassemble(longer)] == ["NOP", *(raw.name for raw in disassemble(code))]
 
 
