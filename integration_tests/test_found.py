@@ -514,3 +514,12 @@ def test_shapes_are_broadcast_without_a_break() -> None:
     compiled = stator.compile(fn, backend="eager", fullgraph=True)
     assert_same(fn, compiled, lambda: (torch.ones(next(sizes), 4), torch.ones(1, 4)), calls=5)
     assert compiled.report.graph_count == 3  # first, symbolic, and 1
+
+
+def test_an_averaged_model_is_compiled() -> None:
+    def fn(model: Any, x: Tensor) -> Any:
+        return model(x)
+
+    averaged: Any = torch.optim.swa_utils.AveragedModel(torch.nn.Linear(3, 3))
+    compiled = stator.compile(fn, backend="eager", fullgraph=True)
+    assert_same(fn, compiled, lambda: (averaged, torch.ones(2, 3)))
