@@ -11,7 +11,7 @@ from stator_guards import AttrSource, Source
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
 from stator_variables._model import _attributes, _calls, _classes, _dictionary, _lookup
-from stator_variables._model._raising import throw, type_name
+from stator_variables._model._raising import complain, throw
 from stator_variables._torch import _tensor_attributes
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import DELETED, MISSING
@@ -34,7 +34,7 @@ def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     if isinstance(vt, k.TensorTracker):
         return _tensor_attributes.write(t, vt, name, value)
     if name == "__dict__" and issubclass(vt.cls, threading.local):  # local_setattro
-        throw(AttributeError, f"'{type_name(vt.cls)}' object attribute '__dict__' is read-only")
+        complain(t, AttributeError, "'", vt.cls, "' object attribute '__dict__' is read-only")
     if isinstance(vt, k.ClassTracker) and not _is_python_descriptor(_lookup.guarded_lookup(t, vt.cls, name)):
         return _classes.set_attribute(t, vt, name, value)
     if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
@@ -49,10 +49,10 @@ def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     if vt.namespace is None:
         verb = "object attribute" if source is not None else "object has no attribute"
         suffix = f"{verb} '{name}' is read-only" if source is not None else f"{verb} '{name}'"
-        throw(AttributeError, f"'{type_name(vt.cls)}' {suffix}")
+        complain(t, AttributeError, "'", vt.cls, f"' {suffix}")
     if value is MISSING:
         if _dictionary.remove(t, vt.namespace, name) is MISSING:
-            throw(AttributeError, f"'{type_name(vt.cls)}' object has no attribute '{name}'")
+            complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'")
         return None
     _dictionary.set_name(t, vt.namespace, name, value)
     return None
