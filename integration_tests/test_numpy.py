@@ -319,3 +319,20 @@ def test_no_tensor_goes_backwards(text: str) -> None:
     fn = eval(f"lambda x, a: (x + 1, {text})", {"np": np, "torch": torch})
     compiled = stator.compile(fn, backend="eager")
     assert_same(fn, compiled, lambda: (torch.ones(6), np.arange(6).reshape(3, 2)))
+
+
+ORDERS = "a.T|a[::2]|a[:, ::2]|a[1:]|np.asfortranarray(a)|a[:, [1, 0]]|np.swapaxes(a, 0, 1)|x.T.numpy()|a.copy('F')"
+
+
+@pytest.mark.parametrize("text", ORDERS.split("|"))
+def test_a_tensor_of_an_array_has_its_layout(text: str) -> None:
+    """`torch.tensor` copies, and keeps the order in memory where nothing is left out."""
+    made = eval(f"lambda x, a: {text}", {"np": np})
+
+    def fn(x: Any, a: Any) -> Any:
+        array = made(x, a)
+        tensors = torch.tensor(array), torch.from_numpy(array), torch.tensor(array, dtype=torch.float32)
+        return x + 1, [(tensor, tensor.stride(), tensor.is_contiguous()) for tensor in tensors]
+
+    compiled = stator.compile(fn, backend="eager")
+    assert_same(fn, compiled, lambda: (torch.arange(12.0).reshape(3, 4), np.arange(12.0).reshape(3, 4)))

@@ -1,5 +1,6 @@
 """Setting and deleting attributes: `PyObject_SetAttr`, `PyObject_GenericSetAttr` (Objects/object.c) over trackers."""
 
+import builtins
 import threading
 import types
 from typing import Any
@@ -37,6 +38,8 @@ def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
         complain(t, AttributeError, "'", vt.cls, "' object attribute '__dict__' is read-only")
     if isinstance(vt, k.ClassTracker) and not _is_python_descriptor(_lookup.guarded_lookup(t, vt.cls, name)):
         return _classes.set_attribute(t, vt, name, value)
+    if vt.real is builtins and name not in REPLACEABLE:
+        raise t.unsupported("replaced-builtin", f"setting builtins.{name}, which tracing itself calls")
     if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
         raise t.unsupported("global-attribute-write", f"setting {name} on {vt.describe()}", "set it outside the region")
     if isinstance(vt, k.FunctionTracker) and vt.source is None and value is not MISSING and name in k.WRITTEN_FIELDS:
@@ -56,6 +59,10 @@ def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
         return None
     _dictionary.set_name(t, vt.namespace, name, value)
     return None
+
+
+REPLACEABLE = frozenset("open print input breakpoint exit quit help __import__".split())
+"""Builtins without which code of ours can be run; programs replace them."""
 
 
 def _is_python_descriptor(raw: Any) -> bool:

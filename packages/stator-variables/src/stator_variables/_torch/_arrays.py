@@ -367,8 +367,7 @@ def from_array(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> 
         raise t.unsupported("numpy", f"{of.__name__}() of a part of an array")
     made = _tensor_attributes.read(t, array.tensor, "data")
     if copies:
-        contiguous = {"memory_format": k.ConstantTracker(torch.contiguous_format)}
-        made = _torch_calls.record(t, "clone", [made], contiguous)
+        made = _torch_calls.record(t, "clone", [made], {})
     return _torch_calls.record(t, "to", [made], kwargs) if kwargs else made
 
 
