@@ -336,3 +336,29 @@ def test_a_tensor_of_an_array_has_its_layout(text: str) -> None:
 
     compiled = stator.compile(fn, backend="eager")
     assert_same(fn, compiled, lambda: (torch.arange(12.0).reshape(3, 4), np.arange(12.0).reshape(3, 4)))
+
+
+SIZED = "np.zeros(x.shape[0])|np.zeros((n, 2), np.int64)|np.ones([n, n], dtype=bool)|np.arange(n) * 2|np.zeros(x.shape)"
+SIZED += "|torch.from_numpy(np.zeros(len(x))) + x|x.new_tensor(np.arange(n)) * x|np.zeros(n)[1:] + 2"
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("text", SIZED.split("|"))
+def test_arrays_of_symbolic_sizes(text: str, backend: str) -> None:
+    fn = eval(f"lambda x, n: (x + 1, {text})", {"np": np, "torch": torch})
+    sizes = iter(range(3, 9))
+    compiled = stator.compile(fn, backend=backend, fullgraph=True)
+
+    def make() -> Any:
+        n = next(sizes)
+        return torch.ones(n), n
+
+    assert_same(fn, compiled, make, calls=5, tolerance=CLOSE)
+    assert compiled.report.graph_count == 2
+
+
+@pytest.mark.parametrize("text", ["np.zeros(n - 6)", "np.zeros(n, 'f4')", "np.arange(n - 6)", "np.zeros(n, order='F')"])
+def test_arrays_of_sizes_that_are_none(text: str) -> None:
+    fn = eval(f"lambda x, n: (x + 1, {text})", {"np": np})
+    sizes = iter(range(8, 2, -1))
+    assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2), next(sizes)), calls=5)
