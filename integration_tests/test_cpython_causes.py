@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import builtins
 import collections
 import functools
 import inspect
 import operator
 import re
 import sys
+import threading
 import types
 import weakref
 from collections.abc import Callable, Iterator
@@ -471,6 +473,69 @@ def signatures_of_classes_made_here(x: Any) -> Any:
     return [str(inspect.signature(made)) for made in (Base, Derived, Answering, Derived.__init__, Base().__init__)]
 
 
+def namespaces_of_threads(x: torch.Tensor) -> Any:
+    mine, found = threading.local(), []
+    mine.x = 1
+    for change in (lambda: setattr(mine, "__dict__", {}), lambda: delattr(mine, "__dict__")):
+        try:
+            change()
+        except AttributeError as error:
+            found.append(str(error))
+    return x + 1, found, mine.x
+
+
+def annotations_made_when_asked(x: torch.Tensor) -> Any:
+    class Made:
+        pass
+
+    class Other(Made):
+        y: int = 3
+
+    found: list[Any] = [Made.__annotations__, Made.__annotations__ is Made.__annotations__]
+    Made.__annotations__ = {"a": int}
+    found += [dict(Made.__annotations__), "__annotations__" in Made.__dict__]
+    del Made.__annotations__
+    found += ["__annotations__" in Made.__dict__, Made.__annotations__, "__annotations__" in Made.__dict__]
+    del Made.__annotations__
+    try:
+        del Made.__annotations__
+    except AttributeError as error:
+        found.append(str(error))
+    return x + 1, found, list(Other.__annotations__)
+
+
+def imports_after_modules_were_replaced(x: torch.Tensor) -> Any:
+    import colorsys
+
+    found: list[Any] = []
+    modules: Any = sys.modules
+    for replaced in (None, types.ModuleType("colorsys")):
+        modules["colorsys"] = replaced
+        try:
+            import colorsys as another
+
+            found.append(another is colorsys)
+        except ImportError as error:
+            found.append(str(error))
+    modules["colorsys"] = colorsys
+    return x + 1, found
+
+
+def imports_by_somebody_else(x: torch.Tensor) -> Any:
+    own, asked = builtins.__import__, []
+
+    def listening(name: str, *more: Any) -> Any:
+        asked.extend([name] if name == "colorsys" else [])  # tracing imports as well
+        return own(name, *more)
+
+    builtins.__import__ = listening
+    try:
+        import colorsys
+    finally:
+        builtins.__import__ = own
+    return x + 1, asked, colorsys.__name__
+
+
 PROGRAMS = [
     signatures_of_classes_made_here,
     iterator_over_a_list_cut_short,
@@ -515,6 +580,10 @@ PROGRAMS = [
     lists_emptied_by_their_comparison,
     field_of_the_code_of_a_new_function,
     same_tuple,
+    namespaces_of_threads,
+    annotations_made_when_asked,
+    imports_after_modules_were_replaced,
+    imports_by_somebody_else,
 ]
 
 

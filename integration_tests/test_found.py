@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import collections
 import copy
 import itertools
@@ -514,3 +515,33 @@ def test_shapes_are_broadcast_without_a_break() -> None:
     compiled = stator.compile(fn, backend="eager", fullgraph=True)
     assert_same(fn, compiled, lambda: (torch.ones(next(sizes), 4), torch.ones(1, 4)), calls=5)
     assert compiled.report.graph_count == 3  # first, symbolic, and 1
+
+
+def test_an_averaged_model_is_compiled() -> None:
+    def fn(model: Any, x: Tensor) -> Any:
+        return model(x)
+
+    averaged: Any = torch.optim.swa_utils.AveragedModel(torch.nn.Linear(3, 3))
+    compiled = stator.compile(fn, backend="eager", fullgraph=True)
+    assert_same(fn, compiled, lambda: (averaged, torch.ones(2, 3)))
+
+
+@pytest.mark.parametrize("name", ["sum", "len", "max", "sorted", "tuple", "open"])
+def test_builtins_that_are_replaced(name: str) -> None:
+    """In the region, and around it: nothing of ours can run while they are."""
+    use = eval(f"lambda x: ({name}((1, 2)), x + 1)")
+
+    def inside(x: Tensor) -> Any:
+        own = getattr(builtins, name)
+        setattr(builtins, name, lambda *args: 42)
+        found = use(x)
+        setattr(builtins, name, own)
+        return found, x + 2
+
+    assert_same(inside, stator.compile(inside, backend="eager"), lambda: (torch.ones(2),))
+    compiled = stator.compile(use, backend="eager")
+    for _ in range(2):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(builtins, name, lambda *args: 42)
+            found = compiled(torch.ones(2))
+        assert found[0] == 42

@@ -373,3 +373,44 @@ def test_what_cannot_be_unpacked_says_so(text: str) -> None:
     made = iter([Opened(), [1, 2], Opened(), 3])
     compiled = stator.compile(namespace["run"], backend="eager")
     assert_same(namespace["run"], compiled, lambda: (torch.ones(2), next(made)), calls=4)
+
+
+REFUSED = """o.x|o()|o[1]|o + 1|1 < o|iter(o)|next(o)|len(o)|abs(o)|-o|[*o]|{**o}|int(o)|range(o)|"a" + o|round(o)
+format(o, "3")|[1, 2][o]|getattr(o, "zz")|delattr(o, "zz")|type(o).zz|o.__class__(1)|object.__init__(o, 1)|1 in o
+(lambda a: a)(*o)|sorted([o, o])|isinstance(1, o)|",".join([o])|reversed(o)|o.__enter__()|repr(E("x"))"""
+
+
+@pytest.mark.parametrize("text", REFUSED.replace("\n", "|").split("|"))
+def test_the_name_of_a_class_in_what_c_says(text: str) -> None:
+    """A class may be renamed at any time."""
+
+    def sides(compiled: bool) -> Any:
+        names: dict[str, Any] = {"C": type("C", (), {}), "E": type("E", (ValueError,), {})}
+        look = eval(f"lambda o: {text}", names)
+
+        def main(o: Any) -> Any:
+            try:
+                return str(look(o))
+            except Exception as error:
+                return str(error), repr(error)
+
+        run = stator.compile(main, backend="eager") if compiled else main
+        for name in ("C", "C", "Renamed", "C"):
+            names["C"].__name__ = names["E"].__name__ = name
+            yield run(names["C"]())
+
+    assert list(sides(True)) == list(sides(False))
+
+
+def test_a_name_that_nobody_is_told_of_is_not_relied_on() -> None:
+    class Looked:
+        pass
+
+    def look(o: Any, x: torch.Tensor) -> Any:
+        return hasattr(o, "a"), getattr(o, "b", 1), x + 1
+
+    compiled = stator.compile(look, backend="eager")
+    for name in ("Looked", "Renamed"):
+        Looked.__name__ = name
+        assert compiled(Looked(), torch.ones(2))[:2] == (False, 1)
+    assert compiled.report.graph_count == 1

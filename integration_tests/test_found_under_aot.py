@@ -239,3 +239,32 @@ def test_a_hook_gets_the_id_that_it_would_have(backend: str) -> None:
         wanted = fn(given)
         torch.utils.hooks.RemovableHandle.next_id = next_id
         assert stator.compile(fn, backend=backend)(given) == wanted
+
+
+def through_data(p: Tensor) -> None:
+    p.data.mul_(2)
+
+
+def through_an_array(p: Tensor) -> None:
+    p.detach().numpy()[:] *= 2
+
+
+def after_it_was_replaced(p: Tensor) -> None:
+    p.data = p.data * 2
+    p.data.add_(1)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("write", [through_data, through_an_array, after_it_was_replaced])
+def test_what_is_written_past_autograd_is_not_refused_in_backward(
+    write: Callable[[Tensor], None], backend: str
+) -> None:
+    def fn(p: Tensor) -> Any:
+        y = (p * p).sum()
+        stator.graph_break()
+        write(p)
+        y.backward()  # type: ignore[no-untyped-call]
+        return p.grad, p._version
+
+    compiled = stator.compile(fn, backend=backend)
+    assert_same(fn, compiled, lambda: (torch.ones(3, requires_grad=True),), tolerance=Tolerance(0, 0, strides=False))

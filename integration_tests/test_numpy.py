@@ -3,6 +3,7 @@ everything else is NumPy's own."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -271,3 +272,93 @@ HELD += "|np.linspace(0, 1, 3) * np.zeros(3) + x.numpy()|torch.from_numpy(np.eye
 def test_arrays_that_a_graph_holds(text: str, backend: str) -> None:
     fn = eval(f"lambda x: {text}", {"np": np, "torch": torch})
     assert_same(fn, stator.compile(fn, backend=backend), lambda: (torch.arange(3.0),), calls=2, tolerance=CLOSE)
+
+
+def of_what_backward_saved(w: Any, x: Any) -> Any:
+    y = (w * x).sum()
+    x.numpy()[:] += 1
+    return torch.autograd.grad(y, w), x._version
+
+
+def of_an_array_behind_a_tensor(w: Any, x: Any) -> Any:
+    array = x.numpy()
+    array += 1
+    other = torch.from_numpy(array)
+    array *= 2
+    return x._version, other._version, w * other
+
+
+@pytest.mark.parametrize("fn", [of_what_backward_saved, of_an_array_behind_a_tensor])
+def test_writes_of_arrays_are_not_counted_as_writes_to_tensors(fn: Any) -> None:
+    """Autograd does not see them, and refuses nothing for them."""
+    assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(3, requires_grad=True), torch.ones(3)))
+
+
+TAKEN = "x.new_tensor(a)|x.new_tensor(a * n, dtype=None)|torch.Tensor(a)|torch.DoubleTensor(a).add_(n)|x[:, i]"
+TAKEN += "|torch.as_tensor(a, dtype=x.dtype, device=x.device)|torch.tensor(a, device='cpu', dtype=None)|x[i, 0] + 1"
+TAKEN += "|x.__setitem__((0, i), n)|x.int().new_tensor(a, device=None).add_(n)|torch.Tensor(a)[i]"
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("text", TAKEN.split("|"))
+def test_arrays_are_taken_where_torch_takes_them(text: str, backend: str) -> None:
+    fn = eval(f"lambda x, a, i, n: (x + 1, {text}, x, a)", {"np": np, "torch": torch})
+    compiled = stator.compile(fn, backend=backend, fullgraph=True)
+    arguments = (torch.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(3, 2), np.array([2, 0]), 3)
+    assert_same(fn, compiled, lambda: copy.deepcopy(arguments), tolerance=CLOSE)
+
+
+BACKWARDS = (
+    "torch.from_numpy(a[::-1])|torch.tensor(a[::-1])|torch.as_tensor(a[:, ::-1])|x.new_tensor(a[::-1])|x[a[0, ::-1]]"
+)
+
+
+@pytest.mark.parametrize("text", [*BACKWARDS.split("|"), "torch.from_numpy(a[::-1].copy())"])
+def test_no_tensor_goes_backwards(text: str) -> None:
+    """torch refuses such an array, and does not give one that goes forward."""
+    fn = eval(f"lambda x, a: (x + 1, {text})", {"np": np, "torch": torch})
+    compiled = stator.compile(fn, backend="eager")
+    assert_same(fn, compiled, lambda: (torch.ones(6), np.arange(6).reshape(3, 2)))
+
+
+ORDERS = "a.T|a[::2]|a[:, ::2]|a[1:]|np.asfortranarray(a)|a[:, [1, 0]]|np.swapaxes(a, 0, 1)|x.T.numpy()|a.copy('F')"
+
+
+@pytest.mark.parametrize("text", ORDERS.split("|"))
+def test_a_tensor_of_an_array_has_its_layout(text: str) -> None:
+    """`torch.tensor` copies, and keeps the order in memory where nothing is left out."""
+    made = eval(f"lambda x, a: {text}", {"np": np})
+
+    def fn(x: Any, a: Any) -> Any:
+        array = made(x, a)
+        tensors = torch.tensor(array), torch.from_numpy(array), torch.tensor(array, dtype=torch.float32)
+        return x + 1, [(tensor, tensor.stride(), tensor.is_contiguous()) for tensor in tensors]
+
+    compiled = stator.compile(fn, backend="eager")
+    assert_same(fn, compiled, lambda: (torch.arange(12.0).reshape(3, 4), np.arange(12.0).reshape(3, 4)))
+
+
+SIZED = "np.zeros(x.shape[0])|np.zeros((n, 2), np.int64)|np.ones([n, n], dtype=bool)|np.arange(n) * 2|np.zeros(x.shape)"
+SIZED += "|torch.from_numpy(np.zeros(len(x))) + x|x.new_tensor(np.arange(n)) * x|np.zeros(n)[1:] + 2"
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("text", SIZED.split("|"))
+def test_arrays_of_symbolic_sizes(text: str, backend: str) -> None:
+    fn = eval(f"lambda x, n: (x + 1, {text})", {"np": np, "torch": torch})
+    sizes = iter(range(3, 9))
+    compiled = stator.compile(fn, backend=backend, fullgraph=True)
+
+    def make() -> Any:
+        n = next(sizes)
+        return torch.ones(n), n
+
+    assert_same(fn, compiled, make, calls=5, tolerance=CLOSE)
+    assert compiled.report.graph_count == 2
+
+
+@pytest.mark.parametrize("text", ["np.zeros(n - 6)", "np.zeros(n, 'f4')", "np.arange(n - 6)", "np.zeros(n, order='F')"])
+def test_arrays_of_sizes_that_are_none(text: str) -> None:
+    fn = eval(f"lambda x, n: (x + 1, {text})", {"np": np})
+    sizes = iter(range(8, 2, -1))
+    assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2), next(sizes)), calls=5)

@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from integration_tests.oracle import assert_same
+
 X = torch.arange(3.0)
 Said = list[tuple[str, str, int]]
 
@@ -254,3 +256,13 @@ def test_what_was_shown_once_is_not_shown_again(fn: Any) -> None:
         for n in (1, 2.0, 1, True, 3.5):
             compiled(torch.ones(3, requires_grad=True), n)
     assert [str(one.message) for one in shown] == ["told once"]
+
+
+def test_checks_of_sizes_say_that_they_are_deprecated() -> None:
+    def fn(x: torch.Tensor, n: int) -> torch.Tensor:
+        torch._check_is_size(n)
+        return x + n
+
+    sizes = itertools.count(3)
+    compiled = stator.compile(fn, backend="eager", fullgraph=True)
+    assert_same(fn, compiled, lambda: (torch.ones(2), next(sizes)))

@@ -228,6 +228,12 @@ def test_replacements_reach_the_code_object() -> None:
     assert (code.co_name, code.co_stacksize) == ("other", 99)
 
 
+def test_code_that_is_longer_than_its_table_of_lines_is_read_to_its_end() -> None:
+    code = (lambda x: x + 1).__code__
+    longer = code.replace(co_code=bytes([NOP, 0]) + code.co_code)
+    assert [raw.name for raw in disassemble(longer)] == ["NOP", *(raw.name for raw in disassemble(code))]
+
+
 def test_jump_turns_round_with_its_target() -> None:
     """`JUMP_FORWARD end; back: RETURN 1; end: JUMP_FORWARD back` needs a backward jump at the end."""
     code = (lambda: 1).__code__

@@ -25,7 +25,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import _disable_current_modes, is_traceable_wrapper_subclass
 
 from . import _session
-from ._alias import AliasLayout, InputGuard, from_torch, was_written, writes_to_inputs
+from ._alias import AliasLayout, InputGuard, from_torch, has_storage, keeping_versions, was_written, writes_to_inputs
 from ._backend import Backend, BackendSpec, Compiled, spec_of
 from ._check import check_graph
 from ._context import GraphInput, attach_sources, cleared, placeholders, sources_of_held, static_context, without_number
@@ -92,6 +92,7 @@ def lower(
     _keep_what_backward_needs()
     guards = _layout_guards(job)
     known, texts = _shape_guards(fake_mode), _session.generated_texts()
+    past_autograd = _written_past_autograd(gm)
     modes = ambient or _session.AmbientState.capture()
     try:
         with _surroundings(job, modes, compile_id or CompileId(frame_id=0, frame_compile_id=0)):
@@ -104,6 +105,7 @@ def lower(
         _session.forget_texts_with(compiled, _session.generated_texts() - texts)
         added = job.context.guards_context.aotautograd_guards
         guards += [from_torch(job.spec.name, guard, job.positions) for guard in added]
+        compiled = keeping_versions(compiled, past_autograd)
         return Lowered(compiled, job.spec, tuple(guards), tuple(_shape_guards(fake_mode)[len(known) :]))
     return attrs.evolve(_as_it_is(attrs.evolve(job, backend=eager, spec=spec_of(eager))), refused=refused)
 
@@ -121,14 +123,29 @@ def _refused_by_autograd(failure: BackendFailed) -> str:
 _AUTOGRAD, _AOT_AUTOGRAD = (str(Path(str(module.__file__)).parent) for module in (torch.autograd, _aot_autograd))
 
 
+def _written_past_autograd(gm: torch.fx.GraphModule) -> list[int]:
+    """The inputs whose memory the trace wrote to, but not so that they count it. None where a backward comes of it: to
+    that a compiler may give the input itself, and relies on the count for an error in place of a wrong gradient."""
+    if any(value.requires_grad for value in _given(gm)):
+        return []
+    written: set[int] = set().union(*(node.meta.get("writes", ()) for node in gm.graph.nodes))
+    examples: list[Any] = [node.meta.get("example_value") for node in placeholders(gm)]
+    held = [(i, value) for i, value in enumerate(examples) if written and has_storage(value) and not was_written(value)]
+    return [i for i, value in held if value.untyped_storage()._cdata in written]
+
+
 def _differentiates_wrappers(gm: torch.fx.GraphModule) -> bool:
     """Whether gradients come in for tensors with others in them, given or written to. AOTAutograd guesses of which
     class, and raises in backward where one is missing or of another; a graph that runs as it is does not."""
-    given = [node.meta.get("example_value") for node in gm.graph.output_node().all_input_nodes]
     written = [node.meta.get("example_value") for node in placeholders(gm)]
-    trained = [value for value in given if isinstance(value, Tensor) and value.requires_grad]
+    trained = [value for value in _given(gm) if value.requires_grad]
     trained += [value for value in written if isinstance(value, Tensor) and value.requires_grad and was_written(value)]
     return any(map(is_traceable_wrapper_subclass, trained))
+
+
+def _given(gm: torch.fx.GraphModule) -> list[Tensor]:
+    given = [node.meta.get("example_value") for node in gm.graph.output_node().all_input_nodes]
+    return [value for value in given if isinstance(value, Tensor)]
 
 
 def _has_sparse_tensors(gm: torch.fx.GraphModule) -> bool:

@@ -23,6 +23,7 @@ from stator_variables._kinds import (
     generator_state,
     is_none,
 )
+from stator_variables._model._attribute_writes import REPLACEABLE
 from stator_variables._model._attributes import get_attribute
 from stator_variables._model._calls import call, frame_for, function_frame
 from stator_variables._model._dictionary import items as dict_items
@@ -43,7 +44,7 @@ from stator_variables._tracker import MISSING, LazyTracker, VariableTracker
 
 # a trace
 __all__ = ["DEFAULT_HANDLERS", "Journal", "Place", "Places", "Policy", "Stop", "SymbolicDomain", "Tracing"]
-__all__ += ["filtered", "globals_tracker", "restore_modes"]
+__all__ += ["REPLACEABLE", "filtered", "globals_tracker", "restore_modes"]
 __all__ += ["can_be_taken", "enter_taken", "give_back", "taken"]
 # trackers
 __all__ += ["MISSING", "ConstantTracker", "LazyTracker", "NumberTracker", "TensorTracker", "VariableTracker"]

@@ -30,11 +30,13 @@ from stator_variables._model import (
 )
 from stator_variables._model._hashing import hashing
 from stator_variables._model._lookup import defines
-from stator_variables._model._raising import error, function_text, throw, type_name
+from stator_variables._model._raising import complain, error, function_text, throw
 from stator_variables._policy import Stop
 from stator_variables._reach import is_near, may_hold, reaches
 from stator_variables._tracing import Tracing, real_of
 from stator_variables._tracker import MISSING
+
+_IMPORT = builtins.__import__
 
 
 def _with_hashes(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -194,6 +196,7 @@ class SymbolicDomain:
 
     def import_name(self, frame: bytecode.Frame, name: str, fromlist: Any, level: Any) -> Any:
         """An import of a module that is loaded already; anything else runs natively."""
+        self._refuse_other_imports(frame)
         package = None
         if level.value:
             spec = _dictionary.get_name(self.t, frame.globals, "__package__")
@@ -207,6 +210,14 @@ class SymbolicDomain:
         if k.is_none(fromlist) and not level.value:
             module = sys.modules[name.partition(".")[0]]
         return self._module(module)
+
+    def _refuse_other_imports(self, frame: bytecode.Frame) -> None:
+        """C asks `builtins.__import__`, and that asks `sys.modules` as it is now."""
+        asked = _dictionary.get_name(self.t, frame.builtins, "__import__")
+        modules = self.t.heap.get(id(sys.modules))
+        own = isinstance(asked, k.BuiltinTracker) and asked.value is _IMPORT
+        if not own or id(modules) in self.t.changed:
+            raise self.t.unsupported("import", "an import after sys.modules was changed, or done by somebody else")
 
     def _module(self, module: types.ModuleType) -> Any:
         modules = CapturedSource("sys.modules", sys.modules)
@@ -286,8 +297,8 @@ class SymbolicDomain:
     @_with_hashes
     def call_spread(self, function: Any, args: Any, kwargs: Any) -> Any:
         if not defines(self.t, args.cls, "__iter__", "__getitem__"):
-            text = f"{function_text(function)} argument after * must be an iterable, not {type_name(args.cls)}"
-            throw(TypeError, text)
+            text = f"{function_text(function)} argument after * must be an iterable, not "
+            complain(self.t, TypeError, text, args.cls)
         drained = _iteration.drain(self.t, args, asks_length=True)
         return bytecode.after(drained, lambda items: _calls.call(self.t, function, items, self._keywords(kwargs)))
 
@@ -310,7 +321,7 @@ class SymbolicDomain:
 
     def complete(self, then: bytecode.Then, value: Any) -> Any:
         if then.kind == "instance":
-            return _calls.initialised(then.values[0], value)
+            return _calls.initialised(self.t, then.values[0], value)
         if then.kind in ("truth", "length"):
             return _operators.truth_of_result(self.t, value, then.kind)
         if then.kind == "iter":
@@ -450,7 +461,8 @@ class SymbolicDomain:
         leave = yield from bytecode.settle(_attributes.special(self.t, manager, "__exit__"))
         if enter is MISSING or leave is MISSING:
             missed = " (missed __exit__ method)" if enter is not MISSING else ""
-            throw(TypeError, f"'{type_name(manager.cls)}' object does not support the context manager protocol{missed}")
+            text = f"' object does not support the context manager protocol{missed}"
+            complain(self.t, TypeError, "'", manager.cls, text)
         return (leave, _calls.call(self.t, enter, [], {}))
 
     match_class = _asked(_matching.match_class)

@@ -28,6 +28,8 @@ INLINED_MODULES = _of_torch(
 )
 """Exceptions from these."""
 
+INLINED_FUNCTIONS = (torch.jit.annotate, torch.optim.swa_utils.AveragedModel.forward)
+"""And these, which are parts of models."""
 
 NATIVE_TRANSFORMS = ("functionalize", "linearize", "restore_vmap", "_flat_vmap", "_chunked_vmap", "_vjp_with_argnums")
 """Of torch.func: they enter levels of the interpreter stack that nothing here stands for."""
@@ -54,7 +56,7 @@ def refuse_native(t: Tracing, function: Any) -> None:
         raise t.unsupported("disabled", f"{function.qualname} is marked to run without being compiled")
     module = real.__globals__.get("__name__") or ""
     inlined = _is_in(module, INLINED_MODULES) and not function.code.co_qualname.startswith(NATIVE_TRANSFORMS)
-    inlined = inlined or real is torch.jit.annotate
+    inlined = inlined or real in INLINED_FUNCTIONS
     is_hooking = real is _HOOKS_OF_MODULES and torch.is_grad_enabled()
     if is_hooking or real in NATIVE_FUNCTIONS or (_is_in(module, NATIVE_MODULES) and not inlined):
         raise t.unsupported("not-inlined", f"{module}.{function.qualname} is of a module that is not traced into")

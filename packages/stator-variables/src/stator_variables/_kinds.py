@@ -210,6 +210,7 @@ class ExceptionTracker(ObjectTracker):
         self.cause: Any = None
         self.context: Any = None
         self.suppress_context = False
+        self.relied: list[Any] = []  # keys of guards that its text alone needs
 
 
 GROUPED = vars(BaseExceptionGroup)["exceptions"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 import threading
 from collections.abc import Hashable, Sequence
@@ -13,7 +14,7 @@ import torch
 from stator_backends import AmbientState
 from stator_bytecode import Goto, Point, Site, drive
 from stator_guards import Cache, Entry
-from stator_variables import can_be_taken, give_back, taken
+from stator_variables import REPLACEABLE, can_be_taken, give_back, taken
 from torch.autograd import forward_ad
 
 from stator._dynamic import Shapes
@@ -28,6 +29,8 @@ from stator._trace import trace
 from stator._traceback import OWN_CODES
 from stator.errors import BackendFailed, Unsupported
 
+NOTHING_AFTER = "replaced-builtin"
+"""The reason of a break after which no code of ours could run: the whole runs plainly."""
 PATIENCE = 20_000
 """Instructions without a graph operation after which a loop runs natively, unless one graph was asked for."""
 
@@ -119,7 +122,9 @@ class Region:
     def _entered(self, place: Place, state: tuple[Any, ...]) -> Any:
         key = self.options.key
         entry = place.cache.lookup(key, state)
-        if entry is None and not (place.refused or place.target.is_stale or _making.now or is_foreign_call()):
+        if entry is None and not (
+            place.refused or place.target.is_stale or _making.now or is_foreign_call() or has_others()
+        ):
             entry = place.cache.get_or_make(key, state, lambda: self._make(place, state))
             if entry is not None and not entry.data.made_calls and not entry.guards.check(*state):
                 entry = None  # while it was made, another thread or the collector changed what it stands on
@@ -150,7 +155,7 @@ class Region:
         try:
             traced = trace(place.target, state, self.options, place.shapes.policy(named))
             try:
-                if traced.reason is not None and self.options.fullgraph:
+                if traced.reason is not None and (self.options.fullgraph or traced.reason.reason == NOTHING_AFTER):
                     raise traced.reason
                 site = None if traced.point is None else self.site_of(traced.point, traced.raises)
                 return make_entry(place.target, traced, self.options, site, ambient)
@@ -225,6 +230,14 @@ def is_foreign_call() -> bool:
     """Whether a torch function or dispatch mode, a functorch transform, a dual level or torch.jit's tracer is at work
     here."""
     return _len_function_stack() > 0 or is_foreign_below()
+
+
+_OWN = {name: value for name, value in vars(builtins).items() if callable(value) and name not in REPLACEABLE}
+
+
+def has_others() -> bool:
+    """Whether somebody has replaced builtins that tracing calls, `sum` say."""
+    return not _OWN.items() <= vars(builtins).items()
 
 
 def is_foreign_below() -> bool:

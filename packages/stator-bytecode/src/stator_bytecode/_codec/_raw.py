@@ -36,11 +36,12 @@ def disassemble(code: CodeType) -> list[Raw]:
 def _read_units(code: CodeType, raws: list[Raw], at: list[Raw | None]) -> list[tuple[Raw, int]]:
     """Fills `raws`, and `at` with the instruction that each code unit belongs to (caches: None); gives the jumps."""
     units = code.co_code
+    end = len(units) // 2
     positions = list(code.co_positions())
+    positions += [(None, None, None, None)] * (end - len(positions))  # the table of replaced code may be too short
     caches, directions = OPCODES.caches, OPCODES.directions
     jumps: list[tuple[Raw, int]] = []
     unit = extended = prefix = 0
-    end = len(positions)
     while unit < end:
         opcode = units[2 * unit]
         arg = units[2 * unit + 1] | prefix

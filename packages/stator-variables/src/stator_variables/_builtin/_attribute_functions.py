@@ -10,7 +10,7 @@ from stator_variables._builtin._arity import ANY_COUNT
 from stator_variables._builtin._method_table import MethodTable, then
 from stator_variables._model import _attribute_writes, _attributes, _calls
 from stator_variables._model._lookup import plain_lookup
-from stator_variables._model._raising import absent, attempt, throw, type_name
+from stator_variables._model._raising import absent, attempt, complain, throw
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -21,7 +21,7 @@ def _name(t: Tracing, vt: Any) -> str:
     if not isinstance(name := vt.constant(), str):
         if issubclass(vt.cls, str):
             raise t.unsupported("bad-arguments", f"an object of class {vt.cls.__name__} as the name of an attribute")
-        throw(TypeError, f"attribute name must be string, not '{type_name(vt.cls)}'")
+        complain(t, TypeError, "attribute name must be string, not '", vt.cls, "'")
     return name
 
 
@@ -53,7 +53,7 @@ def write(t: Tracing, vt: Any, name: Any, new: Any = MISSING) -> Any:
 def own_attribute(t: Tracing, vt: Any, name: Any) -> Any:
     text = _name(t, name)
     if (found := _attributes.own_attribute(t, vt, text)) is MISSING:
-        absent(vt, text)
+        absent(t, vt, text)
     return found
 
 
@@ -87,7 +87,7 @@ def object_new(t: Tracing, made_of: Any, /, *args: Any, **kwargs: Any) -> Any:
         if plain_lookup(cls, "__new__") is not object.__new__:
             throw(TypeError, "object.__new__() takes exactly one argument (the type to instantiate)")
         if plain_lookup(cls, "__init__") is object.__init__:
-            throw(TypeError, f"{type_name(cls)}() takes no arguments")
+            complain(t, TypeError, cls, "() takes no arguments")
     return _calls.allocate(t, made_of, object.__new__, [], {})
 
 
@@ -99,7 +99,7 @@ def object_init(t: Tracing, vt: Any, /, *args: Any, **kwargs: Any) -> None:
         if plain_lookup(cls, "__init__") is not object.__init__:
             throw(TypeError, "object.__init__() takes exactly one argument (the instance to initialize)")
         if plain_lookup(cls, "__new__") is object.__new__:
-            throw(TypeError, f"{type_name(cls)}.__init__() takes exactly one argument (the instance to initialize)")
+            complain(t, TypeError, cls, ".__init__() takes exactly one argument (the instance to initialize)")
 
 
 @methods.handles(object.__init_subclass__, vars(object)["__init_subclass__"], takes=(0, 1))

@@ -17,7 +17,7 @@ from stator_variables._builtin._method_table import MethodTable, app_level, as_c
 from stator_variables._builtin._strings import convert
 from stator_variables._model import _attributes, _calls, _containers, _operators
 from stator_variables._model._lookup import defines
-from stator_variables._model._raising import throw, type_name
+from stator_variables._model._raising import complain
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -120,7 +120,7 @@ def _number(t: Tracing, cls: type, method: str, args: Sequence[Any], kwargs: dic
         raise t.unsupported("string-of-unknown", f"{cls.__name__}() of a {vt.cls.__name__}")
     if bound is MISSING:
         what = "a string or a real number" if cls is float else "a string, a bytes-like object or a real number"
-        throw(TypeError, f"{cls.__name__}() argument must be {what}, not '{type_name(vt.cls)}'")
+        complain(t, TypeError, f"{cls.__name__}() argument must be {what}, not '", vt.cls, "'")
     return after(_calls.call(t, bound, [], {}), lambda found: _exactly(t, cls, found))
 
 

@@ -10,7 +10,7 @@ from stator_variables._builtin._method_table import MethodTable, then
 from stator_variables._model import _containers, _ends, _iteration
 from stator_variables._model._containers import change_items, index_of, needed_index, replace_items
 from stator_variables._model._lookup import refuse_asked
-from stator_variables._model._raising import throw, type_name
+from stator_variables._model._raising import complain, throw
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -126,7 +126,7 @@ def getitem(t: Tracing, vt: Any, key: Any) -> Any:
 def _at(t: Tracing, vt: Any, key: Any) -> int:
     refuse_asked(t, vt, "__len__")  # where the index is negative
     if (found := index_of(t, key)) is None:
-        throw(TypeError, f"sequence index must be integer, not '{type_name(key.cls)}'")
+        complain(t, TypeError, "sequence index must be integer, not '", key.cls, "'")
     return _sequences.checked(vt, found, "deque index out of range")
 
 
@@ -150,7 +150,7 @@ def reversed_(t: Tracing, vt: Any) -> Any:
 @methods.handles(deque.__add__)
 def add(t: Tracing, left: Any, right: Any) -> Any:
     if not isinstance(right, k.ListTracker) or not issubclass(right.cls, deque):
-        throw(TypeError, f'can only concatenate deque (not "{type_name(right.cls)}") to deque')
+        complain(t, TypeError, 'can only concatenate deque (not "', right.cls, '") to deque')
     refuse_asked(t, right, "__iter__")
     made = copy(t, left)
     for item in right.items:

@@ -14,7 +14,7 @@ from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._builtin._strings import convert
 from stator_variables._model import _calls, _containers, _dictionary, _exceptions
 from stator_variables._model._lookup import overrides
-from stator_variables._model._raising import throw, type_name
+from stator_variables._model._raising import complain, name_of, throw
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -106,7 +106,7 @@ def _has(of: Any, error: BaseException) -> bool:
 def add_note(t: Tracing, args: Args, kwargs: Kwargs) -> None:
     vt, note = args
     if not issubclass(note.cls, str):
-        throw(TypeError, f"note must be a str, not '{type_name(note.cls)}'")
+        complain(t, TypeError, "note must be a str, not '", note.cls, "'")
     if vt.namespace is None or any(overrides(t, vt.cls, name) for name in ("__getattribute__", "__setattr__")):
         raise t.unsupported("exception-attribute", "a note on an exception that has attributes in its own way")
     if (notes := _dictionary.get_name(t, vt.namespace, "__notes__")) is MISSING:
@@ -135,7 +135,8 @@ def repr_(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     vt = args[0]
     shown = vt.args[0] if len(vt.args) == 1 else k.TupleTracker(vt.args, tuple)
     text = (yield from settle(convert(t, shown, "r"))).value
-    return k.ConstantTracker(f"{vt.cls.__name__}({text})" if len(vt.args) == 1 else f"{vt.cls.__name__}{text}")
+    name = name_of(t, vt.cls)
+    return k.ConstantTracker(f"{name}({text})" if len(vt.args) == 1 else f"{name}{text}")
 
 
 @handlers.handles(BaseExceptionGroup.__str__)

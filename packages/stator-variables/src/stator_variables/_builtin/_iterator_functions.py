@@ -11,7 +11,7 @@ from stator_variables._builtin._method_table import folded, settle_all
 from stator_variables._model import _attributes, _calls, _containers, _exceptions, _iteration
 from stator_variables._model._hashing import observed
 from stator_variables._model._lookup import defines, overrides, plain_lookup
-from stator_variables._model._raising import attempt, new_exception, throw, type_name
+from stator_variables._model._raising import attempt, complain, new_exception, throw
 from stator_variables._model._sorting import sorted_list
 from stator_variables._torch import _symbolic
 from stator_variables._tracing import Tracing
@@ -107,7 +107,7 @@ def make_reversed(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         return k.IteratorTracker(type(reversed(vt.value)), "constant", [list(reversed(vt.value)), vt])
     is_sequence = bound is MISSING and _iteration.is_sequence(t, vt)
     if k.is_none(bound) or (bound is MISSING and not is_sequence):
-        throw(TypeError, f"'{type_name(vt.cls)}' object is not reversible")
+        complain(t, TypeError, "'", vt.cls, "' object is not reversible")
     if not is_sequence:
         return _calls.call(t, bound, [], {})
     return _reversed_protocol(t, vt)

@@ -15,7 +15,7 @@ from stator_variables._builtin._strings import convert, text_of
 from stator_variables._model import _attributes, _calls, _dictionary
 from stator_variables._model._hashing import is_known, key_of
 from stator_variables._model._lookup import guarded_lookup, refuse_asked
-from stator_variables._model._raising import throw, type_name
+from stator_variables._model._raising import complain, name_of, throw
 from stator_variables._model._set_order import in_order
 from stator_variables._torch import _symbolic
 from stator_variables._tracing import Tracing
@@ -40,7 +40,7 @@ def object_format(t: Tracing, vt: Any, format_spec: Any) -> Any:
     if spec == "":
         return convert(t, vt, "s")
     if isinstance(spec, str):
-        throw(TypeError, f"unsupported format string passed to {type_name(vt.cls)}.__format__")
+        complain(t, TypeError, "unsupported format string passed to ", vt.cls, ".__format__")
     raise t.unsupported("bad-arguments", "a format that is no string")
 
 
@@ -65,7 +65,7 @@ def size_repr(t: Tracing, vt: Any) -> Any:
 def deque_repr(t: Tracing, vt: Any) -> Any:
     refuse_asked(t, vt, "__iter__", "__len__")
     end = "])" if vt.maxlen is None else f"], maxlen={vt.maxlen})"
-    return _in_turn(t, vt, "[...]", lambda: _joined(t, list(vt.items), f"{vt.cls.__name__}([", end))
+    return _in_turn(t, vt, "[...]", lambda: _joined(t, list(vt.items), f"{name_of(t, vt.cls)}([", end))
 
 
 @methods.handles(dict.__repr__)
@@ -79,14 +79,14 @@ def defaultdict_repr(t: Tracing, vt: Any) -> Any:
     factory = k.NONE if vt.default_factory is MISSING else vt.default_factory
     shown = yield from settle(convert(t, factory, "r"))
     inside = yield from settle(dict_repr(t, vt))
-    return text_of(t, [f"{vt.cls.__name__}(", shown, ", ", inside, ")"])
+    return text_of(t, [f"{name_of(t, vt.cls)}(", shown, ", ", inside, ")"])
 
 
 @methods.handles(collections.OrderedDict.__repr__)
 def ordered_repr(t: Tracing, vt: Any) -> Any:
     refuse_asked(t, vt, "items")
     pairs = [k.TupleTracker(pair, tuple) for pair in _dictionary.items(t, vt)]
-    start = f"{vt.cls.__name__}("
+    start = f"{name_of(t, vt.cls)}("
     if not pairs:
         return k.ConstantTracker(f"{start})")
     if sys.version_info >= (3, 12):
@@ -99,9 +99,9 @@ def set_repr(t: Tracing, vt: Any) -> Any:
     refuse_asked(t, vt, "__iter__", "__len__")
     items = in_order(t, vt) if len(vt.entries) > 1 else list(vt.entries.values())
     if not vt.entries:
-        return k.ConstantTracker(f"{vt.cls.__name__}()")
-    start, end = ("{", "}") if vt.cls is set else (f"{vt.cls.__name__}({{", "})")
-    return _in_turn(t, vt, f"{vt.cls.__name__}(...)", lambda: _joined(t, items, start, end))
+        return k.ConstantTracker(f"{name_of(t, vt.cls)}()")
+    start, end = ("{", "}") if vt.cls is set else (f"{name_of(t, vt.cls)}({{", "})")
+    return _in_turn(t, vt, f"{name_of(t, vt.cls)}(...)", lambda: _joined(t, items, start, end))
 
 
 @methods.handles(*dict.fromkeys(cls.__repr__ for classes in k.VIEW_CLASSES.values() for cls in classes))
@@ -109,7 +109,7 @@ def view_repr(t: Tracing, vt: Any) -> Any:
     pairs = _dictionary.items(t, vt.mapping)
     whole = [k.TupleTracker(pair, tuple) for pair in pairs]
     items = {"keys": [key for key, _ in pairs], "values": [value for _, value in pairs], "items": whole}[vt.part]
-    return _in_turn(t, vt, "...", lambda: _joined(t, items, f"{vt.cls.__name__}([", "])"))
+    return _in_turn(t, vt, "...", lambda: _joined(t, items, f"{name_of(t, vt.cls)}([", "])"))
 
 
 def _in_turn(t: Tracing, vt: Any, again: str, make: Callable[[], Any]) -> Any:

@@ -13,7 +13,7 @@ from stator_variables._library._pure import NUMPY
 from stator_variables._model import _calls, _containers, _ends, _iteration, _operators, _sorting
 from stator_variables._model._containers import change_items, index_of, is_size, needed_index, replace_items, slice_of
 from stator_variables._model._lookup import defines, refuse_asked
-from stator_variables._model._raising import throw, type_name
+from stator_variables._model._raising import complain, throw
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -36,7 +36,7 @@ def getitem(t: Tracing, vt: Any, key: Any) -> Any:
 
 def _index(t: Tracing, vt: Any, key: Any, complaint: str = "list assignment index out of range") -> int:
     if (index := index_of(t, key)) is None:
-        throw(TypeError, f"{base_name(vt)} indices must be integers or slices, not {type_name(key.cls)}")
+        complain(t, TypeError, f"{base_name(vt)} indices must be integers or slices, not ", key.cls)
     return checked(vt, index, complaint)
 
 
@@ -168,7 +168,7 @@ def add(t: Tracing, left: Any, right: Any) -> Any:
         if left.cls is torch.Size:  # which says it in its own words
             raise t.unsupported("bad-arguments", f"torch.Size + {right.cls.__name__}")
         base = base_name(left)
-        throw(TypeError, f'can only concatenate {base} (not "{type_name(right.cls)}") to {base}')
+        complain(t, TypeError, f'can only concatenate {base} (not "', right.cls, f'") to {base}')
     for whole, other in ((right, left), (left, right)):
         if whole.cls is tuple and not other.items:  # nothing to add: the same tuple
             return whole
@@ -188,7 +188,7 @@ def _dimension(t: Tracing, index: int, vt: Any) -> Any:
     if issubclass(vt.cls, _INTEGERS):
         return _calls.call(t, k.BuiltinTracker(int), [vt], {}) if vt.cls is bool else vt
     if not defines(t, vt.cls, "__index__"):
-        throw(TypeError, f"torch.Size() takes an iterable of 'int' (item {index} is '{type_name(vt.cls)}')")
+        complain(t, TypeError, f"torch.Size() takes an iterable of 'int' (item {index} is '", vt.cls, "')")
     raise t.unsupported("index-object", f"a {vt.cls.__name__} as an item of a torch.Size")
 
 
@@ -201,7 +201,7 @@ def mul(t: Tracing, vt: Any, factor: Any) -> Any:
 
 def times(t: Tracing, vt: Any, factor: Any) -> int:
     if (found := index_of(t, factor)) is None:
-        throw(TypeError, f"can't multiply sequence by non-int of type '{type_name(factor.cls)}'")
+        complain(t, TypeError, "can't multiply sequence by non-int of type '", factor.cls, "'")
     if found * len(vt.items) > _LARGEST:
         raise t.unsupported("too-large", f"a {base_name(vt)} of {found * len(vt.items)} items")
     return found

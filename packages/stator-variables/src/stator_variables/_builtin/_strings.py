@@ -19,7 +19,7 @@ from stator_variables._builtin._arity import ANY_COUNT
 from stator_variables._builtin._method_table import MethodTable
 from stator_variables._model import _attributes, _calls, _iteration, _operators
 from stator_variables._model._lookup import guarded_lookup, overrides
-from stator_variables._model._raising import throw, type_name
+from stator_variables._model._raising import complain, throw
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, VariableTracker
@@ -79,7 +79,7 @@ def format_value(t: Tracing, value: Any, conversion: str, spec: Any) -> Any:
     method = _attributes.special(t, value, "__format__")
     found = yield from settle(_calls.call(t, method, [k.ConstantTracker(text)], {}))
     if not issubclass(found.cls, str):
-        throw(TypeError, f"__format__ must return a str, not {type_name(found.cls)}")
+        complain(t, TypeError, "__format__ must return a str, not ", found.cls)
     return found
 
 
@@ -101,7 +101,7 @@ def convert(t: Tracing, value: Any, conversion: str) -> Any:
         return after(convert(t, value, "r"), lambda text: k.ConstantTracker(_escaped(_known(t, text))))
     name = _CONVERSIONS[conversion]
     result = _calls.call(t, _attributes.special(t, value, name), [], {})
-    return after(result, functools.partial(_checked_string, name))
+    return after(result, functools.partial(_checked_string, t, name))
 
 
 def _escaped(text: str) -> str:
@@ -109,9 +109,9 @@ def _escaped(text: str) -> str:
     return text.encode("ascii", "backslashreplace").decode("ascii")
 
 
-def _checked_string(name: str, found: Any) -> Any:
+def _checked_string(t: Tracing, name: str, found: Any) -> Any:
     if not issubclass(found.cls, str):
-        throw(TypeError, f"{name} returned non-string (type {type_name(found.cls)})")
+        complain(t, TypeError, f"{name} returned non-string (type ", found.cls, ")")
     return found
 
 
@@ -133,7 +133,7 @@ def join(t: Tracing, separator: Any, iterable: Any) -> Any:
             raise t.unsupported("string-of-unknown", "join() of parts that are not known while tracing")
         return folded
     if wrong := [i for i, item in enumerate(items) if not issubclass(item.cls, str)]:
-        throw(TypeError, f"sequence item {wrong[0]}: expected str instance, {type_name(items[wrong[0]].cls)} found")
+        complain(t, TypeError, f"sequence item {wrong[0]}: expected str instance, ", items[wrong[0]].cls, " found")
     if len(items) == 1 and items[0].cls is str:
         return items[0]
     return text_of(t, [part for item in items for part in (separator, item)][1:])
@@ -143,7 +143,7 @@ def join(t: Tracing, separator: Any, iterable: Any) -> Any:
 @methods.handles(str.__add__)
 def add(t: Tracing, left: Any, right: Any) -> Any:
     if not issubclass(right.cls, str):
-        throw(TypeError, f'can only concatenate str (not "{type_name(right.cls)}") to str')
+        complain(t, TypeError, 'can only concatenate str (not "', right.cls, '") to str')
     return text_of(t, [left, right])
 
 

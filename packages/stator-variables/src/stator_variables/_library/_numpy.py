@@ -12,7 +12,7 @@ from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
 from stator_variables._filtering import filtered
-from stator_variables._library._pure import NUMBERS, NUMPY
+from stator_variables._library._pure import DTYPES, NUMBERS, NUMPY
 from stator_variables._model import _calls
 from stator_variables._torch import _arrays, _symbolic, _torch_calls
 from stator_variables._torch._arrays import layer
@@ -125,10 +125,29 @@ def _function(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> A
         return folded
     if of in _ASKED and len(args) == 1 and isinstance(args[0], k.ArrayTracker) and not kwargs:
         return _FIELDS[of.__name__](t, args, kwargs)
+    if of in _OF_SIZES and (made := _of_size(t, _OF_SIZES[of], *args, **kwargs)) is not MISSING:
+        return made
     if of not in _STAND_INS:
         raise t.unsupported("builtin", f"a call of numpy.{getattr(of, '__name__', '?')}")
     operands = [_as_array(t, of, vt, kwargs) for vt in args]
     return _arrays.compute(t, of, _stand_in(layer, _STAND_INS[of]), operands, kwargs)
+
+
+def _is_symbolic_size(vt: Any) -> bool:
+    parts = vt.items if isinstance(vt, k.SequenceTracker) else [vt]
+    return all(part.cls is int for part in parts) and any(isinstance(part, k.NumberTracker) for part in parts)
+
+
+def _of_size(t: Tracing, make: Any, size: Any = k.NONE, dtype: Any = k.NONE, *rest: Any, **more: Any) -> Any:
+    """An array of a symbolic size, of which nothing hangs on the number; `ShapeEnv` guards that it is a size."""
+    usual = int if make is torch.arange else float
+    given = usual if k.is_none(dtype) else _known(t, dtype)
+    known = isinstance(given, type | NUMPY.dtype) and not (rest or more) and _is_symbolic_size(size)
+    wanted = DTYPES.get(NUMPY.dtype(given)) if known else None
+    if wanted is None or (usual is int and wanted is not torch.int64):
+        return MISSING
+    named = {"dtype": k.ConstantTracker(wanted), "device": k.ConstantTracker(torch.device("cpu"))}
+    return k.ArrayTracker(_torch_calls.record_unheard(t, make, [size], named), NUMPY.ndarray)
 
 
 def _folded(t: Tracing, real: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -231,6 +250,7 @@ if NUMBERS:
     _ASKED = {NUMPY.shape, NUMPY.ndim, NUMPY.size}
     _STAND_INS = {_named(NUMPY, name): name for name in FUNCTIONS}
     _STAND_INS.pop(None, None)
+    _OF_SIZES = {getattr(NUMPY, name): getattr(torch, name) for name in ("zeros", "ones", "empty", "arange")}
     _CALLABLE = (NUMPY.ufunc, type(NUMPY.prod))
     _OWNERS = (vars(NUMPY.ndarray), vars(NUMPY.generic))
     handlers.handles(*(kind.__call__ for kind in _CALLABLE))(_call)

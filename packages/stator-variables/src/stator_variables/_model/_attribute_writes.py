@@ -1,5 +1,7 @@
 """Setting and deleting attributes: `PyObject_SetAttr`, `PyObject_GenericSetAttr` (Objects/object.c) over trackers."""
 
+import builtins
+import threading
 import types
 from typing import Any
 
@@ -10,7 +12,7 @@ from stator_guards import AttrSource, Source
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
 from stator_variables._model import _attributes, _calls, _classes, _dictionary, _lookup
-from stator_variables._model._raising import throw, type_name
+from stator_variables._model._raising import complain, throw
 from stator_variables._torch import _tensor_attributes
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import DELETED, MISSING
@@ -32,8 +34,12 @@ def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
         raise t.unsupported("mode-value", f"setting {name} of a tensor under a mode for functions of torch")
     if isinstance(vt, k.TensorTracker):
         return _tensor_attributes.write(t, vt, name, value)
+    if name == "__dict__" and issubclass(vt.cls, threading.local):  # local_setattro
+        complain(t, AttributeError, "'", vt.cls, "' object attribute '__dict__' is read-only")
     if isinstance(vt, k.ClassTracker) and not _is_python_descriptor(_lookup.guarded_lookup(t, vt.cls, name)):
         return _classes.set_attribute(t, vt, name, value)
+    if vt.real is builtins and name not in REPLACEABLE:
+        raise t.unsupported("replaced-builtin", f"setting builtins.{name}, which tracing itself calls")
     if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
         raise t.unsupported("global-attribute-write", f"setting {name} on {vt.describe()}", "set it outside the region")
     if isinstance(vt, k.FunctionTracker) and vt.source is None and value is not MISSING and name in k.WRITTEN_FIELDS:
@@ -46,13 +52,17 @@ def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     if vt.namespace is None:
         verb = "object attribute" if source is not None else "object has no attribute"
         suffix = f"{verb} '{name}' is read-only" if source is not None else f"{verb} '{name}'"
-        throw(AttributeError, f"'{type_name(vt.cls)}' {suffix}")
+        complain(t, AttributeError, "'", vt.cls, f"' {suffix}")
     if value is MISSING:
         if _dictionary.remove(t, vt.namespace, name) is MISSING:
-            throw(AttributeError, f"'{type_name(vt.cls)}' object has no attribute '{name}'")
+            complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'")
         return None
     _dictionary.set_name(t, vt.namespace, name, value)
     return None
+
+
+REPLACEABLE = frozenset("open print input breakpoint exit quit help __import__".split())
+"""Builtins without which code of ours can be run; programs replace them."""
 
 
 def _is_python_descriptor(raw: Any) -> bool:

@@ -28,7 +28,7 @@ from stator_variables import _kinds as k
 from stator_variables._applevel import _methods as app
 from stator_variables._build import captured_dict, instance_dict, wrap, wrap_present
 from stator_variables._model import _calls, _dictionary, _functions, _lookup, _stand_ins
-from stator_variables._model._raising import absent, throw, type_name
+from stator_variables._model._raising import absent, complain, name_of, throw
 from stator_variables._torch import _subclasses, _symbolic, _tensor_attributes, _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import DELETED, MISSING
@@ -133,9 +133,9 @@ _OF_ALIASES = frozenset(
 def _fall_back(t: Tracing, vt: Any, name: str) -> Any:
     raw, source = _lookup.type_lookup(t, vt.cls, "__getattr__")
     if source is None and vt.namespace is None and vt.real is not MISSING and hasattr(vt.real, name):
-        raise t.unsupported("c-attribute", f"{name} of a {type_name(vt.cls)}, which C finds in a way of its own")
+        raise t.unsupported("c-attribute", f"{name} of a {vt.cls.__name__}, which C finds in a way of its own")
     if source is None:
-        absent(vt, name)
+        absent(t, vt, name)
     return _calls.call(t, bind(t, raw, source, vt, "__getattr__"), [k.ConstantTracker(name)], {})
 
 
@@ -255,7 +255,7 @@ def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
         return vt.namespace
     if (members := getattr(vt, "members", None)) is not None and raw in members:
         if (found := members[raw]) is DELETED:
-            throw(AttributeError, f"'{vt.cls.__name__}' object has no attribute '{name}'")
+            complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'")
         return found
     if (constant := vt.constant()) is not MISSING:
         return _calls.fresh(t, raw.__get__(constant))
@@ -270,7 +270,7 @@ def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
             return vt.items[index]
     if vt.real is MISSING:
         if type(raw) is types.MemberDescriptorType and "__slots__" in vars(raw.__objclass__):
-            throw(AttributeError, f"'{type_name(vt.cls)}' object has no attribute '{name}'")
+            complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'")
         raise t.unsupported("c-attribute", f"attribute {name} of a new {vt.cls.__qualname__}")
     return read_existing_field(t, raw, vt, name)
 
@@ -291,6 +291,7 @@ def read_existing_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
         value = raw.__get__(vt.real)
     except AttributeError as error:
         t.guard(whole, AttrAbsent(name, raw))
+        name_of(t, vt.cls)  # the text may say it
         throw(AttributeError, *error.args)
     except Exception as error:  # C's own check; natively it raises the same
         raise t.unsupported("c-attribute", f"attribute {name} of a {vt.cls.__qualname__}: {error}") from None
@@ -346,9 +347,8 @@ def _get_meta(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
             return class_of(t, vt)
         if name == "__dict__" and not isinstance(vt, k.MadeClass):
             raise t.unsupported("class-dict", f"the __dict__ of class {vt.value.__qualname__}")
-        made_when_asked = not (isinstance(vt, k.MadeClass) or vt.value.__flags__ & _lookup.IMMUTABLE)
-        if name == "__annotations__" and made_when_asked and name not in vt.value.__dict__:
-            raise t.unsupported("class-dict", f"the annotations of class {vt.value.__qualname__}, made when asked for")
+        if name == "__annotations__" and not (name in vt.value.__dict__ or vt.value.__flags__ & _lookup.IMMUTABLE):
+            return _new_annotations(t, vt)
         own, own_source = _lookup.mro_lookup(t, (vt.value,), name)
         if name == "__doc__" and own_source is not None and not isinstance(own, str):
             return bind_to_class(t, own, own_source, vt)
@@ -359,6 +359,17 @@ def _get_meta(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
             t.guard(source, AttrAbsent(name))
             throw(AttributeError, *error.args)
     return bind(t, raw, source, vt, name)
+
+
+def _new_annotations(t: Tracing, vt: Any) -> Any:
+    """A class without annotations gets a dict for them when it is asked (`type_get_annotations`)."""
+    from stator_variables._model import _classes
+
+    if not isinstance(vt, k.MadeClass):
+        raise t.unsupported("class-dict", f"the annotations of class {vt.value.__qualname__}, made when asked for")
+    made = k.DictTracker(dict, complete=True)
+    _classes.set_attribute(t, vt, "__annotations__", made)
+    return made
 
 
 def bind_to_class(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:

@@ -18,7 +18,7 @@ from stator_variables._library import _pure
 from stator_variables._library._pure import is_number_of_numpy
 from stator_variables._model import _attributes, _dictionary
 from stator_variables._model._lookup import guarded_lookup, is_subtype, plain_lookup, type_lookup
-from stator_variables._model._raising import as_program_error, throw, type_name
+from stator_variables._model._raising import as_program_error, complain, name_of, throw
 from stator_variables._torch import _subclasses, _symbolic, _torch_calls, _torch_functions
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -50,7 +50,8 @@ def call_slot(
 ) -> Any:
     """Call what the class of `vt` defines as `name`; without it a TypeError, its text for the name of the class."""
     if (bound := _attributes.special(t, vt, name)) is MISSING:
-        throw(TypeError, complaint.format(type_name(vt.cls)))
+        start, end = complaint.split("{}")
+        complain(t, TypeError, start, vt.cls, end)
     return call(t, bound, args, kwargs or {})
 
 
@@ -346,19 +347,19 @@ def initialise(t: Tracing, obj: Any, args: list[Any], kwargs: dict[str, Any]) ->
     assert source is not None
     if raw is object.__init__:
         if (args or kwargs) and plain_lookup(obj.cls, "__new__") is object.__new__:
-            throw(TypeError, f"{type_name(obj.cls)}() takes no arguments")
+            complain(t, TypeError, obj.cls, "() takes no arguments")
         return obj
     if isinstance(obj, k.ExceptionTracker) and isinstance(raw, types.WrapperDescriptorType):
         return _initialise_exception(t, obj, args, kwargs)
     result = call(t, _attributes.bind(t, raw, source, obj, "__init__"), args, kwargs)
     if isinstance(result, bytecode.Invoke) and result.then.kind == "value":
         return bytecode.Invoke(result.frame, bytecode.Then("instance", (obj,)))
-    return bytecode.after(result, lambda given: initialised(obj, given))
+    return bytecode.after(result, lambda given: initialised(t, obj, given))
 
 
-def initialised(obj: Any, given: Any) -> Any:
+def initialised(t: Tracing, obj: Any, given: Any) -> Any:
     if not k.is_none(given):
-        throw(TypeError, f"__init__() should return None, not '{type_name(given.cls)}'")
+        complain(t, TypeError, "__init__() should return None, not '", given.cls, "'")
     return obj
 
 
@@ -379,7 +380,7 @@ def allocate(t: Tracing, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[st
         before, quote = ("with", "") if sys.version_info < (3, 12) else ("without an implementation for", "'")
         names = ", ".join(f"{quote}{name}{quote}" for name in sorted(cls.__abstractmethods__))
         plural = "s" if len(cls.__abstractmethods__) > 1 else ""
-        throw(TypeError, f"Can't instantiate abstract class {cls.__name__} {before} abstract method{plural} {names}")
+        throw(TypeError, f"Can't instantiate abstract class {name_of(t, cls)} {before} abstract method{plural} {names}")
     if guarded_lookup(t, cls, "__del__") is not MISSING:
         raise t.unsupported("construction", f"making a {cls.__qualname__}, which is told when it dies")
     if cls is not object and cls.__flags__ & (_HEAP_TYPE | _NO_INSTANCES) != _HEAP_TYPE and new is object.__new__:

@@ -19,7 +19,7 @@ from stator_variables._build import ATOMS
 from stator_variables._model import _attributes, _calls, _dictionary, _iteration, _operators
 from stator_variables._model._hashing import Identity, element_of, hashing, key_of, real_key, tell_apart
 from stator_variables._model._lookup import defines, overrides, plain_lookup
-from stator_variables._model._raising import attempt, function_text, throw, type_name
+from stator_variables._model._raising import attempt, complain, function_text, throw
 from stator_variables._model._set_order import as_operand, dict_of
 from stator_variables._model._undecided import is_undecided, put_undecided
 from stator_variables._stored import set_base
@@ -84,7 +84,7 @@ def _extend_at_once(t: Tracing, vt: Any, items: Sequence[Any]) -> Any:
 def extend_display(t: Tracing, vt: Any, iterable: Any) -> Any:
     """`[*iterable]`, which has an error text of its own."""
     if not defines(t, iterable.cls, "__iter__", "__getitem__"):
-        throw(TypeError, f"Value after * must be an iterable, not {type_name(iterable.cls)}")
+        complain(t, TypeError, "Value after * must be an iterable, not ", iterable.cls)
     return extend(t, vt, iterable)
 
 
@@ -206,7 +206,8 @@ def add_mapping(t: Tracing, vt: Any, mapping: Any, refusal: str = "'{}' object i
     except Raised as raised:
         if not issubclass(raised.value.cls, AttributeError):
             raise
-        throw(TypeError, refusal.format(type_name(mapping.cls)))
+        start, end = refusal.split("{}")
+        complain(t, TypeError, start, mapping.cls, end)
     return k.NONE
 
 
@@ -340,7 +341,7 @@ def as_index(t: Tracing, vt: Any) -> Any:
 
 def _checked_index(t: Tracing, found: Any) -> Any:
     if not issubclass(found.cls, int):
-        throw(TypeError, f"__index__ returned non-int (type {type_name(found.cls)})")
+        complain(t, TypeError, "__index__ returned non-int (type ", found.cls, ")")
     if found.cls is not int:
         raise t.unsupported("bad-arguments", f"an __index__ that gives a {found.cls.__name__}, of which C warns")
     return found
@@ -367,7 +368,7 @@ def is_size(index: int) -> bool:
 
 def needed_index(t: Tracing, key: Any) -> int:
     if (index := index_of(t, key)) is None:
-        throw(TypeError, f"'{type_name(key.cls)}' object cannot be interpreted as an integer")
+        complain(t, TypeError, "'", key.cls, "' object cannot be interpreted as an integer")
     if not is_size(index):
         throw(OverflowError, "Python int too large to convert to C ssize_t")
     return index

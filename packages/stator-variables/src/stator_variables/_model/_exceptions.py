@@ -1,5 +1,6 @@
 """Raising and matching exceptions (`do_raise`, `PyErr_GivenExceptionMatches`, `_PyErr_SetObject` in CPython)."""
 
+import functools
 import types
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +12,7 @@ from stator_variables import _kinds as k
 from stator_variables._build import wrap
 from stator_variables._model import _calls
 from stator_variables._model._lookup import is_subtype, overrides
-from stator_variables._model._raising import throw, type_name
+from stator_variables._model._raising import complain, throw, type_name
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import VariableTracker
 
@@ -37,11 +38,11 @@ def thrown_from(t: Tracing, kind: Any, value: Any) -> Any:
         return kind if k.is_none(value) else throw(TypeError, "instance exception may not have a separate value")
     if not _is_class(kind):
         complaint = "exceptions must be classes or instances deriving from BaseException, not"
-        throw(TypeError, f"{complaint} {type_name(kind.cls)}")
+        complain(t, TypeError, f"{complaint} ", kind.cls)
     if isinstance(value, k.ExceptionTracker) and is_subtype(value.cls, kind.value):
         return value
     args = [] if k.is_none(value) else value.items if isinstance(value, k.TupleTracker) else [value]
-    return after(_calls.call(t, kind, args, {}), lambda made: _checked(t, kind, made, type_name))
+    return after(_calls.call(t, kind, args, {}), lambda made: _checked(t, kind, made, functools.partial(type_name, t)))
 
 
 def _is_class(value: Any) -> bool:

@@ -11,7 +11,7 @@ from stator_variables import _kinds as k
 from stator_variables._build import wrap
 from stator_variables._model import _attributes
 from stator_variables._model._lookup import plain_lookup
-from stator_variables._model._raising import throw, type_name
+from stator_variables._model._raising import complain, throw
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -104,5 +104,5 @@ def of_method(t: Tracing, vt: Any, name: str) -> Any:
     if name in _OF_C_METHODS and isinstance(vt.function, k.BuiltinTracker):
         return k.ConstantTracker(getattr(vt.function.value, name))
     if plain_lookup(vt.cls, name) is not MISSING:
-        raise t.unsupported("c-attribute", f"{name} of a {type_name(vt.cls)}")
-    throw(AttributeError, f"'{type_name(vt.cls)}' object has no attribute '{name}'")
+        raise t.unsupported("c-attribute", f"{name} of a {vt.cls.__name__}")
+    complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'")

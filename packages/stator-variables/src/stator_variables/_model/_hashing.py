@@ -18,7 +18,7 @@ from stator_guards import CapturedSource, Is
 
 from stator_variables import _kinds as k
 from stator_variables._model._lookup import guarded_lookup
-from stator_variables._model._raising import throw, type_name
+from stator_variables._model._raising import complain
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import MISSING, VariableTracker
@@ -45,7 +45,7 @@ class Identity:
 def key_of(t: Tracing, vt: Any) -> Any:
     """A hashable stand-in for a tracker. Raises Unsupported for objects whose class defines its own hash in Python."""
     if getattr(vt.cls, "__hash__", None) is None:
-        throw(TypeError, f"unhashable type: '{type_name(vt.cls)}'")
+        complain(t, TypeError, "unhashable type: '", vt.cls, "'")
     if isinstance(vt, k.ConstantTracker):
         if vt.value != vt.value:  # a NaN is a key as that very object
             t.guard(vt.source, Is(vt.value))

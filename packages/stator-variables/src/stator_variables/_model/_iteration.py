@@ -15,7 +15,7 @@ from stator_variables import _kinds as k
 from stator_variables._build import wrap
 from stator_variables._model import _attributes, _calls, _dictionary, _operators
 from stator_variables._model._lookup import defines, guarded_lookup, overrides, plain_lookup, stands_for_c, type_lookup
-from stator_variables._model._raising import attempt, throw, type_name
+from stator_variables._model._raising import attempt, complain, throw
 from stator_variables._model._set_order import in_order
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
@@ -35,7 +35,7 @@ def get_iterator(t: Tracing, vt: Any) -> Any:
         return _checked_iterator(t, _calls.call(t, _attributes.bind(t, raw, source, vt, "__iter__"), [], {}))
     if raw is not None and is_sequence(t, vt):
         return k.IteratorTracker(_sequence_iterator(), "getitem", [vt])
-    throw(TypeError, f"'{type_name(vt.cls)}' object is not iterable")
+    complain(t, TypeError, "'", vt.cls, "' object is not iterable")
 
 
 def is_sequence(t: Tracing, vt: Any) -> bool:
@@ -56,7 +56,7 @@ def _checked_iterator(t: Tracing, result: Any) -> Any:
 
 def iterator_of_call(t: Tracing, found: Any) -> Any:
     if not defines(t, found.cls, "__next__"):
-        throw(TypeError, f"iter() returned non-iterator of type '{type_name(found.cls)}'")
+        complain(t, TypeError, "iter() returned non-iterator of type '", found.cls, "'")
     return found
 
 
@@ -447,15 +447,15 @@ def _ask_length(t: Tracing, vt: Any) -> Any:
         return
 
 
-def iterator_saying(t: Tracing, vt: Any, text: str) -> Generator[Any, Any, Any]:
+def iterator_saying(t: Tracing, vt: Any, *text: str | type) -> Generator[Any, Any, Any]:
     """`iter(vt)`, whose TypeError C says in words of its own (`PySequence_Fast`, `_PySequence_IterSearch`)."""
     if (found := (yield from attempt(TypeError, None, get_iterator, t, vt))) is None:
-        throw(TypeError, text)
+        complain(t, TypeError, *text)
     return found
 
 
 def iterator_to_search(t: Tracing, vt: Any) -> Generator[Any, Any, Any]:
-    return iterator_saying(t, vt, f"argument of type '{type_name(vt.cls)}' is not iterable")
+    return iterator_saying(t, vt, "argument of type '", vt.cls, "' is not iterable")
 
 
 @operation
@@ -469,7 +469,7 @@ def any_equal(t: Tracing, iterable: Any, item: Any) -> Any:
 
 def _rely_on_items(t: Tracing, vt: Any) -> None:
     if not defines(t, vt.cls, "__iter__", "__getitem__"):
-        throw(TypeError, f"cannot unpack non-iterable {type_name(vt.cls)} object")
+        complain(t, TypeError, "cannot unpack non-iterable ", vt.cls, " object")
 
 
 @operation

@@ -18,7 +18,7 @@ from stator_variables import _kinds as k
 from stator_variables._library._pure import is_number_of_numpy
 from stator_variables._model import _attributes, _calls, _containers, _dictionary, _ends, _iteration
 from stator_variables._model._lookup import defines, guarded_lookup, is_subtype, overrides, plain_lookup, type_lookup
-from stator_variables._model._raising import attempt, throw, type_name
+from stator_variables._model._raising import attempt, complain
 from stator_variables._torch import _arrays, _assertion, _symbolic, _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING, VariableTracker
@@ -184,7 +184,7 @@ def slots(t: Tracing, name: str, symbol: str, left: Any, right: Any, *, in_place
     known = [attempt for attempt in attempts if guarded_lookup(t, attempt[0].cls, attempt[1]) is not MISSING]
     if name in ("add", "mul"):
         known.sort(key=lambda attempt: _waits(attempt[0].cls, attempt[1], f"__r{name}__"))
-    return _try_slots(t, known, lambda: _no_operator(symbol, left, right))
+    return _try_slots(t, known, lambda: _no_operator(t, symbol, left, right))
 
 
 def _waits(cls: type, name: str, reflected: str) -> bool:
@@ -198,10 +198,9 @@ def _waits(cls: type, name: str, reflected: str) -> bool:
 _SEQUENCES = frozenset({list, tuple, str, bytes, bytearray, collections.deque})
 
 
-def _no_operator(symbol: str, left: Any, right: Any) -> Any:
-    names = f"'{type_name(left.cls)}' and '{type_name(right.cls)}'"
+def _no_operator(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     what = "** or pow()" if symbol == "**" else symbol
-    throw(TypeError, f"unsupported operand type(s) for {what}: {names}")
+    complain(t, TypeError, f"unsupported operand type(s) for {what}: '", left.cls, "' and '", right.cls, "'")
 
 
 # -- comparison -------------------------------------------------------------------------------------------------------
@@ -238,8 +237,7 @@ def _ordered_comparison(t: Tracing, first: Any, second: Any) -> list[Any]:
 def _no_comparison(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     if symbol in ("==", "!="):
         return identical(t, left, right, symbol == "!=")
-    names = f"'{type_name(left.cls)}' and '{type_name(right.cls)}'"
-    throw(TypeError, f"'{symbol}' not supported between instances of {names}")
+    complain(t, TypeError, f"'{symbol}' not supported between instances of '", left.cls, "' and '", right.cls, "'")
 
 
 def negated(t: Tracing, vt: Any) -> Any:
@@ -361,7 +359,7 @@ def _truth_of_call(t: Tracing, result: Any, kind: str) -> Any:
 def truth_of_result(t: Tracing, value: Any, kind: str) -> Any:
     """The truth that `__bool__` ("truth") or `__len__` ("length") gave, checked as C does."""
     if kind == "truth" and value.cls is not bool:
-        throw(TypeError, f"__bool__ should return bool, returned {type_name(value.cls)}")
+        complain(t, TypeError, "__bool__ should return bool, returned ", value.cls)
     return (
         truth(t, value) if kind == "truth" else after(_containers.checked_length(t, value), functools.partial(truth, t))
     )
@@ -373,7 +371,7 @@ def contains(t: Tracing, container: Any, item: Any, invert: bool) -> Any:
         return _calls.folded(t, lambda c, i: (i in c) is not invert, container.value, item.value)
     raw, source = type_lookup(t, container.cls, "__contains__")
     if raw is None:
-        throw(TypeError, f"'{type_name(container.cls)}' object is not a container")
+        complain(t, TypeError, "'", container.cls, "' object is not a container")
     if source is not None:
         found = _calls.call(t, _attributes.bind(t, raw, source, container, "__contains__"), [item], {})
     else:
@@ -405,7 +403,7 @@ def _class_item(t: Tracing, cls_vt: Any, key: Any) -> Any:
     if getter is None and cls_vt.value is type:  # for which C has a case of its own
         return _calls.call(t, k.BuiltinTracker(vars(list)["__class_getitem__"]), [cls_vt, key], {})
     if getter is None:
-        throw(TypeError, f"type '{type_name(cls_vt.value)}' is not subscriptable")
+        complain(t, TypeError, "type '", cls_vt.value, "' is not subscriptable")
     return (yield from settle(_calls.call(t, getter, [key], {})))
 
 

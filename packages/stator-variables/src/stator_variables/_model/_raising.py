@@ -1,10 +1,12 @@
 """Raising exceptions of the interpreted program from inside the data model."""
 
+import itertools
 import types
 from collections.abc import Callable, Generator
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from stator_bytecode import Raised, settle
+from stator_guards import CapturedSource, Equals, SlotSource
 
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
@@ -23,6 +25,14 @@ def new_exception(kind: type[BaseException], args: list[Any]) -> k.ExceptionTrac
     return tracker
 
 
+def complain(t: Tracing, kind: type[BaseException], *pieces: str | type) -> NoReturn:
+    """Raise what C says about classes, which it names; what the program makes of the text is relied on."""
+    known = len(t.guards)
+    made = error(kind, "".join([piece if type(piece) is str else type_name(t, cast(type, piece)) for piece in pieces]))
+    made.relied = [*itertools.islice(reversed(t.guards), len(t.guards) - known)]
+    raise Raised(made)
+
+
 def throw(kind: type[BaseException], *args: object) -> NoReturn:
     """Raise an exception of the interpreted program."""
     raise Raised(error(kind, *args))
@@ -35,17 +45,19 @@ def attempt(expected: Any, otherwise: Any, function: Callable[..., Any], *args: 
     except Raised as raised:
         if not issubclass(raised.value.cls, expected):
             raise
+        for guard in raised.value.relied if type(raised) is Raised else ():  # by C: nobody has seen the text
+            args[0].guards.pop(guard)
         return otherwise
 
 
-def absent(vt: Any, name: str) -> NoReturn:
+def absent(t: Tracing, vt: Any, name: str) -> NoReturn:
     """The AttributeError of C for an attribute that a class, a module or another object does not have."""
     if isinstance(vt, k.ClassTracker):
-        throw(AttributeError, f"type object '{type_name(vt.value)}' has no attribute '{name}'")
+        complain(t, AttributeError, "type object '", vt.value, f"' has no attribute '{name}'")
     if isinstance(vt, k.BuiltinTracker) and issubclass(vt.cls, types.ModuleType):
         own_name = vars(types.ModuleType)["__dict__"].__get__(vt.value).get("__name__")
         throw(AttributeError, f"module {'' if own_name is None else repr(own_name) + ' '}has no attribute '{name}'")
-    throw(AttributeError, f"'{type_name(vt.cls)}' object has no attribute '{name}'")
+    complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'")
 
 
 def function_text(vt: Any) -> str:
@@ -59,10 +71,25 @@ def function_text(vt: Any) -> str:
     return f"{qualname}()" if module in (None, "builtins") else f"{module}.{qualname}()"
 
 
-def type_name(cls: type) -> str:
+def type_name(t: Tracing, cls: type) -> str:
     """The name that C's error texts give (`tp_name`): classes written in C carry their module."""
-    in_c = not cls.__flags__ & _HEAP or cls.__flags__ & _IMMUTABLE
-    return f"{cls.__module__}.{cls.__name__}" if in_c and cls.__module__ != "builtins" else cls.__name__
+    name = name_of(t, cls)
+    return f"{cls.__module__}.{name}" if _is_of_c(cls) and cls.__module__ != "builtins" else name
+
+
+def name_of(t: Tracing, cls: Any) -> str:
+    """The name of a class, relied on where the program may change it."""
+    name = str(_NAME.__get__(cls))
+    if not _is_of_c(cls):
+        t.guard(SlotSource(CapturedSource(cls.__qualname__, cls), type, "__name__"), Equals(name))
+    return name
+
+
+def _is_of_c(cls: type) -> bool:
+    return not cls.__flags__ & _HEAP or bool(cls.__flags__ & _IMMUTABLE)
+
+
+_NAME = vars(type)["__name__"]
 
 
 _HEAP, _IMMUTABLE = 1 << 9, 1 << 8  # Py_TPFLAGS_HEAPTYPE, Py_TPFLAGS_IMMUTABLETYPE

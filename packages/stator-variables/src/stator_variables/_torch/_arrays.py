@@ -20,7 +20,7 @@ from stator_variables._filtering import filtered
 from stator_variables._graph import Traced
 from stator_variables._library._pure import DTYPES, NUMPY, is_number_of_numpy
 from stator_variables._model._raising import throw
-from stator_variables._torch import _symbolic, _torch_calls
+from stator_variables._torch import _symbolic, _tensor_attributes, _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -338,12 +338,12 @@ NAMES = {tensor: array for array, tensor in DTYPES.items()}
 
 # -- between tensors and arrays ---------------------------------------------------------------------------------------
 def array_of(t: Tracing, vt: Any) -> Any:
-    """`tensor.numpy()`"""
+    """`tensor.numpy()`: memory that autograd does not watch, so it counts no writes of the array's."""
     example = vt.example
     plain = not (example.requires_grad or example.is_conj() or example.is_neg())
     if not plain or example.dtype not in NAMES or example.device.type != "cpu" or example.layout != torch.strided:
         raise t.unsupported("numpy", "the memory of a tensor that cannot be seen as an array, or not so simply")
-    return k.ArrayTracker(_torch_calls.record(t, "detach", [vt], {}), NUMPY.ndarray)
+    return k.ArrayTracker(_tensor_attributes.read(t, vt, "data"), NUMPY.ndarray)
 
 
 @handlers.handles(torch.Tensor.numpy)
@@ -359,16 +359,26 @@ def from_array(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> 
     if not (args and isinstance(args[0], k.ArrayTracker)):
         return _torch_calls.call_recorded(t, of, args, _with_dtype(t, of, args, kwargs))
     array, *more = args
-    if more or not kwargs.keys() <= {"dtype"} or array.cls is not NUMPY.ndarray:
-        raise t.unsupported("numpy", f"{of.__name__}() of an array, with arguments")
+    kwargs = {name: vt for name, vt in kwargs.items() if not k.is_none(vt)}
+    if more or not kwargs.keys() <= {"dtype", "device"} or array.cls is not NUMPY.ndarray or array.flipped:
+        raise t.unsupported("numpy", f"{of.__name__}() of an array, with arguments, or of one that goes backwards")
     copies = of is torch.tensor
     if not copies and array.tensor.example.storage_offset() != 0:  # its tensor is to start where the array does
         raise t.unsupported("numpy", f"{of.__name__}() of a part of an array")
-    made = _torch_calls.record(t, "detach", [array.tensor], {})
+    made = _tensor_attributes.read(t, array.tensor, "data")
     if copies:
-        contiguous = {"memory_format": k.ConstantTracker(torch.contiguous_format)}
-        made = _torch_calls.record(t, "clone", [made], contiguous)
-    return _torch_calls.record(t, "to", [made, kwargs["dtype"]], {}) if "dtype" in kwargs else made
+        made = _torch_calls.record(t, "clone", [made], {})
+    return _torch_calls.record(t, "to", [made], kwargs) if kwargs else made
+
+
+@handlers.handles(torch.Tensor.new_tensor)
+def _like_a_tensor(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`x.new_tensor(array)`, of the dtype of `x` and where `x` is."""
+    if len(args) != 2 or not isinstance(args[1], k.ArrayTracker):
+        return _torch_calls.call_recorded(t, torch.Tensor.new_tensor, args, kwargs)
+    like = {name: k.ConstantTracker(getattr(args[0].example, name)) for name in ("dtype", "device")}
+    given = {name: vt for name, vt in kwargs.items() if not k.is_none(vt)}
+    return from_array(t, args[1:], {**like, **given}, torch.tensor)
 
 
 def _with_dtype(t: Tracing, of: Any, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def check_condition(t: Tracing, args: Args, kwargs: Kwargs) -> None:
 def check_is_size(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     number = args[0] if args else kwargs.get("i")
     if not isinstance(number, k.NumberTracker):
-        return check_condition(t, [_calls.fold(t, operator.ge, [number, k.ConstantTracker(0)], {})], {})
+        check_condition(t, [_calls.fold(t, operator.ge, [number, k.ConstantTracker(0)], {})], {})
     limit = {"max": kwargs["max"]} if "max" in kwargs else {}
     return _torch_calls.record(t, torch._check_is_size, [number], limit)
 

@@ -9,7 +9,7 @@ from stator_guards import AttrSource, Custom, Equals
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
 from stator_variables._model import _dictionary
-from stator_variables._model._raising import throw, type_name
+from stator_variables._model._raising import complain
 from stator_variables._torch import _torch_calls, _wrappers
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -139,7 +139,7 @@ def write(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     if value is not MISSING:
         _dictionary.set_name(t, vt.namespace, name, value)
     elif _dictionary.remove(t, vt.namespace, name) is MISSING:
-        throw(AttributeError, f"'{type_name(vt.cls)}' object has no attribute '{name}'")
+        complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'")
     return None
 
 

@@ -103,14 +103,25 @@ def record(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any])
         target = "new_empty"  # a size is a tuple in the graph, and a tuple is content to `new`
     if target in _SETTING and is_number_of_numpy(args[-1].cls) and not issubclass(args[-1].cls, _SET):
         raise t.unsupported("operator-error", f"an item set to a {args[-1].cls.__name__}, which torch refuses")
+    if target in _SUBSCRIPTS:
+        args = [args[0], _without_arrays(args[1]), *args[2:]]
     if t.overrides.modes and not (is_in_graph(t, *args) and all(map(_is_operand, args))):  # which was not asked
         raise t.unsupported("mode-value", "an operation under a mode for every function of torch")
     return record_unheard(t, target, args, kwargs)
 
 
 _SETTING = (operator.setitem, "__setitem__")
+_SUBSCRIPTS = (operator.getitem, "__getitem__", *_SETTING)
 _SET: Any = (float, complex, *(() if NUMPY is None else (NUMPY.integer,)))
 """What `x[0]` is set to that is a number of NumPy; others are no number to `THPVariable_setitem`."""
+
+
+def _without_arrays(key: Any) -> Any:
+    """A subscript with the tensors over the memory of arrays: what has one position, or is a mask, is told apart."""
+    if isinstance(key, k.TupleTracker):
+        return k.TupleTracker(list(map(_without_arrays, key.items)), tuple) if key.cls is tuple else key
+    is_index = isinstance(key, k.ArrayTracker) and not key.flipped and key.tensor.example.dim()
+    return key.tensor if is_index and key.tensor.example.dtype in (torch.int64, torch.bool) else key
 
 
 def is_in_graph(t: Tracing, *vts: Any) -> bool:

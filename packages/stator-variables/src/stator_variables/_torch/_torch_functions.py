@@ -13,7 +13,7 @@ from torch.fx._symbolic_trace import is_fx_symbolic_tracing, is_fx_tracing
 from stator_variables import _kinds as k
 from stator_variables._model import _attributes, _containers, _dictionary
 from stator_variables._model._lookup import plain_lookup
-from stator_variables._torch import _torch_calls
+from stator_variables._torch import _arrays, _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -24,7 +24,8 @@ _DTYPES = {cls: cls.dtype for cls in (getattr(torch, f"{kind}Tensor") for kind i
 
 @handlers.handles_each({torch.Tensor: None, **_DTYPES})
 def construct(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
-    """Of sizes, memory as it was found; of a list or tuple, its numbers. On the CPU, whatever the default device is."""
+    """Of sizes, memory as it was found; of a list or tuple, its numbers; of an array, its memory. On the
+    CPU, whatever the default device is."""
     dtype = of or torch.get_default_dtype()
     named = {"dtype": k.ConstantTracker(dtype), "device": k.ConstantTracker(torch.device("cpu"))}
     first: Any = args[0] if args else None
@@ -32,6 +33,8 @@ def construct(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> A
         raise t.unsupported("construction", "a constructor of tensors with options, or not on the CPU")
     if len(args) == 1 and isinstance(first, k.SequenceTracker) and first.cls in (list, tuple):
         return _torch_calls.record(t, torch.tensor, [first], named)
+    if len(args) == 1 and isinstance(first, k.ArrayTracker) and first.tensor.example.dim():
+        return _arrays.from_array(t, args, named, torch.as_tensor)
     sizes = first.items if len(args) == 1 and getattr(first, "cls", None) is torch.Size else args
     if any(vt.cls is not int for vt in sizes):
         raise t.unsupported("construction", "a tensor of a number, of another tensor, or of what is no number")
