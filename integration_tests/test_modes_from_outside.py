@@ -14,7 +14,6 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.overrides import TorchFunctionMode
-from torch.utils.checkpoint import checkpoint
 
 from integration_tests import test_function_modes as inside
 from integration_tests.oracle import Tolerance, assert_same
@@ -260,34 +259,3 @@ def test_each_thread_has_its_own():
         for _ in range(20):
             simple(torch.ones(2))
     assert heard == dict.fromkeys(range(3), len(mode.heard))
-
-
-BODIES = {
-    "vmap": lambda x: torch.vmap(lambda v: v * 2 + torch.ones(3))(x.expand(2, 3)),
-    "vmap that draws": lambda x: torch.vmap(lambda v: v + torch.rand(3), randomness="different")(x.expand(2, 3)),
-    "grad": lambda x: torch.func.grad(lambda v: (v * torch.full((3,), 2.0)).sum())(x) + x,
-    "cond": lambda x: torch.cond(x.sum() > 0, lambda v: v + torch.ones(3), lambda v: v - 1, (x,)),
-    "checkpoint": lambda x: checkpoint(lambda v: v * torch.arange(3.0), x, use_reentrant=False),
-}
-
-
-@pytest.mark.parametrize(
-    ("name", "device"), [*((name, "cpu") for name in BODIES), *((name, "meta") for name in BODIES if name != "cond")]
-)
-def test_bodies_of_operators_under_a_default_device(name, device):
-    fn = BODIES[name]
-    compiled = stator.compile(fn, backend="eager", fullgraph=True)
-    torch.set_default_device(device)
-    try:
-        with torch.no_grad():  # with gradients a checkpoint runs again in backward, where there is no such mode
-            for seed in range(3):
-                results = []
-                for run in (fn, compiled):
-                    torch.manual_seed(seed)
-                    results.append(run(torch.ones(3) + seed))
-                plain, ours = results
-                assert (plain.device, plain.shape) == (ours.device, ours.shape)
-                assert device == "meta" or torch.equal(plain, ours)
-    finally:
-        torch.set_default_device(None)
-    assert compiled.report.graph_count == 1

@@ -21,7 +21,6 @@ from typing import Any
 import attrs
 from stator_bytecode import Frame, GeneratorState, Raised, operation, settle
 from stator_bytecode.errors import SourceSpan, Unsupported
-from torch.utils._device import DeviceContext
 
 from stator_variables import _kinds as k
 from stator_variables._graph import BodyGraph, BodyRecorder, Traced
@@ -39,13 +38,12 @@ class Permits:
     """What a body may do besides computing; anything else is refused, with the line.
 
     `effects`: change objects that were there before it. `writes`: to tensors from outside, in place. `aliases`: give
-    back what shares memory with a tensor from outside, or with another of its results. `later`: run again in backward.
+    back what shares memory with a tensor from outside, or with another of its results.
     """
 
     effects: bool = False
     writes: bool = False
     aliases: bool = False
-    later: bool = False
 
 
 NOTHING = Permits()
@@ -63,15 +61,12 @@ class BodyTrace:
     roots: list[Any] = attrs.field(factory=list)  # what of the outside the body was handed
     touched: dict[int, tuple[Any, SourceSpan]] = attrs.field(factory=dict)
     _modes: dict[Any, Any] = attrs.field(factory=dict)
-    _heard: tuple[Any, ...] = ()
     _resumed: int = 0
     _generators: int = 0
     _written: set[int] = attrs.field(factory=set)  # dicts that were other than before the trace already
 
     def __enter__(self) -> BodyTrace:
-        self._heard = self.t.overrides.modes
-        # Some operators ask them, and what runs later runs without them. A default device has no say but in the body.
-        if self._heard and (self.permits.later or any(mode.cls is not DeviceContext for mode in self._heard)):
+        if self.t.overrides.modes:  # some operators ask them, and what runs later runs without them
             raise self.t.unsupported("mode-value", "a body of an operator under a mode for every function of torch")
         self.recorder = self.t.graph.subgraph(self.name)
         self.recorder.__enter__()
@@ -176,7 +171,7 @@ class BodyTrace:
 
     def _new_modes(self) -> bool:
         new = [setting.now != start for setting, start in self.t.modes.items() if setting not in self._modes]
-        return any(new) or self.t.overrides.modes != self._heard
+        return any(new) or bool(self.t.overrides.modes)
 
 
 _IN_GRAPH = (k.TensorTracker, k.NumberTracker)

@@ -36,7 +36,7 @@ def checkpoint(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) ->
             raise t.unsupported("higher-order-operator", "reentrant checkpoint with options it does not take")
         return (yield from _reentrant(t, args[0], args[1:], options))
     once = not torch.is_grad_enabled()  # plain Python runs the function once more in backward, effects included
-    with variables.BodyTrace(t, "wrap_body", variables.Permits(once, once, aliases=True, later=not once)) as body:
+    with variables.BodyTrace(t, "wrap_body", variables.Permits(effects=once, writes=once, aliases=True)) as body:
         result = yield from body.run(args[0], args[1:], kwargs)
         graph = body.wrapping(result)
     if policy is not None:
@@ -85,7 +85,7 @@ def _reentrant(
     tensors = [vt for vt in args if isinstance(vt, variables.TensorTracker)]
     if not any(vt.example.requires_grad for vt in tensors):
         raise t.unsupported("higher-order-operator", "reentrant checkpoint of nothing that requires gradients")
-    with variables.BodyTrace(t, "wrap_body", variables.Permits(aliases=True, later=torch.is_grad_enabled())) as body:
+    with variables.BodyTrace(t, "wrap_body", variables.Permits(aliases=True)) as body:
         inner = {id(vt): _detached(t, body, vt) for vt in tensors}
         with variables.grad_mode(t, True), _blind(t):
             result = yield from body.run(function, [*(inner.get(id(vt), vt) for vt in args), *rest], {})
