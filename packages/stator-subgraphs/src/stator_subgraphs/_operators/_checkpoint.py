@@ -85,7 +85,7 @@ def _reentrant(
     tensors = [vt for vt in args if isinstance(vt, variables.TensorTracker)]
     if not any(vt.example.requires_grad for vt in tensors):
         raise t.unsupported("higher-order-operator", "reentrant checkpoint of nothing that requires gradients")
-    with variables.BodyTrace(t, "wrap_body", variables.Permits(aliases=True)) as body:
+    with variables.BodyTrace(t, "wrap_body", variables.Permits(aliases=True, later=True)) as body:
         inner = {id(vt): _detached(t, body, vt) for vt in tensors}
         with variables.grad_mode(t, True), _blind(t):
             result = yield from body.run(function, [*(inner.get(id(vt), vt) for vt in args), *rest], {})
