@@ -6,6 +6,7 @@ the hashed keys, asks for `__eq__` where CPython does. Both are interpreted by `
 stops, is taken back, and is done again with the answer at hand.
 """
 
+import operator
 import types
 from collections.abc import Callable
 from typing import Any
@@ -51,22 +52,34 @@ def key_of(t: Tracing, vt: Any) -> Any:
     return hashed
 
 
-_ADDRESSES = 1 << 20
-"""Numbers from here on may be identities."""
+_ADDRESSES, _MANY = 1 << 20, 16
+"""Numbers from the first on may be identities; of so many keys in one place nobody wants to know that they differ."""
 
 
 def _note_numbers(t: Tracing, hashed: Any, place: tuple[Any, ...]) -> None:
-    """Whether an identity is the number that another key has in its place, nobody can tell for all calls."""
+    """Whether an identity is the number that another key has in its place is told for this call, and guarded."""
     if type(hashed) is tuple:
         for index, part in enumerate(hashed):
             _note_numbers(t, part, (*place, len(hashed), index))
     elif type(hashed) is frozenset:
         for part in hashed:
             _note_numbers(t, part, (*place, None))
-    elif type(hashed) is not IdOf and (type(hashed) is not int or hashed < _ADDRESSES):
+    elif type(hashed) is IdOf or (type(hashed) is int and hashed >= _ADDRESSES):
+        _rely_on_differences(t, hashed, t.questions.numbers.setdefault(place, {}))
+
+
+def _rely_on_differences(t: Tracing, hashed: Any, known: dict[Any, None]) -> None:
+    if hashed in known:
         return
-    elif t.questions.numbers.setdefault(place, type(hashed)) is not type(hashed):
-        raise t.unsupported("identity-number", "an identity and a number that may be one, both as keys")
+    others = [other for other in known if type(other) is not type(hashed)]
+    known[hashed] = None
+    for identity, number in ((hashed, other) if type(hashed) is IdOf else (other, hashed) for other in others):
+        if (key := key_with_identities(t, identity)) is MISSING:
+            continue
+        now, origin = key_made(t, key)
+        if now == number or len(known) > _MANY:
+            raise t.unsupported("identity-number", "an identity and a number that may be one, both as keys")
+        t.guard(CallSource(operator.ne, origin, CapturedSource("number", number)), Truth(True))
 
 
 def _hashed(t: Tracing, vt: Any) -> Any:
