@@ -79,7 +79,7 @@ def test_what_a_class_holds_for_a_while_is_no_other_path_to_the_value() -> None:
 
 def kernels() -> tuple[bool, ...]:
     backends = torch.backends.cuda
-    return backends.flash_sdp_enabled(), backends.mem_efficient_sdp_enabled(), backends.math_sdp_enabled()
+    return backends.flash_sdp_enabled(), backends.mem_efficient_sdp_enabled(), backends.math_sdp_enabled()  # type: ignore[no-untyped-call]
 
 
 def restoring(x: Tensor, log: list[Any]) -> Tensor:

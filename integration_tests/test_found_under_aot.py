@@ -268,3 +268,30 @@ def test_what_is_written_past_autograd_is_not_refused_in_backward(
 
     compiled = stator.compile(fn, backend=backend)
     assert_same(fn, compiled, lambda: (torch.ones(3, requires_grad=True),), tolerance=Tolerance(0, 0, strides=False))
+
+
+def check_by_branch(x: Tensor) -> Tensor:
+    if not (x > 0).all():
+        raise ValueError("not positive")
+    return x * 2
+
+
+def check_by_function(x: Tensor) -> Tensor:
+    torch._assert((x > 0).all(), "not positive")  # type: ignore[no-untyped-call]
+    torch._check_tensor_all(x < 9, lambda: "too large")  # type: ignore[no-untyped-call]
+    return x * 2
+
+
+def check_of_a_library(x: Tensor) -> Any:
+    return torch.distributions.Normal(0.0, x - 1).scale
+
+
+@pytest.mark.parametrize("backend", [*BACKENDS, pytest.param("inductor", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize("fn", [check_by_branch, check_by_function, check_of_a_library])
+def test_what_the_program_checks_is_checked(fn: Callable[..., Any], requires_grad: bool, backend: str) -> None:
+    """AOTAutograd would leave out a check without a text of its own."""
+    values = iter([2.0, -1.0, 3.0, 20.0])
+    compiled = stator.compile(fn, backend=backend, fullgraph=True)
+    make = lambda: (torch.full((2,), next(values), requires_grad=requires_grad),)  # noqa: E731
+    assert_same(fn, compiled, make, calls=4, tolerance=Tolerance(1e-6, 1e-6, strides=False))

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.overrides import TorchFunctionMode
+from torch.utils.checkpoint import checkpoint
 
 from integration_tests import test_function_modes as inside
 from integration_tests.oracle import Tolerance, assert_same
@@ -259,3 +260,73 @@ def test_each_thread_has_its_own():
         for _ in range(20):
             simple(torch.ones(2))
     assert heard == dict.fromkeys(range(3), len(mode.heard))
+
+
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * torch.arange(1, 3)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * torch.arange(1, 3)
+
+
+def filled(x):
+    return (x * torch.full((2,), 3.0)).sin() + torch.arange(2)
+
+
+BODIES = {
+    "cond": lambda x: torch.cond(x.sum() > 0, filled, lambda y: y - torch.ones(2), (x,)),
+    "checkpoint": lambda x: checkpoint(filled, x, use_reentrant=False),
+    "reentrant checkpoint": lambda x: checkpoint(filled, x, use_reentrant=True),
+    "vmap": lambda x: torch.vmap(filled)(torch.stack([x, x])),
+    "grad": lambda x: torch.func.grad(lambda y: filled(y).sum())(x * 2),
+    "hessian": lambda x: torch.func.hessian(lambda y: filled(y).sum())(x * 2),
+    "jvp": lambda x: torch.func.jvp(filled, (x,), (torch.ones(2),)),
+    "autograd function": Scaled.apply,
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_bodies_of_operators_under_a_default_device(name):
+    fn, numbers = BODIES[name], iter([1.0, -1.0, 2.0])
+    compiled = stator.compile(lambda x: fn(x.sin()), backend="eager", fullgraph=True)
+    made = lambda: (torch.full((2,), next(numbers), requires_grad=True),)  # noqa: E731
+    around = [under(each, AROUND["a device"]) for each in (lambda x: fn(x.sin()), compiled)]
+    assert_same(*around, made, 3)
+    assert compiled.report.graph_count == 1
+
+
+def by_device(x):
+    return x * x.new_full((2,), 2.0 if torch.ones(1).is_meta else 3.0)
+
+
+class Late(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return by_device(grad)
+
+
+LATER = {
+    "checkpoint, which enters it again": lambda x: checkpoint(by_device, x, use_reentrant=False),
+    "reentrant checkpoint": lambda x: checkpoint(by_device, x, use_reentrant=True),
+    "autograd function": Late.apply,
+}
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_what_runs_once_the_device_has_been_left_has_the_one_of_then(name):
+    def program(x):
+        with torch.device("meta"):
+            return LATER[name](x)
+
+    def gradient(run):
+        run(x := torch.ones(2, requires_grad=True)).backward(torch.ones(2))
+        return x.grad
+
+    assert torch.equal(gradient(stator.compile(program, backend="eager")), gradient(program))

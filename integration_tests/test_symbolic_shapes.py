@@ -489,3 +489,29 @@ def test_an_input_that_an_operator_resizes_has_no_symbols_of_those_after_it(back
 
     remaining = iter((2, 3, 4, 5))
     assert_same(f, stator.compile(f, backend=backend), lambda: (torch.empty(0), torch.ones(next(remaining), 3)), 4)
+
+
+@pytest.mark.parametrize("layer", [torch.nn.Dropout(0.5).eval(), torch.nn.Dropout(0.0)])
+def test_dropout_that_drops_nothing_gives_its_input(layer: Any) -> None:
+    def f(x: torch.Tensor) -> Any:
+        y = layer(x)
+        y.add_(1)
+        return y is x, x
+
+    remaining = iter((2, 3, 4, 1))
+    compiled = stator.compile(f, backend="eager", fullgraph=True)
+    assert_same(f, compiled, lambda: (torch.ones(next(remaining), 3),), calls=4)
+
+
+def causal(x: torch.Tensor) -> Any:
+    """An operator that takes no symbolic bool."""
+    attended = torch.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=x.shape[2] > 3)
+    with torch.set_grad_enabled(x.shape[2] > 4):
+        return attended, x * 2, x.sum(0, keepdim=x.shape[2] > 3)
+
+
+def test_symbolic_bools_are_decided_where_a_real_one_is_wanted() -> None:
+    remaining = iter((2, 3, 4, 5, 6))
+    compiled = stator.compile(causal, backend="eager", fullgraph=True)
+    assert_same(causal, compiled, lambda: (torch.ones(1, 2, next(remaining), 4, requires_grad=True),), calls=5)
+    assert compiled.report.entry_count == 4

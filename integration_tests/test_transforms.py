@@ -584,3 +584,24 @@ def test_sizes_that_leave_the_function_of_a_transform(transform: str, used: bool
     for size in (3, 2, 4, 5):
         x = torch.arange(size * 3.0).reshape(size, 3)
         assert str(compiled(x, [])) == str(f(x, []))
+
+
+BODIES: dict[str, Callable[[Tensor], Tensor]] = {
+    "grad": lambda x: torch.func.grad(lambda y: y.sin().sum())(x * 2),
+    "vmap": lambda x: torch.vmap(torch.sin)(x * 2),
+    "checkpoint": lambda x: torch.utils.checkpoint.checkpoint(torch.sin, x, use_reentrant=False),
+}
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("name", BODIES)
+def test_hooks_for_all_modules_hear_of_no_body(name: str, backend: str) -> None:
+    heard: list[torch.nn.Module] = []
+    compiled = stator.compile(BODIES[name], backend=backend)
+    handle = torch.nn.modules.module.register_module_forward_pre_hook(lambda module, args: heard.append(module))
+    try:
+        for _ in range(2):
+            compiled(torch.ones(3, requires_grad=True)).sum().backward()
+    finally:
+        handle.remove()
+    assert not heard

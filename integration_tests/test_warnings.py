@@ -260,7 +260,7 @@ def test_what_was_shown_once_is_not_shown_again(fn: Any) -> None:
 
 def test_checks_of_sizes_say_that_they_are_deprecated() -> None:
     def fn(x: torch.Tensor, n: int) -> torch.Tensor:
-        torch._check_is_size(n)
+        torch._check_is_size(n)  # type: ignore[no-untyped-call]
         return x + n
 
     sizes = itertools.count(3)

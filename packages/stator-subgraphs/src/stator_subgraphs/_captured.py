@@ -62,6 +62,13 @@ class CapturedGraph:
         return self.make_module()
 
 
+class BodyModule(GraphModule):
+    """What an operator calls: no module of the program, so that hooks for all modules do not hear of it."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.forward(*args, **kwargs)
+
+
 @attrs.define(eq=False)
 class Body:
     """The body of a higher-order operator, and how it is called: with `arguments` first, then `lifted`.

@@ -21,6 +21,7 @@ from typing import Any
 import attrs
 from stator_bytecode import Frame, GeneratorState, Raised, operation, settle
 from stator_bytecode.errors import SourceSpan, Unsupported
+from torch.utils._device import DeviceContext
 
 from stator_variables import _kinds as k
 from stator_variables._graph import BodyGraph, BodyRecorder, Traced
@@ -38,12 +39,14 @@ class Permits:
     """What a body may do besides computing; anything else is refused, with the line.
 
     `effects`: change objects that were there before it. `writes`: to tensors from outside, in place. `aliases`: give
-    back what shares memory with a tensor from outside, or with another of its results.
+    back what shares memory with a tensor from outside, or with another of its results. `later`: run when a mode that
+    was entered around it has been left.
     """
 
     effects: bool = False
     writes: bool = False
     aliases: bool = False
+    later: bool = False
 
 
 NOTHING = Permits()
@@ -61,17 +64,19 @@ class BodyTrace:
     roots: list[Any] = attrs.field(factory=list)  # what of the outside the body was handed
     touched: dict[int, tuple[Any, SourceSpan]] = attrs.field(factory=dict)
     _modes: dict[Any, Any] = attrs.field(factory=dict)
+    _heard: tuple[Any, ...] = ()
     _resumed: int = 0
     _generators: int = 0
     _written: set[int] = attrs.field(factory=set)  # dicts that were other than before the trace already
 
     def __enter__(self) -> BodyTrace:
-        if self.t.overrides.modes:  # some operators ask them, and what runs later runs without them
+        if not all(map(self._can_be_under, self.t.overrides.modes)):
             raise self.t.unsupported("mode-value", "a body of an operator under a mode for every function of torch")
         self.recorder = self.t.graph.subgraph(self.name)
         self.recorder.__enter__()
         self.t.touched.append(self.touched)
         self._modes = {setting: setting.now for setting in self.t.modes}
+        self._heard = self.t.overrides.modes
         self._resumed = len(self.t.machine.journal.entries)
         self._generators = len(self.t.generators)
         changed = self.t.changed.items()
@@ -83,6 +88,10 @@ class BodyTrace:
         self.recorder.__exit__(kind, error, trace)
         if isinstance(error, Unsupported):
             error.detail = f"{error.detail or error.reason}, in the body {self.name}"
+
+    def _can_be_under(self, mode: Any) -> bool:
+        """Some operators ask modes themselves; that of a device says nothing to them, and the default one stays."""
+        return mode.cls is DeviceContext and not (self.permits.later and mode.source is None)
 
     def argument(self, value: Any, hint: str = "arg") -> Any:
         """An explicit input of the body, as a tracker: for a tracker, or an example that the operator makes up."""
@@ -171,7 +180,7 @@ class BodyTrace:
 
     def _new_modes(self) -> bool:
         new = [setting.now != start for setting, start in self.t.modes.items() if setting not in self._modes]
-        return any(new) or bool(self.t.overrides.modes)
+        return any(new) or self.t.overrides.modes != self._heard
 
 
 _IN_GRAPH = (k.TensorTracker, k.NumberTracker)

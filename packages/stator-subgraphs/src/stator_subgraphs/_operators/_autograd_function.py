@@ -136,7 +136,7 @@ class Applying:
             self.args += defaults.items[-missing:]
 
     def trace(self, part: str, *, writes: bool) -> variables.BodyTrace:
-        permits = variables.Permits(writes=writes, aliases=True)
+        permits = variables.Permits(writes=writes, aliases=True, later=part == "backward")
         return variables.BodyTrace(self.t, f"{self.cls.__name__}_{part}", permits)
 
     # -- forward ------------------------------------------------------------------------------------------------------

@@ -18,6 +18,8 @@ from torch._guards import TracingContext
 from torch.utils import checkpoint as checkpointing
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
+from stator_subgraphs._captured import BodyModule
+
 handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
 real_checkpoint: Any = checkpointing.checkpoint  # torch leaves it without types
 tag_activation_checkpoint = torch.ops.higher_order.tag_activation_checkpoint
@@ -55,7 +57,7 @@ def checkpointed(body: torch.fx.GraphModule, *inputs: Any, **options: Any) -> An
 def _letting_operators_pass(body: torch.fx.GraphModule) -> torch.fx.GraphModule:
     """The body for torch's operator, which marks what it runs in a dispatch mode: of the operators with bodies that
     mode knows a few, and refuses the others (`cond`, `scan`, ...) unless told, inside of it, that it takes them all."""
-    copied = torch.fx.GraphModule(body, copy.deepcopy(body.graph))
+    copied = BodyModule(body, copy.deepcopy(body.graph))
     copied.meta.update(body.meta)
     first = next(node for node in copied.graph.nodes if node.op != "placeholder")
     with copied.graph.inserting_before(first):
@@ -85,7 +87,7 @@ def _reentrant(
     tensors = [vt for vt in args if isinstance(vt, variables.TensorTracker)]
     if not any(vt.example.requires_grad for vt in tensors):
         raise t.unsupported("higher-order-operator", "reentrant checkpoint of nothing that requires gradients")
-    with variables.BodyTrace(t, "wrap_body", variables.Permits(aliases=True)) as body:
+    with variables.BodyTrace(t, "wrap_body", variables.Permits(aliases=True, later=True)) as body:
         inner = {id(vt): _detached(t, body, vt) for vt in tensors}
         with variables.grad_mode(t, True), _blind(t):
             result = yield from body.run(function, [*(inner.get(id(vt), vt) for vt in args), *rest], {})

@@ -17,7 +17,7 @@ from stator_guards import CallSource, CapturedSource, Truth
 from stator_variables import _kinds as k
 from stator_variables._build import ATOMS
 from stator_variables._model import _attributes, _calls, _dictionary, _iteration, _operators
-from stator_variables._model._hashing import Identity, element_of, hashing, key_of, real_key, tell_apart
+from stator_variables._model._hashing import Identity, element_of, has_identity, hashing, key_of, real_key, tell_apart
 from stator_variables._model._lookup import defines, overrides, plain_lookup
 from stator_variables._model._raising import attempt, complain, function_text, throw
 from stator_variables._model._set_order import as_operand, dict_of
@@ -140,6 +140,8 @@ def has_member(t: Tracing, vt: Any, hashed: Any) -> bool:
     """Of a set from outside that nobody has read the answer alone is guarded. No new object is a member of it."""
     if vt.undecided:
         vt.decide()  # without reading the rest
+    if vt.unread is not None and has_identity(hashed):  # it was not there before: `element_of`
+        return hashed in vt.known
     if vt.unread is None or hashed in vt.known or type(hashed) not in (*ATOMS, Identity, types.MethodWrapperType):
         return hashed in vt.entries
     if (thing := real_key(hashed)) is MISSING:

@@ -10,7 +10,6 @@ from typing import Any
 
 from stator_guards import (
     CallSource,
-    CapturedSource,
     DictItemSource,
     Equals,
     Is,
@@ -22,15 +21,17 @@ from stator_guards import (
 )
 
 from stator_variables._build import ATOMS, wrap, wrap_present
-from stator_variables._kinds import ConstantTracker, DictTracker, IdTracker, IteratorTracker
+from stator_variables._kinds import ConstantTracker, DictTracker, IteratorTracker
 from stator_variables._model._hashing import (
     COMPOSED,
     Identity,
-    IdOf,
     asks,
+    has_identity,
     hashing,
     is_known,
+    key_made,
     key_of,
+    key_with_identities,
     real_key,
     rely_on_objects,
     type_hashes_by_identity,
@@ -38,8 +39,8 @@ from stator_variables._model._hashing import (
 from stator_variables._model._lookup import overrides, plain_lookup
 from stator_variables._model._undecided import is_undecided, put_undecided
 from stator_variables._stored import item_owner, may_answer
-from stator_variables._tracing import Tracing, source_of
-from stator_variables._tracker import DELETED, MISSING, VariableTracker, is_pending, pending_real
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import DELETED, MISSING, is_pending, pending_real
 
 
 def lookup(t: Tracing, d: DictTracker, hashed: Any) -> Any:
@@ -48,32 +49,31 @@ def lookup(t: Tracing, d: DictTracker, hashed: Any) -> Any:
         rely_on_objects(t, hashed, d.real is not MISSING)
     if (found := d.entries.get(hashed)) is not None:
         return MISSING if found[1] is DELETED else found[1]
-    if type(hashed) is IdOf and d.real is not MISSING:
+    if d.real is not MISSING and has_identity(hashed):
         return _read_by_identity(t, d, hashed)
     return MISSING if d.complete else _read_existing(t, d, hashed)
 
 
-def by_identity(d: Any, thing: Any) -> Any:
-    """What a dict has for `id(thing)`, MISSING when nothing."""
-    return dict.get(d, id(thing), MISSING)
+def value_under(d: Any, key: Any) -> Any:
+    """MISSING when there is none."""
+    return dict.get(d, key, MISSING)
 
 
-def _read_by_identity(t: Tracing, d: DictTracker, hashed: IdOf) -> Any:
-    """A key of an existing dict may be the identity of an existing object, on each call another number for another
+def _read_by_identity(t: Tracing, d: DictTracker, hashed: Any) -> Any:
+    """A key of an existing dict may hold the identity of an existing object, on each call another number for another
     object: what is relied on is that the one belongs to the other. No such key can be that of a new object."""
-    if isinstance(thing := hashed.identity.thing, VariableTracker):
+    if (key := key_with_identities(t, hashed)) is MISSING:
         return MISSING
-    known = t.heap.get(id(thing))
-    origin = CapturedSource("constant", thing) if known is None else source_of(known)
     assert d.source is not None
-    value, where = by_identity(d.real, thing), CallSource(by_identity, d.source, origin)
+    now, origin = key_made(t, key)
+    value, where = value_under(d.real, now), CallSource(value_under, d.source, origin)
     if value is MISSING:
         t.guard(where, Is(MISSING))
         return MISSING
     if d.complete:
         raise t.unsupported("identity-number", "a dict of identities of which all keys are known")
     tracker = wrap_present(t, value, where)
-    d.entries[hashed] = (IdTracker(known or ConstantTracker(thing)), tracker)
+    d.entries[hashed] = (key, tracker)
     return tracker
 
 
@@ -127,7 +127,7 @@ def put(t: Tracing, d: DictTracker, key: Any, value: Any) -> Any:
 
 def store_hashed(t: Tracing, d: DictTracker, hashed: Any, key: Any, value: Any) -> None:
     """Set an item; an equal key that is there already keeps its place and its key object."""
-    if type(hashed) is IdOf:
+    if has_identity(hashed):
         lookup(t, d, hashed)  # whether the key is there already makes a difference to the order
     elif type(hashed) in COMPOSED:
         rely_on_objects(t, hashed, in_existing=False)
@@ -217,7 +217,7 @@ def complete(t: Tracing, d: DictTracker) -> None:
     t.allow_length(dict.__len__(d.real), d.cls)
     if overrides(t, d.cls, "__iter__"):
         raise t.unsupported("container-subclass", f"all keys of a {d.cls.__name__}, which iterates in its own way")
-    if any(type(hashed) is IdOf and not _was_added(d, hashed) for hashed in d.entries):
+    if any(has_identity(hashed) and not _was_added(t, d, hashed) for hashed in d.entries):
         raise t.unsupported("identity-number", "all keys of a dict, some of which are identities")
     keys = _keys_of(t, d)
     asked = may_answer(d.cls)  # so C does where it lists what a dict has
@@ -308,9 +308,9 @@ def _lost_keys(t: Tracing, error: Exception) -> Exception:
     return t.unsupported("user-hash", f"a dict that does not find its own keys: {error!r}")
 
 
-def _was_added(d: DictTracker, hashed: IdOf) -> bool:
-    thing = hashed.identity.thing
-    return isinstance(thing, VariableTracker) or by_identity(d.real, thing) is MISSING
+def _was_added(t: Tracing, d: DictTracker, hashed: Any) -> bool:
+    key = key_with_identities(t, hashed)
+    return key is MISSING or value_under(d.real, key_made(t, key)[0]) is MISSING
 
 
 def _was_written(d: DictTracker, hashed: Any) -> bool:

@@ -6,6 +6,7 @@ the hashed keys, asks for `__eq__` where CPython does. Both are interpreted by `
 stops, is taken back, and is done again with the answer at hand.
 """
 
+import operator
 import types
 from collections.abc import Callable
 from typing import Any
@@ -14,11 +15,12 @@ import attrs
 import torch
 from stator_bytecode import Snapshot, operation, settle
 from stator_bytecode.errors import SourceSpan, Unsupported
-from stator_guards import CapturedSource, Is
+from stator_guards import CallSource, CapturedSource, Is, Source, Truth
 
 from stator_variables import _kinds as k
 from stator_variables._model._lookup import guarded_lookup
 from stator_variables._model._raising import complain
+from stator_variables._stored import set_base
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import MISSING, VariableTracker
@@ -44,6 +46,43 @@ class Identity:
 
 def key_of(t: Tracing, vt: Any) -> Any:
     """A hashable stand-in for a tracker. Raises Unsupported for objects whose class defines its own hash in Python."""
+    hashed = _hashed(t, vt)
+    if type(hashed) in (int, IdOf, tuple, frozenset):
+        _note_numbers(t, hashed, ())
+    return hashed
+
+
+_ADDRESSES, _MANY = 1 << 20, 16
+"""Numbers from the first on may be identities; of so many keys in one place nobody wants to know that they differ."""
+
+
+def _note_numbers(t: Tracing, hashed: Any, place: tuple[Any, ...]) -> None:
+    """Whether an identity is the number that another key has in its place is told for this call, and guarded."""
+    if type(hashed) is tuple:
+        for index, part in enumerate(hashed):
+            _note_numbers(t, part, (*place, len(hashed), index))
+    elif type(hashed) is frozenset:
+        for part in hashed:
+            _note_numbers(t, part, (*place, None))
+    elif type(hashed) is IdOf or (type(hashed) is int and hashed >= _ADDRESSES):
+        _rely_on_differences(t, hashed, t.questions.numbers.setdefault(place, {}))
+
+
+def _rely_on_differences(t: Tracing, hashed: Any, known: dict[Any, None]) -> None:
+    if hashed in known:
+        return
+    others = [other for other in known if type(other) is not type(hashed)]
+    known[hashed] = None
+    for identity, number in ((hashed, other) if type(hashed) is IdOf else (other, hashed) for other in others):
+        if (key := key_with_identities(t, identity)) is MISSING:
+            continue
+        now, origin = key_made(t, key)
+        if now == number or len(known) > _MANY:
+            raise t.unsupported("identity-number", "an identity and a number that may be one, both as keys")
+        t.guard(CallSource(operator.ne, origin, CapturedSource("number", number)), Truth(True))
+
+
+def _hashed(t: Tracing, vt: Any) -> Any:
     if getattr(vt.cls, "__hash__", None) is None:
         complain(t, TypeError, "unhashable type: '", vt.cls, "'")
     if isinstance(vt, k.ConstantTracker):
@@ -51,7 +90,7 @@ def key_of(t: Tracing, vt: Any) -> Any:
             t.guard(vt.source, Is(vt.value))
         return vt.value
     if isinstance(vt, k.TupleTracker) and isinstance(vt.cls.__hash__, types.WrapperDescriptorType):
-        return tuple(key_of(t, item) for item in vt.items)
+        return tuple(_hashed(t, item) for item in vt.items)
     if isinstance(vt, k.SetTracker) and vt.cls is frozenset:
         return frozenset(vt.entries)
     if isinstance(vt, k.BuiltinTracker) and type(vt.real) is types.CodeType:
@@ -80,11 +119,18 @@ def _rely_on_hash(t: Tracing, cls: type) -> None:
 def element_of(t: Tracing, vt: Any, of: Any) -> Any:
     """The stand-in for an element of a set. An existing set may hold identities, as numbers that nobody can tell."""
     hashed = key_of(t, vt)
-    if type(hashed) is IdOf and of.real is not MISSING:
-        raise t.unsupported("identity-number", "an identity looked for in a set from before")
+    if of.real is not MISSING and has_identity(hashed) and (key := key_with_identities(t, hashed)) is not MISSING:
+        _rely_on_absence(t, of, *key_made(t, key))
     if type(hashed) in COMPOSED:
         rely_on_objects(t, hashed, in_existing=False)
     return hashed
+
+
+def _rely_on_absence(t: Tracing, of: Any, key: Any, origin: Source) -> None:
+    has = set_base(of.real).__contains__
+    if has(of.real, key):
+        raise t.unsupported("identity-number", "an identity that is in a set from before")
+    t.guard(CallSource(has, of.source, origin), Truth(False))
 
 
 def asks(hashed: Any) -> bool:
@@ -229,7 +275,7 @@ def _asked(t: Tracing, first: Any, *second: Any) -> Any:
 
 @attrs.frozen
 class IdOf:
-    """The key `id(thing)`: equal for the same thing, and to no number that the program knows."""
+    """The key `id(thing)`: equal for the same thing."""
 
     identity: Identity
 
@@ -249,19 +295,19 @@ def is_known(hashed: Any) -> bool:
 
 def tell_apart(t: Tracing, vt: Any, hashed: Any) -> None:
     """Two objects from outside that are keys of one container must not turn out to be one object on a later call."""
-    if type(hashed) in (tuple, IdOf):
+    if type(hashed) in (tuple, frozenset, IdOf):
         rely_on_objects(t, hashed, in_existing=False)
     if type(hashed) is Identity and vt.source is not None and type(vt.source) is not CapturedSource:
         t.told_apart.setdefault(id(vt.real), vt)
 
 
-COMPOSED = (Identity, IdOf, tuple)
+COMPOSED = (Identity, IdOf, tuple, frozenset)
 """Hashed keys in which objects are known by their identity."""
 
 
 def rely_on_objects(t: Tracing, hashed: Any, in_existing: bool) -> None:
     """A look-up holds for distinct objects; among what existed before for the very ones of the key."""
-    if type(hashed) is tuple:
+    if type(hashed) in (tuple, frozenset):
         for part in hashed:
             rely_on_objects(t, part, in_existing)
     elif type(hashed) is IdOf:  # what an existing dict has for it is asked with the object at hand
@@ -281,13 +327,51 @@ def type_hashes_by_identity(cls: type) -> bool:
 
 
 def real_key(hashed: Any) -> Any:
-    """The real dict key a hashed key stands for, or MISSING when it is a new object's or holds one."""
+    """The real dict key a hashed key stands for, or MISSING when it is a new object's or holds one, or would have to be
+    a frozen set that nobody else holds."""
     if type(hashed) is Identity:
         thing = hashed.thing
         return MISSING if isinstance(thing, VariableTracker) else thing
     if type(hashed) in (IdOf, UserKey):
         return MISSING
+    if type(hashed) is frozenset:
+        return hashed if all(real_key(part) is part for part in hashed) else MISSING
     if type(hashed) is tuple:
         parts = [real_key(part) for part in hashed]
         return MISSING if any(part is MISSING for part in parts) else tuple(parts)
     return hashed
+
+
+# -- keys of existing dicts that are identities, or hold some ----------------------------------------------------------
+def has_identity(hashed: Any) -> bool:
+    return type(hashed) is IdOf or (type(hashed) in (tuple, frozenset) and any(map(has_identity, hashed)))
+
+
+def key_with_identities(t: Tracing, hashed: Any) -> Any:
+    """A tracker of the key; MISSING when it holds a new object, of which no dict from before knows anything."""
+    if type(hashed) is tuple:
+        parts = [key_with_identities(t, part) for part in hashed]
+        return MISSING if any(part is MISSING for part in parts) else k.TupleTracker(parts, tuple)
+    if type(hashed) in (frozenset, UserKey):
+        raise t.unsupported("identity-number", "a key with an identity in a dict from before")
+    thing = real_key(hashed.identity if type(hashed) is IdOf else hashed)
+    if thing is MISSING:
+        return MISSING
+    found = (type(hashed) in (IdOf, Identity) and t.heap.get(id(thing))) or k.ConstantTracker(thing)
+    return k.IdTracker(found) if type(hashed) is IdOf else found
+
+
+def key_made(t: Tracing, key: Any) -> tuple[Any, Source]:
+    """Such a key as it is now, and where it comes from on each call."""
+    if isinstance(key, k.TupleTracker):
+        parts, sources = zip(*(key_made(t, item) for item in key.items), strict=True)
+        return parts, CallSource(tuple_of, *sources)
+    if isinstance(key, k.IdTracker):
+        thing, source = key_made(t, key.thing)
+        return id(thing), CallSource(id, source)
+    value = key.value if isinstance(key, k.ConstantTracker) else key.real
+    return value, CapturedSource("constant", value) if key.source is None else source_of(key)
+
+
+def tuple_of(*parts: Any) -> tuple[Any, ...]:
+    return parts

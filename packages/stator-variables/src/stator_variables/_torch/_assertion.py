@@ -3,7 +3,7 @@
 A check that fails makes the graph raise, and then the program itself runs, and raises in its own words. So a branch on
 unknown data needs no break when its other side does nothing but raise: `if x.max() > 9: raise ValueError(...)` too.
 
-    assert (x > 0).all(), "message"        torch._assert_async(all_)            a tensor on the CPU
+    assert (x > 0).all(), "message"        torch._assert_async(all_, FAILED)    a tensor on the CPU
     assert n < 5        # n = x.item()     torch._check(lt)                     a symbolic bool
 """
 
@@ -21,6 +21,8 @@ from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("assertion")
+FAILED = "Expected Tensor with single nonzero value, but got zero"
+"""What the check without a message says, too; but AOTAutograd leaves that one out."""
 LONGEST = 200
 """Instructions that are looked through for a `raise`."""
 
@@ -66,7 +68,7 @@ def check(t: Tracing, vt: Any, expected: bool) -> bool:
                 return False
             return check(t, _torch_calls.record(t, "item", [vt], {}), expected)
         wanted = vt if expected else _torch_calls.record(t, torch.logical_not, [vt], {})
-        _torch_calls.record(t, torch._assert_async, [wanted], {})
+        _torch_calls.record(t, torch._assert_async, [wanted, k.ConstantTracker(FAILED)], {})
         return True
     if vt.cls is not bool:
         vt = _torch_calls.record(t, operator.ne, [vt, k.ConstantTracker(0)], {})

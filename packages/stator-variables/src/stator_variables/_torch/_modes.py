@@ -92,7 +92,7 @@ _READERS: dict[Callable[..., Any], Callable[..., Any]] = {
 
 @handlers.handles_each([*_READERS])
 def write(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> None:
-    values = [arg.constant() for arg in (*args, *kwargs.values())]
+    values = [arg.constant() for arg in _torch_calls.decided(t, (*args, *kwargs.values()))]
     if any(value is MISSING for value in values):
         raise t.unsupported("mode-value", f"{of.__name__}() with a value that is not known while tracing")
     put(t, Setting(_READERS[of], of, of.__name__, tuple(values[:-1])), values[-1])

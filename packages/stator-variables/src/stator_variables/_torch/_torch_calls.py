@@ -4,7 +4,7 @@ import enum
 import operator
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -134,7 +134,23 @@ def record_unheard(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[st
     """Record what torch asks no mode about."""
     plain = [argument(t, arg) for arg in args]
     named = {name: argument(t, arg) for name, arg in kwargs.items()}
-    return from_traced(t, t.graph.call(target, plain, named), [*args, *kwargs.values()])
+    try:
+        traced = t.graph.call(target, plain, named)
+    except Unsupported:
+        if not any(map(_is_undecided, (*args, *kwargs.values()))):
+            raise
+        return record_unheard(t, target, decided(t, args), dict(zip(kwargs, decided(t, kwargs.values()), strict=True)))
+    return from_traced(t, traced, [*args, *kwargs.values()])
+
+
+def _is_undecided(vt: Any) -> bool:
+    """A symbolic bool; most operators want a real one (`is_causal=n > 1`)."""
+    return isinstance(vt, k.NumberTracker) and vt.cls is bool
+
+
+def decided(t: Tracing, vts: Iterable[Any]) -> list[Any]:
+    """The same with symbolic bools as constants."""
+    return [k.ConstantTracker(specialised(t, vt)) if _is_undecided(vt) else vt for vt in vts]
 
 
 def _symbolic_content(vt: Any) -> bool:
