@@ -122,7 +122,7 @@ class Region:
         if entry is None and not (place.refused or place.target.is_stale or _making.now or is_foreign_call()):
             entry = place.cache.get_or_make(key, state, lambda: self._make(place, state))
         if entry is None:
-            if self.options.fullgraph and place.cache.is_full(key):
+            if self._refuses(place) and place.cache.is_full(key):
                 raise _past_limit(place.cache, key, state)
             return Plainly(place.target, state)
         if place is self.root:
@@ -148,7 +148,7 @@ class Region:
         try:
             traced = trace(place.target, state, self.options, place.shapes.policy(named))
             try:
-                if traced.reason is not None and self.options.fullgraph:
+                if traced.reason is not None and self._refuses(place):
                     raise traced.reason
                 site = None if traced.point is None else self.site_of(traced.point, traced.raises)
                 return make_entry(place.target, traced, self.options, site, ambient)
@@ -156,7 +156,7 @@ class Region:
                 traced.captured.release()
                 del traced  # it holds the reason, whose traceback holds this frame
         except Unsupported as reason:
-            if self.options.fullgraph:
+            if self._refuses(place):
                 raise
             place.refused.append(without_frames(reason))
         except BackendFailed as failure:
@@ -166,6 +166,11 @@ class Region:
         finally:
             named.clear()  # the policy asks it while tracing; what was traced may outlive this call, the state must not
         return None
+
+    def _refuses(self, place: Place) -> bool:
+        """`fullgraph` promises one graph or an error. Only what lets out an exception, raised natively after the effects,
+        comes later."""
+        return self.options.fullgraph and isinstance(place.target, Root)
 
     def place_of(self, point: Point) -> Place:
         if (found := self.places.get(point)) is None:

@@ -49,7 +49,7 @@ def key_of(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.ConstantTracker):
         if vt.value != vt.value:  # a NaN is a key as that very object
             t.guard(vt.source, Is(vt.value))
-        return vt.value
+        return _number(t, vt.value)
     if isinstance(vt, k.TupleTracker) and isinstance(vt.cls.__hash__, types.WrapperDescriptorType):
         return tuple(key_of(t, item) for item in vt.items)
     if isinstance(vt, k.SetTracker) and vt.cls is frozenset:
@@ -61,15 +61,32 @@ def key_of(t: Tracing, vt: Any) -> Any:
     if vt.cls is types.MethodWrapperType and isinstance(vt.receiver, k.BuiltinTracker):
         return vt.function.real.__get__(vt.receiver.real)  # `Tensor.shape.__get__`, equal to all that are made like it
     if isinstance(vt, k.IdTracker):
-        return IdOf(_identity_of(vt.thing))
+        return _told_apart(t, IdOf(_identity_of(vt.thing)), IdOf)
     if isinstance(vt, k.NumberTracker):
-        return _torch_calls.specialised(t, vt)
+        return _number(t, _torch_calls.specialised(t, vt))
     if type_hashes_by_identity(vt.cls):
         _rely_on_hash(t, vt.cls)
         return Identity(vt.real if vt.real is not MISSING else vt)
     if isinstance(vt.cls.__hash__, types.FunctionType):
         return UserKey(t, vt, answer(t, vt))
     raise t.unsupported("user-hash", f"a key of class {vt.cls.__name__}, which hashes in C")
+
+
+LOWEST_ADDRESS = 1 << 22
+"""Where the smallest programs begin: smaller numbers are the identity of nothing."""
+
+
+def _number(t: Tracing, value: Any) -> Any:
+    """A known number: the program may have kept an identity."""
+    is_small = type(value) is not int or value < LOWEST_ADDRESS
+    return value if is_small else _told_apart(t, value, int)
+
+
+def _told_apart(t: Tracing, hashed: Any, kind: type) -> Any:
+    t.questions.kinds.add(kind)
+    if len(t.questions.kinds) > 1:
+        raise t.unsupported("identity-number", "keys of which some are identities, and some numbers that may be one")
+    return hashed
 
 
 def _rely_on_hash(t: Tracing, cls: type) -> None:
@@ -249,19 +266,19 @@ def is_known(hashed: Any) -> bool:
 
 def tell_apart(t: Tracing, vt: Any, hashed: Any) -> None:
     """Two objects from outside that are keys of one container must not turn out to be one object on a later call."""
-    if type(hashed) in (tuple, IdOf):
+    if type(hashed) in (tuple, frozenset, IdOf):
         rely_on_objects(t, hashed, in_existing=False)
     if type(hashed) is Identity and vt.source is not None and type(vt.source) is not CapturedSource:
         t.told_apart.setdefault(id(vt.real), vt)
 
 
-COMPOSED = (Identity, IdOf, tuple)
+COMPOSED = (Identity, IdOf, tuple, frozenset)
 """Hashed keys in which objects are known by their identity."""
 
 
 def rely_on_objects(t: Tracing, hashed: Any, in_existing: bool) -> None:
     """A look-up holds for distinct objects; among what existed before for the very ones of the key."""
-    if type(hashed) is tuple:
+    if type(hashed) in (tuple, frozenset):
         for part in hashed:
             rely_on_objects(t, part, in_existing)
     elif type(hashed) is IdOf:  # what an existing dict has for it is asked with the object at hand
@@ -287,7 +304,7 @@ def real_key(hashed: Any) -> Any:
         return MISSING if isinstance(thing, VariableTracker) else thing
     if type(hashed) in (IdOf, UserKey):
         return MISSING
-    if type(hashed) is tuple:
+    if type(hashed) in (tuple, frozenset):
         parts = [real_key(part) for part in hashed]
-        return MISSING if any(part is MISSING for part in parts) else tuple(parts)
+        return MISSING if any(part is MISSING for part in parts) else type(hashed)(parts)
     return hashed
