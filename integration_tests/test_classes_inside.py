@@ -222,3 +222,28 @@ def test_type_leaves_it_to_the_metaclass_of_the_bases(options: dict[str, Any]) -
     compiled = stator.compile(made_by_type, backend="eager", options=options)
     for name in ("First", "Bad", "Second"):
         assert compiled(name) == made_by_type(name)
+
+
+@functools.singledispatch
+def shown(value: Any, depth: int = 2) -> str:
+    return "?"
+
+
+@shown.register(list)
+def shown_list(value: Any, depth: int = 3) -> str:
+    stator.graph_break()
+    return f"{len(value)} at {depth}"
+
+
+def dispatched(x: Tensor) -> Any:
+    class Extra(list[int]):
+        pass
+
+    return x + 1, shown(Extra([4, 5])), shown.dispatch(Extra) is shown_list
+
+
+def test_a_single_dispatch_function_is_asked_for_a_class_made_inside() -> None:
+    compiled = stator.compile(dispatched, backend="eager")
+    assert_same(dispatched, compiled, lambda: (torch.ones(2),))
+    shown_list.__defaults__ = (7,)
+    assert_same(dispatched, compiled, lambda: (torch.ones(2),))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -180,3 +181,32 @@ def test_a_class_that_gives_no_exception_breaks_no_graph() -> None:
         return raises(x, GivesNone)
 
     assert_same(run, stator.compile(run, backend="eager", fullgraph=True), lambda: (torch.ones(3),))
+
+
+class Outside(ValueError):
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def refuses(number: int) -> None:
+    try:
+        if number:
+            raise Outside(number)
+    except ValueError as error:
+        error.add_note("refused")
+        raise RuntimeError(f"bad {number}") from error
+
+
+def appends_and_raises(x: Tensor, number: int, seen: list[Any]) -> Tensor:
+    seen.append(number)
+    with contextlib.suppress(IndexError):
+        refuses(number)
+        seen.append(x * 2)
+    return x + 1
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_what_leaves_one_graph_goes_through_managers_and_handlers_once(number: int) -> None:
+    compiled = stator.compile(appends_and_raises, backend="eager", fullgraph=True)
+    assert_same(appends_and_raises, compiled, lambda: (torch.ones(3), number, []))

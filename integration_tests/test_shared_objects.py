@@ -166,3 +166,34 @@ def test_keys(kind: str) -> None:
         if (kind == "tensor" and "==" in body) or (kind == "tensor" and "index" in body):  # no truth value
             continue
         assert kept(body, KEYS[kind], compiled=True) == kept(body, KEYS[kind], compiled=False), body
+
+
+class Keyed:
+    me: int | None = None
+
+
+NUMBERS = {
+    "a memo": "key = (id(o), 1); d[key] = d.get(key, 0) + 1; out = d[key]",
+    "deep in the key": "key = ('a', (id(o), id(p))); d[key] = d.get(key, 0) + 1; out = d[key]",
+    "a set of identities": "key = frozenset([id(o), id(p)]); d[key] = d.get(key, 0) + 1; out = d[key]",
+    "a set of objects": "key = frozenset([o, 3, ('a', p)]); d.setdefault(key, []).append(1); out = len(d[key])",
+    "a set of objects deleted": "key = frozenset([o, p]); out = d.pop(key, None); out or d.update({key: 1})",
+    "in a new dict": "new = {d.get('k'): 1}; d['k'] = id(o); out = id(o) in new",
+    "in a new set": "out = len({d.get('k'), id(o), id(p)}); d['k'] = id(o)",
+    "on the object": "out = {o.me: 1}.get(id(o)), o.me in {id(o)}; o.me = id(o)",
+}
+
+
+def counted(body: str, breaks: bool, compiled: bool) -> Any:
+    names: dict[str, Any] = {"stator": stator}
+    exec(f"def run(o, p, d):\n    {'stator.graph_break()' if breaks else 'pass'}\n    {body}\n    return out", names)
+    run = stator.compile(names["run"], backend="eager") if compiled else names["run"]
+    o, p, d = Keyed(), Keyed(), dict[Any, Any]()
+    found = [(run(o, p, d), len(d)) for _ in range(4)]
+    return found, [run(p, o, d), run(Keyed(), p, d), len(d), run(o, p, d)]
+
+
+@pytest.mark.parametrize("breaks", [False, True])
+@pytest.mark.parametrize("body", NUMBERS.values(), ids=NUMBERS)
+def test_an_identity_is_the_number_that_the_program_kept(body: str, breaks: bool) -> None:
+    assert counted(body, breaks, compiled=True) == counted(body, breaks, compiled=False)

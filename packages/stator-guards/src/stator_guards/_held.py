@@ -153,8 +153,11 @@ def is_constant(value: object) -> bool:
 
 
 def kept(key: Hashable) -> Hashable:
-    """A key as guards keep it: an object weakly, which is to die when the program lets go of it."""
-    return key if type(key) is str or is_constant(key) or type(key) is Held else Held.of(key, weak=True)
+    """A key as guards keep it: an object weakly, which is to die when the program lets go of it. A set, which equals
+    others, may be the guard's alone."""
+    if type(key) is str or is_constant(key) or type(key) is Held:
+        return key
+    return Held.of(key, weak=type(key) is not frozenset)
 
 
 def real(key: Hashable) -> Any:

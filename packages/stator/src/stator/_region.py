@@ -129,7 +129,7 @@ class Region:
             if entry is not None and not entry.data.made_calls and not entry.guards.check(*state):
                 entry = None  # while it was made, another thread or the collector changed what it stands on
         if entry is None:
-            if self.options.fullgraph and place.cache.is_full(key):
+            if self._refuses(place) and place.cache.is_full(key):
                 raise _past_limit(place.cache, key, state)
             return Plainly(place.target, state)
         if place is self.root:
@@ -155,7 +155,7 @@ class Region:
         try:
             traced = trace(place.target, state, self.options, place.shapes.policy(named))
             try:
-                if traced.reason is not None and (self.options.fullgraph or traced.reason.reason == NOTHING_AFTER):
+                if traced.reason is not None and (self._refuses(place) or traced.reason.reason == NOTHING_AFTER):
                     raise traced.reason
                 site = None if traced.point is None else self.site_of(traced.point, traced.raises)
                 return make_entry(place.target, traced, self.options, site, ambient)
@@ -163,7 +163,7 @@ class Region:
                 traced.captured.release()
                 del traced  # it holds the reason, whose traceback holds this frame
         except Unsupported as reason:
-            if self.options.fullgraph:
+            if self._refuses(place):
                 raise
             place.refused.append(without_frames(reason))
         except BackendFailed as failure:
@@ -173,6 +173,11 @@ class Region:
         finally:
             named.clear()  # the policy asks it while tracing; what was traced may outlive this call, the state must not
         return None
+
+    def _refuses(self, place: Place) -> bool:
+        """`fullgraph` promises one graph or an error: whoever runs later lets out an exception, which was raised natively
+        after the effects."""
+        return self.options.fullgraph and isinstance(place.target, Root)
 
     def place_of(self, point: Point) -> Place:
         if (found := self.places.get(point)) is None:

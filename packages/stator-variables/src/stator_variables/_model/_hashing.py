@@ -327,18 +327,15 @@ def type_hashes_by_identity(cls: type) -> bool:
 
 
 def real_key(hashed: Any) -> Any:
-    """The real dict key a hashed key stands for, or MISSING when it is a new object's or holds one, or would have to be
-    a frozen set that nobody else holds."""
+    """The real dict key a hashed key stands for, or MISSING when it is a new object's or holds one."""
     if type(hashed) is Identity:
         thing = hashed.thing
         return MISSING if isinstance(thing, VariableTracker) else thing
     if type(hashed) in (IdOf, UserKey):
         return MISSING
-    if type(hashed) is frozenset:
-        return hashed if all(real_key(part) is part for part in hashed) else MISSING
-    if type(hashed) is tuple:
+    if type(hashed) in (tuple, frozenset):
         parts = [real_key(part) for part in hashed]
-        return MISSING if any(part is MISSING for part in parts) else tuple(parts)
+        return MISSING if any(part is MISSING for part in parts) else type(hashed)(parts)
     return hashed
 
 
