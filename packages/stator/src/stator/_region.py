@@ -175,7 +175,7 @@ class Region:
         return None
 
     def _refuses(self, place: Place) -> bool:
-        """`fullgraph` promises one graph or an error: whoever runs later lets out an exception, which was raised natively
+        """`fullgraph` promises one graph or an error: who runs later lets out an exception, which was raised natively
         after the effects."""
         return self.options.fullgraph and isinstance(place.target, Root)
 

@@ -11,7 +11,7 @@ import types
 from typing import Any
 
 from stator_bytecode import HandlerTable, operation, settle
-from stator_guards import CallSource, CapturedSource, Equals, Is, IsNone
+from stator_guards import CallSource, CapturedSource, Equals, Is, IsNone, Source
 
 from stator_variables import _kinds as k
 from stator_variables._applevel import _functools as app
