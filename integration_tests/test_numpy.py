@@ -338,7 +338,8 @@ def test_a_tensor_of_an_array_has_its_layout(text: str) -> None:
     assert_same(fn, compiled, lambda: (torch.arange(12.0).reshape(3, 4), np.arange(12.0).reshape(3, 4)))
 
 
-SIZED = "np.zeros(x.shape[0])|np.zeros((n, 2), np.int64)|np.ones([n, n], dtype=bool)|np.arange(n) * 2|np.zeros(x.shape)"
+SIZED = "np.zeros(x.shape[0])|np.zeros((n, 2), dtype=np.int64)|np.ones([n, n], dtype=bool)|np.arange(n) * 2"
+SIZED += "|np.zeros(x.shape)"
 SIZED += "|torch.from_numpy(np.zeros(len(x))) + x|x.new_tensor(np.arange(n)) * x|np.zeros(n)[1:] + 2"
 
 
@@ -357,7 +358,16 @@ def test_arrays_of_symbolic_sizes(text: str, backend: str) -> None:
     assert compiled.report.graph_count == 2
 
 
-@pytest.mark.parametrize("text", ["np.zeros(n - 6)", "np.zeros(n, 'f4')", "np.arange(n - 6)", "np.zeros(n, order='F')"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "np.zeros(n - 6)",
+        "np.zeros(n, 'f4')",
+        "np.arange(n - 6)",
+        "np.zeros(n, order='F')",
+        "np.arange(0, n, dtype=int)",
+    ],
+)
 def test_arrays_of_sizes_that_are_none(text: str) -> None:
     fn = eval(f"lambda x, n: (x + 1, {text})", {"np": np})
     sizes = iter(range(8, 2, -1))

@@ -125,7 +125,7 @@ def _function(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> A
         return folded
     if of in _ASKED and len(args) == 1 and isinstance(args[0], k.ArrayTracker) and not kwargs:
         return _FIELDS[of.__name__](t, args, kwargs)
-    if of in _OF_SIZES and (made := _of_size(t, _OF_SIZES[of], *args, **kwargs)) is not MISSING:
+    if of in _OF_SIZES and (made := _of_size(t, _OF_SIZES[of], args, kwargs)) is not MISSING:
         return made
     if of not in _STAND_INS:
         raise t.unsupported("builtin", f"a call of numpy.{getattr(of, '__name__', '?')}")
@@ -138,16 +138,18 @@ def _is_symbolic_size(vt: Any) -> bool:
     return all(part.cls is int for part in parts) and any(isinstance(part, k.NumberTracker) for part in parts)
 
 
-def _of_size(t: Tracing, make: Any, size: Any = k.NONE, dtype: Any = k.NONE, *rest: Any, **more: Any) -> Any:
+def _of_size(t: Tracing, make: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """An array of a symbolic size, of which nothing hangs on the number; `ShapeEnv` guards that it is a size."""
-    usual = int if make is torch.arange else float
+    if len(args) != 1 or kwargs.keys() - {"dtype"} or not _is_symbolic_size(args[0]):
+        return MISSING
+    usual, dtype = int if make is torch.arange else float, kwargs.get("dtype", k.NONE)
     given = usual if k.is_none(dtype) else _known(t, dtype)
-    known = isinstance(given, type | NUMPY.dtype) and not (rest or more) and _is_symbolic_size(size)
+    known = isinstance(given, type | NUMPY.dtype)
     wanted = DTYPES.get(NUMPY.dtype(given)) if known else None
     if wanted is None or (usual is int and wanted is not torch.int64):
         return MISSING
     named = {"dtype": k.ConstantTracker(wanted), "device": k.ConstantTracker(torch.device("cpu"))}
-    return k.ArrayTracker(_torch_calls.record_unheard(t, make, [size], named), NUMPY.ndarray)
+    return k.ArrayTracker(_torch_calls.record_unheard(t, make, args, named), NUMPY.ndarray)
 
 
 def _folded(t: Tracing, real: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
