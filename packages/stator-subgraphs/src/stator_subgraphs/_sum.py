@@ -10,18 +10,19 @@ from typing import Any
 
 from torch.fx.experimental import sym_node
 
-_add: Any = sym_node._optimized_add
+_torch: Any = sym_node
+_add = _torch._optimized_add
 
 
 @contextmanager
 def sums_looked_at() -> Iterator[None]:
     """Only sums of symbols are added to by their parts."""
-    before = sym_node._optimized_add
-    sym_node._optimized_add = _looked_at
+    before = _torch._optimized_add
+    _torch._optimized_add = _looked_at
     try:
         yield
     finally:
-        sym_node._optimized_add = before
+        _torch._optimized_add = before
 
 
 def _looked_at(left: Any, right: Any, left_is_sum: bool = False, right_is_sum: bool = False) -> Any:

@@ -11,7 +11,7 @@ import types
 from typing import Any
 
 from stator_bytecode import HandlerTable, operation, settle
-from stator_guards import CallSource, CapturedSource, Equals, Is, IsNone
+from stator_guards import CallSource, CapturedSource, Equals, Is, IsNone, Source
 
 from stator_variables import _kinds as k
 from stator_variables._applevel import _functools as app
@@ -107,7 +107,7 @@ def dispatch(t: Tracing, function: Any, args: Args) -> Any:
         found = function.real(cls.value)
     except Exception as error:  # no implementation is closer than another
         raise t.unsupported("builtin", f"a dispatch that raises {error!r}") from None
-    source = CallSource(dispatched, function.source, held)
+    source: Source = CallSource(dispatched, function.source, held)
     if isinstance(cls, k.MadeClass):  # each call makes its own, after it has read what it reads
         t.guard(source, Is(found))
         source = CapturedSource("implementation", found)

@@ -4,7 +4,7 @@ import enum
 import operator
 import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -341,22 +341,27 @@ def _is_operand(vt: Any) -> bool:
 
 def specialised(t: Tracing, vt: Any) -> Any:
     """The value of a symbolic number as a constant: ShapeEnv guards that it stays so."""
-    shown = "a number that depends on data, needed as a constant"
-    return vt.cls(_asked(t, t.graph.constant_of, vt, "data-dependent-number", shown))
+    try:
+        return vt.cls(t.graph.constant_of(vt.traced))
+    except Exception as error:
+        if type(error).__name__ == "GuardOnDataDependentSymNode":
+            shown = "a number that depends on data, needed as a constant"
+            raise t.unsupported("data-dependent-number", shown) from error
+        raise _meant(t, error)  # noqa: B904
 
 
 def decide(t: Tracing, vt: Any) -> bool:
     """The truth of a symbolic number: ShapeEnv keeps the guard."""
-    shown = "a branch on a number that depends on data"
-    return bool(_asked(t, t.graph.truth_of, vt, "data-dependent-branch", shown))
-
-
-def _asked(t: Tracing, ask: Callable[[Any], Any], vt: Any, reason: str, shown: str) -> Any:
     try:
-        return ask(vt.traced)
+        return t.graph.truth_of(vt.traced)
     except Exception as error:
         if type(error).__name__ == "GuardOnDataDependentSymNode":
-            raise t.unsupported(reason, shown) from error
-        if type(error).__name__ == "ValueRangeError":  # `0 == n * 0` is solved for n by dividing
-            raise t.unsupported("shape-out-of-range", "a number for which torch leaves no value") from error
-        raise
+            raise t.unsupported("data-dependent-branch", "a branch on a number that depends on data") from error
+        raise _meant(t, error)  # noqa: B904
+
+
+def _meant(t: Tracing, error: Exception) -> Exception:
+    """ShapeEnv solves `0 == n * 0` for n by dividing."""
+    if type(error).__name__ != "ValueRangeError":
+        return error
+    return t.unsupported("shape-out-of-range", "a number for which torch leaves no value")
