@@ -57,7 +57,7 @@ class Questions:
     answers: Any = None  # in the step that is being done
     answered: dict[Any, Any] = attrs.field(factory=dict)  # all that ever were, with the objects asked about
     given: list[Any] = attrs.field(factory=list)  # the answers that hold, in their order
-    kinds: set[type] = attrs.field(factory=set)  # of keys that are taken for distinct: identities, and numbers
+    kinds: set[Any] = attrs.field(factory=set)  # of keys taken for distinct, by place: identities, and numbers
 
 
 @attrs.define(eq=False)

@@ -42,16 +42,17 @@ class Identity:
         return f"Identity({self.thing!r})"
 
 
-def key_of(t: Tracing, vt: Any) -> Any:
-    """A hashable stand-in for a tracker. Raises Unsupported for objects whose class defines its own hash in Python."""
+def key_of(t: Tracing, vt: Any, place: tuple[int, ...] = ()) -> Any:
+    """A hashable stand-in for a tracker, which may be at a place in a tuple. Raises Unsupported for objects whose class
+    defines its own hash in Python."""
     if getattr(vt.cls, "__hash__", None) is None:
         throw(TypeError, f"unhashable type: '{type_name(vt.cls)}'")
     if isinstance(vt, k.ConstantTracker):
         if vt.value != vt.value:  # a NaN is a key as that very object
             t.guard(vt.source, Is(vt.value))
-        return _number(t, vt.value)
+        return _number(t, vt.value, place)
     if isinstance(vt, k.TupleTracker) and isinstance(vt.cls.__hash__, types.WrapperDescriptorType):
-        return tuple(key_of(t, item) for item in vt.items)
+        return tuple(key_of(t, item, (*place, i)) for i, item in enumerate(vt.items))
     if isinstance(vt, k.SetTracker) and vt.cls is frozenset:
         return frozenset(vt.entries)
     if isinstance(vt, k.BuiltinTracker) and type(vt.real) is types.CodeType:
@@ -61,9 +62,9 @@ def key_of(t: Tracing, vt: Any) -> Any:
     if vt.cls is types.MethodWrapperType and isinstance(vt.receiver, k.BuiltinTracker):
         return vt.function.real.__get__(vt.receiver.real)  # `Tensor.shape.__get__`, equal to all that are made like it
     if isinstance(vt, k.IdTracker):
-        return _told_apart(t, IdOf(_identity_of(vt.thing)), IdOf)
+        return _told_apart(t, IdOf(_identity_of(vt.thing)), place, int)
     if isinstance(vt, k.NumberTracker):
-        return _number(t, _torch_calls.specialised(t, vt))
+        return _number(t, _torch_calls.specialised(t, vt), place)
     if type_hashes_by_identity(vt.cls):
         _rely_on_hash(t, vt.cls)
         return Identity(vt.real if vt.real is not MISSING else vt)
@@ -76,15 +77,16 @@ LOWEST_ADDRESS = 1 << 22
 """Where the smallest programs begin: smaller numbers are the identity of nothing."""
 
 
-def _number(t: Tracing, value: Any) -> Any:
+def _number(t: Tracing, value: Any, place: tuple[int, ...]) -> Any:
     """A known number: the program may have kept an identity."""
     is_small = type(value) is not int or value < LOWEST_ADDRESS
-    return value if is_small else _told_apart(t, value, int)
+    return value if is_small else _told_apart(t, value, place, IdOf)
 
 
-def _told_apart(t: Tracing, hashed: Any, kind: type) -> Any:
-    t.questions.kinds.add(kind)
-    if len(t.questions.kinds) > 1:
+def _told_apart(t: Tracing, hashed: Any, place: tuple[int, ...], other: type) -> Any:
+    """`(id(thing), get_ident())` has one of each, at two places."""
+    t.questions.kinds.add((place, type(hashed)))
+    if (place, other) in t.questions.kinds:
         raise t.unsupported("identity-number", "keys of which some are identities, and some numbers that may be one")
     return hashed
 
