@@ -210,3 +210,21 @@ def appends_and_raises(x: Tensor, number: int, seen: list[Any]) -> Tensor:
 def test_what_leaves_one_graph_goes_through_managers_and_handlers_once(number: int) -> None:
     compiled = stator.compile(appends_and_raises, backend="eager", fullgraph=True)
     assert_same(appends_and_raises, compiled, lambda: (torch.ones(3), number, []))
+
+
+class Parent:
+    def without_a_name(*args: Any) -> Any:
+        return super().__repr__()  # type: ignore[misc]
+
+
+def test_super_without_arguments_says_so() -> None:
+    def run(x: Tensor) -> Any:
+        texts = []
+        for asked in (Parent().without_a_name, lambda: super()):  # noqa: PLW0108
+            try:
+                asked()
+            except RuntimeError as error:
+                texts.append(str(error))
+        return x + 1, texts
+
+    assert_same(run, stator.compile(run, backend="eager"), lambda: (torch.ones(3),))

@@ -515,3 +515,37 @@ def test_symbolic_bools_are_decided_where_a_real_one_is_wanted() -> None:
     compiled = stator.compile(causal, backend="eager", fullgraph=True)
     assert_same(causal, compiled, lambda: (torch.ones(1, 2, next(remaining), 4, requires_grad=True),), calls=5)
     assert compiled.report.entry_count == 4
+
+
+def sums(a: torch.Tensor, b: torch.Tensor, n: int, m: int) -> Any:
+    rows, both = a.shape[0] + b.shape[0], n + m
+    tags = ["seven" if rows == 7 else "other", list(range(both))[-1:]]
+    total, more = rows + n, m + both
+    both += m
+    return tags, total, more, list(range(both))[-1:], a.new_ones(total).shape, torch.cat([a, b, a]).shape[0], rows - n
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_a_sum_that_turned_out_to_be_a_number_is_added_to(backend: str, dynamic: bool | None) -> None:
+    remaining = iter([(2, 3, 4, 1), (3, 4, 5, 2), (4, 3, 6, 1), (2, 5, 5, 2), (6, 2, 7, 3)])
+
+    def make() -> Any:
+        rows, others, *numbers = next(remaining)
+        return torch.ones(rows), torch.ones(others), *numbers
+
+    assert_same(sums, stator.compile(sums, backend=backend, dynamic=dynamic), make, 5)
+
+
+def test_a_comparison_that_torch_solves_by_dividing_by_zero_breaks() -> None:
+    def f(x: torch.Tensor, s: int, q: int) -> Any:
+        part = s // max(1, abs(q))
+        return "other" if part != x.shape[0] * part else "same", x + part
+
+    remaining = iter([(3, 8, 3), (4, 1, 5), (5, 9, 2), (6, 0, 4)])
+
+    def make() -> Any:
+        rows, *numbers = next(remaining)
+        return torch.ones(rows), *numbers
+
+    assert_same(f, stator.compile(f, backend="eager", dynamic=True), make, 4)

@@ -34,6 +34,7 @@ from stator_subgraphs._refresh import refresh
 from stator_subgraphs._scope import BodyScope
 from stator_subgraphs._state import GraphState, hold
 from stator_subgraphs._structure import tensors_in
+from stator_subgraphs._sum import sums_looked_at
 from stator_subgraphs._symbol import expression_of
 from stator_subgraphs._tracer import SubgraphTracer
 
@@ -69,7 +70,7 @@ class OutputGraph:
         """Wrap the whole trace in this: torch then words messages and guards with the user's lines, and modes that the
         trace changed are set back however it ends."""
         try:
-            with tracing(self._context):
+            with tracing(self._context), sums_looked_at():
                 yield
         finally:
             self._state.leave_modes()

@@ -175,8 +175,7 @@ class Region:
         return None
 
     def _refuses(self, place: Place) -> bool:
-        """`fullgraph` promises one graph or an error: who runs later lets out an exception, which was raised natively
-        after the effects."""
+        """`fullgraph` promises one graph or an error. What comes after lets out an exception: the effects are done."""
         return self.options.fullgraph and isinstance(place.target, Root)
 
     def place_of(self, point: Point) -> Place:

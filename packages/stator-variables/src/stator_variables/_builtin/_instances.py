@@ -223,12 +223,13 @@ def make_super(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         return _super(t, *args, *[k.NONE] * (2 - len(args)))
     frame = t.frame
     assert frame is not None
+    if not (raw := frame.code.raw).co_argcount:  # not left to a stub, which takes arguments
+        throw(RuntimeError, "super(): no arguments")
     if "__class__" not in frame.code.slots:
         throw(RuntimeError, "super(): __class__ cell not found")
-    first = frame.slots[0]
-    raw, cell = frame.code.raw, frame.slots[frame.code.slots.index("__class__")]
+    first, cell = frame.slots[0], frame.slots[frame.code.slots.index("__class__")]
     receiver = first.content if raw.co_varnames[:1] in [(name,) for name in raw.co_cellvars] else first
-    if not raw.co_argcount or receiver is NULL or cell is NULL or cell.content is NULL:
+    if receiver is NULL or cell is NULL or cell.content is NULL:
         raise t.unsupported("bad-arguments", "super() without an argument, or without a class")
     return _super(t, cell.content, receiver)
 

@@ -374,7 +374,7 @@ def specialised(t: Tracing, vt: Any) -> Any:
         if type(error).__name__ == "GuardOnDataDependentSymNode":
             shown = "a number that depends on data, needed as a constant"
             raise t.unsupported("data-dependent-number", shown) from error
-        raise
+        raise _meant(t, error)  # noqa: B904
 
 
 def decide(t: Tracing, vt: Any) -> bool:
@@ -384,4 +384,11 @@ def decide(t: Tracing, vt: Any) -> bool:
     except Exception as error:
         if type(error).__name__ == "GuardOnDataDependentSymNode":
             raise t.unsupported("data-dependent-branch", "a branch on a number that depends on data") from error
-        raise
+        raise _meant(t, error)  # noqa: B904
+
+
+def _meant(t: Tracing, error: Exception) -> Exception:
+    """ShapeEnv solves `0 == n * 0` for n by dividing."""
+    if type(error).__name__ != "ValueRangeError":
+        return error
+    return t.unsupported("shape-out-of-range", "a number for which torch leaves no value")

@@ -1,0 +1,33 @@
+"""Sums of symbols, which torch takes for such after a guard has put something else in their place.
+
+A `SymNode` notes of itself that it is a sum of symbols; another symbol is then put among the parts of its expression,
+and nothing else is looked at. Once `s0 + s1 == 7` is known the expression is 7, which has no parts: `n + s2` was `s2`.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch.fx.experimental import sym_node
+
+_torch: Any = sym_node
+_add = _torch._optimized_add
+
+
+@contextmanager
+def sums_looked_at() -> Iterator[None]:
+    """Only sums of symbols are added to by their parts."""
+    before = _torch._optimized_add
+    _torch._optimized_add = _looked_at
+    try:
+        yield
+    finally:
+        _torch._optimized_add = before
+
+
+def _looked_at(left: Any, right: Any, left_is_sum: bool = False, right_is_sum: bool = False) -> Any:
+    return _add(left, right, left_is_sum and _is_sum(left), right_is_sum and _is_sum(right))
+
+
+def _is_sum(expression: Any) -> bool:
+    return bool(expression.is_Add) and all(part.is_Symbol for part in expression.args)
