@@ -276,7 +276,7 @@ def an_error_inside_modes_restores_them(x, n, box):
         return torch.is_grad_enabled(), torch.is_autocast_enabled("cpu"), x * 2
 
 
-@program(breaks="mode-value")
+@program
 def set_grad_enabled_as_function_and_manager(x, n, box):
     before = torch.is_grad_enabled()
     with torch.set_grad_enabled(n == 3):

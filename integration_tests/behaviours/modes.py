@@ -65,7 +65,7 @@ def a_function_decorated_here(x, n, box):
     return inner(x), modes()
 
 
-@program(breaks="mode-value")
+@program
 def set_grad_enabled_as_a_function(x, n, box):
     torch.set_grad_enabled(n % 2 == 0)
     y = x * 2
