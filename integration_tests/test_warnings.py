@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import pathlib
 import warnings
 from collections.abc import Callable
@@ -266,3 +267,49 @@ def test_checks_of_sizes_say_that_they_are_deprecated() -> None:
     sizes = itertools.count(3)
     compiled = stator.compile(fn, backend="eager", fullgraph=True)
     assert_same(fn, compiled, lambda: (torch.ones(2), next(sizes)))
+
+
+def warns_its_caller(x: Tensor) -> Tensor:
+    warnings.warn("of the caller", UserWarning, stacklevel=2)
+    LOG.warning("of the caller", stacklevel=2)
+    return x + 1
+
+
+def warns_who_called_its_caller(x: Tensor) -> Tensor:
+    return _warns_further(x) * 2
+
+
+def _warns_further(x: Tensor) -> Tensor:
+    warnings.warn("of its caller", UserWarning, stacklevel=3)
+    LOG.warning("of its caller", stacklevel=3)
+    return x
+
+
+def warns_after_breaks(x: Tensor) -> Tensor:
+    for _ in range(3):
+        stator.graph_break()
+        x = warns_who_called_its_caller(x)
+    return warns_its_caller(x)
+
+
+LOG = logging.getLogger(__name__)
+FURTHER = (warns_its_caller, warns_who_called_its_caller, warns_after_breaks)
+WAYS: dict[str, dict[str, Any]] = {
+    "compiled": {},
+    "broken at every call": {"options": {"break_everywhere": True}},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("fn", FURTHER, ids=lambda fn: fn.__name__)
+def test_a_warning_of_a_frame_outside_names_that_frame(fn: Any, way: str, caplog: pytest.LogCaptureFixture) -> None:
+    def places(run: Any) -> list[tuple[str, int]]:
+        caplog.clear()
+        with warnings.catch_warnings(record=True) as shown:
+            warnings.simplefilter("always")
+            for _ in range(2):
+                run(X)
+        said = [(one.filename, one.lineno) for one in shown if "of " in str(one.message)]
+        return said + [(record.pathname, record.lineno) for record in caplog.records if record.name == LOG.name]
+
+    assert places(stator.compile(fn, backend="eager", **WAYS[way])) == places(fn)

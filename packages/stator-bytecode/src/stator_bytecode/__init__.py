@@ -7,6 +7,7 @@ from stator_bytecode._breaks._point import Point, layout_of, layout_of_generator
 from stator_bytecode._breaks._rebuild import rebuild_generator
 from stator_bytecode._breaks._shuffle import NO_STEP
 from stator_bytecode._breaks._site import Dispatch, Goto, Site, drive
+from stator_bytecode._breaks._traceback import PASSED_OVER, passed_over
 from stator_bytecode._codec._decode import decode
 from stator_bytecode._codec._instruction import Code, Handler, Instruction, Positions
 from stator_bytecode._codec._raw import assemble, disassemble
@@ -66,7 +67,7 @@ __all__ += ["REFUSED", "Code", "Handler", "Instruction", "Positions", "assemble"
 __all__ += ["Raw", "RawHandler", "operands", "results", "stack_depths", "stack_effect"]
 # breaks and continuations
 __all__ += ["NO_STEP", "Dispatch", "Goto", "Parts", "Point", "Recipe", "Site", "State", "drive", "plain"]
-__all__ += ["exception_field", "set_exception_field"]
+__all__ += ["PASSED_OVER", "exception_field", "passed_over", "set_exception_field"]
 __all__ += ["layout_of", "layout_of_generator", "rebuild_generator", "restore_frames"]
 # errors
 __all__ += ["InternalError", "InvalidUse", "SourceSpan", "StatorError", "Unsupported"]

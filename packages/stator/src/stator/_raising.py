@@ -7,7 +7,7 @@ the program goes on rightly behind it.
 
 from typing import Any
 
-from stator_bytecode import Point, Site, SourceSpan, Unsupported
+from stator_bytecode import Point, Site, SourceSpan, Unsupported, passed_over
 
 from stator._traceback import OWN_CODES
 
@@ -47,4 +47,4 @@ def _is_handler(after: Point, before: Point) -> bool:
 
 
 _HINT = "this is a fault of stator: please report it with the line"
-OWN_CODES.update({RaisingSite.step.__code__, RaisingSite._miss.__code__})
+OWN_CODES.update(passed_over(RaisingSite.step, RaisingSite._miss))

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import torch
 from stator_backends import AmbientState
-from stator_bytecode import Goto, Point, Site, drive
+from stator_bytecode import Goto, Point, Site, drive, passed_over
 from stator_guards import Cache, Entry
 from stator_variables import REPLACEABLE, can_be_taken, give_back, taken
 from torch.autograd import forward_ad
@@ -211,7 +211,7 @@ def _place(target: Target, options: Options) -> Place:
     )
 
 
-OWN_CODES.update(method.__code__ for method in (Region.run, Region.finish, Region.dispatch, Plainly.run))
+OWN_CODES.update(passed_over(Region.run, Region.finish, Region.dispatch, Plainly.run))
 
 
 def _past_limit(cache: Cache, key: Hashable, state: tuple[Any, ...]) -> Unsupported:

@@ -11,6 +11,7 @@ import warnings
 from contextlib import AbstractContextManager
 
 import attrs
+from stator_bytecode import PASSED_OVER
 
 from stator._traceback import WRAPPERS
 
@@ -52,11 +53,12 @@ def tell() -> None:
 
 
 def depth_of_the_user() -> int:
-    """The stacklevel of the first frame outside of this package, seen from where it is called."""
+    """The stacklevel of the first frame outside of this package, seen from where it is called. What Python passes over
+    is not counted."""
     depth, frame = 1, inspect.currentframe()
     frame = None if frame is None else frame.f_back
     while frame is not None and (
         frame.f_globals.get("__name__", "").startswith("stator.") or frame.f_code.co_filename.startswith(WRAPPERS)
     ):
-        depth, frame = depth + 1, frame.f_back
+        depth, frame = depth + (not frame.f_code.co_filename.endswith(PASSED_OVER)), frame.f_back
     return depth

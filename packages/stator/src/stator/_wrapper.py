@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any, Protocol
 
-from stator_bytecode import Goto
+from stator_bytecode import PASSED_OVER, Goto
 from stator_guards import Entry, load_source
 
 from stator._fallback import Plainly
@@ -135,7 +135,7 @@ def _load(fn: FunctionType, runner: Runner, region: Region | None) -> FunctionTy
     names = _unlike(parameters, (*_GLOBALS, *_LOCALS, *_BUILTINS))
     name = fn.__name__ if fn.__name__.isidentifier() and not keyword.iskeyword(fn.__name__) else "compiled"
     text = _text(fn, name, parameters, names)
-    filename = f"{WRAPPERS}{fn.__qualname__} {id(runner):#x}>"
+    filename = f"{WRAPPERS}{fn.__qualname__} {id(runner):#x}>{PASSED_OVER}"
     namespace: dict[str, Any] = {names[key]: value for key, value in zip(_GLOBALS, values, strict=True)}
     namespace |= {names[key]: value for key, value in _BUILTINS.items()}
     namespace |= {REGION: region, ORIGINAL: fn, "__name__": fn.__module__}

@@ -18,7 +18,7 @@ from stator_bytecode._breaks._complete import Completion, write_completion
 from stator_bytecode._breaks._layout import CarriedAt
 from stator_bytecode._breaks._point import Point
 from stator_bytecode._breaks._rebuild import Rebuilder
-from stator_bytecode._breaks._traceback import hide
+from stator_bytecode._breaks._traceback import hide, passed_over
 from stator_bytecode._codec._raw_instruction import RawHandler
 from stator_bytecode.errors import Unsupported
 
@@ -129,4 +129,4 @@ def _prime(body: Body) -> None:
         raw.handler = RawHandler(drop, 0, False)
 
 
-OWN_CODES = frozenset({Plain.__call__.__code__, Plain.consume.__code__, Plain._extended.__code__})
+OWN_CODES = passed_over(Plain.__call__, Plain.consume, Plain._extended)

@@ -19,7 +19,7 @@ from stator_bytecode._breaks._layout import FrameLayout
 from stator_bytecode._breaks._point import Point
 from stator_bytecode._breaks._shuffle import NO_STEP
 from stator_bytecode._breaks._step import Step, Take
-from stator_bytecode._breaks._traceback import hide
+from stator_bytecode._breaks._traceback import hide, passed_over
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode.errors import Unsupported
 
@@ -119,4 +119,4 @@ def drive(site: Site, state: Sequence[Any], dispatch: Dispatch) -> Any:
         raise
 
 
-OWN_CODES = frozenset({Site.step.__code__, drive.__code__, _step.prepare.__code__, *_step.OWN_CODES})
+OWN_CODES = passed_over(Site.step, drive, _step.prepare) | _step.OWN_CODES

@@ -17,7 +17,7 @@ from stator_bytecode._breaks._point import Point
 from stator_bytecode._breaks._rebuild import closed_generator, rebuild
 from stator_bytecode._breaks._shape import shapes_of
 from stator_bytecode._breaks._shuffle import raises, shuffles
-from stator_bytecode._breaks._traceback import after, drop_at, drop_outer, hide, outermost
+from stator_bytecode._breaks._traceback import after, drop_at, drop_outer, hide, outermost, passed_over
 from stator_bytecode._fields import exception_field, set_exception_field
 from stator_bytecode._machine._unwind import CAUGHT
 from stator_bytecode.errors import Unsupported
@@ -209,5 +209,5 @@ def _raised_at(layout: FrameLayout) -> int:
 
 
 _PASSED = (NativeStep.__call__, NativeStep._raised, Shuffling.__call__, Materializing.__call__)
-OWN_CODES = frozenset(method.__code__ for method in _PASSED)
+OWN_CODES = passed_over(*_PASSED)
 """Frames of ours that an exception passes on its way out."""

@@ -8,10 +8,23 @@ with a bare `raise` (which adds none) is never seen:
         raise
 """
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from types import CodeType, TracebackType
+from typing import Any
 
 from stator_bytecode._fields import exception_field, set_exception_field
+
+PASSED_OVER = " (as importlib._bootstrap)"
+
+
+def passed_over(*functions: Callable[..., Any]) -> frozenset[CodeType]:
+    """The codes of functions of ours that stand between two frames of the program. `warnings` and `logging` count no
+    frame whose file is named as those of the import system (`is_internal_frame` of `_warnings.c`): that is how they
+    come to the program's own with `stacklevel=2`."""
+    for function in functions:
+        code = function.__code__
+        function.__code__ = code.replace(co_filename=f"{code.co_filename}{PASSED_OVER}")
+    return frozenset(function.__code__ for function in functions)
 
 
 def hide(error: BaseException, own: Container[CodeType]) -> None:
