@@ -25,7 +25,7 @@ class Point:
 
 A, B = Thing(), Thing()
 NUMBERS = {id(A): 1, id(B): 2}
-PAIRS = {(id(A), "w"): 1, ((id(A), 0), "w"): 3, (id(A), B): 4}
+PAIRS = {(id(A), ()): 5, (id(A), "w"): 1, ((id(A), 0), "w"): 3, (id(A), B): 4}
 SEEN = {id(A), id(B)}
 GROUPS = {frozenset([A]): 1, frozenset([A, B]): 2, frozenset("ab"): 3}
 KEPT = Thing()
@@ -58,6 +58,7 @@ PROGRAMS = {
     "a dict": lambda: lambda x, o: (x + 1, NUMBERS.get(id(o)), id(o) in NUMBERS),
     "a copy of a dict": lambda: lambda x, o: (x + 1, dict(NUMBERS).get(id(o)), id(o) in {**NUMBERS}),
     "pairs": lambda: lambda x, o: (x + 1, PAIRS.get((id(o), "w")), PAIRS.get(((id(o), 0), "w")), (id(o), B) in PAIRS),
+    "with nothing": lambda: lambda x, o: (x + 1, PAIRS.get((id(o), ())), ((), id(o)) in {((), KEPT.key): 1}),
     "a copy of pairs": lambda: lambda x, o: (x + 1, dict(PAIRS).get((id(o), "w"))),
     "a set": lambda: lambda x, o: (x + 1, id(o) in SEEN, id(o) in set(SEEN), id(o) in {*NUMBERS}),
     "a number that was kept": lambda: lambda x, o: (x + 1, {id(o): 3}.get(KEPT.key), KEPT.key in {id(o)}),

@@ -361,8 +361,8 @@ def key_with_identities(t: Tracing, hashed: Any) -> Any:
 def key_made(t: Tracing, key: Any) -> tuple[Any, Source]:
     """Such a key as it is now, and where it comes from on each call."""
     if isinstance(key, k.TupleTracker):
-        parts, sources = zip(*(key_made(t, item) for item in key.items), strict=True)
-        return parts, CallSource(tuple_of, *sources)
+        made = [key_made(t, item) for item in key.items]
+        return tuple(value for value, _ in made), CallSource(tuple_of, *(source for _, source in made))
     if isinstance(key, k.IdTracker):
         thing, source = key_made(t, key.thing)
         return id(thing), CallSource(id, source)
