@@ -50,6 +50,11 @@ def arrays(dtype: str) -> Call:
     return Call((x, x[:, ::-1].copy(), np.array([[0, 1, 1], [1, 0, 0]])))
 
 
+def of_text(text: str) -> Callable[..., Any]:
+    function: Callable[..., Any] = eval(f"lambda {text}", {"np": np, "torch": torch})
+    return function
+
+
 def written(text: str) -> Callable[..., Any]:
     """A function of two arrays and indices that gives the value of an expression, and the array it may have changed."""
     found: dict[str, Any] = {"np": np, "torch": torch}
@@ -270,7 +275,7 @@ HELD += "|np.linspace(0, 1, 3) * np.zeros(3) + x.numpy()|torch.from_numpy(np.eye
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
 @pytest.mark.parametrize("text", HELD.split("|"))
 def test_arrays_that_a_graph_holds(text: str, backend: str) -> None:
-    fn = eval(f"lambda x: {text}", {"np": np, "torch": torch})
+    fn = of_text(f"x: {text}")
     assert_same(fn, stator.compile(fn, backend=backend), lambda: (torch.arange(3.0),), calls=2, tolerance=CLOSE)
 
 
@@ -302,7 +307,7 @@ TAKEN += "|x.__setitem__((0, i), n)|x.int().new_tensor(a, device=None).add_(n)|t
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("text", TAKEN.split("|"))
 def test_arrays_are_taken_where_torch_takes_them(text: str, backend: str) -> None:
-    fn = eval(f"lambda x, a, i, n: (x + 1, {text}, x, a)", {"np": np, "torch": torch})
+    fn = of_text(f"x, a, i, n: (x + 1, {text}, x, a)")
     compiled = stator.compile(fn, backend=backend, fullgraph=True)
     arguments = (torch.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(3, 2), np.array([2, 0]), 3)
     assert_same(fn, compiled, lambda: copy.deepcopy(arguments), tolerance=CLOSE)
@@ -316,7 +321,7 @@ BACKWARDS = (
 @pytest.mark.parametrize("text", [*BACKWARDS.split("|"), "torch.from_numpy(a[::-1].copy())"])
 def test_no_tensor_goes_backwards(text: str) -> None:
     """torch refuses such an array, and does not give one that goes forward."""
-    fn = eval(f"lambda x, a: (x + 1, {text})", {"np": np, "torch": torch})
+    fn = of_text(f"x, a: (x + 1, {text})")
     compiled = stator.compile(fn, backend="eager")
     assert_same(fn, compiled, lambda: (torch.ones(6), np.arange(6).reshape(3, 2)))
 
@@ -327,7 +332,7 @@ ORDERS = "a.T|a[::2]|a[:, ::2]|a[1:]|np.asfortranarray(a)|a[:, [1, 0]]|np.swapax
 @pytest.mark.parametrize("text", ORDERS.split("|"))
 def test_a_tensor_of_an_array_has_its_layout(text: str) -> None:
     """`torch.tensor` copies, and keeps the order in memory where nothing is left out."""
-    made = eval(f"lambda x, a: {text}", {"np": np})
+    made = of_text(f"x, a: {text}")
 
     def fn(x: Any, a: Any) -> Any:
         array = made(x, a)
@@ -346,7 +351,7 @@ SIZED += "|torch.from_numpy(np.zeros(len(x))) + x|x.new_tensor(np.arange(n)) * x
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("text", SIZED.split("|"))
 def test_arrays_of_symbolic_sizes(text: str, backend: str) -> None:
-    fn = eval(f"lambda x, n: (x + 1, {text})", {"np": np, "torch": torch})
+    fn = of_text(f"x, n: (x + 1, {text})")
     sizes = iter(range(3, 9))
     compiled = stator.compile(fn, backend=backend, fullgraph=True)
 
@@ -369,6 +374,6 @@ def test_arrays_of_symbolic_sizes(text: str, backend: str) -> None:
     ],
 )
 def test_arrays_of_sizes_that_are_none(text: str) -> None:
-    fn = eval(f"lambda x, n: (x + 1, {text})", {"np": np})
+    fn = of_text(f"x, n: (x + 1, {text})")
     sizes = iter(range(8, 2, -1))
     assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2), next(sizes)), calls=5)

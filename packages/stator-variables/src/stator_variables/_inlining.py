@@ -28,9 +28,6 @@ INLINED_MODULES = _of_torch(
 )
 """Exceptions from these."""
 
-INLINED_FUNCTIONS = (torch.jit.annotate, torch.optim.swa_utils.AveragedModel.forward)
-"""And these, which are parts of models."""
-
 NATIVE_TRANSFORMS = ("functionalize", "linearize", "restore_vmap", "_flat_vmap", "_chunked_vmap", "_vjp_with_argnums")
 """Of torch.func: they enter levels of the interpreter stack that nothing here stands for."""
 
@@ -56,10 +53,18 @@ def refuse_native(t: Tracing, function: Any) -> None:
         raise t.unsupported("disabled", f"{function.qualname} is marked to run without being compiled")
     module = real.__globals__.get("__name__") or ""
     inlined = _is_in(module, INLINED_MODULES) and not function.code.co_qualname.startswith(NATIVE_TRANSFORMS)
-    inlined = inlined or real in INLINED_FUNCTIONS
+    inlined = inlined or real is torch.jit.annotate or _is_forward(real, module)
     is_hooking = real is _HOOKS_OF_MODULES and torch.is_grad_enabled()
     if is_hooking or real in NATIVE_FUNCTIONS or (_is_in(module, NATIVE_MODULES) and not inlined):
         raise t.unsupported("not-inlined", f"{module}.{function.qualname} is of a module that is not traced into")
+
+
+def _is_forward(function: Any, module: str) -> bool:
+    """Whether it is the `forward` of an `nn.Module`: part of a model, wherever it is defined (`AveragedModel` is in
+    `optim`). Those of `distributed` find their parameters elsewhere."""
+    owner, _, name = function.__qualname__.rpartition(".")
+    cls = function.__globals__.get(owner) if name == "forward" else None
+    return isinstance(cls, type) and issubclass(cls, torch.nn.Module) and not _is_in(module, _of_torch("distributed"))
 
 
 def _is_in(module: str, packages: tuple[str, ...]) -> bool:

@@ -27,7 +27,7 @@ from stator_variables import _kinds as k
 from stator_variables._bodies import BodyTrace
 from stator_variables._build import wrap, wrap_present
 from stator_variables._model import _calls
-from stator_variables._model._hashing import key_of, real_key
+from stator_variables._model._hashing import key_of, real_key, tuple_of
 from stator_variables._torch import _symbolic, _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -212,15 +212,11 @@ def _argument(t: Tracing, vt: Any) -> tuple[Source, Any]:
     return vt.source, vt.real
 
 
-def _tuple(*items: Any) -> Any:
-    return items
-
-
 def _size(*items: Any) -> Any:
     return torch.Size(items)
 
 
-_MADE: dict[type, Any] = {tuple: _tuple, torch.Size: _size}
+_MADE: dict[type, Any] = {tuple: tuple_of, torch.Size: _size}
 
 
 def _constant(t: Tracing, vt: Any) -> Any:
