@@ -62,6 +62,19 @@ def behaviours() -> str:
     return _page("Behaviours", lead, *head, *rows)
 
 
+def impure_reads() -> str:
+    """What no argument holds, and what is done with each."""
+    from integration_tests.impure_reads import READS
+
+    lead = (
+        "Reads of what no argument holds, each a row of `integration_tests/impure_reads.py` that is tested. *guard*: "
+        "read while tracing; what the program does with it is compared by every call before its entry runs. *re-read*: "
+        "the entry, or its graph, reads it each time. *break*: it runs natively, where it stands. What is in no table "
+        "of handlers breaks."
+    )
+    return _page("Impure reads", lead, "| what | policy |", "|---|---|", *(f"| {r.name} | {r.policy} |" for r in READS))
+
+
 def _behaviour(name: str, promise: str, found: Mapping[str, Any]) -> str:
     broken = Counter(reason for marked in found.values() for reason in (marked.breaks or "").split())
     whole = sum(marked.breaks is None for marked in found.values())
@@ -80,6 +93,7 @@ def _page(title: str, lead: str, *lines: str) -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "layers.md": layers,
     "behaviours.md": behaviours,
+    "impure-reads.md": impure_reads,
     f"opcodes-{CURRENT}.md": opcodes,
 }
 
