@@ -37,6 +37,7 @@ CHECKS = (
     "OverflowError: int too big to convert",  # a symbolic int in `torch.tensor([n])`
 )
 """How a check in the graph fails, for which the program raises something of its own."""
+OURS = (RecompileLimitWarning, stator.OracleWarning)
 HERE = pathlib.Path(__file__).resolve()
 MACHINERY = ("stator", "stator_backends", "stator_bytecode", "stator_guards", "stator_subgraphs", "stator_variables")
 
@@ -141,7 +142,7 @@ def run(fn: Callable[..., Any], arguments: Call, owner: Any, start: World) -> Ou
             outcome.error = dict(_exception(error))
     outcome.after = World.now()
     outcome.printed = printed.getvalue()
-    theirs = [w for w in warned if _is_the_users(w.filename) and w.category is not RecompileLimitWarning]
+    theirs = [w for w in warned if _is_the_users(w.filename) and w.category not in OURS]
     outcome.warned = [(w.category, str(w.message)) for w in theirs]
     start.restore()
     return outcome

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextvars
+import random
+import warnings
 from typing import Any
 
+import numpy as np
 import pytest
 import stator
 import torch
@@ -82,8 +86,114 @@ def test_argument_that_cannot_be_copied_is_said() -> None:
         def __deepcopy__(self, memo: Any) -> Any:
             raise TypeError("never")
 
-    with pytest.warns(UserWarning, match="never"):
+    with pytest.warns(stator.OracleWarning, match="never") as warned:
         assert checked(lambda s, x: x + 1)(Stubborn(), X)[0] == 1
+    assert warned[0].filename == __file__
+
+
+def test_copy_that_is_another_is_said() -> None:
+    class Doubling(dict[str, int]):
+        def __setitem__(self, key: str, value: int) -> None:
+            super().__setitem__(key, value * 2)
+
+    mapping = Doubling(a=1)
+    with pytest.warns(stator.OracleWarning, match=r"in a copy, a .*Doubling\['a'\] is 2 for 1"):
+        assert checked(lambda d, x: x + d["a"])(mapping, X)[0] == 1
+
+
+COUNT = 0
+SEEN: list[int] = []
+VARIABLE: contextvars.ContextVar[int] = contextvars.ContextVar("VARIABLE", default=0)
+
+
+class Counter:
+    made = 0
+    all: list[Counter] = []
+
+    def __init__(self) -> None:
+        Counter.made += 1
+        Counter.all.append(self)
+
+
+def count(to: list[int] = []) -> int:  # noqa: B006  # a default that is written
+    to.append(len(to))
+    return len(to)
+
+
+def test_effects_outside_of_the_arguments_happen_once(capsys: pytest.CaptureFixture[str]) -> None:
+    calls = 0
+
+    def fn(x: Any) -> Any:
+        nonlocal calls
+        global COUNT
+        calls += 1
+        COUNT += 1
+        SEEN.append(COUNT)
+        Counter()
+        VARIABLE.set(VARIABLE.get() + 1)
+        setattr(fn, "last", calls)
+        print("call", calls)
+        warnings.warn("said once", stacklevel=1)
+        return x + calls, count(), random.random(), np.random.rand(), Counter.made, getattr(fn, "last")
+
+    compiled = checked(fn)
+    for number in (1, 2, 3):
+        with pytest.warns(UserWarning, match="said once") as warned:
+            result = compiled(X)
+        assert len(warned) == 1
+        assert result[0][0] == calls == COUNT == len(SEEN) == number
+        assert result[1] == Counter.made == len(Counter.all) == VARIABLE.get() == getattr(fn, "last") == number
+    assert capsys.readouterr().out == "call 1\ncall 2\ncall 3\n"
+
+
+STATE: dict[str, Any] = {}
+
+
+class Kept:
+    value: Any = None
+
+
+def _into_global(x: Any) -> None:
+    STATE["y"] = x * 2
+
+
+def _into_class(x: Any) -> None:
+    Kept.value = x * 2
+
+
+def _into_gradient(x: Any) -> None:
+    x.grad = x.detach() * 2
+
+
+@pytest.mark.parametrize(
+    ("function", "where"),
+    [
+        (_into_global, r"the global STATE\['y'\]"),
+        (_into_class, r"Kept's value"),
+        (_into_gradient, r"the argument x.grad"),
+    ],
+)
+def test_wrong_effect_elsewhere_is_reported(function: Any, where: str) -> None:
+    with pytest.raises(stator.OracleMismatch, match=where):
+        checked(function, off_by_one)(X.clone().requires_grad_())
+
+
+def test_wrong_effect_on_a_variable_of_a_closure_is_reported() -> None:
+    held = [X]
+
+    def store(x: Any) -> None:
+        held[0] = x * 2
+
+    with pytest.raises(stator.OracleMismatch, match=r"the variable held\[0\]"):
+        checked(store, off_by_one)(X)
+
+
+def test_random_numbers_that_were_drawn_too_often_are_reported() -> None:
+    def drawing(graph: Any, inputs: Any) -> Any:
+        return lambda *args: (graph(*args), torch.rand(1))[0]
+
+    with pytest.raises(stator.OracleMismatch, match="torch's random numbers"):
+        checked(lambda x: x * 2, drawing)(X)
 
 
 def test_environment_turns_it_on(monkeypatch: pytest.MonkeyPatch) -> None:

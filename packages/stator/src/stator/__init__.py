@@ -15,6 +15,7 @@ from stator.errors import (
     InvalidOption,
     InvalidUse,
     OracleMismatch,
+    OracleWarning,
     SourceSpan,
     StatorError,
     UnknownBackend,
@@ -25,5 +26,5 @@ __all__ = ["Options", "Report", "Stack", "compile", "compile_in_place", "dump", 
 __all__ += ["disable", "graph_break", "is_compiling", "list_backends", "register_backend"]
 __all__ += ["mark_dynamic", "mark_static", "mark_static_address", "mark_unbacked", "maybe_mark_dynamic"]
 # errors
-__all__ += ["BackendFailed", "InternalError", "InvalidOption", "InvalidUse", "OracleMismatch", "SourceSpan"]
-__all__ += ["StatorError", "UnknownBackend", "Unsupported"]
+__all__ += ["BackendFailed", "InternalError", "InvalidOption", "InvalidUse", "OracleMismatch", "OracleWarning"]
+__all__ += ["SourceSpan", "StatorError", "UnknownBackend", "Unsupported"]

@@ -1,42 +1,80 @@
-"""Oracle mode: each call runs the plain function on copies first, then the compiled one, and compares what they did.
+"""Oracle mode: each call runs the plain function first, in a copied world, then the compiled one, and compares.
 
-Compared are the result with its structure, types, values and sharing, or the exception; what the arguments have become;
-the random stream and the grad mode afterwards. What the function does to globals and closures happens twice, and
-arguments that cannot be copied are not compared.
+Compared are the result with its structure, types, values and sharing, or the exception; what has become of arguments,
+globals, closures, classes and functions; random streams and modes. The plain run leaves nothing behind and says
+nothing, but for what it does outside of the process and to what cannot be copied.
 """
 
 from __future__ import annotations
 
-import copy
+import contextlib
+import contextvars
+import io
+import pickle
+import random
+import sys
 import traceback
 import warnings
-from collections.abc import Iterator
-from types import FunctionType, MethodType
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import attrs
 import torch
+from stator_backends import AmbientState
 from stator_bytecode import passed_over
+from torch.utils.hooks import RemovableHandle
 
+from stator._compared import Comparison
+from stator._copied_world import CannotCopy, CopiedWorld
 from stator._region import NOTHING, Region
 from stator._traceback import OWN_CODES
-from stator.errors import OracleMismatch, SourceSpan, StatorError
+from stator.errors import OracleMismatch, OracleWarning, SourceSpan, StatorError
 
-_ATOMS = (int, float, complex, str, bytes, bool, type(None))
+
+def _accelerator() -> list[Any]:
+    return [state.tolist() for state in torch.cuda.get_rng_state_all()] if torch.cuda.is_available() else []
+
+
+def _numpy() -> Any:
+    return sys.modules["numpy"].random if "numpy" in sys.modules else None
+
+
+# What belongs to the process: how it is read, in a form that can be compared, and put back.
+PROCESS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+    "torch's random numbers": (
+        lambda: torch.get_rng_state().tolist(),
+        lambda state: torch.set_rng_state(torch.tensor(state, dtype=torch.uint8)),
+    ),
+    "the accelerator's random numbers": (
+        _accelerator,
+        lambda states: torch.cuda.set_rng_state_all([torch.tensor(state, dtype=torch.uint8) for state in states]),
+    ),
+    "Python's random numbers": (random.getstate, random.setstate),
+    "NumPy's random numbers": (
+        lambda: pickle.dumps(_numpy() and _numpy().get_state()),
+        lambda state: _numpy() and _numpy().set_state(pickle.loads(state)),
+    ),
+    "the number of the next hook": (
+        lambda: RemovableHandle.next_id,
+        lambda number: setattr(RemovableHandle, "next_id", number),
+    ),
+    "grad mode and autocast": (AmbientState.capture, AmbientState.install),
+    "the default dtype": (torch.get_default_dtype, torch.set_default_dtype),
+    "deterministic algorithms": (torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode),
+}
+
+
+def _process() -> dict[str, Any]:
+    return {name: read() for name, (read, _) in PROCESS.items()}
 
 
 @attrs.frozen(eq=False)
 class Outcome:
     """What one run gave and left."""
 
-    result: Any
-    error: BaseException | None
-    random: torch.Tensor
-    grad: bool
-
-    @classmethod
-    def now(cls, result: Any = None, error: BaseException | None = None) -> Outcome:
-        return cls(result, error, torch.get_rng_state(), torch.is_grad_enabled())
+    result: Any = None
+    error: BaseException | None = None
+    process: dict[str, Any] = attrs.field(factory=_process)
 
 
 @attrs.define(eq=False)
@@ -44,7 +82,7 @@ class Oracle:
     """Stands where a wrapper has its region: never a fast hit, and `run` compares."""
 
     region: Region
-    fn: FunctionType
+    fn: Any  # a function; mypy takes an attribute of that type for a method
     newest: list[Any] = attrs.field(factory=lambda: [NOTHING])
 
     @property
@@ -52,44 +90,46 @@ class Oracle:
         return self.region.finish
 
     def run(self, state: tuple[Any, ...]) -> Any:
-        random, grad = torch.get_rng_state(), torch.is_grad_enabled()
         try:
-            copies = copies_of(state)
-        except Exception as reason:  # copying runs code of the user's classes, which may raise anything
-            warnings.warn(f"oracle: not compared, an argument cannot be copied: {reason}", stacklevel=3)
+            world = CopiedWorld(self.fn, state)
+            expected = self._plain(world)
+        except CannotCopy as reason:
+            warnings.warn(f"oracle: this call is not compared: {reason}", OracleWarning, stacklevel=3)
             return self.region.run(state)
-        expected = self._plain(copies)
-        torch.set_rng_state(random)
-        torch._C._set_grad_enabled(grad)
         try:
             result = self.region.run(state)
         except StatorError:
             raise
         except Exception as error:
-            self._compare(expected, Outcome.now(error=error), copies, state)
+            self._compare(expected, Outcome(error=error), world)
             raise
-        self._compare(expected, Outcome.now(result), copies, state)
+        self._compare(expected, Outcome(result), world)
         return result
 
-    def _plain(self, copies: tuple[Any, ...]) -> Outcome:
-        try:
-            return Outcome.now(self.region.root.target.plain()(*copies))
-        except Exception as error:  # whatever the program raises is its outcome
-            return Outcome.now(error=error)
+    def _plain(self, world: CopiedWorld) -> Outcome:
+        with _unheard(), _process_kept(), world.installed():
+            try:
+                return Outcome(contextvars.copy_context().run(self.region.root.target.plain(), *world.state))
+            except Exception as error:  # whatever the program raises is its outcome
+                if world.cuts_history:
+                    raise CannotCopy(
+                        f"its copies of computed tensors have no history, and it raised {error}"
+                    ) from error
+                return Outcome(error=error)
 
-    def _compare(self, expected: Outcome, found: Outcome, copies: Any, state: Any) -> None:
+    def _compare(self, expected: Outcome, found: Outcome, world: CopiedWorld) -> None:
         names = self.region.root.target.parameters
         parts = [
             ("the exception", _described(expected.error), _described(found.error)),
             ("the result", expected.result, found.result),
-            *((f"the argument {name}", a, b) for name, a, b in zip(names, copies, state, strict=True)),
-            ("the random stream", expected.random, found.random),
-            ("the grad mode", expected.grad, found.grad),
+            *((f"the argument {name}", *pair) for name, *pair in zip(names, world.state, world.arguments, strict=True)),
+            *world.variables(),
         ]
-        pairs: dict[int, Any] = {}
-        for what, a, b in parts:
-            for where, left, right in differences(a, b, what, pairs):
-                raise OracleMismatch(where, left, right, self._where(expected)) from found.error
+        comparison = Comparison()
+        differences = [one for name, a, b in parts for one in comparison.differences(a, b, name)]
+        changed = [name for name, state in expected.process.items() if found.process[name] != state]
+        for where, left, right in [*differences, *((name, "one state", "another one") for name in changed)]:
+            raise OracleMismatch(where, left, right, self._where(expected)) from found.error
 
     def _where(self, expected: Outcome) -> SourceSpan:
         """The line that raised, else the function."""
@@ -104,77 +144,25 @@ def _described(error: BaseException | None) -> Any:
     return None if error is None else (type(error).__name__, str(error))
 
 
-def copies_of(state: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A deep copy that keeps what is shared. Tensors with a history, which deepcopy refuses, become leaves."""
-    computed = [tensor for tensor in _tensors(state, set()) if not tensor.is_leaf]
-    return copy.deepcopy(state, {id(tensor): tensor.detach().clone().requires_grad_() for tensor in computed})
+@contextlib.contextmanager
+def _unheard() -> Iterator[None]:
+    """What the plain run prints and warns of, the compiled one says again."""
+    with (
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+        warnings.catch_warnings(record=True),
+    ):
+        yield
 
 
-def _tensors(value: Any, seen: set[int]) -> Iterator[torch.Tensor]:
-    if id(value) in seen or isinstance(value, _ATOMS):
-        return
-    seen.add(id(value))
-    if isinstance(value, torch.Tensor):
-        yield value
-    for part in _parts(value).values():
-        yield from _tensors(part, seen)
-
-
-def _parts(value: Any) -> dict[str, Any]:
-    """What a value is made of, by the text that is added to its own name."""
-    if isinstance(value, dict):
-        return {f"[{key!r}]": item for key, item in [*value.items()]}
-    if isinstance(value, list | tuple):
-        return {f"[{index}]": item for index, item in enumerate(value)}
-    if isinstance(value, torch.Tensor | type | FunctionType | MethodType):
-        return {}
-    return {f".{name}": item for name, item in [*getattr(value, "__dict__", {}).items()]}
-
-
-def differences(a: Any, b: Any, where: str, pairs: dict[int, Any]) -> Iterator[tuple[str, str, str]]:
-    """Where `b` is not what `a` is. `pairs` remembers which object stands for which: sharing is compared too."""
-    if a is b:
-        return
-    if not _is_same_class(type(a), type(b)):
-        yield f"the type of {where}", type(a).__name__, type(b).__name__
-    elif isinstance(a, _ATOMS):
-        if repr(a) != repr(b):
-            yield where, repr(a), repr(b)
-    elif id(a) in pairs:
-        if pairs[id(a)][1] is not b:
-            yield f"the identity of {where}", "an object seen before", "another object"
-    else:
-        pairs[id(a)] = (a, b)
-        yield from _inner_differences(a, b, where, pairs)
-
-
-def _is_same_class(a: type, b: type) -> bool:
-    """A class that the function makes is another one in each run."""
-    return a is b or (a.__module__, a.__qualname__) == (b.__module__, b.__qualname__)
-
-
-def _inner_differences(a: Any, b: Any, where: str, pairs: dict[int, Any]) -> Iterator[tuple[str, str, str]]:
-    if isinstance(a, torch.Tensor):
-        yield from _tensor_differences(a, b, where)
-        return
-    ours, theirs = _parts(a), _parts(b)
-    if list(ours) != list(theirs):
-        yield f"the parts of {where}", str(list(ours)), str(list(theirs))
-        return
-    for name, part in ours.items():
-        yield from differences(part, theirs[name], where + name, pairs)
-
-
-def _tensor_differences(a: torch.Tensor, b: torch.Tensor, where: str) -> Iterator[tuple[str, str, str]]:
-    for fact in ("shape", "dtype", "device", "requires_grad"):
-        if getattr(a, fact) != getattr(b, fact):
-            yield f"the {fact} of {where}", str(getattr(a, fact)), str(getattr(b, fact))
-            return
+@contextlib.contextmanager
+def _process_kept() -> Iterator[None]:
+    before = _process()
     try:
-        torch.testing.assert_close(b, a, equal_nan=True)
-    except AssertionError as error:
-        lines = [line for line in str(error).splitlines() if line]
-        yield f"the values of {where}", str(a.detach()), f"{b.detach()}\n  {' '.join(lines)}"
+        yield
+    finally:
+        for name, (_, restore) in PROCESS.items():
+            restore(before[name])
 
 
 OWN_CODES.update(passed_over(Oracle.run))

@@ -7,7 +7,7 @@ import attrs
 import stator_backends
 from stator_bytecode.errors import InternalError, InvalidUse, SourceSpan, StatorError, Unsupported
 
-__all__ = ["InternalError", "InvalidUse", "OracleMismatch", "SourceSpan", "StatorError", "Unsupported"]
+__all__ = ["InternalError", "InvalidUse", "OracleMismatch", "OracleWarning", "SourceSpan", "StatorError", "Unsupported"]
 __all__ += ["BackendFailed", "InvalidOption", "UnknownBackend", "backend_boundary"]
 
 
@@ -56,6 +56,10 @@ class OracleMismatch(StatorError):
             f"  plain: {self.expected}\n  compiled: {self.found}\n"
             "  this is our bug: please report it with the function and its inputs"
         )
+
+
+class OracleWarning(UserWarning):
+    """Oracle mode: a call was not compared, as something that it can reach has no faithful copy."""
 
 
 def _unknown_backend(error: stator_backends.UnknownBackend) -> StatorError:

@@ -1,0 +1,110 @@
+"""Where two values differ that two runs of one program gave: structure, classes, values, sharing."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+from collections.abc import Iterator
+from types import CodeType, FunctionType, GeneratorType, MemberDescriptorType, MethodType, ModuleType
+from typing import Any
+
+import attrs
+import torch
+
+ATOMS = (int, float, complex, str, bytes, bool, type(None))
+_WHOLE = (type, FunctionType, MethodType, ModuleType, CodeType, GeneratorType)
+_CONTAINERS = (collections.OrderedDict, dict, list, tuple, collections.deque, set, frozenset)
+
+
+@attrs.define
+class Comparison:
+    """Of all that one run gave with all that the other one gave. Which object stands for which is remembered."""
+
+    _ours: dict[int, tuple[Any, Any]] = attrs.field(factory=dict)
+    _theirs: dict[int, tuple[Any, Any]] = attrs.field(factory=dict)
+
+    def differences(self, a: Any, b: Any, where: str) -> Iterator[tuple[str, str, str]]:
+        """The place, what is there in `a`, what is there in `b`."""
+        if a is b:
+            return
+        if not _is_same_class(type(a), type(b)):
+            yield f"the type of {where}", type(a).__name__, type(b).__name__
+        elif isinstance(a, ATOMS):
+            if repr(a) != repr(b):
+                yield where, repr(a), repr(b)
+        elif id(a) in self._ours:
+            if self._ours[id(a)][1] is not b:
+                yield f"the identity of {where}", "an object seen before", "another object"
+        elif id(b) in self._theirs and not isinstance(a, tuple | frozenset):
+            yield f"the identity of {where}", "an object of its own", "an object seen before"
+        else:
+            self._ours[id(a)] = self._theirs[id(b)] = (a, b)
+            yield from self._inside(a, b, where)
+
+    def _inside(self, a: Any, b: Any, where: str) -> Iterator[tuple[str, str, str]]:
+        if isinstance(a, torch.Tensor):
+            yield from _tensor_differences(a, b, where)
+        ours, theirs = parts(a), parts(b)
+        if list(ours) != list(theirs):
+            yield f"the parts of {where}", str(list(ours)), str(list(theirs))
+            return
+        for name, part in ours.items():
+            yield from self.differences(part, theirs[name], where + name)
+
+
+def _is_same_class(a: type, b: type) -> bool:
+    """A class that the function makes is another one in each run."""
+    return a is b or (a.__module__, a.__qualname__) == (b.__module__, b.__qualname__)
+
+
+def _tensor_differences(a: torch.Tensor, b: torch.Tensor, where: str) -> Iterator[tuple[str, str, str]]:
+    for fact in ("shape", "dtype", "device", "requires_grad"):
+        if getattr(a, fact) != getattr(b, fact):
+            yield f"the {fact} of {where}", str(getattr(a, fact)), str(getattr(b, fact))
+            return
+    try:
+        torch.testing.assert_close(b, a, equal_nan=True)
+    except AssertionError as error:
+        lines = [line for line in str(error).splitlines() if line]
+        yield f"the values of {where}", str(a.detach()), f"{b.detach()}\n  {' '.join(lines)}"
+
+
+def parts(value: Any) -> dict[str, Any]:
+    """What a value is made of, by the text that is added to its own name. No code of its class runs."""
+    cls = type(value)
+    if issubclass(cls, _WHOLE):
+        return {}
+    attributes = {f".{name}": attribute for name, attribute in sorted(_attributes(value).items())}
+    if issubclass(cls, torch.Tensor):
+        return {".grad": value.grad if value.is_leaf else None, **attributes}
+    if issubclass(cls, torch.Generator):
+        return {".state": value.get_state()}
+    base = next((base for base in _CONTAINERS if issubclass(cls, base)), None)
+    items = {} if base is None else _items(base, value)
+    return {**items, **attributes}
+
+
+def _items(base: Any, value: Any) -> dict[str, Any]:
+    """By the storage of the builtin container. What has no place of its own is named by its text."""
+    if issubclass(base, dict):
+        items = [*base.items(value)]
+        return {f"[{key!r}]" if isinstance(key, ATOMS) else f"[key {at}]": item for at, (key, item) in enumerate(items)}
+    items = [*base.__iter__(value)]
+    if base not in (set, frozenset):
+        return {f"[{index}]": item for index, item in enumerate(items)}
+    texts = sorted(repr(item) for item in items if isinstance(item, ATOMS))
+    return {".len": len(items), **{f" with {text}": True for text in texts}}
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """Those in its dictionary, and its slots."""
+    found: dict[str, Any] = {}
+    with contextlib.suppress(AttributeError):
+        found |= object.__getattribute__(value, "__dict__")
+    slots = [
+        slot for cls in type(value).__mro__ for slot in [*vars(cls).values()] if type(slot) is MemberDescriptorType
+    ]
+    for slot in slots:
+        with contextlib.suppress(AttributeError):  # an empty one
+            found[slot.__name__] = slot.__get__(value)
+    return found

@@ -1,0 +1,228 @@
+"""What a function can reach, as copies for as long as a block lasts: a run in there leaves nothing behind.
+
+    world = CopiedWorld(fn, (x, seen))    copies of the arguments, of globals that are named, of cells, of what classes
+    with world.installed():               and functions of the program hold; what is shared among these stays shared
+        fn(*world.state)                  every name is bound to its copy: no object from outside is written
+    world.left                            what the names were bound to at the end of the block; now they are as before
+
+Code of libraries is not followed. What has no faithful copy (a generator, a file, what a cached function holds) would
+be used up or written: that raises `CannotCopy`.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import gc
+import sys
+import sysconfig
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import attrs
+import torch
+
+from stator._compared import ATOMS, Comparison, parts
+from stator._wrapper import original_of
+
+_HOLDERS_OF_FUNCTIONS = (staticmethod, classmethod, property, functools.partial, MethodType)
+_LIBRARIES = tuple(
+    {sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")} | {str(Path(torch.__file__).parents[1])}
+)
+_SHARED = (type(threading.Lock()), type(threading.RLock()), ContextVar, ModuleType)
+_WITHOUT_COPY = (
+    functools._lru_cache_wrapper,
+    weakref.WeakValueDictionary,
+    weakref.WeakKeyDictionary,
+    weakref.WeakSet,
+)
+UNBOUND = object()
+_IS_IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE
+
+
+class CannotCopy(Exception):
+    """Running the function on copies would use something up that is not copied."""
+
+
+@attrs.define(eq=False)
+class Names:
+    """Names of one owner: a namespace, a class, a cell, or a function (its defaults). `wanted`: these only."""
+
+    owner: Any
+    label: str
+    wanted: frozenset[str] | None = None
+
+    def read(self) -> dict[str, Any]:
+        if isinstance(self.owner, type):
+            return {name: value for name, value in vars(self.owner).items() if not _is_of_the_class(name)}
+        if isinstance(self.owner, dict):
+            wanted = self.owner if self.wanted is None else self.wanted
+            return {name: self.owner[name] for name in [*wanted] if name in self.owner}
+        names = ("cell_contents",) if isinstance(self.owner, CellType) else ("__defaults__", "__kwdefaults__")
+        return {name: getattr(self.owner, name) for name in names if _is_bound(self.owner, name)}
+
+    def write(self, values: dict[str, Any]) -> None:
+        """Bind each name to its value, and none besides of those that `read` gives."""
+        now = self.read()
+        for name in now.keys() - values.keys():
+            self._delete(name)
+        for name, value in values.items():
+            if name not in now or now[name] is not value:
+                self._bind(name, value)
+
+    def _bind(self, name: str, value: Any) -> None:
+        if isinstance(self.owner, dict):
+            self.owner[name] = value
+        else:  # a metaclass is not asked
+            (type.__setattr__ if isinstance(self.owner, type) else setattr)(self.owner, name, value)
+
+    def _delete(self, name: str) -> None:
+        if isinstance(self.owner, dict):
+            del self.owner[name]
+        else:
+            (type.__delattr__ if isinstance(self.owner, type) else delattr)(self.owner, name)
+
+
+def _is_of_the_class(name: str) -> bool:
+    """What metaclasses keep for themselves, `__slots__` or an Enum's `_member_map_`."""
+    return name.startswith("_") and (name.endswith("_") or name == "_abc_impl")
+
+
+def _is_bound(owner: Any, name: str) -> bool:
+    try:
+        getattr(owner, name)
+    except ValueError:  # an empty cell
+        return False
+    return True
+
+
+@attrs.define(eq=False)
+class CopiedWorld:
+    fn: FunctionType
+    arguments: tuple[Any, ...]
+    state: tuple[Any, ...] = attrs.field(init=False)
+    places: list[Names] = attrs.field(factory=list)
+    left: list[dict[str, Any]] = attrs.field(factory=list)
+    cuts_history: bool = False  # of a tensor that was computed: autograd may raise for the copy
+    _copies: list[dict[str, Any]] = attrs.field(factory=list)
+    _memo: dict[int, Any] = attrs.field(factory=dict)
+    _seen: dict[int, Any] = attrs.field(factory=dict)
+    _faithful: Comparison = attrs.field(factory=Comparison)
+
+    def __attrs_post_init__(self) -> None:
+        """Raises CannotCopy."""
+        self._follow(self.fn)
+        self._follow(self.arguments)
+        for reference in [found for found in self._seen.values() if type(found) is weakref.ref]:
+            self._memo[id(reference)] = weakref.ref(self._copied(reference()), reference.__callback__)
+        self.state = tuple(map(self._copied, self.arguments))
+        self._copies = [{name: self._copied(value) for name, value in place.read().items()} for place in self.places]
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        before = [place.read() for place in self.places]
+        try:
+            for place, values in zip(self.places, self._copies, strict=True):
+                place.write(values)
+            yield
+        finally:
+            self.left = [place.read() for place in self.places]
+            for place, values in zip(self.places, before, strict=True):
+                place.write(values)
+
+    def variables(self) -> Iterator[tuple[str, Any, Any]]:
+        """Each by its name: what the run left there, and what is there now."""
+        for place, left in zip(self.places, self.left, strict=True):
+            now = place.read()
+            for name in [*left, *(now.keys() - left.keys())]:
+                label = place.label if name == "cell_contents" else f"{place.label} {name}"
+                yield label, left.get(name, UNBOUND), now.get(name, UNBOUND)
+
+    def _copied(self, value: Any) -> Any:
+        if isinstance(value, (*_SHARED, *_HOLDERS_OF_FUNCTIONS[:3])):
+            return value
+        try:
+            made = copy.deepcopy(value, self._memo)
+        except Exception as error:  # runs code of the program's classes, which may raise anything
+            raise CannotCopy(f"{type(value).__qualname__}: {error}") from error
+        for where, left, right in self._faithful.differences(value, made, f"a {type(value).__qualname__}"):
+            raise CannotCopy(f"in a copy, {where} is {right} for {left}")
+        return made
+
+    def _follow(self, value: Any) -> None:
+        """Find the places that code can get at from here."""
+        waiting = [value]
+        while waiting:
+            found = waiting.pop()
+            if id(found) not in self._seen and not isinstance(found, (*ATOMS, ModuleType)):
+                self._seen[id(found)] = found
+                waiting += self._next(found)
+
+    def _next(self, value: Any) -> list[Any]:
+        if isinstance(value, FunctionType):
+            return self._of_function(original_of(value) or value)
+        if isinstance(value, type):
+            return [] if _is_of_a_library(_namespace_of(value)) else self._of_class(value)
+        if isinstance(value, torch.Tensor) and not value.is_leaf:  # which deepcopy refuses: its copy is a leaf
+            self._memo[id(value)] = value.detach().clone().requires_grad_()
+            self.cuts_history = True
+        if isinstance(value, _WITHOUT_COPY):
+            raise CannotCopy(f"{type(value).__qualname__} cannot be copied")
+        if type(value) is weakref.ref:
+            return [value()]
+        if isinstance(value, _HOLDERS_OF_FUNCTIONS):
+            return gc.get_referents(value)
+        return [type(value), *parts(value).values()]
+
+    def _of_function(self, fn: FunctionType) -> list[Any]:
+        if _is_of_a_library(fn.__globals__):
+            return []
+        cells = zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)
+        wanted = frozenset(_names(fn.__code__))
+        return self._at(
+            *(Names(namespace, "the global", wanted) for namespace in _namespaces(fn.__globals__, wanted)),
+            *(Names(cell, f"the variable {name}") for name, cell in cells),
+            *(Names(owner, f"{fn.__qualname__}'s") for owner in (fn, fn.__dict__)),
+        )
+
+    def _of_class(self, cls: type) -> list[Any]:
+        own = [] if cls.__flags__ & _IS_IMMUTABLE else self._at(Names(cls, f"{cls.__qualname__}'s"))
+        functions = [value for value in vars(cls).values() if isinstance(value, (FunctionType, *_HOLDERS_OF_FUNCTIONS))]
+        return [*own, *functions, *cls.__bases__]
+
+    def _at(self, *places: Names) -> list[Any]:
+        self.places += places
+        return [value for place in places for value in place.read().values()]
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _namespaces(first: dict[str, Any], wanted: frozenset[str]) -> list[dict[str, Any]]:
+    """And those of the program's modules that are named in there."""
+    found = [first]
+    for namespace in found:
+        modules = [module for name in wanted if isinstance(module := namespace.get(name), ModuleType)]
+        inside = [vars(module) for module in modules if not _is_of_a_library(vars(module))]
+        found += [each for each in inside if not any(each is one for one in found)]
+    return found
+
+
+def _namespace_of(cls: type) -> dict[str, Any]:
+    return vars(sys.modules[cls.__module__]) if cls.__module__ in sys.modules else {}
+
+
+def _is_of_a_library(namespace: dict[str, Any]) -> bool:
+    top = str(namespace.get("__name__")).partition(".")[0]
+    file = str(namespace.get("__file__") or "")
+    return top in sys.stdlib_module_names - {"__main__"} or top.startswith("stator") or file.startswith(_LIBRARIES)
