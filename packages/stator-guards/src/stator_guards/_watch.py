@@ -24,6 +24,7 @@ from stator_guards._memory import JOIN, Layout, Reader, reader
 from stator_guards._part import AttrSource, DictItemSource, InstanceDictSource
 from stator_guards._plan import WORTH_A_GROUP, Group, Plan, can_be_root, gather, make_plan
 from stator_guards._source import ParameterSource, Source, State
+from stator_guards._walk import Walk
 
 KEPT_ROOTS = 8
 CHANGES_TO_BE_LOOSE = 3
@@ -31,8 +32,6 @@ ROOTS_TO_BE_LOOSE = 32
 SOON = 1.0
 HITS_BEFORE_PLANNING = 2
 MOST_PLANS = 12
-
-Predicate = Callable[..., bool]
 
 
 def is_worth_watching(guards: Iterable[Guard]) -> bool:
@@ -111,7 +110,7 @@ class Watch:
             tuple(values[source] for source in self.exports),
             tuple(tuple(values[source] for source in batch) for batch in self.batches),
             tuple(tuple(values[source] for source in sources) for sources in self.loads),
-            tuple((source, values[source]) for source in self.group.pinned if source in self.group.inline),
+            tuple((source, values[source]) for source in self.group.inline),
             tuple(cells.origins.values()),
             tuple(cells.held),
         )
@@ -147,9 +146,8 @@ def _is_same(new: object, old: object) -> bool:
 class Watching:
     """The life of one predicate: walk, count, plan, watch, and walk for good when too much keeps changing."""
 
-    walk: Predicate
+    walk: Walk
     guards: Sequence[Guard]
-    state: Callable[[Sequence[object]], State]
     layout: Layout
     install: Callable[[Watching, Plan | None], None]
     loads: list[Loads] = attrs.field(factory=list)
@@ -178,7 +176,7 @@ class Watching:
 
     def _let_go_of_stale(self, values: Sequence[object]) -> None:
         """Hand nothing over that this walk did not see: what was not bound afresh is of the past."""
-        state = self.state(values)
+        state = self.walk.state(values)
         for watch in self.watches:
             binding = watch.current(state) if watch.loads else None
             if binding is not None and watch.changed(binding, watch.root_of(state)):
@@ -186,14 +184,14 @@ class Watching:
 
     def _serve(self, plan: Plan) -> None:
         """Hand over what is pinned below one parameter."""
-        places = {id(watch.group): watch for watch in self.watches}
+        watches = {watch.group: watch for watch in self.watches}
         for loads in self.loads:
             groups = [plan.group_of.get(source) for source in loads.sources]
             root = None if (first := groups[0]) is None else first.root
             if first is None or not isinstance(root, ParameterSource) or root in loads.sources:
                 continue
             if all(group is first for group in groups):
-                loads.served = places[id(first)].server(loads, root)
+                loads.served = watches[first].server(loads, root)
 
     def _alone(self, step: Callable[[Sequence[object]], None], values: Sequence[object]) -> None:
         """Do `step` unless a thread does one already: it is only a matter of speed."""
@@ -207,7 +205,7 @@ class Watching:
             self.lock.release()
 
     def _renew(self, values: Sequence[object]) -> None:
-        state = self.state(values)
+        state = self.walk.state(values)
         loose: set[Any] = set()
         failing = False
         for watch in self.watches:
@@ -231,7 +229,7 @@ class Watching:
         return count >= limit
 
     def _plan(self, values: Sequence[object]) -> None:
-        state = self.state(values)
+        state = self.walk.state(values)
         plan = make_plan(self.guards, state, self.layout, self.loose) if self.plans < MOST_PLANS else None
         self.plans += 1
         for watch in self.watches:
