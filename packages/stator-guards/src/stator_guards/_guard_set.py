@@ -163,6 +163,5 @@ def _implied(guards: list[Guard], names: Names) -> list[Guard]:
     for kind in dict.fromkeys(type(guard.kind) for guard in guards):
         if kind.batched:
             batch = [guard for guard in guards if type(guard.kind) is kind]
-            kind.prepare(batch, names.once)
-            found += kind.implied(batch)
+            found += kind.implied(batch, names.once)
     return found

@@ -5,14 +5,14 @@ stay so; that is the implied guard `DistinctTensors`. Two sources of one tensor 
 """
 
 import weakref
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
 import torch
 
 from stator_guards._kind import Guard, Kind
-from stator_guards._source import Renderer, Source, State
+from stator_guards._source import Once, Renderer, Source, State
 
 
 def effective_keys(tensor: torch.Tensor) -> int:
@@ -91,7 +91,7 @@ class TensorMatch(Kind):
         return f"{render.capture(self.matches, 'tensor_matches')}({value})"
 
     @classmethod
-    def test_all(cls, guards: Sequence[Guard], render: Renderer) -> str | None:
+    def test_all(cls, guards: Sequence[Guard], render: Renderer) -> str:
         first = _firsts(guards)
         sources = [guard.source for guard in first if guard.source is not None]
         check = _native_once(first, render.once)
@@ -101,12 +101,10 @@ class TensorMatch(Kind):
         return " and ".join([f"{render.capture(check, 'tensors_match')}({render.arguments(sources)})", *texts])
 
     @classmethod
-    def prepare(cls, guards: Sequence[Guard], once: Callable[[Hashable, Callable[[], Any]], Any]) -> None:
-        _native_once(_firsts(guards), once)
-
-    @classmethod
-    def implied(cls, guards: Sequence[Guard]) -> tuple[Guard, ...]:
-        sources = [guard.source for guard in _firsts(guards) if guard.source is not None]
+    def implied(cls, guards: Sequence[Guard], once: Once) -> tuple[Guard, ...]:
+        first = _firsts(guards)
+        _native_once(first, once)
+        sources = [guard.source for guard in first if guard.source is not None]
         return (Guard(sources[0], DistinctTensors(tuple(sources[1:]))),) if len(sources) > 1 else ()
 
     def holds(self, value: Any, state: State) -> bool:
@@ -136,7 +134,7 @@ def _firsts(guards: Sequence[Guard]) -> list[Guard]:
     return [guards[i] for i in sorted(first.values())]
 
 
-def _native_once(first: list[Guard], once: Callable[[Hashable, Callable[[], Any]], Any]) -> Any:
+def _native_once(first: list[Guard], once: Once) -> Any:
     return once(("TensorMatch", *map(id, first)), lambda: _native(first))
 
 
