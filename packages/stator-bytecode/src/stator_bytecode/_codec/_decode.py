@@ -90,21 +90,15 @@ def _apply_rules(raws: list[Raw], scope: Scope) -> tuple[list[_Draft], list[int]
 def _resolve(drafts: list[_Draft], raws: list[Raw], starts: list[int]) -> tuple[Instruction, ...]:
     for index, raw in enumerate(raws):
         raw.index = index
-    handlers: dict[RawHandler, Handler] = {}
+    handlers: dict[RawHandler | None, Handler | None] = {None: None}
     instructions = []
     for index, (op, arg, lead, start, stop) in enumerate(drafts):
         raw = raws[lead]
-        raw_handler = raw.handler
-        handler = None if raw_handler is None else handlers.get(raw_handler)
-        if raw_handler is not None and handler is None:
-            handler = handlers[raw_handler] = _neutral_handler(raw_handler, starts)
+        if (handler := raw.handler) is not None and handler not in handlers:
+            handlers[handler] = Handler(_neutral_index(handler.target, starts), handler.depth, handler.lasti)
         target = -1 if raw.target is None else _neutral_index(raw.target, starts)
-        instructions.append(Instruction(op, arg, index, target, handler, raw.positions, (start, stop)))
+        instructions.append(Instruction(op, arg, index, target, handlers[handler], raw.positions, (start, stop)))
     return tuple(instructions)
-
-
-def _neutral_handler(handler: RawHandler, starts: list[int]) -> Handler:
-    return Handler(_neutral_index(handler.target, starts), handler.depth, handler.lasti)
 
 
 def _neutral_index(target: Raw, starts: list[int]) -> int:
