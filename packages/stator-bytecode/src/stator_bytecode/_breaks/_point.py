@@ -127,11 +127,15 @@ class _Splitting:
             stack=stack,
             globals=self.globals_of(state),
             handled=state.handled is not None,
-            then=None if state.then is None else layouts.split_then(state.then, self.values),
+            then=None if state.then is None else self._then(state.then),
             hidden=state.hidden,
             generator=status,
             has_names=state.names is not None,
         )
+
+    def _then(self, then: _frame.Then) -> layouts.ThenLayout:
+        self.values += then.values
+        return layouts.ThenLayout(then.kind, len(then.values), then.name)
 
     def _kind(self, value: V, plain: layouts.Kind) -> layouts.Kind:
         if value is _frame.NULL:
@@ -286,8 +290,7 @@ class _Restoring:
         frame.stack = [self._value(kind, values) for kind in layout.stack]
         frame.handled = next(values) if layout.handled else None
         frame.names = next(values) if layout.has_names else None
-        if layout.then is not None:
-            frame.parked = _frame.Parked(layout.instruction, layout.then.restore(values))
+        frame.wait(None if layout.then is None else layout.then.restore(values))
 
     def _value(self, kind: layouts.Kind, values: Iterator[V]) -> Any:
         if kind in layouts.CARRYING:

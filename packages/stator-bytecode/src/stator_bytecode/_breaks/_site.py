@@ -69,9 +69,9 @@ def _leaves(point: Point, op: str) -> bool:
     """Whether the frame's value makes its caller's instruction do more: then there is something to run natively."""
     if len(point.frames) < 2:
         return False
-    kind = "" if (then := point.frames[-2].then) is None else then.kind
+    kind = point.frames[-2].waits_with
     if point.frames[-1].generator is not None:
-        return (op, kind) in {("RETURN_VALUE", "value"), ("RETURN_VALUE", "discard"), ("YIELD_VALUE", "close")}
+        return (op, kind) in {("RETURN_VALUE", "value"), ("YIELD_VALUE", "close")}
     return op == "RETURN_VALUE" and kind != "send"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from stator_bytecode._breaks._complete import forget_note, note
 from stator_bytecode._breaks._exit import Draft, Exit, State, exit_to, materialized
-from stator_bytecode._breaks._layout import VALUE, CarriedAt, FrameLayout, RaisedAt, Static
+from stator_bytecode._breaks._layout import VALUE, CarriedAt, FrameLayout, RaisedAt
 from stator_bytecode._breaks._native_stack import NativeStack
 from stator_bytecode._breaks._point import Point
 from stator_bytecode._breaks._rebuild import closed_generator, rebuild
@@ -150,9 +150,7 @@ class NativeStep:
 
     def _note(self, index: int, error: BaseException, state: State) -> None:
         if (then := self.point.frames[index].then) is not None and then.kind == "attribute":
-            name = then.parts[1]
-            assert isinstance(name, Static)
-            note(error, state[self.point.places[index].then[0]], name.value)
+            note(error, state[self.point.places[index].then[0]], then.name)
 
     def _stop_iteration_error(self, error: StopIteration, index: int) -> RuntimeError:
         """What CPython 3.11 makes of a StopIteration that leaves a generator; later its own code does it."""
@@ -180,8 +178,7 @@ class NativeStep:
 
     def _answer(self, index: int, error: BaseException) -> tuple[Exit, State] | None:
         """The exit and result if `error` is an answer to frame `index`, which waits: the end of an iteration."""
-        layout = self.point.frames[index]
-        kind = "" if layout.then is None else layout.then.kind
+        kind = self.point.frames[index].waits_with
         if not isinstance(error, CAUGHT.get(kind, ())):
             return None
         if index not in self.answers:
