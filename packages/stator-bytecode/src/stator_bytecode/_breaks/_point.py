@@ -9,6 +9,7 @@ Values are opaque: the same code serves trackers and real objects.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from typing import Any
 
 import attrs
@@ -23,34 +24,32 @@ Virtual = Callable[[V], "_frame.GeneratorState | layouts.Parts | None"]
 _PROLOGUE = frozenset({"COPY_FREE_VARS", "MAKE_CELL"})
 
 
-@attrs.frozen(cache_hash=True)
+@attrs.frozen(cache_hash=True, slots=False)
 class Point:
     """The frame stack, outermost first, the innermost before its instruction `pc`; then what is carried as state:
     suspended generators, and objects in parts that hold some."""
 
     frames: tuple[layouts.FrameLayout, ...]
     carried: tuple[layouts.Layout, ...] = ()
-    _cache: dict[str, Any] = attrs.field(factory=dict, init=False, eq=False, repr=False)
 
-    @property
+    @cached_property
+    def laid_out(self) -> tuple[Any, ...]:
+        """Of the frames; what is carried follows."""
+        return (*self.frames, *self.carried)
+
+    @cached_property
     def places(self) -> tuple[layouts.Places, ...]:
-        """Where each frame's values are in the flat state; what is carried follows."""
-        if "places" not in self._cache:
-            self._cache["places"] = tuple(_all_places((*self.frames, *self.carried)))
-        places: tuple[layouts.Places, ...] = self._cache["places"]
-        return places
+        """Where the values of each layout are in the flat state."""
+        return tuple(_all_places(self.laid_out))
 
     @property
     def count(self) -> int:
         return self.places[-1].stop
 
-    @property
+    @cached_property
     def parameters(self) -> tuple[str, ...]:
         """Readable names of the flat state, each once."""
-        if "parameters" not in self._cache:
-            self._cache["parameters"] = tuple(_unique(_names(self)))
-        parameters: tuple[str, ...] = self._cache["parameters"]
-        return parameters
+        return tuple(_unique(_names(self)))
 
     def frames_from(
         self,
@@ -253,13 +252,11 @@ class _Restoring:
     make_object: Callable[[Any, list[V]], V]
     made: dict[int, V] = attrs.field(factory=dict)  # generators and objects, by the number of their layout
 
-    @property
-    def all_layouts(self) -> tuple[layouts.Layout, ...]:
-        return (*self.point.frames, *self.point.carried)
-
     def frames(self) -> list[_frame.Frame]:
         """Frames first without contents, so that generators can be linked whatever refers to them."""
-        numbered = [(n, layout) for n, layout in enumerate(self.all_layouts) if isinstance(layout, layouts.FrameLayout)]
+        numbered = [
+            (n, layout) for n, layout in enumerate(self.point.laid_out) if isinstance(layout, layouts.FrameLayout)
+        ]
         frames = [self._empty(layout) for _, layout in numbered]
         for (number, layout), frame in zip(numbered, frames, strict=True):
             if layout.generator is not None:
@@ -303,7 +300,7 @@ class _Restoring:
 
     def _carried(self, number: int) -> V:
         """A generator, which is there already, or an object in parts, which is made when it is first asked for."""
-        layout = self.all_layouts[number]
+        layout = self.point.laid_out[number]
         if number not in self.made and isinstance(layout, layouts.PartsLayout):
             values = self._values_of(number)
             self.made[number] = self.make_object(layout.recipe, [self._value(kind, values) for kind in layout.slots])
