@@ -151,9 +151,9 @@ def can_be_root(value: object) -> bool:
     return True
 
 
-def gather(group: Group, layout: Layout, root: object) -> tuple[Cells, dict[Source, Any]] | None:
+def gather(group: Group, root: object) -> tuple[Cells, dict[Source, Any]] | None:
     """The words and values of a group for one root object; None when its facts cannot be watched there."""
-    cells = Cells(layout, root=root)
+    cells = Cells(group.cells.layout, root=root)
     values: dict[Source, Any] = {} if group.root is None else {group.root: root}
     try:
         watched = all(_gather(source, group, cells, values) for source in group.pinned)

@@ -20,7 +20,7 @@ import attrs
 
 from stator_guards._kind import CANNOT_READ, Guard
 from stator_guards._loads import Loads
-from stator_guards._memory import JOIN, Layout, Reader, reader
+from stator_guards._memory import Layout, Reader, reader
 from stator_guards._part import AttrSource, DictItemSource, InstanceDictSource
 from stator_guards._plan import WORTH_A_GROUP, Group, Plan, can_be_root, gather, make_plan
 from stator_guards._source import ParameterSource, Source, State
@@ -60,8 +60,7 @@ class Watch:
     """The bindings of one group: a few root objects, forgotten with them; captured objects have one binding."""
 
     group: Group
-    layout: Layout
-    reader: Reader = JOIN
+    reader: Reader
     bindings: dict[int, Binding] = attrs.field(factory=dict)
     exports: list[Source] = attrs.field(factory=list)
     batches: list[tuple[Source, ...]] = attrs.field(factory=list)
@@ -83,19 +82,19 @@ class Watch:
         words = [origin for i, origin in enumerate(binding.origins) if now[8 * i : 8 * i + 8] != old[8 * i : 8 * i + 8]]
         if words or not binding.inline:
             return words
-        values = {} if (found := gather(self.group, self.layout, root)) is None else found[1]
+        values = {} if (found := gather(self.group, root)) is None else found[1]
         return [source for source, value in binding.inline if values.get(source) is not value]
 
     def bind(self, state: State, still_holds: Callable[[], bool]) -> bool:
         """Read the words of the root in `state`. Done twice around a walk, so that no change slips in between."""
         root = self.root_of(state)
-        found = gather(self.group, self.layout, root) if root is None or can_be_root(root) else None
+        found = gather(self.group, root) if root is None or can_be_root(root) else None
         if found is None:
             return False
         cells, values = found
         places = self.reader.places_of(list(cells.origins))
         expected = self.reader.read(places)
-        again = gather(self.group, self.layout, root)
+        again = gather(self.group, root)
         same = again is not None and list(again[0].origins) == list(cells.origins)
         same = same and again is not None and all(_is_same(again[1][source], old) for source, old in values.items())
         if not (same and still_holds() and self.reader.read(places) == expected):
@@ -234,7 +233,8 @@ class Watching:
         self.plans += 1
         for watch in self.watches:
             watch.bindings.clear()  # code that still refers to them finds nothing, and nothing is kept alive
-        self.watches = [] if plan is None else [self._watch(group) for group in plan.groups]
+        groups = [] if plan is None else plan.groups
+        self.watches = [Watch(group, reader(len(group.cells.origins))) for group in groups]
         self.changes.clear()
         for loads in self.loads:
             loads.served = None
@@ -244,6 +244,3 @@ class Watching:
         for watch in self.watches:
             watch.group.cells.let_go()
             watch.bind(state, lambda: self.walk(*values))
-
-    def _watch(self, group: Group) -> Watch:
-        return Watch(group, self.layout, reader(len(group.cells.origins)))

@@ -121,7 +121,6 @@ class PartsLayout:
     handled: ClassVar[bool] = False
     has_names: ClassVar[bool] = False
     then: ClassVar[None] = None
-    generator: ClassVar[None] = None
 
 
 Layout: TypeAlias = FrameLayout | PartsLayout

@@ -16,6 +16,7 @@ import attrs
 
 from stator_bytecode._breaks import _layout as layouts
 from stator_bytecode._breaks._shape import shapes_of
+from stator_bytecode._codec._decode import cell_slots
 from stator_bytecode._codec._instruction import Code
 from stator_bytecode._machine import _frame
 
@@ -94,11 +95,17 @@ class _Splitting:
     carried: list[_frame.GeneratorState | layouts.Parts] = attrs.field(factory=list)
     operands: set[int] = attrs.field(init=False)
 
-    def __attrs_post_init__(self) -> None:
-        self.operands = {id(value) for value in _operands(self.snapshot)}
+    @operands.default
+    def _worked_on(self) -> set[int]:
+        """The identities of what the innermost instruction works on."""
+        if not self.snapshot.frames:
+            return set()
+        state = self.snapshot.frames[-1]
+        return {id(state.stack[-depth]) for depth in shapes_of(state.code.instructions[state.pc]).used}
 
     def split(self) -> tuple[Point, list[V]]:
-        frames = tuple(self.frame(state, _status(state)) for state in self.snapshot.frames)
+        running = _frame.GeneratorStatus.RUNNING
+        frames = tuple(self.frame(state, running if state.generator else None) for state in self.snapshot.frames)
         layouts = tuple(self._layout(carried) for carried in self.carried)  # which grows: each may hold others
         return Point(frames, layouts), self.values
 
@@ -109,7 +116,7 @@ class _Splitting:
         return self.frame(_generator_state(carried), carried.status)
 
     def frame(self, state: _frame.Frame, status: _frame.GeneratorStatus | None) -> layouts.FrameLayout:
-        cells = cell_slots(state.code) if state.pc >= prologue_length(state.code) else frozenset()
+        cells = cell_slots(state.code.raw, state.code.slots) if state.pc >= prologue_length(state.code) else ()
         slots = tuple(
             self._kind(value, layouts.CELL if slot in cells else layouts.VALUE)
             for slot, value in enumerate(state.slots)
@@ -163,18 +170,6 @@ class _Splitting:
         return layouts.CarriedAt(len(self.carried) - 1, False)
 
 
-def _operands(snapshot: _frame.Snapshot) -> tuple[V, ...]:
-    """What the innermost instruction works on."""
-    if not snapshot.frames:
-        return ()
-    state = snapshot.frames[-1]
-    return tuple(state.stack[-depth] for depth in shapes_of(state.code.instructions[state.pc]).used)
-
-
-def _status(state: _frame.Frame) -> _frame.GeneratorStatus | None:
-    return None if state.generator is None else _frame.GeneratorStatus.RUNNING
-
-
 def _generator_state(generator: _frame.GeneratorState) -> _frame.Frame:
     state = generator.frame.copy()
     if generator.status is _frame.GeneratorStatus.CLOSED:
@@ -182,12 +177,6 @@ def _generator_state(generator: _frame.GeneratorState) -> _frame.Frame:
         state.slots, state.stack = [_frame.NULL] * len(state.slots), []
         state.handled = state.names = state.parked = None
     return state
-
-
-def cell_slots(code: Code) -> frozenset[int]:
-    """Slots that hold a cell, where they hold anything."""
-    cells = {slot for slot, name in enumerate(code.slots) if name in code.raw.co_cellvars}
-    return frozenset(cells | set(range(len(code.slots) - code.n_free, len(code.slots))))
 
 
 def prologue_length(code: Code) -> int:

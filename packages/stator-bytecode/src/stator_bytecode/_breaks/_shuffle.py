@@ -8,7 +8,7 @@ from typing import Any
 
 from stator_bytecode._breaks._exit import Draft
 from stator_bytecode._breaks._layout import CELL, NO_PREVIOUS, NULL_KIND, PREVIOUS, VALUE, FrameLayout
-from stator_bytecode._breaks._point import cell_slots
+from stator_bytecode._codec._decode import cell_slots
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._handler_table import HandlerTable
 
@@ -82,7 +82,7 @@ def load_fast_and_clear(draft: Draft, instr: Instruction) -> None:
 @shuffles.handles("STORE_FAST")
 def store_fast(draft: Draft, instr: Instruction) -> None:
     kind, source = draft.stack.pop()
-    is_cell = kind is VALUE and instr.arg in cell_slots(draft.layout.code)
+    is_cell = kind is VALUE and instr.arg in cell_slots(draft.layout.raw, draft.layout.code.slots)
     draft.slots[instr.arg] = (CELL if is_cell else kind, source)
 
 

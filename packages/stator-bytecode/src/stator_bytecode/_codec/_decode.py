@@ -36,7 +36,9 @@ def decode(code: CodeType) -> Code:
 def _decode(code: CodeType) -> Code:
     raws = disassemble(code)
     slots = slot_names(code)
-    scope = Scope(code.co_names, code.co_consts, _cell_slots(code, slots, raws))
+    # Without those that an inlined comprehension takes over: they hold a cell or a value, at different times.
+    cells = cell_slots(code, slots).difference(raw.arg for raw in raws if raw.name == "LOAD_FAST_AND_CLEAR")
+    scope = Scope(code.co_names, code.co_consts, cells)
     drafts, starts = _apply_rules(raws, scope)
     instructions = _resolve(drafts, raws, starts)
     return Code(code, instructions, slots, len(code.co_freevars), OPCODES.dialect.null_first)
@@ -48,13 +50,9 @@ def slot_names(code: CodeType) -> tuple[str, ...]:
     return code.co_varnames + cells + code.co_freevars
 
 
-def _cell_slots(code: CodeType, slots: tuple[str, ...], raws: list[Raw]) -> frozenset[int]:
-    """Without the slots that an inlined comprehension takes over: those hold a cell or a value, at different times."""
-    if not (code.co_cellvars or code.co_freevars):
-        return frozenset()
-    first_free = len(slots) - len(code.co_freevars)
-    cells = {slots.index(name) for name in code.co_cellvars} | set(range(first_free, len(slots)))
-    return frozenset(cells - {raw.arg for raw in raws if raw.name == "LOAD_FAST_AND_CLEAR"})
+def cell_slots(code: CodeType, slots: tuple[str, ...]) -> frozenset[int]:
+    """Slots that hold a cell, where they hold anything."""
+    return frozenset({*map(slots.index, code.co_cellvars), *range(len(slots) - len(code.co_freevars), len(slots))})
 
 
 _Draft = tuple[str, Any, int, int, int]
