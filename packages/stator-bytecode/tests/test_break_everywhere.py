@@ -23,7 +23,7 @@ from stator_bytecode._breaks._shuffle import NO_STEP
 from stator_bytecode._breaks._site import Goto, Site, drive
 from stator_bytecode._concrete._interpreter import ConcreteDomain
 from stator_bytecode._handlers._all import DEFAULT
-from stator_bytecode._machine._domain import Invoke, Raised
+from stator_bytecode._machine._domain import Invoke, Raised, after
 from stator_bytecode._machine._frame import Frame, GeneratorState, GeneratorStatus, Then
 from stator_bytecode._machine._machine import Machine
 from stator_bytecode._machine._outcome import Broke, Escaped, Returned
@@ -90,9 +90,9 @@ class BreakingDomain(ConcreteDomain):
 
     def contains(self, container: Any, item: Any, invert: bool) -> Any:
         frame = self.method_frame(container, "__contains__", item)
-        return (
-            super().contains(container, item, invert) if frame is None else Invoke(frame, Then("contains", (invert,)))
-        )
+        if frame is None:
+            return super().contains(container, item, invert)
+        return after(after(Invoke(frame), self.truth), lambda truth: truth is not invert)
 
     def get_attribute(self, value: Any, name: str) -> Any:
         found = getattr(type(value), name, None)
@@ -103,7 +103,7 @@ class BreakingDomain(ConcreteDomain):
     def set_attribute(self, value: Any, name: str, new: Any) -> Any:
         found = getattr(type(value), name, None)
         if type(found) is property and type(found.fset) is FunctionType and type(value).__module__ == programs.__name__:
-            return Invoke(self.frame_of(found.fset, [value, new], {}), Then("discard"))
+            return Invoke(self.frame_of(found.fset, [value, new], {}))
         return super().set_attribute(value, name, new)
 
     def binary(self, operator: str, left: Any, right: Any) -> Any:

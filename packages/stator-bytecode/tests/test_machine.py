@@ -215,11 +215,11 @@ class Inlining(ConcreteDomain):
         method = type(container).__contains__
         if type(method) is not type(stop):
             return super().contains(container, item, invert)
-        return self._then(method, "contains", container, item, values=(invert,))
+        return after(after(self.call(method, [container, item], {}), self.truth), lambda truth: truth is not invert)
 
-    def _then(self, method: Any, kind: str, *args: Any, values: tuple[Any, ...] = ()) -> Any:
+    def _then(self, method: Any, kind: str, *args: Any) -> Any:
         invoke = self.call(method, list(args), {})
-        return type(invoke)(invoke.frame, Then(kind, values))
+        return type(invoke)(invoke.frame, Then(kind))
 
     def complete(self, then: Then, value: Any) -> Any:
         if then.kind == "truth":

@@ -211,16 +211,15 @@ def test_a_running_generator_is_linked_to_its_frame() -> None:
     assert frames[0].stack[-1] is frames[1].generator
 
 
-def test_values_of_a_then_are_part_of_the_state_and_its_operator_of_the_point() -> None:
+def test_values_of_a_then_are_part_of_the_state_and_its_name_of_the_point() -> None:
     snapshot, domain = stop_at("RAISE_VARARGS", Keeper().outer, 1)
-    nested = Then("bool", (Then("instance", ("value",)), True))
     outer = snapshot.frames[0].copy()
-    outer.wait(nested)
+    outer.wait(Then("attribute", ("value",), "name"))
     changed = Snapshot((outer, snapshot.frames[1]), None)
     point, values = layout_of(changed, domain.generator_state, lambda state: state.globals)
     assert "then0" in point.parameters
     then = point.frames_from(values, domain.make_generator)[0].parked.then  # type: ignore[union-attr]
-    assert (then.kind, then.values[0].values, then.values[1]) == ("bool", ("value",), True)
+    assert (then.kind, then.values, then.name) == ("attribute", ("value",), "name")
 
 
 def test_markers_of_instructions_carry_no_value() -> None:

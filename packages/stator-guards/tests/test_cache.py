@@ -180,16 +180,6 @@ def test_a_failing_maker_leaves_the_cache_usable() -> None:
     assert cache.get_or_make("eager", (1,), make(1, made)) is not None
 
 
-def test_entries_can_be_removed_and_cleared() -> None:
-    cache = Cache()
-    cache.insert(entry_for(1))
-    cache.remove(cache.entries("eager")[0])
-    assert cache.all_entries() == ()
-    cache.insert(entry_for(1))
-    cache.clear()
-    assert cache.lookup("eager", (1,)) is None
-
-
 def test_guards_of_another_type_are_a_miss_not_an_error() -> None:
     guards = compile_guards([Guard(ParameterSource("x"), TypeIs(int))], ["x"])
     cache = Cache()

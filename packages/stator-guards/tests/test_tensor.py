@@ -16,8 +16,6 @@ from stator_guards import (  # noqa: E402
     Guard,
     GuardSet,
     IsNone,
-    NoOverlap,
-    Overlap,
     ParameterSource,
     SameObject,
     ShapeExpression,
@@ -170,30 +168,6 @@ def test_attributes_of_tensors_are_read_after_the_tensor_check() -> None:
     guard_set = compile_guards([Guard(AttrSource(X, "note"), IsNone()), Guard(X, TensorMatch(x))], ["x"])
     assert guard_set.source.index("tensors_match") < guard_set.source.index("note")
     assert not check(guard_set, base())
-
-
-def two_views(first: slice, second: slice) -> Callable[[], Any]:
-    def make() -> Any:
-        storage = torch.zeros(6)
-        return storage[first], storage[second]
-
-    return make
-
-
-OVERLAPS = {
-    "another storage": (lambda: (base(), base()), False),
-    "halves": (two_views(slice(3), slice(3, 6)), False),
-    "shifted": (two_views(slice(4), slice(2, 6)), True),
-    "same": (two_views(slice(6), slice(6)), True),
-    "empty": (two_views(slice(6), slice(2, 2)), False),
-}
-
-
-@pytest.mark.parametrize(("make", "met"), OVERLAPS.values(), ids=OVERLAPS)
-def test_overlap_in_memory(make: Callable[[], Any], met: bool) -> None:
-    x, y = make()
-    assert check(compile_guards([Guard(X, Overlap((Y,)))], ["x", "y"]), x, y) is met
-    assert check(compile_guards([Guard(X, NoOverlap((Y,)))], ["x", "y"]), x, y) is not met
 
 
 def test_weights_of_a_watched_module() -> None:

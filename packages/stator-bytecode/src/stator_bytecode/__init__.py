@@ -35,7 +35,6 @@ from stator_bytecode._machine._domain import (
     settle,
 )
 from stator_bytecode._machine._frame import (
-    DISCARD,
     NULL,
     VALUE,
     Frame,
@@ -60,7 +59,7 @@ __all__ += ["NULL", "Frame", "GeneratorState", "GeneratorStatus", "LastInstructi
 __all__ += ["BindingError", "bind_arguments", "check_frame", "held_by", "new_frame"]
 # what a Domain is, and what its operations give
 __all__ += ["OPERATOR_NAMES", "ConcreteDomain", "Domain", "interpret", "runs_interpreted"]
-__all__ += ["DISCARD", "VALUE", "Invoke", "Parked", "Pending", "Raised", "Result", "Resume", "Then"]
+__all__ += ["VALUE", "Invoke", "Parked", "Pending", "Raised", "Result", "Resume", "Then"]
 __all__ += ["HandlerConflict", "HandlerTable", "after", "is_suspended", "operation", "settle"]
 # the codec
 __all__ += ["REFUSED", "Code", "Handler", "Instruction", "Positions", "assemble", "decode", "disassemble"]

@@ -34,7 +34,7 @@ from stator_guards._walk import load_source
 
 if TYPE_CHECKING:
     from stator_guards._global_state import GlobalState
-    from stator_guards._tensor import NoOverlap, Overlap, TensorMatch
+    from stator_guards._tensor import TensorMatch
 
 __all__ = ["Failure", "Guard", "GuardSet", "Kind", "Loads", "compile_guards", "load_source"]
 __all__ += ["Cache", "Checked", "Entry", "RecompileLimitWarning", "RecompileReason"]
@@ -42,14 +42,13 @@ __all__ += ["Cache", "Checked", "Entry", "RecompileLimitWarning", "RecompileReas
 __all__ += ["Equals", "Is", "IsNone", "IsNotNone", "Truth", "TypeIs"]
 __all__ += ["AttrAbsent", "KeyAbsent", "KeyPresent", "KeysAre", "Length", "LongerThan"]
 __all__ += ["Custom", "DistinctObject", "SameObject", "ShapeExpression"]
-__all__ += ["GlobalState", "NoOverlap", "Overlap", "TensorMatch"]
+__all__ += ["GlobalState", "TensorMatch"]
 # sources
 __all__ += ["CallSource", "CapturedSource", "ParameterSource", "PartSource", "Renderer", "Source", "State"]
 __all__ += ["AttrSource", "DictItemSource", "InstanceDictSource", "ItemSource", "KeySource", "SlotSource", "TypeSource"]
 __all__ += ["CellSource", "FunctionPartSource", "SizeSource"]
 
-_NEED_TORCH = {"GlobalState": "stator_guards._global_state"}
-_NEED_TORCH |= dict.fromkeys(("NoOverlap", "Overlap", "TensorMatch"), "stator_guards._tensor")
+_NEED_TORCH = {"GlobalState": "stator_guards._global_state", "TensorMatch": "stator_guards._tensor"}
 
 
 def __getattr__(name: str) -> object:

@@ -119,18 +119,6 @@ class Cache:
             self._entries[entry.backend_key] = (entry, *(other for other in old if not other.guards.is_gone))
             self.history.append(_firsts(reasons))
 
-    def remove(self, entry: Entry) -> None:
-        """Forget an entry, one whose `run` failed for instance."""
-        with self._lock:
-            old = self._entries.get(entry.backend_key, ())
-            self._entries[entry.backend_key] = tuple(other for other in old if other is not entry)
-
-    def clear(self) -> None:
-        with self._lock:
-            self._entries.clear()
-            self._full.clear()
-            self.history.clear()
-
     def entries(self, backend_key: Hashable = None) -> tuple[Entry, ...]:
         """The entries of one key, most recently used first."""
         return self._entries.get(backend_key, ())
@@ -158,13 +146,14 @@ class Cache:
             self._lock.release()
 
     def _is_past_limit(self, backend_key: Hashable, state: Sequence[object]) -> bool:
+        if backend_key in self._full:
+            return True
         live = [entry for entry in self.entries(backend_key) if not entry.guards.is_gone]
-        if backend_key not in self._full and len(live) < self.limit and len(self.history) < self.total_limit:
+        if len(live) < self.limit and len(self.history) < self.total_limit:
             return False
-        if backend_key not in self._full:
-            self._full.add(backend_key)
-            if self.warn is not None:
-                self.warn(self._past_limit(self.reasons(state, backend_key)))
+        self._full.add(backend_key)
+        if self.warn is not None:
+            self.warn(self._past_limit(self.reasons(state, backend_key)))
         return True
 
     def _past_limit(self, reasons: Sequence[RecompileReason]) -> RecompileLimitWarning:

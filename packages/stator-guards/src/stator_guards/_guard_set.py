@@ -44,7 +44,7 @@ class GuardSet:
         return "\n\n".join(filter(None, (self.walk.source(), self.watched)))
 
     def state(self, values: Sequence[object]) -> State:
-        return dict(zip(self.parameters, values, strict=True))
+        return self.walk.state(values)
 
     def serve(self, loads: Loads) -> None:
         """Hand values over that the watched predicate knows, to whoever asks right after a check."""
@@ -136,9 +136,6 @@ def _watch(guard_set: GuardSet, guards: list[Guard], names: Names, known: Layout
     walk, filename, parameters = guard_set.walk, f"{guard_set.filename[:-1]}, watched>", guard_set.parameters
     owner = weakref.ref(guard_set)
 
-    def state(values: Sequence[object]) -> State:
-        return dict(zip(parameters, values, strict=True))
-
     def install(watching: Watching, plan: Plan | None) -> None:
         target = owner()  # weakly: the watching belongs to the set, and what guards refer to is to die with it
         if target is None:
@@ -151,7 +148,7 @@ def _watch(guard_set: GuardSet, guards: list[Guard], names: Names, known: Layout
         target.watched = function("watched_check", parameters, lines, own)
         target.check = load_source(target.watched, filename, own.objects, target)["watched_check"]
 
-    guard_set.watching = Watching(walk, guards, state, known, install)
+    guard_set.watching = Watching(walk, guards, known, install)
     guard_set.check = guard_set.watching.first
 
 
@@ -166,6 +163,5 @@ def _implied(guards: list[Guard], names: Names) -> list[Guard]:
     for kind in dict.fromkeys(type(guard.kind) for guard in guards):
         if kind.batched:
             batch = [guard for guard in guards if type(guard.kind) is kind]
-            kind.prepare(batch, names.once)
-            found += kind.implied(batch)
+            found += kind.implied(batch, names.once)
     return found

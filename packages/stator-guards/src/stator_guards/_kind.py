@@ -7,7 +7,7 @@ conformance kit checks it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import attrs
@@ -15,7 +15,7 @@ from stator_bytecode.errors import NOWHERE, SourceSpan
 
 from stator_guards._cells import Cells
 from stator_guards._held import short
-from stator_guards._source import Renderer, Source, State
+from stator_guards._source import Once, Renderer, Source, State
 
 CANNOT_READ = (
     *(KeyError, AttributeError, TypeError, IndexError, ValueError, NotImplementedError, ArithmeticError),
@@ -34,6 +34,7 @@ class Kind:
     reads: ClassVar[int] = 1
     """How often `test` mentions its value; more than once binds it to a local."""
     batched: ClassVar[bool] = False
+    """Whether all guards of this kind are checked at once, by `test_all`."""
 
     @property
     def others(self) -> tuple[Source, ...]:
@@ -50,18 +51,15 @@ class Kind:
         raise NotImplementedError
 
     @classmethod
-    def test_all(cls, guards: Sequence[Guard], render: Renderer) -> str | None:
-        """One expression that checks all guards of a batched kind at once; None to test each by itself."""
-        return None
+    def test_all(cls, guards: Sequence[Guard], render: Renderer) -> str:
+        """One expression for all guards of a batched kind."""
+        raise NotImplementedError
 
     @classmethod
-    def prepare(cls, guards: Sequence[Guard], once: Callable[[Hashable, Callable[[], Any]], Any]) -> None:
-        """Make, through `Renderer.once`, what `test_all` will need of objects that may be gone by then."""
-
-    @classmethod
-    def implied(cls, guards: Sequence[Guard]) -> tuple[Guard, ...]:
-        """What `test_all` checks beyond the guards themselves, as guards that can explain it."""
-        return ()
+    def implied(cls, guards: Sequence[Guard], once: Once) -> tuple[Guard, ...]:
+        """What `test_all` checks beyond the guards themselves, as guards that can explain it. Makes, through `once`,
+        what it will need of objects that may be gone by then."""
+        raise NotImplementedError
 
     def holds(self, value: Any, state: State) -> bool:
         raise NotImplementedError

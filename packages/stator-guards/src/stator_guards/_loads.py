@@ -12,9 +12,9 @@ from typing import Any
 
 import attrs
 
-from stator_guards._source import Source, State, parents_first
+from stator_guards._source import Source, State
 from stator_guards._walk import CALLS_BEFORE_WRITING, Step, load_source, reading_steps
-from stator_guards._writer import Names, Writer
+from stator_guards._writer import Names, Writer, with_wholes
 
 _numbers = itertools.count()
 
@@ -58,10 +58,7 @@ class Loads:
 
     def text(self, names: Names | None = None) -> str:
         """The same as Python."""
-        count = Counter(self.sources)
-        for source in parents_first(list(count)):
-            count.update(source.children)
-        writer = Writer(names or Names([*self.parameters, "loads"]), count)
+        writer = Writer(names or Names([*self.parameters, "loads"]), with_wholes(Counter(self.sources)))
         values = [writer.value(source) for source in self.sources]
         lines = "".join(f"    {line}\n" for line in [*writer.lines, f"return ({', '.join(values)},)"])
         return f"def loads({', '.join(self.parameters)}):\n{lines}"

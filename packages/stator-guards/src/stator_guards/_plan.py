@@ -31,7 +31,7 @@ class Group:
     root: Source | None
     cells: Cells
     pinned: list[Source] = attrs.field(factory=list)
-    inline: set[Source] = attrs.field(factory=set)
+    inline: dict[PartSource, None] = attrs.field(factory=dict)
     covered: list[Guard] = attrs.field(factory=list)
 
 
@@ -74,9 +74,9 @@ class _Planner:
         return Plan(list(self._groups.values()), self._group_of, residual)
 
     def _covers(self, guard: Guard) -> bool:
-        groups = {id(self._group_of.get(source)) for source in guard.sources}
-        group = self._group_of.get(guard.source) if guard.source is not None else None
-        if group is None or len(groups) > 1 or guard.source in self._loose or guard.source is None:
+        groups = {self._group_of.get(source) for source in guard.sources}
+        group = groups.pop() if len(groups) == 1 else None
+        if group is None or guard.source in self._loose or guard.source is None:
             return False
         covered = _watched(group.cells, guard.source, lambda cells: guard.kind.watch(self._values[guard.source], cells))
         if covered:
@@ -85,23 +85,24 @@ class _Planner:
 
     def _pin(self, source: Source) -> None:
         value = self._values[source]
-        above = self._group_of.get(source.base) if isinstance(source, PartSource) else None
+        above = self._group_of.get(source.whole) if isinstance(source, PartSource) else None
         starts = isinstance(source, CapturedSource) and source not in self._loose
         if starts and source.watch(None, value, Cells(self._layout)):
             self._join(self._group(None, None), source)
-        elif above is not None and isinstance(source, PartSource) and self._watches(above, source):
-            self._join(above, source)
-        elif above is not None and isinstance(source, PartSource) and self._is_worth_a_test(source):
-            above.inline.add(source)
+        elif above is not None and isinstance(source, PartSource) and self._stays_in(above, source):
             self._join(above, source)
         elif self._below[source] >= WORTH_A_GROUP and source not in self._loose and can_be_root(value):
             self._join(self._group(source, value), source)
 
-    def _watches(self, group: Group, source: PartSource) -> bool:
-        if source.whole in self._loose:
-            return False
+    def _stays_in(self, group: Group, source: PartSource) -> bool:
+        """Whether the words of the group prove a part of something in it unchanged, or one test per call may."""
         whole, value = self._values[source.whole], self._values[source]
-        return _watched(group.cells, source.whole, lambda cells: source.watch(whole, value, cells))
+        loose = source.whole in self._loose
+        if not loose and _watched(group.cells, source.whole, lambda cells: source.watch(whole, value, cells)):
+            return True
+        if is_inline := self._is_worth_a_test(source):
+            group.inline[source] = None
+        return is_inline
 
     def _is_worth_a_test(self, source: PartSource) -> bool:
         again = source.read(self._values[source.whole])
@@ -150,9 +151,9 @@ def can_be_root(value: object) -> bool:
     return True
 
 
-def gather(group: Group, layout: Layout, root: object) -> tuple[Cells, dict[Source, Any]] | None:
+def gather(group: Group, root: object) -> tuple[Cells, dict[Source, Any]] | None:
     """The words and values of a group for one root object; None when its facts cannot be watched there."""
-    cells = Cells(layout, root=root)
+    cells = Cells(group.cells.layout, root=root)
     values: dict[Source, Any] = {} if group.root is None else {group.root: root}
     try:
         watched = all(_gather(source, group, cells, values) for source in group.pinned)
@@ -169,5 +170,5 @@ def _gather(source: Source, group: Group, cells: Cells, values: dict[Source, Any
     value = values[source] = read(source, values, {})
     cells.held.append(value)
     cells.origin = source.base
-    whole = values[source.base] if source.base is not None else None
+    whole = None if source.base is None else values[source.base]
     return source in group.inline or source.watch(whole, value, cells)

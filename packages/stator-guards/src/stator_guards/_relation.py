@@ -48,31 +48,6 @@ class DistinctObject(SameObject):
     fix = "keep passing two objects, or copy one of them"
 
 
-@attrs.frozen
-class Together(Kind):
-    """What `check` says of a value and others is `wanted`."""
-
-    values: tuple[Source, ...]
-
-    check: ClassVar[Callable[..., bool]]
-    wanted: ClassVar[bool] = True
-
-    @property
-    def others(self) -> tuple[Source, ...]:
-        return self.values
-
-    def test(self, value: str, render: Renderer) -> str:
-        check = render.capture(self.check, self.check.__name__)
-        return f"{'' if self.wanted else 'not '}{check}({', '.join([value, *map(render.value, self.values)])})"
-
-    def holds(self, value: Any, state: State) -> bool:
-        return self.check(value, *(source.evaluate(state) for source in self.values)) is self.wanted
-
-    @property
-    def named(self) -> str:
-        return ", ".join(map(str, self.values))
-
-
 def _ids(scope: Mapping[str, object]) -> tuple[tuple[str, int], ...]:
     return tuple((name, id(obj)) for name, obj in scope.items())
 

@@ -7,7 +7,7 @@ objects, and can be evaluated directly, which is what the slow mirror of a predi
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import attrs
 
@@ -16,6 +16,8 @@ from stator_guards._held import Held
 
 State = Mapping[str, object]
 """The values of an entry's parameters, by name."""
+Once: TypeAlias = Callable[[Hashable, Callable[[], Any]], Any]
+"""Called with a key and a function: what the function makes, once per key however often the guards are written out."""
 
 
 def parents_first(sources: Iterable[Source]) -> dict[Source, None]:
@@ -44,8 +46,8 @@ class Renderer(Protocol):
     def arguments(self, sources: Sequence[Source]) -> str:
         """The values of `sources` as arguments of a call, in order."""
 
-    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """`make()`, called once per key however often the guards are written out."""
+    @property
+    def once(self) -> Once: ...
 
 
 class Source:
@@ -142,10 +144,6 @@ class CapturedSource(Source):
 
     text: str
     held: Held
-
-    @property
-    def identity(self) -> tuple[Hashable, ...]:
-        return (self.text, self.held)
 
     def __init__(self, label: str, obj: object, *, weak: bool = False) -> None:
         self.__attrs_init__(label, Held.of(obj, weak=weak))

@@ -5,15 +5,14 @@ stay so; that is the implied guard `DistinctTensors`. Two sources of one tensor 
 """
 
 import weakref
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any
 
 import attrs
 import torch
 
 from stator_guards._kind import Guard, Kind
-from stator_guards._relation import Together
-from stator_guards._source import Renderer, State
+from stator_guards._source import Once, Renderer, Source, State
 
 
 def effective_keys(tensor: torch.Tensor) -> int:
@@ -92,7 +91,7 @@ class TensorMatch(Kind):
         return f"{render.capture(self.matches, 'tensor_matches')}({value})"
 
     @classmethod
-    def test_all(cls, guards: Sequence[Guard], render: Renderer) -> str | None:
+    def test_all(cls, guards: Sequence[Guard], render: Renderer) -> str:
         first = _firsts(guards)
         sources = [guard.source for guard in first if guard.source is not None]
         check = _native_once(first, render.once)
@@ -102,12 +101,10 @@ class TensorMatch(Kind):
         return " and ".join([f"{render.capture(check, 'tensors_match')}({render.arguments(sources)})", *texts])
 
     @classmethod
-    def prepare(cls, guards: Sequence[Guard], once: Callable[[Hashable, Callable[[], Any]], Any]) -> None:
-        _native_once(_firsts(guards), once)
-
-    @classmethod
-    def implied(cls, guards: Sequence[Guard]) -> tuple[Guard, ...]:
-        sources = [guard.source for guard in _firsts(guards) if guard.source is not None]
+    def implied(cls, guards: Sequence[Guard], once: Once) -> tuple[Guard, ...]:
+        first = _firsts(guards)
+        _native_once(first, once)
+        sources = [guard.source for guard in first if guard.source is not None]
         return (Guard(sources[0], DistinctTensors(tuple(sources[1:]))),) if len(sources) > 1 else ()
 
     def holds(self, value: Any, state: State) -> bool:
@@ -137,7 +134,7 @@ def _firsts(guards: Sequence[Guard]) -> list[Guard]:
     return [guards[i] for i in sorted(first.values())]
 
 
-def _native_once(first: list[Guard], once: Callable[[Hashable, Callable[[], Any]], Any]) -> Any:
+def _native_once(first: list[Guard], once: Once) -> Any:
     return once(("TensorMatch", *map(id, first)), lambda: _native(first))
 
 
@@ -172,76 +169,22 @@ def all_distinct(*values: object) -> bool:
 
 
 @attrs.frozen
-class DistinctTensors(Together):
-    """The value and all of `values` are different objects."""
+class DistinctTensors(Kind):
+    """The value and all of `others` are different objects."""
+
+    others: tuple[Source, ...]
 
     rank = 31
-    needs = "another tensor than {0.named}"
     finds = "one tensor in two of these places"
     fix = "pass different tensors, or always the same one in the same places"
-    check = staticmethod(all_distinct)
 
+    def test(self, value: str, render: Renderer) -> str:
+        check = render.capture(all_distinct, "all_distinct")
+        return f"{check}({', '.join([value, *map(render.value, self.others)])})"
 
-# Facts about tensors that share memory: whether the byte ranges they span in one storage meet.
-
-
-def extent(tensor: torch.Tensor) -> tuple[int, int, int]:
-    """The storage of a strided tensor, and the first and one past the last byte it spans there."""
-    size = tensor.element_size()
-    storage = tensor.untyped_storage()._cdata
-    if not tensor.numel():
-        return storage, 0, 0
-    last = sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
-    start = tensor.storage_offset() * size
-    return storage, int(start), int(start + (last + 1) * size)
-
-
-def overlaps(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether the spans of two tensors meet. Interleaved views count as overlapping."""
-    storage_a, start_a, stop_a = extent(a)
-    storage_b, start_b, stop_b = extent(b)
-    return storage_a == storage_b and start_a < stop_b and start_b < stop_a
-
-
-def overlaps_any(tensor: torch.Tensor, *others: torch.Tensor) -> bool:
-    return any(overlaps(tensor, other) for other in others)
-
-
-def overlaps_all(tensor: torch.Tensor, *others: torch.Tensor) -> bool:
-    return all(overlaps(tensor, other) for other in others)
-
-
-@attrs.frozen
-class _Meeting(Together):
-    """A fact about the memory of a tensor and of others."""
-
-    rank = 70
-    words: ClassVar[tuple[str, str]]
-    """What has to be, and what is where it is not."""
+    def holds(self, value: Any, state: State) -> bool:
+        return all_distinct(value, *(source.evaluate(state) for source in self.others))
 
     @property
     def needed(self) -> str:
-        return f"{self.words[0]} {self.named}"
-
-    def found(self, value: Any, state: State) -> str:
-        wrong = [str(other) for other in self.values if overlaps(value, other.evaluate(state)) is not self.wanted]
-        return f"{self.words[1]} {', '.join(wrong)}"
-
-
-@attrs.frozen
-class NoOverlap(_Meeting):
-    """The tensor spans no memory that any of the other tensors spans."""
-
-    fix = "clone one of the overlapping tensors"
-    words = ("apart in memory from", "overlapping")
-    check = staticmethod(overlaps_any)
-    wanted = False
-
-
-@attrs.frozen
-class Overlap(_Meeting):
-    """The tensor spans memory that each of the other tensors spans too."""
-
-    fix = "pass views of one tensor always, or never"
-    words = ("overlapping", "apart from")
-    check = staticmethod(overlaps_all)
+        return f"another tensor than {', '.join(map(str, self.others))}"

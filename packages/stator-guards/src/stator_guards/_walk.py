@@ -44,7 +44,10 @@ class Walk:
         self.calls += 1
         if self.calls > CALLS_BEFORE_WRITING:
             return self.written()(*state)
-        return self.asked(dict(zip(self.parameters, state, strict=True)))
+        return self.asked(self.state(state))
+
+    def state(self, values: Sequence[object]) -> State:
+        return dict(zip(self.parameters, values, strict=True))
 
     def asked(self, state: State) -> bool:
         """Ask one guard after the other; each value is read once, right before the first guard that needs it."""

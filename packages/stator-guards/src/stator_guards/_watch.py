@@ -20,10 +20,11 @@ import attrs
 
 from stator_guards._kind import CANNOT_READ, Guard
 from stator_guards._loads import Loads
-from stator_guards._memory import JOIN, Layout, Reader, reader
+from stator_guards._memory import Layout, Reader, reader
 from stator_guards._part import AttrSource, DictItemSource, InstanceDictSource
 from stator_guards._plan import WORTH_A_GROUP, Group, Plan, can_be_root, gather, make_plan
 from stator_guards._source import ParameterSource, Source, State
+from stator_guards._walk import Walk
 
 KEPT_ROOTS = 8
 CHANGES_TO_BE_LOOSE = 3
@@ -31,8 +32,6 @@ ROOTS_TO_BE_LOOSE = 32
 SOON = 1.0
 HITS_BEFORE_PLANNING = 2
 MOST_PLANS = 12
-
-Predicate = Callable[..., bool]
 
 
 def is_worth_watching(guards: Iterable[Guard]) -> bool:
@@ -61,8 +60,7 @@ class Watch:
     """The bindings of one group: a few root objects, forgotten with them; captured objects have one binding."""
 
     group: Group
-    layout: Layout
-    reader: Reader = JOIN
+    reader: Reader
     bindings: dict[int, Binding] = attrs.field(factory=dict)
     exports: list[Source] = attrs.field(factory=list)
     batches: list[tuple[Source, ...]] = attrs.field(factory=list)
@@ -84,19 +82,19 @@ class Watch:
         words = [origin for i, origin in enumerate(binding.origins) if now[8 * i : 8 * i + 8] != old[8 * i : 8 * i + 8]]
         if words or not binding.inline:
             return words
-        values = {} if (found := gather(self.group, self.layout, root)) is None else found[1]
+        values = {} if (found := gather(self.group, root)) is None else found[1]
         return [source for source, value in binding.inline if values.get(source) is not value]
 
     def bind(self, state: State, still_holds: Callable[[], bool]) -> bool:
         """Read the words of the root in `state`. Done twice around a walk, so that no change slips in between."""
         root = self.root_of(state)
-        found = gather(self.group, self.layout, root) if root is None or can_be_root(root) else None
+        found = gather(self.group, root) if root is None or can_be_root(root) else None
         if found is None:
             return False
         cells, values = found
         places = self.reader.places_of(list(cells.origins))
         expected = self.reader.read(places)
-        again = gather(self.group, self.layout, root)
+        again = gather(self.group, root)
         same = again is not None and list(again[0].origins) == list(cells.origins)
         same = same and again is not None and all(_is_same(again[1][source], old) for source, old in values.items())
         if not (same and still_holds() and self.reader.read(places) == expected):
@@ -111,7 +109,7 @@ class Watch:
             tuple(values[source] for source in self.exports),
             tuple(tuple(values[source] for source in batch) for batch in self.batches),
             tuple(tuple(values[source] for source in sources) for sources in self.loads),
-            tuple((source, values[source]) for source in self.group.pinned if source in self.group.inline),
+            tuple((source, values[source]) for source in self.group.inline),
             tuple(cells.origins.values()),
             tuple(cells.held),
         )
@@ -147,9 +145,8 @@ def _is_same(new: object, old: object) -> bool:
 class Watching:
     """The life of one predicate: walk, count, plan, watch, and walk for good when too much keeps changing."""
 
-    walk: Predicate
+    walk: Walk
     guards: Sequence[Guard]
-    state: Callable[[Sequence[object]], State]
     layout: Layout
     install: Callable[[Watching, Plan | None], None]
     loads: list[Loads] = attrs.field(factory=list)
@@ -178,7 +175,7 @@ class Watching:
 
     def _let_go_of_stale(self, values: Sequence[object]) -> None:
         """Hand nothing over that this walk did not see: what was not bound afresh is of the past."""
-        state = self.state(values)
+        state = self.walk.state(values)
         for watch in self.watches:
             binding = watch.current(state) if watch.loads else None
             if binding is not None and watch.changed(binding, watch.root_of(state)):
@@ -186,14 +183,14 @@ class Watching:
 
     def _serve(self, plan: Plan) -> None:
         """Hand over what is pinned below one parameter."""
-        places = {id(watch.group): watch for watch in self.watches}
+        watches = {watch.group: watch for watch in self.watches}
         for loads in self.loads:
             groups = [plan.group_of.get(source) for source in loads.sources]
             root = None if (first := groups[0]) is None else first.root
             if first is None or not isinstance(root, ParameterSource) or root in loads.sources:
                 continue
             if all(group is first for group in groups):
-                loads.served = places[id(first)].server(loads, root)
+                loads.served = watches[first].server(loads, root)
 
     def _alone(self, step: Callable[[Sequence[object]], None], values: Sequence[object]) -> None:
         """Do `step` unless a thread does one already: it is only a matter of speed."""
@@ -207,7 +204,7 @@ class Watching:
             self.lock.release()
 
     def _renew(self, values: Sequence[object]) -> None:
-        state = self.state(values)
+        state = self.walk.state(values)
         loose: set[Any] = set()
         failing = False
         for watch in self.watches:
@@ -231,12 +228,13 @@ class Watching:
         return count >= limit
 
     def _plan(self, values: Sequence[object]) -> None:
-        state = self.state(values)
+        state = self.walk.state(values)
         plan = make_plan(self.guards, state, self.layout, self.loose) if self.plans < MOST_PLANS else None
         self.plans += 1
         for watch in self.watches:
             watch.bindings.clear()  # code that still refers to them finds nothing, and nothing is kept alive
-        self.watches = [] if plan is None else [self._watch(group) for group in plan.groups]
+        groups = [] if plan is None else plan.groups
+        self.watches = [Watch(group, reader(len(group.cells.origins))) for group in groups]
         self.changes.clear()
         for loads in self.loads:
             loads.served = None
@@ -246,6 +244,3 @@ class Watching:
         for watch in self.watches:
             watch.group.cells.let_go()
             watch.bind(state, lambda: self.walk(*values))
-
-    def _watch(self, group: Group) -> Watch:
-        return Watch(group, self.layout, reader(len(group.cells.origins)))

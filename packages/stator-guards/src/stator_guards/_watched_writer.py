@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from stator_guards._kind import Guard
-from stator_guards._part import PartSource
 from stator_guards._plan import Group, Plan
-from stator_guards._source import Source
+from stator_guards._source import Source, parents_first
 from stator_guards._watch import Watching
 from stator_guards._writer import Names, Writer, uses
 
@@ -20,18 +19,14 @@ class WatchedWriter(Writer):
 
     def __init__(self, names: Names, count: Counter[Source], plan: Plan, watching: Watching, renew: str) -> None:
         super().__init__(names, count)
-        self._watches = {id(watch.group): watch for watch in watching.watches}
+        self._watches = {watch.group: watch for watch in watching.watches}
         self._group_of = plan.group_of
         self._renew = renew
-        self._opened: dict[int, tuple[str, int]] = {}
-        self._exports: dict[int, list[str]] = {}
-
-    def value(self, source: Source) -> str:
-        self._export(source)
-        return super().value(source)
+        self._opened: dict[Group, tuple[str, int]] = {}
+        """The name of the binding, and the line that takes values out of it."""
 
     def _reads(self, source: Source) -> tuple[Source, ...]:
-        return () if self._is_pinned(source) else super()._reads(source)
+        return super()._reads(source) if self._pinned_in(source) is None else ()
 
     def _bind(self, source: Source) -> None:
         self._export(source)
@@ -39,42 +34,37 @@ class WatchedWriter(Writer):
 
     def _export(self, source: Source) -> None:
         """Take a pinned source from its binding instead of reading it."""
-        if source in self._bound or not self._is_pinned(source):
+        if source in self._bound or (group := self._pinned_in(source)) is None:
             return
-        group = self._group_of[source]
         self.open(group)
-        if source in self._bound:  # the tests that open a group took it already
-            return
-        name = self._bound[source] = self._names.fresh(source.label)
-        self._watches[id(group)].exports.append(source)
-        self._exports[id(group)].append(name)
+        if source not in self._bound:  # the tests that open a group may have taken it
+            self._bound[source] = self._names.fresh(source.label)
+            self._watches[group].exports.append(source)
 
     def arguments(self, sources: Sequence[Source]) -> str:
-        runs = groupby(sources, lambda source: id(self._group_of.get(source)) if self._is_pinned(source) else 0)
-        return ", ".join(self._run(key, tuple(run)) for key, run in runs)
+        return ", ".join(self._run(group, tuple(run)) for group, run in groupby(sources, self._pinned_in))
 
-    def _run(self, key: int, run: tuple[Source, ...]) -> str:
-        if not key or len(run) < 3:
+    def _run(self, group: Group | None, run: tuple[Source, ...]) -> str:
+        if group is None or len(run) < 3:
             return super().arguments(run)
-        watch = self._watches[key]
-        self.open(watch.group)
-        watch.batches.append(run)
-        return f"*{self._opened[key][0]}.batches[{len(watch.batches) - 1}]"
+        self.open(group)
+        batches = self._watches[group].batches
+        batches.append(run)
+        return f"*{self._opened[group][0]}.batches[{len(batches) - 1}]"
 
-    def _is_pinned(self, source: Source) -> bool:
+    def _pinned_in(self, source: Source) -> Group | None:
         group = self._group_of.get(source)
-        return group is not None and source is not group.root
+        return None if group is None or source is group.root else group
 
     def open(self, group: Group) -> None:
         """Compare the words of a group, once."""
-        if id(group) in self._opened:
+        if group in self._opened:
             return
-        watch = self._watches[id(group)]
-        key = "0" if group.root is None else f"{self.capture(id, 'id')}({super().value(group.root)})"
+        watch = self._watches[group]
+        key = "0" if group.root is None else f"{self.capture(id, 'id')}({self.value(group.root)})"
         label = "captured" if group.root is None else group.root.label
         bound = self._names.fresh(f"watched_{label}")
-        self._opened[id(group)] = (bound, len(self.lines) + 2)
-        self._exports[id(group)] = []
+        self._opened[group] = (bound, len(self.lines) + 2)
         bindings = self.capture(watch.bindings, f"bindings_{label}")
         read = watch.reader.text.format(places=f"{bound}.places")
         for name, obj in watch.reader.objects.items():
@@ -85,12 +75,7 @@ class WatchedWriter(Writer):
             f"if {bound} is None or {read} != {bound}.expected: return {self._renew}",
             "",
         ]
-        for source in group.pinned:
-            if source in group.inline:
-                self._test_inline(source)
-
-    def _test_inline(self, source: Source) -> None:
-        if isinstance(source, PartSource):
+        for source in group.inline:
             fresh = source.write(self.value(source.whole), self)
             self.lines.append(f"if {fresh} is not {self.value(source)}: return {self._renew}  # {source.name}")
 
@@ -107,18 +92,12 @@ class WatchedWriter(Writer):
         self._fill_exports()
 
     def _needs_group(self, guard: Guard) -> bool:
-        pending = list(guard.sources)
-        while pending:
-            source = pending.pop()
-            if self._is_pinned(source):
-                return True
-            pending += source.children
-        return False
+        return any(self._pinned_in(source) is not None for source in parents_first(guard.sources))
 
     def _fill_exports(self) -> None:
-        for key, (bound, line) in self._opened.items():
-            if names := self._exports[key]:
-                self.lines[line] = f"{', '.join(names)}, = {bound}.values"
+        for group, (bound, line) in self._opened.items():
+            if exports := self._watches[group].exports:
+                self.lines[line] = f"{', '.join(self._bound[source] for source in exports)}, = {bound}.values"
         self.lines = [line for line in self.lines if line]
 
 

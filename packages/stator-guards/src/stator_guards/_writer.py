@@ -57,6 +57,11 @@ def uses(guards: Iterable[Guard]) -> Counter[Source]:
         if guard.source is not None:
             count[guard.source] += guard.kind.reads
         count.update(guard.kind.others)
+    return with_wholes(count)
+
+
+def with_wholes(count: Counter[Source]) -> Counter[Source]:
+    """The count, with what each source is read from counted too."""
     for source in parents_first(list(count)):
         count.update(source.children)
     return count
@@ -65,14 +70,12 @@ def uses(guards: Iterable[Guard]) -> Counter[Source]:
 class Writer:
     """Collects the lines of one function body, and the objects it refers to; the Renderer of sources and kinds."""
 
-    def __init__(self, names: Names, count: Counter[Source], bound: dict[Source, str] | None = None) -> None:
+    def __init__(self, names: Names, count: Counter[Source]) -> None:
         self.lines: list[str] = []
+        self.capture, self.once = names.capture, names.once
         self._names = names
         self._count = count
-        self._bound: dict[Source, str] = dict(bound or {})
-
-    def capture(self, obj: object, hint: str) -> str:
-        return self._names.capture(obj, hint)
+        self._bound: dict[Source, str] = {}
 
     def value(self, source: Source) -> str:
         """The local or expression for a source; what it is read from is written first, without recursion."""
@@ -103,9 +106,6 @@ class Writer:
     def arguments(self, sources: Sequence[Source]) -> str:
         return ", ".join(map(self.value, sources))
 
-    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        return self._names.once(key, make)
-
     def require(self, test: str, comment: str) -> None:
         line = f"if not ({test}): return False"
         comment = " ".join(comment.splitlines())  # the name of a file may have several
@@ -116,15 +116,11 @@ class Writer:
         done: set[type[Kind]] = set()
         for guard in guards:
             kind = type(guard.kind)
-            if kind in done:
-                continue
-            together = [other for other in guards if type(other.kind) is kind] if kind.batched else []
-            text = kind.test_all(together, self) if together else None
-            if text is not None:
-                done.add(kind)
-                self.require(text, "")
-            else:
+            if not kind.batched:
                 self._write_one(guard)
+            elif kind not in done:
+                done.add(kind)
+                self.require(kind.test_all([other for other in guards if type(other.kind) is kind], self), "")
 
     def _write_one(self, guard: Guard) -> None:
         value = "" if guard.source is None else self.value(guard.source)

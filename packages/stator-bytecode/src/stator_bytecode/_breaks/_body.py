@@ -55,7 +55,7 @@ class Body:
     def _push_offset_of(self, raw: Raw) -> None:
         """Filled in once it is known: `function` does."""
         self.blamed.append((len(self.glue.consts), raw))
-        self.glue.constant(_Offset())
+        self.glue.constant(None)
 
     def raw_at(self, index: int) -> Raw:
         """The raw instruction that runs: the last of those that are one neutral one."""
@@ -97,10 +97,6 @@ class Body:
         if self.blamed:
             _fill_offsets(function, self.blamed, self.glue.raws)
         return function
-
-
-class _Offset:
-    """A constant to be replaced."""
 
 
 def _fill_offsets(function: Any, blamed: list[tuple[int, Raw]], raws: list[Raw]) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import attrs
 
 from stator_bytecode._breaks._glue import Glue
-from stator_bytecode._breaks._layout import FrameLayout, Static, ThenLayout
+from stator_bytecode._breaks._layout import FrameLayout
 from stator_bytecode._breaks._native_frame import NativeFrame
 from stator_bytecode._breaks._shape import null_of, pushes_null
 from stator_bytecode._breaks._traceback import hide
@@ -52,13 +52,6 @@ class Completion:
     def instruction(self) -> Instruction:
         return self.layout.instruction
 
-    def load_part(self, index: int) -> None:
-        """A value of the Then. To be loaded before the state is handed on."""
-        then = self.layout.then
-        assert then is not None
-        before = sum(part is None for part in then.parts[:index])
-        self.frame.load(self.frame.places.then[before])
-
     def call(self) -> None:
         self.glue.call(self.inner, self.frame.hand_on)
 
@@ -68,39 +61,32 @@ class Completion:
 
 
 def write_completion(completion: Completion) -> None:
-    then = completion.layout.then
-    assert then is not None
-    if completion.instruction.op == "FOR_ITER" and then.kind == "next":
-        _write_next(completion)
-        return
-    is_truth = _write_then(completion, then)
-    (_finish_truth if is_truth else _finish_value)(completion)
+    kind = completion.layout.waits_with
+    if completion.instruction.op == "FOR_ITER" and kind == "next":
+        return _write_next(completion)
+    if kind not in then_writers:
+        raise Unsupported("native-continuation", f"a frame that waits with {kind!r} cannot go on natively")
+    then_writers[kind](completion)
+    (_finish_truth if kind in TRUTHS else _finish_value)(completion)
 
 
-def _write_then(completion: Completion, then: ThenLayout) -> bool:
-    if (write := then_writers.get(then.kind)) is None:
-        raise Unsupported("native-continuation", f"a frame that waits with {then.kind!r} cannot go on natively")
-    return write(completion, then)
-
-
-ThenWriter = Callable[[Completion, ThenLayout], bool]
-"""Emits the call and what the Then does to its result. True when it leaves a bool for the instruction to test."""
+ThenWriter = Callable[[Completion], None]
+"""Emits the call and what the Then does to its result: a value, or a bool for the instruction to test."""
 
 then_writers: HandlerTable[str, ThenWriter] = HandlerTable("then")
 
 
 @then_writers.handles("value")
-def write_value(completion: Completion, then: ThenLayout) -> bool:
+def write_value(completion: Completion) -> None:
     completion.call()
-    return False
 
 
 @then_writers.handles("attribute")
-def write_attribute(completion: Completion, then: ThenLayout) -> bool:
-    name = then.parts[1]
-    assert isinstance(name, Static)
-    completion.inner = _noting(completion.inner, completion.frame.places.then[0], name.value)
-    return write_value(completion, then)
+def write_attribute(completion: Completion) -> None:
+    then = completion.layout.then
+    assert then is not None
+    completion.inner = _noting(completion.inner, completion.frame.places.then[0], then.name)
+    completion.call()
 
 
 def _noting(inner: Inner, place: int, name: str) -> Inner:
@@ -134,18 +120,10 @@ def forget_note(error: BaseException, obj: object, name: str) -> None:
             error.name = error.obj = None
 
 
-@then_writers.handles("discard")
-def write_discard(completion: Completion, then: ThenLayout) -> bool:
-    completion.call()
-    completion.glue.emit("POP_TOP")
-    completion.glue.constant(None)
-    return False
-
-
 @then_writers.handles("instance")
-def write_instance(completion: Completion, then: ThenLayout) -> bool:
-    glue = completion.glue
-    completion.load_part(0)
+def write_instance(completion: Completion) -> None:
+    glue, frame = completion.glue, completion.frame
+    frame.load(frame.places.then[0])  # before the state is handed on
     completion.call()
     glue.emit("COPY", 1)
     fine = glue.jump_if("NONE")
@@ -153,44 +131,25 @@ def write_instance(completion: Completion, then: ThenLayout) -> bool:
     glue.emit("RAISE_VARARGS", 1)
     glue.land(fine)
     glue.emit("POP_TOP")
-    return False
 
 
 def _init_returned(value: object) -> TypeError:
     return TypeError(f"__init__() should return None, not '{type(value).__name__}'")
 
 
-@then_writers.handles_each({"truth": "__bool__", "length": "__len__"})
-def write_truth(completion: Completion, then: ThenLayout, of: str) -> bool:
+TRUTHS = {"truth": "__bool__", "length": "__len__"}
+
+
+@then_writers.handles_each(TRUTHS)
+def write_truth(completion: Completion, of: str) -> None:
     completion.answer(of)
     completion.glue.to_bool()
-    return True
 
 
 @then_writers.handles("iter")
-def write_iter(completion: Completion, then: ThenLayout) -> bool:
+def write_iter(completion: Completion) -> None:
     completion.answer("__iter__")
     completion.glue.emit("GET_ITER")
-    return False
-
-
-@then_writers.handles("contains")
-def write_contains(completion: Completion, then: ThenLayout) -> bool:
-    completion.call()
-    completion.glue.to_bool()
-    if then.parts and then.parts[0] == Static(True):
-        completion.glue.emit("UNARY_NOT")
-    return False
-
-
-@then_writers.handles("bool")
-def write_bool(completion: Completion, then: ThenLayout) -> bool:
-    inner, invert = then.parts
-    assert isinstance(inner, ThenLayout)
-    _write_then(completion, inner)
-    if invert == Static(True):
-        completion.glue.emit("UNARY_NOT")
-    return False
 
 
 def _write_next(completion: Completion) -> None:
@@ -211,14 +170,9 @@ def _write_next(completion: Completion) -> None:
 def _finish_truth(completion: Completion) -> None:
     """The top of the stack is a bool."""
     glue, instr = completion.glue, completion.instruction
-    if instr.op in ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE"):
-        jump = glue.jump_if(instr.op.rpartition("_")[2])
-        completion.leave(False)
-        glue.land(jump)
-        completion.leave(True)
-    elif instr.op in ("JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP"):
-        jump = glue.jump_if(instr.op.split("_")[2])
-        completion.leave(False, popped=1)
+    if "JUMP" in instr.op:
+        jump = glue.jump_if("TRUE" if "TRUE" in instr.op else "FALSE")
+        completion.leave(False, popped=int(instr.op.endswith("_OR_POP")))
         glue.land(jump)
         completion.leave(True)
     else:

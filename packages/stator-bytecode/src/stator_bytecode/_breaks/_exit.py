@@ -5,13 +5,13 @@ state before (x, y, stack0, stack1) + results (sum,)   =>   pick 0, 1, 4   =>   
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import Any
 
 import attrs
 
-from stator_bytecode._breaks._layout import VALUE, CarriedAt, FrameLayout, Kind, Layout, Places
+from stator_bytecode._breaks._layout import VALUE, CarriedAt, FrameLayout, Kind, PartsLayout
 from stator_bytecode._breaks._point import Point
 
 State = tuple[Any, ...]
@@ -33,102 +33,90 @@ class Exit:
 
 @attrs.define(eq=False)
 class Draft:
-    """The innermost frame after a step, to be edited. Places from `Point.count` on are results."""
+    """Frame `index` of a Point, or what it carries under a number that goes on from there, with the places of what it
+    has; to be edited where it is the innermost frame after a step. Places from `Point.count` on are results."""
 
-    layout: FrameLayout
+    point: Point
+    index: int
+    layout: Any
     slots: list[Cell]
     stack: list[Cell]
     handled: int | None
-    pc: int
     names: int | None
+    then: tuple[int, ...]
 
     @classmethod
-    def of(cls, layout: FrameLayout, places: Places) -> Draft:
+    def of(cls, point: Point, index: int) -> Draft:
+        layout, places = point.laid_out[index], point.places[index]
         slots = list(zip(layout.slots, places.slots, strict=True))
         stack = list(zip(layout.stack, places.stack, strict=True))
-        return cls(layout, slots, stack, places.handled, layout.pc + 1, places.names)
+        return cls(point, index, layout, slots, stack, places.handled, places.names, places.then)
 
-    def finished(self) -> FrameLayout:
-        return attrs.evolve(
-            self.layout,
-            pc=self.pc,
-            slots=tuple(kind for kind, _ in self.slots),
-            stack=tuple(kind for kind, _ in self.stack),
-            handled=self.handled is not None,
-            then=None,
-        )
+    @classmethod
+    def after(cls, point: Point, index: int, pc: int | None = None) -> Draft:
+        """Of the innermost frame before its next instruction, or that at `pc`."""
+        draft = cls.of(point, index)
+        draft.go_to(draft.layout.pc + 1 if pc is None else pc)
+        draft.then = ()
+        return draft
+
+    def go_to(self, pc: int) -> None:
+        self.layout = attrs.evolve(self.layout, pc=pc, then=None)
+
+    def push_result(self, number: int = 0) -> None:
+        self.stack.append((VALUE, self.point.count + number))
+
+    @property
+    def rest(self) -> list[int]:
+        """The places of the values after slots and stack."""
+        return [place for place in (self.handled, self.names, *self.then) if place is not None]
 
 
-def exit_to(point: Point, index: int, draft: Draft, results: int) -> Exit:
-    """The exit with `draft` as frame `index`, the innermost from now on; `results` values follow the state."""
-    return _ExitBuilder(point, index, draft, results, ()).build()
+def exit_to(draft: Draft, results: int) -> Exit:
+    """The exit with `draft` as the innermost frame from now on; `results` values follow the state."""
+    return _ExitBuilder(draft, results, ()).build()
 
 
 def materialized(point: Point, generators: tuple[int, ...]) -> Exit:
     """The same place with these suspended generators as objects; the objects follow the state, in that order."""
-    index = len(point.frames) - 1
-    draft = Draft.of(point.frames[index], point.places[index])
-    draft.pc -= 1
-    return _ExitBuilder(point, index, draft, len(generators), generators).build()
-
-
-@attrs.define(eq=False)
-class _Part:
-    """What stays: a layout, and the places of its values (`rest`: those after slots and stack)."""
-
-    layout: Layout
-    slots: Sequence[Cell]
-    stack: Sequence[Cell]
-    rest: list[int]
+    return _ExitBuilder(Draft.of(point, len(point.frames) - 1), len(generators), generators).build()
 
 
 class _ExitBuilder:
-    def __init__(self, point: Point, index: int, draft: Draft, results: int, objects: tuple[int, ...]) -> None:
-        self.point = point
-        self.index = index
-        self.draft = draft
-        self.next_place = point.count + results
+    def __init__(self, draft: Draft, results: int, objects: tuple[int, ...]) -> None:
+        self.point = draft.point
+        self.index = draft.index
+        self.parts = [*(Draft.of(draft.point, outer) for outer in range(draft.index)), draft]
+        """What stays: the frames, then what they refer to."""
+        self.next_place = self.point.count + results
         self.closed: dict[int, int] = {}
-        self.objects = {number: point.count + order for order, number in enumerate(objects)}
+        self.objects = {number: self.point.count + order for order, number in enumerate(objects)}
         self.numbers: dict[int, int] = {}
 
     def build(self) -> Exit:
-        point, index, draft = self.point, self.index, self.draft
-        parts = [self._part(layout, places) for layout, places in self._with_places(0, index)]
-        own = [place for place in (draft.handled, draft.names) if place is not None]
-        parts.append(_Part(draft.finished(), draft.slots, draft.stack, own))
-        parts.extend(self._reachable(parts))
-        frames = [self._renumbered(part) for part in parts]
-        after = Point(tuple(frames[: index + 1]), tuple(frames[index + 1 :]))
-        sources = tuple(place for part in parts for place in self._sources(part))
+        point = self.point
+        self._add_reachable()
+        layouts = [self._renumbered(part) for part in self.parts]
+        after = Point(tuple(layouts[: self.index + 1]), tuple(layouts[self.index + 1 :]))
+        sources = tuple(place for part in self.parts for place in self._sources(part))
         assert len(sources) == after.count
         closed = tuple(point.frames[running] for running in self.closed)
         gone = set(range(len(point.carried))) - set(self.numbers) - set(self.objects)
         return Exit(after, picker(sources), closed, tuple(sorted(gone)))
 
-    def _with_places(self, start: int, stop: int) -> Iterator[tuple[Layout, Places]]:
-        layouts = (*self.point.frames, *self.point.carried)
-        return zip(layouts[start:stop], self.point.places[start:stop], strict=True)
-
-    def _part(self, layout: Layout, places: Places) -> _Part:
-        rest = [place for place in (places.handled, places.names, *places.then) if place is not None]
-        slots = list(zip(layout.slots, places.slots, strict=True))
-        return _Part(layout, slots, list(zip(layout.stack, places.stack, strict=True)), rest)
-
-    def _reachable(self, parts: list[_Part]) -> list[_Part]:
-        """The suspended generators that these parts refer to, and those that they refer to; numbers them."""
-        found: list[_Part] = []
-        for part in _growing(parts, found):
+    def _add_reachable(self) -> None:
+        """The suspended generators that the parts refer to, and those that they refer to; numbers them."""
+        for part in self.parts:  # which grows under this loop
             for kind, _ in (*part.slots, *part.stack):
                 if isinstance(kind, CarriedAt) and self._is_state(kind) and kind.index not in self.numbers:
-                    self.numbers[kind.index] = len(found)
-                    position = len(self.point.frames) + kind.index
-                    found.extend(self._part(*pair) for pair in self._with_places(position, position + 1))
-        return found
+                    self.numbers[kind.index] = len(self.numbers)
+                    self.parts.append(Draft.of(self.point, len(self.point.frames) + kind.index))
 
-    def _renumbered(self, part: _Part) -> Any:
-        slots = tuple(self._kind(kind) for kind, _ in part.slots)
-        return attrs.evolve(part.layout, slots=slots, stack=tuple(self._kind(kind) for kind, _ in part.stack))
+    def _renumbered(self, part: Draft) -> Any:
+        slots, stack = (tuple(self._kind(kind) for kind, _ in cells) for cells in (part.slots, part.stack))
+        if isinstance(part.layout, PartsLayout):
+            return PartsLayout(part.layout.recipe, slots)
+        return attrs.evolve(part.layout, slots=slots, stack=stack, handled=part.handled is not None)
 
     def _is_state(self, kind: CarriedAt) -> bool:
         """Whether it is a suspended generator that stays one."""
@@ -151,17 +139,12 @@ class _ExitBuilder:
             self.closed[kind.index] = self.next_place + len(self.closed)
         return self.closed[kind.index]
 
-    def _sources(self, part: _Part) -> Iterator[int]:
+    def _sources(self, part: Draft) -> Iterator[int]:
         for kind, place in (*part.slots, *part.stack):
             source = self._object(kind) if isinstance(kind, CarriedAt) else place
             if source is not None:
                 yield source
         yield from part.rest
-
-
-def _growing(parts: list[_Part], found: list[_Part]) -> Iterator[_Part]:
-    yield from parts
-    yield from found  # a list may grow under its iterator
 
 
 def picker(sources: tuple[int, ...]) -> Callable[[State], State]:

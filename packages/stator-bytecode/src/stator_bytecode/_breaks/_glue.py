@@ -12,7 +12,7 @@ from typing import Any
 from stator_bytecode._codec._instruction import Positions
 from stator_bytecode._codec._raw_instruction import Raw, RawHandler
 
-_PRECALL = dis.opmap.get("PRECALL")
+_PRECALL = "PRECALL" in dis.opmap
 _NULL_AFTER = "CALL_KW" in dis.opmap  # the call layout [fn, NULL, args] came with it
 _TO_BOOL = "TO_BOOL" in dis.opmap
 _END_FOR = ["END_FOR", "POP_TOP"] if _NULL_AFTER else ["END_FOR"] if "END_FOR" in dis.opmap else []
@@ -27,7 +27,6 @@ class Glue:
         self.names: list[str] = list(like.co_names)
         self.positions = positions
         self.handler: RawHandler | None = None
-        self._numbers: dict[int, int] = {}
         self._unplaced: list[Raw] = []
 
     def emit(self, name: str, arg: int = 0, target: Raw | None = None) -> Raw:
@@ -45,16 +44,8 @@ class Glue:
         self._unplaced.extend(jumps)
 
     def constant(self, value: Any) -> None:
-        self.emit("LOAD_CONST", self._constant_index(value))
-
-    def _constant_index(self, value: Any) -> int:
-        if type(value) is not int:
-            self.consts.append(value)
-            return len(self.consts) - 1
-        if value not in self._numbers:
-            self.consts.append(value)
-            self._numbers[value] = len(self.consts) - 1
-        return self._numbers[value]
+        self.consts.append(value)
+        self.emit("LOAD_CONST", len(self.consts) - 1)
 
     def call(self, function: Callable[..., Any], *arguments: Callable[[], object]) -> None:
         """`arguments` emit what leaves one value each on the stack."""
@@ -65,9 +56,12 @@ class Glue:
             self.emit("PUSH_NULL")
         for argument in arguments:
             argument()
-        if _PRECALL is not None:
-            self.emit("PRECALL", len(arguments))
-        self.emit("CALL", len(arguments))
+        self._call(len(arguments))
+
+    def _call(self, count: int) -> None:
+        if _PRECALL:
+            self.emit("PRECALL", count)
+        self.emit("CALL", count)
 
     def call_on_top(self, function: Callable[..., Any]) -> None:
         """Call with the value on top of the stack as the only argument."""
@@ -76,9 +70,7 @@ class Glue:
         if not _NULL_AFTER:
             self.emit("SWAP", 2)
         self.emit("SWAP", 3)
-        if _PRECALL is not None:
-            self.emit("PRECALL", 1)
-        self.emit("CALL", 1)
+        self._call(1)
 
     def negate(self) -> None:
         """`not` of anything."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Sequence
+from itertools import count, islice
 from types import CodeType
 from typing import Any, ClassVar, Protocol, TypeAlias
 
@@ -53,54 +54,17 @@ PREVIOUS, NO_PREVIOUS = Holder.PREVIOUS, Holder.NO_PREVIOUS
 CARRYING: frozenset[Kind] = frozenset({VALUE, CELL, PREVIOUS})
 """Kinds that have a value in the flat state."""
 
-STATIC_PARTS: dict[str, frozenset[int]] = {
-    **dict.fromkeys(("binary", "compare", "contains"), frozenset({0})),
-    **dict.fromkeys(("bool", "attribute"), frozenset({1})),
-}
-"""Which of a Then's values are plain data; the others are values of the domain, or Thens."""
-
-
-@attrs.frozen
-class Static:
-    """A part of a Then that is plain data."""
-
-    value: Any
-
 
 @attrs.frozen
 class ThenLayout:
-    """A Then without its values. A part of None stands for one of them."""
+    """A Then without its values: how many they are."""
 
     kind: str
-    parts: tuple[ThenLayout | Static | None, ...] = ()
+    count: int = 0
+    name: str = ""
 
     def restore(self, values: Iterator[Any]) -> Then:
-        return Then(self.kind, tuple(_restore_part(part, values) for part in self.parts))
-
-    @property
-    def count(self) -> int:
-        return sum(1 if part is None else part.count if isinstance(part, ThenLayout) else 0 for part in self.parts)
-
-
-def _restore_part(part: ThenLayout | Static | None, values: Iterator[Any]) -> Any:
-    if part is None:
-        return next(values)
-    return part.value if isinstance(part, Static) else part.restore(values)
-
-
-def split_then(then: Then, values: list[Any]) -> ThenLayout:
-    """The layout of `then`; its values are appended to `values`."""
-    parts: list[ThenLayout | Static | None] = []
-    static = STATIC_PARTS.get(then.kind, frozenset())
-    for index, value in enumerate(then.values):
-        if isinstance(value, Then):
-            parts.append(split_then(value, values))
-        elif index in static:
-            parts.append(Static(value))
-        else:
-            parts.append(None)
-            values.append(value)
-    return ThenLayout(then.kind, tuple(parts))
+        return Then(self.kind, tuple(islice(values, self.count)), self.name)
 
 
 @attrs.frozen(cache_hash=True)
@@ -127,10 +91,9 @@ class FrameLayout:
         return self.code.instructions[self.pc]
 
     @property
-    def count(self) -> int:
-        """How many values of the flat state are this frame's."""
-        carried = sum(kind in CARRYING for kind in self.slots) + sum(kind in CARRYING for kind in self.stack)
-        return carried + self.handled + self.has_names + (0 if self.then is None else self.then.count)
+    def waits_with(self) -> str:
+        """The kind of its `then`; nothing for the innermost frame."""
+        return "" if self.then is None else self.then.kind
 
 
 class Recipe(Protocol):
@@ -158,7 +121,6 @@ class PartsLayout:
     handled: ClassVar[bool] = False
     has_names: ClassVar[bool] = False
     then: ClassVar[None] = None
-    generator: ClassVar[None] = None
 
 
 Layout: TypeAlias = FrameLayout | PartsLayout
@@ -178,18 +140,13 @@ class Places:
 
 
 def places_of(layout: Layout, start: int) -> Places:
-    position = start
+    positions = count(start)
 
     def take(carried: bool) -> int | None:
-        nonlocal position
-        if not carried:
-            return None
-        position += 1
-        return position - 1
+        return next(positions) if carried else None
 
     slots = tuple(take(kind in CARRYING) for kind in layout.slots)
     stack = tuple(take(kind in CARRYING) for kind in layout.stack)
     handled, names = take(layout.handled), take(layout.has_names)
-    count = 0 if layout.then is None else layout.then.count
-    then = tuple(range(position, position + count))
-    return Places(slots, stack, handled, names, then, start, position + count)
+    then = () if layout.then is None else tuple(islice(positions, layout.then.count))
+    return Places(slots, stack, handled, names, then, start, next(positions))

@@ -41,10 +41,6 @@ class Shape:
     arguments: int
     extra_slot: bool = False
 
-    @property
-    def state_in_cell(self) -> bool:
-        return 0 in self.cells
-
 
 def has_extra_slot(code: CodeType) -> bool:
     """Whether slot 0 is the state's alone: of a function that has free variables at most."""
@@ -124,7 +120,7 @@ class NativeFrame:
             self.glue.emit("RESUME")
 
     def load_state(self) -> None:
-        self.glue.emit("LOAD_DEREF" if self.shape.state_in_cell else "LOAD_FAST", 0)
+        self.glue.emit("LOAD_DEREF" if 0 in self.shape.cells else "LOAD_FAST", 0)
 
     def load(self, place: int) -> None:
         self.load_state()
@@ -161,17 +157,14 @@ class NativeFrame:
 
     def _restore_slot(self, slot: int) -> None:
         kind = self.layout.slots[slot]
+        first_free = len(self.layout.slots) - self.shape.n_free
         if (place := self._place(kind, self.places.slots[slot])) is not None:
             self.load(place)
-        elif slot < self.shape.arguments or slot in self.shape.cells or slot >= self._first_free:
+        elif slot < self.shape.arguments or slot in self.shape.cells or slot >= first_free:
             self.glue.emit("PUSH_NULL")
         else:
             return
         self.glue.emit("STORE_FAST", slot + self.shape.extra_slot)
-
-    @property
-    def _first_free(self) -> int:
-        return len(self.layout.slots) - self.shape.n_free
 
     def _place(self, kind: Kind, place: int | None) -> int | None:
         return self.generator_place(kind) if isinstance(kind, CarriedAt) else place

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from stator_bytecode._breaks._complete import Completion, write_completion
 from stator_bytecode._breaks._exit import Draft, Exit, exit_to
-from stator_bytecode._breaks._layout import NULL_KIND, VALUE, FrameLayout
+from stator_bytecode._breaks._layout import NULL_KIND, FrameLayout
 from stator_bytecode._breaks._native_frame import NativeFrame
 from stator_bytecode._breaks._point import Point
 from stator_bytecode._breaks._shape import Shapes, null_of, shapes_of
@@ -67,21 +67,21 @@ class NativeStack:
     def _add_exit(self, shapes: Shapes, jump: bool, null: str | None, handled: int | None = None) -> None:
         """`handled`: which of the values made is the exception being handled from then on."""
         used, kept, made = shapes.used, shapes.kept[jump], shapes.made[jump]
-        draft = Draft.of(self.point.frames[self.innermost], self.point.places[self.innermost])
+        draft = Draft.after(self.point, self.innermost)
         lowest = used[0] if used else 0
         if len(used) == lowest:
             del draft.stack[len(draft.stack) - lowest + kept :]
         else:  # the container lies deeper, and stays; what is added leaves
             del draft.stack[len(draft.stack) - used[1] :]
-        _push_made(draft, self.point.count, made, null)
+        _push_made(draft, made, null)
         if handled is not None:
             draft.handled = self.point.count + handled
         self._finish_exit(draft, jump, made)
 
     def _finish_exit(self, draft: Draft, jump: bool, made: int) -> int:
         if jump:
-            draft.pc = draft.layout.instruction.target
-        self.exits.append(exit_to(self.point, self.innermost, draft, made))
+            draft.go_to(self.point.frames[self.innermost].instruction.target)
+        self.exits.append(exit_to(draft, made))
         return len(self.exits) - 1
 
     def _leaving(self) -> Stub:
@@ -101,9 +101,9 @@ class NativeStack:
 
     def _leave(self, frame: NativeFrame) -> Callable[..., None]:
         def go_on(jump: bool, popped: int = 0, made: int = 0, null: str | None = None) -> None:
-            draft = Draft.of(frame.layout, frame.places)
+            draft = Draft.after(self.point, self.innermost)
             del draft.stack[len(draft.stack) - popped :]
-            _push_made(draft, self.point.count, made, null)
+            _push_made(draft, made, null)
             frame.glue.constant(self._finish_exit(draft, jump, made))
             frame.glue.emit("BUILD_TUPLE", made + 1)
             leave(frame, frame.places.handled)
@@ -111,10 +111,11 @@ class NativeStack:
         return go_on
 
 
-def _push_made(draft: Draft, place: int, made: int, null: str | None) -> None:
+def _push_made(draft: Draft, made: int, null: str | None) -> None:
     if null == "before":
         draft.stack.append((NULL_KIND, None))
-    draft.stack.extend((VALUE, place + order) for order in range(made))
+    for number in range(made):
+        draft.push_result(number)
     if null == "after":
         draft.stack.append((NULL_KIND, None))
 

@@ -100,7 +100,7 @@ class Plain:
     def _write_resumption(self, body: Body, generator: CarriedAt) -> None:
         """The instruction that waits for a generator is run again, on a generator that goes on where it was."""
         layout, frame, glue = body.layout, body.frame, body.glue
-        kind = "" if layout.then is None else layout.then.kind
+        kind = layout.waits_with
         place = self.generators.place(generator)
         assert place is not None
         glue.handler = body.raw_at(layout.pc).handler
@@ -109,7 +109,7 @@ class Plain:
                 glue.constant(None)
             frame.restore_first_slot()
             body.go_on_at(layout.pc)
-        elif kind in ("value", "discard", "close"):
+        elif kind in ("value", "close"):
             frame.load(place)
             frame.restore_first_slot()
             glue.call_on_top(methodcaller("close") if kind == "close" else next)

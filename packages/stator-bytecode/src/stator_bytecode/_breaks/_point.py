@@ -9,12 +9,14 @@ Values are opaque: the same code serves trackers and real objects.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from typing import Any
 
 import attrs
 
 from stator_bytecode._breaks import _layout as layouts
 from stator_bytecode._breaks._shape import shapes_of
+from stator_bytecode._codec._decode import cell_slots
 from stator_bytecode._codec._instruction import Code
 from stator_bytecode._machine import _frame
 
@@ -23,34 +25,32 @@ Virtual = Callable[[V], "_frame.GeneratorState | layouts.Parts | None"]
 _PROLOGUE = frozenset({"COPY_FREE_VARS", "MAKE_CELL"})
 
 
-@attrs.frozen(cache_hash=True)
+@attrs.frozen(cache_hash=True, slots=False)
 class Point:
     """The frame stack, outermost first, the innermost before its instruction `pc`; then what is carried as state:
     suspended generators, and objects in parts that hold some."""
 
     frames: tuple[layouts.FrameLayout, ...]
     carried: tuple[layouts.Layout, ...] = ()
-    _cache: dict[str, Any] = attrs.field(factory=dict, init=False, eq=False, repr=False)
 
-    @property
+    @cached_property
+    def laid_out(self) -> tuple[Any, ...]:
+        """Of the frames; what is carried follows."""
+        return (*self.frames, *self.carried)
+
+    @cached_property
     def places(self) -> tuple[layouts.Places, ...]:
-        """Where each frame's values are in the flat state; what is carried follows."""
-        if "places" not in self._cache:
-            self._cache["places"] = tuple(_all_places((*self.frames, *self.carried)))
-        places: tuple[layouts.Places, ...] = self._cache["places"]
-        return places
+        """Where the values of each layout are in the flat state."""
+        return tuple(_all_places(self.laid_out))
 
     @property
     def count(self) -> int:
         return self.places[-1].stop
 
-    @property
+    @cached_property
     def parameters(self) -> tuple[str, ...]:
         """Readable names of the flat state, each once."""
-        if "parameters" not in self._cache:
-            self._cache["parameters"] = tuple(_unique(_names(self)))
-        parameters: tuple[str, ...] = self._cache["parameters"]
-        return parameters
+        return tuple(_unique(_names(self)))
 
     def frames_from(
         self,
@@ -95,11 +95,17 @@ class _Splitting:
     carried: list[_frame.GeneratorState | layouts.Parts] = attrs.field(factory=list)
     operands: set[int] = attrs.field(init=False)
 
-    def __attrs_post_init__(self) -> None:
-        self.operands = {id(value) for value in _operands(self.snapshot)}
+    @operands.default
+    def _worked_on(self) -> set[int]:
+        """The identities of what the innermost instruction works on."""
+        if not self.snapshot.frames:
+            return set()
+        state = self.snapshot.frames[-1]
+        return {id(state.stack[-depth]) for depth in shapes_of(state.code.instructions[state.pc]).used}
 
     def split(self) -> tuple[Point, list[V]]:
-        frames = tuple(self.frame(state, _status(state)) for state in self.snapshot.frames)
+        running = _frame.GeneratorStatus.RUNNING
+        frames = tuple(self.frame(state, running if state.generator else None) for state in self.snapshot.frames)
         layouts = tuple(self._layout(carried) for carried in self.carried)  # which grows: each may hold others
         return Point(frames, layouts), self.values
 
@@ -110,7 +116,7 @@ class _Splitting:
         return self.frame(_generator_state(carried), carried.status)
 
     def frame(self, state: _frame.Frame, status: _frame.GeneratorStatus | None) -> layouts.FrameLayout:
-        cells = cell_slots(state.code) if state.pc >= prologue_length(state.code) else frozenset()
+        cells = cell_slots(state.code.raw, state.code.slots) if state.pc >= prologue_length(state.code) else ()
         slots = tuple(
             self._kind(value, layouts.CELL if slot in cells else layouts.VALUE)
             for slot, value in enumerate(state.slots)
@@ -127,11 +133,15 @@ class _Splitting:
             stack=stack,
             globals=self.globals_of(state),
             handled=state.handled is not None,
-            then=None if state.then is None else layouts.split_then(state.then, self.values),
+            then=None if state.then is None else self._then(state.then),
             hidden=state.hidden,
             generator=status,
             has_names=state.names is not None,
         )
+
+    def _then(self, then: _frame.Then) -> layouts.ThenLayout:
+        self.values += then.values
+        return layouts.ThenLayout(then.kind, len(then.values), then.name)
 
     def _kind(self, value: V, plain: layouts.Kind) -> layouts.Kind:
         if value is _frame.NULL:
@@ -160,18 +170,6 @@ class _Splitting:
         return layouts.CarriedAt(len(self.carried) - 1, False)
 
 
-def _operands(snapshot: _frame.Snapshot) -> tuple[V, ...]:
-    """What the innermost instruction works on."""
-    if not snapshot.frames:
-        return ()
-    state = snapshot.frames[-1]
-    return tuple(state.stack[-depth] for depth in shapes_of(state.code.instructions[state.pc]).used)
-
-
-def _status(state: _frame.Frame) -> _frame.GeneratorStatus | None:
-    return None if state.generator is None else _frame.GeneratorStatus.RUNNING
-
-
 def _generator_state(generator: _frame.GeneratorState) -> _frame.Frame:
     state = generator.frame.copy()
     if generator.status is _frame.GeneratorStatus.CLOSED:
@@ -179,12 +177,6 @@ def _generator_state(generator: _frame.GeneratorState) -> _frame.Frame:
         state.slots, state.stack = [_frame.NULL] * len(state.slots), []
         state.handled = state.names = state.parked = None
     return state
-
-
-def cell_slots(code: Code) -> frozenset[int]:
-    """Slots that hold a cell, where they hold anything."""
-    cells = {slot for slot, name in enumerate(code.slots) if name in code.raw.co_cellvars}
-    return frozenset(cells | set(range(len(code.slots) - code.n_free, len(code.slots))))
 
 
 def prologue_length(code: Code) -> int:
@@ -249,13 +241,11 @@ class _Restoring:
     make_object: Callable[[Any, list[V]], V]
     made: dict[int, V] = attrs.field(factory=dict)  # generators and objects, by the number of their layout
 
-    @property
-    def all_layouts(self) -> tuple[layouts.Layout, ...]:
-        return (*self.point.frames, *self.point.carried)
-
     def frames(self) -> list[_frame.Frame]:
         """Frames first without contents, so that generators can be linked whatever refers to them."""
-        numbered = [(n, layout) for n, layout in enumerate(self.all_layouts) if isinstance(layout, layouts.FrameLayout)]
+        numbered = [
+            (n, layout) for n, layout in enumerate(self.point.laid_out) if isinstance(layout, layouts.FrameLayout)
+        ]
         frames = [self._empty(layout) for _, layout in numbered]
         for (number, layout), frame in zip(numbered, frames, strict=True):
             if layout.generator is not None:
@@ -286,8 +276,7 @@ class _Restoring:
         frame.stack = [self._value(kind, values) for kind in layout.stack]
         frame.handled = next(values) if layout.handled else None
         frame.names = next(values) if layout.has_names else None
-        if layout.then is not None:
-            frame.parked = _frame.Parked(layout.instruction, layout.then.restore(values))
+        frame.wait(None if layout.then is None else layout.then.restore(values))
 
     def _value(self, kind: layouts.Kind, values: Iterator[V]) -> Any:
         if kind in layouts.CARRYING:
@@ -300,7 +289,7 @@ class _Restoring:
 
     def _carried(self, number: int) -> V:
         """A generator, which is there already, or an object in parts, which is made when it is first asked for."""
-        layout = self.all_layouts[number]
+        layout = self.point.laid_out[number]
         if number not in self.made and isinstance(layout, layouts.PartsLayout):
             values = self._values_of(number)
             self.made[number] = self.make_object(layout.recipe, [self._value(kind, values) for kind in layout.slots])

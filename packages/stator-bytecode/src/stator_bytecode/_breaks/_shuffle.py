@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from stator_bytecode._breaks._exit import Draft
-from stator_bytecode._breaks._layout import CELL, NO_PREVIOUS, NULL_KIND, PREVIOUS, VALUE
-from stator_bytecode._breaks._point import cell_slots
+from stator_bytecode._breaks._layout import CELL, NO_PREVIOUS, NULL_KIND, PREVIOUS, VALUE, FrameLayout
+from stator_bytecode._codec._decode import cell_slots
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._handler_table import HandlerTable
 
 State = tuple[Any, ...]
 Make = Callable[[State], Any]
-Shuffle = Callable[[Draft, Instruction, int], "Make | None"]
-"""Edits the draft. One that makes a value gives the function that makes it of the state; its place is the one given."""
+Shuffle = Callable[[Draft, Instruction], "Make | None"]
+"""Edits the draft. One that makes a value, its only result, gives the function that makes it of the state."""
 
 shuffles: HandlerTable[str, Shuffle] = HandlerTable("shuffle")
 
@@ -31,68 +31,68 @@ NO_STEP: Mapping[str, str] = {
 
 
 @shuffles.handles("NOP")
-def nop(draft: Draft, instr: Instruction, place: int) -> None:
+def nop(draft: Draft, instr: Instruction) -> None:
     pass
 
 
 @shuffles.handles("JUMP")
-def jump(draft: Draft, instr: Instruction, place: int) -> None:
-    draft.pc = instr.target
+def jump(draft: Draft, instr: Instruction) -> None:
+    draft.go_to(instr.target)
 
 
 @shuffles.handles("POP_TOP")
-def pop_top(draft: Draft, instr: Instruction, place: int) -> None:
+def pop_top(draft: Draft, instr: Instruction) -> None:
     draft.stack.pop()
 
 
 @shuffles.handles("PUSH_NULL")
-def push_null(draft: Draft, instr: Instruction, place: int) -> None:
+def push_null(draft: Draft, instr: Instruction) -> None:
     draft.stack.append((NULL_KIND, None))
 
 
 @shuffles.handles("COPY")
-def copy(draft: Draft, instr: Instruction, place: int) -> None:
+def copy(draft: Draft, instr: Instruction) -> None:
     draft.stack.append(draft.stack[-instr.arg])
 
 
 @shuffles.handles("SWAP")
-def swap(draft: Draft, instr: Instruction, place: int) -> None:
+def swap(draft: Draft, instr: Instruction) -> None:
     stack = draft.stack
     stack[-1], stack[-instr.arg] = stack[-instr.arg], stack[-1]
 
 
 @shuffles.handles("LOAD_CONST")
-def load_const(draft: Draft, instr: Instruction, place: int) -> Make:
-    draft.stack.append((VALUE, place))
+def load_const(draft: Draft, instr: Instruction) -> Make:
+    draft.push_result()
     return lambda state: instr.arg
 
 
 @shuffles.handles("LOAD_FAST", "LOAD_CLOSURE")
-def load_fast(draft: Draft, instr: Instruction, place: int) -> None:
+def load_fast(draft: Draft, instr: Instruction) -> None:
     kind, source = draft.slots[instr.arg]
     draft.stack.append((VALUE if kind is CELL else kind, source))
 
 
 @shuffles.handles("LOAD_FAST_AND_CLEAR")
-def load_fast_and_clear(draft: Draft, instr: Instruction, place: int) -> None:
-    load_fast(draft, instr, place)
+def load_fast_and_clear(draft: Draft, instr: Instruction) -> None:
+    load_fast(draft, instr)
     draft.slots[instr.arg] = (NULL_KIND, None)
 
 
 @shuffles.handles("STORE_FAST")
-def store_fast(draft: Draft, instr: Instruction, place: int) -> None:
+def store_fast(draft: Draft, instr: Instruction) -> None:
     kind, source = draft.stack.pop()
-    is_cell = kind is VALUE and instr.arg in cell_slots(draft.layout.code)
+    is_cell = kind is VALUE and instr.arg in cell_slots(draft.layout.raw, draft.layout.code.slots)
     draft.slots[instr.arg] = (CELL if is_cell else kind, source)
 
 
 @shuffles.handles("DELETE_FAST")
-def delete_fast(draft: Draft, instr: Instruction, place: int) -> None:
+def delete_fast(draft: Draft, instr: Instruction) -> None:
     draft.slots[instr.arg] = (NULL_KIND, None)
 
 
 @shuffles.handles("PUSH_EXC_INFO")
-def push_exc_info(draft: Draft, instr: Instruction, place: int) -> None:
+def push_exc_info(draft: Draft, instr: Instruction) -> None:
     exception = draft.stack.pop()
     draft.stack.append((NO_PREVIOUS, None) if draft.handled is None else (PREVIOUS, draft.handled))
     draft.stack.append(exception)
@@ -100,10 +100,11 @@ def push_exc_info(draft: Draft, instr: Instruction, place: int) -> None:
 
 
 @shuffles.handles("POP_EXCEPT")
-def pop_except(draft: Draft, instr: Instruction, place: int) -> None:
+def pop_except(draft: Draft, instr: Instruction) -> None:
     _, draft.handled = draft.stack.pop()
 
 
-def raises(draft: Draft, instr: Instruction) -> bool:
-    """Whether this one does not just move values: it reads or deletes an unbound local, natively an exception."""
-    return instr.op in ("LOAD_FAST", "DELETE_FAST", "LOAD_CLOSURE") and draft.slots[instr.arg][0] is NULL_KIND
+def raises(layout: FrameLayout) -> bool:
+    """Whether its instruction does more than move values: it reads or deletes an unbound local."""
+    instr = layout.instruction
+    return instr.op in ("LOAD_FAST", "DELETE_FAST", "LOAD_CLOSURE") and layout.slots[instr.arg] is NULL_KIND

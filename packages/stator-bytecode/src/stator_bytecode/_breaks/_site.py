@@ -15,12 +15,10 @@ from typing import Any
 import attrs
 
 from stator_bytecode._breaks import _step
-from stator_bytecode._breaks._layout import FrameLayout
 from stator_bytecode._breaks._point import Point
 from stator_bytecode._breaks._shuffle import NO_STEP
 from stator_bytecode._breaks._step import Step, Take
 from stator_bytecode._breaks._traceback import hide, passed_over
-from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode.errors import Unsupported
 
 
@@ -31,14 +29,6 @@ class Site:
         self.point = point
         self._take: Take | None = None
         _refuse(point)
-
-    @property
-    def layout(self) -> FrameLayout:
-        return self.point.frames[-1]
-
-    @property
-    def instruction(self) -> Instruction:
-        return self.layout.instruction
 
     def step(self, *state: Any) -> Step:
         """Run the instruction natively: the Point after it, and its flat state."""
@@ -53,7 +43,7 @@ class Site:
             state = ()  # it may hold an exception whose traceback holds this frame
 
     def __repr__(self) -> str:
-        layout = self.layout
+        layout = self.point.frames[-1]
         return f"<Site {layout.raw.co_qualname}:{layout.instruction.positions[0]} {layout.instruction.op}>"
 
 
@@ -69,9 +59,9 @@ def _leaves(point: Point, op: str) -> bool:
     """Whether the frame's value makes its caller's instruction do more: then there is something to run natively."""
     if len(point.frames) < 2:
         return False
-    kind = "" if (then := point.frames[-2].then) is None else then.kind
+    kind = point.frames[-2].waits_with
     if point.frames[-1].generator is not None:
-        return (op, kind) in {("RETURN_VALUE", "value"), ("RETURN_VALUE", "discard"), ("YIELD_VALUE", "close")}
+        return (op, kind) in {("RETURN_VALUE", "value"), ("YIELD_VALUE", "close")}
     return op == "RETURN_VALUE" and kind != "send"
 
 

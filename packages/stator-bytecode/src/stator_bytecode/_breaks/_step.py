@@ -6,12 +6,12 @@
 """
 
 import dis
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from stator_bytecode._breaks._complete import forget_note, note
 from stator_bytecode._breaks._exit import Draft, Exit, State, exit_to, materialized
-from stator_bytecode._breaks._layout import VALUE, CarriedAt, FrameLayout, RaisedAt, Static
+from stator_bytecode._breaks._layout import CarriedAt, FrameLayout, RaisedAt
 from stator_bytecode._breaks._native_stack import NativeStack
 from stator_bytecode._breaks._point import Point
 from stator_bytecode._breaks._rebuild import closed_generator, rebuild
@@ -29,7 +29,7 @@ Take = Callable[[State], Step]
 def prepare(point: Point) -> Take:
     layout = point.frames[-1]
     instr = layout.instruction
-    if instr.op in shuffles and not raises(Draft.of(layout, point.places[len(point.frames) - 1]), instr):
+    if instr.op in shuffles and not raises(layout):
         return Shuffling(point)
     touched = _touched(point)
     return Materializing(point, touched) if touched else NativeStep(point)
@@ -40,29 +40,22 @@ def _touched(point: Point) -> tuple[int, ...]:
     layout = point.frames[-1]
     used = [layout.stack[-depth] for depth in shapes_of(layout.instruction).used]
     found: list[int] = []
-    for kind in _growing_kinds(used, found, point):
+    for kind in used:  # which grows under this loop
         if isinstance(kind, CarriedAt) and kind.running:
             raise Unsupported("running-generator", "an instruction uses a generator that is running itself")
         if isinstance(kind, CarriedAt) and kind.index not in found:
             found.append(kind.index)
+            held = point.carried[kind.index]
+            used += [*held.slots, *held.stack]
     return tuple(found)
-
-
-def _growing_kinds(used: list[Any], found: list[int], point: Point) -> Iterator[Any]:
-    yield from used
-    for index in found:  # grows under this loop
-        yield from point.carried[index].slots
-        yield from point.carried[index].stack
 
 
 class Shuffling:
     def __init__(self, point: Point) -> None:
-        index = len(point.frames) - 1
-        layout = point.frames[index]
-        draft = Draft.of(layout, point.places[index])
+        draft, instr = Draft.after(point, len(point.frames) - 1), point.frames[-1].instruction
         self.point = point
-        self.make = shuffles[layout.instruction.op](draft, layout.instruction, point.count)
-        self.exit = exit_to(point, index, draft, 1)
+        self.make = shuffles[instr.op](draft, instr)
+        self.exit = exit_to(draft, 1)
 
     def __call__(self, state: State) -> Step:
         made = None if self.make is None else self.make(state)
@@ -150,9 +143,7 @@ class NativeStep:
 
     def _note(self, index: int, error: BaseException, state: State) -> None:
         if (then := self.point.frames[index].then) is not None and then.kind == "attribute":
-            name = then.parts[1]
-            assert isinstance(name, Static)
-            note(error, state[self.point.places[index].then[0]], name.value)
+            note(error, state[self.point.places[index].then[0]], then.name)
 
     def _stop_iteration_error(self, error: StopIteration, index: int) -> RuntimeError:
         """What CPython 3.11 makes of a StopIteration that leaves a generator; later its own code does it."""
@@ -166,22 +157,20 @@ class NativeStep:
 
     def _handler_exit(self, index: int) -> Exit:
         if index not in self.handlers:
-            point, layout = self.point, self.point.frames[index]
+            layout = self.point.frames[index]
             handler = layout.instruction.handler
             assert handler is not None
-            draft = Draft.of(layout, point.places[index])
+            draft = Draft.after(self.point, index, handler.target)
             del draft.stack[handler.depth :]
             if handler.lasti:
                 draft.stack.append((RaisedAt(_raised_at(layout)), None))
-            draft.stack.append((VALUE, point.count))
-            draft.pc = handler.target
-            self.handlers[index] = exit_to(point, index, draft, 1)
+            draft.push_result()
+            self.handlers[index] = exit_to(draft, 1)
         return self.handlers[index]
 
     def _answer(self, index: int, error: BaseException) -> tuple[Exit, State] | None:
         """The exit and result if `error` is an answer to frame `index`, which waits: the end of an iteration."""
-        layout = self.point.frames[index]
-        kind = "" if layout.then is None else layout.then.kind
+        kind = self.point.frames[index].waits_with
         if not isinstance(error, CAUGHT.get(kind, ())):
             return None
         if index not in self.answers:
@@ -189,15 +178,14 @@ class NativeStep:
         return self.answers[index], (error.value if kind == "send" else None,)  # type: ignore[attr-defined]
 
     def _answer_exit(self, index: int, kind: str) -> Exit:
-        point, layout = self.point, self.point.frames[index]
-        draft, instr = Draft.of(layout, point.places[index]), layout.instruction
+        draft, instr = Draft.after(self.point, index), self.point.frames[index].instruction
         if kind in ("next", "send"):
-            draft.pc = instr.target
+            draft.go_to(instr.target)
             if kind == "next" or not instr.arg:
                 draft.stack.pop()
         if kind != "next":
-            draft.stack.append((VALUE, point.count))
-        return exit_to(point, index, draft, 1)
+            draft.push_result()
+        return exit_to(draft, 1)
 
 
 def _raised_at(layout: FrameLayout) -> int:

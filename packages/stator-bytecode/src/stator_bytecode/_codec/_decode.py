@@ -36,7 +36,9 @@ def decode(code: CodeType) -> Code:
 def _decode(code: CodeType) -> Code:
     raws = disassemble(code)
     slots = slot_names(code)
-    scope = Scope(code.co_names, code.co_consts, _cell_slots(code, slots, raws))
+    # Without those that an inlined comprehension takes over: they hold a cell or a value, at different times.
+    cells = cell_slots(code, slots).difference(raw.arg for raw in raws if raw.name == "LOAD_FAST_AND_CLEAR")
+    scope = Scope(code.co_names, code.co_consts, cells)
     drafts, starts = _apply_rules(raws, scope)
     instructions = _resolve(drafts, raws, starts)
     return Code(code, instructions, slots, len(code.co_freevars), OPCODES.dialect.null_first)
@@ -48,13 +50,9 @@ def slot_names(code: CodeType) -> tuple[str, ...]:
     return code.co_varnames + cells + code.co_freevars
 
 
-def _cell_slots(code: CodeType, slots: tuple[str, ...], raws: list[Raw]) -> frozenset[int]:
-    """Without the slots that an inlined comprehension takes over: those hold a cell or a value, at different times."""
-    if not (code.co_cellvars or code.co_freevars):
-        return frozenset()
-    first_free = len(slots) - len(code.co_freevars)
-    cells = {slots.index(name) for name in code.co_cellvars} | set(range(first_free, len(slots)))
-    return frozenset(cells - {raw.arg for raw in raws if raw.name == "LOAD_FAST_AND_CLEAR"})
+def cell_slots(code: CodeType, slots: tuple[str, ...]) -> frozenset[int]:
+    """Slots that hold a cell, where they hold anything."""
+    return frozenset({*map(slots.index, code.co_cellvars), *range(len(slots) - len(code.co_freevars), len(slots))})
 
 
 _Draft = tuple[str, Any, int, int, int]
@@ -90,21 +88,15 @@ def _apply_rules(raws: list[Raw], scope: Scope) -> tuple[list[_Draft], list[int]
 def _resolve(drafts: list[_Draft], raws: list[Raw], starts: list[int]) -> tuple[Instruction, ...]:
     for index, raw in enumerate(raws):
         raw.index = index
-    handlers: dict[RawHandler, Handler] = {}
+    handlers: dict[RawHandler | None, Handler | None] = {None: None}
     instructions = []
     for index, (op, arg, lead, start, stop) in enumerate(drafts):
         raw = raws[lead]
-        raw_handler = raw.handler
-        handler = None if raw_handler is None else handlers.get(raw_handler)
-        if raw_handler is not None and handler is None:
-            handler = handlers[raw_handler] = _neutral_handler(raw_handler, starts)
+        if (handler := raw.handler) is not None and handler not in handlers:
+            handlers[handler] = Handler(_neutral_index(handler.target, starts), handler.depth, handler.lasti)
         target = -1 if raw.target is None else _neutral_index(raw.target, starts)
-        instructions.append(Instruction(op, arg, index, target, handler, raw.positions, (start, stop)))
+        instructions.append(Instruction(op, arg, index, target, handlers[handler], raw.positions, (start, stop)))
     return tuple(instructions)
-
-
-def _neutral_handler(handler: RawHandler, starts: list[int]) -> Handler:
-    return Handler(_neutral_index(handler.target, starts), handler.depth, handler.lasti)
 
 
 def _neutral_index(target: Raw, starts: list[int]) -> int:

@@ -4,74 +4,54 @@ An entry starts with a byte of bit 7, four bits of form and three of length; lin
 The choice of forms is CPython's own (Objects/locations.md): tables come out byte for byte as its compiler writes them.
 """
 
+from collections.abc import Iterable
+
 from stator_bytecode._codec._instruction import Positions
 
 _NO_COLUMNS, _LONG, _NONE = 13, 14, 15
 
 
-class LocationWriter:
-    """Takes (positions, units) in order, gives the table. `merges` joins equal neighbours, as CPython 3.12 began to."""
+def location_table(runs: Iterable[tuple[Positions, int]], first_line: int) -> bytes:
+    """The table of runs of code units: their positions, and how many they are."""
+    table, line = bytearray(), first_line
+    for positions, units in runs:
+        while units > 8:
+            line = _write_entry(table, positions, 7, line)
+            units -= 8
+        line = _write_entry(table, positions, units - 1, line)
+    return bytes(table)
 
-    __slots__ = ("_line", "_merges", "_positions", "_units", "table")
 
-    def __init__(self, first_line: int, merges: bool) -> None:
-        self.table = bytearray()
-        self._line = first_line
-        self._merges = merges
-        self._positions: Positions | None = None
-        self._units = 0
+def _write_entry(table: bytearray, positions: Positions, size: int, before: int) -> int:
+    """Gives the line that the next entry counts from."""
+    line, end_line, column, end_column = positions
+    if line is None:
+        table.append(128 | _NONE << 3 | size)
+        return before
+    delta = line - before
+    if column is None or end_column is None:
+        if end_line is None or end_line == line:
+            table.append(128 | _NO_COLUMNS << 3 | size)
+            _write_signed(table, delta)
+            return line
+    elif end_line == line and _write_short(table, delta, column, end_column, size):
+        return line
+    table.append(128 | _LONG << 3 | size)
+    _write_signed(table, delta)
+    _write(table, 0 if end_line is None else end_line - line)
+    _write(table, 0 if column is None else column + 1)
+    _write(table, 0 if end_column is None else end_column + 1)
+    return line
 
-    def add(self, positions: Positions, units: int) -> None:
-        if self._merges and (positions is self._positions or positions == self._positions):
-            self._units += units
-            return
-        self.flush()
-        self._positions = positions
-        self._units = units
 
-    def flush(self) -> None:
-        units = self._units
-        if units and self._positions is not None:
-            while units > 8:
-                self._entry(self._positions, 7)
-                units -= 8
-            self._entry(self._positions, units - 1)
-        self._units = 0
-
-    def _entry(self, positions: Positions, size: int) -> None:
-        line, end_line, column, end_column = positions
-        if line is None:
-            self.table.append(128 | _NONE << 3 | size)
-            return
-        delta = line - self._line
-        self._line = line
-        if column is None or end_column is None:
-            if end_line is None or end_line == line:
-                self.table.append(128 | _NO_COLUMNS << 3 | size)
-                _write_signed(self.table, delta)
-                return
-        elif end_line == line and self._short(delta, column, end_column, size):
-            return
-        self._long(delta, line if end_line is None else end_line, column, end_column, size)
-
-    def _short(self, delta: int, column: int, end_column: int, size: int) -> bool:
-        if delta == 0 and column < 80 and 0 <= end_column - column < 16:
-            self.table.append(128 | (column >> 3) << 3 | size)
-            self.table.append((column & 7) << 4 | (end_column - column))
-            return True
-        if 0 <= delta < 3 and column < 128 and end_column < 128:
-            self.table.append(128 | (10 + delta) << 3 | size)
-            self.table.append(column)
-            self.table.append(end_column)
-            return True
-        return False
-
-    def _long(self, delta: int, end_line: int, column: int | None, end_column: int | None, size: int) -> None:
-        self.table.append(128 | _LONG << 3 | size)
-        _write_signed(self.table, delta)
-        _write(self.table, end_line - self._line)
-        _write(self.table, 0 if column is None else column + 1)
-        _write(self.table, 0 if end_column is None else end_column + 1)
+def _write_short(table: bytearray, delta: int, column: int, end_column: int, size: int) -> bool:
+    if delta == 0 and column < 80 and 0 <= end_column - column < 16:
+        table.extend((128 | (column >> 3) << 3 | size, (column & 7) << 4 | (end_column - column)))
+        return True
+    if 0 <= delta < 3 and column < 128 and end_column < 128:
+        table.extend((128 | (10 + delta) << 3 | size, column, end_column))
+        return True
+    return False
 
 
 def _write(table: bytearray, value: int) -> None:

@@ -5,13 +5,16 @@ In between, instructions may be added, removed, copied and re-targeted; sizes, o
 ranges of handlers and the stack size follow by themselves.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dis import EXTENDED_ARG
+from itertools import accumulate, groupby
+from operator import add, attrgetter, itemgetter, sub
 from types import CodeType
 from typing import Any
 
 from stator_bytecode._codec._exception_table import parse_exception_table, write_entry
-from stator_bytecode._codec._location_table import LocationWriter
+from stator_bytecode._codec._instruction import Positions
+from stator_bytecode._codec._location_table import location_table
 from stator_bytecode._codec._raw_instruction import Raw, RawHandler
 from stator_bytecode._codec._stack_size import stack_size
 from stator_bytecode._codec._tables import OPCODES
@@ -124,11 +127,7 @@ def _lay_out(raws: Sequence[Raw], opcodes: list[int]) -> tuple[list[int], list[i
     jumps = [(raw.index, raw.target.index) for raw in raws if raw.target is not None]
     sizes = [1 + OPCODES.caches[opcode] for opcode in opcodes]
     while True:
-        starts = [0]
-        unit = 0
-        for size, prefixes in zip(sizes, extended, strict=True):
-            unit += size + prefixes
-            starts.append(unit)
+        starts = list(accumulate(map(add, sizes, extended), initial=0))
         if not _measure_jumps(jumps, starts, args, extended):
             return extended, starts, args
 
@@ -162,32 +161,18 @@ def _units(opcodes: list[int], extended: list[int], args: list[int]) -> bytes:
 
 
 def _locations(raws: Sequence[Raw], starts: list[int], first_line: int) -> bytes:
-    writer = LocationWriter(first_line, OPCODES.dialect.merges_locations)
-    start = 0
-    for raw, end in zip(raws, starts[1:], strict=True):
-        writer.add(raw.positions, end - start)
-        start = end
-    writer.flush()
-    return bytes(writer.table)
+    runs: Iterable[tuple[Positions, int]]
+    runs = zip([raw.positions for raw in raws], map(sub, starts[1:], starts), strict=True)
+    if OPCODES.dialect.merges_locations:
+        runs = ((positions, sum(units for _, units in equal)) for positions, equal in groupby(runs, itemgetter(0)))
+    return location_table(runs, first_line)
 
 
 def _handlers(raws: Sequence[Raw], starts: list[int]) -> bytes:
     table = bytearray()
-    for handler, since, stop in _handled_ranges(raws):
-        target = starts[_place(handler.target, raws)]
-        write_entry(table, (starts[since], starts[stop], target, handler.depth, handler.lasti))
+    for handler, run in groupby(raws, attrgetter("handler")):
+        if handler is not None:
+            places = [raw.index for raw in run]
+            start, end, target = starts[places[0]], starts[places[-1] + 1], starts[_place(handler.target, raws)]
+            write_entry(table, (start, end, target, handler.depth, handler.lasti))
     return bytes(table)
-
-
-def _handled_ranges(raws: Sequence[Raw]) -> Iterator[tuple[RawHandler, int, int]]:
-    current: RawHandler | None = None
-    since = 0
-    for index, raw in enumerate(raws):
-        handler = raw.handler
-        if handler is current or (handler is not None and handler.is_same(current)):
-            continue
-        if current is not None:
-            yield current, since, index
-        current, since = handler, index
-    if current is not None:
-        yield current, since, len(raws)

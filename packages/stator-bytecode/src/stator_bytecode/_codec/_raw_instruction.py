@@ -15,16 +15,13 @@ from stator_bytecode._codec._instruction import Positions
 NO_POSITIONS: Positions = (None, None, None, None)
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(cache_hash=True)
 class RawHandler:
     """Where an exception goes: stack cut to `depth`, then the offset (if `lasti`) and the exception pushed."""
 
     target: Raw
     depth: int
     lasti: bool
-
-    def is_same(self, other: RawHandler | None) -> bool:
-        return other is not None and (self.target, self.depth, self.lasti) == (other.target, other.depth, other.lasti)
 
 
 @attrs.define(eq=False, repr=False)

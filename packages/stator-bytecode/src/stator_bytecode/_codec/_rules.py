@@ -6,7 +6,7 @@ Each version's table starts from `SHARED` and adds what is its own. Regular fami
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stator_bytecode._codec._dialect import Emit, Fused, Resolve, Rule, Scope
+from stator_bytecode._codec._dialect import Emit, Fuse, Fused, Resolve, Rule, Scope
 from stator_bytecode._codec._raw_instruction import Raw
 from stator_bytecode.errors import Unsupported
 
@@ -16,7 +16,8 @@ OPERATOR_NAMES = dict(zip(OPERATORS, _NAMES, strict=True))
 """The methods and the functions of `operator` that an operator's name is part of: `__add__`, `__radd__`, `__iadd__`."""
 BINARY = OPERATORS + tuple(operator + "=" for operator in OPERATORS)
 COMPARISONS = ("<", "<=", "==", "!=", ">", ">=")
-CONVERSIONS = ("", "s", "r", "a")
+CONVERTERS: dict[str, Callable[[Any], str]] = {"s": str, "r": repr, "a": ascii}
+CONVERSIONS = ("", *CONVERTERS)
 """How FORMAT_VALUE and CONVERT_VALUE spell the conversion of a replacement field: none, !s, !r, !a."""
 
 VANISHES: Rule = ()
@@ -75,12 +76,23 @@ def followed_by(raws: Sequence[Raw], index: int, *names: str) -> None:
         raise Unsupported("unexpected-bytecode", f"{raws[index].name} is followed by {found}, not by {names}")
 
 
-def loop_end(*after: str) -> Callable[[Sequence[Raw], int, Scope], Fused]:
+def loop_end(*after: str) -> Fuse:
     """What an exhausted FOR_ITER skips. Nothing else ever reaches it."""
 
     def fuse(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:
         followed_by(raws, index, *after)
         return (index + 1 + len(after), index, None, None)
+
+    return fuse
+
+
+def call(*after: str, named: bool = False) -> Fuse:
+    """The last of several instructions calls; the first, if `named`, has the names of keyword arguments."""
+
+    def fuse(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:
+        followed_by(raws, index, *after)
+        last = index + len(after)
+        return last + 1, last, "CALL", (raws[last].arg, constant(scope, raws[index].arg) if named else ())
 
     return fuse
 
@@ -114,3 +126,11 @@ SHARED: dict[str, Rule] = {
     "UNPACK_EX": one("UNPACK_EX", lambda scope, arg: (arg & 0xFF, arg >> 8)),
     "CALL_FUNCTION_EX": one("CALL_FUNCTION_EX", lambda scope, arg: bool(arg & 1)),
 }
+
+UNTIL_312: dict[str, Rule] = {
+    **same(constant, "LOAD_CONST"),
+    **same(number, "LOAD_FAST", "LOAD_CLOSURE", "MAKE_FUNCTION"),
+    "LOAD_GLOBAL": one("LOAD_GLOBAL", lambda scope, arg: (scope.names[arg >> 1], "before" if arg & 1 else None)),
+    "FORMAT_VALUE": one("FORMAT_VALUE", lambda scope, arg: (CONVERSIONS[arg & 3], bool(arg & 4))),
+}
+"""What CPython 3.13 changed."""

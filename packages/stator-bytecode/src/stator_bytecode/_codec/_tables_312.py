@@ -50,26 +50,18 @@ SINCE_312: dict[str, Rule] = {
     "SEND": rules.one("SEND", rules.always(True)),
     "CALL_INTRINSIC_1": _intrinsic_1,
     "CALL_INTRINSIC_2": _intrinsic_2,
+    "CALL": rules.one("CALL", lambda scope, arg: (arg, ())),
 }
 """The rules that this one brought and 3.13 kept: intrinsics, undirected jumps, merged attribute loads."""
-
-
-def _call_with_names(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:
-    rules.followed_by(raws, index, "CALL")
-    return index + 2, index + 1, "CALL", (raws[index + 1].arg, scope.consts[raws[index].arg])
 
 
 _RULES: dict[str, Rule] = {
     **rules.SHARED,
     **SINCE_312,
-    **rules.same(rules.constant, "LOAD_CONST"),
-    **rules.same(rules.number, "LOAD_FAST", "LOAD_CLOSURE", "MAKE_FUNCTION"),
-    "LOAD_GLOBAL": rules.one("LOAD_GLOBAL", lambda scope, arg: (scope.names[arg >> 1], "before" if arg & 1 else None)),
+    **rules.UNTIL_312,
     "COMPARE_OP": rules.one("COMPARE_OP", lambda scope, arg: (rules.COMPARISONS[arg >> 4], False)),
-    "FORMAT_VALUE": rules.one("FORMAT_VALUE", lambda scope, arg: (rules.CONVERSIONS[arg & 3], bool(arg & 4))),
     "END_FOR": rules.loop_end(),
-    "CALL": rules.one("CALL", lambda scope, arg: (arg, ())),
-    "KW_NAMES": _call_with_names,
+    "KW_NAMES": rules.call("CALL", named=True),
 }
 
 DIALECT_312 = Dialect(

@@ -38,7 +38,6 @@ _RULES: dict[str, Rule] = {
     "FORMAT_WITH_SPEC": rules.one("FORMAT_VALUE", rules.always(("", True))),
     "MAKE_FUNCTION": rules.one("MAKE_FUNCTION", rules.always(-1)),
     "END_FOR": rules.loop_end("POP_TOP"),
-    "CALL": rules.one("CALL", lambda scope, arg: (arg, ())),
 }
 
 DIALECT_313 = Dialect(

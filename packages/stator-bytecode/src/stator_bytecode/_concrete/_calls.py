@@ -14,7 +14,7 @@ from types import BuiltinFunctionType, CellType, CodeType, FunctionType, Generat
 from typing import TYPE_CHECKING, Any, cast
 
 from stator_bytecode._concrete._classes import build_class
-from stator_bytecode._concrete._names import namespace
+from stator_bytecode._concrete._names import cell_content, namespace
 from stator_bytecode._concrete._values import is_iterable, shown
 from stator_bytecode._fields import exception_field
 from stator_bytecode._machine._binding import BindingError, bind_arguments, new_frame
@@ -137,60 +137,20 @@ def local_variables(frame: Frame) -> Any:
     cells = {*raw.co_cellvars, *raw.co_freevars}
     found = {}
     for name, value in zip(frame.code.slots, frame.slots, strict=True):
-        if name in cells and type(value) is CellType:
-            value = NULL if _is_empty(value) else value.cell_contents
-        if value is not NULL:
-            found[name] = value
+        content = cell_content(value) if name in cells and type(value) is CellType else value
+        if content is not NULL:
+            found[name] = content
     return found
-
-
-def _is_empty(cell: CellType) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018  # raises when the cell is empty
-    except ValueError:
-        return True
-    return False
-
-
-FrameAware = Callable[["ConcreteDomain", Any, "list[Any]", "dict[str, Any]"], Result]
-FRAME_AWARE: dict[int, FrameAware] = {}
-
-
-def _aware(*functions: Any) -> Callable[[FrameAware], FrameAware]:
-    def register(handler: FrameAware) -> FrameAware:
-        FRAME_AWARE.update({id(function): handler for function in functions})
-        return handler
-
-    return register
 
 
 def _caller(domain: ConcreteDomain) -> Frame:
     return domain.active.frames[-1]
 
 
-@_aware(builtins.__build_class__)
-def _build_class(domain: ConcreteDomain, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Result:
-    return build_class(domain, *args, **kwargs)
-
-
-@_aware(builtins.next)
 def _next(domain: ConcreteDomain, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Result:
     return function(*args, **kwargs) if kwargs else domain.call_next(args)
 
 
-_LOOKS: dict[Any, Callable[[Frame], Any]] = {
-    builtins.globals: lambda frame: frame.globals,
-    builtins.dir: lambda frame: sorted(local_variables(frame)),
-    **dict.fromkeys((builtins.locals, builtins.vars), local_variables),
-}
-
-
-@_aware(*_LOOKS)
-def _look(domain: ConcreteDomain, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Result:
-    return function(*args, **kwargs) if args or kwargs else _LOOKS[function](_caller(domain))
-
-
-@_aware(builtins.eval, builtins.exec)
 def _evaluate(domain: ConcreteDomain, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Result:
     frame = _caller(domain)
     if len(args) >= 1 and all(part is None for part in args[1:]) and not kwargs.keys() & {"globals", "locals"}:
@@ -198,30 +158,45 @@ def _evaluate(domain: ConcreteDomain, function: Any, args: list[Any], kwargs: di
     return function(*args, **kwargs)
 
 
-@_aware(sys.exc_info)
-def _exc_info(domain: ConcreteDomain, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Result:
-    if (handled := domain.active.handled()) is None or args or kwargs:
-        return function(*args, **kwargs)
+def _exception(domain: ConcreteDomain) -> BaseException | None:
+    handled = domain.active.handled()
+    return sys.exception() if handled is None else handled
+
+
+def _exc_info(domain: ConcreteDomain) -> Any:
+    if (handled := _exception(domain)) is None:
+        return None, None, None
     return type(handled), handled, exception_field(handled, "__traceback__")
 
 
-@_aware(sys.exception)
-def _exception(domain: ConcreteDomain, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Result:
-    handled = domain.active.handled()
-    return function(*args, **kwargs) if handled is None or args or kwargs else handled
-
-
-@_aware(builtins.super)
-def _super(domain: ConcreteDomain, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Result:
-    if args or kwargs:
-        return function(*args, **kwargs)
+def _super(domain: ConcreteDomain) -> Any:
     frame = _caller(domain)
     return super(_class_of(domain, frame), _first_argument(domain, frame))
 
 
+_WITHOUT_ARGUMENTS: dict[Any, Callable[[ConcreteDomain], Any]] = {
+    builtins.globals: lambda domain: _caller(domain).globals,
+    builtins.dir: lambda domain: sorted(local_variables(_caller(domain))),
+    **dict.fromkeys((builtins.locals, builtins.vars), lambda domain: local_variables(_caller(domain))),
+    builtins.super: _super,
+    sys.exception: _exception,
+    sys.exc_info: _exc_info,
+}
+
+
+def _look(domain: ConcreteDomain, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Result:
+    return function(*args, **kwargs) if args or kwargs else _WITHOUT_ARGUMENTS[function](domain)
+
+
+FRAME_AWARE: dict[int, Callable[[ConcreteDomain, Any, list[Any], dict[str, Any]], Result]] = {
+    id(builtins.__build_class__): lambda domain, _, args, kwargs: build_class(domain, *args, **kwargs),
+    id(builtins.next): _next,
+    **dict.fromkeys(map(id, (builtins.eval, builtins.exec)), _evaluate),
+    **dict.fromkeys(map(id, _WITHOUT_ARGUMENTS), _look),
+}
+
+
 def _first_argument(domain: ConcreteDomain, frame: Frame) -> Any:
-    if not frame.code.raw.co_argcount:
-        raise RuntimeError("super(): no arguments")
     first = frame.slots[0]
     if type(first) is CellType and frame.code.slots[0] in frame.code.raw.co_cellvars:
         first = domain.cell_get(first)

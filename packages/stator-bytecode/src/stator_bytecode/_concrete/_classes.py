@@ -6,7 +6,6 @@ from collections.abc import Generator
 from types import CellType, FunctionType, prepare_class, resolve_bases
 from typing import TYPE_CHECKING, Any
 
-from stator_bytecode._machine._binding import new_frame
 from stator_bytecode._machine._domain import Invoke, Result, operation, settle
 from stator_bytecode._machine._frame import NULL
 
@@ -29,19 +28,15 @@ def _build(
     if not hasattr(type(names), "__getitem__"):
         shown = metaclass.__name__ if isinstance(metaclass, type) else "<metaclass>"
         raise TypeError(f"{shown}.__prepare__() must return a mapping, not {type(names).__name__}")
-    cell = yield Invoke(_body(function, names))
+    body = domain.frame_of(function, (), {})
+    body.names = names
+    cell = yield Invoke(body)
     if bases is not originals:
         names["__orig_bases__"] = originals
     cls = yield from settle(domain.call(metaclass, [name, bases, names], keywords))
     if isinstance(cls, type) and type(cell) is CellType:
         _check_cell(domain.cell_get(cell), name, cls)
     return cls
-
-
-def _body(function: FunctionType, names: Any) -> Any:
-    builtin_names = getattr(function, "__builtins__")
-    closure = function.__closure__ or ()
-    return new_frame(function.__code__, (), closure, function.__globals__, builtin_names, function, names)
 
 
 def _check_cell(content: Any, name: str, cls: type) -> None:

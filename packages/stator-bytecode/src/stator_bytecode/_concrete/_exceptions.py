@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
+from operator import attrgetter
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any
 
+from stator_bytecode._concrete._values import natively
 from stator_bytecode._fields import exception_field, set_exception_field
 from stator_bytecode._machine._domain import Result
 from stator_bytecode._machine._frame import Frame
@@ -34,11 +36,13 @@ class Exceptions:
         )
         return exception
 
+    exception_type = natively(type)
+    stop_iteration_value = natively(attrgetter("value"))
+
     def is_object(self, exception: BaseException) -> bool:
         return False
 
-    def is_made_here(self, exception: BaseException) -> bool:
-        return False
+    is_made_here = is_object
 
     def exception_matches(self, exception: BaseException, pattern: Any) -> bool:
         """By the real inheritance: `except` does not ask `__subclasscheck__`."""
@@ -66,12 +70,6 @@ class Exceptions:
         if self.active.frames:
             set_exception_field(error, "__traceback__", traceback_at(self.active.frames[-1], None))
         return error
-
-    def stop_iteration_value(self, exception: StopIteration) -> Any:
-        return exception.value
-
-    def exception_type(self, exception: BaseException) -> type[BaseException]:
-        return type(exception)
 
     def exception_traceback(self, exception: BaseException) -> Any:
         return exception_field(exception, "__traceback__")

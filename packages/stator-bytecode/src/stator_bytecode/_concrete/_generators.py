@@ -114,24 +114,20 @@ def _exception(value: Any) -> BaseException | None:
 def _drive(domain: ConcreteDomain, state: GeneratorState) -> Generator[Any, Any, Any]:
     """When the Machine resumes the frame first, this is primed: brought to a yield, so that it refuses no value as new.
 
-    Each yield has its `try` here: a helper behind `yield from` would keep to itself what `close` throws.
+    The yield has its `try` here: a helper behind `yield from` would keep to itself what `close` throws.
     """
-    request: Resume | None = Resume(state)
-    if state.value is _PRIMING:
-        state.value = None
-        try:
-            request = Resume(state, sent=(yield))
-        except BaseException as thrown:  # whatever it is, the frame gets it
-            request = Resume(state, thrown=thrown)
+    request = None if state.value is _PRIMING else Resume(state)
+    value = state.value = None
     while True:
-        assert request is not None
-        outcome = domain.run(request)
-        request = None  # or it would keep alive what was thrown in
-        if type(outcome) is not Yielded:
-            return value_of(outcome)
+        if request is not None:
+            outcome = domain.run(request)
+            request = None  # or it would keep alive what was thrown in
+            if type(outcome) is not Yielded:
+                return value_of(outcome)
+            value = outcome.value
         try:
-            request = Resume(state, sent=(yield outcome.value))
-        except BaseException as thrown:
+            request = Resume(state, sent=(yield value))
+        except BaseException as thrown:  # whatever it is, the frame gets it
             request = Resume(state, thrown=thrown)
 
 

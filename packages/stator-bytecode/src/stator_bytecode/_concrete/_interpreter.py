@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from traceback import walk_tb
 from types import FunctionType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._concrete._calls import Calls, is_internal
 from stator_bytecode._concrete._exceptions import Exceptions, traceback_at
-from stator_bytecode._concrete._generators import Generators, raise_kept, value_of
+from stator_bytecode._concrete._generators import Generators, value_of
 from stator_bytecode._concrete._matching import Matching
 from stator_bytecode._concrete._names import Names
 from stator_bytecode._concrete._values import Values
@@ -30,10 +31,6 @@ R = TypeVar("R")
 DEPTH_LIMIT = 20_000
 
 
-def every_function(function: FunctionType) -> bool:
-    return True
-
-
 class ConcreteDomain(Names, Values, Calls, Generators, Exceptions, Matching):
     """Nothing is journaled: a program either runs, or stops at an instruction that no Machine runs.
 
@@ -42,11 +39,11 @@ class ConcreteDomain(Names, Values, Calls, Generators, Exceptions, Matching):
 
     def __init__(
         self,
-        interprets: Callable[[FunctionType], bool] = every_function,
-        make_machine: Callable[[ConcreteDomain], Machine] | None = None,
+        interprets: Callable[[FunctionType], bool] = lambda function: True,
+        make_machine: Callable[[Any], Machine] = lambda domain: Machine(domain, depth_limit=DEPTH_LIMIT),
     ) -> None:
         self.interprets = interprets
-        self.active: Machine = (make_machine or _default_machine)(self)
+        self.active = make_machine(self)
 
     def mark(self) -> None:
         return None
@@ -83,10 +80,6 @@ class ConcreteDomain(Names, Values, Calls, Generators, Exceptions, Matching):
             self.active = outer
 
 
-def _default_machine(domain: ConcreteDomain) -> Machine:
-    return Machine(domain, depth_limit=DEPTH_LIMIT)
-
-
 _OPERATIONS = frozenset(
     f"{__package__}._{family}"
     for family in ("calls", "exceptions", "generators", "matching", "names", "values", "classes")
@@ -95,21 +88,16 @@ _OPERATIONS = frozenset(
 
 def _is_ours(traceback: TracebackType | None) -> bool:
     """Whether it was raised in this package itself, outside the operations."""
-    last = None
-    while traceback is not None:
-        last, traceback = traceback, traceback.tb_next
-    names = last.tb_frame.f_globals if last is not None else {}
+    frames = [frame for frame, _ in walk_tb(traceback)]
+    names = frames[-1].f_globals if frames else {}
     return is_internal(names) and names["__name__"] not in _OPERATIONS
 
 
 def _beyond_us(traceback: TracebackType | None) -> TracebackType | None:
     """The entries of the program's own native frames."""
-    rest = current = traceback
-    while current is not None:
-        current = current.tb_next
-        if rest is not None and is_internal(rest.tb_frame.f_globals):
-            rest = current
-    return rest
+    while traceback is not None and is_internal(traceback.tb_frame.f_globals):
+        traceback = traceback.tb_next
+    return traceback
 
 
 def interpret(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
@@ -118,12 +106,7 @@ def interpret(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
 
 
 def interpret_in(domain: ConcreteDomain, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    try:
-        result = domain.call(fn, args, kwargs)
-    except Raised as raised:
-        result = raised
-    if isinstance(result, Raised):
-        raise_kept(result.value)
+    result = domain.call(fn, args, kwargs)
     if not isinstance(result, Invoke) or result.then.kind != "value":
         raise InvalidUse(f"{fn!r} is no Python function", "interpret a function, or call it directly")
     return value_of(domain.run([result.frame]))

@@ -6,6 +6,7 @@ from collections.abc import MutableMapping
 from types import CellType, CodeType, GeneratorType
 from typing import TYPE_CHECKING, Any, cast
 
+from stator_bytecode._concrete._values import natively
 from stator_bytecode._machine._frame import NULL, Frame
 
 if TYPE_CHECKING:
@@ -73,20 +74,13 @@ class Names:
     def load_method(self, value: Any, name: str) -> Any:
         return getattr(value, name), NULL
 
-    def set_attribute(self, value: Any, name: str, new: Any) -> None:
-        setattr(value, name, new)
-
-    def delete_attribute(self, value: Any, name: str) -> None:
-        delattr(value, name)
+    set_attribute, delete_attribute = natively(setattr), natively(delattr)
 
     def make_cell(self, content: Any) -> CellType:
         return CellType() if content is NULL else CellType(content)
 
     def cell_get(self, cell: CellType) -> Any:
-        try:
-            return cell.cell_contents
-        except ValueError:
-            return NULL
+        return cell_content(cell)
 
     def cell_set(self, cell: CellType, content: Any) -> None:
         if content is NULL:
@@ -98,6 +92,13 @@ class Names:
 def namespace(frame: Frame) -> MutableMapping[str, Any]:
     names: MutableMapping[str, Any] = frame.globals if frame.names is None else frame.names
     return names
+
+
+def cell_content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return NULL
 
 
 def _item(mapping: Any, name: str) -> Any:

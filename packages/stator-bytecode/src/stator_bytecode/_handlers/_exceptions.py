@@ -6,15 +6,35 @@ from typing import TYPE_CHECKING
 
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._handlers._asking import asking
-from stator_bytecode._machine._domain import Raised, Reraised, Result, V, after
+from stator_bytecode._machine._domain import Domain, Raised, Reraised, Result, V, after
 from stator_bytecode._machine._frame import Frame, LastInstruction, PreviousExc
 from stator_bytecode._machine._unwind import stop_iteration_error
 
 if TYPE_CHECKING:
     from stator_bytecode._machine._machine import Machine
 
+
+def before_with(domain: Domain, frame: Frame, _: None) -> Result:
+    """`[manager]` => `[exit, entered]`. While `__enter__` runs, `exit` is on the stack already."""
+
+    def entering(found: tuple[V, Result]) -> Result:
+        exit_method, entered = found
+        frame.stack.append(exit_method)
+        return entered
+
+    return after(domain.enter_context(frame.stack.pop()), entering)
+
+
+def with_except_start(domain: Domain, frame: Frame, _: None) -> Result:
+    """`[exit, lasti, previous, exception]`, and the result of `exit(type, exception, traceback)` on top."""
+    exit_method, value = frame.stack[-4], frame.stack[-1]
+    return domain.call(exit_method, [domain.exception_type(value), value, domain.exception_traceback(value)], {})
+
+
 exception_ops = asking(
     {
+        "BEFORE_WITH": before_with,
+        "WITH_EXCEPT_START": with_except_start,
         "CHECK_EXC_MATCH": lambda domain, frame, _: domain.exception_matches(frame.stack[-2], frame.stack.pop()),
         "CHECK_EG_MATCH": lambda domain, frame, _: domain.match_group(*frame.popn(2)),
         "PREP_RERAISE_STAR": lambda domain, frame, _: domain.prepare_reraise(*frame.popn(2)),
@@ -59,24 +79,3 @@ def stopiteration_error(machine: Machine, frame: Frame, instr: Instruction) -> i
         value = stop_iteration_error(machine, value)
     frame.stack.append(value)
     return None
-
-
-@exception_ops.handles("BEFORE_WITH")
-def before_with(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
-    """`[manager]` => `[exit, entered]`. While `__enter__` runs, `exit` is on the stack already."""
-
-    def entering(found: tuple[V, Result]) -> Result:
-        exit_method, entered = found
-        frame.stack.append(exit_method)
-        return entered
-
-    return machine.finish(frame, instr, after(machine.domain.enter_context(frame.stack.pop()), entering))
-
-
-@exception_ops.handles("WITH_EXCEPT_START")
-def with_except_start(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
-    """`[exit, lasti, previous, exception]`, and the result of `exit(type, exception, traceback)` on top."""
-    exit_method, _, _, value = frame.stack[-4:]
-    domain = machine.domain
-    args = [domain.exception_type(value), value, domain.exception_traceback(value)]
-    return machine.finish(frame, instr, domain.call(exit_method, args, {}))

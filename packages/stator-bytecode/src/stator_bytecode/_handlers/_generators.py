@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stator_bytecode._codec._instruction import Instruction
-from stator_bytecode._handler_table import HandlerTable
-from stator_bytecode._handlers._asking import Handler
+from stator_bytecode._handlers._asking import asking
 from stator_bytecode._machine import _generator
 from stator_bytecode._machine._domain import Reraised, Resume
 from stator_bytecode._machine._frame import Frame, Then
@@ -14,7 +13,7 @@ from stator_bytecode._machine._frame import Frame, Then
 if TYPE_CHECKING:
     from stator_bytecode._machine._machine import Machine
 
-generator_ops: HandlerTable[str, Handler] = HandlerTable("opcode")
+generator_ops = asking({"GET_YIELD_FROM_ITER": lambda domain, frame, _: domain.yield_from_iterator(frame.stack.pop())})
 
 _SEND = Then("send")
 
@@ -42,11 +41,6 @@ def return_generator(machine: Machine, frame: Frame, instr: Instruction) -> int:
 @generator_ops.handles("YIELD_VALUE")
 def yield_value(machine: Machine, frame: Frame, instr: Instruction) -> int:
     return _generator.suspend(machine, frame, frame.stack.pop())
-
-
-@generator_ops.handles("GET_YIELD_FROM_ITER")
-def get_yield_from_iter(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
-    return machine.finish(frame, instr, machine.domain.yield_from_iterator(frame.stack.pop()))
 
 
 @generator_ops.handles("SEND")

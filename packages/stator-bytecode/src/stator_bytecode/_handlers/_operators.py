@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stator_bytecode._codec._instruction import Instruction
+from stator_bytecode._codec._rules import CONVERTERS
 from stator_bytecode._handler_table import HandlerTable
 from stator_bytecode._handlers._asking import Ask, Handler, asking
 from stator_bytecode._machine._domain import Domain, Result
@@ -75,8 +76,6 @@ def pop_jump_if_none(machine: Machine, frame: Frame, instr: Instruction, of: boo
 # -- building ---------------------------------------------------------------------------------------------------------
 # Opcodes that build containers and strings, add to them, and take them apart.
 
-_CONVERTERS = {"s": str, "r": repr, "a": ascii}
-
 
 def build_map(domain: Domain, frame: Frame, count: int) -> Result:
     items = frame.popn(2 * count)
@@ -97,7 +96,7 @@ def format_value(domain: Domain, frame: Frame, arg: tuple[str, bool]) -> Result:
 
 
 def convert_value(domain: Domain, frame: Frame, conversion: str) -> Result:
-    return domain.call(domain.constant(_CONVERTERS[conversion]), [frame.stack.pop()], {})
+    return domain.call(domain.constant(CONVERTERS[conversion]), [frame.stack.pop()], {})
 
 
 building_ops = asking(

@@ -102,8 +102,8 @@ def _missing(name: str, missing: list[str], kind: str) -> str:
     quoted = [repr(parameter) for parameter in missing]
     if len(quoted) > 2:
         quoted = [", ".join(quoted[:-1]) + ",", quoted[-1]]
-    plural = "" if len(missing) == 1 else "s"
-    return f"{name}() missing {len(missing)} required {kind} argument{plural}: {' and '.join(quoted)}"
+    count = len(missing)
+    return f"{name}() missing {count} required {kind} argument{_s(count)}: {' and '.join(quoted)}"
 
 
 def _too_many(code: CodeType, name: str, given: int, defaults: int, slots: list[V]) -> str:

@@ -3,7 +3,7 @@
 An operation's result and a callee's return value complete an instruction through the same functions, so that a frame
 that was saved while it waited goes on as if it had never stopped. An instruction without an entry pushes its result.
 
-A `Then` may be met by a result that needs further frames ("binary": the other operand's method): it gives any `Result`.
+A `Then` may be met by a result that needs further frames ("length": the `__index__` of one): it gives any `Result`.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
 from stator_bytecode._codec._instruction import Instruction
-from stator_bytecode._machine._domain import Domain, Invoke, Raised, Result, V, after
-from stator_bytecode._machine._frame import NULL, Frame, Parked, Then
+from stator_bytecode._machine._domain import Raised, Result, V
+from stator_bytecode._machine._frame import NULL, Frame, Parked
 
 if TYPE_CHECKING:
     from stator_bytecode._machine._machine import Machine
@@ -183,48 +181,12 @@ COMPLETIONS: dict[str, Completion] = {
 # what a callee's return value is to the frame that waits for it; other kinds are the Domain's
 
 
-def then_value(machine: Machine, parked: Parked, value: V) -> Result:
-    return value
-
-
-def then_discard(machine: Machine, parked: Parked, value: V) -> Result:
-    return machine.domain.constant(None)
-
-
-def then_sent(machine: Machine, parked: Parked, value: V) -> Result:
-    return value, NULL
-
-
-def then_bool(machine: Machine, parked: Parked, value: V) -> Result:
-    """`values` = (a Then that ends in a Python bool, invert): the bool as a value of the domain."""
-    inner, invert = parked.then.values
-    domain = machine.domain
-    result = THENS.get(inner.kind, ask_domain)(machine, attrs.evolve(parked, then=inner), value)
-    return as_value(domain, result, invert)
-
-
-def as_value(domain: Domain, result: Result, invert: bool) -> Result:
-    """The result of a truth test, as a value; `invert` for `not in`."""
-    if type(result) is Invoke:
-        return Invoke(result.frame, Then("bool", (result.then, invert)))
-    return after(result, lambda truth: domain.from_bool(truth is not invert))
-
-
-def then_contains(machine: Machine, parked: Parked, value: V) -> Result:
-    """`values` = (invert,)."""
-    invert = bool(parked.then.values and parked.then.values[0])
-    return as_value(machine.domain, machine.domain.truth(value), invert)
-
-
 def ask_domain(machine: Machine, parked: Parked, value: V) -> Result:
     return machine.domain.complete(parked.then, value)
 
 
 THENS: dict[str, Continue] = {
-    **dict.fromkeys(("value", "attribute", "next"), then_value),
-    "discard": then_discard,
-    "send": then_sent,
-    "bool": then_bool,
-    "contains": then_contains,
+    **dict.fromkeys(("value", "attribute", "next"), lambda machine, parked, value: value),
+    "send": lambda machine, parked, value: (value, NULL),
 }
-"""The kinds that are about frames. GENERATOR_THENS of `_generator.py` has those that suspend again."""
+"""The kinds that are about frames. ALL_THENS of `_generator.py` has those that suspend again."""

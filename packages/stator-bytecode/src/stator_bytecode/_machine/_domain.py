@@ -153,10 +153,10 @@ class Domain(Protocol):
     # results of called frames
     def complete(self, then: Then, value: V) -> Result:
         """What `value`, returned by an Invoke's frame, makes of the operation. Asked for every kind of Then but
-        "value", "attribute", "discard", "next", "send", "bool" and "contains", which the Machine knows itself.
+        "value", "attribute", "next" and "send", which the Machine knows itself.
 
-        "instance": `then.values[0]`, or TypeError; "truth", "length": a Python bool; "binary", "compare": the other
-        operand's turn when `value` is NotImplemented; "iter": `value`, if it is an iterator.
+        "instance": `then.values[0]`, or TypeError; "truth", "length": a Python bool; "iter": `value`, if it is an
+        iterator.
         """
 
     # operators

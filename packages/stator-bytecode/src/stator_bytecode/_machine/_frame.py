@@ -62,22 +62,20 @@ class GeneratorState:
 class Then:
     """What the result of a called frame does for the instruction that called. Data, so that it survives a break.
 
-    Kinds: "value" (the instruction's result is the frame's), "discard" (the frame's result is dropped), "instance"
-    (the result must be None, the instruction's result is `values[0]`), "truth" (the result of `__bool__`), "length"
-    (the result of `__len__`, tested for truth), "binary"/"compare" (`values` = (operator, left, right):
-    NotImplemented goes on to the other operand), "contains" (truth of `__contains__`), "next" (StopIteration ends
-    the iteration), "iter" (must be an iterator), "attribute" (`values` = (object, name): the same as "value", and
-    an AttributeError that leaves the frame notes what was looked for). Of a generator, besides: "close" (a call of
-    `close`), "send" (SEND), "delegated" and "closing" (a YIELD_VALUE of `yield from`, while something is thrown
-    into the inner generator), and "bool" (`values` = (truth Then, invert): as a value).
+    Kinds: "value" (the instruction's result is the frame's), "instance" (the result must be None, the instruction's
+    result is `values[0]`), "truth" (the result of `__bool__`), "length" (the result of `__len__`, tested for truth),
+    "next" (StopIteration ends the iteration), "iter" (must be an iterator), "attribute" (the same as "value", and an
+    AttributeError that leaves the frame notes that `name` of `values[0]` was looked for). Of a generator, besides:
+    "close" (a call of `close`), "send" (SEND), "delegated" and "closing" (a YIELD_VALUE of `yield from`, while
+    something is thrown into the inner generator).
     """
 
     kind: str
     values: tuple[Any, ...] = ()
+    name: str = ""
 
 
 VALUE = Then("value")
-DISCARD = Then("discard")
 
 
 @attrs.define(eq=False)

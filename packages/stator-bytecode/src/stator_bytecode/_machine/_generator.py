@@ -101,14 +101,6 @@ def end_stops(machine: Machine, parked: Parked, value: V) -> Result:
     raise Raised(domain.python_error(StopIteration, *(() if domain.is_none(value) else (value,))))
 
 
-def end_exhausts(machine: Machine, parked: Parked, value: V) -> Result:
-    return NULL
-
-
-def end_sent(machine: Machine, parked: Parked, value: V) -> Result:
-    return NULL, value
-
-
 def end_close(machine: Machine, parked: Parked, value: V) -> Result:
     return value if CLOSE_GIVES_RESULT else machine.domain.constant(None)
 
@@ -122,9 +114,9 @@ def yields_to_close(machine: Machine, parked: Parked, value: V) -> Result:
 
 
 ENDS: dict[str, Continue] = {
-    **dict.fromkeys(("value", "discard"), end_stops),
-    "next": end_exhausts,
-    **dict.fromkeys(("send", "delegated"), end_sent),
+    "value": end_stops,
+    "next": lambda machine, parked, value: NULL,
+    **dict.fromkeys(("send", "delegated"), lambda machine, parked, value: (NULL, value)),
     "close": end_close,
     "closing": end_closing,
 }

@@ -50,7 +50,7 @@ def get_attribute(t: Tracing, vt: Any, name: str) -> Any:
     found = _found(t, vt, name)
     # An AttributeError that leaves the frame notes what was looked for: `set_attribute_error_context`.
     noting = type(found) is Invoke and found.then.kind == "value"
-    return Invoke(found.frame, Then("attribute", (vt, name))) if noting else found
+    return Invoke(found.frame, Then("attribute", (vt,), name)) if noting else found
 
 
 def get_method(t: Tracing, vt: Any, name: str) -> Any:
