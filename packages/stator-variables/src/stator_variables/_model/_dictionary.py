@@ -39,8 +39,8 @@ from stator_variables._model._hashing import (
 from stator_variables._model._lookup import overrides, plain_lookup
 from stator_variables._model._undecided import is_undecided, put_undecided
 from stator_variables._stored import item_owner, may_answer
-from stator_variables._tracing import Tracing
-from stator_variables._tracker import DELETED, MISSING, is_pending, pending_real
+from stator_variables._tracing import Tracing, real_of
+from stator_variables._tracker import DELETED, MISSING
 
 
 def lookup(t: Tracing, d: DictTracker, hashed: Any) -> Any:
@@ -204,8 +204,7 @@ def forget_undone(t: Tracing, d: DictTracker) -> None:
 
 
 def _is_original(d: DictTracker, hashed: Any, value: Any) -> bool:
-    key = real_key(hashed)
-    real = pending_real(value) if is_pending(value) else value.real
+    key, real = real_key(hashed), real_of(value)
     return key is not MISSING and real is not MISSING and dict.get(d.real, key, MISSING) is real
 
 
