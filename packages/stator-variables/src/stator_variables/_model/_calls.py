@@ -1,6 +1,7 @@
 """Calls and construction: Python functions become frames, C functions are handlers, `type.__call__` is spelt out."""
 
 import collections
+import functools
 import sys
 import types
 from collections.abc import Sequence
@@ -53,6 +54,13 @@ def call_slot(
         start, end = complaint.split("{}")
         complain(t, TypeError, start, vt.cls, end)
     return call(t, bound, args, kwargs or {})
+
+
+def completed(t: Tracing, result: Any, then: bytecode.Then) -> Any:
+    """A Result that is completed as `then` says (`SymbolicDomain.complete`): that of a frame by the Machine."""
+    if isinstance(result, bytecode.Invoke) and result.then is bytecode.VALUE:
+        return bytecode.Invoke(result.frame, then)
+    return bytecode.after(result, functools.partial(t.machine.domain.complete, then))
 
 
 # -- Python functions -------------------------------------------------------------------------------------------------
@@ -352,9 +360,7 @@ def initialise(t: Tracing, obj: Any, args: list[Any], kwargs: dict[str, Any]) ->
     if isinstance(obj, k.ExceptionTracker) and isinstance(raw, types.WrapperDescriptorType):
         return _initialise_exception(t, obj, args, kwargs)
     result = call(t, _attributes.bind(t, raw, source, obj, "__init__"), args, kwargs)
-    if isinstance(result, bytecode.Invoke) and result.then.kind == "value":
-        return bytecode.Invoke(result.frame, bytecode.Then("instance", (obj,)))
-    return bytecode.after(result, lambda given: initialised(t, obj, given))
+    return completed(t, result, bytecode.Then("instance", (obj,)))
 
 
 def initialised(t: Tracing, obj: Any, given: Any) -> Any:

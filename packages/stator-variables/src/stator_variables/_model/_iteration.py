@@ -32,7 +32,8 @@ def get_iterator(t: Tracing, vt: Any) -> Any:
         return native
     raw, source = type_lookup(t, vt.cls, "__iter__")
     if source is not None and raw is not None:
-        return _checked_iterator(t, _calls.call(t, _attributes.bind(t, raw, source, vt, "__iter__"), [], {}))
+        given = _calls.call(t, _attributes.bind(t, raw, source, vt, "__iter__"), [], {})
+        return _calls.completed(t, given, Then("iter"))
     if raw is not None and is_sequence(t, vt):
         return k.IteratorTracker(_sequence_iterator(), "getitem", [vt])
     complain(t, TypeError, "'", vt.cls, "' object is not iterable")
@@ -47,14 +48,8 @@ def is_sequence(t: Tracing, vt: Any) -> bool:
     return defines(t, vt.cls, "__getitem__")
 
 
-def _checked_iterator(t: Tracing, result: Any) -> Any:
-    """The result of `__iter__`, which has to be an iterator."""
-    if isinstance(result, Invoke) and result.then is VALUE:
-        return Invoke(result.frame, Then("iter"))
-    return after(result, functools.partial(iterator_of_call, t))
-
-
 def iterator_of_call(t: Tracing, found: Any) -> Any:
+    """The result of `__iter__`, which has to be an iterator."""
     if not defines(t, found.cls, "__next__"):
         complain(t, TypeError, "iter() returned non-iterator of type '", found.cls, "'")
     return found
