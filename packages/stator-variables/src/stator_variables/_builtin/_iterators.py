@@ -130,7 +130,7 @@ def rebuild(e: Any, vt: Any) -> str:
     if _is_over_changed(e, vt):
         return _over_changed(e, vt)
     text = make(e, vt)
-    if vt.kind in _IN_LISTS and isinstance(vt.parts[0], k.ListTracker) and _is_resized(vt.parts[0], vt):
+    if vt.kind in _IN_LISTS and isinstance(vt.parts[0], k.ListTracker) and _has_place(vt):
         return _placed(e, vt, text)
     if vt.kind == "reversed getitem" or (vt.position and vt.kind == "getitem"):
         return _standing(e, vt, text)
@@ -192,12 +192,10 @@ def _over_changed(e: Any, vt: Any) -> str:
 _IN_LISTS = ("sequence", "reversed")
 
 
-def _is_resized(of: k.ListTracker, vt: Any) -> bool:
-    """Whether steps from the start would not lead to where it stands. A list from outside is as it was (and may be too
-    long to be read)."""
-    if of.source is not None:
-        return False
-    return bool(vt.position > len(of.items) if vt.kind == "sequence" else vt.parts[1] != len(of.items))
+def _has_place(vt: Any) -> bool:
+    """Whether steps from the start may not lead to where it stands: a new list may have been longer, and where it holds
+    the iterator it is still empty. A list from outside is as it was."""
+    return vt.parts[0].source is None and bool(vt.position or vt.kind == "reversed")
 
 
 def _placed(e: Any, vt: Any, iterator: str) -> str:
