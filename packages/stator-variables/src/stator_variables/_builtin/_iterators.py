@@ -137,7 +137,7 @@ def rebuild(e: Any, vt: Any) -> str:
     if vt.position and vt.kind not in NOT_ADVANCED:
         text = f"{e.capture(advanced, 'advanced')}({text}, {vt.position})"
     is_keyed = vt.kind == "set" or vt.kind in k.VIEW_CLASSES
-    return str(e.after_effects(vt, text)) if is_keyed and is_asking(e.t, vt.parts[0]) else text
+    return str(e.bind_later(e.last, vt, text)) if is_keyed and is_asking(e.t, vt.parts[0]) else text
 
 
 def _standing(e: Any, vt: Any, text: str) -> str:
@@ -181,11 +181,11 @@ def _over_changed(e: Any, vt: Any) -> str:
     """An iterator over an existing container that is changed by effects, which come later."""
     if vt.kind == "set" or vt.kind in k.VIEW_CLASSES:
         text = f"{e.capture(advanced, 'advanced')}({_MAKE[vt.kind](e, vt)}, {vt.position})"
-        return str(e.after_effects(vt, text))
+        return str(e.bind_later(e.last, vt, text))
     if vt.kind not in _IN_LISTS:
         raise e.refuse(vt)
     name = e.bind(vt, _MAKE[vt.kind](e, vt))
-    e.last.append(_placed(e, vt, name))
+    e.last.lines.append(_placed(e, vt, name))
     return str(name)
 
 
