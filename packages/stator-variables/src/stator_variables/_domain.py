@@ -58,6 +58,13 @@ def _asked_with_hashes(function: Callable[..., Any]) -> Callable[..., Any]:
     return _with_hashes(_asked(function))
 
 
+def _refused(reason: str, detail: str) -> Callable[..., Any]:
+    def refuse(self: SymbolicDomain, *args: Any) -> Any:
+        raise self.t.unsupported(reason, detail)
+
+    return refuse
+
+
 def _emptying(operate: Callable[..., Any], holder_in: Callable[[Any], Any] = lambda vt: vt) -> Callable[..., Any]:
     """An operation that may be the end of what its first operand held."""
 
@@ -234,8 +241,7 @@ class SymbolicDomain:
             return self._module(sys.modules[full])
         raise self.t.unsupported("import", f"the import of {name} from {module.value.__name__}")
 
-    def import_star(self, frame: bytecode.Frame, module: Any) -> Any:
-        raise self.t.unsupported("import", "import * inside a function")
+    import_star = _refused("import", "import * inside a function")
 
     # -- cells --------------------------------------------------------------------------------------------------------
     make_cell = staticmethod(k.CellTracker)
@@ -403,10 +409,7 @@ class SymbolicDomain:
     def build_list(self, items: list[Any]) -> Any:
         return k.ListTracker(items, list)
 
-    @_with_hashes
-    def build_set(self, items: list[Any]) -> Any:
-        return _containers.new_set(self.t, items, set)
-
+    build_set = _asked_with_hashes(_containers.new_set)
     build_map = _asked_with_hashes(_containers.new_map)
 
     @_with_hashes
@@ -471,8 +474,4 @@ class SymbolicDomain:
     match_keys = _asked(_matching.match_keys)
     length = _asked(_containers.length)
 
-    def match_group(self, exception: Any, pattern: Any) -> Any:
-        raise self.t.unsupported("exception-group", "except*")
-
-    def prepare_reraise(self, original: Any, remaining: Any) -> Any:
-        raise self.t.unsupported("exception-group", "except*")
+    match_group = prepare_reraise = _refused("exception-group", "except*")

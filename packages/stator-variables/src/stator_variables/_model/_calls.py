@@ -13,7 +13,7 @@ from stator_bytecode.errors import Unsupported
 
 from stator_variables import _inlining
 from stator_variables import _kinds as k
-from stator_variables._build import globals_tracker, new_namespace, wrap
+from stator_variables._build import globals_tracker, new_namespace, wrap, wrap_items
 from stator_variables._filtering import filtered
 from stator_variables._library import _pure
 from stator_variables._library._pure import is_number_of_numpy
@@ -134,7 +134,7 @@ def _known(t: Tracing, vt: Any) -> Any:
 def frame_for(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> bytecode.Frame:
     """A frame with the arguments bound. Raises TypeError of the program, in CPython's words."""
     defaults = function_defaults(t, function)
-    makers = lambda items: k.TupleTracker(items, tuple), lambda named: new_dict(t, named)
+    makers = lambda items: k.TupleTracker(items, tuple), new_dict
     try:
         slots = bytecode.bind_arguments(function.code, function.qualname, *defaults, list(args), kwargs, *makers)
     except bytecode.BindingError as error:
@@ -174,8 +174,7 @@ def _existing_defaults(t: Tracing, real: Any, source: Any) -> list[Any]:
         if real.__code__.co_argcount:
             t.guard(whole, guards.IsNone())
         return []
-    t.guard(whole, guards.Length(len(defaults)))
-    return [wrap(t, value, guards.ItemSource(whole, i)) for i, value in enumerate(defaults)]
+    return wrap_items(t, defaults, whole)
 
 
 def _existing_kwdefaults(t: Tracing, real: Any, source: Any) -> dict[str, Any]:
@@ -189,7 +188,7 @@ def _existing_kwdefaults(t: Tracing, real: Any, source: Any) -> dict[str, Any]:
     return {name: wrap(t, value, guards.DictItemSource(whole, name)) for name, value in found.items()}
 
 
-def new_dict(t: Tracing, items: dict[str, Any]) -> k.DictTracker:
+def new_dict(items: dict[str, Any]) -> k.DictTracker:
     """A new dict with string keys."""
     return k.DictTracker(dict, {name: (k.ConstantTracker(name), value) for name, value in items.items()}, complete=True)
 

@@ -165,10 +165,10 @@ def _recipe(t: Tracing, metaclass: type, args: Args, kwargs: Kwargs) -> Args:
     name, bases, names = args
     if _dictionary.get_name(t, names, "__module__") is MISSING:
         kept = {**_names(t, names), "__module__": here(t)}
-        names = _calls.new_dict(t, kept)
+        names = _calls.new_dict(kept)
     kept = {key: value for key, value in _names(t, names).items() if key != "__classcell__"}
     cls = k.TupleTracker([class_tracker(t, base.value) for base in bases.items], tuple)
-    return [class_tracker(t, metaclass), name, cls, _calls.new_dict(t, kept), _calls.new_dict(t, kwargs)]
+    return [class_tracker(t, metaclass), name, cls, _calls.new_dict(kept), _calls.new_dict(kwargs)]
 
 
 def here(t: Tracing) -> Any:
