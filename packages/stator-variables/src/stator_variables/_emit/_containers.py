@@ -4,7 +4,6 @@ import collections
 import functools
 import math
 import types
-from collections.abc import Callable
 from typing import Any
 
 import torch
