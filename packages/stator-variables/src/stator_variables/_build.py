@@ -311,9 +311,7 @@ def _descriptor_of(cls: type, real: Any) -> Any:
 
 
 def build_super(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
-    tracker = k.SuperTracker(_field(t, real, "__thisclass__", source), _field(t, real, "__self__", source))
-    tracker.real, tracker.source = real, source
-    return tracker
+    return k.SuperTracker(_field(t, real, "__thisclass__", source), _field(t, real, "__self__", source))
 
 
 def build_cell(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:

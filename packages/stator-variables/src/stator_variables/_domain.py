@@ -154,8 +154,8 @@ class SymbolicDomain:
     def load_global(self, frame: bytecode.Frame, name: str) -> Any:
         if frame.hidden:
             return self._load_trusted(frame, name)
-        if (found := _dictionary.get_name(self.t, frame.globals, name)) is MISSING:
-            found = _dictionary.get_name(self.t, frame.builtins, name)
+        if (found := _dictionary.lookup(self.t, frame.globals, name)) is MISSING:
+            found = _dictionary.lookup(self.t, frame.builtins, name)
         if found is MISSING:
             throw(NameError, f"name '{name}' is not defined")
         return found
@@ -195,7 +195,7 @@ class SymbolicDomain:
     def load_from_mapping(self, mapping: Any, name: str) -> Any:
         if not isinstance(mapping, k.DictTracker):
             raise self.t.unsupported("class-body", "a class body with a namespace that is no dict")
-        found = _dictionary.get_name(self.t, mapping, name)
+        found = _dictionary.lookup(self.t, mapping, name)
         return bytecode.NULL if found is MISSING else found
 
     def build_class(self, frame: bytecode.Frame) -> Any:
@@ -206,7 +206,7 @@ class SymbolicDomain:
         self._refuse_other_imports(frame)
         package = None
         if level.value:
-            spec = _dictionary.get_name(self.t, frame.globals, "__package__")
+            spec = _dictionary.lookup(self.t, frame.globals, "__package__")
             package = spec.constant() if spec is not MISSING else None
             name = importlib.util.resolve_name("." * level.value + name, package) if package else name
         if (module := sys.modules.get(name)) is None or (level.value and package is None):
@@ -220,7 +220,7 @@ class SymbolicDomain:
 
     def _refuse_other_imports(self, frame: bytecode.Frame) -> None:
         """C asks `builtins.__import__`, and that asks `sys.modules` as it is now."""
-        asked = _dictionary.get_name(self.t, frame.builtins, "__import__")
+        asked = _dictionary.lookup(self.t, frame.builtins, "__import__")
         modules = self.t.heap.get(id(sys.modules))
         own = isinstance(asked, k.BuiltinTracker) and asked.value is _IMPORT
         if not own or id(modules) in self.t.changed:

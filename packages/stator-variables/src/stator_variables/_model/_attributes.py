@@ -148,7 +148,7 @@ def generic_get(t: Tracing, vt: Any, name: str) -> Any:
     if isinstance(vt, k.TensorTracker):
         own = _tensor_attributes.own(t, vt, name)
     elif vt.namespace is not None:
-        own = _dictionary.get_name(t, vt.namespace, name)
+        own = _dictionary.lookup(t, vt.namespace, name)
     if own is not MISSING:
         return own
     return MISSING if source is None else bind(t, raw, source, vt, name)
@@ -317,7 +317,7 @@ def _module_attribute(t: Tracing, vt: Any, name: str) -> Any:
     assert namespace is not None
     own_name = namespace.get("__name__", "?")
     d = captured_dict(t, namespace, f"{own_name}.__dict__")
-    if (found := _dictionary.get_name(t, d, name)) is not MISSING:
+    if (found := _dictionary.lookup(t, d, name)) is not MISSING:
         return found
     if name == "__dict__":
         return d
@@ -325,7 +325,7 @@ def _module_attribute(t: Tracing, vt: Any, name: str) -> Any:
     if source is not None and name != "__getattr__":
         return bind(t, raw, source, vt, name)
     if "__getattr__" in namespace:
-        return _calls.call(t, _dictionary.get_name(t, d, "__getattr__"), [k.ConstantTracker(name)], {})
+        return _calls.call(t, _dictionary.lookup(t, d, "__getattr__"), [k.ConstantTracker(name)], {})
     return MISSING
 
 

@@ -163,7 +163,7 @@ def _names(t: Tracing, names: Any) -> dict[str, Any]:
 def _recipe(t: Tracing, metaclass: type, args: Args, kwargs: Kwargs) -> Args:
     """The arguments of `new_class`; the namespace is copied, as the class has it, and says where it was made."""
     name, bases, names = args
-    if _dictionary.get_name(t, names, "__module__") is MISSING:
+    if _dictionary.lookup(t, names, "__module__") is MISSING:
         kept = {**_names(t, names), "__module__": here(t)}
         names = _calls.new_dict(kept)
     kept = {key: value for key, value in _names(t, names).items() if key != "__classcell__"}
@@ -173,7 +173,7 @@ def _recipe(t: Tracing, metaclass: type, args: Args, kwargs: Kwargs) -> Args:
 
 def here(t: Tracing) -> Any:
     assert t.frame is not None
-    return _dictionary.get_name(t, t.frame.globals, "__name__")
+    return _dictionary.lookup(t, t.frame.globals, "__name__")
 
 
 def make(t: Tracing, function: Any, recipe: Args) -> Any:
@@ -212,13 +212,13 @@ def set_attribute(t: Tracing, made: Any, name: str, value: Any) -> None:
     known = vars(made.value).get(name, MISSING)
     if known is not MISSING and type(known) not in ATOMS and id(known) not in t.heap:
         raise _refusal(t, made.value, name)
-    real = None if value is MISSING else stand_in(t, value)
+    function, given = (type.__delattr__, []) if value is MISSING else (type.__setattr__, [value])
+    real = [stand_in(t, vt) for vt in given]
     try:
-        type.__delattr__(made.value, name) if value is MISSING else type.__setattr__(made.value, name, real)
+        function(made.value, name, *real)
     except Exception as error:
         raise t.unsupported("global-attribute-write", f"setting {name} of a class: {error}") from None
-    function = type.__delattr__ if value is MISSING else type.__setattr__
-    step(t, made, function, [k.ConstantTracker(name)] if value is MISSING else [k.ConstantTracker(name), value])
+    step(t, made, function, [k.ConstantTracker(name), *given])
 
 
 def _set_of_existing(t: Tracing, cls: type, name: str, value: Any) -> None:

@@ -44,7 +44,7 @@ from stator_variables._tracker import DELETED, MISSING
 
 
 def lookup(t: Tracing, d: DictTracker, hashed: Any) -> Any:
-    """The value under a hashed key, or MISSING."""
+    """The value under a hashed key, or MISSING. That of a text is the text."""
     if type(hashed) in COMPOSED:
         rely_on_objects(t, hashed, d.real is not MISSING)
     if (found := d.entries.get(hashed)) is not None:
@@ -326,11 +326,6 @@ def clear(t: Tracing, d: DictTracker) -> None:
     complete(t, d)
     for hashed in list(d.entries):
         remove(t, d, hashed)
-
-
-def get_name(t: Tracing, d: DictTracker, name: str) -> Any:
-    """Item under a string key, or MISSING."""
-    return lookup(t, d, name)
 
 
 def set_name(t: Tracing, d: DictTracker, name: str, value: Any) -> None:

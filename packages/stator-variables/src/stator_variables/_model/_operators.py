@@ -254,7 +254,9 @@ def same_object(t: Tracing, left: Any, right: Any) -> bool:
         t.handed_on.add(id(left))  # that two paths lead to it is now relied on
         return True
     if _are_given_numbers(left, right):
-        return _told_apart(t, left, right)
+        held = left.real is right.real
+        t.guard(left.source, (SameObject if held else DistinctObject)(right.source))
+        return held
     if left.cls is tuple and right.cls is tuple and not (left.items or right.items):  # of these there is one
         return True
     if isinstance(left, k.NumberTracker) or isinstance(right, k.NumberTracker):
@@ -283,12 +285,6 @@ def _are_given_numbers(left: Any, right: Any) -> bool:
 
 
 _NUMBERS = (int, float, complex, str, bytes)
-
-
-def _told_apart(t: Tracing, left: Any, right: Any) -> bool:
-    held = left.real is right.real
-    t.guard(left.source, (SameObject if held else DistinctObject)(right.source))
-    return held
 
 
 def _is_only_reference(t: Tracing, vt: Any) -> bool:
