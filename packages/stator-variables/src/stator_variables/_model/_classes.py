@@ -23,9 +23,10 @@ from stator_variables import _kinds as k
 from stator_variables._build import ATOMS, behind_proxy
 from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._model import _attributes, _calls, _dictionary
-from stator_variables._model._lookup import IMMUTABLE, defines, guarded_lookup, overrides, rely_on_presence
+from stator_variables._model._lookup import defines, guarded_lookup, overrides, rely_on_presence
 from stator_variables._model._stand_ins import UNKNOWN, stand_in
 from stator_variables._runtime import is_hooked, new_class, new_known_class
+from stator_variables._stored import may_answer
 from stator_variables._torch import _symbolic
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -225,7 +226,7 @@ def _set_of_existing(t: Tracing, cls: type, name: str, value: Any) -> None:
     """Look-ups meet what was set from here on (`_lookup`), the class itself when the graph has run. What C or the
     data model itself asks a class for keeps its value."""
     asked = _attributes.is_data_descriptor(t, guarded_lookup(t, cls, name)) or defines(t, type(cls), name)
-    if cls.__flags__ & IMMUTABLE or name.startswith("__") or asked:
+    if not may_answer(cls) or name.startswith("__") or asked:
         raise _refusal(t, cls, name)
     if (written := t.shared.get(("written class", id(cls)))) is None:
         written = t.shared["written class", id(cls)] = k.WrittenClass(cls)
