@@ -192,6 +192,14 @@ def a_tee_that_gave_itself(x: Tensor) -> Any:
 
 
 @program
+def a_list_that_holds_its_iterator(x: Tensor) -> Any:
+    held: list[Any] = []
+    iterator = iter(held)
+    held += [iterator, 1]
+    return next(iterator) is iterator, held[1:], iterator
+
+
+@program
 def a_groupby_of_nones(x: Tensor) -> Any:
     groups = itertools.groupby([None, None, 1])
     _, group = next(groups)

@@ -40,6 +40,7 @@ KINDS: dict[str, Made] = {
     "starmap": lambda xs: itertools.starmap(operator.add, zip(xs, xs, strict=True)),
     "compress": lambda xs: itertools.compress(xs, [1, 0, 1, 1]),
     "pairwise": itertools.pairwise,
+    "pairwise of None": lambda xs: itertools.pairwise([None, *xs, None]),
     "accumulate": itertools.accumulate,
     "accumulate from": lambda xs: itertools.accumulate(xs, operator.mul, initial=5),
     "accumulate None": lambda xs: itertools.accumulate([None, *xs], lambda a, b: None if b == 1 else b),

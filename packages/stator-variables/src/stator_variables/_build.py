@@ -13,7 +13,7 @@ import operator
 import threading
 import types
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import stator_guards as guards
@@ -204,12 +204,16 @@ def _items(t: Tracing, real: Any, source: guards.Source) -> list[Any]:
     base = next(base for base in (tuple, list, collections.deque) if issubclass(type(real), base))
     t.allow_length(base.__len__(real), type(real))
     items = stored(base, real)  # in one step: other threads may change it
-    owner, length = item_owner(type(real), base), len(items)
-    if owner is None:
-        t.guard(source, guards.Length(length))
-    else:
-        t.guard(guards.CallSource(base.__len__, source), guards.Equals(length))
+    if (owner := item_owner(type(real), base)) is None:
+        return wrap_items(t, items, source)
+    t.guard(guards.CallSource(base.__len__, source), guards.Equals(len(items)))
     return [wrap(t, item, guards.ItemSource(source, i, owner)) for i, item in enumerate(items)]
+
+
+def wrap_items(t: Tracing, items: Sequence[Any], source: guards.Source) -> list[Any]:
+    """All items of a list or tuple, and that there are no others."""
+    t.guard(source, guards.Length(len(items)))
+    return [wrap(t, item, guards.ItemSource(source, i)) for i, item in enumerate(items)]
 
 
 def build_dict(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
@@ -249,9 +253,7 @@ def _read_members(t: Tracing, vt: k.SetTracker, real: Any, source: guards.Source
         raise t.unsupported("set-of-objects", "an existing set with members whose class says what they are equal to")
     else:
         t.allow_length(len(members), vt.cls)
-        whole = guards.CallSource(members_of, source)
-        t.guard(whole, guards.Length(len(members)))
-        vts = [wrap(t, item, guards.ItemSource(whole, i)) for i, item in enumerate(members)]
+        vts = wrap_items(t, members, guards.CallSource(members_of, source))
     before = {key_of(t, member): member for member in vts}
     for hashed, member in before.items():
         tell_apart(t, member, hashed)
@@ -278,9 +280,8 @@ def build_method(t: Tracing, real: Any, source: guards.Source) -> VariableTracke
 def build_builtin_function(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     """A C function; one bound to an object (`some_list.append`) is a method of that object."""
     owner = getattr(real, "__self__", None)
-    if owner is None or isinstance(owner, types.ModuleType | type) or type(owner).__name__ == "ScriptFunction":
-        return build_by_identity(t, real, source)
-    if (descriptor := _descriptor_of(type(owner), real)) is None:
+    of_none = owner is None or isinstance(owner, types.ModuleType | type) or type(owner).__name__ == "ScriptFunction"
+    if of_none or (descriptor := _descriptor_of(type(owner), real)) is None:
         return build_by_identity(t, real, source)
     t.guard(source, guards.TypeIs(type(real)))
     t.guard(guards.AttrSource(source, "__name__"), guards.Equals(real.__name__))
@@ -310,9 +311,7 @@ def _descriptor_of(cls: type, real: Any) -> Any:
 
 
 def build_super(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
-    tracker = k.SuperTracker(_field(t, real, "__thisclass__", source), _field(t, real, "__self__", source))
-    tracker.real, tracker.source = real, source
-    return tracker
+    return k.SuperTracker(_field(t, real, "__thisclass__", source), _field(t, real, "__self__", source))
 
 
 def build_cell(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
@@ -338,8 +337,7 @@ def wrap_present(t: Tracing, real: Any, source: guards.Source) -> VariableTracke
 def build_partial(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(type(real)))
     function = _field(t, real, "func", source)
-    t.guard(guards.AttrSource(source, "args"), guards.Length(len(real.args)))
-    args = [wrap(t, arg, guards.ItemSource(guards.AttrSource(source, "args"), i)) for i, arg in enumerate(real.args)]
+    args = wrap_items(t, real.args, guards.AttrSource(source, "args"))
     keywords, kwargs_source = dict(real.keywords), guards.AttrSource(source, "keywords")
     t.guard(kwargs_source, guards.KeysAre(tuple(keywords)))
     kwargs = {name: wrap(t, arg, guards.DictItemSource(kwargs_source, name)) for name, arg in keywords.items()}
@@ -348,9 +346,7 @@ def build_partial(t: Tracing, real: Any, source: guards.Source) -> VariableTrack
 
 def build_exception(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(type(real)))
-    args, args_source = exception_field(real, "args"), guards.SlotSource(source, BaseException, "args")
-    t.guard(args_source, guards.Length(len(args)))
-    args = [wrap(t, arg, guards.ItemSource(args_source, i)) for i, arg in enumerate(args)]
+    args = wrap_items(t, exception_field(real, "args"), guards.SlotSource(source, BaseException, "args"))
     return with_namespace(t, k.ExceptionTracker(type(real), args, real), real, source)
 
 
@@ -419,27 +415,22 @@ def attributes_of(vt: Any) -> dict[str, Any]:
     return {name: value for name, (_, value) in vt.namespace.entries.items() if value is not DELETED}
 
 
-def recipe_of(real: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def recipe_of(real: Any) -> tuple[tuple[Any, ...], tuple[tuple[str, Any], ...]]:
     """The arguments an object was made with, by its `__reduce__`."""
     made, args = real.__reduce__()
     if isinstance(made, functools.partial):  # a methodcaller with keywords
-        return (*made.args, *args), made.keywords
-    return args, {}
-
-
-def recipe_fact(real: Any) -> tuple[Any, ...]:
-    args, kwargs = recipe_of(real)
-    return args, tuple(kwargs.items())
+        return (*made.args, *args), tuple(made.keywords.items())
+    return args, ()
 
 
 def build_recipe(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     """An `operator.itemgetter` and its kin, by the constants it was made with."""
     t.guard(source, guards.TypeIs(type(real)))
     args, kwargs = recipe_of(real)
-    if not all(type(value) in ATOMS for value in (*args, *kwargs.values())):
-        return with_namespace(t, k.ObjectTracker(type(real), real), real, source)
-    t.guard(guards.CallSource(recipe_fact, source), guards.Equals((args, tuple(kwargs.items()))))
-    named = {name: k.ConstantTracker(value) for name, value in kwargs.items()}
+    if not all(type(value) in ATOMS for value in (*args, *dict(kwargs).values())):
+        return build_object(t, real, source)
+    t.guard(guards.CallSource(recipe_of, source), guards.Equals((args, kwargs)))
+    named = {name: k.ConstantTracker(value) for name, value in kwargs}
     return k.RecipeTracker(type(real), [k.ConstantTracker(value) for value in args], named)
 
 

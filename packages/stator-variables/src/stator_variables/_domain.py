@@ -58,6 +58,13 @@ def _asked_with_hashes(function: Callable[..., Any]) -> Callable[..., Any]:
     return _with_hashes(_asked(function))
 
 
+def _refused(reason: str, detail: str) -> Callable[..., Any]:
+    def refuse(self: SymbolicDomain, *args: Any) -> Any:
+        raise self.t.unsupported(reason, detail)
+
+    return refuse
+
+
 def _emptying(operate: Callable[..., Any], holder_in: Callable[[Any], Any] = lambda vt: vt) -> Callable[..., Any]:
     """An operation that may be the end of what its first operand held."""
 
@@ -147,8 +154,8 @@ class SymbolicDomain:
     def load_global(self, frame: bytecode.Frame, name: str) -> Any:
         if frame.hidden:
             return self._load_trusted(frame, name)
-        if (found := _dictionary.get_name(self.t, frame.globals, name)) is MISSING:
-            found = _dictionary.get_name(self.t, frame.builtins, name)
+        if (found := _dictionary.lookup(self.t, frame.globals, name)) is MISSING:
+            found = _dictionary.lookup(self.t, frame.builtins, name)
         if found is MISSING:
             throw(NameError, f"name '{name}' is not defined")
         return found
@@ -188,7 +195,7 @@ class SymbolicDomain:
     def load_from_mapping(self, mapping: Any, name: str) -> Any:
         if not isinstance(mapping, k.DictTracker):
             raise self.t.unsupported("class-body", "a class body with a namespace that is no dict")
-        found = _dictionary.get_name(self.t, mapping, name)
+        found = _dictionary.lookup(self.t, mapping, name)
         return bytecode.NULL if found is MISSING else found
 
     def build_class(self, frame: bytecode.Frame) -> Any:
@@ -199,7 +206,7 @@ class SymbolicDomain:
         self._refuse_other_imports(frame)
         package = None
         if level.value:
-            spec = _dictionary.get_name(self.t, frame.globals, "__package__")
+            spec = _dictionary.lookup(self.t, frame.globals, "__package__")
             package = spec.constant() if spec is not MISSING else None
             name = importlib.util.resolve_name("." * level.value + name, package) if package else name
         if (module := sys.modules.get(name)) is None or (level.value and package is None):
@@ -213,7 +220,7 @@ class SymbolicDomain:
 
     def _refuse_other_imports(self, frame: bytecode.Frame) -> None:
         """C asks `builtins.__import__`, and that asks `sys.modules` as it is now."""
-        asked = _dictionary.get_name(self.t, frame.builtins, "__import__")
+        asked = _dictionary.lookup(self.t, frame.builtins, "__import__")
         modules = self.t.heap.get(id(sys.modules))
         own = isinstance(asked, k.BuiltinTracker) and asked.value is _IMPORT
         if not own or id(modules) in self.t.changed:
@@ -234,8 +241,7 @@ class SymbolicDomain:
             return self._module(sys.modules[full])
         raise self.t.unsupported("import", f"the import of {name} from {module.value.__name__}")
 
-    def import_star(self, frame: bytecode.Frame, module: Any) -> Any:
-        raise self.t.unsupported("import", "import * inside a function")
+    import_star = _refused("import", "import * inside a function")
 
     # -- cells --------------------------------------------------------------------------------------------------------
     make_cell = staticmethod(k.CellTracker)
@@ -403,10 +409,7 @@ class SymbolicDomain:
     def build_list(self, items: list[Any]) -> Any:
         return k.ListTracker(items, list)
 
-    @_with_hashes
-    def build_set(self, items: list[Any]) -> Any:
-        return _containers.new_set(self.t, items, set)
-
+    build_set = _asked_with_hashes(_containers.new_set)
     build_map = _asked_with_hashes(_containers.new_map)
 
     @_with_hashes
@@ -471,8 +474,4 @@ class SymbolicDomain:
     match_keys = _asked(_matching.match_keys)
     length = _asked(_containers.length)
 
-    def match_group(self, exception: Any, pattern: Any) -> Any:
-        raise self.t.unsupported("exception-group", "except*")
-
-    def prepare_reraise(self, original: Any, remaining: Any) -> Any:
-        raise self.t.unsupported("exception-group", "except*")
+    match_group = prepare_reraise = _refused("exception-group", "except*")

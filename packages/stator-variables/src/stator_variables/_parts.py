@@ -20,7 +20,7 @@ import attrs
 from stator_bytecode import Parts
 
 from stator_variables import _kinds as k
-from stator_variables._build import new_namespace
+from stator_variables._build import attributes_of, new_object
 from stator_variables._emit._itertools import made_real
 from stator_variables._model._lookup import stands_for_c
 from stator_variables._runtime import advanced, base_of_c, pooled, unasked
@@ -73,17 +73,14 @@ def is_opaque(vt: Any) -> bool:
 def _split_object(vt: Any) -> Split | None:
     if vt.namespace is None or vt.is_of_made or hasattr(vt.cls, "__del__"):
         return None
-    fields = {key.constant(): value for key, value in vt.namespace.entries.values() if value is not DELETED}
+    fields = attributes_of(vt)
     members = {member: value for member, value in vt.members.items() if value is not DELETED}
     return (tuple(fields), tuple(members)), (*fields.values(), *members.values())
 
 
 def _join_object(recipe: ObjectRecipe, parts: Sequence[Any]) -> VariableTracker:
     names, members = recipe.detail
-    tracker = k.ObjectTracker(recipe.cls)
-    new_namespace(tracker)
-    for name, part in zip(names, parts, strict=False):
-        tracker.namespace.entries[name] = (k.ConstantTracker(name), part)
+    tracker = new_object(recipe.cls, dict(zip(names, parts, strict=False)))
     tracker.members = dict(zip(members, parts[len(names) :], strict=True))
     return tracker
 

@@ -11,7 +11,8 @@ def stored(base: Any, real: Any) -> list[Any]:
 
 
 def may_answer(cls: type) -> bool:
-    """Whether a class has, or may get at any time, a say in what is read of it. (Py_TPFLAGS_IMMUTABLETYPE)"""
+    """Whether a class has, or may get at any time, a say in what is read of it: all but those of C whose dictionary
+    never changes. (Py_TPFLAGS_IMMUTABLETYPE)"""
     return not cls.__flags__ & 1 << 8
 
 

@@ -32,7 +32,7 @@ from stator_variables._graph import GraphRecorder
 from stator_variables._journal import Journal
 from stator_variables._memory import InputMemory
 from stator_variables._policy import Policy
-from stator_variables._tracker import MISSING, LazyTracker, VariableTracker, is_pending, pending_real
+from stator_variables._tracker import MISSING, LazyTracker, VariableTracker, is_pending
 
 CONTENTS = (AttrAbsent, KeyAbsent, KeyPresent, KeysAre, Length)
 """What may change of an object that itself stays the same."""
@@ -265,8 +265,9 @@ def source_of(tracker: Any) -> Source:
 
 
 def real_of(tracker: Any) -> Any:
-    """The object behind an existing value, looked at or not; MISSING for a new one."""
-    return pending_real(tracker) if is_pending(tracker) else getattr(tracker, "real", MISSING)
+    """The object behind an existing value, looked at or not; MISSING for a new one. Installs no guard, so rely on
+    nothing but identity."""
+    return tracker.__dict__["_pending"][1] if is_pending(tracker) else getattr(tracker, "real", MISSING)
 
 
 def span_of(frame: Frame, instruction: Instruction | None) -> SourceSpan:

@@ -99,14 +99,3 @@ def _realise(lazy: Any) -> Any:
 def is_pending(value: Any) -> bool:
     """Whether nobody has looked at `value` yet."""
     return type(value) is LazyTracker and "_tracker" not in value.__dict__
-
-
-def pending_real(value: Any) -> Any:
-    """The object behind an unrealised value; looking at it here installs no guard, so rely on nothing but identity."""
-    return value.__dict__["_pending"][1]
-
-
-def pending_source(value: Any) -> Source:
-    """Where an unrealised value comes from."""
-    source: Source = value.__dict__["_pending"][0]
-    return source

@@ -89,7 +89,7 @@ def call_of_typing(t: Tracing, args: Args, kwargs: Kwargs, of: str) -> Any:
 def named_tuple(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if len(args) != 2:
         raise t.unsupported("bad-arguments", "namedtuple() of other than a name and fields")
-    return make(t, new_named_tuple, [*args, _calls.new_dict(t, {"module": here(t), **kwargs})])
+    return make(t, new_named_tuple, [*args, _calls.new_dict({"module": here(t), **kwargs})])
 
 
 # What binds and refers, called by name: `__get__`, `type.__call__`, methods compared, unions, context variables.

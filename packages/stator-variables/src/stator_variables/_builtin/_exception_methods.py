@@ -109,7 +109,7 @@ def add_note(t: Tracing, args: Args, kwargs: Kwargs) -> None:
         complain(t, TypeError, "note must be a str, not '", note.cls, "'")
     if vt.namespace is None or any(overrides(t, vt.cls, name) for name in ("__getattribute__", "__setattr__")):
         raise t.unsupported("exception-attribute", "a note on an exception that has attributes in its own way")
-    if (notes := _dictionary.get_name(t, vt.namespace, "__notes__")) is MISSING:
+    if (notes := _dictionary.lookup(t, vt.namespace, "__notes__")) is MISSING:
         notes = k.ListTracker([], list)
         _dictionary.set_name(t, vt.namespace, "__notes__", notes)
     if not isinstance(notes, k.ListTracker):

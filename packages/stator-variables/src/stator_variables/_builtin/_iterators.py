@@ -130,14 +130,14 @@ def rebuild(e: Any, vt: Any) -> str:
     if _is_over_changed(e, vt):
         return _over_changed(e, vt)
     text = make(e, vt)
-    if vt.kind in _IN_LISTS and isinstance(vt.parts[0], k.ListTracker) and _is_resized(vt.parts[0], vt):
+    if vt.kind in _IN_LISTS and isinstance(vt.parts[0], k.ListTracker) and _has_place(vt):
         return _placed(e, vt, text)
     if vt.kind == "reversed getitem" or (vt.position and vt.kind == "getitem"):
         return _standing(e, vt, text)
     if vt.position and vt.kind not in NOT_ADVANCED:
         text = f"{e.capture(advanced, 'advanced')}({text}, {vt.position})"
     is_keyed = vt.kind == "set" or vt.kind in k.VIEW_CLASSES
-    return str(e.after_effects(vt, text)) if is_keyed and is_asking(e.t, vt.parts[0]) else text
+    return str(e.bind_later(e.last, vt, text)) if is_keyed and is_asking(e.t, vt.parts[0]) else text
 
 
 def _standing(e: Any, vt: Any, text: str) -> str:
@@ -181,23 +181,21 @@ def _over_changed(e: Any, vt: Any) -> str:
     """An iterator over an existing container that is changed by effects, which come later."""
     if vt.kind == "set" or vt.kind in k.VIEW_CLASSES:
         text = f"{e.capture(advanced, 'advanced')}({_MAKE[vt.kind](e, vt)}, {vt.position})"
-        return str(e.after_effects(vt, text))
+        return str(e.bind_later(e.last, vt, text))
     if vt.kind not in _IN_LISTS:
         raise e.refuse(vt)
     name = e.bind(vt, _MAKE[vt.kind](e, vt))
-    e.last.append(_placed(e, vt, name))
+    e.last.lines.append(_placed(e, vt, name))
     return str(name)
 
 
 _IN_LISTS = ("sequence", "reversed")
 
 
-def _is_resized(of: k.ListTracker, vt: Any) -> bool:
-    """Whether steps from the start would not lead to where it stands. A list from outside is as it was (and may be too
-    long to be read)."""
-    if of.source is not None:
-        return False
-    return bool(vt.position > len(of.items) if vt.kind == "sequence" else vt.parts[1] != len(of.items))
+def _has_place(vt: Any) -> bool:
+    """Whether steps from the start may not lead to where it stands: a new list may have been longer, and where it holds
+    the iterator it is still empty. A list from outside is as it was."""
+    return vt.parts[0].source is None and bool(vt.position or vt.kind == "reversed")
 
 
 def _placed(e: Any, vt: Any, iterator: str) -> str:

@@ -111,12 +111,12 @@ def _intersection(t: Tracing, made: Any, other: Any, left: Any, right: Any) -> A
         return derived(set, _sets.combine("intersection", among, right.entries), "intersection", made, right)
     elif isinstance(right, k.SetTracker):
         through = {key_of(t, item): item for item in in_order(t, right)}
-    return _containers.new_set(t, [item for key, item in through.items() if key in among], set)
+    return _containers.new_set(t, [item for key, item in through.items() if key in among])
 
 
 def _as_set(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.ViewTracker) and vt.part != "values":
-        return _containers.new_set(t, elements(t, vt), set)
+        return _containers.new_set(t, elements(t, vt))
     made = k.SetTracker(set)
     return then(_containers.set_update(t, made, vt), made)
 

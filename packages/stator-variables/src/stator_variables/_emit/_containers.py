@@ -1,9 +1,9 @@
 """Values turned back into source: constants, tensors, containers. Each is made once, and may contain itself."""
 
 import collections
+import functools
 import math
 import types
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -129,9 +129,9 @@ def dict_(e: Emitter, vt: Any) -> str:
     name = e.bind(vt, _empty_dict(e, vt))
     if vt.cls is not collections.defaultdict and vt.default_factory is not MISSING:
         e.lines.append(f"{name}.default_factory = {e.expr(vt.default_factory)}")
-    writer, lines = dict_writer(e, vt.cls), e.asking if asking else e.lines
+    lines = e.asking.lines if asking else e.lines
     for key, value in pairs:
-        text = writer(name, e.expr(key), e.expr(value))
+        text = written_item(e, vt.cls, name, key, value)
         lines.append(text)
     return filled(e, vt, name)
 
@@ -145,26 +145,16 @@ def _empty_dict(e: Emitter, vt: Any) -> str:
     return made_empty(e, vt.cls)
 
 
-def dict_writer(e: Emitter, cls: type) -> Callable[[str, str, str], str]:
-    """Item assignment that no override of the class can see: the writes were interpreted already."""
-    if cls in _PLAIN_DICTS:
-        return lambda name, key, value: f"{name}[{key}] = {value}"
-    setter = e.capture(_base_dict(cls).__setitem__, f"{_base_dict(cls).__name__}_setitem")
-    return lambda name, key, value: f"{setter}({name}, {key}, {value})"
-
-
-def dict_deleter(e: Emitter, cls: type) -> Callable[[str, str], str]:
-    if cls in _PLAIN_DICTS:
-        return lambda name, key: f"del {name}[{key}]"
-    deleter = e.capture(_base_dict(cls).__delitem__, f"{_base_dict(cls).__name__}_delitem")
-    return lambda name, key: f"{deleter}({name}, {key})"
-
-
-_PLAIN_DICTS = (dict, collections.OrderedDict, collections.defaultdict)
-
-
-def _base_dict(cls: type) -> type[dict[Any, Any]]:
-    return collections.OrderedDict if issubclass(cls, collections.OrderedDict) else dict
+def written_item(e: Emitter, cls: type, name: str, key: Any, value: Any) -> str:
+    """Item assignment, or without a value deletion, that no override of the class can see: the writes were interpreted
+    already."""
+    given = [e.expr(vt) for vt in (key, value) if vt is not None]
+    if cls in (dict, collections.OrderedDict, collections.defaultdict):
+        target = f"{name}[{given[0]}]"
+        return f"del {target}" if value is None else f"{target} = {given[1]}"
+    base = collections.OrderedDict if issubclass(cls, collections.OrderedDict) else dict
+    verb = "delitem" if value is None else "setitem"
+    return f"{e.capture(getattr(base, f'__{verb}__'), f'{base.__name__}_{verb}')}({', '.join([name, *given])})"
 
 
 @rebuilders.handles(k.SetTracker)
@@ -179,7 +169,7 @@ def set_(e: Emitter, vt: Any) -> str:
         name = e.bind(vt, "set()")
         write_steps(e, asking, name, steps or [("add", item) for item in vt.entries.values()])
         return name
-    bind = e.bind_asking if asking else e.bind
+    bind = functools.partial(e.bind_later, e.asking) if asking else e.bind
     if vt.cls is frozenset and [method for method, _ in steps] == ["update"]:
         whole = steps[0][1]
         return e.expr(whole) if whole.cls is frozenset else bind(vt, f"{e.capture(frozenset)}({e.expr(whole)})")
@@ -195,7 +185,7 @@ def _created(e: Emitter, vt: Any, asking: bool, method: str, operands: tuple[Any
     texts = [e.expr(operand) for operand in operands] if None in early else early
     text = f"{e.capture(vt.cls, vt.cls.__name__)}.{method}({', '.join(map(str, texts))})"
     if asking:
-        return e.bind_asking(vt, text)
+        return e.bind_later(e.asking, vt, text)
     return e.bind(vt, text) if None in early else e.bind_early(vt, text)
 
 
@@ -210,7 +200,7 @@ def _early(e: Emitter, operand: Any) -> str | None:
 
 
 def write_steps(e: Emitter, asking: bool, name: str, steps: list[tuple[str, Any]]) -> None:
-    lines = e.asking if asking else e.lines
+    lines = e.asking.lines if asking else e.lines
     lines += [
         f"set.{method}({name}{'' if item is None else f', {e.expr(_as_it_is(e, item))}'})" for method, item in steps
     ]

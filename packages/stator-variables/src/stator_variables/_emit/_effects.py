@@ -9,7 +9,7 @@ from stator_bytecode import NULL, HandlerTable
 
 from stator_variables import _kinds as k
 from stator_variables._builtin import _iterators
-from stator_variables._emit._containers import dict_deleter, dict_writer, list_base, write_steps
+from stator_variables._emit._containers import list_base, write_steps, written_item
 from stator_variables._emit._emitter import Emitter, by_kind
 from stator_variables._library import _caching
 from stator_variables._model._hashing import asks, is_asking
@@ -30,9 +30,9 @@ def emit_effects(e: Emitter) -> None:
             if (replay := by_kind(_replays, vt)) is None:
                 raise e.refuse(vt)
             replay(e, vt)
-    e.ask()
+    e.release(e.asking)
     _caching.effects(e)
-    e.flush()
+    e.release(e.last)
     are_set = _inference.effects(e)
     entered = [e.expr(mode) for mode in e.t.overrides.modes]
     e.lines += _modes.effects(e.t, e.capture, are_set)
@@ -96,23 +96,19 @@ def _at_ends(e: Emitter, vt: Any, name: str) -> list[str]:
 @_replays.handles(k.DictTracker)
 def _dict_effect(e: Emitter, vt: Any) -> None:
     name = e.expr(vt)
-    writer, deleter = dict_writer(e, vt.cls), dict_deleter(e, vt.cls)
-    lines = e.asking if any(asks(hashed) for _, hashed, _, _ in vt.log) else e.lines
-    for verb, key, value in _final_writes(vt.log):
-        text = writer(name, e.expr(key), e.expr(value)) if verb == "set" else deleter(name, e.expr(key))
-        lines.append(text)
-    for key, value in vt.undecided:
-        text = writer(name, e.expr(key), e.expr(value))
+    lines = e.asking.lines if any(asks(hashed) for _, hashed, _, _ in vt.log) else e.lines
+    for key, value in (*_final_writes(vt.log), *vt.undecided):
+        text = written_item(e, vt.cls, name, key, value)
         lines.append(text)
 
 
-def _final_writes(log: list[tuple[str, Any, Any, Any]]) -> list[tuple[str, Any, Any]]:
+def _final_writes(log: list[tuple[str, Any, Any, Any]]) -> list[tuple[Any, Any]]:
     """The log without overwritten values; deletions make the order of writes matter, so it is kept whole then."""
     if any(verb == "delete" for verb, *_ in log):
-        return [(verb, key, value) for verb, _, key, value in log]
-    final: dict[Any, tuple[str, Any, Any]] = {}
-    for verb, hashed, key, value in log:
-        final[hashed] = (verb, final[hashed][1] if hashed in final else key, value)
+        return [(key, value) for _, _, key, value in log]
+    final: dict[Any, tuple[Any, Any]] = {}
+    for _, hashed, key, value in log:
+        final[hashed] = (final[hashed][0] if hashed in final else key, value)
     return list(final.values())
 
 

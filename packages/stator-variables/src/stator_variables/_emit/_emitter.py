@@ -30,16 +30,22 @@ rebuilders: HandlerTable[type, Rebuild] = HandlerTable("tracker")  # filled by t
 
 
 @attrs.define(eq=False)
+class Later:
+    """Lines that wait for others, which may need nothing of what they make."""
+
+    lines: list[str] = attrs.field(factory=list)
+    made: list[tuple[str, Any]] = attrs.field(factory=list)
+
+
+@attrs.define(eq=False)
 class Emitter:
     """Collects the source of one entry. `captured` are the constants its namespace needs."""
 
     t: Tracing
     loads: list[str] = attrs.field(factory=list)
     lines: list[str] = attrs.field(factory=list)
-    asking: list[str] = attrs.field(factory=list)  # what hashes keys of the program, which read what effects write
-    last: list[str] = attrs.field(factory=list)  # what has to wait for all that
-    asked: list[tuple[str, Any]] = attrs.field(factory=list)
-    late: list[tuple[str, Any]] = attrs.field(factory=list)
+    asking: Later = attrs.field(factory=Later)  # what hashes keys of the program, which read what effects write
+    last: Later = attrs.field(factory=Later)  # what has to wait for all effects
     captured: dict[str, Any] = attrs.field(factory=dict)
     outputs: list[Any] = attrs.field(factory=list)  # Traced values the graph has to give
     fleeting: bool = False  # something that is loaded may die between the guards and the loads
@@ -94,9 +100,6 @@ class Emitter:
             self.outputs.append(traced)
         return f"g[{self._output_index[key]}]"
 
-    def fresh(self) -> str:
-        return f"r{len(self._made)}_{len(self.lines)}"
-
     def expr(self, vt: Any) -> str:
         """An expression for a value, made at most once however often it is used."""
         if vt is NULL:
@@ -133,7 +136,7 @@ class Emitter:
 
     def reserve(self, vt: Any) -> str:
         """The name of a new object that is still to be made."""
-        name = self._made[id(vt)] = self.fresh()
+        name = self._made[id(vt)] = f"r{len(self._made)}_{len(self.lines)}"
         return name
 
     def take_lines(self, start: int, name: str) -> list[str]:
@@ -150,36 +153,20 @@ class Emitter:
         self.lines[start:] = kept
         return taken
 
-    def bind_asking(self, vt: Any, text: str) -> str:
-        """A new object that is made of keys of the program, which no object that asks none may need before."""
+    def bind_later(self, later: Later, vt: Any, text: str) -> str:
+        """A new object that can be made only then, so that no other object may need it before."""
         name = self.reserve(vt)
-        self.asking.append(f"{name} = {text}")
-        self.asked.append((name, vt))
+        later.lines.append(f"{name} = {text}")
+        later.made.append((name, vt))
         return name
 
-    def after_effects(self, vt: Any, text: str) -> str:
-        """A new object that can be made only when all effects are there, so that no other object may need it before."""
-        name = self._made[id(vt)] = self.fresh()
-        self.last.append(f"{name} = {text}")
-        self.late.append((name, vt))
-        return name
-
-    def ask(self) -> None:
-        """What keys of the program may read is written."""
-        self._check_order(self.asked)
-        self.lines += self.asking
-        self.asking = self.lines
-
-    def flush(self) -> None:
-        """All effects are written."""
-        self._check_order(self.late)
-        self.lines += self.last
-        self.last = self.lines
-
-    def _check_order(self, waiting: list[tuple[str, Any]]) -> None:
-        for name, vt in waiting:
+    def release(self, later: Later) -> None:
+        """What they waited for is written, and so are they; from here on nothing has to wait for it."""
+        for name, vt in later.made:
             if any(refers_to(line, name) for line in self.lines):
                 raise self.refuse(vt)
+        self.lines += later.lines
+        later.lines = self.lines
 
     def refuse(self, vt: Any) -> Unsupported:
         return self.t.unsupported("reconstruction", f"rebuilding a {vt.cls.__name__} that was made while tracing")

@@ -1,24 +1,24 @@
 """Iterators of itertools as real ones: what each was up to is in the fields of the app-level object behind it
 (`_applevel._itertools`), and a new one is made of what is left. What C cannot be told, it reads once more.
 
-The same is said twice: as text for an entry, and as a call where an iterator that was carried has to be one at once.
+A function for each class takes the fields that it needs. An entry calls it, and so does what carried an iterator over a
+break in parts, where that has to be a real one at once.
 """
 
 from __future__ import annotations
 
 import copy
+import inspect
 import itertools
 import operator
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
-
-import attrs
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from stator_variables import _kinds as k
 from stator_variables._applevel._itertools import _NOTHING
-from stator_variables._builtin._iterators import again
 from stator_variables._emit._emitter import Emitter
 from stator_variables._runtime import advanced, finished, past_group, preceded, regrouped, teed, unasked
+from stator_variables._tracing import real_of
 from stator_variables._tracker import is_pending
 
 
@@ -28,34 +28,31 @@ def write(e: Emitter, vt: k.IteratorTracker) -> str:
     if vt.cls is itertools._grouper:  # type: ignore[attr-defined]
         return _group(e, fields)
     if vt.cls is itertools.groupby:
-        return _shared(e, vt.parts[0], _grouping)
+        return _shared(e, vt.parts[0], groupby)
     if vt.cls is itertools._tee:  # type: ignore[attr-defined]
-        first = _shared(e, fields["shared"][1], _first_of_tee)
+        first = _shared(e, fields["shared"][1], first_of_tee)
         return f"{e.capture(advanced, 'advanced')}({e.capture(copy.copy, 'copy')}({first}), {e.expr(fields['at'][1])})"
-    if (text := _real(_Written(vt.cls, e, fields))) is None:
+    if (make := _MAKERS.get(vt.cls)) is None:
         raise e.refuse(vt)
-    return str(text)
+    return _called(e, make, fields)
 
 
-def _shared(e: Emitter, worker: Any, make: Callable[[Emitter, Any], str]) -> str:
+def _called(e: Emitter, make: Callable[..., Any], fields: dict[str, tuple[Any, Any]]) -> str:
+    given = {name: fields[name][1] for name in inspect.signature(make).parameters}
+    texts = [f"{name}={_said(e, name, vt)}" for name, vt in given.items() if real_of(vt) is not _NOTHING]
+    return f"{e.capture(make, make.__name__)}({', '.join(texts)})"
+
+
+def _said(e: Emitter, name: str, vt: Any) -> str:
+    """Lists of its own are written out, as they are taken apart at once: one that has a name may be filled later."""
+    return f"[{', '.join(map(e.expr, vt.items))}]" if name in ("saved", "iterators", "items") else e.expr(vt)
+
+
+def _shared(e: Emitter, worker: Any, make: Callable[..., Any]) -> str:
     """What several go on with, made once."""
     if is_pending(worker) or worker.source is not None:
         raise e.refuse(worker)
-    return e.expr(worker) if e.has_made(worker) else e.bind(worker, make(e, worker))
-
-
-def _first_of_tee(e: Emitter, worker: Any) -> str:
-    s = _Written(itertools.tee, e, worker.namespace.entries)
-    return s.called(s.cls, s.preceded("it", *s.items("items")), 1) + "[0]"
-
-
-def _grouping(e: Emitter, worker: Any) -> str:
-    s = _Written(itertools.groupby, e, worker.namespace.entries)
-    made = s.called(s.cls, s.iterator("it"), s.value("keyfunc"))
-    if s.known("target") is _NOTHING:
-        return made
-    last = [] if s.known("key") is _NOTHING else [s.value("key"), s.value("value")]
-    return s.called(regrouped, made, s.value("target"), *last)
+    return e.expr(worker) if e.has_made(worker) else e.bind(worker, _called(e, make, worker.namespace.entries))
 
 
 def _group(e: Emitter, fields: dict[str, tuple[Any, Any]]) -> str:
@@ -63,204 +60,117 @@ def _group(e: Emitter, fields: dict[str, tuple[Any, Any]]) -> str:
     if parent.namespace.entries["group"][1] is not fields["mark"][1]:
         return f"{e.capture(past_group, 'past_group')}()"
     made = e.capture(itertools._grouper, "_grouper")  # type: ignore[attr-defined]
-    return f"{made}({_shared(e, parent, _grouping)}, {e.expr(fields['target'][1])})"
+    return f"{made}({_shared(e, parent, groupby)}, {e.expr(fields['target'][1])})"
 
 
 def made_real(cls: type, worker: Any) -> Any:
     """A real one; the object that does its work where there is none."""
-    made = _real(_Made(cls, vars(worker)))
-    return worker if made is None else made
+    fields = vars(worker)
+    if (make := _MAKERS.get(cls)) is None or fields.get("target", _NOTHING) is not _NOTHING:
+        return worker
+    return make(**{name: fields[name] for name in inspect.signature(make).parameters})
 
 
-def _real(s: _Kept) -> Any:
-    return None if (kind := _KINDS.get(s.cls)) is None else kind(s)
+# -- the makers: a field that is left out is _NOTHING -----------------------------------------------------------------
+def count(value: Any, step: Any) -> Iterator[Any]:
+    return itertools.count(value, step)
 
 
-class _Kept(Protocol):
-    """The fields of one, and how a new one is said to be made of them."""
-
-    cls: Any
-
-    def lacks(self, name: str) -> bool:
-        return self.known(name) is None or self.known(name) is _NOTHING
-
-    def ended(self, *arguments: Any) -> Any:
-        return self.called(finished, self.called(self.cls, *arguments))
-
-    def moved_on(self, iterator: Any, steps: Any) -> Any:
-        return self.called(advanced, iterator, steps)
-
-    def preceded(self, name: str, *first: Any) -> Any:
-        """What C goes through: first these, then the iterator."""
-        return self.called(preceded, self.value(name), *first)
-
-    def known(self, name: str) -> Any: ...
-    def value(self, name: str) -> Any: ...
-    def items(self, name: str) -> list[Any]: ...
-    def iterator(self, name: str) -> Any: ...
-    def iterators(self, name: str) -> list[Any]: ...
-    def constant(self, value: Any) -> Any: ...
-    def function(self, function: Any) -> Any: ...
-    def less(self, name: str, other: str) -> Any: ...
-    def called(self, function: Any, *arguments: Any, **named: Any) -> Any: ...
+def cycle(it: Any, saved: list[Any], index: int) -> Iterator[Any]:
+    if it is None:
+        return advanced(itertools.cycle(saved), index) if saved else finished(itertools.cycle(()))
+    return advanced(itertools.cycle(preceded(it, *saved)), len(saved)) if saved else itertools.cycle(unasked(it))
 
 
-@attrs.frozen
-class _Written(_Kept):
-    cls: Any
-    e: Emitter
-    fields: dict[str, tuple[Any, Any]]
-
-    def known(self, name: str) -> Any:
-        """The value, where it is one that is known; the object, where there is one; else the tracker."""
-        vt = self.fields[name][1]
-        return vt.value if isinstance(vt, k.ConstantTracker) else vt.real if vt.real is _NOTHING else vt
-
-    def value(self, name: str) -> str:
-        return str(self.e.expr(self.fields[name][1]))
-
-    def items(self, name: str) -> list[str]:
-        return [self.e.expr(item) for item in self.fields[name][1].items]
-
-    def iterator(self, name: str) -> str:
-        return again(self.e, [self.fields[name][1]])[0]
-
-    def iterators(self, name: str) -> list[str]:
-        return ["()" if k.is_none(it) else again(self.e, [it])[0] for it in self.fields[name][1].items]
-
-    def constant(self, value: Any) -> str:
-        return repr(value)
-
-    def function(self, function: Any) -> str:
-        return str(self.e.capture(function, function.__name__))
-
-    def less(self, name: str, other: str) -> str:
-        return f"{self.value(name)} - {self.value(other)}"
-
-    def called(self, function: Any, *arguments: Any, **named: Any) -> str:
-        texts = [*map(str, arguments), *(f"{name}={text}" for name, text in named.items())]
-        return f"{self.function(function)}({', '.join(texts)})"
+def repeat(object: Any, times: Any) -> Iterator[Any]:
+    return itertools.repeat(object) if times is None else itertools.repeat(object, times)
 
 
-@attrs.frozen
-class _Made(_Kept):
-    cls: Any
-    fields: dict[str, Any]
-
-    def known(self, name: str) -> Any:
-        return self.fields[name]
-
-    def value(self, name: str) -> Any:
-        return self.fields[name]
-
-    def items(self, name: str) -> list[Any]:
-        return list(self.fields[name])
-
-    def iterator(self, name: str) -> Any:
-        return unasked(self.fields[name])
-
-    def iterators(self, name: str) -> list[Any]:
-        return [() if it is None else unasked(it) for it in self.fields[name]]
-
-    def constant(self, value: Any) -> Any:
-        return value
-
-    def function(self, function: Any) -> Any:
-        return function
-
-    def less(self, name: str, other: str) -> Any:
-        return self.fields[name] - self.fields[other]
-
-    def called(self, function: Any, *arguments: Any, **named: Any) -> Any:
-        return function(*arguments, **named)
+def chain(source: Any, active: Any) -> Iterator[Any]:
+    if source is None:
+        return finished(itertools.chain())
+    return itertools.chain.from_iterable(unasked(source) if active is None else preceded(source, unasked(active)))
 
 
-def _cycle(s: _Kept) -> Any:
-    saved = s.items("saved")
-    if not s.lacks("it"):
-        made = s.called(s.cls, s.preceded("it", *saved) if saved else s.iterator("it"))
-        return s.moved_on(made, len(saved)) if saved else made
-    return s.moved_on(s.called(s.cls, s.value("saved")), s.value("index")) if saved else s.ended(s.constant(()))
+def islice(it: Any, at: int, stop: Any, wanted: int, step: int) -> Iterator[Any]:
+    if it is None:
+        return finished(itertools.islice((), 0))
+    return itertools.islice(unasked(it), wanted - at, None if stop is None else stop - at, step)
 
 
-def _chain(s: _Kept) -> Any:
-    if s.lacks("source"):
-        return s.ended()
-    source = s.iterator("source") if s.lacks("active") else s.preceded("source", s.iterator("active"))
-    return s.called(s.cls.from_iterable, source)
+def takewhile(predicate: Any, it: Any, stops: bool) -> Iterator[Any]:
+    return finished(itertools.takewhile(predicate, ())) if stops else itertools.takewhile(predicate, unasked(it))
 
 
-def _islice(s: _Kept) -> Any:
-    if s.lacks("it"):
-        return s.ended(s.constant(()), s.constant(0))
-    stop = s.constant(None) if s.lacks("stop") else s.less("stop", "at")
-    return s.called(s.cls, s.iterator("it"), s.less("wanted", "at"), stop, s.value("step"))
+def dropwhile(predicate: Any, it: Any, starts: bool) -> Iterator[Any]:
+    if not starts:
+        return itertools.dropwhile(predicate, unasked(it))
+    return advanced(itertools.dropwhile(operator.not_, preceded(it, True)), 1)
 
 
-def _takewhile(s: _Kept) -> Any:
-    return s.ended(s.constant(None), s.constant(())) if s.known("stops") else _applied("predicate")(s)
+def filterfalse(predicate: Any, it: Any) -> Iterator[Any]:
+    return itertools.filterfalse(predicate, unasked(it))
 
 
-def _dropwhile(s: _Kept) -> Any:
-    if not s.known("starts"):
-        return _applied("predicate")(s)
-    return s.moved_on(s.called(s.cls, s.function(operator.not_), s.preceded("it", s.constant(True))), s.constant(1))
+def starmap(function: Any, it: Any) -> Iterator[Any]:
+    return itertools.starmap(function, unasked(it))
 
 
-def _pairwise(s: _Kept) -> Any:
-    if s.lacks("it"):
-        return s.ended(s.constant(()))
-    return s.called(s.cls, s.iterator("it") if s.lacks("old") else s.preceded("it", s.value("old")))
+def compress(data: Any, selectors: Any) -> Iterator[Any]:
+    return itertools.compress(unasked(data), unasked(selectors))
 
 
-def _accumulate(s: _Kept) -> Any:
-    if s.known("total") is _NOTHING:
-        return s.called(s.cls, s.iterator("it"), s.value("func"), initial=s.value("initial"))
-    return s.moved_on(s.called(s.cls, s.preceded("it", s.value("total")), s.value("func")), s.constant(1))
+def pairwise(it: Any, old: Any = _NOTHING) -> Iterator[Any]:
+    if it is None:
+        return finished(itertools.pairwise(()))
+    return itertools.pairwise(unasked(it) if old is _NOTHING else preceded(it, old))
 
 
-def _zip_longest(s: _Kept) -> Any:
-    return (
-        s.called(s.cls, *s.iterators("iterators"), fillvalue=s.value("fillvalue")) if s.known("active") else s.ended()
-    )
+def accumulate(it: Any, func: Any, initial: Any, total: Any = _NOTHING) -> Iterator[Any]:
+    if total is _NOTHING:
+        return itertools.accumulate(unasked(it), func, initial=initial)
+    return advanced(itertools.accumulate(preceded(it, total), func), 1)
 
 
-def _batched(s: _Kept) -> Any:
-    strict = {"strict": s.value("strict")} if s.known("strict") is not False else {}  # which 3.12 does not know
-    if s.lacks("it"):
-        return s.ended(s.constant(()), s.constant(1))
-    return s.called(s.cls, s.iterator("it"), s.value("n"), **strict)
+def zip_longest(iterators: list[Any], fillvalue: Any, active: int) -> Iterator[Any]:
+    if not active:
+        return finished(itertools.zip_longest(()))
+    return itertools.zip_longest(*[() if it is None else unasked(it) for it in iterators], fillvalue=fillvalue)
 
 
-def _groupby(s: _Kept) -> Any:
-    is_new = s.known("target") is _NOTHING
-    return s.called(s.cls, s.iterator("it"), s.value("keyfunc")) if is_new else None
+def batched(it: Any, n: int, strict: Any) -> Iterator[Any]:
+    if it is None:
+        return finished(itertools.batched((), 1))  # type: ignore[attr-defined]
+    named = {} if strict is False else {"strict": strict}  # which 3.12 does not know
+    return itertools.batched(unasked(it), n, **named)  # type: ignore[attr-defined,no-any-return]
 
 
-def _applied(name: str) -> Callable[[_Kept], Any]:
-    return lambda s: s.called(s.cls, s.value(name), s.iterator("it"))
+def groupby(it: Any, keyfunc: Any, target: Any = _NOTHING, key: Any = _NOTHING, value: Any = _NOTHING) -> Iterator[Any]:
+    made: Iterator[Any] = itertools.groupby(unasked(it), keyfunc)
+    if target is not _NOTHING:
+        made = regrouped(made, target) if key is _NOTHING else regrouped(made, target, key, value)
+    return made
 
 
-def _repeat(s: _Kept) -> Any:
-    times: Sequence[Any] = [] if s.lacks("times") else [s.value("times")]
-    return s.called(s.cls, s.value("object"), *times)
+def first_of_tee(it: Any, items: list[Any]) -> Iterator[Any]:
+    return itertools.tee(preceded(it, *items), 1)[0]
 
 
-_KINDS: dict[Any, Callable[[_Kept], Any]] = {
-    itertools.count: lambda s: s.called(s.cls, s.value("value"), s.value("step")),
-    itertools.cycle: _cycle,
-    itertools.repeat: _repeat,
-    itertools.chain: _chain,
-    itertools.islice: _islice,
-    itertools.takewhile: _takewhile,
-    itertools.dropwhile: _dropwhile,
-    itertools.filterfalse: _applied("predicate"),
-    itertools.starmap: _applied("function"),
-    itertools.compress: lambda s: s.called(s.cls, s.iterator("data"), s.iterator("selectors")),
-    itertools.pairwise: _pairwise,
-    itertools.accumulate: _accumulate,
-    itertools.zip_longest: _zip_longest,
-    itertools.groupby: _groupby,
-    itertools._tee: lambda s: s.called(teed, s.value("shared"), s.value("at")),  # type: ignore[attr-defined]
-    getattr(itertools, "batched", None): _batched,  # since 3.12
+_MAKERS: dict[Any, Callable[..., Any]] = {
+    itertools.count: count,
+    itertools.cycle: cycle,
+    itertools.repeat: repeat,
+    itertools.chain: chain,
+    itertools.islice: islice,
+    itertools.takewhile: takewhile,
+    itertools.dropwhile: dropwhile,
+    itertools.filterfalse: filterfalse,
+    itertools.starmap: starmap,
+    itertools.compress: compress,
+    itertools.pairwise: pairwise,
+    itertools.accumulate: accumulate,
+    itertools.zip_longest: zip_longest,
+    itertools.groupby: groupby,
+    itertools._tee: teed,  # type: ignore[attr-defined]
+    getattr(itertools, "batched", None): batched,  # since 3.12
 }

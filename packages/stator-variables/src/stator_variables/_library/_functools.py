@@ -49,7 +49,7 @@ def use_getter(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if getter.cls is operator.attrgetter:
         return app_level(t, app.get_attributes, [parts, args[1]], {})
     rest = k.TupleTracker(getter.args[1:], tuple)
-    return app_level(t, app.call_method, [getter.args[0], rest, _calls.new_dict(t, getter.kwargs), args[1]], {})
+    return app_level(t, app.call_method, [getter.args[0], rest, _calls.new_dict(getter.kwargs), args[1]], {})
 
 
 @handlers.handles(functools.cached_property.__get__)

@@ -29,6 +29,7 @@ from stator_variables._applevel import _methods as app
 from stator_variables._build import captured_dict, instance_dict, wrap, wrap_present
 from stator_variables._model import _calls, _dictionary, _functions, _lookup, _stand_ins
 from stator_variables._model._raising import absent, complain, name_of, throw
+from stator_variables._stored import may_answer
 from stator_variables._torch import _subclasses, _symbolic, _tensor_attributes, _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import DELETED, MISSING
@@ -148,7 +149,7 @@ def generic_get(t: Tracing, vt: Any, name: str) -> Any:
     if isinstance(vt, k.TensorTracker):
         own = _tensor_attributes.own(t, vt, name)
     elif vt.namespace is not None:
-        own = _dictionary.get_name(t, vt.namespace, name)
+        own = _dictionary.lookup(t, vt.namespace, name)
     if own is not MISSING:
         return own
     return MISSING if source is None else bind(t, raw, source, vt, name)
@@ -317,7 +318,7 @@ def _module_attribute(t: Tracing, vt: Any, name: str) -> Any:
     assert namespace is not None
     own_name = namespace.get("__name__", "?")
     d = captured_dict(t, namespace, f"{own_name}.__dict__")
-    if (found := _dictionary.get_name(t, d, name)) is not MISSING:
+    if (found := _dictionary.lookup(t, d, name)) is not MISSING:
         return found
     if name == "__dict__":
         return d
@@ -325,7 +326,7 @@ def _module_attribute(t: Tracing, vt: Any, name: str) -> Any:
     if source is not None and name != "__getattr__":
         return bind(t, raw, source, vt, name)
     if "__getattr__" in namespace:
-        return _calls.call(t, _dictionary.get_name(t, d, "__getattr__"), [k.ConstantTracker(name)], {})
+        return _calls.call(t, _dictionary.lookup(t, d, "__getattr__"), [k.ConstantTracker(name)], {})
     return MISSING
 
 
@@ -347,7 +348,7 @@ def _get_meta(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
             return class_of(t, vt)
         if name == "__dict__" and not isinstance(vt, k.MadeClass):
             raise t.unsupported("class-dict", f"the __dict__ of class {vt.value.__qualname__}")
-        if name == "__annotations__" and not (name in vt.value.__dict__ or vt.value.__flags__ & _lookup.IMMUTABLE):
+        if name == "__annotations__" and name not in vt.value.__dict__ and may_answer(vt.value):
             return _new_annotations(t, vt)
         own, own_source = _lookup.mro_lookup(t, (vt.value,), name)
         if name == "__doc__" and own_source is not None and not isinstance(own, str):

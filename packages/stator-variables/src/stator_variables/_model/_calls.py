@@ -1,6 +1,7 @@
 """Calls and construction: Python functions become frames, C functions are handlers, `type.__call__` is spelt out."""
 
 import collections
+import functools
 import sys
 import types
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from stator_bytecode.errors import Unsupported
 
 from stator_variables import _inlining
 from stator_variables import _kinds as k
-from stator_variables._build import globals_tracker, new_namespace, wrap
+from stator_variables._build import globals_tracker, new_namespace, wrap, wrap_items
 from stator_variables._filtering import filtered
 from stator_variables._library import _pure
 from stator_variables._library._pure import is_number_of_numpy
@@ -53,6 +54,13 @@ def call_slot(
         start, end = complaint.split("{}")
         complain(t, TypeError, start, vt.cls, end)
     return call(t, bound, args, kwargs or {})
+
+
+def completed(t: Tracing, result: Any, then: bytecode.Then) -> Any:
+    """A Result that is completed as `then` says (`SymbolicDomain.complete`): that of a frame by the Machine."""
+    if isinstance(result, bytecode.Invoke) and result.then is bytecode.VALUE:
+        return bytecode.Invoke(result.frame, then)
+    return bytecode.after(result, functools.partial(t.machine.domain.complete, then))
 
 
 # -- Python functions -------------------------------------------------------------------------------------------------
@@ -126,7 +134,7 @@ def _known(t: Tracing, vt: Any) -> Any:
 def frame_for(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> bytecode.Frame:
     """A frame with the arguments bound. Raises TypeError of the program, in CPython's words."""
     defaults = function_defaults(t, function)
-    makers = lambda items: k.TupleTracker(items, tuple), lambda named: new_dict(t, named)
+    makers = lambda items: k.TupleTracker(items, tuple), new_dict
     try:
         slots = bytecode.bind_arguments(function.code, function.qualname, *defaults, list(args), kwargs, *makers)
     except bytecode.BindingError as error:
@@ -166,8 +174,7 @@ def _existing_defaults(t: Tracing, real: Any, source: Any) -> list[Any]:
         if real.__code__.co_argcount:
             t.guard(whole, guards.IsNone())
         return []
-    t.guard(whole, guards.Length(len(defaults)))
-    return [wrap(t, value, guards.ItemSource(whole, i)) for i, value in enumerate(defaults)]
+    return wrap_items(t, defaults, whole)
 
 
 def _existing_kwdefaults(t: Tracing, real: Any, source: Any) -> dict[str, Any]:
@@ -181,7 +188,7 @@ def _existing_kwdefaults(t: Tracing, real: Any, source: Any) -> dict[str, Any]:
     return {name: wrap(t, value, guards.DictItemSource(whole, name)) for name, value in found.items()}
 
 
-def new_dict(t: Tracing, items: dict[str, Any]) -> k.DictTracker:
+def new_dict(items: dict[str, Any]) -> k.DictTracker:
     """A new dict with string keys."""
     return k.DictTracker(dict, {name: (k.ConstantTracker(name), value) for name, value in items.items()}, complete=True)
 
@@ -352,9 +359,7 @@ def initialise(t: Tracing, obj: Any, args: list[Any], kwargs: dict[str, Any]) ->
     if isinstance(obj, k.ExceptionTracker) and isinstance(raw, types.WrapperDescriptorType):
         return _initialise_exception(t, obj, args, kwargs)
     result = call(t, _attributes.bind(t, raw, source, obj, "__init__"), args, kwargs)
-    if isinstance(result, bytecode.Invoke) and result.then.kind == "value":
-        return bytecode.Invoke(result.frame, bytecode.Then("instance", (obj,)))
-    return bytecode.after(result, lambda given: initialised(t, obj, given))
+    return completed(t, result, bytecode.Then("instance", (obj,)))
 
 
 def initialised(t: Tracing, obj: Any, given: Any) -> Any:

@@ -23,9 +23,10 @@ from stator_variables import _kinds as k
 from stator_variables._build import ATOMS, behind_proxy
 from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._model import _attributes, _calls, _dictionary
-from stator_variables._model._lookup import IMMUTABLE, defines, guarded_lookup, overrides, rely_on_presence
+from stator_variables._model._lookup import defines, guarded_lookup, overrides, rely_on_presence
 from stator_variables._model._stand_ins import UNKNOWN, stand_in
 from stator_variables._runtime import is_hooked, new_class, new_known_class
+from stator_variables._stored import may_answer
 from stator_variables._torch import _symbolic
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -163,17 +164,17 @@ def _names(t: Tracing, names: Any) -> dict[str, Any]:
 def _recipe(t: Tracing, metaclass: type, args: Args, kwargs: Kwargs) -> Args:
     """The arguments of `new_class`; the namespace is copied, as the class has it, and says where it was made."""
     name, bases, names = args
-    if _dictionary.get_name(t, names, "__module__") is MISSING:
+    if _dictionary.lookup(t, names, "__module__") is MISSING:
         kept = {**_names(t, names), "__module__": here(t)}
-        names = _calls.new_dict(t, kept)
+        names = _calls.new_dict(kept)
     kept = {key: value for key, value in _names(t, names).items() if key != "__classcell__"}
     cls = k.TupleTracker([class_tracker(t, base.value) for base in bases.items], tuple)
-    return [class_tracker(t, metaclass), name, cls, _calls.new_dict(t, kept), _calls.new_dict(t, kwargs)]
+    return [class_tracker(t, metaclass), name, cls, _calls.new_dict(kept), _calls.new_dict(kwargs)]
 
 
 def here(t: Tracing) -> Any:
     assert t.frame is not None
-    return _dictionary.get_name(t, t.frame.globals, "__name__")
+    return _dictionary.lookup(t, t.frame.globals, "__name__")
 
 
 def make(t: Tracing, function: Any, recipe: Args) -> Any:
@@ -212,20 +213,20 @@ def set_attribute(t: Tracing, made: Any, name: str, value: Any) -> None:
     known = vars(made.value).get(name, MISSING)
     if known is not MISSING and type(known) not in ATOMS and id(known) not in t.heap:
         raise _refusal(t, made.value, name)
-    real = None if value is MISSING else stand_in(t, value)
+    function, given = (type.__delattr__, []) if value is MISSING else (type.__setattr__, [value])
+    real = [stand_in(t, vt) for vt in given]
     try:
-        type.__delattr__(made.value, name) if value is MISSING else type.__setattr__(made.value, name, real)
+        function(made.value, name, *real)
     except Exception as error:
         raise t.unsupported("global-attribute-write", f"setting {name} of a class: {error}") from None
-    function = type.__delattr__ if value is MISSING else type.__setattr__
-    step(t, made, function, [k.ConstantTracker(name)] if value is MISSING else [k.ConstantTracker(name), value])
+    step(t, made, function, [k.ConstantTracker(name), *given])
 
 
 def _set_of_existing(t: Tracing, cls: type, name: str, value: Any) -> None:
     """Look-ups meet what was set from here on (`_lookup`), the class itself when the graph has run. What C or the
     data model itself asks a class for keeps its value."""
     asked = _attributes.is_data_descriptor(t, guarded_lookup(t, cls, name)) or defines(t, type(cls), name)
-    if cls.__flags__ & IMMUTABLE or name.startswith("__") or asked:
+    if not may_answer(cls) or name.startswith("__") or asked:
         raise _refusal(t, cls, name)
     if (written := t.shared.get(("written class", id(cls)))) is None:
         written = t.shared["written class", id(cls)] = k.WrittenClass(cls)

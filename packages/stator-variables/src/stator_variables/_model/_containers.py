@@ -89,8 +89,8 @@ def extend_display(t: Tracing, vt: Any, iterable: Any) -> Any:
 
 
 # -- sets -------------------------------------------------------------------------------------------------------------
-def new_set(t: Tracing, items: list[Any], cls: type) -> k.SetTracker:
-    made = k.SetTracker(cls)
+def new_set(t: Tracing, items: list[Any]) -> k.SetTracker:
+    made = k.SetTracker(set)
     for item in items:
         hashed = key_of(t, item)
         tell_apart(t, item, hashed)

@@ -39,12 +39,12 @@ from stator_variables._model._hashing import (
 from stator_variables._model._lookup import overrides, plain_lookup
 from stator_variables._model._undecided import is_undecided, put_undecided
 from stator_variables._stored import item_owner, may_answer
-from stator_variables._tracing import Tracing
-from stator_variables._tracker import DELETED, MISSING, is_pending, pending_real
+from stator_variables._tracing import Tracing, real_of
+from stator_variables._tracker import DELETED, MISSING
 
 
 def lookup(t: Tracing, d: DictTracker, hashed: Any) -> Any:
-    """The value under a hashed key, or MISSING."""
+    """The value under a hashed key, or MISSING. That of a text is the text."""
     if type(hashed) in COMPOSED:
         rely_on_objects(t, hashed, d.real is not MISSING)
     if (found := d.entries.get(hashed)) is not None:
@@ -204,8 +204,7 @@ def forget_undone(t: Tracing, d: DictTracker) -> None:
 
 
 def _is_original(d: DictTracker, hashed: Any, value: Any) -> bool:
-    key = real_key(hashed)
-    real = pending_real(value) if is_pending(value) else value.real
+    key, real = real_key(hashed), real_of(value)
     return key is not MISSING and real is not MISSING and dict.get(d.real, key, MISSING) is real
 
 
@@ -327,11 +326,6 @@ def clear(t: Tracing, d: DictTracker) -> None:
     complete(t, d)
     for hashed in list(d.entries):
         remove(t, d, hashed)
-
-
-def get_name(t: Tracing, d: DictTracker, name: str) -> Any:
-    """Item under a string key, or MISSING."""
-    return lookup(t, d, name)
 
 
 def set_name(t: Tracing, d: DictTracker, name: str, value: Any) -> None:

@@ -197,35 +197,31 @@ class UserKey:
 
 def hashing(t: Tracing, step: Callable[[], Any]) -> Any:
     """`step()`, a Result, with what it asks of the program's `__hash__` and `__eq__` interpreted."""
-    before, outer, t.questions.answers = t.journal.mark(), t.questions.answers, {}
+    found = _tried(t, step, {})
+    return _answering(t, step, found) if type(found) is Unanswered else found
+
+
+def _tried(t: Tracing, step: Callable[[], Any], answers: dict[tuple[int, ...], Any]) -> Any:
+    """`step()`, or what it needs to know yet: then it is taken back."""
+    before, outer, t.questions.answers = t.journal.mark(), t.questions.answers, answers
     try:
         return step()
     except Unanswered as needed:
         t.journal.rollback(before)
-        return _answering(t, step, needed)
+        return needed
     finally:
         t.questions.answers = outer
 
 
 @operation
-def _answering(t: Tracing, step: Callable[[], Any], needed: Unanswered) -> Any:
+def _answering(t: Tracing, step: Callable[[], Any], found: Any) -> Any:
     answers: dict[tuple[int, ...], Any] = {}
-    while True:
-        question = needed.question
-        asked = tuple(map(id, question))
-        begun, where = t.machine.save(), t.where()
-        answers[asked] = yield from _without_effects(t, question)
-        _remember(t, Answered(question, answers[asked], begun, where))
-        before, outer, t.questions.answers = t.journal.mark(), t.questions.answers, answers
-        try:
-            result = step()
-            break
-        except Unanswered as more:
-            t.journal.rollback(before)
-            needed = more
-        finally:
-            t.questions.answers = outer
-    return (yield from settle(result))
+    while type(found) is Unanswered:
+        begun, where, asked = t.machine.save(), t.where(), tuple(map(id, found.question))
+        answers[asked] = yield from _without_effects(t, found.question)
+        _remember(t, Answered(found.question, answers[asked], begun, where))
+        found = _tried(t, step, answers)
+    return (yield from settle(found))
 
 
 def _remember(t: Tracing, given: Answered) -> None:

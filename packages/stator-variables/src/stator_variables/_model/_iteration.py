@@ -17,6 +17,7 @@ from stator_variables._model import _attributes, _calls, _dictionary, _operators
 from stator_variables._model._lookup import defines, guarded_lookup, overrides, plain_lookup, stands_for_c, type_lookup
 from stator_variables._model._raising import attempt, complain, throw
 from stator_variables._model._set_order import in_order
+from stator_variables._runtime import exhausted_by_items
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -24,6 +25,7 @@ from stator_variables._tracker import MISSING
 _LIST_ITERATOR: type = type(iter([]))
 _TUPLE_ITERATOR = type(iter(()))
 _SET_ITERATOR: type = type(iter(set()))
+_ITEM_ITERATOR = type(exhausted_by_items())
 
 
 def get_iterator(t: Tracing, vt: Any) -> Any:
@@ -32,9 +34,10 @@ def get_iterator(t: Tracing, vt: Any) -> Any:
         return native
     raw, source = type_lookup(t, vt.cls, "__iter__")
     if source is not None and raw is not None:
-        return _checked_iterator(t, _calls.call(t, _attributes.bind(t, raw, source, vt, "__iter__"), [], {}))
+        given = _calls.call(t, _attributes.bind(t, raw, source, vt, "__iter__"), [], {})
+        return _calls.completed(t, given, Then("iter"))
     if raw is not None and is_sequence(t, vt):
-        return k.IteratorTracker(_sequence_iterator(), "getitem", [vt])
+        return k.IteratorTracker(_ITEM_ITERATOR, "getitem", [vt])
     complain(t, TypeError, "'", vt.cls, "' object is not iterable")
 
 
@@ -47,25 +50,11 @@ def is_sequence(t: Tracing, vt: Any) -> bool:
     return defines(t, vt.cls, "__getitem__")
 
 
-def _checked_iterator(t: Tracing, result: Any) -> Any:
-    """The result of `__iter__`, which has to be an iterator."""
-    if isinstance(result, Invoke) and result.then is VALUE:
-        return Invoke(result.frame, Then("iter"))
-    return after(result, functools.partial(iterator_of_call, t))
-
-
 def iterator_of_call(t: Tracing, found: Any) -> Any:
+    """The result of `__iter__`, which has to be an iterator."""
     if not defines(t, found.cls, "__next__"):
         complain(t, TypeError, "iter() returned non-iterator of type '", found.cls, "'")
     return found
-
-
-def _sequence_iterator() -> type:
-    class _OldStyle:
-        def __getitem__(self, i: int) -> int:
-            raise IndexError
-
-    return type(iter(_OldStyle()))
 
 
 def _native_iterator(t: Tracing, vt: Any) -> Any:
@@ -77,7 +66,7 @@ def _native_iterator(t: Tracing, vt: Any) -> Any:
         parts = _torch_calls.record(t, "unbind", [vt, k.ConstantTracker(0)], {})
         return k.IteratorTracker(_TUPLE_ITERATOR, "sequence", [parts])
     if isinstance(vt, k.ArrayTracker) and vt.tensor.example.dim():
-        return k.IteratorTracker(_sequence_iterator(), "getitem", [vt])
+        return k.IteratorTracker(_ITEM_ITERATOR, "getitem", [vt])
     if overrides(t, vt.cls, "__iter__"):
         return MISSING
     if isinstance(vt, k.SequenceTracker):

@@ -15,10 +15,10 @@ from stator_guards import (
     TypeIs,
 )
 
+from stator_variables._stored import may_answer
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
-IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: its dictionary never changes
 _get_dict = type.__dict__["__dict__"].__get__
 
 
@@ -34,7 +34,7 @@ def type_lookup(t: Tracing, cls: type, name: str) -> tuple[Any, Source | None]:
 
 def mro_of(t: Tracing, cls: type) -> tuple[type, ...]:
     """The classes that are looked through, which change when `__bases__` is assigned."""
-    if not cls.__flags__ & IMMUTABLE and len(cls.__mro__) > 2:
+    if may_answer(cls) and len(cls.__mro__) > 2:
         t.guard(SlotSource(CapturedSource(cls.__qualname__, cls), type, "__mro__"), Is(cls.__mro__))
     return cls.__mro__
 
@@ -61,7 +61,7 @@ def _search(t: Tracing, mro: tuple[type, ...], name: str) -> tuple[Any, Source |
             real = written.names[name][1]
             return real, CapturedSource(name, real)
         namespace = _get_dict(cls)
-        frozen = bool(cls.__flags__ & IMMUTABLE) or stands_for_c(cls)
+        frozen = not may_answer(cls) or stands_for_c(cls)
         try:
             value = namespace.get(name, MISSING)
         except Exception as error:  # raised by the `__eq__` of a key of the program's

@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from stator_bytecode import OPERATOR_NAMES, VALUE, Invoke, Then, Unsupported, after, operation, settle
+from stator_bytecode import OPERATOR_NAMES, Then, Unsupported, after, operation, settle
 from stator_guards import AttrSource, DistinctObject, IsNone, IsNotNone, SameObject
 
 from stator_variables import _kinds as k
@@ -254,7 +254,9 @@ def same_object(t: Tracing, left: Any, right: Any) -> bool:
         t.handed_on.add(id(left))  # that two paths lead to it is now relied on
         return True
     if _are_given_numbers(left, right):
-        return _told_apart(t, left, right)
+        held = left.real is right.real
+        t.guard(left.source, (SameObject if held else DistinctObject)(right.source))
+        return held
     if left.cls is tuple and right.cls is tuple and not (left.items or right.items):  # of these there is one
         return True
     if isinstance(left, k.NumberTracker) or isinstance(right, k.NumberTracker):
@@ -283,12 +285,6 @@ def _are_given_numbers(left: Any, right: Any) -> bool:
 
 
 _NUMBERS = (int, float, complex, str, bytes)
-
-
-def _told_apart(t: Tracing, left: Any, right: Any) -> bool:
-    held = left.real is right.real
-    t.guard(left.source, (SameObject if held else DistinctObject)(right.source))
-    return held
 
 
 def _is_only_reference(t: Tracing, vt: Any) -> bool:
@@ -322,7 +318,7 @@ def truth(t: Tracing, vt: Any) -> Any:
         raise t.unsupported("data-dependent-branch", "a branch on the value of a tensor", hint)
     for name, kind in (("__bool__", "truth"), ("__len__", "length")):
         if (bound := _attributes.special(t, vt, name)) is not MISSING:
-            return _truth_of_call(t, _calls.call(t, bound, [], {}), kind)
+            return _calls.completed(t, _calls.call(t, bound, [], {}), Then(kind))
     return True
 
 
@@ -348,12 +344,6 @@ def _truth_of_number(t: Tracing, vt: Any) -> bool:
         if expected is None or not _assertion.check(t, vt, expected):
             raise
         return expected
-
-
-def _truth_of_call(t: Tracing, result: Any, kind: str) -> Any:
-    if isinstance(result, Invoke) and result.then is VALUE:
-        return Invoke(result.frame, Then(kind))
-    return after(result, lambda value: truth_of_result(t, value, kind))
 
 
 def truth_of_result(t: Tracing, value: Any, kind: str) -> Any:

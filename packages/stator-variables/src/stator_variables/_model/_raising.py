@@ -10,6 +10,7 @@ from stator_guards import CapturedSource, Equals, SlotSource
 
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
+from stator_variables._stored import may_answer
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import VariableTracker
 
@@ -74,25 +75,18 @@ def function_text(vt: Any) -> str:
 def type_name(t: Tracing, cls: type) -> str:
     """The name that C's error texts give (`tp_name`): classes written in C carry their module."""
     name = name_of(t, cls)
-    return f"{cls.__module__}.{name}" if _is_of_c(cls) and cls.__module__ != "builtins" else name
+    return name if may_answer(cls) or cls.__module__ == "builtins" else f"{cls.__module__}.{name}"
 
 
 def name_of(t: Tracing, cls: Any) -> str:
     """The name of a class, relied on where the program may change it."""
     name = str(_NAME.__get__(cls))
-    if not _is_of_c(cls):
+    if may_answer(cls):
         t.guard(SlotSource(CapturedSource(cls.__qualname__, cls), type, "__name__"), Equals(name))
     return name
 
 
-def _is_of_c(cls: type) -> bool:
-    return not cls.__flags__ & _HEAP or bool(cls.__flags__ & _IMMUTABLE)
-
-
 _NAME = vars(type)["__name__"]
-
-
-_HEAP, _IMMUTABLE = 1 << 9, 1 << 8  # Py_TPFLAGS_HEAPTYPE, Py_TPFLAGS_IMMUTABLETYPE
 
 
 def as_program_error(t: Tracing, caught: Exception) -> Raised:

@@ -12,17 +12,17 @@ from stator_guards import TypeIs
 
 from stator_variables import _kinds as k
 from stator_variables._build import ATOMS
-from stator_variables._tracing import Tracing
-from stator_variables._tracker import is_pending, pending_real, pending_source
+from stator_variables._tracing import Tracing, real_of, source_of
+from stator_variables._tracker import is_pending
 
 
 def is_undecided(t: Tracing, key: Any) -> bool:
     """Whether the value of the key is not known yet, and need not be. Guards its class if so."""
     if not is_pending(key):
         return isinstance(key, k.NumberTracker | k.TextTracker)
-    if (kind := type(pending_real(key))) not in ATOMS:
+    if (kind := type(real_of(key))) not in ATOMS:
         return False
-    t.guard(pending_source(key), TypeIs(kind))
+    t.guard(source_of(key), TypeIs(kind))
     return True
 
 

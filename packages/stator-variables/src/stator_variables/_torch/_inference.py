@@ -65,7 +65,7 @@ def _kept(t: Tracing) -> dict[Setting, Any]:
 @handlers.handles(torch.inference_mode.__enter__)
 def enter(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     namespace = args[0].namespace
-    mode = MISSING if namespace is None else _dictionary.get_name(t, namespace, "mode")
+    mode = MISSING if namespace is None else _dictionary.lookup(t, namespace, "mode")
     if mode is MISSING or not isinstance(mode.constant(), bool):
         return MISSING
     outside = t.inference.entered[0].before[0] if t.inference.entered else torch.is_inference_mode_enabled()
@@ -84,7 +84,7 @@ def enter(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 @handlers.handles(torch.inference_mode.__exit__)
 def leave(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    entered = MISSING if args[0].namespace is None else _dictionary.get_name(t, args[0].namespace, _CONTEXT)
+    entered = MISSING if args[0].namespace is None else _dictionary.lookup(t, args[0].namespace, _CONTEXT)
     if not isinstance(entered, InferenceTracker) or not t.inference.entered or t.inference.entered[-1] is not entered:
         return MISSING
     _exit(t)

@@ -36,7 +36,7 @@ def has_mark(function: Any, *marks: str) -> bool:
 
 @operation
 def call_marked(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    given = [function, k.TupleTracker(list(args), tuple), _calls.new_dict(t, kwargs)]
+    given = [function, k.TupleTracker(list(args), tuple), _calls.new_dict(kwargs)]
     return (yield from settle(app_level(t, _marked.call_marked, given, {})))
 
 

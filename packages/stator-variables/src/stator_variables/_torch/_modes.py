@@ -242,5 +242,5 @@ def enter_range(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 @handlers.handles(record_function.__exit__)
 def leave_range(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    ends = _dictionary.get_name(t, args[0].namespace, _ENDS)
+    ends = _dictionary.lookup(t, args[0].namespace, _ENDS)
     return MISSING if ends is MISSING or ends.constant() is not False else k.NONE

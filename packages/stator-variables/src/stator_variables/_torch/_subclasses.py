@@ -207,7 +207,7 @@ def dispatch(t: Tracing, public: Any, asked: Sequence[Any], args: Sequence[Any],
     """`__torch_function__` of the innermost mode, then of each in turn; C has no keywords where there are none. A break
     in one is a break at the call, so it costs one."""
     classes = k.TupleTracker([_attributes.class_of(t, vt) for vt in asked], tuple)
-    named = [] if kwargs is None else [_calls.new_dict(t, kwargs)]
+    named = [] if kwargs is None else [_calls.new_dict(kwargs)]
     given = [public, classes, k.TupleTracker(args, tuple), *named]
     modes = t.overrides.modes
     for vt in (*modes[-1:], *asked):

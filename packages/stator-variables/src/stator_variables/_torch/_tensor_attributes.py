@@ -99,13 +99,13 @@ def own(t: Tracing, vt: Any, name: str) -> Any:
     if vt.namespace is None:
         return MISSING
     if not hasattr(torch.Tensor, name):
-        return _dictionary.get_name(t, vt.namespace, name)
+        return _dictionary.lookup(t, vt.namespace, name)
     if vt.source is None or _wrappers.is_wrapper(vt.cls):  # what a wrapper holds is compared part by part
         return MISSING
     if hides_nothing(vt.real):
         t.guard(vt.source, HIDES_NOTHING)
         return MISSING
-    return _dictionary.get_name(t, vt.namespace, name)
+    return _dictionary.lookup(t, vt.namespace, name)
 
 
 _METHODS = frozenset(dir(torch.Tensor))

@@ -90,11 +90,11 @@ def _found_in(t: Tracing, own: Any, name: str) -> Any:
     if not isinstance(own, k.DictTracker):
         return MISSING
     for table_name in _TABLES:
-        if (table := _dictionary.get_name(t, own, table_name)) is MISSING:
+        if (table := _dictionary.lookup(t, own, table_name)) is MISSING:
             continue
         if not isinstance(table, k.DictTracker) or table.cls is not dict:
             return MISSING
-        if (found := _dictionary.get_name(t, table, name)) is not MISSING:
+        if (found := _dictionary.lookup(t, table, name)) is not MISSING:
             return found
     return MISSING
 
