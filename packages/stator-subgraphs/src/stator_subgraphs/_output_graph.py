@@ -24,11 +24,12 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from stator_subgraphs._call import project, record_call
 from stator_subgraphs._captured import Body, CapturedGraph
 from stator_subgraphs._constant import constant_of, truth_of
-from stator_subgraphs._fake import ShapeOptions, Target, World
+from stator_subgraphs._fake import ShapeOptions, World
 from stator_subgraphs._finish import captured_graph
 from stator_subgraphs._input import Inputs
 from stator_subgraphs._location import Location
 from stator_subgraphs._merge import merge
+from stator_subgraphs._mutation import Target
 from stator_subgraphs._random import is_pure
 from stator_subgraphs._refresh import refresh
 from stator_subgraphs._scope import BodyScope
