@@ -36,27 +36,6 @@ NO_POINTERS = config.patch(fake_tensor_allow_unsafe_data_ptr_access=False)
 PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
-@attrs.frozen
-class ShapeOptions:
-    """What the `ShapeEnv` may do. The defaults refuse results that depend on data, as `torch.compile` does."""
-
-    scalar_outputs: bool = False
-    dynamic_output_shapes: bool = False
-    duck_shapes: bool | None = None
-    specialize_zero_one: bool = True
-    prefer_deferred_asserts: bool = False
-
-    def shape_env(self) -> ShapeEnv:
-        _import_what_it_needs()
-        return ShapeEnv(
-            allow_scalar_outputs=self.scalar_outputs,
-            allow_dynamic_output_shape_ops=self.dynamic_output_shapes,
-            duck_shape=self.duck_shapes,
-            specialize_zero_one=self.specialize_zero_one,
-            prefer_deferred_runtime_asserts_over_guards=self.prefer_deferred_asserts,
-        )
-
-
 @cache
 def _import_what_it_needs() -> None:
     """The first `ShapeEnv` of a process imports modules of torch that keep all frames around them, as `torch.fx.wrap`
@@ -76,13 +55,16 @@ class World:
     """The mode and the `ShapeEnv` of one compilation, made when something first has to be fake: in many a trace
     nothing ever has."""
 
-    def __init__(self, shapes: ShapeOptions, context: TracingContext) -> None:
-        self._shapes = shapes
+    def __init__(self, capture_data: bool, context: TracingContext) -> None:
+        self._capture_data = capture_data
         self._context = context
 
     @cached_property
     def mode(self) -> FakeTensorMode:
-        mode = self._context.fake_mode = new_fake_mode(self._shapes.shape_env())
+        _import_what_it_needs()
+        asked = self._capture_data
+        env = ShapeEnv(allow_scalar_outputs=asked, allow_dynamic_output_shape_ops=asked)
+        mode = self._context.fake_mode = new_fake_mode(env)
         return mode
 
     @cached_property
