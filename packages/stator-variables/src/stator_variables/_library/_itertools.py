@@ -86,7 +86,6 @@ _ASKED |= dict.fromkeys((itertools.count, itertools.repeat), slice(0))
 
 @handlers.handles(itertools.chain)
 def chain(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    _check_given(t, itertools.chain, bool(kwargs))
     return chain_of_class(t, [k.ClassTracker(itertools.chain), k.TupleTracker(args, tuple)], {})
 
 
@@ -97,7 +96,6 @@ def chain_from_iterable(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(itertools.chain.__dict__["from_iterable"])
 def chain_of_class(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    _check_given(t, itertools.chain, bool(kwargs) or len(args) != 2)
     return _made(t, args[0].value, args[1:], {}, itertools.chain)
 
 
@@ -109,8 +107,7 @@ def group(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 @handlers.handles(itertools.tee)
 @operation
 def tee(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    wrong = not 1 <= len(args) <= 2 or bool(kwargs) or (len(args) == 2 and _is_no_bound(args[1].constant()))
-    _check_given(t, itertools.tee, wrong)
+    _check_given(t, itertools.tee, len(args) == 2 and _is_no_bound(args[1].constant()))
     count = 2 if len(args) == 1 else args[1].constant()
     if not count:
         return k.TupleTracker([], tuple)

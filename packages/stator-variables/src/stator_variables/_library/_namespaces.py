@@ -16,8 +16,6 @@ handlers: HandlerTable[Any, Any] = HandlerTable("method of SimpleNamespace")
 
 @handlers.handles(types.SimpleNamespace.__init__)
 def initialise(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    if len(args) != 1:
-        raise t.unsupported("bad-arguments", "a SimpleNamespace of positional arguments")
     for name, value in kwargs.items():
         _dictionary.set_name(t, args[0].namespace, name, value)
     return k.NONE
