@@ -89,6 +89,7 @@ STATED: dict[Any, Arity] = {
     types.SimpleNamespace.__init__: Arity(1, 1, None),
     BaseException.add_note: _takes(2, 2),
     itertools.chain: _takes(0, ANY_COUNT),
+    itertools.islice: _takes(2, 4),
 }
 """Of what has no signature to ask."""
 

@@ -41,15 +41,13 @@ def _check_size(size: Any) -> None:
 def _check(t: Tracing, real: Any, args: Args, kwargs: Kwargs) -> None:
     bad: Any = not signature_arity(getattr(app, real.__name__)).accepts(args, kwargs)
     if real is itertools.islice:
-        bad = not 2 <= len(args) <= 4 or bool(kwargs) or any(_is_no_bound(bound.constant()) for bound in args[1:])
+        bad = any(_is_no_bound(bound.constant()) for bound in args[1:])
         bad = bad or (len(args) == 4 and args[3].constant() == 0)
-    if real in (itertools.repeat, itertools.count):
-        numbers = [*args, *kwargs.values()][real is itertools.repeat :]
-        bad = (
-            bad
-            or not (args or kwargs or real is itertools.count)
-            or any(not issubclass(vt.cls, int if real is itertools.repeat else int | float) for vt in numbers)
-        )
+    if real is itertools.count:
+        bad = bad or not all(issubclass(vt.cls, int | float) for vt in (*args, *kwargs.values()))
+    if real is itertools.repeat:
+        times = [*args[1:], *(vt for name, vt in kwargs.items() if name == "times")]
+        bad = bad or not all(issubclass(vt.cls, int) for vt in times)
     if not bad and real.__name__ == "batched":
         _check_size(kwargs["n"] if "n" in kwargs else args[1])
     _check_given(t, real, bad)
