@@ -5,10 +5,10 @@ and runs for real on zeros. A function that *seeds* is no operator at all, and c
 """
 
 import random
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-import attrs
 import torch
 
 from stator_subgraphs._tracer import SubgraphTracer
@@ -18,7 +18,7 @@ OWN = frozenset({"aten", "prims", "higher_order", "inductor", "_c10d_functional"
 
 def undisturbed(target: Any) -> AbstractContextManager[None]:
     """Around a run of `target` on fakes."""
-    return nullcontext() if _namespace(target) in OWN else Streams()
+    return nullcontext() if _namespace(target) in OWN else _streams_kept()
 
 
 DRAWING = (
@@ -51,16 +51,12 @@ def _namespace(target: Any) -> str:
     return getattr(target, "namespace", None) or getattr(target, "_qualified_op_name", "aten::").partition("::")[0]
 
 
-@attrs.define
-class Streams(AbstractContextManager[None]):
-    """torch's and Python's own stream, as they were at the start."""
-
-    _torch: Any = None
-    _python: Any = None
-
-    def __enter__(self) -> None:
-        self._torch, self._python = torch.get_rng_state(), random.getstate()
-
-    def __exit__(self, *error: object) -> None:
-        torch.set_rng_state(self._torch)
-        random.setstate(self._python)
+@contextmanager
+def _streams_kept() -> Iterator[None]:
+    """torch's and Python's own stream."""
+    of_torch, of_python = torch.get_rng_state(), random.getstate()
+    try:
+        yield
+    finally:
+        torch.set_rng_state(of_torch)
+        random.setstate(of_python)
