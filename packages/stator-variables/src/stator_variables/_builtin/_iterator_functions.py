@@ -1,5 +1,6 @@
 """Handlers of what makes, orders and steps iterators, and generators: `range`, `zip`, `map`, `sorted`, `send`."""
 
+import itertools
 import types
 from typing import Any
 
@@ -146,7 +147,8 @@ def has_total_order(t: Tracing, vt: Any) -> bool:
 
 
 _OVER_CONTAINERS: tuple[type, ...] = (type(iter([])), type(iter(())), type(iter({})), type(reversed([])))
-_ITERATOR_TYPES: tuple[Any, ...] = (*_OVER_CONTAINERS, zip, map, filter, enumerate)
+_OF_ITERTOOLS = [cls for cls in vars(itertools).values() if hasattr(cls, "__next__")]
+_ITERATOR_TYPES: tuple[Any, ...] = (*_OVER_CONTAINERS, *_OF_ITERTOOLS, zip, map, filter, enumerate)
 
 
 @handlers.handles(*[cls.__next__ for cls in _ITERATOR_TYPES], types.GeneratorType.__next__)

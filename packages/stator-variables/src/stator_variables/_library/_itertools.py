@@ -8,7 +8,6 @@ from stator_bytecode import HandlerTable, after, operation, settle
 from stator_variables import _kinds as k
 from stator_variables._applevel import _itertools as app
 from stator_variables._builtin._arity import Args, Kwargs, signature_arity
-from stator_variables._builtin._iterator_functions import handle_next
 from stator_variables._builtin._iterators import POOLED
 from stator_variables._builtin._method_table import app_level, settle_all
 from stator_variables._model import _iteration
@@ -143,18 +142,3 @@ def _combined(
     rows = k.ListTracker([k.TupleTracker(row, tuple) for row in real(*pools, *numbers, **named)], list)
     drained = [k.TupleTracker(pool, tuple) for pool in pools]
     return k.IteratorTracker(real, "pooled", [_iteration.sequence_iterator(rows), drained + args[count:], kwargs])
-
-
-CLASSES: tuple[Any, ...] = (*_LAZY, *POOLED, itertools.chain, itertools._tee, itertools._grouper)  # type: ignore[attr-defined]
-
-
-@handlers.handles(*(cls.__next__ for cls in CLASSES))
-def next_item(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    if not isinstance(args[0], k.IteratorTracker):
-        raise t.unsupported("existing-iterator", f"an itertools.{args[0].cls.__name__} from outside")
-    return handle_next(t, args[:1], {})
-
-
-@handlers.handles(*(cls.__iter__ for cls in CLASSES))
-def itself(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return args[0]
