@@ -81,14 +81,9 @@ _ASKED |= dict.fromkeys((itertools.count, itertools.repeat), slice(0))
 """The arguments that C asks for their iterators at once, where it is not the first."""
 
 
-@handlers.handles(itertools.chain)
-def chain(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return chain_of_class(t, [k.ClassTracker(itertools.chain), k.TupleTracker(args, tuple)], {})
-
-
-@handlers.handles(itertools.chain.from_iterable)
-def chain_from_iterable(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return chain_of_class(t, [k.ClassTracker(itertools.chain), *args], kwargs)
+@handlers.handles_each({itertools.chain: False, itertools.chain.from_iterable: True})
+def chain(t: Tracing, args: Args, kwargs: Kwargs, of: bool) -> Any:
+    return _made(t, itertools.chain, args if of else [k.TupleTracker(args, tuple)], {}, itertools.chain)
 
 
 @handlers.handles(itertools.chain.__dict__["from_iterable"])
