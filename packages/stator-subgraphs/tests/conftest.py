@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from stator_subgraphs import OutputGraph, ShapeOptions
+from stator_subgraphs import OutputGraph
 from stator_subgraphs.conformance import Driver, FixedPlaces
 
 
@@ -29,7 +29,7 @@ def driver(places: FixedPlaces) -> Iterator[Driver]:
 @pytest.fixture
 def scalar_driver(places: FixedPlaces) -> Iterator[Driver]:
     """One that captures results that depend on data."""
-    graph = OutputGraph(places, shapes=ShapeOptions(scalar_outputs=True, dynamic_output_shapes=True))
+    graph = OutputGraph(places, capture_data=True)
     with graph.tracing():
         yield Driver(graph)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from stator_subgraphs import OutputGraph, ShapeOptions
+from stator_subgraphs import OutputGraph
 from stator_subgraphs.conformance import Driver, FixedPlaces
 from torch import fx
 
@@ -29,7 +29,7 @@ def test_case(path: Path, request: pytest.FixtureRequest) -> None:
 
 
 def traced(program: str) -> Any:
-    graph = OutputGraph(FixedPlaces(), shapes=ShapeOptions(scalar_outputs=True, dynamic_output_shapes=True))
+    graph = OutputGraph(FixedPlaces(), capture_data=True)
     driver = Driver(graph)
     scope: dict[str, Any] = {"torch": torch, "F": F, "operator": operator, "graph": graph}
     scope |= {"input": driver.input, "call": driver.call, "finish": driver.finish, "hops": torch.ops.higher_order}

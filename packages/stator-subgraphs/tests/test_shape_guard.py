@@ -9,7 +9,7 @@ import pytest
 import torch
 from stator_bytecode.errors import InvalidUse, Unsupported
 from stator_guards import ParameterSource
-from stator_subgraphs import OutputGraph, ShapeOptions
+from stator_subgraphs import OutputGraph
 from stator_subgraphs.conformance import Driver, FixedPlaces
 from stator_variables import Dim
 
@@ -135,7 +135,7 @@ def test_two_equal_sizes_stay_two_symbols(driver: Driver) -> None:
 
 
 def graph_with(dim: Dim) -> tuple[Driver, Any]:
-    driver = Driver(OutputGraph(FixedPlaces(), shapes=ShapeOptions(scalar_outputs=True)))
+    driver = Driver(OutputGraph(FixedPlaces(), capture_data=True))
     real = driver.values["x"] = torch.ones(6)
     return driver, driver.recorder.tensor_input(ParameterSource("x"), real, [dim], "x")
 

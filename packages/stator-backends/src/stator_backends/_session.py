@@ -127,45 +127,27 @@ def _forget(names: tuple[str, ...]) -> None:
 
 
 @attrs.frozen
-class Autocast:
-    """Autocast of one device type."""
-
-    device: str
-    enabled: bool
-    dtype: torch.dtype
-
-    @classmethod
-    def of(cls, device: str) -> Autocast:
-        return cls(device, torch.is_autocast_enabled(device), torch.get_autocast_dtype(device))
-
-    def install(self) -> None:
-        torch.set_autocast_enabled(self.device, self.enabled)
-        torch.set_autocast_dtype(self.device, self.dtype)
-
-
-@attrs.frozen
 class AmbientState:
     """Grad mode and autocast as they were at one moment."""
 
     grad: bool
     inference: bool
-    autocast: tuple[Autocast, ...]
+    autocast: tuple[tuple[str, bool, torch.dtype], ...]  # of each device type: enabled, and to what it casts
     autocast_cache: bool
 
     @classmethod
     def capture(cls) -> AmbientState:
-        return cls(
-            torch.is_grad_enabled(),
-            torch.is_inference_mode_enabled(),
-            tuple(Autocast.of(device) for device in _device_types()),
-            torch.is_autocast_cache_enabled(),
-        )
+        devices = _device_types()
+        autocast = [(each, torch.is_autocast_enabled(each), torch.get_autocast_dtype(each)) for each in devices]
+        modes = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
+        return cls(*modes, tuple(autocast), torch.is_autocast_cache_enabled())
 
     def install(self) -> None:
         """Set everything but inference mode, which can only be entered and left in a block."""
         torch.set_grad_enabled(self.grad)
-        for autocast in self.autocast:
-            autocast.install()
+        for device, enabled, dtype in self.autocast:
+            torch.set_autocast_enabled(device, enabled)
+            torch.set_autocast_dtype(device, dtype)
         torch.set_autocast_cache_enabled(self.autocast_cache)
 
     @contextmanager

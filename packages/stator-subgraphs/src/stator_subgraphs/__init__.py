@@ -5,7 +5,6 @@ Start at `OutputGraph`: it implements the `GraphRecorder` of `stator_variables`.
 
 from stator_subgraphs._captured import Body, CapturedGraph, GraphInput, ShapeFact
 from stator_subgraphs._check import check_graph
-from stator_subgraphs._fake import ShapeOptions
 from stator_subgraphs._heard import Warned
 from stator_subgraphs._mutation import storage_of
 from stator_subgraphs._operators._all import OPERATORS
@@ -13,5 +12,5 @@ from stator_subgraphs._output_graph import OutputGraph
 from stator_subgraphs._random import may_draw
 from stator_subgraphs._scope import BodyScope
 
-__all__ = ["Body", "BodyScope", "CapturedGraph", "GraphInput", "OutputGraph", "ShapeFact", "ShapeOptions", "Warned"]
+__all__ = ["Body", "BodyScope", "CapturedGraph", "GraphInput", "OutputGraph", "ShapeFact", "Warned"]
 __all__ += ["OPERATORS", "check_graph", "may_draw", "storage_of"]

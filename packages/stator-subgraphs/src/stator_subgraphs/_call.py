@@ -12,28 +12,11 @@ from torch.fx.experimental.symbolic_shapes import compute_unbacked_bindings
 
 from stator_subgraphs._boundary import Foreign
 from stator_subgraphs._captured import Body
-from stator_subgraphs._fake import (
-    MODE_CALLS,
-    Target,
-    has_body,
-    refuse_drawing,
-    refuse_new_leaves,
-    refuse_quantizing,
-    refuse_sparse,
-    refuse_wrappers,
-    run,
-)
+from stator_subgraphs._fake import MODE_CALLS, has_body, refuse_wrappers, run
 from stator_subgraphs._heard import Hearing, Warned
-from stator_subgraphs._mutation import Watched, may_write, storage_of
-from stator_subgraphs._random import refuse_seeding, undisturbed
-from stator_subgraphs._refused_writes import (
-    refuse_casts,
-    refuse_detaching,
-    refuse_expanded,
-    refuse_marked,
-    refuse_partial_overlap,
-    refuse_repeats,
-)
+from stator_subgraphs._mutation import Target, Watched, called, may_write, storage_of
+from stator_subgraphs._random import undisturbed
+from stator_subgraphs._refused import Operation, refuse, refuse_expanded, refuse_new_leaves
 from stator_subgraphs._state import GraphState
 from stator_subgraphs._structure import constant_argument, rebuild, tensors_in
 from stator_subgraphs._symbol import symbols_of_any
@@ -43,20 +26,13 @@ def record_call(
     state: GraphState, target: Target, args: Sequence[Any], kwargs: dict[str, Any], body: Body | None, example: Any
 ) -> Traced:
     """See `OutputGraph.call`. Nothing is recorded when this raises."""
-    refuse_seeding(target)
-    refuse_quantizing(target)
     target = _writable(target, args)
     tensors: list[torch.Tensor] = []
     examples, example_kwargs = _examples(args, tensors), _examples(kwargs, tensors)
-    refuse_partial_overlap(target, tensors)
-    refuse_marked(target, examples, example_kwargs)
-    refuse_repeats(target, examples)
-    refuse_casts(target, tensors, examples)
-    refuse_detaching(target, tensors, (node.meta["example_value"] for node in state.root.placeholders))
-    refuse_sparse(target, tensors)
-    refuse_drawing(target, tensors, kwargs.get("dtype"))
+    operation = Operation(target, examples, example_kwargs, tensors, state.root.placeholders, called(target))
+    refuse(operation)
     if body is not None or has_body(examples):
-        refuse_wrappers([node.meta["example_value"] for node in state.root.placeholders])
+        refuse_wrappers(operation.inputs)
     watched = Watched.of(tensors, may_write(target, kwargs))
     mode = MODE_CALLS.get(target)
     before = mode.look() if mode is not None else None
@@ -73,10 +49,10 @@ def record_call(
     changed = watched.changed() if body is None else _gives(state, body, traced)
     if changed:
         _note_write(state, traced.node, changed)
-        refuse_expanded(target, changed)
+        refuse_expanded(operation.name, changed)
         if "out" in kwargs:
-            watched.refuse_resizing(target, [node.meta["example_value"] for node in state.root.placeholders])
-        watched.refuse_reshaping(target)
+            watched.refuse_resizing(operation.name, operation.inputs)
+        watched.refuse_reshaping(operation.name)
     if mode is not None:
         _note_mode(state, traced.node, partial(mode.undo, before, examples, example))
     return traced

@@ -8,7 +8,7 @@ from stator_variables import Traced
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor
 
-from stator_subgraphs._symbol import SymbolicTypes, symbols_of
+from stator_subgraphs._symbol import SymbolicTypes, symbols_of, symbols_of_any
 
 NUMBERS = (int, float, bool, *SymbolicTypes)
 
@@ -74,7 +74,7 @@ def _symbols(graph: fx.Graph) -> Iterator[str]:
         bound = {symbol for node in graph.find_nodes(op="placeholder") for symbol in _bound_by(node)}
     for node in graph.nodes:
         bound |= _bound_by(node)
-        if missing := _mentioned(node.meta.get("example_value")) - bound - _of_offset(node):
+        if missing := {*symbols_of_any(node.meta.get("example_value"))} - bound - _of_offset(node):
             yield f"{node} has symbols that nothing before it binds: {', '.join(sorted(map(str, missing)))}"
 
 
@@ -93,12 +93,6 @@ def _bound_by(node: fx.Node) -> set[Any]:
     example = node.meta.get("example_value")
     binds = node.op == "placeholder" or (node.op, node.target) == ("call_method", "item")
     return {*bindings, *(symbols_of(example) if binds and isinstance(example, SymbolicTypes) else [])}
-
-
-def _mentioned(example: Any) -> set[Any]:
-    if isinstance(example, tuple | list):
-        return {symbol for item in example for symbol in _mentioned(item)}
-    return set(symbols_of(example))
 
 
 def _output(graph: fx.Graph, is_body: bool) -> Iterator[str]:

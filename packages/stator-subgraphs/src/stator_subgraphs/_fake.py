@@ -28,37 +28,12 @@ from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from stator_subgraphs._inference_views import as_views
+from stator_subgraphs._mutation import Target, called
 from stator_subgraphs._structure import tensors_in
 
-Target = Callable[..., Any] | str
 NO_POINTERS = config.patch(fake_tensor_allow_unsafe_data_ptr_access=False)
 """One for all: each makes a context variable, which the thread's context then keeps for ever."""
 PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
-SPARSE = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
-SPARSE_CONTENTS = frozenset(
-    "_nnz values indices _values _indices col_indices row_indices is_coalesced sparse_dim dense_dim _dimI _dimV".split()
-)
-
-
-@attrs.frozen
-class ShapeOptions:
-    """What the `ShapeEnv` may do. The defaults refuse results that depend on data, as `torch.compile` does."""
-
-    scalar_outputs: bool = False
-    dynamic_output_shapes: bool = False
-    duck_shapes: bool | None = None
-    specialize_zero_one: bool = True
-    prefer_deferred_asserts: bool = False
-
-    def shape_env(self) -> ShapeEnv:
-        _import_what_it_needs()
-        return ShapeEnv(
-            allow_scalar_outputs=self.scalar_outputs,
-            allow_dynamic_output_shape_ops=self.dynamic_output_shapes,
-            duck_shape=self.duck_shapes,
-            specialize_zero_one=self.specialize_zero_one,
-            prefer_deferred_runtime_asserts_over_guards=self.prefer_deferred_asserts,
-        )
 
 
 @cache
@@ -80,13 +55,16 @@ class World:
     """The mode and the `ShapeEnv` of one compilation, made when something first has to be fake: in many a trace
     nothing ever has."""
 
-    def __init__(self, shapes: ShapeOptions, context: TracingContext) -> None:
-        self._shapes = shapes
+    def __init__(self, capture_data: bool, context: TracingContext) -> None:
+        self._capture_data = capture_data
         self._context = context
 
     @cached_property
     def mode(self) -> FakeTensorMode:
-        mode = self._context.fake_mode = new_fake_mode(self._shapes.shape_env())
+        _import_what_it_needs()
+        asked = self._capture_data
+        env = ShapeEnv(allow_scalar_outputs=asked, allow_dynamic_output_shape_ops=asked)
+        mode = self._context.fake_mode = new_fake_mode(env)
         return mode
 
     @cached_property
@@ -141,57 +119,18 @@ def refuse_wrappers(inputs: Sequence[Any]) -> None:
         raise Unsupported("tensor-subclass", "a tensor with others in it, beside an operator with a body")
 
 
-def refuse_quantizing(target: Target) -> None:
-    """The fake of a quantized tensor would be a plain one, which nothing needs to dequantize."""
-    name = _name(target)
-    if name.startswith(("quantize_per_", "_empty_affine_quantized", "_empty_per_channel_affine_quantized")):
-        raise Unsupported("no-fake-kernel", f"{name}: it gives a quantized tensor")
-
-
-def refuse_sparse(target: Target, tensors: Sequence[torch.Tensor]) -> None:
-    """A fake of a sparse tensor stores no items, however many the tensor itself does; no guard asks for them. Operators
-    take one with symbolic sizes for a dense one."""
-    sparse = [tensor for tensor in tensors if tensor.layout in SPARSE]
-    if sparse and _name(target) in SPARSE_CONTENTS:
-        raise Unsupported("data-dependent-shape", f"{_name(target)} of a sparse tensor")
-    if any(isinstance(size, torch.SymInt) for tensor in sparse for size in tensor.shape):
-        raise Unsupported("no-fake-kernel", f"{_name(target)} of a sparse tensor with symbolic sizes")
-
-
-DRAW_FLOATS = ("rand", "rand_like", "uniform_", "bernoulli", "multinomial", "poisson", "rrelu", "_standard_gamma")
-
-
-def refuse_drawing(target: Target, tensors: Sequence[torch.Tensor], dtype: torch.dtype | None) -> None:
-    """Their kernels draw no integers; their fakes do, and the graph would raise behind what it wrote."""
-    drawn = dtype or next((tensor.dtype for tensor in tensors), torch.float)
-    if _name(target) in DRAW_FLOATS and not (drawn.is_floating_point or drawn.is_complex):
-        raise Unsupported("no-fake-kernel", f"{_name(target)} of {drawn}")
-
-
-def refuse_new_leaves(example: Any, given: Sequence[torch.Tensor]) -> None:
-    """As of `torch.ones(3, requires_grad=True)`: compilers differentiate a graph by its inputs alone."""
-    for tensor in tensors_in(example):
-        is_new_leaf = tensor.requires_grad and not tensor._is_view() and tensor.is_leaf  # a stale view may not be asked
-        if is_new_leaf and all(tensor is not known for known in given):
-            raise Unsupported("graph-result", "a tensor that is made here and requires gradients")
-
-
-def _name(target: Target) -> str:
-    return target if isinstance(target, str) else str(getattr(target, "__name__", ""))
-
-
 def run(mode: FakeTensorMode, target: Target, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """`target(*args, **kwargs)` on fakes. Shapes with symbols need decompositions in Python; that of `dropout` copies
     where the operator itself gives its input."""
-    with mode, nullcontext() if _name(target) == "dropout" else _dispatcher(mode), _scalars(mode, args), _unhooked():
+    with mode, nullcontext() if called(target) == "dropout" else _dispatcher(mode), _scalars(mode, args), _unhooked():
         if isinstance(target, str):
             made = getattr(args[0], target)(*args[1:], **kwargs)
         else:
             made = target(*args, **kwargs)
         if torch.is_inference_mode_enabled():
-            name = args[1] if target is getattr else _name(target)
+            name = args[1] if target is getattr else called(target)
             made = as_views(name, made, tensors_in([*args, *kwargs.values()]))
-    _count_writes(_name(target), args, kwargs)
+    _count_writes(called(target), args, kwargs)
     return made
 
 

@@ -118,7 +118,8 @@ def _narrow_bodies(state: GraphState, tracer: SubgraphTracer) -> None:
     """Outer bodies first: what one does not give is not asked of those inside."""
     prune(tracer)
     for node, inner in tracer.called.items():
-        drop_unused_outputs(state, node, inner)
+        if (module := _only_module(state, node, inner)) is not None:
+            _narrow(node, module)
         _narrow_bodies(state, inner)
 
 
@@ -165,14 +166,8 @@ def unused(tracer: SubgraphTracer, placeholders: Iterable[fx.Node]) -> list[fx.N
 # a, b = wrap(body, x); return a -> the body gives `a` alone; what computes `b` may raise, and stays
 
 
-def drop_unused_outputs(state: GraphState, node: fx.Node, inner: SubgraphTracer) -> None:
-    """`node` is an operator that gives what its body, `inner`, gives."""
-    if (module := _only_module(state, node, inner)) is not None:
-        _narrow(node, module)
-
-
 def _only_module(state: GraphState, node: fx.Node, inner: SubgraphTracer) -> fx.GraphModule | None:
-    """The module of the body, if no other node calls it."""
+    """The module of the body `inner` of an operator that gives what it gives, if no other node calls it."""
     held = [argument for argument in node.all_input_nodes if argument.op == "get_attr"]
     names = [str(argument.target) for argument in held if len(argument.users) == 1]
     found: list[Any] = [state.held[name] for name in names]

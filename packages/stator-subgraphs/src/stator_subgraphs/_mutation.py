@@ -7,7 +7,7 @@ how closely to look. Observation covers custom operators and bodies, where names
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import attrs
@@ -15,15 +15,20 @@ import torch
 from stator_bytecode.errors import Unsupported
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
+Target = Callable[..., Any] | str
 WRITING_FUNCTIONS = frozenset({setattr, delattr, operator.setitem, operator.delitem, "__setitem__", "__setattr__"})
 
 
-def may_write(target: Any, kwargs: dict[str, Any]) -> bool:
+def called(target: Target) -> str:
+    """The name that an operator or method goes by; empty where it has none."""
+    return target if isinstance(target, str) else str(getattr(target, "__name__", ""))
+
+
+def may_write(target: Target, kwargs: dict[str, Any]) -> bool:
     """Whether the name promises a write, or an attribute is set: then more than the version is compared."""
     if "out" in kwargs or target in WRITING_FUNCTIONS:
         return True
-    name = target if isinstance(target, str) else getattr(target, "__name__", "")
-    name = name.partition(".")[0]
+    name = called(target).partition(".")[0]
     return (name.endswith("_") and not name.endswith("__")) or (name.startswith("__i") and name not in NOT_IN_PLACE)
 
 
@@ -46,7 +51,7 @@ class Watched:
         states = zip(self.tensors, self.before, strict=True)
         return [tensor for tensor, before in states if not _same(before, state_of(tensor, self.thorough))]
 
-    def refuse_resizing(self, target: Any, inputs: Iterable[Any]) -> None:
+    def refuse_resizing(self, name: str, inputs: Iterable[Any]) -> None:
         """Raises Unsupported where `out=` had elements and got another shape: a real kernel warns of it. An input has
         the symbols that it came with."""
         for tensor, before in zip(self.tensors, self.before, strict=True):
@@ -54,15 +59,14 @@ class Watched:
             if _same_shape(shape, tensor.size()):
                 continue
             if 0 not in map(now, shape) or any(tensor is given for given in inputs):
-                raise Unsupported("operator-error", f"{getattr(target, '__name__', target)}: it resizes its `out`")
+                raise Unsupported("operator-error", f"{name}: it resizes its `out`")
 
-    def refuse_reshaping(self, target: Any) -> None:
+    def refuse_reshaping(self, name: str) -> None:
         """Raises Unsupported where a tensor with others in it got another shape: compilers lose that."""
         for tensor, before in zip(self.tensors, self.before, strict=True):
             if not is_traceable_wrapper_subclass(tensor) or type(before) is not tuple:
                 continue
             if not _same_shape(before[5], state_of(tensor, True)[5]):
-                name = target if isinstance(target, str) else getattr(target, "__name__", target)
                 raise Unsupported("tensor-subclass", f"{name} of a tensor with others in it, which changes its shape")
 
 

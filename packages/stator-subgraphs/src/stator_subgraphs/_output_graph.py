@@ -24,11 +24,12 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from stator_subgraphs._call import project, record_call
 from stator_subgraphs._captured import Body, CapturedGraph
 from stator_subgraphs._constant import constant_of, truth_of
-from stator_subgraphs._fake import ShapeOptions, Target, World
+from stator_subgraphs._fake import World
 from stator_subgraphs._finish import captured_graph
 from stator_subgraphs._input import Inputs
 from stator_subgraphs._location import Location
 from stator_subgraphs._merge import merge
+from stator_subgraphs._mutation import Target
 from stator_subgraphs._random import is_pure
 from stator_subgraphs._refresh import refresh
 from stator_subgraphs._scope import BodyScope
@@ -40,17 +41,14 @@ from stator_subgraphs._tracer import SubgraphTracer
 
 
 class OutputGraph:
-    """Used by one thread, for one compilation; after `finish` only its `CapturedGraph` may be used."""
+    """Used by one thread, for one compilation; after `finish` only its `CapturedGraph` may be used.
 
-    def __init__(
-        self,
-        places: Places,
-        *,
-        shapes: ShapeOptions = ShapeOptions(),  # noqa: B008  # frozen
-        compile_id: CompileId | None = None,
-    ) -> None:
+    `capture_data`: results that depend on data become unbacked symbols, where `torch.compile` would refuse them.
+    """
+
+    def __init__(self, places: Places, *, capture_data: bool = False, compile_id: CompileId | None = None) -> None:
         self._context = TracingContext(None)
-        world, journal = World(shapes, self._context), Journal()
+        world, journal = World(capture_data, self._context), Journal()
         root = SubgraphTracer(fx.Graph(), journal, world, "graph")
         self._state = GraphState(world, Location(places), journal, root, root)
         self._inputs = Inputs(self._state)

@@ -1,57 +1,29 @@
 """Random streams of the process stay where they are while tracing.
 
 torch's own operators draw nothing on fakes. An operator of someone else may: its fake kernel is Python, or it has none
-and runs for real on zeros. A function that *seeds* is no operator at all, and cannot be a node.
+and runs for real on zeros. A function that *seeds* is no operator at all, and cannot be a node (`_refused.py`).
 """
 
 import random
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-import attrs
 import torch
-from stator_bytecode.errors import Unsupported
 
 from stator_subgraphs._tracer import SubgraphTracer
 
-SEEDING = frozenset({"manual_seed", "manual_seed_all", "seed", "seed_all", "set_rng_state", "set_rng_state_all"})
-"""By name: torch replaces some of these functions after import."""
 OWN = frozenset({"aten", "prims", "higher_order", "inductor", "_c10d_functional"})
-
-
-def refuse_seeding(target: Any) -> None:
-    name = getattr(target, "__name__", None)
-    if name in SEEDING and str(getattr(target, "__module__", "torch")).startswith("torch"):
-        raise Unsupported("random-seeding", f"{name} changes a stream of random numbers of the process")
 
 
 def undisturbed(target: Any) -> AbstractContextManager[None]:
     """Around a run of `target` on fakes."""
-    return nullcontext() if _namespace(target) in OWN else Streams()
+    return nullcontext() if _namespace(target) in OWN else _streams_kept()
 
 
-DRAWING: tuple[str, ...] = (
-    "dropout",
-    "rand",
-    "normal",
-    "uniform",
-    "bernoulli",
-    "binomial",
-    "multinomial",
-    "poisson",
-    "geometric",
-)
-DRAWING += (
-    "cauchy",
-    "exponential",
-    "dirichlet",
-    "standard_gamma",
-    "rrelu",
-    "gumbel",
-    "attention",
-    "lstm",
-    "gru",
-    "rnn",
+DRAWING = (
+    "dropout rand normal uniform bernoulli binomial multinomial poisson geometric cauchy exponential dirichlet "
+    "standard_gamma rrelu gumbel attention lstm gru rnn".split()
 )
 """Parts of the names of what torch tags `nondeterministic_seeded`, and of functions made of those."""
 
@@ -79,16 +51,12 @@ def _namespace(target: Any) -> str:
     return getattr(target, "namespace", None) or getattr(target, "_qualified_op_name", "aten::").partition("::")[0]
 
 
-@attrs.define
-class Streams(AbstractContextManager[None]):
-    """torch's and Python's own stream, as they were at the start."""
-
-    _torch: Any = None
-    _python: Any = None
-
-    def __enter__(self) -> None:
-        self._torch, self._python = torch.get_rng_state(), random.getstate()
-
-    def __exit__(self, *error: object) -> None:
-        torch.set_rng_state(self._torch)
-        random.setstate(self._python)
+@contextmanager
+def _streams_kept() -> Iterator[None]:
+    """torch's and Python's own stream."""
+    of_torch, of_python = torch.get_rng_state(), random.getstate()
+    try:
+        yield
+    finally:
+        torch.set_rng_state(of_torch)
+        random.setstate(of_python)

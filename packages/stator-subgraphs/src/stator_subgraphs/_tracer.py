@@ -144,13 +144,17 @@ class SubgraphTracer:
 
     def _step(self, traced: Traced, key: Any) -> Traced:
         """One key of a path that torch reports: how to get nearer to a symbol that an operator made up."""
+        value = key.get(traced.example)
         if isinstance(key, CallMethodKey):
-            node = self.node("call_method", key.name, (traced.node,), {})
-        else:
-            function, rest = _read_by(key)
-            node = self.node("call_function", function, (traced.node, *rest), {})
-        node.meta["example_value"] = value = key.get(traced.example)
-        return self.remember(Traced(node, value))
+            return self._known("call_method", key.name, (traced.node,), value)
+        function, rest = _read_by(key)
+        return self._known("call_function", function, (traced.node, *rest), value)
+
+    def _known(self, op: str, target: Any, args: tuple[Any, ...], example: Any) -> Traced:
+        """A node of which it is known what it gives."""
+        node = self.node(op, target, args, {})
+        node.meta["example_value"] = example
+        return self.remember(Traced(node, example))
 
     # -- values of the graphs around --------------------------------------------------------------------------------
     def local(self, traced: Traced) -> Traced:
@@ -221,10 +225,8 @@ class SubgraphTracer:
 
     def _derived(self, source: Traced, op: str, target: Any, args: tuple[Any, ...], example: Any) -> Traced:
         """A node that the program did not ask for, on the line of another."""
-        node = self.node(op, target, args, {})
-        node.meta.update({name: source.node.meta[name] for name in _PLACE if name in source.node.meta})
-        node.meta["example_value"] = example
-        traced = self.remember(Traced(node, example))
+        traced = self._known(op, target, args, example)
+        traced.node.meta.update({name: source.node.meta[name] for name in _PLACE if name in source.node.meta})
         self.note_symbol(traced)
         return traced
 
@@ -249,18 +251,13 @@ class SubgraphTracer:
         """What the graph around knows a value of this one by, if it is not computed here."""
         assert self.parent is not None
         if isinstance(traced.example, torch.SymInt) and not symbols_of(traced.example):
-            return self.parent.known(traced.example)
+            # What needed it to be the same in every call has guarded it.
+            return self.parent._known("call_function", torch.sym_int, (int(traced.example),), traced.example)
         local = self.local(traced)
         symbol = _plain_symbol(local.example)
         if symbol is not None and (known := self.parent.symbol(symbol)) is not None:
             return known
         return next((self.parent.values[node] for node, inner in self.lifted.items() if inner is local), None)
-
-    def known(self, number: torch.SymInt) -> Traced:
-        """A size that turned out to be the same in every call: what needed that has guarded it."""
-        node = self.node("call_function", torch.sym_int, (int(number),), {})
-        node.meta["example_value"] = number
-        return self.remember(Traced(node, number))
 
     def computes(self, traced: Traced) -> bool:
         """Whether it is made by a node here, and the graph around does not know it."""

@@ -14,6 +14,7 @@ from stator_guards import CallSource, Entry, GlobalState, Guard, Loads, PartSour
 from stator_variables import as_inference
 
 from stator._fallback import Plainly, Recovery
+from stator._hazard import Hazards
 from stator._options import Options
 from stator._saying import Saying, silent
 from stator._target import Target, start_of
@@ -35,7 +36,6 @@ class EntryData:
     graph_text: str
     op_count: int
     reason: Unsupported | None
-    breaks: bool
     trace_seconds: float
     namespace: dict[str, Any]
     forgives: bool = False  # a backend that fails: the program runs plainly
@@ -43,7 +43,6 @@ class EntryData:
     uncompiled: str = ""  # why the graph runs as it is
     made_calls: bool = False  # of cached functions, while tracing: the first run has to follow
     source: str = ""
-    filename: str = ""
 
 
 def make_entry(target: Target, traced: Traced, options: Options, site: Site | None, ambient: AmbientState) -> Entry:
@@ -65,7 +64,7 @@ def make_entry(target: Target, traced: Traced, options: Options, site: Site | No
     if lowered is not None:
         guards += [_layout_guard(guard, captured, target) for guard in lowered.guards]
     data = EntryData(
-        *(target, module, graph_text, captured.op_count, traced.reason, traced.point is not None, traced.seconds, {}),
+        *(target, module, graph_text, captured.op_count, traced.reason, traced.seconds, {}),
         forgives=options.fallback,
         uncompiled=lowered.refused if lowered is not None else "",
         made_calls=any(call.made for call in traced.emitter.t.cached.calls),
@@ -139,9 +138,8 @@ def _function(
     body = [*_loads(emitter, target), *call, *_marked(emitter), *emitter.lines, _ending(traced, site, emitter)]
     text = "".join(f"    {line}\n" for line in body)
     data.source = f"def {name}({', '.join(target.parameters)}):\n{text}"
-    data.filename = f"<stator entry {number}: {target.name}>"
     data.namespace = dict(emitter.captured)
-    return load_source(data.source, data.filename, emitter.captured, data)[name]
+    return load_source(data.source, f"<stator entry {number}: {target.name}>", emitter.captured, data)[name]
 
 
 def _loads(emitter: Any, target: Target) -> list[str]:
@@ -162,17 +160,21 @@ def _ending(traced: Traced, site: Site | None, emitter: Any) -> str:
 
 
 def _graph_call(traced: Traced, lowered: Lowered, target: Target, ambient: AmbientState, data: EntryData) -> list[str]:
-    """`g = graph(inputs)`; an operator that raises is raised again by the program itself, run plainly."""
+    """`g = graph(inputs)`; an operator that raises is raised again by the program itself, run plainly, unless what the
+    graph does cannot be taken back."""
+    from stator_subgraphs import may_draw
+
     emitter = traced.emitter
     inputs = _inputs(traced, target, emitter)
     graph = emitter.capture(_giving_outputs(lowered, traced.captured.module), "graph")
     arguments = ", ".join(inputs)
-    recovery = Recovery.of(traced.captured, target, ambient, data.failures, data.forgives)
-    if recovery is None:
+    if (hazards := Hazards.of(traced.captured)) is None:
         return [f"g = {graph}({arguments})"]
+    draws = may_draw(traced.captured.module)
+    recovery = Recovery(target, ambient, draws, hazards, data.failures, data.forgives)
     state = "".join(f"{name}, " for name in target.parameters)
     again = emitter.capture(recovery, "recovery")
-    watched = [item for item in traced.captured.inputs if item.kind == "tensor"] if recovery.hazards.written else []
+    watched = [item for item in traced.captured.inputs if item.kind == "tensor"] if hazards.written else []
     tensors = ", ".join(emitter.load(item.source) for item in watched)  # loading writes a line: only what is used
     lines = [f"before = {again}.before({tensors})"] if recovery.looks_before else []
     before = "before" if recovery.looks_before else "None"

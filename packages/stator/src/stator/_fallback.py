@@ -9,7 +9,7 @@ run only: an operator that refuses its inputs whatever they hold does so then. L
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import torch
@@ -20,9 +20,6 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from stator._hazard import Hazards
 from stator._target import Target
 from stator.errors import BackendFailed
-
-if TYPE_CHECKING:
-    from stator_subgraphs import CapturedGraph
 
 
 @attrs.define
@@ -65,17 +62,6 @@ class Recovery:
     failures: list[str]  # the last one
     forgives: bool  # a backend that is at fault
     proven: bool = False  # it has run, and never raised
-
-    @classmethod
-    def of(
-        cls, captured: CapturedGraph, target: Target, ambient: AmbientState, failures: list[str], forgives: bool
-    ) -> Recovery | None:
-        """None when what the graph does cannot be taken back."""
-        from stator_subgraphs import may_draw
-
-        if (hazards := Hazards.of(captured)) is None:
-            return None
-        return cls(target, ambient, may_draw(captured.module), hazards, failures, forgives)
 
     @property
     def looks_before(self) -> bool:

@@ -19,9 +19,9 @@ from stator.errors import InvalidOption, InvalidUse, backend_boundary
 
 def output_graph(places: Any, capture_data: bool = False) -> Any:
     """The default graph layer, imported by the first trace: it brings sympy, half the time of importing everything."""
-    from stator_subgraphs import OutputGraph, ShapeOptions
+    from stator_subgraphs import OutputGraph
 
-    return OutputGraph(places, shapes=ShapeOptions(scalar_outputs=capture_data, dynamic_output_shapes=capture_data))
+    return OutputGraph(places, capture_data=capture_data)
 
 
 def installed_operators() -> Mapping[Any, Any]:

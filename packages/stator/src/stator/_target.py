@@ -29,7 +29,7 @@ class Root:
 
     @classmethod
     def of(cls, fn: FunctionType) -> Root:
-        return cls(fn, entry_names(_signature(fn.__code__)[-1]), fn.__code__)
+        return cls(fn, entry_names(parameters_of(fn.__code__)), fn.__code__)
 
     @property
     def is_stale(self) -> bool:
@@ -64,10 +64,17 @@ class Root:
         return run
 
 
-def _signature(code: CodeType) -> tuple[int, int, int, int, tuple[str, ...]]:
-    has_more = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
-    count = code.co_argcount + code.co_kwonlyargcount + has_more.bit_count()
-    return code.co_posonlyargcount, code.co_argcount, code.co_kwonlyargcount, has_more, code.co_varnames[:count]
+_HAS_MORE = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+
+
+def parameters_of(code: CodeType) -> tuple[str, ...]:
+    has_more = code.co_flags & _HAS_MORE
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + has_more.bit_count()]
+
+
+def _signature(code: CodeType) -> tuple[Any, ...]:
+    counts = code.co_posonlyargcount, code.co_argcount, code.co_kwonlyargcount
+    return *counts, code.co_flags & _HAS_MORE, parameters_of(code)
 
 
 @attrs.frozen(eq=False)

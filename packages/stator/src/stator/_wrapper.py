@@ -33,6 +33,7 @@ from stator_guards import Entry, load_source
 
 from stator._fallback import Plainly
 from stator._region import Region
+from stator._target import parameters_of
 from stator._traceback import WRAPPERS, hide
 
 ORIGINAL = "__stator_original__"
@@ -131,7 +132,7 @@ def region_of(fn: Any) -> Region | None:
 
 def _load(fn: FunctionType, runner: Runner, region: Region | None) -> FunctionType:
     values = (Unset, default_of, fn, runner.newest, runner.run, Goto, Plainly, runner.finish, hide)
-    parameters = _parameters(fn)
+    parameters = parameters_of(fn.__code__)
     names = _unlike(parameters, (*_GLOBALS, *_LOCALS, *_BUILTINS))
     name = fn.__name__ if fn.__name__.isidentifier() and not keyword.iskeyword(fn.__name__) else "compiled"
     text = _text(fn, name, parameters, names)
@@ -143,7 +144,7 @@ def _load(fn: FunctionType, runner: Runner, region: Region | None) -> FunctionTy
     return made
 
 
-def _text(fn: FunctionType, name: str, parameters: list[str], names: dict[str, str]) -> str:
+def _text(fn: FunctionType, name: str, parameters: tuple[str, ...], names: dict[str, str]) -> str:
     return TEMPLATE.format(
         function=name,
         signature=_signature(fn),
@@ -164,12 +165,6 @@ def _unlike(taken: Iterable[str], wanted: Iterable[str]) -> dict[str, str]:
             free += "_"
         names[name] = free
     return names
-
-
-def _parameters(fn: FunctionType) -> list[str]:
-    code = fn.__code__
-    more = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
-    return list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + more])
 
 
 def _with_default(fn: FunctionType) -> list[str]:

@@ -61,7 +61,7 @@ def pushing(push: Any) -> Any:
     """The function that `torch.func.linearize` gives."""
 
     def jvp_fn(*tangents: Any) -> Any:
-        return push(*tangents)
+        return push(tangents)
 
     return _of_torch(jvp_fn, "linearize")
 

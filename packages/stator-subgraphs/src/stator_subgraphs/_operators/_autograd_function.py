@@ -7,7 +7,7 @@ context holds what the stand-in (`_function_targets.py`) could not hand to the o
 
 import inspect
 import weakref
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import attrs
@@ -24,6 +24,7 @@ handlers: HandlerTable[Any, Any] = HandlerTable("autograd function")
 _OWN = ("needs_input_grad", "to_save", "dirty_tensors", "non_differentiable", "materialize_grads")
 _CONTEXTS: weakref.WeakKeyDictionary[type, type] = weakref.WeakKeyDictionary()
 Gradients = Generator[Any, Any, Any]
+Part = Callable[[variables.BodyTrace], Gradients]
 
 
 @handlers.handles(_applevel.unknown)
@@ -40,16 +41,7 @@ def apply(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     applying = Applying(t, args[0], args[1:])
     applying.check(kwargs)
     yield from applying.take_defaults()
-    with applying.trace("forward", writes=True) as body:
-        result = yield from applying.forward(body)
-        applying.take_apart(result)
-        applying.forward_graph, _ = body.flat(variables.TupleTracker([*applying.tensors, *applying.extra], tuple))
-    applying.check_writes()
-    if applying.is_executable:
-        with applying.trace("backward", writes=False) as body:
-            grads = yield from applying.backward(body)
-            applying.backward_graph, _ = body.flat(variables.TupleTracker(grads, tuple))
-    return applying.record()
+    return (yield from applying.recorded(applying.forward, applying.backward if applying.is_executable else None))
 
 
 @handlers.handles(targets.applied)
@@ -61,20 +53,19 @@ def applied_again(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any])
     inputs, rest = args[4 : 4 + tensors], args[4 + tensors :]
     owner = variables.wrap(t, holder.original, CapturedSource("function", holder.original))
     applying = Applying(t, owner, inputs, plan=holder.plan)
-    with applying.trace("forward", writes=True) as body:
-        applying.lend_inputs(body)
+
+    def run_forward(body: variables.BodyTrace) -> Gradients:
         with variables.grad_mode(t, False):
             result = yield from body.run(forward, [*inputs, *rest[:lifted]], {})
         applying.take_planned(result.items)
-        applying.forward_graph, _ = body.flat(result)
-    applying.check_writes()
-    if not variables.is_none(backward):
-        with applying.trace("backward", writes=False) as body:
-            given = [*applying.gradients(body), *applying.planned_values(body), *rest[lifted:]]
-            with variables.grad_mode(t, False):
-                result = yield from body.run(backward, given, {})
-            applying.backward_graph, _ = body.flat(result)
-    return applying.record()
+        return result
+
+    def run_backward(body: variables.BodyTrace) -> Gradients:
+        given = [*applying.gradients(body), *applying.planned_values(body), *rest[lifted:]]
+        with variables.grad_mode(t, False):
+            return (yield from body.run(backward, given, {}))
+
+    return (yield from applying.recorded(run_forward, None if variables.is_none(backward) else run_backward))
 
 
 @attrs.define(eq=False)
@@ -135,13 +126,23 @@ class Applying:
             defaults = yield from settle(variables.get_attribute(self.t, function, "__defaults__"))
             self.args += defaults.items[-missing:]
 
+    def recorded(self, forward: Part, backward: Part | None) -> Gradients:
+        """The node, over the bodies that these trace."""
+        with self.trace("forward", writes=True) as body:
+            self.lend_inputs(body)
+            self.forward_graph, _ = body.flat((yield from forward(body)))
+        self.check_writes()
+        if backward is not None:
+            with self.trace("backward", writes=False) as body:
+                self.backward_graph, _ = body.flat((yield from backward(body)))
+        return self.record()
+
     def trace(self, part: str, *, writes: bool) -> variables.BodyTrace:
         permits = variables.Permits(writes=writes, aliases=True, later=part == "backward")
         return variables.BodyTrace(self.t, f"{self.cls.__name__}_{part}", permits)
 
     # -- forward ------------------------------------------------------------------------------------------------------
     def forward(self, body: variables.BodyTrace) -> Gradients:
-        self.lend_inputs(body)
         flags = [isinstance(vt, variables.TensorTracker) and vt.example.requires_grad for vt in self.args]
         needed = variables.TupleTracker(map(variables.ConstantTracker, flags), tuple)
         self.context = self._new_context({"needs_input_grad": needed})
@@ -154,7 +155,8 @@ class Applying:
             else:
                 result = yield from body.run(function, [self.context, *self.args], {})
         body.roots = [self.owner, function, *self.args]  # the context is the body's own
-        return result
+        self.take_apart(result)
+        return variables.TupleTracker([*self.tensors, *self.extra], tuple)
 
     def lend_inputs(self, body: variables.BodyTrace) -> None:
         """What forward sees of a tensor is the argument itself."""
@@ -255,7 +257,7 @@ class Applying:
             result = yield from body.run(function, [context, *given], {})
         body.roots = [self.owner, function, *self.args]
         self.plan = attrs.evolve(self.plan, asks="_stator_asked" in variables.attributes_of(context))
-        return self._taken_back(result)
+        return variables.TupleTracker(self._taken_back(result), tuple)
 
     def gradients(self, body: variables.BodyTrace) -> list[Any]:
         """The first inputs of the body of backward: like the outputs."""

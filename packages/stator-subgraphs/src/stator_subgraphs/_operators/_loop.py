@@ -73,33 +73,33 @@ def record_while_loop(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> An
 
 
 @handlers.handles(map_impl)
-@operation
 def record_map(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    function, mapped = args[0], args[1].items
-    body, spec = yield from _body(t, "map_body", function, _first(t, mapped), rest=_additional(args[2:]))
-    held = t.graph.install("map_body", body.module)
-    return _record(t, map_impl, (held, [vt.traced for vt in mapped], list(body.lifted)), spec)
+    function, mapped, *rest = args
+    return _repeated(t, map_impl, "map_body", function, _first(t, mapped.items), [mapped], rest)
 
 
 @handlers.handles(scan_op)
-@operation
 def record_scan(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    combine, init, scanned = args[0], args[1].items, args[2].items
-    examples, rest = [*_again(t, init), *_first(t, scanned)], _additional(args[3:])
-    body, spec = yield from _body(t, "scan_combine_fn", combine, examples, rest=rest)
-    held = t.graph.install("scan_combine_fn", body.module)
-    operands = [vt.traced for vt in init], [vt.traced for vt in scanned], list(body.lifted)
-    return _record(t, scan_op, (held, *operands), spec)
+    combine, init, scanned, *rest = args
+    examples = [*_again(t, init.items), *_first(t, scanned.items)]
+    return _repeated(t, scan_op, "scan_combine_fn", combine, examples, [init, scanned], rest)
 
 
 @handlers.handles(associative_scan_op)
-@operation
 def record_associative_scan(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    combine, scanned = args[0], args[1].items
-    examples, rest = [*_first(t, scanned), *_first(t, scanned)], _additional(args[2:])
-    body, spec = yield from _body(t, "associative_scan_combine_fn", combine, examples, rest=rest)
-    held = t.graph.install("associative_scan_combine_fn", body.module)
-    return _record(t, associative_scan_op, (held, [vt.traced for vt in scanned], list(body.lifted)), spec)
+    combine, scanned, *rest = args
+    examples = [*_first(t, scanned.items), *_first(t, scanned.items)]
+    return _repeated(t, associative_scan_op, "associative_scan_combine_fn", combine, examples, [scanned], rest)
+
+
+@operation
+def _repeated(
+    t: Tracing, target: Any, name: str, function: Any, examples: list[Any], lists: list[Any], rest: list[Any]
+) -> Any:
+    """The node `target(body, *lists, lifted)`."""
+    body, spec = yield from _body(t, name, function, examples, rest=_additional(rest))
+    operands = [[vt.traced for vt in given.items] for given in lists]
+    return _record(t, target, (t.graph.install(name, body.module), *operands, list(body.lifted)), spec)
 
 
 def _additional(args: Sequence[Any]) -> list[Any]:

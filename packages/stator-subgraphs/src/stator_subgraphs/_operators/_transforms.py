@@ -70,7 +70,8 @@ def differentiable(example: Any) -> Any:
 
 @attrs.define(eq=False)
 class Transformed:
-    """A transform under way: `outer` are its inputs, `inner` what the body was given for them."""
+    """A transform under way: `outer` are its inputs, `inner` what the body was given for them; `results` and `others`
+    what the function gave, and gave besides, with their structures."""
 
     t: Tracing
     name: str
@@ -78,6 +79,10 @@ class Transformed:
     outer: list[Any] = attrs.field(factory=list)
     inner: list[Any] = attrs.field(factory=list)
     handed: list[Any] = attrs.field(factory=list)
+    results: list[Any] = attrs.field(factory=list)
+    others: list[Any] = attrs.field(factory=list)
+    spec: Spec = LEAF
+    aux_spec: Spec | None = None
     graph: Any = None
 
     @classmethod
@@ -120,11 +125,18 @@ class Transformed:
         self.body.roots = [function, *self.handed]  # the structures around are the body's own
         return result
 
-    def close(self, results: Sequence[Any]) -> None:
-        """The body gives these tensors."""
-        if not all(isinstance(vt, TensorTracker) for vt in results):
+    def close(self, result: Any, has_aux: bool = False) -> None:
+        """The body gives the tensors of what the function gave: a result, or with `has_aux` one and more besides."""
+        if has_aux:
+            if not isinstance(result, TupleTracker) or len(result.items) != 2:
+                raise self.refuse("a function that gives no pair")
+            result, aux = result.items
+            self.others, self.aux_spec = flatten(self.t, aux)
+        self.results, self.spec = flatten(self.t, result)
+        tensors = [*self.results, *self.others]
+        if not all(isinstance(vt, TensorTracker) for vt in tensors):
             raise self.refuse("a function that gives more than tensors")
-        self.graph, _ = self.body.flat(pair(*results))
+        self.graph, _ = self.body.flat(pair(*tensors))
 
     def record(self, target: Any, options: Sequence[Any], extra: Sequence[Any] = ()) -> Traced:
         """The node, outside of the body."""
@@ -132,8 +144,16 @@ class Transformed:
         inputs = [vt.traced for vt in (*self.outer, *extra)]
         return self.t.graph.call(target, [module, *options, *inputs, *self.graph.lifted], {})
 
-    def results(self, traced: Traced, given: Sequence[Any] = ()) -> list[Any]:
-        """Trackers of a tuple of results; one that the body gave back as it was is the tracker that it always had."""
+    def result(self, traced: Traced) -> Any:
+        """The result, of a tuple of its tensors."""
+        return unflatten(self.t, self.parts(traced, self.results), self.spec)
+
+    def besides(self, traced: Traced) -> list[Any]:
+        """What the function gave besides, if it does."""
+        return [] if self.aux_spec is None else [unflatten(self.t, self.parts(traced, self.others), self.aux_spec)]
+
+    def parts(self, traced: Traced, given: Sequence[Any] = ()) -> list[Any]:
+        """Trackers of a tuple of tensors; one that the body gave back as it was is the tracker that it always had."""
         outside = dict(zip(map(id, self.inner), self.outer, strict=True))
         sources = [[outside.get(id(vt), vt)] for vt in given] or [[]] * len(traced.example)
         parts = [self.t.graph.project(traced, index) for index in range(len(traced.example))]
@@ -192,16 +212,14 @@ def _mapped(
         inner = [transformed.hand(leaf) if dim is None else transformed.give(leaf, sliced(dim)) for leaf, dim in pairs]
         transformed.handed += call.kwargs.values()
         given = unflatten(t, inner, call.spec).items
-        result = yield from transformed.run(call.function, given, call.kwargs)
-        results, spec = flatten(t, result)
-        transformed.close(results)
-    out_dims = call.out_dims
+        transformed.close((yield from transformed.run(call.function, given, call.kwargs)))
+    out_dims, spec = call.out_dims, transformed.spec
     if spec == LEAF and isinstance(out_dims, TupleTracker) and len(out_dims.items) == 1:
         out_dims = out_dims.items[0]  # as vmap has it, for a function that gives one tensor
     placed = _dims(t, out_dims, spec)
     used = tuple(dim for dim in call.dims if dim is not None)
     traced = transformed.record(targets.vmapped, [used, tuple(placed), call.randomness])
-    return transformed.results(traced, results), spec, placed
+    return transformed.parts(traced, transformed.results), spec, placed
 
 
 def _dims(t: Tracing, vt: Any, spec: Spec) -> list[int | None]:
@@ -289,15 +307,6 @@ def _all_tensors(transformed: Transformed, vt: Any) -> Spec:
     return spec
 
 
-def _apart(transformed: Transformed, result: Any, has_aux: bool) -> tuple[Any, Any]:
-    """The result proper, and what the function gives besides."""
-    if not has_aux:
-        return result, pair()
-    if not isinstance(result, TupleTracker) or len(result.items) != 2:
-        raise transformed.refuse("a function that gives no pair")
-    return result.items[0], result.items[1]
-
-
 # -- grad -------------------------------------------------------------------------------------------------------------
 @handlers.handles(eager_transforms.grad_and_value_impl)
 @operation
@@ -311,18 +320,13 @@ def grad_and_value_impl(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> 
         keywords = {key.value: transformed.give_all(vt, constant) for key, vt in dict_items(t, named)}
         with grad_mode(t, True):  # reverse mode turns them on around the function, whatever the mode outside is
             result = yield from transformed.run(function, chosen.args, keywords)
-        value, aux = _apart(transformed, result, has_aux)
-        if not isinstance(value, TensorTracker) or value.example.dim() != 0:
+        transformed.close(result, has_aux)
+        if transformed.spec != LEAF or transformed.results[0].example.dim() != 0:
             raise transformed.refuse("a function that gives no scalar")
-        others, spec = flatten(t, aux)
-        transformed.close([value, *others])
     traced = transformed.record(targets.value_and_grads, [chosen.places, len(transformed.outer)])
     grads, values, rest = (t.graph.project(traced, index) for index in range(3))
-    gradients = unflatten(t, transformed.results(grads), chosen.spec)
-    value = from_traced(t, values)
-    if not has_aux:
-        return pair(gradients, value)
-    return pair(gradients, pair(value, unflatten(t, transformed.results(rest, others), spec)))
+    gradients, value = unflatten(t, transformed.parts(grads), chosen.spec), from_traced(t, values)
+    return pair(gradients, pair(value, *transformed.besides(rest)) if has_aux else value)
 
 
 # -- vjp --------------------------------------------------------------------------------------------------------------
@@ -337,27 +341,23 @@ def vjp_with_argnums(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any
         chosen = _choose(transformed, kwargs.get("argnums", NONE), primals, differentiable)
         with grad_mode(t, True):
             result = yield from transformed.run(function, chosen.args, {})
-        result, aux = _apart(transformed, result, has_aux)
-        results, spec = flatten(t, result)
-        others, aux_spec = flatten(t, aux)
-        transformed.close([*results, *others])
-    traced = transformed.record(targets.pulled_back, [chosen.places, len(transformed.outer), len(results)])
+        transformed.close(result, has_aux)
+    flags = [chosen.places, len(transformed.outer), len(transformed.results)]
+    traced = transformed.record(targets.pulled_back, flags)
     out, rest, pull = (t.graph.project(traced, index) for index in range(3))
-    bare = GraphFunction(pull, functools.partial(_pull, pull, spec, chosen.spec), begun)
-    pulling = yield from settle(app_level(t, _applevel.pulling, [bare], {}))
-    made = [unflatten(t, transformed.results(out, results), spec), pulling]
-    if has_aux:
-        made.append(unflatten(t, transformed.results(rest, others), aux_spec))
-    return pair(*made)
+    run = functools.partial(_call_later, targets.cotangents_pulled, pull, transformed.spec, chosen.spec)
+    pulling = yield from settle(app_level(t, _applevel.pulling, [GraphFunction(pull, run, begun)], {}))
+    return pair(transformed.result(out), pulling, *transformed.besides(rest))
 
 
-def _pull(pulled: Traced, taken: Spec, given: Spec, t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """`(cotangents, retain_graph, create_graph)`: from a structure `taken` to gradients of the structure `given`."""
+def _call_later(
+    target: Any, made: Traced, taken: Spec, given: Spec, t: Tracing, args: list[Any], kwargs: dict[str, Any]
+) -> Any:
+    """A function that a transform gave: of tensors in the structure `taken`, and options, to such in `given`."""
     leaves, spec = flatten(t, args[0])
     if spec != taken or not all(isinstance(leaf, TensorTracker) for leaf in leaves):
-        raise t.unsupported("transform", "a pull-back of cotangents of another structure")
-    retain, create = options(t, *args[1:])
-    traced = t.graph.call(targets.cotangents_pulled, [pulled, retain, create, *(leaf.traced for leaf in leaves)], {})
+        raise t.unsupported("transform", "tangents, or cotangents, of another structure")
+    traced = t.graph.call(target, [made, *options(t, *args[1:]), *(leaf.traced for leaf in leaves)], {})
     return unflatten(t, from_traced(t, traced).items, given)
 
 
@@ -377,18 +377,12 @@ def jvp_with_argnums(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any
         directions, spec = flatten(t, tangents)
         if not _same_structure(spec, chosen.spec) or not all(isinstance(vt, TensorTracker) for vt in directions):
             raise transformed.refuse("tangents of another structure")
-        result = yield from transformed.run(function, chosen.args, {})
-        result, aux = _apart(transformed, result, has_aux)
-        results, spec = flatten(t, result)
-        others, aux_spec = flatten(t, aux)
-        transformed.close([*results, *others])
-    flags = [chosen.places, len(transformed.outer), len(results), strict]
+        transformed.close((yield from transformed.run(function, chosen.args, {})), has_aux)
+    flags = [chosen.places, len(transformed.outer), len(transformed.results), strict]
     traced = transformed.record(targets.pushed_forward, flags, directions)
     out, pushed, rest_of = (t.graph.project(traced, index) for index in range(3))
-    made = [unflatten(t, transformed.results(part), spec) for part in (out, pushed)]
-    if has_aux:
-        made.append(unflatten(t, transformed.results(rest_of, others), aux_spec))
-    return pair(*made)
+    made = [unflatten(t, transformed.parts(part), transformed.spec) for part in (out, pushed)]
+    return pair(*made, *transformed.besides(rest_of))
 
 
 def _same_structure(tangents: Spec, primals: Spec) -> bool:
@@ -405,31 +399,20 @@ def linearize(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     begun, transformed = t.machine.save(), Transformed.of(t, "linearize", Permits(aliases=True))
     with transformed.body:
         chosen = _choose(transformed, NONE, primals, constant)
-        result = yield from transformed.run(function, chosen.args, {})
-        results, spec = flatten(t, result)
-        transformed.close(results)
+        transformed.close((yield from transformed.run(function, chosen.args, {})))
     traced = transformed.record(targets.linearized, [len(transformed.outer)])
     out, push = (t.graph.project(traced, index) for index in range(2))
     if any(part.requires_grad for part in out.example):
         raise transformed.refuse("what requires gradients")
-    bare = GraphFunction(push, functools.partial(_push, push, chosen.spec, spec), begun)
-    pushing = yield from settle(app_level(t, _applevel.pushing, [bare], {}))
-    return pair(unflatten(t, transformed.results(out, results), spec), pushing)
+    run = functools.partial(_call_later, targets.tangents_pushed, push, chosen.spec, transformed.spec)
+    pushing = yield from settle(app_level(t, _applevel.pushing, [GraphFunction(push, run, begun)], {}))
+    return pair(transformed.result(out), pushing)
 
 
 @handlers.handles(targets.linearized)
 def linearize_again(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """In a graph that is traced again."""
     return app_level(t, _applevel.linearized, args, kwargs)
-
-
-def _push(pushed: Traced, taken: Spec, given: Spec, t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """The function that linearize gives: from tangents of the structure `taken` to those of the structure `given`."""
-    leaves, spec = flatten(t, pair(*args))
-    if spec != taken or not all(isinstance(leaf, TensorTracker) for leaf in leaves):
-        raise t.unsupported("transform", "tangents of another structure")
-    traced = t.graph.call(targets.tangents_pushed, [pushed, *(leaf.traced for leaf in leaves)], {})
-    return unflatten(t, from_traced(t, traced).items, given)
 
 
 # -- functional_call --------------------------------------------------------------------------------------------------

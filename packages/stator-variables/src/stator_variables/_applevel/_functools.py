@@ -59,29 +59,9 @@ def index_of(it: Any, b: Any) -> int:
     raise ValueError("sequence.index(x): x not in sequence")
 
 
-def key_lt(compare: Any, x: Any, y: Any) -> Any:
-    """Those of `functools.cmp_to_key(compare)(x)`."""
-    return compare(x, y) < 0
-
-
-def key_le(compare: Any, x: Any, y: Any) -> Any:
-    return compare(x, y) <= 0
-
-
-def key_eq(compare: Any, x: Any, y: Any) -> Any:
-    return compare(x, y) == 0
-
-
-def key_ne(compare: Any, x: Any, y: Any) -> Any:
-    return compare(x, y) != 0
-
-
-def key_gt(compare: Any, x: Any, y: Any) -> Any:
-    return compare(x, y) > 0
-
-
-def key_ge(compare: Any, x: Any, y: Any) -> Any:
-    return compare(x, y) >= 0
+def compare_keys(test: Any, compare: Any, x: Any, y: Any) -> Any:
+    """A comparison of `functools.cmp_to_key(compare)(x)`; `test` is a function of operator."""
+    return test(compare(x, y), 0)
 
 
 def cached_property_get(self: Any, instance: Any, owner: Any = None) -> Any:

@@ -10,30 +10,15 @@ def heappush(heap: list[Any], item: Any, /) -> None:
     _sift_down(heap, 0, len(heap) - 1, False)
 
 
-def heappop(heap: list[Any], /) -> Any:
-    return _pop(heap, False)
-
-
-def _heappop_max(heap: list[Any], /) -> Any:
-    return _pop(heap, True)
-
-
-def _pop(heap: list[Any], greatest: bool) -> Any:
+def heappop(heap: list[Any], /, greatest: bool = False) -> Any:
+    """Of a heap that has its `greatest` first: `_heappop_max`, and so on."""
     if not heap:
         raise IndexError("index out of range")
     last = heap.pop()
-    return _replace(heap, last, greatest) if heap else last
+    return heapreplace(heap, last, greatest) if heap else last
 
 
-def heapreplace(heap: list[Any], item: Any, /) -> Any:
-    return _replace(heap, item, False)
-
-
-def _heapreplace_max(heap: list[Any], item: Any, /) -> Any:
-    return _replace(heap, item, True)
-
-
-def _replace(heap: list[Any], item: Any, greatest: bool) -> Any:
+def heapreplace(heap: list[Any], item: Any, /, greatest: bool = False) -> Any:
     if not heap:
         raise IndexError("index out of range")
     first = heap[0]
@@ -43,18 +28,10 @@ def _replace(heap: list[Any], item: Any, greatest: bool) -> Any:
 
 
 def heappushpop(heap: list[Any], item: Any, /) -> Any:
-    return _replace(heap, item, False) if heap and heap[0] < item else item
+    return heapreplace(heap, item) if heap and heap[0] < item else item
 
 
-def heapify(heap: list[Any], /) -> None:
-    _heapify(heap, False)
-
-
-def _heapify_max(heap: list[Any], /) -> None:
-    _heapify(heap, True)
-
-
-def _heapify(heap: list[Any], greatest: bool) -> None:
+def heapify(heap: list[Any], /, greatest: bool = False) -> None:
     for place in range(len(heap) // 2 - 1, -1, -1):
         _sift_up(heap, place, greatest)
 

@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 from stator_bytecode import HandlerTable
 
+from stator_variables._kinds import KEY_WRAPPER
 from stator_variables._tracing import Tracing
 
 Args = list[Any]
@@ -68,6 +69,8 @@ STATED: dict[Any, Arity] = {
     **dict.fromkeys((set, frozenset), _takes(0, 1)),
     **dict.fromkeys((iter, next), _takes(1, 2)),
     **dict.fromkeys((operator.itemgetter, operator.attrgetter), _takes(1, ANY_COUNT)),
+    **{cls.__call__: _takes(2, 2) for cls in (operator.itemgetter, operator.attrgetter, operator.methodcaller)},
+    **dict.fromkeys((classmethod, staticmethod), _takes(1, 1)),
     filter: _takes(2, 2),
     super: _takes(0, 2),
     range: _takes(1, 3),
@@ -75,14 +78,18 @@ STATED: dict[Any, Arity] = {
     zip: _takes(0, ANY_COUNT, "strict"),
     map: _takes(2, ANY_COUNT),
     functools.partial: Arity(1, ANY_COUNT, None),
+    functools.cmp_to_key: Arity(0, 1, frozenset({"mycmp"}), ((0, "mycmp"),)),
+    KEY_WRAPPER.__call__: Arity(1, 2, frozenset({"obj"}), ((1, "obj"),)),
     operator.methodcaller: Arity(1, ANY_COUNT, None),
     types.GeneratorType.send: _takes(2, 2),
     types.GeneratorType.throw: _takes(2, 4),
     types.GeneratorType.close: _takes(1, 1),
     types.MappingProxyType: _takes(1, 1),
     types.MethodType: _takes(2, 2),
+    types.SimpleNamespace.__init__: Arity(1, 1, None),
     BaseException.add_note: _takes(2, 2),
     itertools.chain: _takes(0, ANY_COUNT),
+    itertools.islice: _takes(2, 4),
 }
 """Of what has no signature to ask."""
 

@@ -33,13 +33,11 @@ DECORATORS: tuple[Any, ...] = (
     *(functools.total_ordering, enum.unique, typing.final, typing.runtime_checkable, abc.update_abstractmethods),
     *(dataclasses._process_class, abc._abc_init, torch.autograd.function.FunctionMeta.__init__),  # type: ignore[attr-defined]
 )
-_NAMED = {property: ("fget", "fset", "fdel", "doc"), classmethod: (), staticmethod: ()}
+_PARTS_OF_PROPERTY = ("fget", "fset", "fdel", "doc")
 
 
-@handlers.handles_each([*_NAMED])
+@handlers.handles_each((property, classmethod, staticmethod))
 def describe(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
-    if len(args) > 4 or not {*kwargs} <= {*_NAMED[of]} or (of is not property and len(args) != 1):
-        raise t.unsupported("bad-arguments", f"a call of {of.__name__} that it does not accept")
     return k.RecipeTracker(of, args, kwargs)
 
 
@@ -56,7 +54,7 @@ def replace(t: Tracing, args: Args, kwargs: Kwargs, of: str) -> Any:
     known, function = args
     if not isinstance(known, k.RecipeTracker) or known.cls is not property:
         raise t.unsupported("construction", "a property made of one from outside")
-    parts = {**dict(zip(_NAMED[property], known.args, strict=False)), **known.kwargs}
+    parts = {**dict(zip(_PARTS_OF_PROPERTY, known.args, strict=False)), **known.kwargs}
     return k.RecipeTracker(property, [], {**parts, of: function})
 
 
@@ -104,7 +102,7 @@ _BOUND = {
 
 @handlers.handles(*(vars(cls)["__get__"] for cls in _BOUND))
 def bind(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    if kwargs or not 2 <= len(args) <= 3 or (k.is_none(args[1]) and (len(args) < 3 or k.is_none(args[2]))):
+    if k.is_none(args[1]) and (len(args) < 3 or k.is_none(args[2])):
         raise t.unsupported("bad-arguments", "a call of __get__ that it does not accept")
     function, receiver = args[:2]
     if not (k.is_none(receiver) or _attributes.fits(function.real, receiver)):

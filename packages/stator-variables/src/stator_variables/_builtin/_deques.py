@@ -94,16 +94,6 @@ def rotate(t: Tracing, vt: Any, steps: Any = _ONE) -> None:
     replace_items(t, vt, list(rotated))
 
 
-@methods.handles(deque.remove, takes=1)
-def remove(t: Tracing, vt: Any, item: Any) -> Any:
-    return _sequences.remove_from(t, vt, item, "{} is not in deque")
-
-
-@methods.handles(deque.index, takes=(1, 3))
-def index(t: Tracing, vt: Any, *args: Any) -> Any:
-    return _sequences.index_in(t, vt, args, "{} is not in deque")
-
-
 @methods.handles(deque.copy, deque.__copy__, takes=0)
 def copy(t: Tracing, vt: Any) -> Any:
     if vt.cls is not deque:

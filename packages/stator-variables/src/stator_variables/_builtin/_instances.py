@@ -197,7 +197,7 @@ def _is_subclass(t: Tracing, vt: Any, classes: list[type]) -> Any:
 @handlers.handles(type.__subclasses__)
 def subclasses(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     cls = args[0].value
-    if t.made or kwargs:  # what stands for a class made here is a subclass, too, while tracing
+    if t.made:  # what stands for a class made here is a subclass, too, while tracing
         raise t.unsupported("class-definition", "the subclasses of a class, some of which were made here")
     found = type.__subclasses__(cls)
     known = [weakref.ref(sub) for sub in found]

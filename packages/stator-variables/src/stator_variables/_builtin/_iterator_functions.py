@@ -1,5 +1,6 @@
 """Handlers of what makes, orders and steps iterators, and generators: `range`, `zip`, `map`, `sorted`, `send`."""
 
+import itertools
 import types
 from typing import Any
 
@@ -128,8 +129,6 @@ def _reversed_protocol(t: Tracing, vt: Any) -> Any:
 @handlers.handles(sorted)
 @operation
 def handle_sorted(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    if len(args) != 1 or not kwargs.keys() <= {"key", "reverse"}:
-        raise t.unsupported("bad-arguments", "a call of sorted() that it does not accept")
     if k.is_none(kwargs.get("key", k.NONE)) and has_total_order(t, args[0]):  # else equal keys stay in hash order
         items = list(args[0].entries.values())
     else:
@@ -148,7 +147,8 @@ def has_total_order(t: Tracing, vt: Any) -> bool:
 
 
 _OVER_CONTAINERS: tuple[type, ...] = (type(iter([])), type(iter(())), type(iter({})), type(reversed([])))
-_ITERATOR_TYPES: tuple[Any, ...] = (*_OVER_CONTAINERS, zip, map, filter, enumerate)
+_OF_ITERTOOLS = [cls for cls in vars(itertools).values() if hasattr(cls, "__next__")]
+_ITERATOR_TYPES: tuple[Any, ...] = (*_OVER_CONTAINERS, *_OF_ITERTOOLS, zip, map, filter, enumerate)
 
 
 @handlers.handles(*[cls.__next__ for cls in _ITERATOR_TYPES], types.GeneratorType.__next__)
@@ -182,8 +182,6 @@ def generator_send(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 @operation
 def generator_throw(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     state = _state_of(t, args[0])
-    if not 1 < len(args) < 5 or kwargs:
-        raise t.unsupported("builtin", "throw with arguments that it does not take")
     thrown = yield from settle(_exceptions.thrown_from(t, args[1], args[2] if len(args) > 2 else k.NONE))
     if len(args) > 3 and not k.is_none(args[3]) and not _exceptions.is_traceback_of(thrown, args[3]):
         raise t.unsupported("builtin", "throw with another traceback than that of what is thrown")

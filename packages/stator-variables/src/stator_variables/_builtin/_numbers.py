@@ -24,7 +24,7 @@ def _methods(classes: Sequence[type], names: Sequence[str]) -> Iterator[Any]:
 @table.handles_each(_methods((*_NUMBERS, bool), [f"__{name}__" for name in _BINARY]))
 def operate(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     cls = of.__objclass__
-    if len(args) == 2 and not kwargs and issubclass(args[0].cls, cls):
+    if issubclass(args[0].cls, cls):
         accepted = _NUMBERS[: _NUMBERS.index(cls) + 1] if cls in _NUMBERS else int
         return _with_other(t, of.__name__.strip("_"), *args) if issubclass(args[1].cls, accepted) else k.NOT_IMPLEMENTED
     raise t.unsupported("bad-arguments", f"a call of {of.__qualname__} that it does not accept")
@@ -71,8 +71,6 @@ def compare(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
 # -- builtin functions ------------------------------------------------------------------------------------------------
 @table.handles(divmod)
 def handle_divmod(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    if len(args) != 2 or kwargs:
-        raise t.unsupported("bad-arguments", "a call of divmod() that it does not accept")
     if all(vt.cls in (bool, int, float) and isinstance(vt, k.NumberTracker | k.ConstantTracker) for vt in args):
         return k.TupleTracker([_operators.binary(t, symbol, *args) for symbol in ("//", "%")], tuple)
     return _operators.slots(t, "divmod", "divmod()", args[0], args[1])

@@ -124,15 +124,13 @@ def reversed_(t: Tracing, vt: Any) -> Any:
 
 # -- searching --------------------------------------------------------------------------------------------------------
 @methods.handles(list.index, tuple.index)
-def index(t: Tracing, vt: Any, *args: Any) -> Any:
-    complaint = "tuple.index(x): x not in tuple" if isinstance(vt, k.TupleTracker) else "{} is not in list"
-    return index_in(t, vt, args, complaint)
-
-
+@methods.handles(collections.deque.index, takes=(1, 3))
 @operation
-def index_in(t: Tracing, vt: Any, args: tuple[Any, ...], complaint: str) -> Any:
-    start, stop = (_bound(t, vt, bound) for bound in (*args[1:], None, None)[:2])
-    return k.ConstantTracker((yield from _found(t, vt, args[0], start or 0, stop, complaint)))
+def index(t: Tracing, vt: Any, item: Any, *bounds: Any) -> Any:
+    start, stop = (_bound(t, vt, bound) for bound in (*bounds, None, None)[:2])
+    is_tuple = isinstance(vt, k.TupleTracker)
+    complaint = "tuple.index(x): x not in tuple" if is_tuple else f"{{}} is not in {base_name(vt)}"
+    return k.ConstantTracker((yield from _found(t, vt, item, start or 0, stop, complaint)))
 
 
 def _found(t: Tracing, vt: Any, item: Any, start: int, stop: int | None, complaint: str) -> Any:
@@ -287,13 +285,10 @@ def pop(t: Tracing, vt: Any, where: Any = None) -> Any:
     return change_items(t, vt, lambda items: items.pop(index))
 
 
-@methods.handles(list.remove)
-def remove(t: Tracing, vt: Any, item: Any) -> Any:
-    return remove_from(t, vt, item, "list.remove(x): x not in list")
-
-
+@methods.handles(list.remove, collections.deque.remove, takes=1)
 @operation
-def remove_from(t: Tracing, vt: Any, item: Any, complaint: str) -> Any:
+def remove(t: Tracing, vt: Any, item: Any) -> Any:
+    complaint = "list.remove(x): x not in list" if base_name(vt) == "list" else "{} is not in deque"
     at = yield from _found(t, vt, item, 0, None, complaint)
     change_items(t, vt, lambda items: items.__delitem__(slice(at, at + 1)))  # the comparison may have emptied the list
     return k.NONE

@@ -132,14 +132,9 @@ def make_list(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return _collected(t, lambda items: k.ListTracker(items, list), args)
 
 
-@handlers.handles(set)
-def make_set(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _set_of(t, set, args)
-
-
-@handlers.handles(frozenset)
-def make_frozenset(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return args[0] if args and args[0].cls is frozenset else _set_of(t, frozenset, args)
+@handlers.handles_each((set, frozenset))
+def make_set(t: Tracing, args: Args, kwargs: Kwargs, of: type) -> Any:
+    return args[0] if of is frozenset and args and args[0].cls is of else _set_of(t, of, args)
 
 
 def _set_of(t: Tracing, cls: type, args: Args) -> Any:
@@ -156,16 +151,11 @@ def _frozenset_new(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return _set_of(t, args[0].value, args[1:])
 
 
-@handlers.handles(dict)
-def make_dict(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    made = k.DictTracker(dict, complete=True)
-    return then(_dicts.update_all(t, made, args, kwargs), made)
-
-
-@handlers.handles(collections.OrderedDict)
-def make_ordered_dict(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    made = k.DictTracker(collections.OrderedDict, complete=True)
-    new_namespace(made)
+@handlers.handles_each((dict, collections.OrderedDict))
+def make_dict(t: Tracing, args: Args, kwargs: Kwargs, of: type) -> Any:
+    made = k.DictTracker(of, complete=True)
+    if of is not dict:
+        new_namespace(made)
     return then(_dicts.update_all(t, made, args, kwargs), made)
 
 

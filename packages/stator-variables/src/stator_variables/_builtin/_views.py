@@ -131,23 +131,10 @@ for _name, _verb in _sets.OPERATORS.items():
     _register(_name, _verb)
 
 
-@methods.handles(ITEMS.isdisjoint, takes=1)
-def pairs_are_disjoint(t: Tracing, left: Any, right: Any) -> Any:
+@methods.handles(KEYS.isdisjoint, ITEMS.isdisjoint, takes=1)
+def isdisjoint(t: Tracing, left: Any, right: Any) -> Any:
     has_length = k.ConstantTracker(isinstance(right, k.SetTracker | k.ViewTracker))
     return app_level(t, app.is_disjoint, [left, right, has_length], {})
-
-
-@methods.handles(KEYS.isdisjoint, takes=1)
-@operation
-def isdisjoint(t: Tracing, left: Any, right: Any) -> Any:
-    if isinstance(right, k.SetTracker) and right.cls not in (set, frozenset):
-        return (yield from settle(pairs_are_disjoint(t, left, right)))
-    ours = (yield from settle(_as_set(t, left))).entries
-    if isinstance(right, k.SetTracker | k.ViewTracker):
-        theirs = (yield from settle(_as_set(t, right))).entries
-    else:
-        theirs = yield from settle(_sets.entries_of(t, right, ours.__contains__))
-    return k.ConstantTracker(ours.keys().isdisjoint(theirs.keys()))
 
 
 def _is_set(vt: Any) -> bool:

@@ -39,8 +39,6 @@ def make(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
 @handlers.handles(*(cls.__call__ for cls in _GETTERS))
 def use_getter(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     getter = args[0]
-    if len(args) != 2 or kwargs:
-        raise t.unsupported("bad-arguments", f"a call of an operator.{getter.cls.__name__} that it does not accept")
     if not isinstance(getter, k.RecipeTracker):
         raise t.unsupported("builtin", f"a call of an operator.{getter.cls.__name__} of objects")
     parts = k.TupleTracker(getter.args, tuple)
@@ -59,31 +57,26 @@ def in_python(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(functools.cmp_to_key)
 def make_key(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return k.RecipeTracker(k.KEY_WRAPPER, _the_one(t, "mycmp", args, kwargs), {})
+    return k.RecipeTracker(k.KEY_WRAPPER, [*args, *kwargs.values()], {})
 
 
 @handlers.handles(k.KEY_WRAPPER.__call__)
 def use_key(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if not isinstance(args[0], k.RecipeTracker):
         raise t.unsupported("builtin", "a call of what functools.cmp_to_key gave outside")
-    return k.RecipeTracker(k.KEY_WRAPPER, [args[0].args[0], *_the_one(t, "obj", args[1:], kwargs)], {})
-
-
-def _the_one(t: Tracing, name: str, args: Args, kwargs: Kwargs) -> list[Any]:
-    if len(args) + len(kwargs) != 1 or not kwargs.keys() <= {name}:
-        raise t.unsupported("bad-arguments", f"a call of functools.cmp_to_key without one {name}")
-    return [*args, *kwargs.values()]
+    return k.RecipeTracker(k.KEY_WRAPPER, [args[0].args[0], *args[1:], *kwargs.values()], {})
 
 
 @handlers.handles_each(
-    {getattr(k.KEY_WRAPPER, f"__{name}__"): getattr(app, f"key_{name}") for name in "lt le eq ne gt ge".split()}
+    {getattr(k.KEY_WRAPPER, f"__{name}__"): getattr(operator, name) for name in "lt le eq ne gt ge".split()}
 )
 def compare_keys(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if any(vt.cls is not k.KEY_WRAPPER for vt in args):
         throw(TypeError, "other argument must be K instance")
     if not all(isinstance(vt, k.RecipeTracker) and len(vt.args) > 1 for vt in args):
         raise t.unsupported("builtin", "a comparison of what functools.cmp_to_key gave outside, or of no object")
-    return app_level(t, of, [args[0].args[0], *(vt.args[1] for vt in args)], {})
+    given = [k.BuiltinTracker(of), args[0].args[0], *(vt.args[1] for vt in args)]
+    return app_level(t, app.compare_keys, given, {})
 
 
 DISPATCH_CODE = functools.singledispatch(lambda value: value).dispatch.__code__
@@ -208,9 +201,8 @@ _SEARCHES: dict[Any, Any] = {operator.countOf: app.count_of, operator.indexOf: a
 def search(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if (found := _calls.fold(t, of, args, kwargs)) is not MISSING:
         return found
-    if len(args) == 2 and not kwargs:
-        args = [(yield from _iteration.iterator_to_search(t, args[0])), args[1]]
-    return (yield from settle(app_level(t, _SEARCHES[of], args, kwargs)))
+    iterator = yield from _iteration.iterator_to_search(t, args[0])
+    return (yield from settle(app_level(t, _SEARCHES[of], [iterator, args[1]], {})))
 
 
 # Handlers of the functions of the operator module, and `functools.partial`.

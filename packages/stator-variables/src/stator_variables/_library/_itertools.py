@@ -8,7 +8,6 @@ from stator_bytecode import HandlerTable, after, operation, settle
 from stator_variables import _kinds as k
 from stator_variables._applevel import _itertools as app
 from stator_variables._builtin._arity import Args, Kwargs, signature_arity
-from stator_variables._builtin._iterator_functions import handle_next
 from stator_variables._builtin._iterators import POOLED
 from stator_variables._builtin._method_table import app_level, settle_all
 from stator_variables._model import _iteration
@@ -41,15 +40,13 @@ def _check_size(size: Any) -> None:
 def _check(t: Tracing, real: Any, args: Args, kwargs: Kwargs) -> None:
     bad: Any = not signature_arity(getattr(app, real.__name__)).accepts(args, kwargs)
     if real is itertools.islice:
-        bad = not 2 <= len(args) <= 4 or bool(kwargs) or any(_is_no_bound(bound.constant()) for bound in args[1:])
+        bad = any(_is_no_bound(bound.constant()) for bound in args[1:])
         bad = bad or (len(args) == 4 and args[3].constant() == 0)
-    if real in (itertools.repeat, itertools.count):
-        numbers = [*args, *kwargs.values()][real is itertools.repeat :]
-        bad = (
-            bad
-            or not (args or kwargs or real is itertools.count)
-            or any(not issubclass(vt.cls, int if real is itertools.repeat else int | float) for vt in numbers)
-        )
+    if real is itertools.count:
+        bad = bad or not all(issubclass(vt.cls, int | float) for vt in (*args, *kwargs.values()))
+    if real is itertools.repeat:
+        times = [*args[1:], *(vt for name, vt in kwargs.items() if name == "times")]
+        bad = bad or not all(issubclass(vt.cls, int) for vt in times)
     if not bad and real.__name__ == "batched":
         _check_size(kwargs["n"] if "n" in kwargs else args[1])
     _check_given(t, real, bad)
@@ -84,20 +81,13 @@ _ASKED |= dict.fromkeys((itertools.count, itertools.repeat), slice(0))
 """The arguments that C asks for their iterators at once, where it is not the first."""
 
 
-@handlers.handles(itertools.chain)
-def chain(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    _check_given(t, itertools.chain, bool(kwargs))
-    return chain_of_class(t, [k.ClassTracker(itertools.chain), k.TupleTracker(args, tuple)], {})
-
-
-@handlers.handles(itertools.chain.from_iterable)
-def chain_from_iterable(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return chain_of_class(t, [k.ClassTracker(itertools.chain), *args], kwargs)
+@handlers.handles_each({itertools.chain: False, itertools.chain.from_iterable: True})
+def chain(t: Tracing, args: Args, kwargs: Kwargs, of: bool) -> Any:
+    return _made(t, itertools.chain, args if of else [k.TupleTracker(args, tuple)], {}, itertools.chain)
 
 
 @handlers.handles(itertools.chain.__dict__["from_iterable"])
 def chain_of_class(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    _check_given(t, itertools.chain, bool(kwargs) or len(args) != 2)
     return _made(t, args[0].value, args[1:], {}, itertools.chain)
 
 
@@ -109,8 +99,7 @@ def group(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 @handlers.handles(itertools.tee)
 @operation
 def tee(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    wrong = not 1 <= len(args) <= 2 or bool(kwargs) or (len(args) == 2 and _is_no_bound(args[1].constant()))
-    _check_given(t, itertools.tee, wrong)
+    _check_given(t, itertools.tee, len(args) == 2 and _is_no_bound(args[1].constant()))
     count = 2 if len(args) == 1 else args[1].constant()
     if not count:
         return k.TupleTracker([], tuple)
@@ -148,18 +137,3 @@ def _combined(
     rows = k.ListTracker([k.TupleTracker(row, tuple) for row in real(*pools, *numbers, **named)], list)
     drained = [k.TupleTracker(pool, tuple) for pool in pools]
     return k.IteratorTracker(real, "pooled", [_iteration.sequence_iterator(rows), drained + args[count:], kwargs])
-
-
-CLASSES: tuple[Any, ...] = (*_LAZY, *POOLED, itertools.chain, itertools._tee, itertools._grouper)  # type: ignore[attr-defined]
-
-
-@handlers.handles(*(cls.__next__ for cls in CLASSES))
-def next_item(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    if not isinstance(args[0], k.IteratorTracker):
-        raise t.unsupported("existing-iterator", f"an itertools.{args[0].cls.__name__} from outside")
-    return handle_next(t, args[:1], {})
-
-
-@handlers.handles(*(cls.__iter__ for cls in CLASSES))
-def itself(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return args[0]

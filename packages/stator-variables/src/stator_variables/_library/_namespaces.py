@@ -1,5 +1,6 @@
 """types.SimpleNamespace (`Objects/namespaceobject.c`): a class of C whose instances are nothing but a `__dict__`."""
 
+import operator
 import types
 from typing import Any
 
@@ -16,21 +17,15 @@ handlers: HandlerTable[Any, Any] = HandlerTable("method of SimpleNamespace")
 
 @handlers.handles(types.SimpleNamespace.__init__)
 def initialise(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    if len(args) != 1:
-        raise t.unsupported("bad-arguments", "a SimpleNamespace of positional arguments")
     for name, value in kwargs.items():
         _dictionary.set_name(t, args[0].namespace, name, value)
     return k.NONE
 
 
-def _equal(left: Any, right: Any) -> Any:
-    return left.__dict__ == right.__dict__ if issubclass(type(right), types.SimpleNamespace) else NotImplemented
+def _compared(test: Any, left: Any, right: Any) -> Any:
+    return test(left.__dict__, right.__dict__) if issubclass(type(right), types.SimpleNamespace) else NotImplemented
 
 
-def _unequal(left: Any, right: Any) -> Any:
-    return left.__dict__ != right.__dict__ if issubclass(type(right), types.SimpleNamespace) else NotImplemented
-
-
-@handlers.handles_each({types.SimpleNamespace.__eq__: _equal, types.SimpleNamespace.__ne__: _unequal})
+@handlers.handles_each({types.SimpleNamespace.__eq__: operator.eq, types.SimpleNamespace.__ne__: operator.ne})
 def compared(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
-    return app_level(t, of, args, kwargs)
+    return app_level(t, _compared, [k.BuiltinTracker(of), *args], kwargs)

@@ -22,7 +22,9 @@ _LARGE = 2500  # items: C goes through a larger heap in another order
 def of_heap(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if args[0].cls is not list or len(args[0].items) > _LARGE:
         raise t.unsupported("bad-arguments", f"a call of heapq.{of.__name__} with no list, or with a long one")
-    return app_level(t, getattr(app, of.__name__), args, kwargs)
+    greatest = [k.ConstantTracker(True)] if of.__name__.endswith("_max") else []
+    function = getattr(app, of.__name__.removeprefix("_").removesuffix("_max"))
+    return app_level(t, function, [*args, *greatest], kwargs)
 
 
 @handlers.handles_each([getattr(bisect, name) for name in _OF_SORTED.split()])

@@ -61,12 +61,10 @@ def _source(t: Tracing, vt: Any, value: Any) -> Source:
     return source
 
 
-@handlers.handles(
-    ConfigModule.__getattr__,
-    torch._ops._Ops.__getattr__,
-    torch._ops._OpNamespace.__getattr__,
-    torch._ops.OpOverloadPacket.__getattr__,
-)
+_MADE_ON_DEMAND = (ConfigModule, torch._ops._Ops, torch._ops._OpNamespace, torch._ops.OpOverloadPacket)
+
+
+@handlers.handles(*(cls.__getattr__ for cls in _MADE_ON_DEMAND))
 def made_on_demand(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """An attribute that is looked up, or made and kept, when it is first asked for."""
     owner, name = args

@@ -4,7 +4,8 @@ import enum
 import operator
 import sys
 import types
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -43,8 +44,8 @@ _INLINED_FUNCTIONAL = frozenset(getattr(F, name) for name in (*_OVERRIDE_CHECKS,
 def _recorded_functions() -> frozenset[Any]:
     found: set[Any] = set()
     for namespace in _C_NAMESPACES:
-        names = [name for name in dir(namespace) if not name.startswith("__")]
-        found |= {value for name in names if callable(value := getattr(namespace, name)) and _is_hashable(value)}
+        named = [getattr(namespace, name) for name in dir(namespace) if not name.startswith("__")]
+        found |= {value for value in named if callable(value)}
     for module in (F, torch.functional):
         for value in [*vars(module).values()]:
             if isinstance(value, types.FunctionType) and value.__module__ in _PYTHON_MODULES:
@@ -52,14 +53,6 @@ def _recorded_functions() -> frozenset[Any]:
     found |= {torch.tensor, torch.sym_max, torch.sym_min, torch.sym_not, torch.sym_ite, torch.sym_int, torch.sym_float}
     found -= {torch.is_grad_enabled, torch.get_default_dtype, torch.result_type, torch.can_cast, torch.promote_types}
     return frozenset(found - _INLINED_FUNCTIONAL)
-
-
-def _is_hashable(value: Any) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
 
 
 RECORDED = _recorded_functions()
@@ -368,27 +361,24 @@ def _is_operand(vt: Any) -> bool:
 
 def specialised(t: Tracing, vt: Any) -> Any:
     """The value of a symbolic number as a constant: ShapeEnv guards that it stays so."""
-    try:
+    with _meaning(t, "data-dependent-number", "a number that depends on data, needed as a constant"):
         return vt.cls(t.graph.constant_of(vt.traced))
-    except Exception as error:
-        if type(error).__name__ == "GuardOnDataDependentSymNode":
-            shown = "a number that depends on data, needed as a constant"
-            raise t.unsupported("data-dependent-number", shown) from error
-        raise _meant(t, error)  # noqa: B904
 
 
 def decide(t: Tracing, vt: Any) -> bool:
     """The truth of a symbolic number: ShapeEnv keeps the guard."""
-    try:
+    with _meaning(t, "data-dependent-branch", "a branch on a number that depends on data"):
         return t.graph.truth_of(vt.traced)
+
+
+@contextmanager
+def _meaning(t: Tracing, reason: str, detail: str) -> Iterator[None]:
+    """Around a question to ShapeEnv; it solves `0 == n * 0` for n by dividing."""
+    try:
+        yield
     except Exception as error:
         if type(error).__name__ == "GuardOnDataDependentSymNode":
-            raise t.unsupported("data-dependent-branch", "a branch on a number that depends on data") from error
-        raise _meant(t, error)  # noqa: B904
-
-
-def _meant(t: Tracing, error: Exception) -> Exception:
-    """ShapeEnv solves `0 == n * 0` for n by dividing."""
-    if type(error).__name__ != "ValueRangeError":
-        return error
-    return t.unsupported("shape-out-of-range", "a number for which torch leaves no value")
+            raise t.unsupported(reason, detail) from error
+        if type(error).__name__ == "ValueRangeError":
+            raise t.unsupported("shape-out-of-range", "a number for which torch leaves no value") from error
+        raise

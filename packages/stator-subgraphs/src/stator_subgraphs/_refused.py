@@ -1,4 +1,5 @@
-"""Writes that are no nodes: real kernels, fakes and what is functionalised do not agree, so they run natively.
+"""Operators that are no nodes, so they run natively: what real kernels, fakes and what is functionalised do of them
+does not agree, or fakes say too little.
 
 Sizes that are symbols are taken for what they are now: all that hangs on it is a break.
 """
@@ -8,37 +9,111 @@ from __future__ import annotations
 import itertools
 import operator
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import attrs
 import torch
 from stator_bytecode.errors import Unsupported
+from torch import fx
 from torch._prims_common import is_non_overlapping_and_dense_or_false
 
-from stator_subgraphs._mutation import may_write, now, storage_of
+from stator_subgraphs._mutation import Target, may_write, now, storage_of
 from stator_subgraphs._structure import tensors_in
 
+
+@attrs.frozen(eq=False)
+class Operation:
+    """What the rules look at. `tensors` are all among the arguments, in order; `placeholders` are the root graph's."""
+
+    target: Target
+    args: Sequence[Any]
+    kwargs: dict[str, Any]
+    tensors: list[torch.Tensor]
+    placeholders: list[fx.Node]
+    name: str
+
+    @property
+    def inputs(self) -> list[Any]:
+        return [node.meta["example_value"] for node in self.placeholders]
+
+
+def refuse(operation: Operation) -> None:
+    """Raises Unsupported for one that has to run natively."""
+    for rule in RULES:
+        rule(operation)
+
+
+SEEDING = frozenset({"manual_seed", "manual_seed_all", "seed", "seed_all", "set_rng_state", "set_rng_state_all"})
+"""By name: torch replaces some of these functions after import."""
+QUANTIZING = ("quantize_per_", "_empty_affine_quantized", "_empty_per_channel_affine_quantized")
+SPARSE = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
+SPARSE_CONTENTS = frozenset(
+    "_nnz values indices _values _indices col_indices row_indices is_coalesced sparse_dim dense_dim _dimI _dimV".split()
+)
+DRAW_FLOATS = ("rand", "rand_like", "uniform_", "bernoulli", "multinomial", "poisson", "rrelu", "_standard_gamma")
+
+
+def refuse_seeding(operation: Operation) -> None:
+    if operation.name in SEEDING and str(getattr(operation.target, "__module__", "torch")).startswith("torch"):
+        raise Unsupported("random-seeding", f"{operation.name} changes a stream of random numbers of the process")
+
+
+def refuse_quantizing(operation: Operation) -> None:
+    """The fake of a quantized tensor would be a plain one, which nothing needs to dequantize."""
+    if operation.name.startswith(QUANTIZING):
+        raise Unsupported("no-fake-kernel", f"{operation.name}: it gives a quantized tensor")
+
+
+def refuse_sparse(operation: Operation) -> None:
+    """A fake of a sparse tensor stores no items, however many the tensor itself does; no guard asks for them. Operators
+    take one with symbolic sizes for a dense one."""
+    sparse = [tensor for tensor in operation.tensors if tensor.layout in SPARSE]
+    if sparse and operation.name in SPARSE_CONTENTS:
+        raise Unsupported("data-dependent-shape", f"{operation.name} of a sparse tensor")
+    if any(isinstance(size, torch.SymInt) for tensor in sparse for size in tensor.shape):
+        raise Unsupported("no-fake-kernel", f"{operation.name} of a sparse tensor with symbolic sizes")
+
+
+def refuse_drawing(operation: Operation) -> None:
+    """Their kernels draw no integers; their fakes do, and the graph would raise behind what it wrote."""
+    if operation.name in DRAW_FLOATS:
+        drawn = operation.kwargs.get("dtype") or next((tensor.dtype for tensor in operation.tensors), torch.float)
+        if not (drawn.is_floating_point or drawn.is_complex):
+            raise Unsupported("no-fake-kernel", f"{operation.name} of {drawn}")
+
+
+def refuse_new_leaves(example: Any, given: Sequence[torch.Tensor]) -> None:
+    """As of `torch.ones(3, requires_grad=True)`: compilers differentiate a graph by its inputs alone."""
+    for tensor in tensors_in(example):
+        is_new_leaf = tensor.requires_grad and not tensor._is_view() and tensor.is_leaf  # a stale view may not be asked
+        if is_new_leaf and all(tensor is not known for known in given):
+            raise Unsupported("graph-result", "a tensor that is made here and requires gradients")
+
+
+# -- writes -----------------------------------------------------------------------------------------------------------
 IN_PLACE_OPERATORS = frozenset(
     {operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ifloordiv, operator.imod, operator.ipow}
     | {operator.iand, operator.ior, operator.ixor, operator.ilshift, operator.irshift}
 )
 
 
-def refuse_partial_overlap(target: Any, tensors: list[torch.Tensor]) -> None:
+def refuse_partial_overlap(operation: Operation) -> None:
     """Raises Unsupported for an operator in place that writes to memory which it reads shifted or transposed.
 
     Real kernels raise then, fakes do not (`at::get_overlap_status`): so it runs natively, where its `try` is.
     """
-    name = target if isinstance(target, str) else getattr(target, "__name__", "")
-    in_place = (name.endswith("_") and not name.endswith("__")) or target in IN_PLACE_OPERATORS
+    name, tensors = operation.name, operation.tensors
+    in_place = (name.endswith("_") and not name.endswith("__")) or operation.target in IN_PLACE_OPERATORS
     if in_place and any(_overlaps_in_part(tensors[0], other) for other in tensors[1:]):
         raise Unsupported("operator-error", f"{name}: it writes to memory that it also reads in another order")
 
 
-def refuse_detaching(target: Any, tensors: list[torch.Tensor], inputs: Iterable[Any]) -> None:
+def refuse_detaching(operation: Operation) -> None:
     """Raises Unsupported for `detach_` of an input: compilers put back what is written, no more."""
-    name = target if isinstance(target, str) else getattr(target, "__name__", "")
-    if name == "detach_" and tensors[0].requires_grad and any(tensors[0] is given for given in inputs):
+    tensors = operation.tensors
+    is_to_lose = operation.name == "detach_" and tensors[0].requires_grad
+    if is_to_lose and any(tensors[0] is given for given in operation.inputs):
         raise Unsupported("graph-result", "detach_: a tensor from outside that needs no gradients any more")
 
 
@@ -46,27 +121,26 @@ MULTIPLYING = frozenset({"mul_", "multiply_", "imul", "__imul__", "_foreach_mul_
 FLOATS = float | torch.SymFloat
 
 
-def refuse_casts(target: Any, tensors: list[torch.Tensor], args: Sequence[Any]) -> None:
+def refuse_casts(operation: Operation) -> None:
     """Raises Unsupported where a product that is written to a tensor of integers may be none. Real kernels raise then,
     those of fakes do not always, and what is functionalised writes what the cast leaves."""
-    name = target if isinstance(target, str) else getattr(target, "__name__", "")
+    name, tensors = operation.name, operation.tensors
     if name not in MULTIPLYING or not tensors or tensors[0].is_floating_point() or tensors[0].is_complex():
         return
     wider = FLOATS if tensors[0].dtype is not torch.bool else FLOATS | int | torch.SymInt
-    numbers = [item for given in args for item in (given if type(given) in (list, tuple) else [given])]
+    numbers = [item for given in operation.args for item in (given if type(given) in (list, tuple) else [given])]
     if any(isinstance(number, wider) and type(number) is not bool for number in numbers):
         raise Unsupported("operator-error", f"{name}: its result cannot be cast to {tensors[0].dtype}")
 
 
-def refuse_repeats(target: Any, args: Sequence[Any]) -> None:
+def refuse_repeats(operation: Operation) -> None:
     """Raises Unsupported for an operator over lists that writes to memory which it meets at another place of a list
     again: real kernels take one place after the other, what is functionalised takes all as they were before."""
-    name = getattr(target, "__name__", "")
+    name = operation.name
     if not (name.startswith(("_foreach_", "_fused_")) and name.endswith("_")):
         return
-    lists = [
-        [item for item in given if isinstance(item, torch.Tensor)] for given in args if type(given) in (list, tuple)
-    ]
+    sequences = [given for given in operation.args if type(given) in (list, tuple)]
+    lists = [[item for item in given if isinstance(item, torch.Tensor)] for given in sequences]
     written = len(lists) if name.startswith("_fused_") else 1
     met: defaultdict[int, list[tuple[int, int, torch.Tensor]]] = defaultdict(list)
     for which, tensors in enumerate(lists):
@@ -78,14 +152,14 @@ def refuse_repeats(target: Any, args: Sequence[Any]) -> None:
             raise Unsupported("operator-error", f"{name}: it writes to memory that it meets again")
 
 
-def refuse_marked(target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+def refuse_marked(operation: Operation) -> None:
     """Raises Unsupported for a write to an inference tensor outside inference mode. Real kernels raise then, some of
     them after they wrote; fakes do not where the write is to a view, or to one of a list."""
-    if torch.is_inference_mode_enabled() or not may_write(target, kwargs):
+    if torch.is_inference_mode_enabled() or not may_write(operation.target, operation.kwargs):
         return
-    name = target if isinstance(target, str) else getattr(target, "__name__", "")
+    name, args = operation.name, operation.args
     written = args if name.startswith("_fused_") else args[:1]
-    if any(tensor.is_inference() for tensor in tensors_in([*written, kwargs.get("out")])):
+    if any(tensor.is_inference() for tensor in tensors_in([*written, operation.kwargs.get("out")])):
         raise Unsupported("operator-error", f"{name}: it writes to an inference tensor outside inference mode")
 
 
@@ -113,14 +187,13 @@ def _overlaps_in_part(written: torch.Tensor, other: torch.Tensor) -> bool:
     return dense and ours != theirs
 
 
-def refuse_expanded(target: Any, written: list[torch.Tensor]) -> None:
+def refuse_expanded(name: str, written: list[torch.Tensor]) -> None:
     """Raises Unsupported where elements of what was written to share memory: real kernels raise, or warn of it. The few
     that do neither (`fill_`) are no nodes, either: functionalised, an element of the base becomes a sum of its copies.
     """
     for tensor in written:
         strides = tensor.stride() if tensor.layout is torch.strided else ()
         if any(now(stride) == 0 and now(size) > 1 for size, stride in zip(tensor.size(), strides, strict=False)):
-            name = getattr(target, "__name__", target)
             raise Unsupported("operator-error", f"{name}: it writes to a tensor of which elements share memory")
 
 
@@ -128,3 +201,9 @@ def _reach(tensor: torch.Tensor) -> Any:
     """Bytes from and to, and the strides."""
     start, count, size = tensor.storage_offset(), tensor.numel(), tensor.element_size()
     return tuple(map(now, (start * size, (start + count) * size, *tensor.stride())))
+
+
+RULES: tuple[Callable[[Operation], None], ...] = (
+    *(refuse_seeding, refuse_quantizing, refuse_sparse, refuse_drawing),
+    *(refuse_partial_overlap, refuse_marked, refuse_repeats, refuse_casts, refuse_detaching),
+)
