@@ -107,6 +107,7 @@ class Tracing:
     modes: dict[Any, Any] = attrs.field(factory=dict)  # settings written while tracing -> their value at the start
     inference: InferenceModes = attrs.field(factory=InferenceModes)
     generators: list[Any] = attrs.field(factory=list)  # those that were made, or came as frame state
+    cleaning_up: list[Any] = attrs.field(factory=list)  # of these, those whose code may see that they are closed
     frame: Frame | None = None
     instruction: Instruction | None = None
     machine: Any = None
