@@ -83,10 +83,13 @@ class World:
     def __init__(self, shapes: ShapeOptions, context: TracingContext) -> None:
         self._shapes = shapes
         self._context = context
+        self.learned: Sequence[Any] = ()  # the facts that the `ShapeEnv` relies on
 
     @cached_property
     def mode(self) -> FakeTensorMode:
-        mode = self._context.fake_mode = new_fake_mode(self._shapes.shape_env())
+        env = self._shapes.shape_env()
+        mode, self.learned = new_fake_mode(env), env.guards
+        self._context.fake_mode = mode
         return mode
 
     @cached_property
