@@ -5,10 +5,12 @@ caller; `InternalError` a fault of ours. Layers that call foreign code add their
 """
 
 from types import CodeType
+from typing import TYPE_CHECKING
 
 import attrs
 
-from stator_bytecode._codec._instruction import Positions
+if TYPE_CHECKING:
+    from stator_bytecode._codec._instruction import Positions
 
 __all__ = ["NOWHERE", "InternalError", "InvalidUse", "SourceSpan", "StatorError", "Unsupported"]
 
@@ -25,7 +27,7 @@ class SourceSpan:
     end_column: int | None = None
 
     @classmethod
-    def of(cls, code: CodeType, positions: Positions = (None, None, None, None)) -> "SourceSpan":
+    def of(cls, code: CodeType, positions: "Positions" = (None, None, None, None)) -> "SourceSpan":
         """The place of an instruction of `code` with these positions; without a line of its own, the first line."""
         line, *rest = positions
         return cls(code.co_filename, code.co_qualname, line or code.co_firstlineno, *rest)

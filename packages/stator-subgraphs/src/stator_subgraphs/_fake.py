@@ -58,13 +58,15 @@ class World:
     def __init__(self, capture_data: bool, context: TracingContext) -> None:
         self._capture_data = capture_data
         self._context = context
+        self.learned: Sequence[Any] = ()  # the facts that the `ShapeEnv` relies on
 
     @cached_property
     def mode(self) -> FakeTensorMode:
         _import_what_it_needs()
         asked = self._capture_data
         env = ShapeEnv(allow_scalar_outputs=asked, allow_dynamic_output_shape_ops=asked)
-        mode = self._context.fake_mode = new_fake_mode(env)
+        mode, self.learned = new_fake_mode(env), env.guards
+        self._context.fake_mode = mode
         return mode
 
     @cached_property

@@ -163,7 +163,7 @@ class OutputGraph:
     # -- taking back ------------------------------------------------------------------------------------------------
     @property
     def learned(self) -> int:
-        return len(self.shape_env.guards) if self._state.world.is_made else 0
+        return len(self._state.world.learned)
 
     def mark(self) -> int:
         return self._state.journal.mark()

@@ -340,8 +340,9 @@ class SymbolicDomain:
 
     def make_generator(self, state: bytecode.GeneratorState) -> Any:
         made = k.GeneratorTracker(state)
-        self.t.generators.append(made)
-        self.t.journal.record(lambda: self.t.generators.remove(made))
+        for known in (self.t.generators, *([self.t.cleaning_up] if k.may_clean_up(state) else [])):
+            known.append(made)
+            self.t.journal.record(functools.partial(known.remove, made))
         return made
 
     def generator_state(self, value: Any) -> bytecode.GeneratorState | None:
@@ -361,9 +362,9 @@ class SymbolicDomain:
     def cleaning_up(self, holder: Any, stays: bool = False) -> list[bytecode.GeneratorState]:
         """The generators that a value holds, and that have yet to clean up; where the frames stay as they are (`stays`)
         those that they hold in plain view may be left out."""
-        if not self.t.generators or not may_hold(holder):
+        if not self.t.cleaning_up or not may_hold(holder):
             return []
-        found = [vt.state for vt in self.t.generators if k.has_clean_up(vt.state)]
+        found = [vt.state for vt in self.t.cleaning_up if k.has_clean_up(vt.state)]
 
         def seen(state: Any) -> bool:
             return stays and is_near(bytecode.held_by(self.t.machine.frames), state, holder)
@@ -376,7 +377,7 @@ class SymbolicDomain:
             return  # what called this Machine may hold it
         for value in lost:
             self._outlives(value, holders)
-        waiting = [vt.state for vt in self.t.generators if k.has_clean_up(vt.state)]
+        waiting = [vt.state for vt in self.t.cleaning_up if k.has_clean_up(vt.state)]
         for state in (*filter(k.has_clean_up, ran), *(state for state in waiting if reaches(lost, state))):
             if not (reaches(holders, state) or reaches(self.t.heap.values(), state, self.t.changed)):
                 raise self.t.unsupported("generator-dropped", "letting go of a generator that has yet to clean up")

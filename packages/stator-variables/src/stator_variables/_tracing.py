@@ -107,6 +107,7 @@ class Tracing:
     modes: dict[Any, Any] = attrs.field(factory=dict)  # settings written while tracing -> their value at the start
     inference: InferenceModes = attrs.field(factory=InferenceModes)
     generators: list[Any] = attrs.field(factory=list)  # those that were made, or came as frame state
+    cleaning_up: list[Any] = attrs.field(factory=list)  # of these, those whose code may see that they are closed
     frame: Frame | None = None
     instruction: Instruction | None = None
     machine: Any = None
@@ -124,12 +125,12 @@ class Tracing:
     # -- where the program is ---------------------------------------------------------------------------------------
     def where(self) -> SourceSpan:
         """The user's line that is being interpreted: where that is in code of ours, the line that called it."""
-        if self.frame is None:
+        if self.frame is None or self.instruction is None:
             return NOWHERE
         if self.frame.hidden:
             visible = next((frame for frame in reversed(self.machine.frames) if not frame.hidden), self.frame)
-            return span_of(visible, visible.code.instructions[visible.pc])
-        return span_of(self.frame, self.instruction)
+            return visible.code.span(visible.pc)
+        return self.frame.code.span(self.instruction.index)
 
     def unsupported(self, reason: str, detail: str, hint: str = "") -> Unsupported:
         return Unsupported(reason, detail, hint, self.where())
@@ -268,8 +269,3 @@ def real_of(tracker: Any) -> Any:
     """The object behind an existing value, looked at or not; MISSING for a new one. Installs no guard, so rely on
     nothing but identity."""
     return tracker.__dict__["_pending"][1] if is_pending(tracker) else getattr(tracker, "real", MISSING)
-
-
-def span_of(frame: Frame, instruction: Instruction | None) -> SourceSpan:
-    """The user's place of an instruction of a frame."""
-    return SourceSpan.of(frame.code.raw, *(() if instruction is None else (instruction.positions,)))

@@ -5,7 +5,7 @@ from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import Frame, Machine, SourceSpan
+from stator_bytecode import Frame, Machine
 from stator_guards import Source
 from stator_variables import Place, real_of, source_of
 
@@ -24,7 +24,8 @@ class MachinePlaces:
         frames = [] if self.machine is None else self.machine.frames
         visible = [frame for frame in frames if not frame.hidden]
         caught = any(map(is_caught, frames))
-        return Place(tuple(map(_span, visible)), self._modules(visible), self._original(visible), caught)
+        spans = tuple(frame.code.span(frame.pc) for frame in visible)
+        return Place(spans, self._modules(visible), self._original(visible), caught)
 
     def _original(self, frames: list[Frame]) -> Mapping[str, Any]:
         """The metadata of the node that the innermost generated `forward` has come to, by its line."""
@@ -92,7 +93,3 @@ def module_path(source: Source) -> str:
         elif step.base is None:
             parts.append(step.name.split(" ")[-1])
     return ".".join(reversed(parts))
-
-
-def _span(frame: Frame) -> SourceSpan:
-    return SourceSpan.of(frame.code.raw, frame.code.instructions[frame.pc].positions)

@@ -7,7 +7,7 @@ the program goes on rightly behind it.
 
 from typing import Any
 
-from stator_bytecode import Point, Site, SourceSpan, Unsupported, passed_over
+from stator_bytecode import Point, Site, Unsupported, passed_over
 
 from stator._traceback import OWN_CODES
 
@@ -31,7 +31,7 @@ class RaisingSite(Site):
         return made.pop()
 
     def _miss(self) -> None:
-        where = SourceSpan.of(self.layout.raw, self.instruction.positions)
+        where = self.layout.code.span(self.layout.pc)
         missed = Unsupported("no-exception", f"no {self.expected} was raised", _HINT, where)
         if self.fullgraph:
             raise missed

@@ -19,9 +19,9 @@ def release(tracing: Tracing, machine: Machine, places: MachinePlaces) -> None:
         forget_class(made.value)
     for table in (tracing.made, tracing.heap, tracing.changed, tracing.lookups):
         table.clear()
-    for record in (tracing.named, tracing.alive, tracing.aliases, tracing.journal.undo):
+    for record in (tracing.named, tracing.alive, tracing.aliases, tracing.generators, tracing.cleaning_up):
         record.clear()
-    tracing.generators.clear()
+    tracing.journal.undo.clear()
     tracing.machine = tracing.frame = tracing.instruction = None
     places.forget()
     machine.frames = []

@@ -12,6 +12,8 @@ from typing import Any, TypeAlias
 
 import attrs
 
+from stator_bytecode.errors import SourceSpan
+
 Positions: TypeAlias = tuple[int | None, int | None, int | None, int | None]
 """Line, end line, column, end column."""
 
@@ -52,3 +54,10 @@ class Code:
     n_free: int
     null_first: bool
     """Call layout: `[NULL|method, fn|self, args]` when true, else `[fn, NULL|self, args]`."""
+    _spans: dict[int, SourceSpan] = attrs.field(factory=dict, init=False, repr=False)
+
+    def span(self, index: int) -> SourceSpan:
+        """The place in the user's program of the instruction at `index`. Kept: nodes and guards ask by the thousand."""
+        if (found := self._spans.get(index)) is None:
+            found = self._spans[index] = SourceSpan.of(self.raw, self.instructions[index].positions)
+        return found

@@ -81,7 +81,7 @@ def span_of(snapshot: Snapshot) -> SourceSpan:
     """The user's line of a snapshot: app-level frames are not shown."""
     for state in reversed(snapshot.frames):
         if not state.hidden:
-            return SourceSpan.of(state.code.raw, state.code.instructions[state.pc].positions)
+            return state.code.span(state.pc)
     return NOWHERE
 
 

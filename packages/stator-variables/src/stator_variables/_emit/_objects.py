@@ -191,7 +191,7 @@ def generator(e: Emitter, vt: Any) -> str:
 def finalize_generators(e: Emitter, carried: Sequence[Any]) -> None:
     """Suspended generators that nothing can reach any more die with the entry, so that their `finally` blocks run."""
     known = [*carried, *e.generators]
-    for vt in list(e.t.generators):
+    for vt in list(e.t.cleaning_up):
         if vt.state not in known and k.has_clean_up(vt.state):
             e.expr(vt)
 
