@@ -6,6 +6,7 @@ from functools import cache, partial, wraps
 from typing import Any
 
 import torch
+from stator_bytecode.errors import Unsupported
 from stator_variables import Traced
 from torch import fx
 from torch.fx.experimental.symbolic_shapes import compute_unbacked_bindings
@@ -25,6 +26,7 @@ from stator_subgraphs._fake import (
 )
 from stator_subgraphs._heard import Hearing, Warned
 from stator_subgraphs._mutation import Watched, may_write, storage_of
+from stator_subgraphs._picky import may_raise, name_of
 from stator_subgraphs._random import refuse_seeding, undisturbed
 from stator_subgraphs._refused_writes import (
     refuse_casts,
@@ -68,11 +70,15 @@ def record_call(
             example = _propagate(state, target, examples, example_kwargs)
         refuse_new_leaves(example, tensors)
     traced = _write_down(state, target, args, kwargs, example)
+    if state.root.lasting and (traced.node.meta.get("caught") or may_raise(traced.node)):
+        raise Unsupported("operator-error", f"{name_of(traced.node)}: what was written stays if it raises")
     if heard:
         traced.node.meta["warns"] = heard
     changed = watched.changed() if body is None else _gives(state, body, traced)
     if changed:
         _note_write(state, traced.node, changed)
+        if any(_is_lasting(state, tensor) for tensor in watched.with_new_history()):
+            state.journal.assign(state.root, lasting=True)
         refuse_expanded(target, changed)
         if "out" in kwargs:
             watched.refuse_resizing(target, [node.meta["example_value"] for node in state.root.placeholders])
@@ -193,6 +199,13 @@ def _note_write(state: GraphState, node: fx.Node, changed: list[torch.Tensor]) -
         state.stale.extend(changed)
 
     state.journal.record(undo)
+
+
+def _is_lasting(state: GraphState, written: torch.Tensor) -> bool:
+    """Whether it is a view from outside, or of one: a view never loses its history again."""
+    inputs = (node.meta["example_value"] for node in state.root.placeholders)
+    views = (one for one in inputs if isinstance(one, torch.Tensor) and one._is_view())
+    return any(storage_of(one) == storage_of(written) for one in views)
 
 
 def _note_mode(state: GraphState, node: fx.Node, undo: Any) -> None:

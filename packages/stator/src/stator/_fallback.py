@@ -17,12 +17,13 @@ from stator_backends import AmbientState
 from stator_bytecode import set_exception_field
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from stator._hazard import Hazards
 from stator._target import Target
 from stator.errors import BackendFailed
 
 if TYPE_CHECKING:
     from stator_subgraphs import CapturedGraph
+
+    from stator._hazard import Hazards
 
 
 @attrs.define
@@ -71,7 +72,9 @@ class Recovery:
         cls, captured: CapturedGraph, target: Target, ambient: AmbientState, failures: list[str], forgives: bool
     ) -> Recovery | None:
         """None when what the graph does cannot be taken back."""
-        from stator_subgraphs import may_draw
+        from stator_subgraphs import may_draw  # when first asked: importing stator is to be quick
+
+        from stator._hazard import Hazards
 
         if (hazards := Hazards.of(captured)) is None:
             return None
