@@ -4,6 +4,7 @@ Found by a random program: `o = copy.deepcopy([o])` after a break left the first
 as an argument of it. Neighbours: each way in which something may hold the object, and lose it.
 """
 
+import collections
 import copy
 import gc
 import weakref
@@ -174,6 +175,124 @@ def test_what_held_it_last(name: str) -> None:
             assert str(compiled(torch.ones(2))) == str(plain(torch.ones(2)))
     finally:
         gc.enable()
+
+
+class Loud:
+    def __init__(self, log: list[str], name: str = "gone") -> None:
+        self.log, self.name = log, name
+
+    def __del__(self) -> None:
+        self.log.append(self.name)
+
+
+class Slotted:
+    __slots__ = ("held",)
+
+
+def _opened(log: list[str]) -> Iterator[int]:
+    def generate() -> Iterator[int]:
+        try:
+            yield 1
+        finally:
+            log.append("closed")
+
+    generator = generate()
+    next(generator)
+    return generator
+
+
+def _swap_and_drop(items: list[Any]) -> None:
+    items[0], items[1] = items[1], items[0]
+    items[1] = None
+
+
+def _rebound(held: Any) -> Callable[[], Any]:
+    def rebind() -> None:
+        nonlocal held
+        held = None
+
+    return rebind
+
+
+def _with_slot(held: Any) -> Any:
+    slotted: Any = Slotted()
+    slotted.held = held
+    return slotted
+
+
+def _told(log: list[str]) -> Any:
+    """An object and what is told of its end; the reference is kept where it does not keep the object."""
+    box = Box()
+    _told.reference = weakref.ref(box, lambda _: log.append("told"))  # type: ignore[attr-defined]
+    return box
+
+
+LOST: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "an item that is written over": (lambda held: [held], lambda c: c.__setitem__(0, None)),
+    "an item that is deleted": (lambda held: [held, 1], lambda c: c.__delitem__(0)),
+    "an item that is taken off": (lambda held: [held], lambda c: c.pop()),
+    "a slice": (lambda held: [held, 1], lambda c: c.__setitem__(slice(None), [2])),
+    "a list that is cleared": (lambda held: [held], lambda c: c.clear()),
+    "a list times nothing": (lambda held: [held], lambda c: c.__imul__(0)),
+    "a list in a list": (lambda held: [[held]], lambda c: c.__setitem__(0, None)),
+    "what falls out of a deque": (lambda held: collections.deque([held], 1), lambda c: c.append(2)),
+    "the first of a deque": (lambda held: collections.deque([held]), lambda c: c.popleft()),
+    "a value that is written over": (lambda held: {"k": held}, lambda c: c.__setitem__("k", None)),
+    "a value that is deleted": (lambda held: {"k": held}, lambda c: c.__delitem__("k")),
+    "an update": (lambda held: {"k": held}, lambda c: c.update(k=1)),
+    "a dict that is cleared": (lambda held: {"k": held}, lambda c: c.clear()),
+    "a member": (lambda held: {held}, lambda c: c.clear()),
+    "an attribute": (Box, lambda c: setattr(c, "other", None)),
+    "an attribute that is deleted": (Box, lambda c: delattr(c, "other")),
+    "a namespace": (Box, lambda c: vars(c).clear()),
+    "a slot": (_with_slot, lambda c: setattr(c, "held", None)),
+    "a cell": (_rebound, lambda c: c()),
+    "the end of an iterator": (lambda held: iter([held]), list),
+    "a list moved on": (lambda held: [held], lambda c: [c.pop()].clear()),
+    "what changed places": (lambda held: [held, 1], _swap_and_drop),
+}
+HELD: dict[str, Callable[[list[str]], Any]] = {"a finalizer": Loud, "a callback": _told, "a generator": _opened}
+
+
+@pytest.mark.parametrize("held", HELD)
+@pytest.mark.parametrize("name", LOST)
+def test_a_container_that_held_it_last(name: str, held: str) -> None:
+    """It dies between the two other effects: the container was made before a break, or by the caller."""
+    hold, let_go = LOST[name]
+
+    def use(x: Tensor, holder: Any, log: list[str]) -> Tensor:
+        log.append("before")
+        let_go(holder)
+        log.append("after")
+        return x + 1
+
+    def make_and_use(x: Tensor) -> Any:
+        log: list[str] = []
+        holder = hold(HELD[held](log))
+        stator.graph_break()
+        return use(x, holder, log), log
+
+    compiled, of_caller = stator.compile(make_and_use, backend="eager"), stator.compile(use, backend="eager")
+    for _ in range(3):
+        expected = make_and_use(torch.ones(2))[1]
+        assert len(expected) == 3 or hold is iter
+        assert compiled(torch.ones(2))[1] == expected
+        log: list[str] = []
+        of_caller(torch.ones(2), hold(HELD[held](log)), log)
+        assert log == expected
+
+
+def test_what_others_hold_too_costs_no_break() -> None:
+    def fn(x: Tensor, holder: list[Any], kept: Any) -> Tensor:
+        holder[0] = None
+        return x + 1 if kept.log == [] else x
+
+    log: list[str] = []
+    compiled = stator.compile(fn, backend="eager", fullgraph=True)
+    kept = Loud(log)
+    for _ in range(3):
+        assert compiled(torch.ones(2), [kept], kept).tolist() == [2, 2]
+    assert log == []
 
 
 class Child(torch.nn.Module):

@@ -449,3 +449,53 @@ def test_integers_that_no_kernel_draws_raise_where_the_program_catches_it(draw: 
         return str((fn(base, base[:], y), base, y))
 
     assert outcome(stator.compile(fn, backend="eager")) == outcome(fn)
+
+
+def _caught_after(view: Tensor, weight: Tensor, index: Tensor, log: list[str]) -> Any:
+    view[:1].mul_(weight)
+    try:
+        picked = weight.sum()[None][index]
+    except IndexError:
+        log.append("caught")
+        return view + 2
+    return view + picked
+
+
+def _not_caught_after(view: Tensor, weight: Tensor, index: Tensor, log: list[str]) -> Any:
+    view.mul_(weight)
+    log.append("before")
+    return view + weight.sum()[None][index]
+
+
+def _checked_after(view: Tensor, weight: Tensor, index: Tensor, log: list[str]) -> Any:
+    view.mul_(weight)
+    log.append("before")
+    torch._check(bool((index < 1).all()), lambda: "too much")  # type: ignore[no-untyped-call]
+    return view + 1
+
+
+@pytest.mark.parametrize("fn", [_caught_after, _not_caught_after, _checked_after])
+def test_an_error_after_a_write_that_gives_a_view_a_history(fn: Callable[..., Any]) -> None:
+    """Nothing takes that history back, so what may raise after it is in a graph of its own."""
+
+    def outcome(fn: Any, index: int) -> Any:
+        base, log = torch.arange(8.0).reshape(2, 4), list[str]()
+        view, weight = base[0], torch.ones(1, requires_grad=True)
+        try:
+            result = fn(view, weight, torch.tensor([index]), log)
+        except (IndexError, RuntimeError) as error:
+            result = repr(error)
+        return str((result, view, base, log))
+
+    compiled = stator.compile(fn, backend="eager")
+    for index in (0, 3, 0, 3):
+        assert outcome(compiled, index) == outcome(fn, index)
+
+
+def test_a_write_to_a_view_costs_no_break_where_nothing_may_raise() -> None:
+    def fn(view: Tensor, weight: Tensor) -> Tensor:
+        view.mul_(weight)
+        return view.sin() + weight
+
+    compiled = stator.compile(fn, backend="eager", fullgraph=True)
+    assert compiled(torch.ones(2, 2)[0], torch.ones(2, requires_grad=True)).requires_grad

@@ -9,8 +9,10 @@ from stator_subgraphs._heard import Warned
 from stator_subgraphs._mutation import storage_of
 from stator_subgraphs._operators._all import OPERATORS
 from stator_subgraphs._output_graph import OutputGraph
+from stator_subgraphs._picky import CHECKS, bodies_of, calls_in, may_raise, name_of
 from stator_subgraphs._random import may_draw
 from stator_subgraphs._scope import BodyScope
 
 __all__ = ["Body", "BodyScope", "CapturedGraph", "GraphInput", "OutputGraph", "ShapeFact", "Warned"]
 __all__ += ["OPERATORS", "check_graph", "may_draw", "storage_of"]
+__all__ += ["CHECKS", "bodies_of", "calls_in", "may_raise", "name_of"]

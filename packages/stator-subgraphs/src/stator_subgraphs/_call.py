@@ -6,6 +6,7 @@ from functools import cache, partial, wraps
 from typing import Any
 
 import torch
+from stator_bytecode.errors import Unsupported
 from stator_variables import Traced
 from torch import fx
 from torch.fx.experimental.symbolic_shapes import compute_unbacked_bindings
@@ -15,6 +16,7 @@ from stator_subgraphs._captured import Body
 from stator_subgraphs._fake import MODE_CALLS, has_body, refuse_wrappers, run
 from stator_subgraphs._heard import Hearing, Warned
 from stator_subgraphs._mutation import Target, Watched, called, may_write, storage_of
+from stator_subgraphs._picky import may_raise, name_of
 from stator_subgraphs._random import undisturbed
 from stator_subgraphs._refused import Operation, refuse, refuse_expanded, refuse_new_leaves
 from stator_subgraphs._state import GraphState
@@ -44,11 +46,15 @@ def record_call(
             example = _propagate(state, target, examples, example_kwargs)
         refuse_new_leaves(example, tensors)
     traced = _write_down(state, target, args, kwargs, example)
+    if state.root.lasting and (traced.node.meta.get("caught") or may_raise(traced.node)):
+        raise Unsupported("operator-error", f"{name_of(traced.node)}: what was written stays if it raises")
     if heard:
         traced.node.meta["warns"] = heard
     changed = watched.changed() if body is None else _gives(state, body, traced)
     if changed:
         _note_write(state, traced.node, changed)
+        if any(_is_lasting(operation, tensor) for tensor in watched.with_new_history()):
+            state.journal.assign(state.root, lasting=True)
         refuse_expanded(operation.name, changed)
         if "out" in kwargs:
             watched.refuse_resizing(operation.name, operation.inputs)
@@ -169,6 +175,12 @@ def _note_write(state: GraphState, node: fx.Node, changed: list[torch.Tensor]) -
         state.stale.extend(changed)
 
     state.journal.record(undo)
+
+
+def _is_lasting(operation: Operation, written: torch.Tensor) -> bool:
+    """Whether it is a view from outside, or of one: a view never loses its history again."""
+    views = (one for one in operation.inputs if isinstance(one, torch.Tensor) and one._is_view())
+    return any(storage_of(one) == storage_of(written) for one in views)
 
 
 def _note_mode(state: GraphState, node: fx.Node, undo: Any) -> None:

@@ -51,6 +51,10 @@ class Watched:
         states = zip(self.tensors, self.before, strict=True)
         return [tensor for tensor, before in states if not _same(before, state_of(tensor, self.thorough))]
 
+    def with_new_history(self) -> list[torch.Tensor]:
+        states = zip(self.tensors, self.before, strict=True)
+        return [one for one, before in states if one.requires_grad and type(before) is tuple and not before[1]]
+
     def refuse_resizing(self, name: str, inputs: Iterable[Any]) -> None:
         """Raises Unsupported where `out=` had elements and got another shape: a real kernel warns of it. An input has
         the symbols that it came with."""

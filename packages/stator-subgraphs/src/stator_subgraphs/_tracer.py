@@ -50,6 +50,7 @@ class SubgraphTracer:
     boxes: dict[fx.Node, Traced] = attrs.field(factory=dict)  # floats as tensors
     effects: set[fx.Node] = attrs.field(factory=set)  # nodes seen to change something
     written: list[torch.Tensor] = attrs.field(factory=list)  # examples that were written to
+    lasting: bool = False  # a write gave one from outside a history that nothing takes away again
     births: dict[fx.Node, tuple[Any, Any]] = attrs.field(factory=dict)  # shapes of what cannot be made again
     called: dict[fx.Node, SubgraphTracer] = attrs.field(factory=dict)  # operators that give what their body gives
     closed: bool = False  # the graph belongs to a module now

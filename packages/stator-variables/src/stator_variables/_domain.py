@@ -32,7 +32,7 @@ from stator_variables._model._hashing import hashing
 from stator_variables._model._lookup import defines
 from stator_variables._model._raising import complain, error, function_text, throw
 from stator_variables._policy import Stop
-from stator_variables._reach import is_near, may_hold, reaches
+from stator_variables._reach import is_near, may_hold, news, reaches, walk
 from stator_variables._tracing import Tracing, real_of
 from stator_variables._tracker import MISSING
 
@@ -71,9 +71,9 @@ def _emptying(operate: Callable[..., Any], holder_in: Callable[[Any], Any] = lam
     def asked(self: SymbolicDomain, operand: Any, *args: Any) -> Any:
         held = self.cleaning_up(holder_in(operand), stays=True)
         result = operate(self, operand, *args)
-        if held and not bytecode.is_suspended(result):
-            self.abandon(held, [], [result, *bytecode.held_by(self.t.machine.frames)])
-        return result
+        if type(result) is bytecode.Pending:
+            return bytecode.after(result, functools.partial(self._emptied, held))
+        return self._emptied(held, result)
 
     return asked
 
@@ -251,9 +251,6 @@ class SymbolicDomain:
 
     @_emptying
     def cell_set(self, cell: Any, content: Any) -> None:
-        before = real_of(cell.content)
-        if type(before) is types.GeneratorType and before.gi_suspended:  # the effects of a graph come after all of it
-            raise self.t.unsupported("generator-dropped", "letting go of a generator that was there before")
         self.t.write(cell, content=content)
 
     # -- operators ----------------------------------------------------------------------------------------------------
@@ -262,7 +259,7 @@ class SymbolicDomain:
             return _operators.negated(self.t, value)
         return _operators.unary(self.t, operator, value)
 
-    binary = _asked_with_hashes(_operators.binary)
+    binary = _emptying(_asked_with_hashes(_operators.binary))
     compare = _asked_with_hashes(_operators.compare)
     contains = _asked_with_hashes(_operators.contains)
     identical = _asked(_operators.identical)
@@ -300,6 +297,7 @@ class SymbolicDomain:
     # -- calls and functions ------------------------------------------------------------------------------------------
     call = _emptying(_asked_with_hashes(_calls.call), _receiver_in_c)
 
+    @_emptying
     @_with_hashes
     def call_spread(self, function: Any, args: Any, kwargs: Any) -> Any:
         if not defines(self.t, args.cls, "__iter__", "__getitem__"):
@@ -353,11 +351,27 @@ class SymbolicDomain:
         dying = self.cleaning_up(value) if may_hold(value) and value.source is None else []
         if dying:
             self.abandon(dying, [], [kept, *bytecode.held_by(holders)])
-        self._outlives(value, (other for frame in holders for other in (*frame.slots, *frame.stack)))
+        self._outlives(value, (kept, *(other for frame in holders for other in (*frame.slots, *frame.stack))))
+
+    def _emptied(self, held: list[bytecode.GeneratorState], result: Any) -> Any:
+        """`result`, of an operation that made containers let go of `held` and of what is lost."""
+        if not (held or self.t.lost) or bytecode.is_suspended(result):
+            return result
+        holders, lost = [result, *bytecode.held_by(self.t.machine.frames)], self.t.lost
+        self.abandon(held, [], holders)
+        self.t.lost = []
+        for value in lost:
+            self._outlives(value, holders)
+        return result
 
     def _outlives(self, value: Any, holders: Iterable[Any]) -> None:
-        if id(real_of(value)) in self.t.mortal and all(value is not other for other in holders):
-            raise self.t.unsupported("object-dropped", "letting go of an object whose end may be noticed")
+        """What a value holds alone, of what is noticed when it dies, dies with it."""
+        if not self.t.mortal or value is bytecode.NULL:
+            return
+        alive = [*holders, *self.t.changed.values()]
+        for part in walk([value], lambda part: news(part, self.t.changed)):
+            if part is None or (id(real_of(part)) in self.t.mortal and not reaches(alive, part, self.t.changed)):
+                raise self.t.unsupported("object-dropped", "letting go of an object whose end may be noticed")
 
     def cleaning_up(self, holder: Any, stays: bool = False) -> list[bytecode.GeneratorState]:
         """The generators that a value holds, and that have yet to clean up; where the frames stay as they are (`stays`)

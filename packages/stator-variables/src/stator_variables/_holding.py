@@ -1,7 +1,9 @@
-"""What real objects hold: what may die with them."""
+"""What real objects hold: what may die with them, and who would notice."""
 
 import gc
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType, TracebackType
+import sys
+import weakref
+from types import BuiltinFunctionType, CodeType, FunctionType, GeneratorType, ModuleType, TracebackType
 
 import torch
 
@@ -24,6 +26,25 @@ def held_by(value: object) -> list[object]:
                 seen.add(id(held))
                 found.append(held)
     return found[1:]
+
+
+def is_noticed(value: object) -> bool:
+    """Whether the program, told by a weak reference, a `__del__` or a `finally`, may notice that an object dies."""
+    return _has_witness(value) or any(map(_has_witness, held_by(value)))
+
+
+def is_noticed_end(held: object) -> bool:
+    """Whether that will be so when its one holder lets go of it; a list, `map` and this function know it too."""
+    return sys.getrefcount(held) <= 5 and is_noticed(held)
+
+
+def _has_witness(value: object) -> bool:
+    """Weak references to tensors are mostly torch's own, those to classes and functions libraries'."""
+    if issubclass(type(value), type | FunctionType | torch.Tensor):
+        return False
+    if type(value) is GeneratorType:
+        return value.gi_suspended and bool(value.gi_code.co_exceptiontable)
+    return weakref.getweakrefcount(value) > 0 or any("__del__" in vars(cls) for cls in type(value).__mro__)
 
 
 def may_hold_real(holder: object, target: object) -> bool:

@@ -7,12 +7,12 @@ from typing import Any
 from stator_bytecode import GeneratorState
 
 from stator_variables._kinds import BuiltinTracker, ClassTracker, ConstantTracker, FunctionTracker, TensorTracker
-from stator_variables._tracker import LazyTracker, VariableTracker
+from stator_variables._tracker import VariableTracker
 
 _LEAVES = (ConstantTracker, TensorTracker, ClassTracker, BuiltinTracker)
-_PLAIN = frozenset((*_LEAVES, LazyTracker, str, bool, type, NoneType))
-"""Classes of what holds nothing new; most of what there is."""
-_NOT_HELD = ("real", "value", "log", "steps", "steps_taken")
+_PLAIN = frozenset((*_LEAVES, str, bool, type, NoneType))
+"""Classes of what holds nothing; most of what there is."""
+_NOT_HELD = ("real", "value", "log", "steps", "steps_taken", "before")
 """Fields of trackers for what existed before, in which no tracker is, and for writes, whose values may be gone."""
 
 
@@ -26,7 +26,7 @@ def reaches(
     """Whether `target`, a tracker or the state of a generator, is one of `holders` or held by them; the last is asked
     first. Existing objects hold something new where they are among `changed`, by identity; else they are not asked.
     Before what is long is gone through, `otherwise` says whether it need not be."""
-    for part in walk(holders, lambda part: _news(part, changed)):
+    for part in walk(holders, lambda part: news(part, changed)):
         if part is target:
             return True
         if is_long(part) and otherwise():
@@ -40,7 +40,7 @@ def is_near(holders: Iterable[Any], target: Any, apart_from: Any) -> bool:
     def near(parts: Iterable[Any]) -> list[Any]:
         return [part for part in parts if part is not apart_from and not is_long(part)]
 
-    return any(part is target for part in walk(near(holders), lambda part: near(_news(part, None))))
+    return any(part is target for part in walk(near(holders), lambda part: near(news(part, None))))
 
 
 def walk(roots: Iterable[Any], held_by: Callable[[Any], Iterable[Any]]) -> Iterator[Any]:
@@ -59,7 +59,7 @@ def is_long(part: Any) -> bool:
     return type(part) in (list, tuple, dict) and len(part) > 100
 
 
-def _news(part: Any, changed: Container[int] | None) -> list[Any]:
+def news(part: Any, changed: Container[int] | None) -> list[Any]:
     return [held for held in _held(part, changed) if type(held) not in _PLAIN]
 
 
@@ -72,6 +72,8 @@ def _held(part: Any, changed: Container[int] | None) -> Iterable[Any]:
         return (*part.frame.slots, *part.frame.stack)
     if not issubclass(type(part), VariableTracker):
         return ()
+    if getattr(part, "exhausted", False) and not part.kind.startswith("deque"):
+        return ()  # it has let go of what it went through
     if part.source is None or (changed is not None and id(part) in changed):
         return [value for name, value in vars(part).items() if name not in _NOT_HELD]
     return () if changed is None else (part.namespace,)

@@ -3,7 +3,7 @@
 Every function of the data model takes it first, as `t`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -29,11 +29,14 @@ from stator_guards import (
 )
 
 from stator_variables._graph import GraphRecorder
+from stator_variables._holding import is_noticed
 from stator_variables._journal import Journal
 from stator_variables._memory import InputMemory
 from stator_variables._policy import Policy
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker, is_pending
 
+HOLDING = frozenset({"content", "items", "known", "members"})
+"""Fields of trackers with what these hold."""
 CONTENTS = (AttrAbsent, KeyAbsent, KeyPresent, KeysAre, Length)
 """What may change of an object that itself stays the same."""
 
@@ -116,6 +119,7 @@ class Tracing:
     shared: dict[Any, Any] = attrs.field(factory=dict)  # objects that equal requests are to share
     cached: CachedCalls = attrs.field(factory=CachedCalls)
     mortal: set[int] = attrs.field(factory=set)  # ids: held by the frames alone, and their end may be noticed
+    lost: list[Any] = attrs.field(factory=list)  # what containers let go of in the step that is being done, noticed too
     touched: list[dict[int, Any]] = attrs.field(factory=list)  # per open body: what was changed in it, and where
     questions: Questions = attrs.field(factory=Questions)
     memory: InputMemory = attrs.field(factory=InputMemory)
@@ -197,8 +201,26 @@ class Tracing:
 
     def write(self, tracker: Any, **fields: Any) -> None:
         """A change of an object's state, replayed after the graph and undone by a rollback."""
+        for name in HOLDING.intersection(fields):
+            self._exchange(_parts(getattr(tracker, name)), _parts(fields[name]))
         self.journal.assign(tracker, **fields)
         self.change(tracker)
+
+    def _exchange(self, before: Iterable[Any], after: Iterable[Any]) -> None:
+        kept = set(map(id, after))
+        for value in before:
+            if id(value) not in kept:
+                self.let_go(value)
+
+    def let_go(self, value: Any) -> None:
+        """Note that a container no longer has `value`, a tracker or an object that nobody has read."""
+        is_read = issubclass(type(value), VariableTracker | LazyTracker)
+        real = real_of(value) if is_read else value
+        if real is MISSING:
+            self.lost += [value] * bool(self.mortal)
+        elif is_noticed(real):
+            self.mortal.add(id(real))
+            self.lost.append(value if is_read else self.heap.get(id(real)))
 
     def change(self, tracker: Any) -> None:
         """Note that an object was changed; one that existed before has effects to be replayed."""
@@ -257,6 +279,10 @@ def _guard_argument(kind: Any) -> Any:
         return None
     value = kind.description if isinstance(kind, Custom) else getattr(kind, kind.__match_args__[0])
     return (type(value), value)
+
+
+def _parts(held: Any) -> Iterable[Any]:
+    return held.values() if type(held) is dict else held if type(held) is list else (held,)
 
 
 def source_of(tracker: Any) -> Source:

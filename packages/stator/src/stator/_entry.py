@@ -14,7 +14,6 @@ from stator_guards import CallSource, Entry, GlobalState, Guard, Loads, PartSour
 from stator_variables import as_inference
 
 from stator._fallback import Plainly, Recovery
-from stator._hazard import Hazards
 from stator._options import Options
 from stator._saying import Saying, silent
 from stator._target import Target, start_of
@@ -162,7 +161,9 @@ def _ending(traced: Traced, site: Site | None, emitter: Any) -> str:
 def _graph_call(traced: Traced, lowered: Lowered, target: Target, ambient: AmbientState, data: EntryData) -> list[str]:
     """`g = graph(inputs)`; an operator that raises is raised again by the program itself, run plainly, unless what the
     graph does cannot be taken back."""
-    from stator_subgraphs import may_draw
+    from stator_subgraphs import may_draw  # when first asked: importing stator is to be quick
+
+    from stator._hazard import Hazards
 
     emitter = traced.emitter
     inputs = _inputs(traced, target, emitter)

@@ -9,7 +9,7 @@ run only: an operator that refuses its inputs whatever they hold does so then. L
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import torch
@@ -17,9 +17,11 @@ from stator_backends import AmbientState
 from stator_bytecode import set_exception_field
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from stator._hazard import Hazards
 from stator._target import Target
 from stator.errors import BackendFailed
+
+if TYPE_CHECKING:
+    from stator._hazard import Hazards
 
 
 @attrs.define

@@ -9,12 +9,10 @@ An entry holds its arguments to its end, plain Python lets go of a local at once
 """
 
 import sys
-import weakref
 from collections import Counter
-from types import FunctionType, MethodType
+from types import MethodType
 
-import torch
-from stator_variables import held_by
+from stator_variables import is_noticed
 
 HOLDERS = 2
 """How often each value of a state is held while it is traced: by `Region.enter`, and by name."""
@@ -35,11 +33,4 @@ def _is_noticed(value: object) -> bool:
     """A bound method may be the last to hold its object, as that of a `with` statement."""
     if type(value) is MethodType:
         return sys.getrefcount(value.__self__) == 2 and _is_noticed(value.__self__)
-    return _has_witness(value) or any(map(_has_witness, held_by(value)))
-
-
-def _has_witness(value: object) -> bool:
-    """Weak references to tensors are mostly torch's own, those to classes and functions libraries'."""
-    if issubclass(type(value), type | FunctionType | torch.Tensor):
-        return False
-    return weakref.getweakrefcount(value) > 0 or any("__del__" in vars(cls) for cls in type(value).__mro__)
+    return is_noticed(value)

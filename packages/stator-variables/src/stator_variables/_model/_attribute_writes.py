@@ -1,6 +1,7 @@
 """Setting and deleting attributes: `PyObject_SetAttr`, `PyObject_GenericSetAttr` (Objects/object.c) over trackers."""
 
 import builtins
+import contextlib
 import threading
 import types
 from typing import Any
@@ -94,6 +95,9 @@ def _set_member(t: Tracing, raw: Any, vt: Any, name: str, value: Any) -> None:
     before = vt.members.get(raw, MISSING)
     if value is MISSING and (before is DELETED or (before is MISSING and not _has_member(t, raw, vt, name))):
         throw(AttributeError, name)
+    if before is MISSING and vt.real is not MISSING:
+        with contextlib.suppress(AttributeError):
+            t.let_go(raw.__get__(vt.real))
     t.write(vt, members={**vt.members, raw: DELETED if value is MISSING else value})
 
 

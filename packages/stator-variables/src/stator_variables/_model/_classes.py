@@ -233,6 +233,7 @@ def _set_of_existing(t: Tracing, cls: type, name: str, value: Any) -> None:
         written.source = CapturedSource(cls.__qualname__, cls)
         t.heap[id(written)] = written  # by which is found what only the class holds
     names = dict(written.names)
+    t.let_go(names[name][0] if names.get(name) else vars(cls).get(name))
     if value is not MISSING:
         names[name] = value, stand_in(t, value)
     else:

@@ -113,6 +113,7 @@ def store(t: Tracing, d: DictTracker, key: Any, value: Any) -> None:
     if d.real is MISSING or d.complete or d.owner is not None or not is_undecided(t, key):
         _store_known(t, d, key, value)
     else:
+        _let_go_unread(t, d, pending_real(key) if is_pending(key) else MISSING)
         put_undecided(t, d, (key, value), _store_known)
 
 
@@ -173,6 +174,10 @@ def remove(t: Tracing, d: DictTracker, hashed: Any) -> Any:
 
 
 def _log(t: Tracing, d: DictTracker, write: Any, hashed: Any, before: Any, order: list[Any] | None = None) -> None:
+    if before is not MISSING:
+        t.let_go(before[1])
+    elif not d.complete:
+        _let_go_unread(t, d, real_key(hashed))
     d.log.append(write)
 
     def undo() -> None:
@@ -188,6 +193,11 @@ def _log(t: Tracing, d: DictTracker, write: Any, hashed: Any, before: Any, order
 
     t.journal.record(undo)
     t.change(d)
+
+
+def _let_go_unread(t: Tracing, d: DictTracker, key: Any) -> None:
+    if key is not MISSING and not _may_ask(d):
+        t.let_go(value_under(d.real, key))
 
 
 def deletions(d: DictTracker) -> int:

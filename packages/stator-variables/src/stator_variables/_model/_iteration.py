@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import gc
 import operator
 import sys
 import types
@@ -13,6 +14,7 @@ from stator_guards import ItemSource, Length
 
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
+from stator_variables._holding import is_noticed_end
 from stator_variables._model import _attributes, _calls, _dictionary, _operators
 from stator_variables._model._lookup import defines, guarded_lookup, overrides, plain_lookup, stands_for_c, type_lookup
 from stator_variables._model._raising import attempt, complain, throw
@@ -211,6 +213,8 @@ def _next_of_existing(t: Tracing, it: Any) -> Any:
     if at == AHEAD:
         raise _too_far(t, it)
     if at == len(left):
+        if any(map(is_noticed_end, gc.get_referents(it.real))):
+            raise t.unsupported("object-dropped", f"a {it.cls.__name__} at its end, with what it held")
         t.guard(source, Length(at))
         return NULL
     t.need_length(source, at + 1)
