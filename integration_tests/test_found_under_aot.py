@@ -116,6 +116,26 @@ def a_product_with_a_fraction_that_is_written_to_integers(x: Tensor, f: float) -
     return x, found, raised(lambda: (x > 1).mul_(x.shape[0])), (x > 1).mul_(True)
 
 
+def fraction() -> Callable[[], Any]:
+    values = iter(range(1000))
+    return lambda: (torch.tensor([1, 2]), next(values) + 0.5)
+
+
+@found(fraction())
+def a_fraction_that_no_graph_takes_as_what_it_was_for_was_refused(x: Tensor, f: float) -> Any:
+    return x * 2, raised(lambda: x.clone().add_(f)), x + 1
+
+
+def growing() -> Callable[[], Any]:
+    sizes = iter(range(2, 1000))
+    return lambda: (torch.linspace(1, 2, next(sizes)).requires_grad_(),)
+
+
+@found(growing())
+def a_sample_whose_gradient_nobody_can_trace(x: Tensor) -> Any:
+    return torch.distributions.Gamma(x, 1.0).rsample() * 2
+
+
 @found(lambda: (torch.arange(6.0).reshape(2, 3), 5))
 def a_fraction_of_a_size_that_may_be_whole(x: Tensor, n: int) -> Any:
     return x * (n * 0.5), (n * 0.5).is_integer(), (x.shape[0] * 0.5).is_integer()

@@ -21,7 +21,13 @@ from torch import Tensor
 from torch._functorch import _aot_autograd
 from torch._functorch import config as functorch_config
 from torch._guards import CompileContext, CompileId, Source, TracingContext, compile_context, tracing
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+    UnsupportedOperatorException,
+)
 from torch.utils._python_dispatch import _disable_current_modes, is_traceable_wrapper_subclass
 
 from . import _session
@@ -112,14 +118,16 @@ def lower(
 
 def _refused_by_autograd(failure: BackendFailed) -> str:
     """What AOTAutograd itself raised, for what it does not take: inputs that share memory but are no views of each
-    other for autograd, say, or a write to what backward needs. Run as it is, the graph does what the program does."""
+    other for autograd, say, a write to what backward needs, or a backward that no fake tensor goes through. Run as it
+    is, the graph does what the program does."""
     error = failure.__cause__
     files = [frame.f_code.co_filename for frame, _ in walk_tb(None if error is None else error.__traceback__)]
     is_within = any(file.startswith(_AOT_AUTOGRAD) for file in files)
-    is_of_it = is_within and files[-1].startswith((_AOT_AUTOGRAD, _AUTOGRAD))
-    return f"{type(error).__name__}: {error}" if is_of_it else ""
+    is_of_it = isinstance(error, _UNTRACEABLE) or (bool(files) and files[-1].startswith((_AOT_AUTOGRAD, _AUTOGRAD)))
+    return f"{type(error).__name__}: {error}" if is_within and is_of_it else ""
 
 
+_UNTRACEABLE = (UnsupportedOperatorException, DynamicOutputShapeException, DataDependentOutputException)
 _AUTOGRAD, _AOT_AUTOGRAD = (str(Path(str(module.__file__)).parent) for module in (torch.autograd, _aot_autograd))
 
 

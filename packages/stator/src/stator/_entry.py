@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -85,13 +85,13 @@ def _check(module: Any) -> None:
 
 
 def _lowered(traced: Traced, options: Options, ambient: AmbientState) -> Lowered:
-    captured = traced.captured
-    has_floats = any(item.kind == "float" for item in captured.inputs)
+    captured, fake_mode = traced.captured, traced.emitter.t.graph.fake_mode
+    has_floats = _are_floats(getattr(fake_mode.shape_env, "backed_var_to_val", ()))  # also what a rollback left
     try:
         with backend_boundary():
             lowered = lower(
                 *(captured.module, captured.example_inputs(), options.backend),
-                fake_mode=traced.emitter.t.graph.fake_mode,
+                fake_mode=fake_mode,
                 contexts=captured.contexts,
                 ambient=ambient,
                 keeps_history=captured.keeps_history,
@@ -103,7 +103,7 @@ def _lowered(traced: Traced, options: Options, ambient: AmbientState) -> Lowered
     finally:
         for setting, start in traced.emitter.t.modes.items():  # a compiler that ran the graph has left them as it does
             setting.set(start)
-    if has_floats and _mentions_floats(lowered):
+    if has_floats and any(_are_floats(guard.expr.free_symbols) for guard in lowered.shape_guards):
         raise FloatsNeeded
     return lowered
 
@@ -112,10 +112,10 @@ class FloatsNeeded(Exception):
     """The compiler cannot do with symbolic floats: the program is traced once more, with constants."""
 
 
-def _mentions_floats(lowered: Lowered) -> bool:
+def _are_floats(symbols: Iterable[Any]) -> bool:
+    """Whether one of them is the symbol of a float."""
     from torch.utils._sympy.symbol import SymT, symbol_is_type
 
-    symbols = {symbol for guard in lowered.shape_guards for symbol in guard.expr.free_symbols}
     return any(symbol_is_type(symbol, SymT.FLOAT) for symbol in symbols)
 
 
