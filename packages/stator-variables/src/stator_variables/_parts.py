@@ -78,7 +78,7 @@ def _split_object(vt: Any) -> Split | None:
     return (tuple(fields), tuple(members)), (*fields.values(), *members.values())
 
 
-def _join_object(recipe: ObjectRecipe, parts: Sequence[Any]) -> VariableTracker:
+def _join_object(recipe: ObjectRecipe, parts: Sequence[Any]) -> Any:
     names, members = recipe.detail
     tracker = new_object(recipe.cls, dict(zip(names, parts, strict=False)))
     tracker.members = dict(zip(members, parts[len(names) :], strict=True))

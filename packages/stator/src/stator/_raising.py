@@ -31,7 +31,8 @@ class RaisingSite(Site):
         return made.pop()
 
     def _miss(self) -> None:
-        where = self.layout.code.span(self.layout.pc)
+        innermost = self.point.frames[-1]
+        where = innermost.code.span(innermost.pc)
         missed = Unsupported("no-exception", f"no {self.expected} was raised", _HINT, where)
         if self.fullgraph:
             raise missed

@@ -40,7 +40,7 @@ from stator_variables._model._lookup import overrides, plain_lookup
 from stator_variables._model._undecided import is_undecided, put_undecided
 from stator_variables._stored import item_owner, may_answer
 from stator_variables._tracing import Tracing, real_of
-from stator_variables._tracker import DELETED, MISSING
+from stator_variables._tracker import DELETED, MISSING, is_pending
 
 
 def lookup(t: Tracing, d: DictTracker, hashed: Any) -> Any:
@@ -113,7 +113,7 @@ def store(t: Tracing, d: DictTracker, key: Any, value: Any) -> None:
     if d.real is MISSING or d.complete or d.owner is not None or not is_undecided(t, key):
         _store_known(t, d, key, value)
     else:
-        _let_go_unread(t, d, pending_real(key) if is_pending(key) else MISSING)
+        _let_go_unread(t, d, real_of(key) if is_pending(key) else MISSING)
         put_undecided(t, d, (key, value), _store_known)
 
 
