@@ -37,10 +37,11 @@ QUIET = {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1", "HF_HUB_O
 
 @nox.session(tags=["lint"])
 def layers(session: nox.Session) -> None:
-    """Packages import downward only, declare what they import, and keep to public names."""
+    """Packages import downward only, declare what they import, keep to public names and to the budget of code."""
     session.install("import-linter>=2.1", "packaging>=24", "attrs>=23.2", *RUNNER)
     session.run("lint-imports", "--no-cache", env={"PYTHONPATH": os.pathsep.join(SOURCES)})
     session.run("python", "tools/check_layers.py")
+    session.run("python", "tools/check_size.py")
     run_tests(session, "tools/tests", *session.posargs)
 
 
