@@ -26,7 +26,6 @@ from stator_bytecode import (
     new_frame,
     operation,
     restore_frames,
-    runs_interpreted,
     settle,
 )
 from stator_bytecode._concrete._generators import value_of
@@ -427,11 +426,6 @@ def test_fault_of_the_machine_is_not_an_exception_of_the_program() -> None:
 
     with pytest.raises(AttributeError):
         run(ConcreteDomain(make_machine=make), body)
-
-
-def test_wrapped_function_keeps_its_name() -> None:
-    wrapped = runs_interpreted(loops)
-    assert (wrapped.__name__, wrapped(9)) == ("loops", loops(9))
 
 
 def test_what_comes_after_an_operation_is_done_at_once_where_its_value_is_there() -> None:

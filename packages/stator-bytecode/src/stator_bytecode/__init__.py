@@ -14,7 +14,7 @@ from stator_bytecode._codec._raw import assemble, disassemble
 from stator_bytecode._codec._raw_instruction import Raw, RawHandler
 from stator_bytecode._codec._rules import OPERATOR_NAMES
 from stator_bytecode._codec._stack_effect import operands, results, stack_effect
-from stator_bytecode._concrete._interpreter import ConcreteDomain, interpret, runs_interpreted
+from stator_bytecode._concrete._interpreter import ConcreteDomain, interpret
 from stator_bytecode._fields import exception_field, set_exception_field
 from stator_bytecode._handler_table import HandlerConflict, HandlerTable
 from stator_bytecode._handlers._all import DEFAULT, SAFE
@@ -58,7 +58,7 @@ __all__ += ["Broke", "Escaped", "Outcome", "Returned", "Snapshot", "Yielded"]
 __all__ += ["NULL", "Frame", "GeneratorState", "GeneratorStatus", "LastInstruction", "PreviousExc"]
 __all__ += ["BindingError", "bind_arguments", "check_frame", "held_by", "new_frame"]
 # what a Domain is, and what its operations give
-__all__ += ["OPERATOR_NAMES", "ConcreteDomain", "Domain", "interpret", "runs_interpreted"]
+__all__ += ["OPERATOR_NAMES", "ConcreteDomain", "Domain", "interpret"]
 __all__ += ["VALUE", "Invoke", "Parked", "Pending", "Raised", "Result", "Resume", "Then"]
 __all__ += ["HandlerConflict", "HandlerTable", "after", "is_suspended", "operation", "settle"]
 # the codec

@@ -10,6 +10,7 @@ Derive from `DomainConformance`, and give the two fixtures:
         def call(self): return my_interpreter     # call(fn, *args) gives what fn(*args) gives, or raises what it raises
 """
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -53,7 +54,7 @@ class DomainConformance(Conformance):
 
     @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
     def test_program_ends_as_natively(self, call: Call, program: Callable[[int], Any]) -> None:
-        assert _ending(call, program, 4) == _ending(_natively, program, 4)
+        assert _ending(call, program, 4) == _ending(operator.call, program, 4)
 
     def test_calls_do_not_recurse_natively(self, call: Call) -> None:
         assert call(recurses, self.deepest) == self.deepest
@@ -77,10 +78,6 @@ class DomainConformance(Conformance):
         assert domain.truth(domain.constant(3)) is True
         assert domain.truth(domain.from_bool(False)) is False
         assert domain.is_none(domain.constant(None)) is True
-
-
-def _natively(fn: Callable[..., Any], *args: Any) -> Any:
-    return fn(*args)
 
 
 def _ending(call: Call, program: Callable[[int], Any], argument: int) -> Any:

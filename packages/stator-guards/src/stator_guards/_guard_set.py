@@ -73,7 +73,9 @@ class GuardSet:
             failing = list(_failing(self.guards, named))
             if not failing or any(guard.kind.turn is None for guard in failing):
                 return not failing and self.check(*state)
-            if not min(failing, key=_turn).mend(named):  # one at a time: others may depend on it
+            if not min(failing, key=lambda guard: guard.kind.turn or 0).mend(
+                named
+            ):  # one at a time: others may depend on it
                 return False
         return False
 
@@ -81,10 +83,6 @@ class GuardSet:
     def is_gone(self) -> bool:
         """Whether the set can never hold again, because an object it is about died."""
         return any(guard.kind.is_gone for guard in self.guards)
-
-
-def _turn(guard: Guard) -> int:
-    return guard.kind.turn or 0
 
 
 def _failing(guards: Iterable[Guard], state: State) -> Iterator[Guard]:

@@ -79,13 +79,11 @@ class TensorMatch(Kind):
         }
         found = [f"{name} {new} (was {old})" for name, (old, new) in facts.items() if old != new]
         if not found:
-            found = [*_unequal("size", self.sizes, value.shape), *self._stride_differences(value)]
+            found = _unequal("size", self.sizes, value.shape)
+            found += _unequal("stride", self.strides, value.stride()) if self.strides else []
         if not found and effective_keys(value) != self.keys:
             found = ["other dispatch keys"]
         return found
-
-    def _stride_differences(self, value: Any) -> list[str]:
-        return _unequal("stride", self.strides, value.stride()) if self.strides else []
 
     def test(self, value: str, render: Renderer) -> str:
         return f"{render.capture(self.matches, 'tensor_matches')}({value})"
@@ -142,7 +140,7 @@ def _native(guards: Sequence[Guard]) -> Any:
     """The native check of several tensors; its slow equal where some died, changed or have no strides."""
     kinds: list[Any] = [guard.kind for guard in guards]
     tensors = [kind.reference() for kind in kinds]
-    if any(tensor is None or not _is_as_described(tensor, kind) for tensor, kind in zip(tensors, kinds, strict=True)):
+    if not all(map(_is_as_described, tensors, kinds)):
         return _slow(kinds)
     # both keywords are needed: without them the native constructor reads past its arguments
     return torch._C._dynamo.guards.TensorGuards(
@@ -152,8 +150,8 @@ def _native(guards: Sequence[Guard]) -> Any:
     ).check
 
 
-def _is_as_described(tensor: torch.Tensor, kind: TensorMatch) -> bool:
-    return tensor.layout is torch.strided and kind.matches(tensor)
+def _is_as_described(tensor: torch.Tensor | None, kind: TensorMatch) -> bool:
+    return tensor is not None and tensor.layout is torch.strided and kind.matches(tensor)
 
 
 def _slow(kinds: Sequence[TensorMatch]) -> Any:

@@ -14,7 +14,7 @@ from stator_bytecode._codec._raw_instruction import Raw, RawHandler
 
 _PRECALL = "PRECALL" in dis.opmap
 _NULL_AFTER = "CALL_KW" in dis.opmap  # the call layout [fn, NULL, args] came with it
-_TO_BOOL = "TO_BOOL" in dis.opmap
+_TO_BOOL = ["TO_BOOL"] if "TO_BOOL" in dis.opmap else ["UNARY_NOT", "UNARY_NOT"]
 _END_FOR = ["END_FOR", "POP_TOP"] if _NULL_AFTER else ["END_FOR"] if "END_FOR" in dis.opmap else []
 
 
@@ -72,15 +72,9 @@ class Glue:
         self.emit("SWAP", 3)
         self._call(1)
 
-    def negate(self) -> None:
-        """`not` of anything."""
-        if _TO_BOOL:
-            self.emit("TO_BOOL")
-        self.emit("UNARY_NOT")
-
     def to_bool(self) -> None:
-        self.negate()
-        self.emit("UNARY_NOT")
+        for name in _TO_BOOL:
+            self.emit(name)
 
     def jump_if(self, condition: str) -> Raw:
         """A forward jump that pops a bool ("TRUE", "FALSE") or any value ("NONE", "NOT_NONE"); `land` it later."""

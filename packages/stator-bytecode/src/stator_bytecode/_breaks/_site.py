@@ -15,10 +15,12 @@ from typing import Any
 import attrs
 
 from stator_bytecode._breaks import _step
+from stator_bytecode._breaks._layout import FrameLayout
 from stator_bytecode._breaks._point import Point
 from stator_bytecode._breaks._shuffle import NO_STEP
 from stator_bytecode._breaks._step import Step, Take
 from stator_bytecode._breaks._traceback import hide, passed_over
+from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode.errors import Unsupported
 
 
@@ -29,6 +31,14 @@ class Site:
         self.point = point
         self._take: Take | None = None
         _refuse(point)
+
+    @property
+    def layout(self) -> FrameLayout:
+        return self.point.frames[-1]
+
+    @property
+    def instruction(self) -> Instruction:
+        return self.layout.instruction
 
     def step(self, *state: Any) -> Step:
         """Run the instruction natively: the Point after it, and its flat state."""
@@ -43,7 +53,7 @@ class Site:
             state = ()  # it may hold an exception whose traceback holds this frame
 
     def __repr__(self) -> str:
-        layout = self.point.frames[-1]
+        layout = self.layout
         return f"<Site {layout.raw.co_qualname}:{layout.instruction.positions[0]} {layout.instruction.op}>"
 
 

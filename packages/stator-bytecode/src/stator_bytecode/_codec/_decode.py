@@ -36,8 +36,9 @@ def decode(code: CodeType) -> Code:
 def _decode(code: CodeType) -> Code:
     raws = disassemble(code)
     slots = slot_names(code)
-    # Without those that an inlined comprehension takes over: they hold a cell or a value, at different times.
-    cells = cell_slots(code, slots).difference(raw.arg for raw in raws if raw.name == "LOAD_FAST_AND_CLEAR")
+    if cells := cell_slots(code, slots):
+        # Without those that an inlined comprehension takes over: they hold a cell or a value, at different times.
+        cells = cells.difference(raw.arg for raw in raws if raw.name == "LOAD_FAST_AND_CLEAR")
     scope = Scope(code.co_names, code.co_consts, cells)
     drafts, starts = _apply_rules(raws, scope)
     instructions = _resolve(drafts, raws, starts)

@@ -103,12 +103,8 @@ def _next_or(state: GeneratorState, default: Any) -> Generator[Any, Any, Any]:
 
 
 def _exception(value: Any) -> BaseException | None:
-    if isinstance(value, BaseException):
-        return value
-    if isinstance(value, type) and issubclass(value, BaseException):
-        made = value()
-        return made if isinstance(made, BaseException) else None
-    return None
+    made = value() if isinstance(value, type) and issubclass(value, BaseException) else value
+    return made if isinstance(made, BaseException) else None
 
 
 def _drive(domain: ConcreteDomain, state: GeneratorState) -> Generator[Any, Any, Any]:

@@ -6,7 +6,6 @@ method) runs natively. Start with `interpret`; the operations are in the `_concr
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from traceback import walk_tb
 from types import FunctionType, TracebackType
@@ -110,13 +109,3 @@ def interpret_in(domain: ConcreteDomain, fn: Callable[..., Any], args: tuple[Any
     if not isinstance(result, Invoke) or result.then.kind != "value":
         raise InvalidUse(f"{fn!r} is no Python function", "interpret a function, or call it directly")
     return value_of(domain.run([result.frame]))
-
-
-def runs_interpreted(fn: Callable[P, R]) -> Callable[P, R]:
-    """A function like `fn` whose calls go through the Machine."""
-
-    @functools.wraps(fn)
-    def interpreted(*args: P.args, **kwargs: P.kwargs) -> R:
-        return interpret(fn, *args, **kwargs)
-
-    return interpreted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
-from types import CellType, CodeType, GeneratorType
+from types import CellType, GeneratorType
 from typing import TYPE_CHECKING, Any, cast
 
 from stator_bytecode._concrete._values import natively
@@ -60,11 +60,11 @@ class Names:
     def import_from(self, module: Any, name: str) -> Any:
         """Natively, for the fallback to `sys.modules` and the error texts."""
         found: dict[str, Any] = {}
-        exec(_import_from(name), _handing_out(module), found)
+        _import_from(module, name, found)
         return found[name]
 
     def import_star(self, frame: Frame, module: Any) -> None:
-        exec(_STAR, _handing_out(module), namespace(frame))
+        _import_from(module, "*", namespace(frame))
 
     def get_attribute(self, value: Any, name: str) -> Any:
         if type(value) is GeneratorType and name.startswith("gi_"):
@@ -116,12 +116,6 @@ def _builtin(frame: Frame, name: str) -> Any:
     return value
 
 
-_STAR = compile("from module import *", "<import>", "exec")
-
-
-def _import_from(name: str) -> CodeType:
-    return compile(f"from module import {name}", "<import>", "exec")
-
-
-def _handing_out(module: Any) -> dict[str, Any]:
-    return {"__builtins__": {"__import__": lambda *args: module}}
+def _import_from(module: Any, name: str, names: MutableMapping[str, Any]) -> None:
+    handing_out = {"__builtins__": {"__import__": lambda *args: module}}
+    exec(compile(f"from module import {name}", "<import>", "exec"), handing_out, names)

@@ -15,7 +15,16 @@ from stator_bytecode.errors import Unsupported
 if TYPE_CHECKING:
     from stator_bytecode._machine._machine import Machine
 
-stack_ops: HandlerTable[str, Handler] = HandlerTable("opcode")
+stack_ops: HandlerTable[str, Handler] = HandlerTable(
+    "opcode",
+    {
+        "PUSH_NULL": lambda machine, frame, instr: frame.stack.append(NULL),
+        "COPY": lambda machine, frame, instr: frame.stack.append(frame.stack[-instr.arg]),
+        "JUMP": lambda machine, frame, instr: instr.target,
+        "LOAD_CLOSURE": lambda machine, frame, instr: frame.stack.append(frame.slots[instr.arg]),
+        "LOAD_DEREF": lambda machine, frame, instr: frame.stack.append(cell_content(machine, frame, instr.arg)),
+    },
+)
 
 
 @stack_ops.handles("NOP", "COPY_FREE_VARS")
@@ -34,25 +43,10 @@ def pop_top(machine: Machine, frame: Frame, instr: Instruction) -> None:
         raise
 
 
-@stack_ops.handles("PUSH_NULL")
-def push_null(machine: Machine, frame: Frame, instr: Instruction) -> None:
-    frame.stack.append(NULL)
-
-
-@stack_ops.handles("COPY")
-def copy(machine: Machine, frame: Frame, instr: Instruction) -> None:
-    frame.stack.append(frame.stack[-instr.arg])
-
-
 @stack_ops.handles("SWAP")
 def swap(machine: Machine, frame: Frame, instr: Instruction) -> None:
     stack = frame.stack
     stack[-1], stack[-instr.arg] = stack[-instr.arg], stack[-1]
-
-
-@stack_ops.handles("JUMP")
-def jump(machine: Machine, frame: Frame, instr: Instruction) -> int:
-    return instr.target
 
 
 @stack_ops.handles("LOAD_CONST")
@@ -103,16 +97,6 @@ def delete_fast(machine: Machine, frame: Frame, instr: Instruction) -> None:
 @stack_ops.handles("MAKE_CELL")
 def make_cell(machine: Machine, frame: Frame, instr: Instruction) -> None:
     frame.slots[instr.arg] = machine.domain.make_cell(frame.slots[instr.arg])
-
-
-@stack_ops.handles("LOAD_CLOSURE")
-def load_closure(machine: Machine, frame: Frame, instr: Instruction) -> None:
-    frame.stack.append(frame.slots[instr.arg])
-
-
-@stack_ops.handles("LOAD_DEREF")
-def load_deref(machine: Machine, frame: Frame, instr: Instruction) -> None:
-    frame.stack.append(cell_content(machine, frame, instr.arg))
 
 
 @stack_ops.handles("STORE_DEREF")
