@@ -286,8 +286,10 @@ class GeneratorTracker(VariableTracker):
 class IteratorTracker(VariableTracker):
     """A builtin iterator, named by `kind`; `parts` are its operands, `position` how far it is.
 
-    Kinds: "sequence" (list, tuple), "reversed", "keys"/"values"/"items", "constant" (str, range… : `parts[0]` its
-    values), "zip", "map", "filter", "enumerate", "chain", "islice", "repeat", "callable".
+    Kinds: "sequence" (list, tuple), "deque", "getitem" (by items alone), each also backwards ("reversed", "deque
+    reversed", "reversed getitem": `parts[1]` the length then); "keys"/"values"/"items", "set", "constant" (of str,
+    range…: `parts[0]` its values), "existing" (from outside), "zip", "map", "filter", "enumerate", "callable"; of
+    itertools "application" and "pooled": `parts[0]` steps for them.
     """
 
     def __init__(self, cls: type, kind: str, parts: list[Any], position: int = 0) -> None:
@@ -298,6 +300,11 @@ class IteratorTracker(VariableTracker):
         self.start = position  # where an existing one stood
         self.since: Any = None  # the mark of the graph then
         self.exhausted = False
+
+    @property
+    def index(self) -> int:
+        """The place of the next item in what is gone through by places, backwards as well."""
+        return int(self.parts[1]) - 1 - self.position if "reversed" in self.kind else self.position
 
 
 class IdTracker(VariableTracker):

@@ -80,7 +80,7 @@ def _split_object(vt: Any) -> Split | None:
 
 def _join_object(recipe: ObjectRecipe, parts: Sequence[Any]) -> Any:
     names, members = recipe.detail
-    tracker = new_object(recipe.cls, dict(zip(names, parts, strict=False)))
+    tracker: k.ObjectTracker = new_object(recipe.cls, dict(zip(names, parts, strict=False)))
     tracker.members = dict(zip(members, parts[len(names) :], strict=True))
     return tracker
 

@@ -142,8 +142,7 @@ def rebuild(e: Any, vt: Any) -> str:
 
 def _standing(e: Any, vt: Any, text: str) -> str:
     """A class of the program's is not asked for its items once more."""
-    index = vt.position if vt.kind == "getitem" else vt.parts[1] - 1 - vt.position
-    return f"{e.capture(standing, 'standing')}({text}, {index})"
+    return f"{e.capture(standing, 'standing')}({text}, {vt.index})"
 
 
 WATCHFUL = ("deque", "deque reversed", "set")
@@ -199,8 +198,7 @@ def _has_place(vt: Any) -> bool:
 
 
 def _placed(e: Any, vt: Any, iterator: str) -> str:
-    index = vt.position if vt.kind == "sequence" else vt.parts[1] - 1 - vt.position
-    return f"{e.capture(placed, 'placed')}({iterator}, {e.expr(vt.parts[0])}, {index})"
+    return f"{e.capture(placed, 'placed')}({iterator}, {e.expr(vt.parts[0])}, {vt.index})"
 
 
 NOT_ADVANCED = ("enumerate", "zip", "map", "filter", "callable", "pooled")

@@ -59,8 +59,8 @@ def tensor(e: Emitter, vt: Any) -> str:
 
 @rebuilders.handles(k.SubclassTracker)
 def tensor_of_class(e: Emitter, vt: Any) -> str:
-    made = e.capture(as_subclass, "as_subclass")
-    return filled(e, vt, e.bind(vt, f"{made}({e.expr(vt.tensor)}, {e.capture(vt.cls, vt.cls.__name__)})"))
+    made = e.capture(as_subclass)
+    return filled(e, vt, e.bind(vt, f"{made}({e.expr(vt.tensor)}, {e.capture(vt.cls)})"))
 
 
 @rebuilders.handles(k.ArrayTracker)
@@ -86,9 +86,9 @@ def tuple_(e: Emitter, vt: Any) -> str:
     if vt.items and all(not is_pending(item) and isinstance(item, k.ConstantTracker) for item in vt.items):
         text = f"tuple([{items}])"  # the compiler would make one object of all that are equal
     if vt.cls is not tuple:
-        text = f"{e.capture(tuple.__new__, 'tuple_new')}({e.capture(vt.cls, vt.cls.__name__)}, {text})"
+        text = f"{e.capture(tuple.__new__, 'tuple_new')}({e.capture(vt.cls)}, {text})"
         if vt.cls is torch.Size or hasattr(vt.cls, "n_sequence_fields"):  # made by C code that `tuple.__new__` refuses
-            text = f"{e.capture(vt.cls, vt.cls.__name__)}(({items}{',' if vt.items else ''}))"
+            text = f"{e.capture(vt.cls)}(({items}{',' if vt.items else ''}))"
     return filled(e, vt, e.bind(vt, text))
 
 
@@ -106,12 +106,12 @@ def list_(e: Emitter, vt: Any) -> str:
 
 def _empty(e: Emitter, vt: Any) -> str:
     if vt.cls is collections.deque:
-        return f"{e.capture(vt.cls, vt.cls.__name__)}(maxlen={vt.maxlen})"
+        return f"{e.capture(vt.cls)}(maxlen={vt.maxlen})"
     return made_empty(e, vt.cls)
 
 
 def list_base(e: Emitter, vt: Any) -> str:
-    return e.capture(collections.deque, "deque") if issubclass(vt.cls, collections.deque) else "list"
+    return e.capture(collections.deque) if issubclass(vt.cls, collections.deque) else "list"
 
 
 def _is_leaf(vt: Any) -> bool:
@@ -141,7 +141,7 @@ def _empty_dict(e: Emitter, vt: Any) -> str:
         return "{}"
     if vt.cls is collections.defaultdict:
         factory = "None" if vt.default_factory is MISSING else e.expr(vt.default_factory)
-        return f"{e.capture(vt.cls, vt.cls.__name__)}({factory})"
+        return f"{e.capture(vt.cls)}({factory})"
     return made_empty(e, vt.cls)
 
 
@@ -174,7 +174,7 @@ def set_(e: Emitter, vt: Any) -> str:
         whole = steps[0][1]
         return e.expr(whole) if whole.cls is frozenset else bind(vt, f"{e.capture(frozenset)}({e.expr(whole)})")
     items = ", ".join(e.expr(item) for item in vt.entries.values())
-    return bind(vt, f"{e.capture(vt.cls, vt.cls.__name__)}([{items}])")
+    return bind(vt, f"{e.capture(vt.cls)}([{items}])")
 
 
 def _created(e: Emitter, vt: Any, asking: bool, method: str, operands: tuple[Any, ...]) -> str:
@@ -183,7 +183,7 @@ def _created(e: Emitter, vt: Any, asking: bool, method: str, operands: tuple[Any
         raise e.refuse(vt)
     early = [_early(e, operand) for operand in operands]
     texts = [e.expr(operand) for operand in operands] if None in early else early
-    text = f"{e.capture(vt.cls, vt.cls.__name__)}.{method}({', '.join(map(str, texts))})"
+    text = f"{e.capture(vt.cls)}.{method}({', '.join(map(str, texts))})"
     if asking:
         return e.bind_later(e.asking, vt, text)
     return e.bind(vt, text) if None in early else e.bind_early(vt, text)

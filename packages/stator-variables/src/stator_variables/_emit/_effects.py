@@ -133,8 +133,8 @@ def _cell_effect(e: Emitter, vt: Any) -> None:
 def _member_effect(e: Emitter, vt: Any) -> None:
     name = e.expr(vt)
     for member, value in vt.members.items():
-        target = e.capture(member, member.__name__)
+        target = e.capture(member)
         if value is DELETED:
-            e.lines.append(f"{e.capture(unset, 'unset')}({target}, {name})")
+            e.lines.append(f"{e.capture(unset)}({target}, {name})")
         else:
             e.lines.append(f"{target}.__set__({name}, {e.expr(value)})")

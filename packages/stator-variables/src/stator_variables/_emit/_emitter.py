@@ -57,14 +57,16 @@ class Emitter:
     _output_index: dict[int, int] = attrs.field(factory=dict)
     _shared: dict[Hashable, Any] = attrs.field(factory=dict)
 
-    def capture(self, value: Any, hint: str = "c") -> str:
-        """A name for a constant object in the entry's namespace; what is of a class that was made here, from there."""
+    def capture(self, value: Any, hint: str = "") -> str:
+        """A name for a constant object in the entry's namespace; what is of a class that was made here, from there. One
+        that has a name keeps it, unless there is a hint."""
         if id(value) in self.t.made:
             return self.expr(self.t.made[id(value)])
         if type(value) is types.MemberDescriptorType and id(value.__objclass__) in self.t.made:
             return f"{self.capture(value.__objclass__)}.__dict__[{value.__name__!r}]"
         if (known := self._names.get(id(value))) is None:
-            known = self._names[id(value)] = f"{_identifier(hint)}_{len(self.captured)}"
+            text = _identifier(hint or getattr(value, "__name__", "c"))
+            known = self._names[id(value)] = f"{text}_{len(self.captured)}"
             self.captured[known] = value
         return known
 
@@ -212,8 +214,8 @@ class StaysInGraph(Exception):
 def made_empty(e: Emitter, cls: type, arguments: str = "") -> str:
     """A new object by the `__new__` of C: what the program's own did was interpreted already."""
     base = base_of_c(cls)
-    maker = "object" if base is object else e.capture(base, base.__name__)
-    return f"{maker}.__new__({e.capture(cls, cls.__name__)}{arguments})"
+    maker = "object" if base is object else e.capture(base)
+    return f"{maker}.__new__({e.capture(cls)}{arguments})"
 
 
 def filled(e: Emitter, vt: Any, name: str) -> str:

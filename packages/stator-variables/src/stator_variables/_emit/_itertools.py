@@ -31,7 +31,7 @@ def write(e: Emitter, vt: k.IteratorTracker) -> str:
         return _shared(e, vt.parts[0], groupby)
     if vt.cls is itertools._tee:  # type: ignore[attr-defined]
         first = _shared(e, fields["shared"][1], first_of_tee)
-        return f"{e.capture(advanced, 'advanced')}({e.capture(copy.copy, 'copy')}({first}), {e.expr(fields['at'][1])})"
+        return f"{e.capture(advanced)}({e.capture(copy.copy)}({first}), {e.expr(fields['at'][1])})"
     if (make := _MAKERS.get(vt.cls)) is None:
         raise e.refuse(vt)
     return _called(e, make, fields)
@@ -40,7 +40,7 @@ def write(e: Emitter, vt: k.IteratorTracker) -> str:
 def _called(e: Emitter, make: Callable[..., Any], fields: dict[str, tuple[Any, Any]]) -> str:
     given = {name: fields[name][1] for name in inspect.signature(make).parameters}
     texts = [f"{name}={_said(e, name, vt)}" for name, vt in given.items() if real_of(vt) is not _NOTHING]
-    return f"{e.capture(make, make.__name__)}({', '.join(texts)})"
+    return f"{e.capture(make)}({', '.join(texts)})"
 
 
 def _said(e: Emitter, name: str, vt: Any) -> str:
@@ -58,8 +58,8 @@ def _shared(e: Emitter, worker: Any, make: Callable[..., Any]) -> str:
 def _group(e: Emitter, fields: dict[str, tuple[Any, Any]]) -> str:
     parent = fields["parent"][1]
     if parent.namespace.entries["group"][1] is not fields["mark"][1]:
-        return f"{e.capture(past_group, 'past_group')}()"
-    made = e.capture(itertools._grouper, "_grouper")  # type: ignore[attr-defined]
+        return f"{e.capture(past_group)}()"
+    made = e.capture(itertools._grouper)  # type: ignore[attr-defined]
     return f"{made}({_shared(e, parent, groupby)}, {e.expr(fields['target'][1])})"
 
 

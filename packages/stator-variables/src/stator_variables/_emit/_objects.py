@@ -42,7 +42,7 @@ def function(e: Emitter, vt: Any) -> str:
     cells = "".join(f"{e.expr(cell_vt)}, " for cell_vt in vt.closure)
     code = e.capture(vt.code, vt.code.co_name)
     globals_ = e.capture(vt.globals.real, "globals")
-    text = f"{e.capture(make_function, 'make_function')}({code}, {globals_}, {vt.name!r}, {vt.qualname!r}, ({cells}))"
+    text = f"{e.capture(make_function)}({code}, {globals_}, {vt.name!r}, {vt.qualname!r}, ({cells}))"
     name = e.bind(vt, text)
     if vt.defaults:
         e.lines.append(f"{name}.__defaults__ = ({', '.join(e.expr(d) for d in vt.defaults)},)")
@@ -103,13 +103,13 @@ def object_(e: Emitter, vt: Any) -> str:
     name = e.bind(vt, made_empty(e, vt.cls))
     for member, value in vt.members.items():
         if value is not DELETED:
-            e.lines.append(f"{e.capture(member, member.__name__)}.__set__({name}, {e.expr(value)})")
+            e.lines.append(f"{e.capture(member)}.__set__({name}, {e.expr(value)})")
     return filled(e, vt, name)
 
 
 @rebuilders.handles(k.ClassTracker, k.BuiltinTracker)
 def captured(e: Emitter, vt: Any) -> str:
-    return e.capture(vt.value, getattr(vt.value, "__name__", "c"))
+    return e.capture(vt.value)
 
 
 @rebuilders.handles(k.MadeClass)
@@ -117,7 +117,7 @@ def made_class(e: Emitter, vt: Any) -> str:
     """What its namespace holds may refer to it, a cell say: such lines wait until it is there."""
     name, start = e.reserve(vt), len(e.lines)
     args = [e.expr(arg) for arg in vt.args]
-    text = f"{name} = {e.capture(vt.function, vt.function.__name__)}({', '.join(args)})"
+    text = f"{name} = {e.capture(vt.function)}({', '.join(args)})"
     waiting = e.take_lines(start, name)
     for target in (line.partition(" = ")[0] for line in waiting):
         if target.startswith(tuple(f"{arg}[" for arg in args)) or (target.isidentifier() and refers_to(text, target)):
@@ -125,7 +125,7 @@ def made_class(e: Emitter, vt: Any) -> str:
     e.lines += [text, *waiting]
     for function, rest in vt.steps:
         given = "".join(f", {e.expr(arg)}" for arg in rest)
-        e.lines.append(f"{e.capture(function, function.__name__)}({name}{given})")
+        e.lines.append(f"{e.capture(function)}({name}{given})")
     return name
 
 
@@ -143,12 +143,12 @@ def id_(e: Emitter, vt: Any) -> str:
 def partial(e: Emitter, vt: Any) -> str:
     parts = [e.expr(vt.function), *(e.expr(arg) for arg in vt.args)]
     parts += [f"{key}={e.expr(value)}" for key, value in vt.kwargs.items()]
-    return filled(e, vt, e.bind(vt, f"{e.capture(functools.partial, 'partial')}({', '.join(parts)})"))
+    return filled(e, vt, e.bind(vt, f"{e.capture(functools.partial)}({', '.join(parts)})"))
 
 
 @rebuilders.handles(k.WeakrefTracker)
 def weak_reference(e: Emitter, vt: Any) -> str:
-    return e.bind(vt, f"{e.capture(weakref.ref, 'ref')}({e.expr(vt.target)})")
+    return e.bind(vt, f"{e.capture(weakref.ref)}({e.expr(vt.target)})")
 
 
 @rebuilders.handles(k.GraphFunction)
@@ -160,9 +160,9 @@ def graph_function(e: Emitter, vt: Any) -> str:
 def recipe(e: Emitter, vt: Any) -> str:
     parts = [e.expr(arg) for arg in vt.args]
     if vt.cls is k.KEY_WRAPPER:
-        return e.bind(vt, f"{e.capture(functools.cmp_to_key, 'cmp_to_key')}({')('.join(parts)})")
+        return e.bind(vt, f"{e.capture(functools.cmp_to_key)}({')('.join(parts)})")
     parts += [f"{name}={e.expr(value)}" for name, value in vt.kwargs.items()]
-    return e.bind(vt, f"{e.capture(vt.cls, vt.cls.__name__)}({', '.join(parts)})")
+    return e.bind(vt, f"{e.capture(vt.cls)}({', '.join(parts)})")
 
 
 @rebuilders.handles(k.IteratorTracker)
@@ -180,7 +180,7 @@ def generator(e: Emitter, vt: Any) -> str:
         raise e.refuse(vt)
     e.generators.append(vt.state)
     layout, values = layout_of_generator(vt.state, lambda frame: frame.globals.real)
-    rebuild = e.capture(rebuild_generator, "rebuild_generator")
+    rebuild = e.capture(rebuild_generator)
     parts = "".join(f"{e.expr(value)}, " for value in values)
     name = e.bind(vt, f"{rebuild}({e.capture(layout, 'layout')}, ({parts}))")
     if (renamed := k.names_of(vt.state)) is not None:

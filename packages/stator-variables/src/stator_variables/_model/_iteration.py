@@ -261,17 +261,11 @@ def _next_in_set(t: Tracing, it: Any) -> Any:
 @_placed
 def _next_in_deque(t: Tracing, it: Any) -> Any:
     vt, size, structure = it.parts
-    backwards = it.kind == "deque reversed"
-    if backwards and it.position >= size:
+    if it.index < 0:
         return NULL
     if len(vt.items) != size or vt.structure != structure:
         throw(RuntimeError, "deque mutated during iteration")
-    return _at(vt.items, size - 1 - it.position if backwards else it.position)
-
-
-def _next_of_application(t: Tracing, it: Any) -> Any:
-    """One step of what does the work: it says itself when it has ended."""
-    return next_value(t, it.parts[0])
+    return _at(vt.items, it.index)
 
 
 def _one_of_each(t: Tracing, sources: list[Any]) -> Any:
@@ -346,11 +340,10 @@ def _next_enumerate(t: Tracing, it: Any) -> Any:
 @_placed
 @operation
 def _next_getitem(t: Tracing, it: Any) -> Any:
-    index = it.position if it.kind == "getitem" else it.parts[1] - 1 - it.position
-    if index < 0:
+    if it.index < 0:
         return NULL
     ends = IndexError | StopIteration
-    return (yield from attempt(ends, NULL, _operators.get_item, t, it.parts[0], k.ConstantTracker(index)))
+    return (yield from attempt(ends, NULL, _operators.get_item, t, it.parts[0], k.ConstantTracker(it.index)))
 
 
 @operation
@@ -373,7 +366,7 @@ _CALLING = frozenset({"map", "filter"})
 
 _STEPS = {
     "sequence": _placed(lambda t, it: _at(it.parts[0].items, it.position)),
-    "reversed": _placed(lambda t, it: _at(it.parts[0].items, it.parts[1] - 1 - it.position)),
+    "reversed": _placed(lambda t, it: _at(it.parts[0].items, it.index)),
     "constant": _next_constant,
     "existing": _next_of_existing,
     **dict.fromkeys(("keys", "values", "items"), _next_in_dict),
@@ -381,7 +374,7 @@ _STEPS = {
     "map": _next_map,
     "filter": _next_filter,
     "enumerate": _next_enumerate,
-    **dict.fromkeys(("application", "pooled"), _next_of_application),
+    **dict.fromkeys(("application", "pooled"), lambda t, it: next_value(t, it.parts[0])),  # which says when it ends
     "set": _next_in_set,
     **dict.fromkeys(("deque", "deque reversed"), _next_in_deque),
     **dict.fromkeys(("getitem", "reversed getitem"), _next_getitem),
