@@ -176,6 +176,7 @@ def test_iterators(check: Any, fn: Any) -> None:
         lambda: iter({"a": 1, "b": 2, "c": 3, "d": 4}.items()),
         lambda: reversed({"a": 1, "b": 2, "c": 3, "d": 4}.values()),
         lambda: zip([1, 2, 3], "abc"),
+        lambda: zip(*[[1, 2, 3]] * 9),
         lambda: map(str, [1, 2, 3]),
         lambda: filter(None, [1, 0, 3, 4]),
         lambda: enumerate("abcd", 5),

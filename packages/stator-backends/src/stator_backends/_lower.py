@@ -90,8 +90,11 @@ def lower(
         raise MalformedGraph(tuple(faults))
     # Its absence would mean that the graph was exported. `setattr`, as modules declare tensors and modules only.
     setattr(gm, "_param_name_to_source", sources_of_held(gm, param_sources or {}))
-    runs_as_it_is = keeps_history or _differentiates_wrappers(gm) or _has_sparse_tensors(gm)
-    job = _prepare(gm, example_inputs, eager if runs_as_it_is else backend, fake_mode, context)
+    if keeps_history or _differentiates_wrappers(gm) or _has_sparse_tensors(gm):
+        backend = eager
+    inputs = [_symbol_or(value, node) for value, node in zip(example_inputs, placeholders(gm), strict=True)]
+    tracing_context = context or TracingContext(None)
+    job = _Job(gm, inputs, backend, spec_of(backend), fake_mode, tracing_context, attach_sources(gm))
     if not job.spec.compiles:
         return _as_it_is(job)
     _forget_floats()
@@ -168,18 +171,6 @@ def _as_it_is(job: _Job) -> Lowered:
     """The short way, a tenth of the time: for a backend that gives the graph's own function."""
     with cleared(job.fake_mode, job.context):
         return Lowered(_call_backend(job), job.spec, (), ())
-
-
-def _prepare(
-    gm: torch.fx.GraphModule,
-    example_inputs: Sequence[Any],
-    backend: Backend,
-    fake_mode: FakeTensorMode,
-    context: TracingContext | None,
-) -> _Job:
-    positions = attach_sources(gm)
-    inputs = [_symbol_or(value, node) for value, node in zip(example_inputs, placeholders(gm), strict=True)]
-    return _Job(gm, inputs, backend, spec_of(backend), fake_mode, context or TracingContext(None), positions)
 
 
 def _symbol_or(value: Any, node: torch.fx.Node) -> Any:

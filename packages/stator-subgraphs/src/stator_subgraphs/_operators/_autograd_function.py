@@ -79,7 +79,6 @@ class Applying:
     items: list[Any] = attrs.field(factory=list)  # of the output, tensors or not
     tensors: list[Any] = attrs.field(factory=list)  # the tensors among them
     extra: list[Any] = attrs.field(factory=list)  # what outlives forward and is neither argument nor output
-    kept: list[Any] = attrs.field(factory=list)  # in order: what the values on the context have in their places
     is_single: bool = False
     forward_graph: Any = None
     backward_graph: Any = None
@@ -231,7 +230,6 @@ class Applying:
 
     def _stored_leaf(self, vt: Any) -> Any:
         if isinstance(vt, variables.TensorTracker | variables.NumberTracker):
-            self.kept.append(vt)
             return targets.Kept(self._origin(vt))
         if (value := vt.constant()) is variables.MISSING:
             raise self.refuse(f"a {vt.cls.__name__} on its context")
@@ -267,7 +265,7 @@ class Applying:
         return [body.argument(example, "grad") for example in examples]
 
     def planned_values(self, body: variables.BodyTrace) -> list[Any]:
-        """The others: what was saved, and what was stored."""
+        """The others: what was saved, and then what the values on the context have in their places."""
         known = {"input": self.inputs, "output": self.tensors, "extra": self.extra}
         leaves = [leaf for stored in self.plan.attributes for leaf in stored.leaves]
         kept = [leaf.origin for leaf in leaves if type(leaf) is targets.Kept]
@@ -277,15 +275,13 @@ class Applying:
     def _handed_on(self, body: variables.BodyTrace) -> dict[str, Any]:
         """What backward finds on its context: tensors are inputs of its body."""
         stored = variables.attributes_of(self.context)
-        given = [
-            vt if variables.is_none(vt) else body.argument(vt.example, "saved") for vt in self._tuple(stored, "to_save")
-        ]
-        kept = iter([body.argument(vt.example, "kept") for vt in self.kept])
+        values = iter(self.planned_values(body))
+        given = [vt if variables.is_none(vt) else next(values) for vt in self._tuple(stored, "to_save")]
         found = {name: vt for name, vt in stored.items() if name not in _OWN[1:]}
         for stored_as in self.plan.attributes:
             leaves, spec = variables.flatten(self.t, found[stored_as.name])
             again = [
-                next(kept) if type(leaf) is targets.Kept else vt
+                next(values) if type(leaf) is targets.Kept else vt
                 for vt, leaf in zip(leaves, stored_as.leaves, strict=True)
             ]
             found[stored_as.name] = variables.unflatten(self.t, again, spec)

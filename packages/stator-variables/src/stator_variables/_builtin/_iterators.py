@@ -10,7 +10,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from stator_guards import CallSource, Equals, Source, TypeIs
+from stator_guards import CallSource, Equals, ItemSource, Length, Source, TypeIs
 
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
@@ -44,9 +44,9 @@ def referent(of: Any) -> Any:
     return found[0] if found else None
 
 
-def operand(iterator: Any, index: int = 0) -> Any:
+def operands(iterator: Any) -> tuple[Any, ...]:
     """What a builtin iterator was made of, by its `__reduce__`."""
-    return iterator.__reduce__()[1][index]
+    return iterator.__reduce__()[1]  # type: ignore[no-any-return]
 
 
 def ahead(iterator: Any) -> Any:
@@ -67,11 +67,11 @@ _BASES: tuple[Any, ...] = (list, tuple, str, bytes, range)
 
 def _positioned(t: Tracing, real: Any, source: Source) -> Any:
     """Where it stands is not guarded, but what of its next items is asked for."""
-    over = referent(real) if type(real) in _OF_TABLES else operand(real)
+    over = referent(real) if type(real) in _OF_TABLES else operands(real)[0]
     if type(real) is reversed:
         if type(over) not in (list, tuple):  # else its class is asked
             raise t.unsupported("existing-iterator", f"a reversed {type(over).__name__} from outside")
-        t.guard(CallSource(operand, source), TypeIs(type(over)))
+        t.guard(ItemSource(CallSource(operands, source), 0), TypeIs(type(over)))
     _dictionary.refuse_asking_order(t, over)
     try:
         left = ahead(real)
@@ -81,37 +81,19 @@ def _positioned(t: Tracing, real: Any, source: Source) -> Any:
 
 
 def _nested(t: Tracing, real: Any, source: Source) -> Any:
-    parts = real.__reduce__()[1]
-    t.guard(CallSource(_operand_count, source), Equals(len(parts)))
-    vts = [wrap(t, part, CallSource(_OPERANDS[i], source)) for i, part in enumerate(parts[: len(_OPERANDS)])]
-    if type(real) is zip and len(parts) <= len(_OPERANDS):
+    parts, whole = operands(real), CallSource(operands, source)
+    t.guard(whole, Length(len(parts)))
+    vts = [wrap(t, part, ItemSource(whole, i)) for i, part in enumerate(parts)]
+    if type(real) is zip:
         t.guard(CallSource(_is_strict, source), Equals(_is_strict(real)))
         return k.IteratorTracker(zip, "zip", [vts, _is_strict(real)])
-    if type(real) is map and len(parts) <= len(_OPERANDS):
+    if type(real) is map:
         return k.IteratorTracker(map, "map", [vts[0], vts[1:]])
-    if type(real) is filter:
-        return k.IteratorTracker(filter, "filter", vts)
-    if type(real) is enumerate:
-        return k.IteratorTracker(enumerate, "enumerate", vts)
-    raise t.unsupported("existing-iterator", f"a {type(real).__name__} of very many iterators from outside")
-
-
-def _operand_count(iterator: Any) -> int:
-    return len(iterator.__reduce__()[1])
+    return k.IteratorTracker(type(real), type(real).__name__, vts)
 
 
 def _is_strict(iterator: Any) -> bool:
     return len(iterator.__reduce__()) > 2
-
-
-def _operand_reader(index: int) -> Callable[[Any], Any]:
-    def operand_at(iterator: Any) -> Any:
-        return operand(iterator, index)
-
-    return operand_at
-
-
-_OPERANDS = [_operand_reader(i) for i in range(8)]
 
 
 # -- making new ones again --------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from stator_bytecode import NULL, Raised, operation, settle
 from stator_variables import _kinds as k
 from stator_variables._builtin._arity import ANY_COUNT
 from stator_variables._builtin._method_table import MethodTable
-from stator_variables._model import _calls, _containers, _iteration
+from stator_variables._model import _calls, _containers, _dictionary, _iteration
 from stator_variables._model._containers import replace_set, step_with
 from stator_variables._model._hashing import element_of, hashing, key_of
 from stator_variables._model._lookup import overrides
@@ -126,8 +126,6 @@ def entries_of(t: Tracing, vt: Any, is_enough: Callable[[Any], bool] = lambda ke
     if isinstance(vt, k.SetTracker):
         return vt.entries
     if isinstance(vt, k.DictTracker) and vt.cls is dict:
-        from stator_variables._model import _dictionary
-
         return {key_of(t, key): key for key, _ in _dictionary.items(t, vt)}
     return (yield from _entries_through(t, (yield from settle(_iteration.get_iterator(t, vt))), is_enough))
 

@@ -7,7 +7,7 @@ import torch
 from stator_guards import AttrSource, Custom, Equals
 
 from stator_variables import _kinds as k
-from stator_variables._build import wrap
+from stator_variables._build import new_namespace, with_namespace, wrap
 from stator_variables._model import _dictionary
 from stator_variables._model._raising import complain
 from stator_variables._torch import _torch_calls, _wrappers
@@ -93,8 +93,6 @@ def own(t: Tracing, vt: Any, name: str) -> Any:
     if _wrappers.is_wrapper(vt.cls):
         _wrappers.refuse_attribute(t, vt, name)
     if vt.namespace is None and vt.real is not MISSING and vt.source is not None:
-        from stator_variables._build import with_namespace
-
         with_namespace(t, vt, vt.real, vt.source)
     if vt.namespace is None:
         return MISSING
@@ -133,8 +131,6 @@ def write(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     if vt.namespace is None:
         own(t, vt, name)
     if vt.namespace is None:
-        from stator_variables._build import new_namespace
-
         new_namespace(vt)
     if value is not MISSING:
         _dictionary.set_name(t, vt.namespace, name, value)
