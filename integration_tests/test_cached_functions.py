@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import stator
 import torch
+from stator_guards import RecompileLimitWarning
 from torch import Tensor
 
 from integration_tests.oracle import assert_same
@@ -359,3 +362,41 @@ def test_a_call_within_that_raises_does_so_in_its_place() -> None:
     compiled = stator.compile(f, backend="eager")
     for n in (1, 3, 2, 3, 0):
         assert torch.equal(compiled(torch.ones(2), n), f(torch.ones(2), n))
+
+
+def past_the_limit(inner: Any, outer: Any) -> tuple[Body, list[int], int]:
+    """The guard makes the call; what it gives is another number, and no further version may be made."""
+    return lambda x, n: x * outer(n), [1, 2, 3, 4, 2, 5], 2
+
+
+def over_a_full_cache(inner: Any, outer: Any) -> tuple[Body, list[int], int]:
+    """What the call of before keeps may be thrown out by the calls within."""
+    return lambda x, n: x * inner(n) * outer(x.size(0)), [1, 5, 2, 4, 4, 3], 8
+
+
+def a_call_by_a_guard_and_one_that_finds_nothing(inner: Any, outer: Any) -> tuple[Body, list[int], int]:
+    return lambda x, n: x * outer(n) * outer(n + 1) * inner(x.size(0)), [1, 6, 2, 6, 9, 4], 8
+
+
+@pytest.mark.parametrize("sizes", [*itertools.product([None, 2, 3], repeat=2)], ids=str)
+@pytest.mark.parametrize("program", [past_the_limit, over_a_full_cache, a_call_by_a_guard_and_one_that_finds_nothing])
+def test_one_cached_function_within_another(program: Callable[..., Any], sizes: tuple[int | None, int | None]) -> None:
+    @functools.lru_cache(maxsize=sizes[0])
+    def inner(n: int) -> int:
+        return n + 1
+
+    @functools.lru_cache(maxsize=sizes[1])
+    def outer(n: int) -> int:
+        return int(inner(n // 2) * 2 + inner(n % 3))
+
+    fn, numbers, limit = program(inner, outer)
+
+    def outcomes(fn: Body) -> list[Any]:
+        inner.cache_clear()
+        outer.cache_clear()
+        found = [(fn(torch.ones(n % 4 + 1), n).tolist(), inner.cache_info(), outer.cache_info()) for n in numbers]
+        return found
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RecompileLimitWarning)
+        assert outcomes(stator.compile(fn, backend="eager", recompile_limit=limit)) == outcomes(fn)

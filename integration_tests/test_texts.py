@@ -277,3 +277,30 @@ def test_entry_shows_how_the_text_is_made() -> None:
     (entry,) = compiled.report.entries
     assert "'{:>4} of {{}}'.format(v0)" in str(entry)
     assert "str(v0)" in str(entry)
+
+
+def _renamed(a: Any) -> Any:
+    return a
+
+
+class _Unsubscriptable:
+    __class_getitem__ = None
+
+
+def test_errors_name_functions_as_they_are_now_and_no_class_with_none_for_its_items() -> None:
+    named: Any = _renamed
+    without_items: Any = _Unsubscriptable
+
+    def fn(x: torch.Tensor) -> Any:
+        found, calls = [], [named, lambda: without_items[int]]
+        for call in calls:
+            try:
+                call()
+            except TypeError as error:
+                found.append(str(error))
+        return x + 1, found
+
+    compiled = stator.compile(fn, backend="eager")
+    for name in ("one", "one", "two", "one"):
+        named.__qualname__ = name
+        assert str(compiled(torch.ones(2))) == str(fn(torch.ones(2)))

@@ -45,6 +45,12 @@ def grown(thing: Counted) -> Any:
     return made
 
 
+def shrunk(thing: Counted) -> Any:
+    made = reversed(thing)
+    thing.size = 1
+    return made
+
+
 TURNED = {
     "itself": lambda thing: (reversed(thing),),
     "started": lambda thing: (made := reversed(thing), next(made))[:1],
@@ -58,6 +64,9 @@ TURNED = {
     "grown": grown,
     "new": lambda thing: reversed(type(thing)(3)),
     "new and grown": lambda thing: grown(type(thing)(3)),
+    "shrunk": shrunk,
+    "new and shrunk": lambda thing: shrunk(type(thing)(5)),
+    "shrunk and broken": lambda thing: (made := shrunk(type(thing)(5)), pause(), made)[::2],
 }
 
 

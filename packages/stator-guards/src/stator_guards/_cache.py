@@ -101,9 +101,11 @@ class Cache:
         if (entry := self.lookup(backend_key, state)) is not None or backend_key in self._full:
             return entry
         with self._lock:
-            entry = self.lookup(backend_key, state) or self._mended(backend_key, state)
+            entry = self.lookup(backend_key, state)
             if entry is not None or self._is_past_limit(backend_key, state):
                 return entry
+            if (entry := self._mended(backend_key, state)) is not None:
+                return entry  # past the limit it would be done in vain where another guard fails then
             reasons = self.reasons(state, backend_key)
             if (entry := make()) is not None:
                 self.insert(entry, reasons)

@@ -187,7 +187,7 @@ class SubgraphTracer:
         traced = self.placeholder(outer.node.name, outer.example)
         self.adopt(outer, traced)
         self.outer.append(outer)
-        self.journal.record(self.outer.pop)
+        self.journal.record(lambda: self.closed or self.outer.pop())  # what a closed one did not use is dropped
         return traced
 
     def _lift_float(self, outer: Traced) -> Traced:

@@ -111,6 +111,32 @@ def standing(iterator: Any, index: int) -> Any:
     return iterator
 
 
+_set_class = object.__dict__["__class__"].__set__
+
+
+def _layout(cls: type) -> tuple[int, ...]:
+    return cls.__basicsize__, cls.__itemsize__, cls.__dictoffset__, cls.__weakrefoffset__
+
+
+def can_be_long(cls: type) -> bool:
+    """Whether an instance can be of another class for a moment: `reversed_from`."""
+    return _layout(cls) == _layout(_Empty) and cls.__flags__ & _HEAP_TYPE != 0
+
+
+_HEAP_TYPE = 1 << 9
+
+
+def reversed_from(sequence: Any, index: int) -> Any:
+    """`reversed(sequence)` when it stands at `index`, which may be past the end: C asks how long it is, and goes no
+    further. For that moment another class answers."""
+    cls = type(sequence)
+    _set_class(sequence, type("Long", (_Empty,), {"__len__": lambda self: index + 1}))
+    try:
+        return reversed(sequence)
+    finally:
+        _set_class(sequence, cls)
+
+
 class _Empty:
     def __getitem__(self, index: int) -> Any:
         raise IndexError(index)

@@ -18,7 +18,18 @@ from stator_variables._model import _dictionary, _iteration
 from stator_variables._model._hashing import is_asking
 from stator_variables._model._iteration import AHEAD
 from stator_variables._model._lookup import plain_lookup
-from stator_variables._runtime import advanced, exhausted_by_items, finished, placed, pooled, spoiled, standing, unasked
+from stator_variables._runtime import (
+    advanced,
+    can_be_long,
+    exhausted_by_items,
+    finished,
+    placed,
+    pooled,
+    reversed_from,
+    spoiled,
+    standing,
+    unasked,
+)
 from stator_variables._stored import may_answer
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import VariableTracker
@@ -123,8 +134,12 @@ def rebuild(e: Any, vt: Any) -> str:
 
 
 def _standing(e: Any, vt: Any, text: str) -> str:
-    """A class of the program's is not asked for its items once more."""
-    return f"{e.capture(standing, 'standing')}({text}, {vt.index})"
+    """A class of the program's is not asked for its items, or how many there are, once more."""
+    if vt.kind == "getitem" or type(plain_lookup(vt.parts[0].cls, "__len__")) is types.WrapperDescriptorType:
+        return f"{e.capture(standing, 'standing')}({text}, {vt.index})"
+    if not can_be_long(vt.parts[0].cls):
+        raise e.refuse(vt)
+    return f"{e.capture(reversed_from, 'reversed_from')}({e.expr(vt.parts[0])}, {vt.index})"
 
 
 WATCHFUL = ("deque", "deque reversed", "set")

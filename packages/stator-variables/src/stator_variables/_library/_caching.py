@@ -153,6 +153,7 @@ def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     result = ask(cached.real, *real)
     made.is_read = _symbolic.has_numbers(given)
     if result is not MISSING:
+        made.made = _was_made_ahead(t, made, real)
         return _found(t, made, result)
     if cached.real.__module__ != "typing" and not _may_be_ahead(t, made):  # those make equals of equal arguments
         raise _refused(t, made, "has no result for this yet")
@@ -172,6 +173,13 @@ def _found(t: Tracing, made: CachedCall, result: Any) -> Any:
         return wrap_present(t, result, made.asked)  # for other arguments there may be nothing
     t.guard(made.asked, Is(result))
     return wrap(t, result, CapturedSource("cached", result))
+
+
+def _was_made_ahead(t: Tracing, made: CachedCall, values: list[Any]) -> bool:
+    """By a guard, which held then, and another one did not."""
+    first = len(values) - len(made.kwargs)
+    number = _number_of(made.cached.real, tuple(values[:first]), dict(zip(made.kwargs, values[first:], strict=True)))
+    return bool(_ahead.made[number] > sum(earlier.asked == made.asked for earlier in t.cached.calls))
 
 
 def _has_room(t: Tracing, info: Any) -> bool:
@@ -242,6 +250,8 @@ def _tried(t: Tracing, made: CachedCall, values: list[Any]) -> Any:
             yield from body.run(function, made.args, made.kwargs)
             if not t.graph.is_pure and body.recorder.sees_tensors:
                 raise t.unsupported("effect-in-body", "tensors, after a write to one or random numbers")
+            if any(_is_shared(earlier, t.cached.trial) for earlier in t.cached.calls):
+                raise t.unsupported("effect-in-body", "calls of a bounded cache that was called before")
             body.refuse_effects()
     except Unsupported as refused:
         raise _refused(t, made, f"has no result for this yet, and is not called ahead: {refused}") from None
@@ -250,16 +260,22 @@ def _tried(t: Tracing, made: CachedCall, values: list[Any]) -> Any:
     return _missed(t, made, values)
 
 
+def _is_shared(earlier: CachedCall, trial: dict[Any, Any]) -> bool:
+    """Whether what a cache throws out depends on which comes first, a call of before or those within."""
+    bounded = earlier.cached.real.cache_info().maxsize is not None
+    return bounded and any(id(earlier.cached.real) == inside for inside, _ in trial)
+
+
 @operation
 def _within_trial(t: Tracing, cached: Any, args: list[Any], kwargs: dict[str, Any], values: list[Any]) -> Any:
     """A call by a function that is tried: it is made when that one is, which then has the result that matters. So
     nothing is relied on here, and what the cache does not hold is interpreted, once for equal arguments."""
     names, typed = tuple(kwargs), cached.real.cache_parameters()["typed"]
-    if (found := asker(names, typed)(cached.real, *values)) is not MISSING:
-        return wrap(t, found, CapturedSource("cached", found))
     assert t.cached.trial is not None
     call = id(cached.real), _key(names, typed, None, tuple(values))
-    if call not in t.cached.trial:
+    if (found := asker(names, typed)(cached.real, *values)) is not MISSING:
+        t.cached.trial[call] = wrap(t, found, CapturedSource("cached", found))
+    elif call not in t.cached.trial:
         inside = getattr(cached.real, "__wrapped__", None)
         function = wrap(t, inside, CapturedSource("cached", inside))
         t.journal.put(t.cached.trial, call, (yield from settle(_calls.call(t, function, args, kwargs))))
@@ -269,7 +285,7 @@ def _within_trial(t: Tracing, cached: Any, args: list[Any], kwargs: dict[str, An
 def _missed(t: Tracing, made: CachedCall, values: list[Any]) -> Any:
     """The result of a call that finds nothing, made here."""
     for earlier in t.cached.calls:  # they count, and say which results are thrown out
-        if earlier.cached is made.cached and not earlier.made:
+        if not earlier.made:
             earlier.make([_argument(t, vt)[1] for vt in (*earlier.args, *earlier.kwargs.values())])
     if made.is_read:
         t.guard(made.asked, Kept(made.asked, len(t.cached.calls)))

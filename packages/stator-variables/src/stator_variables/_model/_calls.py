@@ -138,6 +138,8 @@ def frame_for(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, 
     try:
         slots = bytecode.bind_arguments(function.code, function.qualname, *defaults, list(args), kwargs, *makers)
     except bytecode.BindingError as error:
+        if function.source is not None:
+            t.guard(guards.AttrSource(function.source, "__qualname__"), guards.Equals(function.qualname))
         throw(TypeError, str(error))
     return function_frame(t, function, slots)
 

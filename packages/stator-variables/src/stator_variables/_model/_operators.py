@@ -390,6 +390,7 @@ def get_item(t: Tracing, container: Any, key: Any) -> Any:
 def _class_item(t: Tracing, cls_vt: Any, key: Any) -> Any:
     if (getter := _attributes.special(t, cls_vt, "__getitem__")) is MISSING:
         getter = yield from attempt(AttributeError, None, _attributes.get_attribute, t, cls_vt, "__class_getitem__")
+        getter = None if getter is not None and k.is_none(getter) else getter
     if getter is None and cls_vt.value is type:  # for which C has a case of its own
         return _calls.call(t, k.BuiltinTracker(vars(list)["__class_getitem__"]), [cls_vt, key], {})
     if getter is None:
