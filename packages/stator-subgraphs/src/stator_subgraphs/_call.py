@@ -33,6 +33,7 @@ from stator_subgraphs._refused_writes import (
     refuse_marked,
     refuse_partial_overlap,
     refuse_repeats,
+    refuse_setting,
 )
 from stator_subgraphs._state import GraphState
 from stator_subgraphs._structure import constant_argument, rebuild, tensors_in
@@ -48,7 +49,7 @@ def record_call(
     target = _writable(target, args)
     tensors: list[torch.Tensor] = []
     examples, example_kwargs = _examples(args, tensors), _examples(kwargs, tensors)
-    refuse_partial_overlap(target, tensors)
+    refuse_partial_overlap(target, tensors, example_kwargs.get("out"))
     refuse_marked(target, examples, example_kwargs)
     refuse_repeats(target, examples)
     refuse_casts(target, tensors, examples)
@@ -74,6 +75,7 @@ def record_call(
     if changed:
         _note_write(state, traced.node, changed)
         refuse_expanded(target, changed)
+        refuse_setting(target, examples)
         if "out" in kwargs:
             watched.refuse_resizing(target, [node.meta["example_value"] for node in state.root.placeholders])
         watched.refuse_reshaping(target)
