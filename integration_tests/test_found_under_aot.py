@@ -244,6 +244,61 @@ def test_a_program_that_was_found(name: str, backend: str) -> None:
     assert_same(fn, stator.compile(fn, backend=backend), make, calls=3, tolerance=tolerance)
 
 
+OVERLAPPING = {
+    "a part shifted": "x[1:] = x[:-1]",
+    "a part transposed": "x.view(2, 3)[:] = x.view(3, 2).t()",
+    "by positions": "x[[0, 1]] = x[1:3]",
+    "out, shifted": "torch.add(x[1:], 1, out=x[:-1])",
+    "out, one element of what is read": "torch.sum(x, 0, out=x[0])",
+    "out, of one element": "torch.mul(x[0], x, out=x)",
+    "out, of a list": "torch.cat([x[:2], x[2:4]], out=x[1:5])",
+    "one out of several": "torch.topk(x, 2, out=(x[:2], torch.zeros(2, dtype=torch.int64)))",
+    "windows": "x.unfold(0, 3, 1).add_(1)",
+    "windows that are filled": "x.unfold(0, 3, 1).fill_(1)",
+    "steps of one": "x.as_strided((2, 2), (1, 1)).mul_(2)",
+}
+APART = {
+    "columns": "x.view(2, 3)[:, 0] = x.view(2, 3)[:, 1]",
+    "one for all": "x[1:4] = x[2]",
+    "rows into another": "torch.add(x[:2], x[2:4], out=x[4:6])",
+    "into itself": "torch.add(x, 1, out=x)",
+    "steps of two": "x.as_strided((2, 2), (3, 1)).add_(1)",
+    "copies": "x[[0, 1]] = x[[1, 0]]",
+}
+
+
+def check_statement(statement: str, backend: str) -> Any:
+    names: dict[str, Any] = {"torch": torch}
+    lines = ["def fn(x):", "    try:", f"        {statement}", "    except RuntimeError as error:"]
+    exec("\n".join([*lines, "        return x * 2, str(error)", "    return x * 2"]), names)
+    compiled = stator.compile(names["fn"], backend=backend)
+    sizes = iter([6, 6, 6] if "view" in statement else [6, 6, 12])
+    tolerance = Tolerance(0, 0, strides=False)
+    assert_same(names["fn"], compiled, lambda: (torch.linspace(-1, 9, next(sizes)),), calls=3, tolerance=tolerance)
+    return compiled.report
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("title", OVERLAPPING)
+def test_memory_that_is_read_in_another_order_than_it_is_written(title: str, backend: str) -> None:
+    check_statement(OVERLAPPING[title], backend)
+
+
+@pytest.mark.parametrize("title", APART)
+def test_memory_that_is_read_elsewhere_or_in_the_same_order_costs_no_break(title: str) -> None:
+    assert not check_statement(APART[title], "aot_eager").breaks
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_check_without_a_message_is_made(backend: str) -> None:
+    def fn(x: Tensor) -> Tensor:
+        torch._assert_async(x.sum() > 0)
+        return x * 2
+
+    signs = iter([1, -1, 1])
+    assert_same(fn, stator.compile(fn, backend=backend, fullgraph=True), lambda: (torch.ones(3) * next(signs),))
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_hook_gets_the_id_that_it_would_have(backend: str) -> None:
     def fn(x: Tensor) -> int:

@@ -83,3 +83,17 @@ def test_function_in_c_behind_one_in_python_of_its_name(call: str, backend: str)
         compiled = stator.compile(plain, backend=backend)
         assert_same(plain, compiled, arguments, tolerance=tolerance)
         assert len(compiled.report.breaks) == (before != "pass")
+
+
+def test_dtype_of_a_result_is_known() -> None:
+    """It hangs on what is guarded anyway: dtypes, whether there are dimensions, classes of numbers."""
+
+    def fn(x: torch.Tensor, y: torch.Tensor, n: Any) -> Any:
+        found = torch.result_type(x, y)
+        kinds = torch.result_type(x, n), torch.result_type(n, x), torch.result_type(1, n)
+        return x.to(found), found, kinds, torch.result_type(x, x.shape[0]), torch.result_type(x.sum(), 1.5)
+
+    single, whole = torch.ones(3), torch.ones(5, dtype=torch.int8)
+    number = torch.tensor(2.0, dtype=torch.float64)
+    given = iter([(single, single.double(), 2), (single, number, 3), (whole, whole.sum(), 2.5), (whole, number, True)])
+    assert_same(fn, stator.compile(fn, backend="eager", fullgraph=True), lambda: next(given), calls=4)

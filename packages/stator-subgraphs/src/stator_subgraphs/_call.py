@@ -18,7 +18,7 @@ from stator_subgraphs._heard import Hearing, Warned
 from stator_subgraphs._mutation import Target, Watched, called, may_write, storage_of
 from stator_subgraphs._picky import may_raise, name_of
 from stator_subgraphs._random import undisturbed
-from stator_subgraphs._refused import Operation, refuse, refuse_expanded, refuse_new_leaves
+from stator_subgraphs._refused import Operation, refuse, refuse_expanded, refuse_new_leaves, refuse_setting
 from stator_subgraphs._state import GraphState
 from stator_subgraphs._structure import constant_argument, rebuild, tensors_in
 from stator_subgraphs._symbol import symbols_of_any
@@ -56,6 +56,7 @@ def record_call(
         if any(_is_lasting(operation, tensor) for tensor in watched.with_new_history()):
             state.journal.assign(state.root, lasting=True)
         refuse_expanded(operation.name, changed)
+        refuse_setting(operation)
         if "out" in kwargs:
             watched.refuse_resizing(operation.name, operation.inputs)
         watched.refuse_reshaping(operation.name)

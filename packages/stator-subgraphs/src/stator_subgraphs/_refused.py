@@ -99,14 +99,35 @@ IN_PLACE_OPERATORS = frozenset(
 
 
 def refuse_partial_overlap(operation: Operation) -> None:
-    """Raises Unsupported for an operator in place that writes to memory which it reads shifted or transposed.
-
-    Real kernels raise then, fakes do not (`at::get_overlap_status`): so it runs natively, where its `try` is.
+    """Raises Unsupported for an operator in place, or into `out`, that writes to memory which it reads shifted or
+    transposed. Real kernels raise then, or read what they wrote (`at::get_overlap_status`); fakes and what is
+    functionalised do not: so it runs natively, where its `try` is.
     """
     name, tensors = operation.name, operation.tensors
     in_place = (name.endswith("_") and not name.endswith("__")) or operation.target in IN_PLACE_OPERATORS
-    if in_place and any(_overlaps_in_part(tensors[0], other) for other in tensors[1:]):
+    found = in_place and any(_overlaps_in_part(tensors[0], other) for other in tensors[1:])
+    if found or any(_overlaps(one, other) for one in tensors_in([operation.kwargs.get("out")]) for other in tensors):
         raise Unsupported("operator-error", f"{name}: it writes to memory that it also reads in another order")
+
+
+def refuse_setting(operation: Operation) -> None:
+    """The same for `x[1:] = x[:-1]`, once it is done. By positions or a mask, kernels take nothing of the same memory
+    at all."""
+    if operation.target not in (operator.setitem, "__setitem__"):
+        return
+    tensor, place, value = operation.args
+    if not isinstance(value, torch.Tensor) or tensor.layout is not torch.strided:
+        return
+    if storage_of(tensor) != storage_of(value):
+        return
+    parts = place if isinstance(place, tuple) else (place,)
+    if all(part is None or part is ... or type(part) in (int, slice, torch.SymInt) for part in parts):
+        written = tensor[place]
+        found = now(written.numel()) == now(value.numel()) and _overlaps_in_part(written, value)
+    else:
+        found = tensor is value or _overlaps(tensor, value)
+    if found:
+        raise Unsupported("operator-error", "setitem: it writes to memory that it also reads in another order")
 
 
 def refuse_detaching(operation: Operation) -> None:
@@ -171,20 +192,27 @@ def _meet(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def _extent(tensor: torch.Tensor) -> tuple[int, int]:
-    """The first byte, and the one after the last."""
-    steps = [(now(size) - 1) * now(stride) for size, stride in zip(tensor.size(), tensor.stride(), strict=True)]
-    start, count = now(tensor.storage_offset()), 0 if any(step < 0 for step in steps) else sum(steps) + 1
-    return start * tensor.element_size(), (start + count) * tensor.element_size()
+    """The first byte, and the one after the last; of sizes that data decide, nothing."""
+    look = [now(number) for number in (*tensor.size(), *tensor.stride(), tensor.storage_offset())]
+    if None in look or 0 in look[: tensor.dim()]:
+        return 0, 0
+    start, reach = look[-1], sum((size - 1) * stride for size, stride in zip(look, look[tensor.dim() :], strict=False))
+    return start * tensor.element_size(), (start + reach + 1) * tensor.element_size()
+
+
+def _overlaps(written: torch.Tensor, other: torch.Tensor) -> bool:
+    if written is other or written.layout is not torch.strided or storage_of(written) != storage_of(other):
+        return False
+    return _meet(written, other) and _look(written) != _look(other)
+
+
+def _look(tensor: torch.Tensor) -> tuple[Any, ...]:
+    return _extent(tensor), [now(number) for number in (*tensor.size(), *tensor.stride())]
 
 
 def _overlaps_in_part(written: torch.Tensor, other: torch.Tensor) -> bool:
-    if written is other or written.layout is not torch.strided or storage_of(written) != storage_of(other):
-        return False
-    ours, theirs = _reach(written), _reach(other)
-    if None in (*ours, *theirs) or ours[0] >= theirs[1] or theirs[0] >= ours[1]:
-        return False
-    dense = is_non_overlapping_and_dense_or_false(written) and is_non_overlapping_and_dense_or_false(other)
-    return dense and ours != theirs
+    dense = is_non_overlapping_and_dense_or_false
+    return _overlaps(written, other) and dense(written) and dense(other)
 
 
 def refuse_expanded(name: str, written: list[torch.Tensor]) -> None:
@@ -192,15 +220,19 @@ def refuse_expanded(name: str, written: list[torch.Tensor]) -> None:
     that do neither (`fill_`) are no nodes, either: functionalised, an element of the base becomes a sum of its copies.
     """
     for tensor in written:
-        strides = tensor.stride() if tensor.layout is torch.strided else ()
-        if any(now(stride) == 0 and now(size) > 1 for size, stride in zip(tensor.size(), strides, strict=False)):
+        if tensor.layout is torch.strided and _shares_elements(tensor):
             raise Unsupported("operator-error", f"{name}: it writes to a tensor of which elements share memory")
 
 
-def _reach(tensor: torch.Tensor) -> Any:
-    """Bytes from and to, and the strides."""
-    start, count, size = tensor.storage_offset(), tensor.numel(), tensor.element_size()
-    return tuple(map(now, (start * size, (start + count) * size, *tensor.stride())))
+def _shares_elements(tensor: torch.Tensor) -> bool:
+    """Expanded, or with steps shorter than what lies between (`x.unfold(0, 3, 1)`)."""
+    steps = [(now(stride), now(size)) for stride, size in zip(tensor.stride(), tensor.size(), strict=True)]
+    reach = 0
+    for stride, size in sorted(step for step in steps if None not in step and step[1] != 1):
+        if stride <= reach:
+            return all(size != 0 for _, size in steps)
+        reach += stride * (size - 1)
+    return False
 
 
 RULES: tuple[Callable[[Operation], None], ...] = (

@@ -45,7 +45,7 @@ _FUNCTIONS = frozenset(
 )
 _MORE = frozenset(
     {
-        *(torch.finfo, torch.iinfo, torch.promote_types, torch.can_cast, torch.result_type, torch.device, torch.Size),
+        *(torch.finfo, torch.iinfo, torch.promote_types, torch.can_cast, torch.device, torch.Size),
         *(re.compile, re.match, re.search, re.sub, re.fullmatch, re.split, re.findall),
         *(str.maketrans, int.from_bytes, float.fromhex),
         torch._C._get_privateuse1_backend_name,

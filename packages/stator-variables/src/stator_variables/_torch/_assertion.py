@@ -88,6 +88,12 @@ def check_condition(t: Tracing, args: Args, kwargs: Kwargs) -> None:
         raise t.unsupported("operator-error", "a check that fails, or that torch refuses")
 
 
+@handlers.handles(torch._assert_async)
+def check_later(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    message = [k.ConstantTracker(FAILED)] if len(args) + len(kwargs) == 1 else []
+    return _torch_calls.record(t, torch._assert_async, [*args, *message], kwargs)
+
+
 @handlers.handles(torch._check_is_size)
 def check_is_size(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     number = args[0] if args else kwargs.get("i")

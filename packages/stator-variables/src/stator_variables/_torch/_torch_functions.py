@@ -41,6 +41,11 @@ def construct(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> A
     return _torch_calls.record(t, torch.empty, [k.TupleTracker(list(sizes) or [k.ConstantTracker(0)], tuple)], named)
 
 
+@handlers.handles(torch.result_type)
+def result_type(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    return _torch_calls.read_metadata(t, torch.result_type, args, kwargs)
+
+
 # How optimisers and gradient clipping sort tensors before they call `torch._foreach_*`.
 
 
