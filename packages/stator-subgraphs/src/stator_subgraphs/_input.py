@@ -12,6 +12,7 @@ from stator_variables import Dim, Traced
 from torch import fx
 from torch._guards import Source as AnyTorchSource
 from torch.fx.experimental import symbolic_shapes as shapes
+from torch.fx.experimental.recording import FakeTensorMeta
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatefulSymbolicContext
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from torch.utils._sympy.numbers import int_oo
@@ -41,6 +42,7 @@ class Record:
     traced: Traced
     live: bool = True
     constant: frozenset[Part] = frozenset()  # sizes and the like that had no symbol from the start
+    first: FakeTensorMeta | None = None  # its shape then, which the trace may change (`x.t_()`): of a plain tensor
 
 
 @attrs.define(eq=False)
@@ -75,6 +77,8 @@ class Inputs:
         record = Record(origin, tensor, context, static, self._placeholder(hint, fake, origin))
         if not static:
             record.constant = frozenset((kind, dim) for part, kind, dim in sizes_of(fake) if type(part) is int)
+            if fake.layout is torch.strided and not is_traceable_wrapper_subclass(fake):
+                record.first = FakeTensorMeta.from_fake(fake)
         self._keep(record, id(tensor))
         return record
 

@@ -7,7 +7,6 @@ import re
 from typing import Any
 
 import attrs
-import torch
 from stator_bytecode.errors import NOWHERE, InvalidUse, SourceSpan
 from stator_guards import ShapeExpression, SizeSource, Source
 from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP, ConstraintViolationError
@@ -63,9 +62,9 @@ class ShapeGuards:
         return {symbol for expression in cache.values() for symbol in expression.free_symbols}
 
     def _fake(self, record: Record) -> Any:
-        """A fake as it was at first: the trace may have changed the shape of its own (`x.t_()`)."""
-        if record.context is None:
-            return record.traced.example
+        """Its shape as it was at first, or a fake that has it."""
+        if record.context is None or record.first is not None:
+            return record.first or record.traced.example
         return fake_input(new_fake_mode(self.state.env), record.real, record.origin, record.context, False)
 
     def _ask(self, records: list[Record], fakes: list[Any], needed: set[Any]) -> tuple[list[str], list[str]]:
@@ -89,7 +88,7 @@ class ShapeGuards:
         return {
             f"{self._token_of(SizeSource(record.origin.source, kind, dim))} == {part}"
             for record, fake in zip(records, fakes, strict=True)
-            if isinstance(fake, torch.Tensor)
+            if record.constant
             for part, kind, dim in sizes_of(fake)
             if (kind, dim) in record.constant
         }

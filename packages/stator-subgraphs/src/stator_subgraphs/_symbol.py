@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import sympy  # type: ignore[import-untyped]
 import torch
 from stator_guards import SizeSource, Source
+from torch.fx.experimental.recording import FakeTensorMeta
 from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP, ShapeEnv
 from torch.utils._sympy.printers import PythonPrinter
 
@@ -27,10 +28,10 @@ def is_symbol(expression: Any) -> bool:
     return expression is not None and bool(expression.is_Symbol)
 
 
-def sizes_of(tensor: torch.Tensor) -> Iterator[tuple[Any, Any, int]]:
+def sizes_of(tensor: torch.Tensor | FakeTensorMeta) -> Iterator[tuple[Any, Any, int]]:
     """(value, kind, dimension) of each size, stride and the offset. Sizes first: they are what people recognise."""
     yield from ((size, "size", i) for i, size in enumerate(tensor.size()))
-    if tensor.layout is torch.strided:
+    if isinstance(tensor, FakeTensorMeta) or tensor.layout is torch.strided:
         yield from ((stride, "stride", i) for i, stride in enumerate(tensor.stride()))
         yield tensor.storage_offset(), "storage_offset", 0
 

@@ -47,10 +47,10 @@ class EntryData:
 def make_entry(target: Target, traced: Traced, options: Options, site: Site | None, ambient: AmbientState) -> Entry:
     """Lower the graph, collect the guards, write the function."""
     captured = traced.captured
-    if options.check:
-        _check(captured.module)
     runs = captured.op_count > 0 or bool(traced.emitter.outputs)
     module = captured.module if runs else None
+    if options.check and runs:
+        _check(module)
     graph_text = module.print_readable(print_output=False) if module is not None and options.keep_text else ""
     warned = [one for node in captured.graph.nodes for one in node.meta.get("warns", ())]
     with silent(warned):
