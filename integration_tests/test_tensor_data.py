@@ -237,3 +237,12 @@ def test_two_parameters_that_are_one_now_are_told_apart() -> None:
     compiled = stator.compile(fn, backend="eager")
     assert torch.equal(compiled(*pairs), torch.tensor([3.0] * 3))
     assert torch.equal(compiled(one, one), torch.tensor([4.0] * 3))
+
+
+def test_whether_two_tensors_are_the_same_memory_is_asked_of_them() -> None:
+    """Fakes have no memory, and so are never set to it."""
+
+    def fn(x: Tensor) -> Any:
+        return x.is_set_to(x), x.is_set_to(x.view(-1)[:2]), x.is_set_to(x.detach()), x * 2
+
+    assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(3, 2),))
