@@ -359,3 +359,18 @@ def test_decoded_code_does_not_live_for_ever() -> None:
     del codes, code
     gc.collect()
     assert dead() is None
+
+
+def test_function_is_made_with_all_its_parts_at_once() -> None:
+    """No break comes between, where 3.13 has a function without the cells that its code reads."""
+
+    def outer(x: int) -> Any:
+        def inner(a: int = 1, *, b: int = 2) -> int:
+            return a + b + x
+
+        return inner
+
+    decoded = decode(outer.__code__)
+    (made,) = [instr for instr in decoded.instructions if instr.op == "MAKE_FUNCTION"]
+    assert made.arg == 15
+    assert decoded.instructions[made.index + 1].op == "STORE_FAST"

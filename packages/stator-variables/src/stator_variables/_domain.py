@@ -321,7 +321,6 @@ class SymbolicDomain:
         return found
 
     make_function = _asked(_calls.make_function)
-    set_function_part = _asked(_calls.set_function_part)
 
     def complete(self, then: bytecode.Then, value: Any) -> Any:
         if then.kind == "instance":

@@ -5,6 +5,7 @@ then neutral indices. A code object is decoded once while its `Code` is in use, 
 
     KW_NAMES 2, PRECALL 3, CALL 3      =>  CALL (3, ("key",))            CPython 3.11
     LOAD_CONST ("key",), CALL_KW 3     =>  CALL (3, ("key",))            CPython 3.13
+    MAKE_FUNCTION, SET_FUNCTION_ATTRIBUTE 8  =>  MAKE_FUNCTION 8         CPython 3.13
 """
 
 from collections import deque

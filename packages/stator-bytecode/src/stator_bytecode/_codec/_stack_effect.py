@@ -79,8 +79,7 @@ EFFECTS: Mapping[str, Effect] = {
     # calls, functions, classes
     "CALL": Effect(lambda arg: arg[0] + 2, 1),
     "CALL_FUNCTION_EX": Effect(lambda arg: 4 if arg else 3, 1),
-    "MAKE_FUNCTION": Effect(lambda arg: 1 if arg < 0 else 1 + arg.bit_count(), 1),
-    "SET_FUNCTION_ATTRIBUTE": Effect(2, 1),
+    "MAKE_FUNCTION": Effect(lambda arg: 1 + arg.bit_count(), 1),
     "IMPORT_NAME": Effect(2, 1),
     "IMPORT_FROM": Effect(1, 2),
     "IMPORT_STAR": Effect(1, 0),

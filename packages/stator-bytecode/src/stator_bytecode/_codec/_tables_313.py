@@ -16,6 +16,15 @@ def _constant_or_call_with_names(raws: Sequence[Raw], index: int, scope: Scope) 
     return index + 2, index + 1, "CALL", (following.arg, value)
 
 
+def _function_with_parts(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:
+    """One operation, so that nobody ever sees a function that still waits for its closure: to call it is a crash."""
+    stop, flags = index + 1, 0
+    while stop < len(raws) and raws[stop].name == "SET_FUNCTION_ATTRIBUTE":
+        flags |= raws[stop].arg
+        stop += 1
+    return stop, index, "MAKE_FUNCTION", flags
+
+
 def _local_or_closure(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:
     slot = raws[index].arg
     return index + 1, index, "LOAD_CLOSURE" if slot in scope.cell_slots else "LOAD_FAST", slot
@@ -25,7 +34,6 @@ _RULES: dict[str, Rule] = {
     **rules.SHARED,
     **SINCE_312,
     **rules.same(rules.nothing, "TO_BOOL"),
-    **rules.same(rules.number, "SET_FUNCTION_ATTRIBUTE"),
     "LOAD_CONST": _constant_or_call_with_names,
     "LOAD_FAST": _local_or_closure,
     "LOAD_FAST_LOAD_FAST": rules.halves("LOAD_FAST", "LOAD_FAST"),
@@ -36,7 +44,7 @@ _RULES: dict[str, Rule] = {
     "CONVERT_VALUE": rules.one("CONVERT_VALUE", rules.one_of(rules.CONVERSIONS)),
     "FORMAT_SIMPLE": rules.one("FORMAT_VALUE", rules.always(("", False))),
     "FORMAT_WITH_SPEC": rules.one("FORMAT_VALUE", rules.always(("", True))),
-    "MAKE_FUNCTION": rules.one("MAKE_FUNCTION", rules.always(-1)),
+    "MAKE_FUNCTION": _function_with_parts,
     "END_FOR": rules.loop_end("POP_TOP"),
 }
 
@@ -47,7 +55,7 @@ DIALECT_313 = Dialect(
     sent_value_on_entry=False,
     null_first=False,
     rules=_RULES,
-    parts=frozenset({"CALL_KW", "EXTENDED_ARG"}),
+    parts=frozenset({"CALL_KW", "EXTENDED_ARG", "SET_FUNCTION_ATTRIBUTE"}),
     refused={
         "INTERPRETER_EXIT": "the interpreter's own entry frame",
         "EXIT_INIT_CHECK": "the interpreter's own frame around __init__",

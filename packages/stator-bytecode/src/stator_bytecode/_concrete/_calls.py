@@ -98,19 +98,10 @@ class Calls:
     # making functions
 
     def make_function(self, frame: Frame, code: CodeType, parts: dict[str, Any]) -> FunctionType:
-        closure = parts.get("closure") or tuple(CellType() for _ in code.co_freevars)
-        made = FunctionType(code, frame.globals, None, None, closure)
+        made = FunctionType(code, frame.globals, None, None, parts.get("closure"))
         for part, value in parts.items():
             if part != "closure":
                 _set_part(made, part, value)
-        return made
-
-    def set_function_part(self, function: FunctionType, part: str, value: Any) -> FunctionType:
-        if part != "closure":
-            _set_part(function, part, value)
-            return function
-        made = FunctionType(function.__code__, function.__globals__, None, function.__defaults__, value)
-        made.__kwdefaults__, made.__annotations__ = function.__kwdefaults__, function.__annotations__
         return made
 
     def load_super(self, frame: Frame, super_fn: Any, cls: Any, receiver: Any, name: str) -> Any:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stator_bytecode._machine._machine import Machine
 
 PARTS = {1: "defaults", 2: "kwdefaults", 4: "annotations", 8: "closure"}
-"""The flags of MAKE_FUNCTION and SET_FUNCTION_ATTRIBUTE, in the order in which the parts are pushed."""
+"""The flags of MAKE_FUNCTION, in the order in which the parts are pushed."""
 
 
 def call_function_ex(domain: Domain, frame: Frame, has_kwargs: bool) -> Result:
@@ -30,10 +30,6 @@ def call_function_ex(domain: Domain, frame: Frame, has_kwargs: bool) -> Result:
 call_ops = asking(
     {
         "CALL_FUNCTION_EX": call_function_ex,
-        # [value, function]
-        "SET_FUNCTION_ATTRIBUTE": lambda domain, frame, flag: domain.set_function_part(
-            frame.stack.pop(), PARTS[flag], frame.stack.pop()
-        ),
         "LOAD_BUILD_CLASS": lambda domain, frame, _: domain.build_class(frame),
     }
 )
@@ -67,7 +63,7 @@ def make_function(machine: Machine, frame: Frame, instr: Instruction) -> int | N
     frame.stack.pop()
     parts = {}
     for flag in (8, 4, 2, 1):
-        if instr.arg > 0 and instr.arg & flag:
+        if instr.arg & flag:
             parts[PARTS[flag]] = frame.stack.pop()
     return machine.finish(frame, instr, machine.domain.make_function(frame, _code_of(frame, instr), parts))
 

@@ -191,8 +191,6 @@ class Domain(Protocol):
     def make_function(self, frame: Frame, code: CodeType, parts: dict[str, V]) -> V:
         """`parts` has any of defaults (tuple), kwdefaults (dict), annotations, closure (tuple of cells)."""
 
-    def set_function_part(self, function: V, part: str, value: V) -> V: ...
-
     # iteration and generators
     def get_iterator(self, value: V) -> Result: ...
     def next_value(self, iterator: V) -> Result:

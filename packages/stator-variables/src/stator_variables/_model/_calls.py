@@ -425,11 +425,11 @@ def make_function(t: Tracing, frame: bytecode.Frame, code: types.CodeType, parts
     new_namespace(function)
     function.defaults = []
     for part, value in parts.items():
-        set_function_part(t, function, part, value)
+        _set_part(t, function, part, value)
     return function
 
 
-def set_function_part(t: Tracing, function: k.FunctionTracker, part: str, value: Any) -> k.FunctionTracker:
+def _set_part(t: Tracing, function: k.FunctionTracker, part: str, value: Any) -> None:
     if part == "defaults":
         function.defaults = list(value.items)
     elif part == "kwdefaults":
@@ -438,4 +438,3 @@ def set_function_part(t: Tracing, function: k.FunctionTracker, part: str, value:
         function.closure = tuple(value.items) if isinstance(value, k.TupleTracker) else tuple(value)
     else:
         function.annotations = value
-    return function
