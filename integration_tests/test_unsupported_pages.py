@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs" / "reference" / "unsupported"
-NAMES = ("unsupported", "Unsupported", "Limit")
+PLACES = {"unsupported": 0, "Unsupported": 0, "Limit": 0, "_refused": 0, "_meaning": 1}
+"""What takes a reason, and as which of its arguments."""
 
 
 def _reasons(source: pathlib.Path) -> Iterator[str]:
@@ -16,9 +17,10 @@ def _reasons(source: pathlib.Path) -> Iterator[str]:
         if not isinstance(node, ast.Call):
             continue
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        if name not in NAMES:
+        if name not in PLACES:
             continue
-        for argument in (*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "reason"))[:1]:
+        named = [keyword.value for keyword in node.keywords if keyword.arg == "reason"]
+        for argument in [*node.args[PLACES[name] :], *named][:1]:
             if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
                 yield argument.value
 

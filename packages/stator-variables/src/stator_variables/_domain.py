@@ -71,11 +71,15 @@ def _emptying(operate: Callable[..., Any], holder_in: Callable[[Any], Any] = lam
     def asked(self: SymbolicDomain, operand: Any, *args: Any) -> Any:
         held = self.cleaning_up(holder_in(operand), stays=True)
         result = operate(self, operand, *args)
-        if type(result) is bytecode.Pending:
-            return bytecode.after(result, functools.partial(self._emptied, held))
-        return self._emptied(held, result)
+        return _waited(self, held, result) if type(result) is bytecode.Pending else self._emptied(held, result)
 
     return asked
+
+
+@bytecode.operation
+def _waited(domain: SymbolicDomain, held: list[bytecode.GeneratorState], result: bytecode.Pending) -> Any:
+    """A frame that the operation ends with is no part of it: it may break like any other."""
+    return domain._emptied(held, (yield from result.coroutine))
 
 
 def _receiver_in_c(called: Any) -> Any:

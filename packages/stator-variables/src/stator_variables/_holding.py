@@ -40,7 +40,7 @@ def is_noticed_end(held: object) -> bool:
 
 def _has_witness(value: object) -> bool:
     """Weak references to tensors are mostly torch's own, those to classes and functions libraries'."""
-    if issubclass(type(value), type | FunctionType | torch.Tensor):
+    if issubclass(type(value), type | FunctionType | BuiltinFunctionType | torch.Tensor):
         return False
     if type(value) is GeneratorType:
         return value.gi_suspended and bool(value.gi_code.co_exceptiontable)
