@@ -35,6 +35,8 @@ def is_noticed(value: object) -> bool:
 
 def is_noticed_end(held: object) -> bool:
     """Whether that will be so when its one holder lets go of it; a list, `map` and this function know it too."""
+    if type(held) is tuple:  # in which an iterator over a dict has the item that it gave last: others hold that, too
+        return any(sys.getrefcount(item) <= 3 and is_noticed(item) for item in held)
     return sys.getrefcount(held) <= 5 and is_noticed(held)
 
 

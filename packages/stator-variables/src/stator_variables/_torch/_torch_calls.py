@@ -29,10 +29,10 @@ METADATA = frozenset(
 """Tensor methods that only read metadata: answered from the fake tensor, no node."""
 
 NOT_RECORDED = frozenset(
-    "numpy data_ptr storage untyped_storage is_set_to __reduce_ex__ __repr__ __deepcopy__ backward register_hook "
-    "tolist __array__ __format__ __str__ __hash__ __bool__ __contains__ __iter__ retain_grad share_memory_ __dlpack__ "
+    "numpy data_ptr storage untyped_storage __reduce_ex__ __repr__ __deepcopy__ backward register_hook tolist "
+    "__array__ __format__ __str__ __hash__ __bool__ __contains__ __iter__ retain_grad share_memory_ __dlpack__ "
     "resize_ set_ requires_grad_ apply_ map_ map2_ register_post_accumulate_grad_hook __torch_function__ as_subclass "
-    "_make_subclass __setstate__ __dir__ __reversed__ __rdiv__ type __len__".split()
+    "_make_subclass is_set_to __setstate__ __dir__ __reversed__ __rdiv__ type __len__".split()
 )
 
 _C: Any = torch._C  # its stubs lack three of these
