@@ -78,8 +78,9 @@ def _deterministic() -> Callable[[], object]:
 
 
 def _benchmark() -> Callable[[], object]:
-    before, torch.backends.cudnn.benchmark = torch.backends.cudnn.benchmark, True
-    return lambda: setattr(torch.backends.cudnn, "benchmark", before)
+    flags = torch.backends.cudnn.flags(benchmark=True)  # set in no other way once torch's kit of tests is imported
+    flags.__enter__()
+    return lambda: flags.__exit__(None, None, None)
 
 
 READS = (

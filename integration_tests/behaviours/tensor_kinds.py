@@ -159,7 +159,7 @@ def quantized(x, n, box):
     return q.dequantize() * n, q.is_quantized
 
 
-@program(breaks="builtin")
+@program
 def type_promotion(x, n, box):
     i = torch.arange(3)
     return i + 1.5, i * n, i / 2, i // 2, i + x.double()[0], torch.result_type(i, 1.0), torch.can_cast(i.dtype, x.dtype)
