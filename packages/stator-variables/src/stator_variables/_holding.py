@@ -46,7 +46,14 @@ def _has_witness(value: object) -> bool:
         return False
     if type(value) is GeneratorType:
         return value.gi_suspended and bool(value.gi_code.co_exceptiontable)
-    return weakref.getweakrefcount(value) > 0 or any("__del__" in vars(cls) for cls in type(value).__mro__)
+    if not all(map(_is_of_torch, weakref.getweakrefs(value))):
+        return True
+    return any("__del__" in vars(cls) for cls in type(value).__mro__)
+
+
+def _is_of_torch(reference: weakref.ref[object]) -> bool:
+    """With a callback of torch's own, which has one for each module once its compiler is imported."""
+    return str(getattr(reference.__callback__, "__module__", "")).startswith("torch.")
 
 
 def may_hold_real(holder: object, target: object) -> bool:
