@@ -52,8 +52,12 @@ def _has_witness(value: object) -> bool:
 
 
 def _is_of_torch(reference: weakref.ref[object]) -> bool:
-    """With a callback of torch's own, which has one for each module once its compiler is imported."""
-    return str(getattr(reference.__callback__, "__module__", "")).startswith("torch.")
+    """With a callback of torch's own, which has one for each module once its compiler is imported.
+
+    A proxy is asked for nothing: it asks what it stands for.
+    """
+    called = reference.__callback__ if issubclass(type(reference), weakref.ref) else None
+    return type(called) is FunctionType and str(called.__module__).startswith("torch.")
 
 
 def may_hold_real(holder: object, target: object) -> bool:
