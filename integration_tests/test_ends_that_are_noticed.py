@@ -282,6 +282,111 @@ def test_a_container_that_held_it_last(name: str, held: str) -> None:
         assert log == expected
 
 
+UNNOTICED: dict[str, Callable[[], Any]] = {
+    "a number": lambda: 7,
+    "an object": Box,
+    "a tensor": lambda: torch.ones(1),
+}
+
+
+@pytest.mark.parametrize("before", UNNOTICED)
+@pytest.mark.parametrize("held", [*HELD, "a finalizer that is told", "a weak value"])
+@pytest.mark.parametrize("name", LOST)
+def test_a_container_of_what_was_not_noticed_before(name: str, held: str, before: str) -> None:
+    """The first calls let go of what nobody hears of, later ones of what somebody does."""
+    hold, let_go = LOST[name]
+
+    def use(x: Tensor, holder: Any, log: Any) -> Tensor:
+        log.append("before")
+        let_go(holder)
+        log.append("after")
+        return x + 1
+
+    compiled = stator.compile(use, backend="eager")
+    for _ in range(2):
+        assert compiled(torch.ones(2), hold(UNNOTICED[before]()), []).tolist() == [2, 2]
+    for _ in range(2):
+        expected: list[str] = []
+        use(torch.ones(2), hold(NOTICED[held](expected)), expected)
+        log: list[str] = []
+        compiled(torch.ones(2), hold(NOTICED[held](log)), log)
+        assert log == expected
+        assert len(expected) == 3 or hold is iter
+
+
+def _finalized(log: list[str]) -> Any:
+    box = Box()
+    weakref.finalize(box, log.append, "finalized")
+    return box
+
+
+def _weak_value(log: list[str]) -> Any:
+    box: Any = Box()
+    values: Any = weakref.WeakValueDictionary(one=box)
+    box.values = _Ended(values, log)
+    return box
+
+
+class _Ended:
+    """Notes at its end whether a dictionary of weak values has lost its item."""
+
+    def __init__(self, values: Any, log: list[str]) -> None:
+        self.values, self.log = values, log
+
+    def __del__(self) -> None:
+        self.log.append(f"{len(self.values)} left")
+
+
+NOTICED = HELD | {"a finalizer that is told": _finalized, "a weak value": _weak_value}
+
+
+def test_a_class_that_is_given_a_finalizer_later() -> None:
+    class Quiet:
+        pass
+
+    def use(x: Tensor, holder: Any, log: list[str]) -> Tensor:
+        holder.other = None
+        log.append("after")
+        return x + 1
+
+    compiled = stator.compile(use, backend="eager")
+    log: list[str] = []
+    compiled(torch.ones(2), Box(Quiet()), log)
+    Quiet.__del__ = lambda self: log.append("gone")  # type: ignore[attr-defined]
+    compiled(torch.ones(2), Box(Quiet()), log)
+    compiled(torch.ones(2), Box(Quiet()), log)
+    assert log == ["after", "gone", "after", "gone", "after"]
+
+
+def test_an_attribute_that_was_not_there_before() -> None:
+    def use(x: Tensor, holder: Any, log: list[str]) -> Tensor:
+        holder.cache = x
+        log.append("after")
+        return x + 1
+
+    compiled = stator.compile(use, backend="eager")
+    holder, log = Box(), list[str]()
+    compiled(torch.ones(2), holder, log)
+    compiled(torch.ones(2), holder, log)
+    holder.cache = Loud(log)  # type: ignore[attr-defined]
+    compiled(torch.ones(2), holder, log)
+    assert log == ["after", "after", "gone", "after"]
+
+
+def test_guards_are_no_witnesses() -> None:
+    """They refer weakly to what has to be the same object, and to roots of what they watch."""
+
+    def use(x: Tensor, holder: Any, box: Any, by_box: Any) -> Any:
+        holder[0] = None
+        return x + by_box[box]
+
+    compiled = stator.compile(use, backend="eager", fullgraph=True)
+    box = Box()
+    for _ in range(5):
+        assert compiled(torch.ones(2), [box], box, {box: 1}).tolist() == [2, 2]
+    assert len(compiled.report.entries) == 1
+
+
 def test_what_others_hold_too_costs_no_break() -> None:
     def fn(x: Tensor, holder: list[Any], kept: Any) -> Tensor:
         holder[0] = None

@@ -29,7 +29,7 @@ from stator_guards import (
 )
 
 from stator_variables._graph import GraphRecorder
-from stator_variables._holding import is_noticed
+from stator_variables._holding import all_unnoticed, can_be_noticed, is_noticed
 from stator_variables._journal import Journal
 from stator_variables._memory import InputMemory
 from stator_variables._policy import Policy
@@ -120,6 +120,7 @@ class Tracing:
     cached: CachedCalls = attrs.field(factory=CachedCalls)
     mortal: set[int] = attrs.field(factory=set)  # ids: held by the frames alone, and their end may be noticed
     lost: list[Any] = attrs.field(factory=list)  # what containers let go of in the step that is being done, noticed too
+    unnoticed: dict[Source, None] = attrs.field(factory=dict)  # where that is which nobody noticed the end of
     touched: list[dict[int, Any]] = attrs.field(factory=list)  # per open body: what was changed in it, and where
     questions: Questions = attrs.field(factory=Questions)
     memory: InputMemory = attrs.field(factory=InputMemory)
@@ -213,14 +214,24 @@ class Tracing:
                 self.let_go(value)
 
     def let_go(self, value: Any) -> None:
-        """Note that a container no longer has `value`, a tracker or an object that nobody has read."""
-        is_read = issubclass(type(value), VariableTracker | LazyTracker)
-        real = real_of(value) if is_read else value
-        if real is MISSING:
+        """Note that a container no longer has `value`."""
+        if (real := real_of(value)) is MISSING:
             self.lost += [value] * bool(self.mortal)
-        elif is_noticed(real):
+        elif is_pending(value) or can_be_noticed(type(real)):
+            self._let_go(real, source_of(value), value)
+
+    def let_go_unread(self, read: Callable[..., Any], holder: Any, key: Any, origin: Source | None = None) -> None:
+        """The same of what nobody has read, `read(holder.real, key)`: where the key has no origin, it stays as it is."""
+        real, captured = read(holder.real, key), CapturedSource("key", key, weak=type(key) is not frozenset)
+        whole = CapturedSource("holder", holder.real) if holder.source is None else holder.source
+        self._let_go(real, CallSource(read, whole, origin or captured), self.heap.get(id(real)))
+
+    def _let_go(self, real: Any, source: Source, tracker: Any) -> None:
+        if is_noticed(real):
             self.mortal.add(id(real))
-            self.lost.append(value if is_read else self.heap.get(id(real)))
+            self.lost.append(tracker)
+        elif not (self.made and self.is_of_made(source)):
+            self.unnoticed[source] = None
 
     def change(self, tracker: Any) -> None:
         """Note that an object was changed; one that existed before has effects to be replayed."""
@@ -244,6 +255,8 @@ class Tracing:
             if is_pending(tracker):  # else what was read of the value is guarded through the dict
                 self.guard(source, kept)
         self._guard_distinctness()
+        if self.unnoticed:
+            self.guard(CallSource(all_unnoticed, *self.unnoticed), Truth(True))
         for fact in self.memory.facts():
             if not self.graph.is_pure:
                 self.guard(fact, Truth(True))

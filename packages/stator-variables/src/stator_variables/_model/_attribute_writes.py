@@ -96,9 +96,14 @@ def _set_member(t: Tracing, raw: Any, vt: Any, name: str, value: Any) -> None:
     if value is MISSING and (before is DELETED or (before is MISSING and not _has_member(t, raw, vt, name))):
         throw(AttributeError, name)
     if before is MISSING and vt.real is not MISSING:
-        with contextlib.suppress(AttributeError):
-            t.let_go(raw.__get__(vt.real))
+        t.let_go_unread(_in_slot, vt, raw)
     t.write(vt, members={**vt.members, raw: DELETED if value is MISSING else value})
+
+
+def _in_slot(real: Any, slot: Any) -> Any:
+    """None also where it is empty."""
+    with contextlib.suppress(AttributeError):
+        return slot.__get__(real)
 
 
 def _has_member(t: Tracing, raw: Any, vt: Any, name: str) -> bool:
