@@ -101,6 +101,45 @@ def part_of_a_result_that_is_written_without_gradients(x: Tensor) -> Any:
     return y, y.sum()
 
 
+@found(lambda: (torch.arange(9.0),))
+def windows_apart_that_are_written(x: Tensor) -> Any:
+    y = x * 2
+    y.unfold(0, 2, 3).add_(1)
+    x.unfold(0, 2, 4)[1].mul_(3)
+    return y, x + 1
+
+
+@found(lambda: (square(True),))
+def windows_of_what_has_gradients(x: Tensor) -> Any:
+    y = x * 2
+    torch.Tensor.unfold(y, 1, 1, 2).mul_(x[:, :2, None])
+    return y.sin()
+
+
+@found(lambda: (square(),))
+def windows_that_are_read_alone(x: Tensor) -> Any:
+    windows = x.unfold(0, 2, 1)
+    x.add_(1)
+    return windows.sum(-1)
+
+
+@found(lambda: (torch.ones(2, 3, 4), *(nn.LSTM(4, 5, batch_first=True), nn.Linear(5, 2))))
+def a_recurrent_network_whose_weights_are_trained(x: Tensor, net: nn.LSTM, head: nn.Linear) -> Any:
+    return head(net(x)[0])
+
+
+@found(lambda: (torch.ones(3, 2, 4), nn.LSTM(4, 4, num_layers=2, bidirectional=True), nn.GRU(8, 3)))
+def recurrent_networks_of_several_layers(x: Tensor, net: nn.LSTM, head: nn.GRU) -> Any:
+    y, (h, c) = net(x)
+    return head(y)[0], h, c
+
+
+@found(lambda: (torch.ones(2, 3, 4), nn.LSTM(4, 5, batch_first=True)))
+def a_recurrent_network_without_gradients(x: Tensor, net: nn.LSTM) -> Any:
+    with torch.no_grad():
+        return net(x)[0]
+
+
 def raised(call: Callable[[], Any]) -> str:
     try:
         call()
@@ -253,6 +292,9 @@ OVERLAPPING = {
     "out, of one element": "torch.mul(x[0], x, out=x)",
     "out, of a list": "torch.cat([x[:2], x[2:4]], out=x[1:5])",
     "one out of several": "torch.topk(x, 2, out=(x[:2], torch.zeros(2, dtype=torch.int64)))",
+    "out, of what is selected": "torch.index_select(x, 0, torch.arange(len(x)).flip(0), out=x)",
+    "out, of what is gathered": "torch.gather(x, 0, torch.arange(len(x)).flip(0), out=x)",
+    "out, of a product": "y = x[:4].reshape(2, 2).clone(); torch.mm(y, y, out=y); x[:4] = y.view(-1)",
     "windows": "x.unfold(0, 3, 1).add_(1)",
     "windows that are filled": "x.unfold(0, 3, 1).fill_(1)",
     "steps of one": "x.as_strided((2, 2), (1, 1)).mul_(2)",
@@ -263,6 +305,7 @@ APART = {
     "rows into another": "torch.add(x[:2], x[2:4], out=x[4:6])",
     "into itself": "torch.add(x, 1, out=x)",
     "steps of two": "x.as_strided((2, 2), (3, 1)).add_(1)",
+    "of all that it is": "torch.addcmul(x, x, x, out=x)",
     "copies": "x[[0, 1]] = x[[1, 0]]",
 }
 

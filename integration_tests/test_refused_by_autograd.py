@@ -101,6 +101,23 @@ def test_the_report_says_that_a_graph_runs_as_it_is() -> None:
     assert "its graph runs as it is" in str(compiled.report)
 
 
+@pytest.mark.parametrize("view", ["detached", "data", "slice"])
+def test_memory_that_gets_shared_once_sizes_are_symbols(view: str) -> None:
+    def fn(x: Tensor, z: Tensor) -> Any:
+        x.add_(1)
+        z.mul_(2)
+        return x * 3, z * 2
+
+    def outcome_of(call: Callable[[Tensor, Tensor], Any], size: int, shared: bool) -> list[Any]:
+        x = torch.arange(float(size))
+        z = VIEWS[view](x) if shared else torch.ones(size)
+        return [part.tolist() for part in (*call(x, z), x, z)]
+
+    compiled = stator.compile(fn, backend="aot_eager")
+    for size, shared in ((4, False), (6, False), (6, True), (5, True)):
+        assert outcome_of(compiled, size, shared) == outcome_of(fn, size, shared)
+
+
 def test_what_a_compiler_raises_is_still_its_failure() -> None:
     def failing(graph: Any, inputs: Any) -> Any:
         raise AssertionError("aot_autograd() does not yet handle this")

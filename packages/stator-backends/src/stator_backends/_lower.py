@@ -90,7 +90,7 @@ def lower(
         raise MalformedGraph(tuple(faults))
     # Its absence would mean that the graph was exported. `setattr`, as modules declare tensors and modules only.
     setattr(gm, "_param_name_to_source", sources_of_held(gm, param_sources or {}))
-    if keeps_history or _differentiates_wrappers(gm) or _has_sparse_tensors(gm):
+    if keeps_history or _differentiates_wrappers(gm) or _has_sparse_tensors(gm) or _writes_to_what_is_unfolded(gm):
         backend = eager
     inputs = [_symbol_or(value, node) for value, node in zip(example_inputs, placeholders(gm), strict=True)]
     tracing_context = context or TracingContext(None)
@@ -120,18 +120,20 @@ def lower(
 
 
 def _refused_by_autograd(failure: BackendFailed) -> str:
-    """What AOTAutograd itself raised, for what it does not take: inputs that share memory but are no views of each
-    other for autograd, say, a write to what backward needs, or a backward that no fake tensor goes through. Run as it
-    is, the graph does what the program does."""
+    """What AOTAutograd itself raised, or what it called that compiles nothing, for what it does not take: inputs that
+    share memory but are no views of each other for autograd, say, a write to what backward needs, or a backward that no
+    fake tensor goes through. Run as it is, the graph does what the program does."""
     error = failure.__cause__
     files = [frame.f_code.co_filename for frame, _ in walk_tb(None if error is None else error.__traceback__)]
-    is_within = any(file.startswith(_AOT_AUTOGRAD) for file in files)
-    is_of_it = isinstance(error, _UNTRACEABLE) or (bool(files) and files[-1].startswith((_AOT_AUTOGRAD, _AUTOGRAD)))
-    return f"{type(error).__name__}: {error}" if is_within and is_of_it else ""
+    own = [i for i, file in enumerate(files) if file.startswith(_AOT_AUTOGRAD)]
+    called = files[own[-1] :] if own else []
+    is_its_own = all(file.startswith(_TORCH) and not file.startswith(_COMPILERS) for file in called)
+    return f"{type(error).__name__}: {error}" if own and (isinstance(error, _UNTRACEABLE) or is_its_own) else ""
 
 
 _UNTRACEABLE = (UnsupportedOperatorException, DynamicOutputShapeException, DataDependentOutputException)
-_AUTOGRAD, _AOT_AUTOGRAD = (str(Path(str(module.__file__)).parent) for module in (torch.autograd, _aot_autograd))
+_AOT_AUTOGRAD, _TORCH = (str(Path(str(module.__file__)).parent) for module in (_aot_autograd, torch))
+_COMPILERS = tuple(str(Path(_TORCH, *parts)) for parts in (("_inductor",), ("_dynamo", "backends")))
 
 
 def _written_past_autograd(gm: torch.fx.GraphModule) -> list[int]:
@@ -139,7 +141,7 @@ def _written_past_autograd(gm: torch.fx.GraphModule) -> list[int]:
     that a compiler may give the input itself, and relies on the count for an error in place of a wrong gradient."""
     if any(value.requires_grad for value in _given(gm)):
         return []
-    written: set[int] = set().union(*(node.meta.get("writes", ()) for node in gm.graph.nodes))
+    written = _written(gm)
     examples: list[Any] = [node.meta.get("example_value") for node in placeholders(gm)]
     held = [(i, value) for i, value in enumerate(examples) if written and has_storage(value) and not was_written(value)]
     return [i for i, value in held if value.untyped_storage()._cdata in written]
@@ -159,10 +161,23 @@ def _given(gm: torch.fx.GraphModule) -> list[Tensor]:
     return [value for value in given if isinstance(value, Tensor)]
 
 
+def _all_nodes(gm: torch.fx.GraphModule) -> list[torch.fx.Node]:
+    return [node for part in gm.modules() if isinstance(part, torch.fx.GraphModule) for node in part.graph.nodes]
+
+
+def _writes_to_what_is_unfolded(gm: torch.fx.GraphModule) -> bool:
+    """Functionalised, a write to `x.unfold(0, 2, 3)` makes zeros of the elements of `x` that it leaves out."""
+    unfolded = [node.meta["example_value"] for node in _all_nodes(gm) if node.target in ("unfold", Tensor.unfold)]
+    return bool(_written(gm).intersection(value.untyped_storage()._cdata for value in unfolded if has_storage(value)))
+
+
+def _written(gm: torch.fx.GraphModule) -> set[int]:
+    return set[int]().union(*(node.meta.get("writes", ()) for node in _all_nodes(gm)))
+
+
 def _has_sparse_tensors(gm: torch.fx.GraphModule) -> bool:
     """Of those AOTAutograd takes some, Inductor none; they meet kernels that nobody could compile."""
-    graphs = [part.graph for part in gm.modules() if isinstance(part, torch.fx.GraphModule)]
-    given = [node.meta.get("example_value") for graph in graphs for node in graph.nodes]
+    given = [node.meta.get("example_value") for node in _all_nodes(gm)]
     parts = [part for value in given for part in (value if isinstance(value, tuple | list) else (value,))]
     return any(isinstance(part, Tensor) and part.layout is not torch.strided for part in parts)
 
@@ -196,6 +211,10 @@ def _surroundings(job: _Job, ambient: _session.AmbientState, compile_id: Compile
         job.context.fake_mode = FakeTensorMode(shape_env=job.fake_mode.shape_env)
         job.context.fake_mode.allow_scalar_outputs = True  # the backward of a loop counts its rounds
         stack.enter_context(tracing(job.context))
+        if torch.is_grad_enabled() and any(
+            getattr(node.target, "__name__", "") == "lstm" for node in _all_nodes(job.gm)
+        ):
+            stack.enter_context(_session.without_mkldnn())
         stack.enter_context(functorch_config.patch(cse=functorch_config.cse and not gives_repeats(job.gm)))
         yield
 
