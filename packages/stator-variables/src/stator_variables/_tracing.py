@@ -265,14 +265,14 @@ class Tracing:
     def _guard_distinctness(self) -> None:
         """What was changed, and what was a key, is no other object of its class that this trace looked at."""
         owners = [_owner(tracker) for tracker in self.changed.values()]
-        classes = {owner.cls for owner in owners}
+        classes = {id(owner.cls) for owner in owners}
         looked_at = [_owner(found) for found in self.heap.values() if not is_pending(found)]
-        found = {id(vt.real): vt for vt in (*self.told_apart.values(), *looked_at) if vt.cls in classes}
+        found = {id(vt.real): vt for vt in (*self.told_apart.values(), *looked_at) if id(vt.cls) in classes}
         found |= self.told_apart
-        groups: dict[type, list[Source]] = {}
+        groups: dict[int, list[Source]] = {}
         for vt in found.values():
             if vt.source is not None and not self.is_of_made(vt.source):
-                groups.setdefault(vt.cls, []).append(vt.source)
+                groups.setdefault(id(vt.cls), []).append(vt.source)
         for sources in groups.values():
             if len(sources) > 1 and any(type(source) is not CapturedSource for source in sources):
                 self.guard(CallSource(all_distinct, *sources), Truth(True))

@@ -42,7 +42,7 @@ PROXIES = (weakref.ProxyType, weakref.CallableProxyType)
 
 def refuse_proxy(t: Tracing, vt: Any, name: str) -> None:
     """Of a weak proxy nothing is known: each look at it may find its object gone."""
-    if vt.cls in PROXIES:
+    if any(vt.cls is cls for cls in PROXIES):
         raise t.unsupported("c-attribute", f"attribute {name} of a weak proxy")
 
 

@@ -235,7 +235,8 @@ def fold(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
         return MISSING
     values = [arg.constant() for arg in args]
     named = {name: arg.constant() for name, arg in kwargs.items()}
-    if any(v is MISSING for v in values) or any(v is MISSING for v in named.values()):
+    given = [*values, *named.values()]
+    if any(v is MISSING for v in given) or _pure.asks_the_program(target, given):
         return MISSING
     return as_given(folded(t, target, *values, **named), *args, *kwargs.values())
 
@@ -317,7 +318,10 @@ def fresh(t: Tracing, value: Any) -> Any:
 def construct(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`cls(*args, **kwargs)`: the metaclass's `__call__`, else `type.__call__`."""
     cls = cls_vt.value
-    if (found := _as_known(t, cls, args, kwargs)) is not MISSING:
+    hashes = (
+        plain_lookup(type(cls), "__hash__") is object.__hash__
+    )  # those of C do: others may tell if they are looked up
+    if hashes and (found := _as_known(t, cls, args, kwargs)) is not MISSING:
         return found
     meta_call = guarded_lookup(t, type(cls), "__call__")
     if not isinstance(meta_call, types.WrapperDescriptorType):  # no C class's own

@@ -10,6 +10,7 @@ from typing import Any
 from stator_bytecode import operation, settle
 
 from stator_variables import _kinds as k
+from stator_variables._library._pure import answers_in_python
 from stator_variables._model import _calls, _operators
 from stator_variables._model._raising import as_program_error
 from stator_variables._tracing import Tracing
@@ -28,7 +29,9 @@ def sort(t: Tracing, items: list[Any], key: Any, reverse: Any, order: list[int])
         for item in items:
             keys.append((yield from settle(_calls.call(t, key, [item], {}))))
     values = [vt.constant() for vt in keys]
-    if any(value is MISSING for value in values) or any(isinstance(vt, k.ClassTracker) for vt in keys):
+    if any(value is MISSING or answers_in_python(value) for value in values) or any(
+        isinstance(vt, k.ClassTracker) for vt in keys
+    ):
         yield from _by_comparisons(t, keys, backwards, order)
         return
     try:
