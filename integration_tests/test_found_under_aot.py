@@ -413,3 +413,45 @@ def test_what_the_program_checks_is_checked(fn: Callable[..., Any], requires_gra
     compiled = stator.compile(fn, backend=backend, fullgraph=True)
     make = lambda: (torch.full((2,), next(values), requires_grad=requires_grad),)  # noqa: E731
     assert_same(fn, compiled, make, calls=4, tolerance=Tolerance(1e-6, 1e-6, strides=False))
+
+
+def views_after_no_grad(x: Tensor, b: Tensor) -> Any:
+    with torch.no_grad():
+        stator.graph_break()
+    return x[1:], (x * b).view(3, 1)
+
+
+def writes_and_views_by_turns(x: Tensor, b: Tensor) -> Any:
+    with torch.no_grad():
+        stator.graph_break()
+        first = x * 3, x.view(3)
+        with torch.enable_grad():
+            b.add_(x)
+            inner = x[1:]
+        last = inner[:1]
+    return b, b * 2, inner, first, last
+
+
+def views_apart(x: Tensor, b: Tensor) -> Any:
+    y = x * b
+    with torch.no_grad():
+        apart = x.view(3, 1), y[1:]
+    return y, apart, x.detach().requires_grad_()
+
+
+def written_apart(x: Tensor, b: Tensor) -> Any:
+    with torch.no_grad():
+        stator.graph_break()
+        x.add_(1)
+        part = x[1:]
+        part.mul_(2)
+    return x * b, part, x[:2]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("fn", [views_after_no_grad, writes_and_views_by_turns, views_apart, written_apart])
+def test_views_and_written_inputs_have_the_history_of_the_mode_they_were_made_in(
+    fn: Callable[..., Any], backend: str
+) -> None:
+    make = lambda: (torch.arange(3.0, requires_grad=True), torch.ones(3))  # noqa: E731
+    assert_same(fn, stator.compile(fn, backend=backend), make, tolerance=Tolerance(0, 0, strides=False))

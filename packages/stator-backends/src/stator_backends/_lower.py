@@ -31,7 +31,16 @@ from torch._subclasses.fake_tensor import (
 from torch.utils._python_dispatch import _disable_current_modes, is_traceable_wrapper_subclass
 
 from . import _session
-from ._alias import AliasLayout, InputGuard, from_torch, has_storage, keeping_versions, was_written, writes_to_inputs
+from ._alias import (
+    AliasLayout,
+    InputGuard,
+    from_torch,
+    has_storage,
+    keeping_history,
+    keeping_versions,
+    was_written,
+    writes_to_inputs,
+)
 from ._backend import Backend, BackendSpec, Compiled, spec_of
 from ._check import check_graph
 from ._context import GraphInput, attach_sources, cleared, placeholders, sources_of_held, static_context, without_number
@@ -101,7 +110,7 @@ def lower(
     _keep_what_backward_needs()
     guards = _layout_guards(job)
     known, texts = _shape_guards(fake_mode), _session.generated_texts()
-    past_autograd = _written_past_autograd(gm)
+    past_autograd, turns_on, apart = _written_past_autograd(gm), _turns_gradients_on(gm), _without_history(gm)
     modes = ambient or _session.AmbientState.capture()
     try:
         with _surroundings(job, modes, compile_id or CompileId(frame_id=0, frame_compile_id=0)):
@@ -114,7 +123,7 @@ def lower(
         _session.forget_texts_with(compiled, _session.generated_texts() - texts)
         added = job.context.guards_context.aotautograd_guards
         guards += [from_torch(job.spec.name, guard, job.positions) for guard in added]
-        compiled = keeping_versions(compiled, past_autograd)
+        compiled = keeping_versions(keeping_history(compiled, turns_on, apart), past_autograd)
         return Lowered(compiled, job.spec, tuple(guards), tuple(_shape_guards(fake_mode)[len(known) :]))
     return attrs.evolve(_as_it_is(attrs.evolve(job, backend=eager, spec=spec_of(eager))), refused=refused)
 
@@ -145,6 +154,24 @@ def _written_past_autograd(gm: torch.fx.GraphModule) -> list[int]:
     examples: list[Any] = [node.meta.get("example_value") for node in placeholders(gm)]
     held = [(i, value) for i, value in enumerate(examples) if written and has_storage(value) and not was_written(value)]
     return [i for i, value in held if value.untyped_storage()._cdata in written]
+
+
+def _turns_gradients_on(gm: torch.fx.GraphModule) -> bool:
+    return any(node.target is torch._C._set_grad_enabled and node.args[0] is True for node in gm.graph.nodes)
+
+
+def _without_history(gm: torch.fx.GraphModule) -> list[int]:
+    """The results that are views made under `no_grad`: of what requires gradients, and leaves all the same."""
+    given: Any = gm.graph.output_node().args[0]
+    values = [node.meta.get("example_value") if isinstance(node, torch.fx.Node) else None for node in given]
+    return [i for i, value in enumerate(values) if isinstance(value, Tensor) and _is_view_apart(value)]
+
+
+def _is_view_apart(value: Tensor) -> bool:
+    try:
+        return value._is_view() and value.requires_grad and value.is_leaf
+    except RuntimeError:  # its base was written to since, in another mode: autograd refuses to tell
+        return False
 
 
 def _differentiates_wrappers(gm: torch.fx.GraphModule) -> bool:
