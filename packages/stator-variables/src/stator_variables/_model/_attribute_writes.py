@@ -2,6 +2,7 @@
 
 import builtins
 import contextlib
+import sys
 import threading
 import types
 from typing import Any
@@ -50,10 +51,11 @@ def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
         return _set_through(t, raw, source, vt, name, value)
     if isinstance(vt, k.FunctionTracker) and name in _attributes.FUNCTION_FIELDS:
         raise t.unsupported("function-attribute-write", f"setting {name} of a function")
+    if vt.namespace is None and source is not None:
+        complain(t, AttributeError, "'", vt.cls, f"' object attribute '{name}' is read-only")
     if vt.namespace is None:
-        verb = "object attribute" if source is not None else "object has no attribute"
-        suffix = f"{verb} '{name}' is read-only" if source is not None else f"{verb} '{name}'"
-        complain(t, AttributeError, "'", vt.cls, f"' {suffix}")
+        generic = all(_lookup.guarded_lookup(t, vt.cls, method) is of_object for method, of_object in _GENERIC.items())
+        complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'{_NO_DICT if generic else ''}")
     if value is MISSING:
         if _dictionary.remove(t, vt.namespace, name) is MISSING:
             complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'")
@@ -61,6 +63,9 @@ def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     _dictionary.set_name(t, vt.namespace, name, value)
     return None
 
+
+_GENERIC = {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
+_NO_DICT = " and no __dict__ for setting new attributes" if sys.version_info >= (3, 13) else ""
 
 REPLACEABLE = frozenset("open print input breakpoint exit quit help __import__".split())
 """Builtins without which code of ours can be run; programs replace them."""
