@@ -221,7 +221,7 @@ class Tracing:
             self._let_go(real, source_of(value), value)
 
     def let_go_unread(self, read: Callable[..., Any], holder: Any, key: Any, origin: Source | None = None) -> None:
-        """The same of what nobody has read, `read(holder.real, key)`: where the key has no origin, it stays as it is."""
+        """The same of what nobody has read, `read(holder.real, key)`: a key that has no origin stays as it is."""
         real, captured = read(holder.real, key), CapturedSource("key", key, weak=type(key) is not frozenset)
         whole = CapturedSource("holder", holder.real) if holder.source is None else holder.source
         self._let_go(real, CallSource(read, whole, origin or captured), self.heap.get(id(real)))
