@@ -119,8 +119,11 @@ class Tracing:
     shared: dict[Any, Any] = attrs.field(factory=dict)  # objects that equal requests are to share
     cached: CachedCalls = attrs.field(factory=CachedCalls)
     mortal: set[int] = attrs.field(factory=set)  # ids: held by the frames alone, and their end may be noticed
+    awaited: dict[int, int] = attrs.field(factory=dict)  # by id the places of other local values at the start
+    ended: set[int] = attrs.field(factory=set)  # of these, those that were let go of
     lost: list[Any] = attrs.field(factory=list)  # what containers let go of in the step that is being done, noticed too
     unnoticed: dict[Source, None] = attrs.field(factory=dict)  # where that is which nobody noticed the end of
+    flying: list[Any] = attrs.field(factory=list)  # of this, what the stack may hold alone
     touched: list[dict[int, Any]] = attrs.field(factory=list)  # per open body: what was changed in it, and where
     questions: Questions = attrs.field(factory=Questions)
     memory: InputMemory = attrs.field(factory=InputMemory)
@@ -216,12 +219,12 @@ class Tracing:
     def let_go(self, value: Any) -> None:
         """Note that a container no longer has `value`."""
         if (real := real_of(value)) is MISSING:
-            self.lost += [value] * bool(self.mortal)
+            self.lost += [value] * bool(self.mortal or self.awaited)
         elif is_pending(value) or can_be_noticed(type(real)):
             self._let_go(real, source_of(value), value)
 
     def let_go_unread(self, read: Callable[..., Any], holder: Any, key: Any, origin: Source | None = None) -> None:
-        """The same of what nobody has read, `read(holder.real, key)`: a key that has no origin stays as it is."""
+        """The same of what nobody has read, `read(holder.real, key)`: a key without an origin stays as it is."""
         real, captured = read(holder.real, key), CapturedSource("key", key, weak=type(key) is not frozenset)
         whole = CapturedSource("holder", holder.real) if holder.source is None else holder.source
         self._let_go(real, CallSource(read, whole, origin or captured), self.heap.get(id(real)))
@@ -232,6 +235,17 @@ class Tracing:
             self.lost.append(tracker)
         elif not (self.made and self.is_of_made(source)):
             self.unnoticed[source] = None
+
+    def is_mortal(self, tracker: Any) -> bool:
+        """Whether the end of an existing object has to be known: it may be noticed, on this call or another."""
+        number = id(real := real_of(tracker))
+        return number in self.mortal or (number in self.awaited and (is_pending(tracker) or can_be_noticed(type(real))))
+
+    def end(self, tracker: Any) -> None:
+        """Such an object dies here."""
+        if tracker is None or id(real_of(tracker)) in self.mortal:
+            raise self.unsupported("object-dropped", "letting go of an object whose end may be noticed")
+        self.ended.add(self.awaited[id(real_of(tracker))])
 
     def change(self, tracker: Any) -> None:
         """Note that an object was changed; one that existed before has effects to be replayed."""

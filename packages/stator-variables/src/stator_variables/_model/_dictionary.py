@@ -114,8 +114,7 @@ def store(t: Tracing, d: DictTracker, key: Any, value: Any) -> None:
     if d.real is MISSING or d.complete or d.owner is not None or not is_undecided(t, key):
         _store_known(t, d, key, value)
     else:
-        if is_pending(key):
-            _let_go_unread(t, d, real_of(key), source_of(key))
+        _let_go_unread(t, d, real_of(key) if is_pending(key) else MISSING, source_of(key))
         put_undecided(t, d, (key, value), _store_known)
 
 
@@ -179,7 +178,7 @@ def _log(t: Tracing, d: DictTracker, write: Any, hashed: Any, before: Any, order
     if before is not MISSING:
         t.let_go(before[1])
     elif not d.complete:
-        _let_go_unread(t, d, real_key(hashed))
+        _let_go_unread(t, d, real_key(hashed), is_asked=asks(hashed))
     d.log.append(write)
 
     def undo() -> None:
@@ -197,9 +196,16 @@ def _log(t: Tracing, d: DictTracker, write: Any, hashed: Any, before: Any, order
     t.change(d)
 
 
-def _let_go_unread(t: Tracing, d: DictTracker, key: Any, origin: Source | None = None) -> None:
-    if key is not MISSING and not _may_ask(d):
+def _let_go_unread(t: Tracing, d: DictTracker, key: Any, origin: Source | None = None, is_asked: bool = False) -> None:
+    """Where the program would be asked which item it is, it may be any."""
+    if is_asked or _may_ask(d):
+        t.let_go_unread(_values, d, None)
+    elif key is not MISSING:
         t.let_go_unread(value_under, d, key, origin)
+
+
+def _values(d: Any, _: None) -> list[Any]:
+    return list(dict.values(d))
 
 
 def deletions(d: DictTracker) -> int:
