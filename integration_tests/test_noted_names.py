@@ -206,7 +206,7 @@ def test_what_is_said_of_an_empty_slot_names_the_class_as_it_is_now(name: str, i
     def run(x: Tensor) -> Any:
         obj = Renamed() if inside else made
         try:
-            obj.foo
+            return x + obj.foo
         except AttributeError as error:
             return x + 1, str(error)
 

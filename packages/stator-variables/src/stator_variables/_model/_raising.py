@@ -15,7 +15,6 @@ from stator_variables._stored import may_answer
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import VariableTracker
 
-
 Naming = Callable[[Tracing, type], str]
 
 
