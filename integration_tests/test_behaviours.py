@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import types
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 import stator
 
 from integration_tests.behaviours import Kept, arguments, catalogue, load
-from integration_tests.oracle import assert_same, refusing
+from integration_tests.oracle import as_first_run, assert_same, refusing
 
 CALLS = 4
 ALL = [pytest.param(name, title, id=f"{name}-{title}") for name, found in catalogue().items() for title in found]
@@ -32,24 +31,6 @@ SELDOM = {"operations": "operations", "instructions": "instructions", "every thi
 def changing() -> Callable[[], tuple[Any, ...]]:
     numbers = itertools.count()
     return lambda: arguments(next(numbers))
-
-
-def fresh(code: types.CodeType) -> types.CodeType:
-    return code.replace(co_consts=tuple(fresh(c) if isinstance(c, types.CodeType) else c for c in code.co_consts))
-
-
-def as_first_run(fn: Any) -> Callable[..., Any]:
-    """Errors of reads that CPython has specialised, since 3.12, do not say what was looked for."""
-
-    def call(*args: Any) -> Any:
-        code = fn.__code__
-        try:
-            fn.__code__ = fresh(code)
-            return fn(*args)
-        finally:
-            fn.__code__ = code
-
-    return call
 
 
 def check(name: str, title: str, **options: Any) -> Any:
