@@ -193,3 +193,24 @@ def test_what_an_attribute_error_of_a_write_says(make: Callable[[], Any], use: C
             return x + 1, text, error.name, type(error.obj)
 
     assert_same(run, stator.compile(run, backend="eager"), lambda: (torch.ones(2),))
+
+
+@pytest.mark.parametrize("name", ["__module__", "__qualname__", "__name__"])
+@pytest.mark.parametrize("inside", [False, True])
+def test_what_is_said_of_an_empty_slot_names_the_class_as_it_is_now(name: str, inside: bool) -> None:
+    class Renamed:
+        __slots__ = ("foo",)
+
+    made = Renamed()
+
+    def run(x: Tensor) -> Any:
+        obj = Renamed() if inside else made
+        try:
+            return x + obj.foo
+        except AttributeError as error:
+            return x + 1, str(error)
+
+    compiled = stator.compile(run, backend="eager")
+    for value in ("one", "two", "builtins", "__main__"):
+        setattr(Renamed, name, value)
+        assert_same(run, compiled, lambda: (torch.ones(2),), calls=1)

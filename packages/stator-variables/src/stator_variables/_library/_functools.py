@@ -109,7 +109,7 @@ def dispatch(t: Tracing, function: Any, args: Args) -> Any:
 
 @handlers.handles(types.MethodType)
 def make_method(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    if k.is_none(args[1]):
+    if k.is_none(args[1]) or not defines(t, args[0].cls, "__call__"):
         raise t.unsupported("bad-arguments", "a call of MethodType that it does not accept")
     return k.MethodTracker(args[0], args[1])
 

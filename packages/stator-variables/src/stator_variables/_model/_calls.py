@@ -9,14 +9,12 @@ from typing import Any
 
 import stator_bytecode as bytecode
 import stator_guards as guards
-from stator_bytecode.errors import Unsupported
 
 from stator_variables import _inlining
 from stator_variables import _kinds as k
 from stator_variables._build import globals_tracker, new_namespace, wrap, wrap_items
 from stator_variables._filtering import filtered
 from stator_variables._library import _pure
-from stator_variables._library._pure import is_number_of_numpy
 from stator_variables._model import _attributes, _dictionary
 from stator_variables._model._lookup import guarded_lookup, is_subtype, plain_lookup, type_lookup
 from stator_variables._model._raising import as_program_error, complain, name_of, throw
@@ -266,22 +264,13 @@ def folding(table: bytecode.HandlerTable[Any, Any]) -> bytecode.HandlerTable[Any
 def folded(t: Tracing, function: Any, /, *values: Any, **named: Any) -> Any:
     """The tracker of what a pure function gives for constants; what it raises is the program's."""
     try:
-        if any(is_number_of_numpy(type(value)) for value in values):
-            return fresh(t, _without_warnings(t, function, *values, **named))
-        return fresh(t, function(*values, **named))
-    except Unsupported:
-        raise
+        with filtered("error", ""):  # `~True`, a division by zero of NumPy: to be said on each call
+            found = function(*values, **named)
+    except Warning as warning:
+        raise t.unsupported("warning", f"a computation of which Python warns: {warning}") from None
     except Exception as error:
         raise as_program_error(t, error) from None
-
-
-def _without_warnings(t: Tracing, function: Any, /, *values: Any, **named: Any) -> Any:
-    """What NumPy warns of, a division by zero say, has to be said on each call."""
-    try:
-        with filtered("error", ""):
-            return function(*values, **named)
-    except Warning as warning:
-        raise t.unsupported("numpy", f"a computation of which NumPy warns: {warning}") from None
+    return fresh(t, found)
 
 
 def fold_numbers(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
