@@ -9,9 +9,10 @@ from typing import Any, cast
 import pytest
 import stator
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from integration_tests.oracle import assert_same
+from integration_tests.oracle import Tolerance, assert_same
 
 LINEAR = torch.nn.Linear(3, 3)
 
@@ -77,6 +78,37 @@ def test_inference_mode_is_one_graph_and_keeps_its_marks(fn: Callable[[Tensor], 
         assert torch.is_grad_enabled()
         assert not torch.is_inference_mode_enabled()
     assert compiled.report.graph_count == 2
+
+
+def dropout_outside_training(x: Tensor) -> Any:
+    y = x * 2
+    with torch.inference_mode():
+        z = F.dropout(y, 0.5, training=False)
+        return z is y, z * 2
+
+
+def dropout_of_nothing(x: Tensor) -> Any:
+    y = x * 2
+    with torch.inference_mode():
+        z = torch.nn.Dropout(0.0)(y.flatten())
+        z[0] = 5.0
+        return z is y, y
+
+
+def dropout_of_what_was_made_inside(x: Tensor) -> Any:
+    with torch.inference_mode():
+        y = x * 2
+        kept, dropped = F.dropout(y, 0.5, False), F.dropout(y, 0.5)
+        kept.add_(1)
+        return kept is y, dropped is y, y, dropped
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("fn", [dropout_outside_training, dropout_of_nothing, dropout_of_what_was_made_inside])
+def test_dropout_that_drops_nothing_gives_its_input_in_inference_mode_too(fn: Any, backend: str) -> None:
+    compiled = stator.compile(fn, backend=backend, fullgraph=True)
+    tolerance = Tolerance(0, 0, strides=False)
+    assert_same(fn, compiled, lambda: (torch.ones(2, 3, requires_grad=True),), tolerance=tolerance)
 
 
 def broken_inside(x: Tensor) -> Any:

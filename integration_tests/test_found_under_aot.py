@@ -448,8 +448,22 @@ def written_apart(x: Tensor, b: Tensor) -> Any:
     return x * b, part, x[:2]
 
 
+def writes_to_intermediate_results(x: Tensor, b: Tensor) -> Any:
+    y, z = x * b, x * 2
+    with torch.no_grad():
+        stator.graph_break()
+        with torch.enable_grad():
+            y.mul_(1.5)
+            part = y[1:]
+        part.add_(1)
+    z.mul_(2)
+    return y, z
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("fn", [views_after_no_grad, writes_and_views_by_turns, views_apart, written_apart])
+@pytest.mark.parametrize(
+    "fn", [writes_to_intermediate_results, views_after_no_grad, writes_and_views_by_turns, views_apart, written_apart]
+)
 def test_views_and_written_inputs_have_the_history_of_the_mode_they_were_made_in(
     fn: Callable[..., Any], backend: str
 ) -> None:

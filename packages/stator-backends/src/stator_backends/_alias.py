@@ -128,20 +128,20 @@ def keeping_versions(compiled: Compiled, positions: Sequence[int]) -> Compiled:
     return call if positions else compiled
 
 
-def keeping_history(compiled: Compiled, turns_on: bool, apart: Sequence[int]) -> Compiled:
+def keeping_history(compiled: Compiled, begins: bool, apart: Sequence[int]) -> Compiled:
     """A compiler makes views and written inputs anew after the graph, in the mode that it is called in: without history
-    where that is `no_grad`, even those that the graph made under `enable_grad` (it `turns_on` gradients); and with one
-    the results `apart`, which it made under `no_grad`."""
+    where that is `no_grad`, unless the graph `begins` with gradients; and with one the results `apart`, which it made
+    under `no_grad`."""
 
     def call(*inputs: Any) -> Sequence[Any]:
-        with torch.set_grad_enabled(turns_on or torch.is_grad_enabled()):
+        with torch.set_grad_enabled(begins or torch.is_grad_enabled()):
             results = list(compiled(*inputs))
         with torch.no_grad():
             for i in apart:
                 results[i] = results[i] if results[i].grad_fn is None else results[i].view_as(results[i])
         return results
 
-    return call if turns_on or apart else compiled
+    return call if begins or apart else compiled
 
 
 def from_torch(name: str, guard: GuardEnvExpr, positions: dict[Source, int]) -> InputGuard:

@@ -110,8 +110,9 @@ def lower(
     _keep_what_backward_needs()
     guards = _layout_guards(job)
     known, texts = _shape_guards(fake_mode), _session.generated_texts()
-    past_autograd, turns_on, apart = _written_past_autograd(gm), _turns_gradients_on(gm), _without_history(gm)
-    modes = ambient or _session.AmbientState.capture()
+    past_autograd, apart = _written_past_autograd(gm), _without_history(gm)
+    present = ambient or _session.AmbientState.capture()
+    modes = _beginning_with_gradients(gm, present)
     try:
         with _surroundings(job, modes, compile_id or CompileId(frame_id=0, frame_compile_id=0)):
             _fresh_fakes(job, contexts or {})
@@ -123,7 +124,7 @@ def lower(
         _session.forget_texts_with(compiled, _session.generated_texts() - texts)
         added = job.context.guards_context.aotautograd_guards
         guards += [from_torch(job.spec.name, guard, job.positions) for guard in added]
-        compiled = keeping_versions(keeping_history(compiled, turns_on, apart), past_autograd)
+        compiled = keeping_versions(keeping_history(compiled, modes is not present, apart), past_autograd)
         return Lowered(compiled, job.spec, tuple(guards), tuple(_shape_guards(fake_mode)[len(known) :]))
     return attrs.evolve(_as_it_is(attrs.evolve(job, backend=eager, spec=spec_of(eager))), refused=refused)
 
@@ -156,8 +157,15 @@ def _written_past_autograd(gm: torch.fx.GraphModule) -> list[int]:
     return [i for i, value in held if value.untyped_storage()._cdata in written]
 
 
-def _turns_gradients_on(gm: torch.fx.GraphModule) -> bool:
-    return any(node.target is torch._C._set_grad_enabled and node.args[0] is True for node in gm.graph.nodes)
+def _beginning_with_gradients(gm: torch.fx.GraphModule, modes: _session.AmbientState) -> _session.AmbientState:
+    """As AOTAutograd expects of a graph that turns them on. One that begins without them turns them off first."""
+    nodes = [node for node in gm.graph.nodes if node.op != "placeholder"]
+    if modes.grad or not any(node.target is torch._C._set_grad_enabled and node.args[0] is True for node in nodes):
+        return modes
+    with gm.graph.inserting_before(nodes[0]):
+        gm.graph.call_function(torch._C._set_grad_enabled, (False,))
+    gm.recompile()
+    return attrs.evolve(modes, grad=True)
 
 
 def _without_history(gm: torch.fx.GraphModule) -> list[int]:

@@ -123,17 +123,26 @@ def refuse_wrappers(inputs: Sequence[Any]) -> None:
 
 def run(mode: FakeTensorMode, target: Target, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """`target(*args, **kwargs)` on fakes. Shapes with symbols need decompositions in Python; that of `dropout` copies
-    where the operator itself gives its input."""
-    with mode, nullcontext() if called(target) == "dropout" else _dispatcher(mode), _scalars(mode, args), _unhooked():
+    where the operator itself gives its input, as it does in inference mode, too."""
+    name, given = called(target), tensors_in([*args, *kwargs.values()])
+    with mode, nullcontext() if name == "dropout" else _dispatcher(mode), _scalars(mode, args), _unhooked():
         if isinstance(target, str):
             made = getattr(args[0], target)(*args[1:], **kwargs)
+        elif name == "dropout" and torch.is_inference_mode_enabled() and _gives_back(target, given[0], args, kwargs):
+            made = given[0]
         else:
             made = target(*args, **kwargs)
         if torch.is_inference_mode_enabled():
-            name = args[1] if target is getattr else called(target)
-            made = as_views(name, made, tensors_in([*args, *kwargs.values()]))
-    _count_writes(called(target), args, kwargs)
+            made = as_views(args[1] if target is getattr else name, made, given)
+    _count_writes(name, args, kwargs)
     return made
+
+
+def _gives_back(target: Any, given: torch.Tensor, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+    with torch.inference_mode(False), torch.no_grad():
+        other = torch.empty_like(given)
+        named = {name: other if value is given else value for name, value in kwargs.items()}
+        return target(*(other if value is given else value for value in args), **named) is other
 
 
 def _count_writes(name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
