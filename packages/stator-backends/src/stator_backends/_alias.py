@@ -20,7 +20,6 @@ from torch._guards import DuplicateInputs, GuardEnvExpr, Source, StorageOverlap
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from ._backend import Compiled
 from .errors import BackendFailed
 
 Layout: TypeAlias = tuple[tuple[Any, ...], ...]
@@ -112,20 +111,6 @@ def writes_to_inputs(examples: Iterable[Any]) -> bool:
 
 def was_written(value: torch.Tensor) -> bool:
     return value.is_inference() or value._version > 0  # an inference tensor keeps no count: it may have been
-
-
-def keeping_versions(compiled: Compiled, positions: Sequence[int]) -> Compiled:
-    """What a program writes past autograd (`x.data`, an array of NumPy) moves no version counter. A compiler copies the
-    outcome into the input itself, which does, and then backward refuses what a graph before this one has saved."""
-
-    def call(*inputs: Any) -> Sequence[Any]:
-        tensors = tuple(inputs[position] for position in positions)
-        versions = tuple(tensor._version for tensor in tensors)
-        results = compiled(*inputs)
-        torch._C._autograd._unsafe_set_version_counter(tensors, versions)
-        return results
-
-    return call if positions else compiled
 
 
 def from_torch(name: str, guard: GuardEnvExpr, positions: dict[Source, int]) -> InputGuard:
