@@ -388,6 +388,63 @@ def test_what_is_written_past_autograd_is_not_refused_in_backward(
     assert_same(fn, compiled, lambda: (torch.ones(3, requires_grad=True),), tolerance=Tolerance(0, 0, strides=False))
 
 
+def data_of_an_input(p: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    return y, p.data
+
+
+def a_part_of_the_data(p: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    return y, p.data.view(-1)[1:]
+
+
+def data_of_what_is_saved(p: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    z = p.exp()
+    return y + z.sum(), z.data
+
+
+def data_that_were_written(p: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    q = p.data
+    q.mul_(2)
+    return y, q
+
+
+def data_that_are_saved(p: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    q = p.data
+    return (p * q).sum(), q
+
+
+def detached_and_saved(p: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    return y, p.detach()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    "give",
+    [
+        *(data_of_an_input, a_part_of_the_data, data_of_what_is_saved, data_that_were_written),
+        *(data_that_are_saved, detached_and_saved),
+    ],
+)
+def test_data_that_are_written_after_a_break(
+    give: Callable[[Tensor, Tensor], tuple[Tensor, ...]], backend: str
+) -> None:
+    def fn(p: Tensor) -> Any:
+        y = (p * p).sum()
+        y, q, *more = give(p, y)
+        stator.graph_break()
+        q.add_(1)
+        for each in (y, *more):
+            try:
+                each.backward()  # type: ignore[no-untyped-call]
+            except RuntimeError as error:
+                return q, p.grad, str(error)[:85]
+        return q, p.grad
+
+    tolerance = Tolerance(1e-6, 1e-6, strides=False)
+    assert_same(
+        fn, stator.compile(fn, backend=backend), lambda: (torch.ones(3, requires_grad=True),), tolerance=tolerance
+    )
+
+
 def check_by_branch(x: Tensor) -> Tensor:
     if not (x > 0).all():
         raise ValueError("not positive")
