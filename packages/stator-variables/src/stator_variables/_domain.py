@@ -374,7 +374,7 @@ class SymbolicDomain:
         """What a value holds alone, of what is noticed when it dies, dies with it."""
         if not (self.t.mortal or self.t.awaited) or value is bytecode.NULL:
             return
-        alive = [*holders, *self.t.changed.values()]
+        alive = [*holders, *self.t.held_elsewhere()]
         for part in walk([value], lambda part: news(part, self.t.changed)):
             if part is None or (self.t.is_mortal(part) and not reaches(alive, part, self.t.changed)):
                 self.t.end(part)
@@ -385,7 +385,7 @@ class SymbolicDomain:
         holders = bytecode.held_by(self.t.machine.frames)
         for value in flying:
             self._outlives(value, holders)
-        kept = [*(value for frame in self.t.machine.frames for value in frame.slots), *self.t.changed.values()]
+        kept = [*(value for frame in self.t.machine.frames for value in frame.slots), *self.t.held_elsewhere()]
         self.t.flying = [value for value in flying if not reaches(kept, value, self.t.changed)]
 
     def cleaning_up(self, holder: Any, stays: bool = False) -> list[bytecode.GeneratorState]:

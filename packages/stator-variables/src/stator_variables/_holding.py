@@ -8,11 +8,12 @@ from types import (
     BuiltinFunctionType,
     CodeType,
     CoroutineType,
+    FrameType,
     FunctionType,
     GeneratorType,
     ModuleType,
-    TracebackType,
 )
+from typing import Any
 
 import torch
 
@@ -20,13 +21,14 @@ _HOLDS_OR_CHANGES = 1 << 14 | 1 << 9  # Py_TPFLAGS_HAVE_GC, Py_TPFLAGS_HEAPTYPE
 LOOKED_AT = 2000
 """How many objects that one holds are looked at: about so many."""
 
-_ENDS = (type, ModuleType, BuiltinFunctionType, CodeType, TracebackType, torch.Tensor)
-"""Classes of what is not looked at: it outlives a call, or holds memory alone; and a traceback holds half of the
-process through its frames. Compared with `type(…)`: `isinstance` may ask the program."""
+_ENDS = (type, ModuleType, BuiltinFunctionType, CodeType, torch.Tensor)
+"""Classes of what is not looked at: it outlives a call, or holds memory. Compared with `type(…)`: `isinstance` may
+ask the program."""
 
 _PASSED_OVER = frozenset(map(id, (bool, int, float, str, bytes, type(None), torch.Tensor, torch.nn.Parameter)))
 """The commonest of what is not looked at, by identity: a class of the program's may have a hash of its own."""
 _WITH_CODE = frozenset(map(id, (GeneratorType, CoroutineType, AsyncGeneratorType)))
+_WITH_GLOBALS = frozenset(map(id, (FunctionType, FrameType)))
 
 
 def held_by(value: object) -> list[object]:
@@ -109,9 +111,12 @@ def may_hold_real(holder: object, target: object) -> bool:
 
 
 def _referents(holders: list[object]) -> list[object]:
-    return gc.get_referents(*(_parts(each) if type(each) is FunctionType else each for each in holders))
+    return gc.get_referents(*(_parts(each) if id(type(each)) in _WITH_GLOBALS else each for each in holders))
 
 
-def _parts(fn: FunctionType) -> list[object]:
-    """What it holds but for the globals, which outlive a call."""
-    return [fn.__closure__, fn.__defaults__, fn.__kwdefaults__, fn.__dict__]
+def _parts(holder: Any) -> list[object]:
+    """What it holds but for the globals, which outlive a call; a frame that is done holds half of the process, of which
+    only that matters which nothing else holds: but for this list, the name here and the frame."""
+    if type(holder) is FunctionType:
+        return [holder.__closure__, holder.__defaults__, holder.__kwdefaults__, holder.__dict__]
+    return [each for each in gc.get_referents(holder) if sys.getrefcount(each) <= 4]

@@ -119,8 +119,8 @@ class Tracing:
     shared: dict[Any, Any] = attrs.field(factory=dict)  # objects that equal requests are to share
     cached: CachedCalls = attrs.field(factory=CachedCalls)
     mortal: set[int] = attrs.field(factory=set)  # ids: held by the frames alone, and their end may be noticed
-    awaited: dict[int, int] = attrs.field(factory=dict)  # by id the places of other local values at the start
-    ended: set[int] = attrs.field(factory=set)  # of these, those that were let go of
+    awaited: dict[int, int] = attrs.field(factory=dict)  # by id the places of local values at the start
+    ended: set[int] = attrs.field(factory=set)  # of these, those that were let go of unnoticed
     lost: list[Any] = attrs.field(factory=list)  # what containers let go of in the step that is being done, noticed too
     unnoticed: dict[Source, None] = attrs.field(factory=dict)  # where that is which nobody noticed the end of
     flying: list[Any] = attrs.field(factory=list)  # of this, what the stack may hold alone
@@ -240,6 +240,10 @@ class Tracing:
         """Whether the end of an existing object has to be known: it may be noticed, on this call or another."""
         number = id(real := real_of(tracker))
         return number in self.mortal or (number in self.awaited and (is_pending(tracker) or can_be_noticed(type(real))))
+
+    def held_elsewhere(self) -> list[Any]:
+        """What was changed, but for local values: they may be held by what is being let go of."""
+        return [vt for vt in self.changed.values() if id(real_of(_owner(vt))) not in self.awaited]
 
     def end(self, tracker: Any) -> None:
         """Such an object dies here."""

@@ -8,10 +8,11 @@ An entry holds its arguments to its end, plain Python lets go of a local at once
     reference()                     # None
 """
 
+import gc
 import sys
 from collections import Counter
 from collections.abc import Iterable
-from types import MethodType
+from types import CellType, MethodType
 
 from stator_variables import is_noticed
 
@@ -19,19 +20,19 @@ WHILE_TRACED = 2
 """How often each value of a state is held while it is traced: by `Region.enter`, and by name."""
 
 
+_CARRIERS = frozenset(map(id, (tuple, CellType, MethodType)))
+"""Classes, by identity, of what holds an object besides: as the `__exit__` of a `with` statement."""
+
+
 def mortal(state: tuple[object, ...], places: Iterable[int], holders: int = 1) -> tuple[int, ...]:
     """Those of the places in the state of a continuation where an object is whose end somebody may notice, and that
     nothing but the state holds, which has so many holders itself."""
-    count = Counter(map(id, state))
-    return tuple(place for place in places if _is_mortal(state, place, holders * count[id(state[place])]))
+    count = Counter(map(id, state * holders))
+    for place in {id(value): place for place, value in enumerate(state) if id(type(value)) in _CARRIERS}.values():
+        if sys.getrefcount(state[place]) <= count[id(state[place])] + 1:
+            count.update(map(id, gc.get_referents(state[place])))
+    return tuple(place for place in places if _is_mortal(state, place, count))
 
 
-def _is_mortal(state: tuple[object, ...], place: int, holders: int) -> bool:
-    return sys.getrefcount(state[place]) <= holders + 1 and _is_noticed(state[place])
-
-
-def _is_noticed(value: object) -> bool:
-    """A bound method may be the last to hold its object, as that of a `with` statement."""
-    if type(value) is MethodType:
-        return sys.getrefcount(value.__self__) == 2 and _is_noticed(value.__self__)
-    return is_noticed(value)
+def _is_mortal(state: tuple[object, ...], place: int, count: Counter[int]) -> bool:
+    return sys.getrefcount(state[place]) <= count[id(state[place])] + 1 and is_noticed(state[place])

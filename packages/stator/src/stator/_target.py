@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 from stator_bytecode import Frame, Point, plain
 from stator_guards import CapturedSource, ParameterSource
-from stator_variables import SymbolicDomain, Tracing, function_frame, globals_tracker, wrap
+from stator_variables import SymbolicDomain, Tracing, can_be_noticed, function_frame, globals_tracker, wrap
 
 from stator._mortal import WHILE_TRACED, mortal
 from stator.errors import SourceSpan
@@ -99,8 +99,9 @@ class Continuation:
     def frames(self, tracing: Tracing, domain: SymbolicDomain, state: tuple[Any, ...]) -> list[Frame]:
         ending = mortal(state, range(len(state)), WHILE_TRACED)
         tracing.mortal = {id(state[place]) for place in ending}
-        tracing.awaited = {id(value): place for place, value in enumerate(state) if place not in ending}
+        tracing.awaited = {id(value): place for place, value in enumerate(state)}
         trackers = wrap_state(tracing, self.parameters, state)
+        tracing.flying = [vt for vt, value in zip(trackers, state, strict=True) if can_be_noticed(type(value))]
         return self.point.frames_from(
             trackers,
             domain.make_generator,

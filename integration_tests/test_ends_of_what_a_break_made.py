@@ -1,0 +1,231 @@
+"""An object with `__del__` is made natively, by a break: it is a local value or an operand of what follows, and dies
+there as in plain Python, whatever was the last to hold it."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import stator
+import torch
+from torch import Tensor
+
+Log = list[Any]
+PROGRAMS: dict[str, Callable[[Tensor, Log], Any]] = {}
+
+
+class Loud:
+    def __init__(self, log: Log, name: Any = "gone") -> None:
+        self.log, self.name = log, name
+
+    def __del__(self) -> None:
+        self.log.append(self.name)
+
+
+class Raising(Loud):
+    def __init__(self, log: Log) -> None:
+        super().__init__(log)
+        raise ValueError
+
+
+class Manager:
+    def __init__(self, log: Log) -> None:
+        self.log = log
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *error: object) -> bool:
+        self.log.append("out")
+        return True
+
+    def __del__(self) -> None:
+        self.log.append("gone")
+
+
+class Giving:
+    def __init__(self, log: Log) -> None:
+        self.log = log
+
+    @property
+    def made(self) -> Loud:
+        return Loud(self.log)
+
+
+class Phoenix:
+    saved: list[Any] = []
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+
+    def __del__(self) -> None:
+        self.log.append("up")
+        Phoenix.saved.append(self)
+
+
+def program(fn: Callable[[Tensor, Log], Any]) -> Callable[[Tensor, Log], Any]:
+    PROGRAMS[fn.__name__.strip("_").replace("_", " ")] = fn
+    return fn
+
+
+def _give(log: Log) -> Loud:
+    return Loud(log)
+
+
+@program
+def the_owner_of_an_attribute(x: Tensor, log: Log) -> Any:
+    name = Loud(log).name
+    log.append("read")
+    count = len([Loud(log)])
+    log.append("counted")
+    return x + count, name
+
+
+@program
+def an_owner_in_a_comprehension(x: Tensor, log: Log) -> Any:
+    names = [Loud(log, i).name for i in range(3)]
+    log.append("end")
+    return x + sum(names)
+
+
+@program
+def a_condition(x: Tensor, log: Log) -> Any:
+    if Loud(log):
+        log.append("true")
+    while Loud(log).name != "gone":
+        pass
+    log.append("end")
+    return x + 1
+
+
+@program
+def what_a_call_gave(x: Tensor, log: Log) -> Any:
+    _give(log)
+    log.append("dropped")
+    name = _give(log).name
+    log.append("end")
+    return x + 1, name
+
+
+@program
+def what_a_property_gave(x: Tensor, log: Log) -> Any:
+    giving = Giving(log)
+    giving.made  # noqa: B018
+    log.append("dropped")
+    name = giving.made.name
+    log.append("end")
+    return x + 1, name
+
+
+@program
+def an_attribute_of_a_tensor(x: Tensor, log: Log) -> Any:
+    y: Any = x + 1
+    y.held = Loud(log)
+    log.append("set")
+    y = None
+    log.append("end")
+    return x + 1
+
+
+@program
+def a_cell(x: Tensor, log: Log) -> Any:
+    def make() -> Callable[[], Any]:
+        held = Loud(log)
+        return lambda: held.name
+
+    read: Any = make()
+    log.append(read())
+    read = None
+    log.append("end")
+    return x + 1
+
+
+@program
+def an_argument_of_an_exception(x: Tensor, log: Log) -> Any:
+    try:
+        raise ValueError(Loud(log))
+    except ValueError:
+        log.append("handled")
+    log.append("end")
+    return x + 1
+
+
+@program
+def an_exception_thrown_into_a_generator(x: Tensor, log: Log) -> Any:
+    def give() -> Iterator[int]:
+        try:
+            yield 1
+        finally:
+            log.append("closed")
+
+    given: Any = give()
+    next(given)
+    try:
+        given.throw(KeyError(Loud(log)))
+    except KeyError:
+        log.append("handled")
+    log.append("end")
+    return x + 1
+
+
+@program
+def a_constructor_that_raises(x: Tensor, log: Log) -> Any:
+    try:
+        Raising(log)
+    except ValueError:
+        log.append("handled")
+    log.append("end")
+    return x + 1
+
+
+@program
+def a_context_manager(x: Tensor, log: Log) -> Any:
+    with Manager(log) as manager:
+        stator.graph_break()
+        log.append("in")
+    log.append("after")
+    del manager
+    log.append("end")
+    return x + 1
+
+
+@program
+def a_context_manager_without_a_name(x: Tensor, log: Log) -> Any:
+    with Manager(log):
+        log.append("in")
+        raise ValueError
+    log.append("after")
+    return x + 1
+
+
+@program
+def what_comes_back(x: Tensor, log: Log) -> Any:
+    Phoenix.saved.clear()
+    held: Any = [Phoenix(log)]
+    stator.graph_break()
+    held.clear()
+    log.append(len(Phoenix.saved))
+    held = Phoenix.saved.pop()
+    log.append("again")
+    held = None
+    log.append("end")
+    return x + 1
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_was_made_natively_dies_where_it_does_in_plain_python(name: str) -> None:
+    plain, compiled = PROGRAMS[name], stator.compile(PROGRAMS[name], backend="eager")
+    gc.disable()  # garbage of a trace must not keep it
+    try:
+        for _ in range(3):
+            logs, results = [], []
+            for fn in (plain, compiled):
+                log: Log = []
+                results.append(str(fn(torch.ones(2), log)))
+                logs.append([*log])
+            assert logs[0] == logs[1]
+            assert results[0] == results[1]
+    finally:
+        gc.enable()
