@@ -96,18 +96,14 @@ def tuple_(e: Emitter, vt: Any) -> str:
 def list_(e: Emitter, vt: Any) -> str:
     if vt.cls is list and all(_is_leaf(item) for item in vt.items):
         return e.bind(vt, f"[{', '.join(e.expr(item) for item in vt.items)}]")
-    name = e.bind(vt, "[]" if vt.cls is list else _empty(e, vt))
+    name = e.bind(vt, "[]" if vt.cls is list else made_empty(e, vt.cls))
+    if vt.maxlen is not None:
+        e.lines.append(f"{list_base(e, vt)}.__init__({name}, (), {vt.maxlen})")
     if vt.items:
         items = ", ".join(e.expr(item) for item in vt.items)
         begun = f"{name}.extend(" if vt.cls is list else f"{list_base(e, vt)}.extend({name}, "
         e.lines.append(f"{begun}[{items}])")
     return filled(e, vt, name)
-
-
-def _empty(e: Emitter, vt: Any) -> str:
-    if vt.cls is collections.deque:
-        return f"{e.capture(vt.cls)}(maxlen={vt.maxlen})"
-    return made_empty(e, vt.cls)
 
 
 def list_base(e: Emitter, vt: Any) -> str:

@@ -40,9 +40,13 @@ FUNCTION_FIELDS = {"__name__": "name", "__qualname__": "qualname"}
 PROXIES = (weakref.ProxyType, weakref.CallableProxyType)
 
 
+def is_proxy(vt: Any) -> bool:
+    return any(vt.cls is cls for cls in PROXIES)
+
+
 def refuse_proxy(t: Tracing, vt: Any, name: str) -> None:
     """Of a weak proxy nothing is known: each look at it may find its object gone."""
-    if any(vt.cls is cls for cls in PROXIES):
+    if is_proxy(vt):
         raise t.unsupported("c-attribute", f"attribute {name} of a weak proxy")
 
 

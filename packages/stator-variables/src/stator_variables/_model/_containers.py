@@ -15,7 +15,7 @@ from stator_bytecode import NULL, Raised, after, operation, settle
 from stator_guards import CallSource, CapturedSource, Truth
 
 from stator_variables import _kinds as k
-from stator_variables._build import ATOMS
+from stator_variables._build import ATOMS, members_of
 from stator_variables._model import _attributes, _calls, _dictionary, _iteration, _operators
 from stator_variables._model._hashing import Identity, element_of, has_identity, hashing, key_of, real_key, tell_apart
 from stator_variables._model._lookup import defines, overrides, plain_lookup
@@ -146,6 +146,8 @@ def has_member(t: Tracing, vt: Any, hashed: Any) -> bool:
         return hashed in vt.entries
     if (thing := real_key(hashed)) is MISSING:
         return False
+    if type(hashed) is not Identity and _dictionary.may_ask(members_of(vt.real)):
+        raise t.unsupported("set-of-objects", "a look-up in a set that may ask __eq__ of the program")
     known = t.heap.get(id(thing)) if type(hashed) is Identity else None
     origin = CapturedSource("constant", thing) if known is None else source_of(known)
     has = set_base(vt.real).__contains__
