@@ -329,9 +329,8 @@ def _module_attribute(t: Tracing, vt: Any, name: str) -> Any:
     raw, source = _lookup.type_lookup(t, vt.cls, name)
     if source is not None and name != "__getattr__":
         return bind(t, raw, source, vt, name)
-    if "__getattr__" in namespace:
-        return _calls.call(t, _dictionary.lookup(t, d, "__getattr__"), [k.ConstantTracker(name)], {})
-    return MISSING
+    hook = _dictionary.lookup(t, d, "__getattr__")
+    return MISSING if hook is MISSING else _calls.call(t, hook, [k.ConstantTracker(name)], {})
 
 
 def _class_attribute(t: Tracing, vt: Any, name: str) -> Any:

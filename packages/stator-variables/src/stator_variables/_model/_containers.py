@@ -15,14 +15,14 @@ from stator_bytecode import NULL, Raised, after, operation, settle
 from stator_guards import CallSource, CapturedSource, Truth
 
 from stator_variables import _kinds as k
-from stator_variables._build import ATOMS, members_of
+from stator_variables._build import ATOMS
 from stator_variables._model import _attributes, _calls, _dictionary, _iteration, _operators
 from stator_variables._model._hashing import Identity, element_of, has_identity, hashing, key_of, real_key, tell_apart
 from stator_variables._model._lookup import defines, overrides, plain_lookup
 from stator_variables._model._raising import attempt, complain, function_text, throw
 from stator_variables._model._set_order import as_operand, dict_of
 from stator_variables._model._undecided import is_undecided, put_undecided
-from stator_variables._stored import set_base
+from stator_variables._stored import members_of, set_base
 from stator_variables._torch import _arrays, _torch_calls
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import MISSING
