@@ -3,8 +3,10 @@ not find, and what a class may get later."""
 
 from __future__ import annotations
 
+import enum
 import functools
 import operator
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -414,3 +416,58 @@ def test_a_name_that_nobody_is_told_of_is_not_relied_on() -> None:
         Looked.__name__ = name
         assert compiled(Looked(), torch.ones(2))[:2] == (False, 1)
     assert compiled.report.graph_count == 1
+
+
+WRITTEN: dict[str, Callable[[Any], Any]] = {
+    "str": lambda it: [str(it)],
+    "repr": lambda it: [repr(it)],
+    "formatted": lambda it: f"{it:>9}",
+    "in a tuple": lambda it: repr((it, 1)),
+    "by a format": lambda it: "{!r} {}".format(it, it),  # noqa: UP032
+    "by a percent": lambda it: "%r %s" % (it, it),  # noqa: UP031
+}
+
+
+@pytest.mark.parametrize("name", ["__str__", "__repr__", "__format__"])
+@pytest.mark.parametrize("look", WRITTEN)
+@pytest.mark.parametrize("kind", [enum.Enum, enum.IntEnum, enum.Flag])
+def test_members_of_an_enum_begin_to_write_themselves(kind: Any, look: str, name: str) -> None:
+    def sides(compiled: bool) -> Any:
+        members: Any = kind("Members", ["ONE", "TWO"])
+        run = stator.compile(WRITTEN[look], backend="eager") if compiled else WRITTEN[look]
+        yield run(members.TWO)
+        for text in ("own", "another"):
+            setattr(members, name, lambda self, *spec, text=text: text)
+            yield run(members.TWO)
+
+    assert list(sides(True)) == list(sides(False))
+
+
+@pytest.mark.parametrize("look", [lambda m: getattr(m, "w", 1), lambda m: hasattr(m, "w"), lambda m: m.v])
+def test_a_module_begins_to_answer(look: Callable[[Any], Any]) -> None:
+    def sides(compiled: bool) -> Any:
+        module: Any = types.ModuleType("changing")
+        module.v = 1
+        run = stator.compile(look, backend="eager") if compiled else look
+        yield run(module)
+        module.__getattr__ = lambda name: name + "!"
+        yield run(module)
+        del module.v
+        yield run(module)
+        module.__getattr__ = lambda name: [name]
+        yield run(module)
+
+    assert list(sides(True)) == list(sides(False))
+
+
+def test_a_module_answers_by_what_the_region_gave_it() -> None:
+    def fn(module: Any, x: torch.Tensor) -> Any:
+        before = getattr(module, "w", 1)
+        module.__getattr__ = lambda name: name + "!"
+        after = module.w
+        del module.__getattr__
+        return before, after, hasattr(module, "w"), x + 1
+
+    module = types.ModuleType("changing")
+    for run in (fn, stator.compile(fn, backend="eager")):
+        assert [run(module, torch.ones(2))[:3] for _ in range(2)] == [(1, "w!", False)] * 2

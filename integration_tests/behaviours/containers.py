@@ -10,6 +10,8 @@ import collections
 import heapq
 from array import array
 
+import stator
+
 from integration_tests.behaviours import Box, program
 
 
@@ -390,3 +392,43 @@ def writes_under_a_condition_that_alternates(x, n, box):
     for key in [k for k, v in box.table.items() if v == 1]:
         del box.table[key]
     return len(box.items) + len(box.table), x * 2
+
+
+class Recent(collections.deque):
+    pass
+
+
+class Noting(collections.deque):
+    def append(self, item):
+        super().append(item)
+        self.count = len(self)
+
+
+class Three(collections.deque):
+    def __init__(self, items=()):
+        super().__init__(items, maxlen=3)
+
+
+@program
+def a_new_deque_of_a_class_of_its_own_keeps_its_length(x, n, box):
+    recent, three = Recent([1, 2], 2), Three([1, 2, 3, n])
+    recent.append(n)
+    three.appendleft(x)
+    return recent, recent.maxlen, three, repr(recent)
+
+
+@program
+def a_new_deque_that_is_kept_goes_on_with_its_length(x, n, box):
+    box.log.append(Noting((), maxlen=2))
+    for item in (1, x, n):
+        box.log[-1].append(item)
+    return box.log[-1].count, Recent(maxlen=1), Recent([x])
+
+
+@program(breaks="graph-break")
+def a_new_deque_of_a_class_of_its_own_over_a_break(x, n, box):
+    recent = [Recent([x, n], 2), Three(), Noting([1], maxlen=0)]
+    stator.graph_break()
+    for one in recent:
+        one.extend([n, n + 1])
+    return recent

@@ -189,3 +189,52 @@ def a_hash_that_counts_on_the_object(x, n, box):
     key = Growing(n)
     table = {key: x}
     return table[key] + 1, key.noted, table
+
+
+class Number(int):
+    def __hash__(self):
+        return int.__hash__(self)
+
+    def __eq__(self, other):
+        ASKED.append(int(self))
+        return int.__eq__(self, other)
+
+
+class Two:
+    def __hash__(self):
+        return 2
+
+    def __eq__(self, other):
+        ASKED.append(other)
+        return other == 2
+
+
+class Named(str):
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        ASKED.append(other)
+        return str.__eq__(self, other)
+
+
+numbers, objects, names = {Number(2), 7}, frozenset([Two(), 5]), {Named("a"), "b"}
+
+
+@program(breaks="set-of-objects")
+def members_of_a_set_are_asked_once_for_a_number(x, n, box):
+    return 2 in numbers, n in numbers, x + n
+
+
+@program(breaks="set-of-objects")
+def members_of_a_frozen_set_are_asked_once_for_a_number(x, n, box):
+    return 2 in objects, 5 in objects, n in objects, x + n
+
+
+@program(breaks="set-of-objects")
+def members_of_a_set_are_asked_once_for_a_text(x, n, box):
+    return "a" in names, "b" in names, "c" not in names, x + n
+
+
+@program(breaks="construction")
+def members_of_a_new_set_are_asked_once(x, n, box):
+    return 2 in {Number(2)}, n in {Number(n)}, x + n

@@ -167,6 +167,28 @@ def weak_sets_and_proxies(x, n, box):
     return len(group), THING in group, proxy.value, x + 1
 
 
+PROXY = weakref.proxy(THING)
+
+
+@program(breaks="c-attribute")
+def a_proxy_is_an_instance_of_what_its_object_is(x, n, box):
+    return isinstance(PROXY, Thing), isinstance(PROXY, int | Thing), isinstance(PROXY, weakref.ProxyType), x + n
+
+
+@program(breaks="c-attribute")
+def a_proxy_says_of_what_class_it_is(x, n, box):
+    return PROXY.__class__ is Thing, type(PROXY) is Thing, issubclass(PROXY.__class__, Thing), x + n
+
+
+@program(breaks="c-attribute")
+def a_proxy_is_matched_as_its_object(x, n, box):
+    match PROXY:
+        case int() | str():
+            return "no", x + n
+        case Thing():
+            return "a thing", x + n
+
+
 @program(breaks="construction")
 def finalizers_and_dead_references(x, n, box):
     thing = Thing(n)

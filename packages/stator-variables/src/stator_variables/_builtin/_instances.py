@@ -54,7 +54,7 @@ def _claims_a_class(t: Tracing, vt: Any) -> bool:
     """Whether `vt.__class__` may be another than `type(vt)`."""
     if isinstance(vt, k.TensorTracker | k.ClassTracker):
         return False
-    own = overrides(t, vt.cls, "__getattribute__")
+    own = overrides(t, vt.cls, "__getattribute__") or _attributes.is_proxy(vt)
     return own or guarded_lookup(t, vt.cls, "__class__") is not vars(object)["__class__"]
 
 

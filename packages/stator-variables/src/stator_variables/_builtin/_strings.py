@@ -77,6 +77,8 @@ def format_value(t: Tracing, value: Any, conversion: str, spec: Any) -> Any:
     folded = _calls.fold(t, format, [value, k.ConstantTracker(text)], {})
     if folded is not MISSING and not isinstance(value, k.ClassTracker):
         return folded
+    if not text and isinstance(value, k.ConstantTracker) and not overrides(t, value.cls, "__format__"):
+        return (yield from settle(convert(t, value, "s")))
     method = _attributes.special(t, value, "__format__")
     found = yield from settle(_calls.call(t, method, [k.ConstantTracker(text)], {}))
     if not issubclass(found.cls, str):

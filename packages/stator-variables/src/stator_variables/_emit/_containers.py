@@ -96,7 +96,9 @@ def tuple_(e: Emitter, vt: Any) -> str:
 def list_(e: Emitter, vt: Any) -> str:
     if vt.cls is list and all(_is_leaf(item) for item in vt.items):
         return e.bind(vt, f"[{', '.join(e.expr(item) for item in vt.items)}]")
-    name = e.bind(vt, "[]" if vt.cls is list else _empty(e, vt))
+    name = e.bind(vt, "[]" if vt.cls is list else made_empty(e, vt.cls))
+    if vt.maxlen is not None:
+        e.lines.append(f"{list_base(e, vt)}.__init__({name}, (), {vt.maxlen})")
     if vt.items:
         late = [] if issubclass(vt.cls, list) else [i for i, item in enumerate(vt.items) if not _is_leaf(item)]
         items = ", ".join("None" if i in late else e.expr(item) for i, item in enumerate(vt.items))
@@ -106,12 +108,6 @@ def list_(e: Emitter, vt: Any) -> str:
             text = f"{list_base(e, vt)}.__setitem__({name}, {i}, {e.expr(vt.items[i])})"
             e.lines.append(text)
     return filled(e, vt, name)
-
-
-def _empty(e: Emitter, vt: Any) -> str:
-    if vt.cls is collections.deque:
-        return f"{e.capture(vt.cls)}(maxlen={vt.maxlen})"
-    return made_empty(e, vt.cls)
 
 
 def list_base(e: Emitter, vt: Any) -> str:

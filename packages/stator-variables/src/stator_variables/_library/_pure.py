@@ -12,6 +12,7 @@ import operator
 import re
 import sys
 import types
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -67,10 +68,21 @@ def is_number_of_numpy(cls: object) -> bool:
 def asks_the_program(target: Any, values: list[Any]) -> bool:
     """Whether C asks one of the values, an enum member, for what a method of the program gives."""
     owner, name = getattr(target, "__objclass__", object), target.__name__
-    asked = values if owner is object else values[1:]
+    own_text = name == "__format__" and not any(values[1:])  # then C gives `str(self)`
+    asked = values if owner is object or own_text else values[1:]
     return (name in _ASK_FOR_TEXT and answers_in_python(asked, of_text=True)) or (
         name not in _TEXTS and answers_in_python(asked)
     )
+
+
+def methods_of_texts(target: Any, value: Any) -> Iterator[tuple[type, str]]:
+    """What C asks enum members for that it writes down: the program may give them others."""
+    if target.__name__ not in _ASK_FOR_TEXT:
+        return
+    if type(value) in (tuple, list, frozenset):
+        yield from (method for item in value for method in methods_of_texts(target, item))
+    elif issubclass(type(value), enum.Enum):
+        yield from ((type(value), name) for name in sorted(_OF_TEXT))
 
 
 def answers_in_python(value: Any, *, of_text: bool = False) -> bool:

@@ -40,9 +40,13 @@ FUNCTION_FIELDS = {"__name__": "name", "__qualname__": "qualname"}
 PROXIES = (weakref.ProxyType, weakref.CallableProxyType)
 
 
+def is_proxy(vt: Any) -> bool:
+    return any(vt.cls is cls for cls in PROXIES)
+
+
 def refuse_proxy(t: Tracing, vt: Any, name: str) -> None:
     """Of a weak proxy nothing is known: each look at it may find its object gone."""
-    if any(vt.cls is cls for cls in PROXIES):
+    if is_proxy(vt):
         raise t.unsupported("c-attribute", f"attribute {name} of a weak proxy")
 
 
@@ -326,9 +330,8 @@ def _module_attribute(t: Tracing, vt: Any, name: str) -> Any:
     raw, source = _lookup.type_lookup(t, vt.cls, name)
     if source is not None and name != "__getattr__":
         return bind(t, raw, source, vt, name)
-    if "__getattr__" in namespace:
-        return _calls.call(t, _dictionary.lookup(t, d, "__getattr__"), [k.ConstantTracker(name)], {})
-    return MISSING
+    hook = _dictionary.lookup(t, d, "__getattr__")
+    return MISSING if hook is MISSING else _calls.call(t, hook, [k.ConstantTracker(name)], {})
 
 
 def _class_attribute(t: Tracing, vt: Any, name: str) -> Any:

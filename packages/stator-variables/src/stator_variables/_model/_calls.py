@@ -236,6 +236,8 @@ def fold(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
     given = [*values, *named.values()]
     if any(v is MISSING for v in given) or _pure.asks_the_program(target, given):
         return MISSING
+    for cls, name in _pure.methods_of_texts(target, given):
+        guarded_lookup(t, cls, name)
     return as_given(folded(t, target, *values, **named), *args, *kwargs.values())
 
 

@@ -22,7 +22,7 @@ from stator_variables._model._lookup import defines, overrides, plain_lookup
 from stator_variables._model._raising import attempt, complain, function_text, throw
 from stator_variables._model._set_order import as_operand, dict_of
 from stator_variables._model._undecided import is_undecided, put_undecided
-from stator_variables._stored import set_base
+from stator_variables._stored import members_of, set_base
 from stator_variables._torch import _arrays, _torch_calls
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import MISSING
@@ -146,6 +146,8 @@ def has_member(t: Tracing, vt: Any, hashed: Any) -> bool:
         return hashed in vt.entries
     if (thing := real_key(hashed)) is MISSING:
         return False
+    if type(hashed) is not Identity and _dictionary.may_ask(members_of(vt.real)):
+        raise t.unsupported("set-of-objects", "a look-up in a set that may ask __eq__ of the program")
     known = t.heap.get(id(thing)) if type(hashed) is Identity else None
     origin = CapturedSource("constant", thing) if known is None else source_of(known)
     has = set_base(vt.real).__contains__

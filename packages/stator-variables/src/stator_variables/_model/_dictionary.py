@@ -98,12 +98,16 @@ def _read_existing(t: Tracing, d: DictTracker, hashed: Any) -> Any:
 
 
 def _may_ask(d: DictTracker) -> bool:
-    """Whether C, looking for a key that is no object, may ask `__eq__` of the program: our guards would ask again."""
     if d.may_ask is None:
-        kinds = {id(cls): cls for cls in map(type, list(dict.__iter__(d.real)))}.values()  # at once: threads
-        asking = (cls for cls in kinds if type(plain_lookup(cls, "__eq__")) is not types.WrapperDescriptorType)
-        d.may_ask = not all(map(type_hashes_by_identity, asking))
+        d.may_ask = may_ask(list(dict.__iter__(d.real)))  # at once: threads
     return d.may_ask
+
+
+def may_ask(keys: list[Any]) -> bool:
+    """Whether C, looking for a key that is no object, may ask `__eq__` of the program: our guards would ask again."""
+    kinds = {id(cls): cls for cls in map(type, keys)}.values()
+    asking = (cls for cls in kinds if type(plain_lookup(cls, "__eq__")) is not types.WrapperDescriptorType)
+    return not all(map(type_hashes_by_identity, asking))
 
 
 def _owner(d: DictTracker) -> type[dict[Any, Any]] | None:
