@@ -164,6 +164,24 @@ def refusing(
     return call
 
 
+def as_first_run(fn: Any) -> Callable[..., Any]:
+    """Errors of reads that CPython has specialised, since 3.12, do not say what was looked for."""
+
+    def call(*args: Any) -> Any:
+        code = fn.__code__
+        try:
+            fn.__code__ = _fresh(code)
+            return fn(*args)
+        finally:
+            fn.__code__ = code
+
+    return call
+
+
+def _fresh(code: types.CodeType) -> types.CodeType:
+    return code.replace(co_consts=tuple(_fresh(c) if isinstance(c, types.CodeType) else c for c in code.co_consts))
+
+
 def _copy(arguments: Call) -> Call:
     """A deep copy; that of a parameter forgets its gradient."""
     memo: dict[int, Any] = {}

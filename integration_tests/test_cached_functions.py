@@ -400,3 +400,49 @@ def test_one_cached_function_within_another(program: Callable[..., Any], sizes: 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RecompileLimitWarning)
         assert outcomes(stator.compile(fn, backend="eager", recompile_limit=limit)) == outcomes(fn)
+
+
+def after_a_constant(inner: Any, outer: Any) -> tuple[Body, list[int], int]:
+    return lambda x, n: x * inner(1) * outer(n), [2, 3, 4, 5, 6, 3, 2], 8
+
+
+def after_the_same_number(inner: Any, outer: Any) -> tuple[Body, list[int], int]:
+    return lambda x, n: x * inner(n) * outer(n), [2, 3, 4, 5, 6, 3, 2], 8
+
+
+def after_two_calls(inner: Any, outer: Any) -> tuple[Body, list[int], int]:
+    return lambda x, n: x * inner(1) * inner(1) * inner(0) * outer(n), [2, 3, 4, 5, 6, 3, 2], 8
+
+
+@pytest.mark.parametrize("sizes", [*itertools.product([None, 1, 2, 40], [None, 3])], ids=str)
+@pytest.mark.parametrize("program", [over_a_full_cache, after_a_constant, after_the_same_number, after_two_calls])
+def test_what_a_guard_calls_comes_after_the_calls_of_before(program: Any, sizes: tuple[int | None, int | None]) -> None:
+    """Of one graph nothing is a reason to break, so a guard may call what has other results thrown out."""
+    log: list[int] = []
+
+    @functools.lru_cache(maxsize=sizes[0])
+    def inner(n: int) -> int:
+        log.append(n)
+        return n + 1
+
+    @functools.lru_cache(maxsize=sizes[1])
+    def outer(n: int) -> int:
+        return int(inner(n // 2) * 2 + inner(n % 3))
+
+    fn, numbers, _ = program(inner, outer)
+
+    def outcomes(fn: Body) -> list[Any]:
+        found: list[Any] = []
+        for cached in (inner, outer):
+            cached.cache_clear()
+        for n in (0, 1):
+            inner(n)
+        log.clear()
+        for n in numbers:
+            found.append((fn(torch.ones(2), n).tolist(), inner.cache_info(), outer.cache_info(), [*log]))
+        for n in range(100, 140 - inner.cache_info().currsize):
+            inner(n)
+        return [found, [inner(1), inner(0), *log]]
+
+    compiled = stator.compile(fn, backend="eager", fullgraph=True, recompile_limit=20)
+    assert outcomes(compiled) == outcomes(fn)

@@ -282,6 +282,222 @@ def test_a_container_that_held_it_last(name: str, held: str) -> None:
         assert log == expected
 
 
+UNNOTICED: dict[str, Callable[[], Any]] = {
+    "a number": lambda: 7,
+    "an object": Box,
+    "a tensor": lambda: torch.ones(1),
+}
+
+
+@pytest.mark.parametrize("before", UNNOTICED)
+@pytest.mark.parametrize("held", [*HELD, "a finalizer that is told", "a weak value"])
+@pytest.mark.parametrize("name", LOST)
+def test_a_container_of_what_was_not_noticed_before(name: str, held: str, before: str) -> None:
+    """The first calls let go of what nobody hears of, later ones of what somebody does."""
+    hold, let_go = LOST[name]
+
+    def use(x: Tensor, holder: Any, log: Any) -> Tensor:
+        log.append("before")
+        let_go(holder)
+        log.append("after")
+        return x + 1
+
+    compiled = stator.compile(use, backend="eager")
+    for _ in range(2):
+        assert compiled(torch.ones(2), hold(UNNOTICED[before]()), []).tolist() == [2, 2]
+    for _ in range(2):
+        expected: list[str] = []
+        use(torch.ones(2), hold(NOTICED[held](expected)), expected)
+        log: list[str] = []
+        compiled(torch.ones(2), hold(NOTICED[held](log)), log)
+        assert log == expected
+        assert len(expected) == 3 or hold is iter
+
+
+def _finalized(log: list[str]) -> Any:
+    box = Box()
+    weakref.finalize(box, log.append, "finalized")
+    return box
+
+
+def _weak_value(log: list[str]) -> Any:
+    box: Any = Box()
+    values: Any = weakref.WeakValueDictionary(one=box)
+    box.values = _Ended(values, log)
+    return box
+
+
+class _Ended:
+    """Notes at its end whether a dictionary of weak values has lost its item."""
+
+    def __init__(self, values: Any, log: list[str]) -> None:
+        self.values, self.log = values, log
+
+    def __del__(self) -> None:
+        self.log.append(f"{len(self.values)} left")
+
+
+NOTICED = HELD | {"a finalizer that is told": _finalized, "a weak value": _weak_value}
+
+
+def test_a_class_that_is_given_a_finalizer_later() -> None:
+    class Quiet:
+        pass
+
+    def use(x: Tensor, holder: Any, log: list[str]) -> Tensor:
+        holder.other = None
+        log.append("after")
+        return x + 1
+
+    compiled = stator.compile(use, backend="eager")
+    log: list[str] = []
+    compiled(torch.ones(2), Box(Quiet()), log)
+    Quiet.__del__ = lambda self: log.append("gone")  # type: ignore[attr-defined]
+    compiled(torch.ones(2), Box(Quiet()), log)
+    compiled(torch.ones(2), Box(Quiet()), log)
+    assert log == ["after", "gone", "after", "gone", "after"]
+
+
+class Key:
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Key) and self.number == other.number
+
+    def __hash__(self) -> int:
+        return self.number
+
+
+def _rebind(x: Tensor, holder: Any, log: list[str]) -> Tensor:
+    held = holder.pop()
+    stator.graph_break()
+    log.append("before")
+    held = [held]
+    log.append("held")
+    held = None
+    log.append("after")
+    return x + 1
+
+
+def _drop_a_list(x: Tensor, holder: Any, log: list[str]) -> Tensor:
+    held = [holder.pop()]
+    stator.graph_break()
+    log.append("before")
+    held.clear()
+    log.append("after")
+    return x + 1
+
+
+def _leave(held: Any, log: list[str]) -> None:
+    log.append("inside")
+
+
+def _leave_a_call(x: Tensor, holder: Any, log: list[str]) -> Tensor:
+    held = holder.pop()
+    stator.graph_break()
+    _leave(held, log)
+    del held
+    log.append("after")
+    return x + 1
+
+
+def _compare(x: Tensor, holder: Any, log: list[str]) -> Tensor:
+    log.append("before")
+    found = holder.pop() is None
+    log.append("after")
+    return x + 1 + found
+
+
+def _read_of_it(x: Tensor, holder: Any, log: list[str]) -> Any:
+    log.append("before")
+    found = holder.pop().factor
+    log.append("after")
+    return x + found
+
+
+def _test_it(x: Tensor, holder: Any, log: list[str]) -> Tensor:
+    log.append("before")
+    found = 1 if holder.pop() else 2
+    log.append("after")
+    return x + found
+
+
+def _write_under_a_key(x: Tensor, holder: Any, log: list[str]) -> Tensor:
+    log.append("before")
+    holder[Key(1)] = None
+    log.append("between")
+    holder["two"] = None
+    log.append("after")
+    return x + 1
+
+
+ELSEWHERE: dict[str, tuple[Callable[[Any], Any], Callable[..., Tensor]]] = {
+    "a local after a break": (lambda held: [held], _rebind),
+    "a local list after a break": (lambda held: [held], _drop_a_list),
+    "an argument after a break": (lambda held: [held], _leave_a_call),
+    "an operand": (lambda held: [held], _compare),
+    "an owner": (lambda held: [held], _read_of_it),
+    "a condition": (lambda held: [held], _test_it),
+    "a key of the program's": (lambda held: {Key(1): held, "two": 1}, _write_under_a_key),
+    "a key beside one of the program's": (lambda held: {Key(1): 1, "two": held}, _write_under_a_key),
+}
+
+
+class Quiet:
+    factor = 1
+
+
+class LoudFactor(Loud):
+    factor = 1
+
+
+@pytest.mark.parametrize("is_first_noticed", [False, True])
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_a_holder_that_is_no_container_of_the_callers(name: str, is_first_noticed: bool) -> None:
+    hold, use = ELSEWHERE[name]
+    compiled = stator.compile(use, backend="eager")
+    for number in range(5):
+        results, logs = [], list[list[str]]()
+        for fn in (use, compiled):
+            log: list[str] = []
+            is_noticed = is_first_noticed or number in (2, 4)
+            results.append(fn(torch.ones(2), hold(LoudFactor(log) if is_noticed else Quiet()), log).tolist())
+            logs.append(log)
+        assert results[0] == results[1]
+        assert logs[0] == logs[1]
+        assert ("gone" in logs[0]) is is_noticed
+
+
+def test_an_attribute_that_was_not_there_before() -> None:
+    def use(x: Tensor, holder: Any, log: list[str]) -> Tensor:
+        holder.cache = x
+        log.append("after")
+        return x + 1
+
+    compiled = stator.compile(use, backend="eager")
+    holder, log = Box(), list[str]()
+    compiled(torch.ones(2), holder, log)
+    compiled(torch.ones(2), holder, log)
+    holder.cache = Loud(log)  # type: ignore[attr-defined]
+    compiled(torch.ones(2), holder, log)
+    assert log == ["after", "after", "gone", "after"]
+
+
+def test_guards_are_no_witnesses() -> None:
+    """They refer weakly to what has to be the same object, and to roots of what they watch."""
+
+    def use(x: Tensor, holder: Any, box: Any, by_box: Any) -> Any:
+        holder[0] = None
+        return x + by_box[box]
+
+    compiled = stator.compile(use, backend="eager", fullgraph=True)
+    box = Box()
+    for _ in range(5):
+        assert compiled(torch.ones(2), [box], box, {box: 1}).tolist() == [2, 2]
+    assert len(compiled.report.entries) == 1
+
+
 def test_what_others_hold_too_costs_no_break() -> None:
     def fn(x: Tensor, holder: list[Any], kept: Any) -> Tensor:
         holder[0] = None

@@ -1,4 +1,4 @@
-"""What a sort that raises leaves of the list: as far in order as it came (Objects/listobject.c)."""
+"""Which comparisons a sort makes, and what one that raises leaves of the list (Objects/listobject.c)."""
 
 from __future__ import annotations
 
@@ -74,5 +74,31 @@ def test_a_key_that_raises_leaves_the_list_as_it_was(reverse: bool) -> None:
         except ZeroDivisionError as error:
             return x + 1, items, str(error)
         return x + 1, items
+
+    assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2),), calls=2)
+
+
+RUNS = {
+    "an ordered start": (1, 2, 3, 0, 2),
+    "equal at the start, then less": (2, 2, 2, 1, 1, 0, 3),
+    "that descends with equals": (5, 4, 4, 4, 3, 1, 1, 0),
+    "that descends once": (3, 1, 2),
+    "one": (1,),
+}
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("consistent", [False, True])
+@pytest.mark.parametrize("name", RUNS)
+def test_a_sort_makes_the_comparisons_that_this_cpython_makes(name: str, consistent: bool, reverse: bool) -> None:
+    def fn(x: Tensor) -> Any:
+        made: list[Any] = []
+
+        class Noting(Grade):
+            def __lt__(self, other: Grade) -> bool:
+                made.append((self.number, other.number))
+                return self.number < other.number if consistent else len(made) % 3 == 0
+
+        return x + 1, [item.number for item in sorted(map(Noting, RUNS[name]), reverse=reverse)], made
 
     assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2),), calls=2)

@@ -101,6 +101,45 @@ def part_of_a_result_that_is_written_without_gradients(x: Tensor) -> Any:
     return y, y.sum()
 
 
+@found(lambda: (torch.arange(9.0),))
+def windows_apart_that_are_written(x: Tensor) -> Any:
+    y = x * 2
+    y.unfold(0, 2, 3).add_(1)
+    x.unfold(0, 2, 4)[1].mul_(3)
+    return y, x + 1
+
+
+@found(lambda: (square(True),))
+def windows_of_what_has_gradients(x: Tensor) -> Any:
+    y = x * 2
+    torch.Tensor.unfold(y, 1, 1, 2).mul_(x[:, :2, None])
+    return y.sin()
+
+
+@found(lambda: (square(),))
+def windows_that_are_read_alone(x: Tensor) -> Any:
+    windows = x.unfold(0, 2, 1)
+    x.add_(1)
+    return windows.sum(-1)
+
+
+@found(lambda: (torch.ones(2, 3, 4), *(nn.LSTM(4, 5, batch_first=True), nn.Linear(5, 2))))
+def a_recurrent_network_whose_weights_are_trained(x: Tensor, net: nn.LSTM, head: nn.Linear) -> Any:
+    return head(net(x)[0])
+
+
+@found(lambda: (torch.ones(3, 2, 4), nn.LSTM(4, 4, num_layers=2, bidirectional=True), nn.GRU(8, 3)))
+def recurrent_networks_of_several_layers(x: Tensor, net: nn.LSTM, head: nn.GRU) -> Any:
+    y, (h, c) = net(x)
+    return head(y)[0], h, c
+
+
+@found(lambda: (torch.ones(2, 3, 4), nn.LSTM(4, 5, batch_first=True)))
+def a_recurrent_network_without_gradients(x: Tensor, net: nn.LSTM) -> Any:
+    with torch.no_grad():
+        return net(x)[0]
+
+
 def raised(call: Callable[[], Any]) -> str:
     try:
         call()
@@ -253,6 +292,9 @@ OVERLAPPING = {
     "out, of one element": "torch.mul(x[0], x, out=x)",
     "out, of a list": "torch.cat([x[:2], x[2:4]], out=x[1:5])",
     "one out of several": "torch.topk(x, 2, out=(x[:2], torch.zeros(2, dtype=torch.int64)))",
+    "out, of what is selected": "torch.index_select(x, 0, torch.arange(len(x)).flip(0), out=x)",
+    "out, of what is gathered": "torch.gather(x, 0, torch.arange(len(x)).flip(0), out=x)",
+    "out, of a product": "y = x[:4].reshape(2, 2).clone(); torch.mm(y, y, out=y); x[:4] = y.view(-1)",
     "windows": "x.unfold(0, 3, 1).add_(1)",
     "windows that are filled": "x.unfold(0, 3, 1).fill_(1)",
     "steps of one": "x.as_strided((2, 2), (1, 1)).mul_(2)",
@@ -263,6 +305,7 @@ APART = {
     "rows into another": "torch.add(x[:2], x[2:4], out=x[4:6])",
     "into itself": "torch.add(x, 1, out=x)",
     "steps of two": "x.as_strided((2, 2), (3, 1)).add_(1)",
+    "of all that it is": "torch.addcmul(x, x, x, out=x)",
     "copies": "x[[0, 1]] = x[[1, 0]]",
 }
 
@@ -343,6 +386,63 @@ def test_what_is_written_past_autograd_is_not_refused_in_backward(
 
     compiled = stator.compile(fn, backend=backend)
     assert_same(fn, compiled, lambda: (torch.ones(3, requires_grad=True),), tolerance=Tolerance(0, 0, strides=False))
+
+
+def data_of_an_input(p: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    return y, p.data
+
+
+def a_part_of_the_data(p: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    return y, p.data.view(-1)[1:]
+
+
+def data_of_what_is_saved(p: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    z = p.exp()
+    return y + z.sum(), z.data
+
+
+def data_that_were_written(p: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    q = p.data
+    q.mul_(2)
+    return y, q
+
+
+def data_that_are_saved(p: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    q = p.data
+    return (p * q).sum(), q
+
+
+def detached_and_saved(p: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    return y, p.detach()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    "give",
+    [
+        *(data_of_an_input, a_part_of_the_data, data_of_what_is_saved, data_that_were_written),
+        *(data_that_are_saved, detached_and_saved),
+    ],
+)
+def test_data_that_are_written_after_a_break(
+    give: Callable[[Tensor, Tensor], tuple[Tensor, ...]], backend: str
+) -> None:
+    def fn(p: Tensor) -> Any:
+        y = (p * p).sum()
+        y, q, *more = give(p, y)
+        stator.graph_break()
+        q.add_(1)
+        for each in (y, *more):
+            try:
+                each.backward()  # type: ignore[no-untyped-call]
+            except RuntimeError as error:
+                return q, p.grad, str(error)[:85]
+        return q, p.grad
+
+    tolerance = Tolerance(1e-6, 1e-6, strides=False)
+    assert_same(
+        fn, stator.compile(fn, backend=backend), lambda: (torch.ones(3, requires_grad=True),), tolerance=tolerance
+    )
 
 
 def check_by_branch(x: Tensor) -> Tensor:

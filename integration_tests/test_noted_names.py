@@ -142,3 +142,75 @@ def test_an_attribute_error_beside_what_is_carried(
             return x + 1, str(error), error.name, type(error.obj)
 
     assert_same(run, stator.compile(run, backend="eager"), lambda: (torch.ones(2),))
+
+
+def writes(obj: Any) -> None:
+    obj.foo = 1
+
+
+def deletes(obj: Any) -> None:
+    del obj.foo
+
+
+def writes_by_object(obj: Any) -> None:
+    object.__setattr__(obj, "foo", 1)
+
+
+class Filled:
+    __slots__ = ()
+
+    def foo(self) -> None: ...
+
+
+class Written:
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+
+class Deleted:
+    __slots__ = ()
+
+    def __delattr__(self, name: str) -> None:
+        object.__delattr__(self, name)
+
+
+@pytest.mark.parametrize("use", [writes, deletes, writes_by_object])
+@pytest.mark.parametrize("make", [object, Filled, Written, Deleted, Slotted, Plain, lambda: 3, lambda: (), lambda: []])
+def test_what_an_attribute_error_of_a_write_says(make: Callable[[], Any], use: Callable[[Any], Any]) -> None:
+    def run(x: Tensor) -> Any:
+        obj = make()
+        try:
+            use(obj)
+        except AttributeError as error:
+            text = str(error)
+        else:
+            return x + 1
+        try:
+            use(obj)
+        except AttributeError as error:
+            return x + 1, text, error.name, type(error.obj)
+
+    assert_same(run, stator.compile(run, backend="eager"), lambda: (torch.ones(2),))
+
+
+@pytest.mark.parametrize("name", ["__module__", "__qualname__", "__name__"])
+@pytest.mark.parametrize("inside", [False, True])
+def test_what_is_said_of_an_empty_slot_names_the_class_as_it_is_now(name: str, inside: bool) -> None:
+    class Renamed:
+        __slots__ = ("foo",)
+
+    made = Renamed()
+
+    def run(x: Tensor) -> Any:
+        obj = Renamed() if inside else made
+        try:
+            return x + obj.foo
+        except AttributeError as error:
+            return x + 1, str(error)
+
+    compiled = stator.compile(run, backend="eager")
+    for value in ("one", "two", "builtins", "__main__"):
+        setattr(Renamed, name, value)
+        assert_same(run, compiled, lambda: (torch.ones(2),), calls=1)

@@ -95,10 +95,31 @@ def test_a_graph_that_autograd_does_not_take_runs_as_it_is(fn: Program, view: st
 
 
 def test_the_report_says_that_a_graph_runs_as_it_is() -> None:
-    compiled: Any = stator.compile(a_view_is_written, backend="inductor", fullgraph=True)
-    assert outcome(compiled, "detached", "leaf") == outcome(a_view_is_written, "detached", "leaf")
-    assert "does not yet handle" in compiled.report.entries[0].uncompiled
-    assert "its graph runs as it is" in str(compiled.report)
+    for view, base, reason in (
+        ("another dtype", "plain", "does not yet handle"),
+        ("detached", "leaf", "past autograd"),
+    ):
+        compiled: Any = stator.compile(a_view_is_written, backend="inductor", fullgraph=True)
+        assert outcome(compiled, view, base) == outcome(a_view_is_written, view, base)
+        assert reason in compiled.report.entries[0].uncompiled
+        assert "its graph runs as it is" in str(compiled.report)
+
+
+@pytest.mark.parametrize("view", ["detached", "data", "slice"])
+def test_memory_that_gets_shared_once_sizes_are_symbols(view: str) -> None:
+    def fn(x: Tensor, z: Tensor) -> Any:
+        x.add_(1)
+        z.mul_(2)
+        return x * 3, z * 2
+
+    def outcome_of(call: Callable[[Tensor, Tensor], Any], size: int, shared: bool) -> list[Any]:
+        x = torch.arange(float(size))
+        z = VIEWS[view](x) if shared else torch.ones(size)
+        return [part.tolist() for part in (*call(x, z), x, z)]
+
+    compiled = stator.compile(fn, backend="aot_eager")
+    for size, shared in ((4, False), (6, False), (6, True), (5, True)):
+        assert outcome_of(compiled, size, shared) == outcome_of(fn, size, shared)
 
 
 def test_what_a_compiler_raises_is_still_its_failure() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import logging
+import operator
 import pathlib
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -78,9 +80,19 @@ def of_writes_to_an_expanded_tensor(x: Tensor) -> Any:
     return y
 
 
+def of_known_values(x: Tensor) -> Any:
+    flag = x.dim() > 0
+    inverted = ~flag, operator.invert(not flag), flag.__invert__(), [~one for one in (True, False)]
+    return x + 1, inverted, re.sub("a", "b", "aaa", 1)  # noqa: B034 (what Python warns of differs)
+
+
+def of_sizes(x: Tensor) -> Any:
+    return x + 1, ~(x.shape[0] > 1), ~(x.shape[0] == 7), np.float64(x.shape[0]) / np.float64(0)
+
+
 PROGRAMS: tuple[Callable[[Tensor], Any], ...] = (
     *(of_python, of_python_twice, of_cpp, of_itself, around_a_break, handled, of_an_attribute, of_what_it_resizes),
-    of_writes_to_an_expanded_tensor,
+    *(of_writes_to_an_expanded_tensor, of_known_values, of_sizes),
 )
 
 

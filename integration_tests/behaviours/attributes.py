@@ -203,3 +203,47 @@ def object_setattr_goes_around_the_hook(x, n, box):
         made.b = 1
     except AttributeError as error:
         return made.a, str(error), x + 1
+
+
+class Wrapping:
+    """Since 3.13 a class method binds what it wraps, whatever that is."""
+
+    of_property = classmethod(property(lambda cls: 3))
+    of_another = classmethod(classmethod(lambda *args: len(args)))
+    of_a_number = classmethod(3)
+    of_a_method = classmethod(types.MethodType(lambda *args: len(args), 3))
+    of_a_builtin = classmethod(len)
+
+
+def looked_at(thing, name):
+    found = getattr(thing, name)
+    try:
+        return found, found()
+    except TypeError as error:
+        return found, str(error)
+
+
+@program
+def class_methods_bind_what_they_wrap(x, n, box):
+    names = ("of_property", "of_another", "of_a_number", "of_a_method", "of_a_builtin")
+    return [looked_at(Wrapping, name) for name in names], [looked_at(Wrapping(), name) for name in names], x + n
+
+
+@program
+def class_methods_of_a_new_class_bind_what_they_wrap(x, n, box):
+    class Made:
+        of_property = classmethod(property(lambda cls: n))
+        of_another = classmethod(classmethod(lambda *args: len(args)))
+
+    return looked_at(Made, "of_property"), looked_at(Made(), "of_another"), x + n
+
+
+@program(breaks="bad-arguments")
+def methods_are_made_of_what_can_be_called(x, n, box):
+    found = []
+    for function in (len, Wrapping, n, property()):
+        try:
+            found.append(types.MethodType(function, box.items))
+        except TypeError as error:
+            found.append(str(error))
+    return found, x + n

@@ -5,6 +5,7 @@ from`; bare `raise`; exception groups; an operator error caught by the user's `e
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import traceback
 
@@ -317,13 +318,58 @@ def traceback_lines_are_the_users(x, n, box):
         return names[-1], lines[-1] - fail.__code__.co_firstlineno, x + 1
 
 
-@program(breaks="exception-object")
+@program
 def sys_exc_info_during_and_after(x, n, box):
     try:
         fail(n)
     except Problem as error:
         inside = sys.exc_info()[1] is error, sys.exc_info()[0], sys.exception() is error
     return inside, sys.exc_info(), x + 1
+
+
+@program
+def sys_exception_during_and_after(x, n, box):
+    found = [sys.exception()]
+    try:
+        fail(n)
+    except Problem as error:
+        found.append(sys.exception() is error)
+        try:
+            fail(n, Worse)
+        except Worse as worse:
+            found.append(sys.exception() is worse)
+        found.append(sys.exception() is error)
+    return found, sys.exception(), x + 1
+
+
+@program
+def sys_exception_inside_a_generator(x, n, box):
+    def steps():
+        yield sys.exception()
+        try:
+            fail(n)
+        except Problem as own:
+            yield sys.exception() is own
+        yield sys.exception()
+
+    going, found = steps(), []
+    found.append(next(going))
+    try:
+        {}["a"]
+    except KeyError as error:
+        found += [next(going), sys.exception() is error, next(going) is error]
+    return found, x + 1
+
+
+@program
+def sys_exception_in_an_exit_stack(x, n, box):
+    found = []
+    with contextlib.ExitStack() as stack:
+        stack.callback(lambda: found.append(type(sys.exception())))
+        stack.push(lambda *details: found.append(details[0]) or True)
+        stack.callback(lambda: found.append(type(sys.exception())))
+        fail(n)
+    return found, sys.exception(), x + 1
 
 
 @program(breaks="operator-error")

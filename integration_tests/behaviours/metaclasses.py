@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import abc
 
+import stator
+
 from integration_tests.behaviours import program
 
 
@@ -124,3 +126,62 @@ def abstract_classes(x, n, box):
         Shape.__abstractmethods__,
         x + 1,
     )
+
+
+ASKED = []
+
+
+class Comparing(type):
+    def __eq__(cls, other):
+        ASKED.append(cls.__name__)
+        return cls is other
+
+    def __hash__(cls):
+        return 1
+
+
+class Unhashable(type):
+    __hash__ = None
+
+
+class Compared(metaclass=Comparing):
+    def __init__(self, v):
+        self.v = v
+
+    def double(self):
+        return self.v * 2
+
+
+class NoKey(Compared, metaclass=type("Both", (Unhashable, Comparing), {})):
+    def double(self):
+        return super().double() + 1
+
+
+@program
+def a_metaclass_that_compares_is_asked_by_the_program_alone(x, n, box):
+    made = Compared(n)
+    made.w = x
+    return vars(made), made.double(), Compared == NoKey, type(made) is Compared, isinstance(made, Compared), [Compared]
+
+
+@program
+def instances_of_a_class_without_a_hash(x, n, box):
+    made, other = NoKey(x), NoKey(n)
+    other.v = n + 1
+    return vars(made), made.double(), other.double(), isinstance(other, Compared), issubclass(NoKey, Compared)
+
+
+@program
+def a_class_without_a_hash_is_no_key(x, n, box):
+    try:
+        return {NoKey: 1}, x
+    except TypeError as error:
+        return str(error), Compared in [NoKey, Compared], x + n
+
+
+@program(breaks="graph-break")
+def instances_of_a_class_without_a_hash_over_a_break(x, n, box):
+    made = [NoKey(n), Compared(x)]
+    stator.graph_break()
+    made[0].v += 1
+    return [vars(one) for one in made], made[0].double(), made[1].double()

@@ -108,6 +108,22 @@ def f_strings_with_every_conversion(x, n, box):
     ]
 
 
+class Unshown:
+    def __repr__(self):
+        return 3
+
+
+@program
+def ascii_of_objects(x, n, box):
+    found = [f"{Shown()!a:>9}", ascii(Shown()), ascii([Shown(), "é", n]), ascii(box.text), ascii(Shown)]
+    for value in (Unshown(), [Unshown()]):
+        try:
+            found.append(ascii(value))
+        except TypeError as error:
+            found.append(str(error))
+    return found, x + n
+
+
 @program
 def format_and_percent(x, n, box):
     return [

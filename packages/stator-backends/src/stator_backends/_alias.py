@@ -20,7 +20,6 @@ from torch._guards import DuplicateInputs, GuardEnvExpr, Source, StorageOverlap
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from ._backend import Compiled
 from .errors import BackendFailed
 
 Layout: TypeAlias = tuple[tuple[Any, ...], ...]
@@ -112,36 +111,6 @@ def writes_to_inputs(examples: Iterable[Any]) -> bool:
 
 def was_written(value: torch.Tensor) -> bool:
     return value.is_inference() or value._version > 0  # an inference tensor keeps no count: it may have been
-
-
-def keeping_versions(compiled: Compiled, positions: Sequence[int]) -> Compiled:
-    """What a program writes past autograd (`x.data`, an array of NumPy) moves no version counter. A compiler copies the
-    outcome into the input itself, which does, and then backward refuses what a graph before this one has saved."""
-
-    def call(*inputs: Any) -> Sequence[Any]:
-        tensors = tuple(inputs[position] for position in positions)
-        versions = tuple(tensor._version for tensor in tensors)
-        results = compiled(*inputs)
-        torch._C._autograd._unsafe_set_version_counter(tensors, versions)
-        return results
-
-    return call if positions else compiled
-
-
-def keeping_history(compiled: Compiled, begins: bool, apart: Sequence[int]) -> Compiled:
-    """A compiler makes views and written inputs anew after the graph, in the mode that it is called in: without history
-    where that is `no_grad`, unless the graph `begins` with gradients; and with one the results `apart`, which it made
-    under `no_grad`."""
-
-    def call(*inputs: Any) -> Sequence[Any]:
-        with torch.set_grad_enabled(begins or torch.is_grad_enabled()):
-            results = list(compiled(*inputs))
-        with torch.no_grad():
-            for i in apart:
-                results[i] = results[i] if results[i].grad_fn is None else results[i].view_as(results[i])
-        return results
-
-    return call if begins or apart else compiled
 
 
 def from_torch(name: str, guard: GuardEnvExpr, positions: dict[Source, int]) -> InputGuard:

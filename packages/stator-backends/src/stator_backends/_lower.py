@@ -31,21 +31,14 @@ from torch._subclasses.fake_tensor import (
 from torch.utils._python_dispatch import _disable_current_modes, is_traceable_wrapper_subclass
 
 from . import _session
-from ._alias import (
-    AliasLayout,
-    InputGuard,
-    from_torch,
-    has_storage,
-    keeping_history,
-    keeping_versions,
-    was_written,
-    writes_to_inputs,
-)
+from ._alias import AliasLayout, InputGuard, from_torch, has_storage, was_written, writes_to_inputs
 from ._backend import Backend, BackendSpec, Compiled, spec_of
 from ._check import check_graph
 from ._context import GraphInput, attach_sources, cleared, placeholders, sources_of_held, static_context, without_number
 from ._eager import eager
+from ._history import beginning_with_gradients, keeping_history, without_history
 from ._repeats import gives_repeats
+from ._version import all_nodes, counted_apart_in, counts_of, given, keeping_versions, writes_past_autograd, written
 from .errors import BackendFailed, MalformedGraph
 
 
@@ -99,20 +92,23 @@ def lower(
         raise MalformedGraph(tuple(faults))
     # Its absence would mean that the graph was exported. `setattr`, as modules declare tensors and modules only.
     setattr(gm, "_param_name_to_source", sources_of_held(gm, param_sources or {}))
-    if keeps_history or _differentiates_wrappers(gm) or _has_sparse_tensors(gm):
+    refused = (
+        next((reason for reason, holds in _AS_IT_IS.items() if holds(gm)), "") if spec_of(backend).compiles else ""
+    )
+    if keeps_history or refused:
         backend = eager
     inputs = [_symbol_or(value, node) for value, node in zip(example_inputs, placeholders(gm), strict=True)]
     tracing_context = context or TracingContext(None)
     job = _Job(gm, inputs, backend, spec_of(backend), fake_mode, tracing_context, attach_sources(gm))
     if not job.spec.compiles:
-        return _as_it_is(job)
+        return attrs.evolve(_as_it_is(job), refused=refused)
     _forget_floats()
     _keep_what_backward_needs()
     guards = _layout_guards(job)
     known, texts = _shape_guards(fake_mode), _session.generated_texts()
-    past_autograd, apart = _written_past_autograd(gm), _without_history(gm)
+    counts, counted_apart, apart = counts_of(gm), counted_apart_in(gm), without_history(gm)
     present = ambient or _session.AmbientState.capture()
-    modes = _beginning_with_gradients(gm, present)
+    modes = beginning_with_gradients(gm, present)
     try:
         with _surroundings(job, modes, compile_id or CompileId(frame_id=0, frame_compile_id=0)):
             _fresh_fakes(job, contexts or {})
@@ -124,82 +120,57 @@ def lower(
         _session.forget_texts_with(compiled, _session.generated_texts() - texts)
         added = job.context.guards_context.aotautograd_guards
         guards += [from_torch(job.spec.name, guard, job.positions) for guard in added]
-        compiled = keeping_versions(keeping_history(compiled, modes is not present, apart), past_autograd)
+        compiled = keeping_history(compiled, modes is not present, apart)
+        compiled = keeping_versions(compiled, counts, counted_apart)
         return Lowered(compiled, job.spec, tuple(guards), tuple(_shape_guards(fake_mode)[len(known) :]))
     return attrs.evolve(_as_it_is(attrs.evolve(job, backend=eager, spec=spec_of(eager))), refused=refused)
 
 
 def _refused_by_autograd(failure: BackendFailed) -> str:
-    """What AOTAutograd itself raised, for what it does not take: inputs that share memory but are no views of each
-    other for autograd, say, a write to what backward needs, or a backward that no fake tensor goes through. Run as it
-    is, the graph does what the program does."""
+    """What AOTAutograd itself raised, or what it called that compiles nothing, for what it does not take: inputs that
+    share memory but are no views of each other for autograd, say, a write to what backward needs, or a backward that no
+    fake tensor goes through. Run as it is, the graph does what the program does."""
     error = failure.__cause__
     files = [frame.f_code.co_filename for frame, _ in walk_tb(None if error is None else error.__traceback__)]
-    is_within = any(file.startswith(_AOT_AUTOGRAD) for file in files)
-    is_of_it = isinstance(error, _UNTRACEABLE) or (bool(files) and files[-1].startswith((_AOT_AUTOGRAD, _AUTOGRAD)))
-    return f"{type(error).__name__}: {error}" if is_within and is_of_it else ""
+    own = [i for i, file in enumerate(files) if file.startswith(_AOT_AUTOGRAD)]
+    called = files[own[-1] :] if own else []
+    is_its_own = all(file.startswith(_TORCH) and not file.startswith(_COMPILERS) for file in called)
+    return f"{type(error).__name__}: {error}" if own and (isinstance(error, _UNTRACEABLE) or is_its_own) else ""
 
 
 _UNTRACEABLE = (UnsupportedOperatorException, DynamicOutputShapeException, DataDependentOutputException)
-_AUTOGRAD, _AOT_AUTOGRAD = (str(Path(str(module.__file__)).parent) for module in (torch.autograd, _aot_autograd))
-
-
-def _written_past_autograd(gm: torch.fx.GraphModule) -> list[int]:
-    """The inputs whose memory the trace wrote to, but not so that they count it. None where a backward comes of it: to
-    that a compiler may give the input itself, and relies on the count for an error in place of a wrong gradient."""
-    if any(value.requires_grad for value in _given(gm)):
-        return []
-    written: set[int] = set().union(*(node.meta.get("writes", ()) for node in gm.graph.nodes))
-    examples: list[Any] = [node.meta.get("example_value") for node in placeholders(gm)]
-    held = [(i, value) for i, value in enumerate(examples) if written and has_storage(value) and not was_written(value)]
-    return [i for i, value in held if value.untyped_storage()._cdata in written]
-
-
-def _beginning_with_gradients(gm: torch.fx.GraphModule, modes: _session.AmbientState) -> _session.AmbientState:
-    """As AOTAutograd expects of a graph that turns them on. One that begins without them turns them off first."""
-    nodes = [node for node in gm.graph.nodes if node.op != "placeholder"]
-    if modes.grad or not any(node.target is torch._C._set_grad_enabled and node.args[0] is True for node in nodes):
-        return modes
-    with gm.graph.inserting_before(nodes[0]):
-        gm.graph.call_function(torch._C._set_grad_enabled, (False,))
-    gm.recompile()
-    return attrs.evolve(modes, grad=True)
-
-
-def _without_history(gm: torch.fx.GraphModule) -> list[int]:
-    """The results that are views made under `no_grad`: of what requires gradients, and leaves all the same."""
-    given: Any = gm.graph.output_node().args[0]
-    values = [node.meta.get("example_value") if isinstance(node, torch.fx.Node) else None for node in given]
-    return [i for i, value in enumerate(values) if isinstance(value, Tensor) and _is_view_apart(value)]
-
-
-def _is_view_apart(value: Tensor) -> bool:
-    try:
-        return value._is_view() and value.requires_grad and value.is_leaf
-    except RuntimeError:  # its base was written to since, in another mode: autograd refuses to tell
-        return False
+_AOT_AUTOGRAD, _TORCH = (str(Path(str(module.__file__)).parent) for module in (_aot_autograd, torch))
+_COMPILERS = tuple(str(Path(_TORCH, *parts)) for parts in (("_inductor",), ("_dynamo", "backends")))
 
 
 def _differentiates_wrappers(gm: torch.fx.GraphModule) -> bool:
     """Whether gradients come in for tensors with others in them, given or written to. AOTAutograd guesses of which
     class, and raises in backward where one is missing or of another; a graph that runs as it is does not."""
-    written = [node.meta.get("example_value") for node in placeholders(gm)]
-    trained = [value for value in _given(gm) if value.requires_grad]
-    trained += [value for value in written if isinstance(value, Tensor) and value.requires_grad and was_written(value)]
+    inputs = [node.meta.get("example_value") for node in placeholders(gm)]
+    trained = [value for value in given(gm) if value.requires_grad]
+    trained += [value for value in inputs if isinstance(value, Tensor) and value.requires_grad and was_written(value)]
     return any(map(is_traceable_wrapper_subclass, trained))
 
 
-def _given(gm: torch.fx.GraphModule) -> list[Tensor]:
-    given = [node.meta.get("example_value") for node in gm.graph.output_node().all_input_nodes]
-    return [value for value in given if isinstance(value, Tensor)]
+def _writes_to_what_is_unfolded(gm: torch.fx.GraphModule) -> bool:
+    """Functionalised, a write to `x.unfold(0, 2, 3)` makes zeros of the elements of `x` that it leaves out."""
+    unfolded = [node.meta["example_value"] for node in all_nodes(gm) if node.target in ("unfold", Tensor.unfold)]
+    return bool(written(gm).intersection(value.untyped_storage()._cdata for value in unfolded if has_storage(value)))
 
 
 def _has_sparse_tensors(gm: torch.fx.GraphModule) -> bool:
     """Of those AOTAutograd takes some, Inductor none; they meet kernels that nobody could compile."""
-    graphs = [part.graph for part in gm.modules() if isinstance(part, torch.fx.GraphModule)]
-    given = [node.meta.get("example_value") for graph in graphs for node in graph.nodes]
+    given = [node.meta.get("example_value") for node in all_nodes(gm)]
     parts = [part for value in given for part in (value if isinstance(value, tuple | list) else (value,))]
     return any(isinstance(part, Tensor) and part.layout is not torch.strided for part in parts)
+
+
+_AS_IT_IS: dict[str, Callable[[torch.fx.GraphModule], bool]] = {
+    "gradients of a tensor with others in it": _differentiates_wrappers,
+    "a write past autograd to a tensor that has gradients": writes_past_autograd,
+    "a write to windows of memory": _writes_to_what_is_unfolded,
+    "sparse tensors": _has_sparse_tensors,
+}
 
 
 def _as_it_is(job: _Job) -> Lowered:
@@ -231,6 +202,10 @@ def _surroundings(job: _Job, ambient: _session.AmbientState, compile_id: Compile
         job.context.fake_mode = FakeTensorMode(shape_env=job.fake_mode.shape_env)
         job.context.fake_mode.allow_scalar_outputs = True  # the backward of a loop counts its rounds
         stack.enter_context(tracing(job.context))
+        if torch.is_grad_enabled() and any(
+            getattr(node.target, "__name__", "") == "lstm" for node in all_nodes(job.gm)
+        ):
+            stack.enter_context(_session.without_mkldnn())
         stack.enter_context(functorch_config.patch(cse=functorch_config.cse and not gives_repeats(job.gm)))
         yield
 

@@ -88,6 +88,17 @@ def _rng_states() -> Iterator[Callable[[], None]]:
 
 
 @contextmanager
+def without_mkldnn() -> Iterator[None]:
+    """AOTAutograd takes its recurrent operator, of which it knows no backward, where weights alone are trained."""
+    enabled = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(enabled)
+
+
+@contextmanager
 def preserved_hook_ids() -> Iterator[None]:
     """The next hook that the program registers gets the id it would have: AOTAutograd registers some on its way."""
     before = RemovableHandle.next_id

@@ -27,6 +27,10 @@ class _Dead:
 GONE = _Dead()
 
 
+def _unheard(_: object) -> None:
+    """Makes a reference of our own: without a callback, the program's is the same, and nobody knows whose it is."""
+
+
 def _strong(obj: object) -> Any:
     return lambda: obj
 
@@ -45,7 +49,7 @@ class Held:
     def of(cls, obj: object, *, weak: bool) -> Held:
         """Hold `obj`; what cannot be referred to weakly is held strongly."""
         try:
-            ref = weakref.ref(obj) if weak else _strong(obj)
+            ref = weakref.ref(obj, _unheard) if weak else _strong(obj)
         except TypeError:
             ref, weak = _strong(obj), False
         return cls(ref, weak, id(obj), _name(obj))

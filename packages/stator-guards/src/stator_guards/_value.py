@@ -16,7 +16,7 @@ from stator_guards.errors import InvalidUse
 class TypeIs(Kind):
     """`type(value) is cls`, exactly."""
 
-    cls: type
+    cls: type = attrs.field(eq=id)  # a metaclass may say how its classes compare
 
     rank = 10
     needs = "a {0.cls.__qualname__}"

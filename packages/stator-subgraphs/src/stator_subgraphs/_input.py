@@ -142,6 +142,8 @@ class Inputs:
     # -- both -------------------------------------------------------------------------------------------------------
     def _placeholder(self, hint: str, example: Any, origin: TorchSource) -> Traced:
         traced = self.state.root.placeholder(hint, example)
+        if isinstance(example, torch.Tensor) and not example.is_inference() and example._version:
+            traced.node.meta["version"] = example._version  # what does not begin with its memory was set to it
         traced.node._dynamo_source = origin  # an attribute, not an entry of `meta`, is where AOTAutograd looks
         self.state.journal.record(lambda: self.described.pop(traced.node))
         return traced

@@ -106,8 +106,15 @@ def refuse_partial_overlap(operation: Operation) -> None:
     name, tensors = operation.name, operation.tensors
     in_place = (name.endswith("_") and not name.endswith("__")) or operation.target in IN_PLACE_OPERATORS
     found = in_place and any(_overlaps_in_part(tensors[0], other) for other in tensors[1:])
-    if found or any(_overlaps(one, other) for one in tensors_in([operation.kwargs.get("out")]) for other in tensors):
+    out, read = list(tensors_in([operation.kwargs.get("out")])), list(tensors_in(operation.args))
+    is_read = any(one is other for one in out for other in read) and not _goes_by_elements(name)
+    if found or is_read or any(_overlaps(one, other) for one in out for other in tensors):
         raise Unsupported("operator-error", f"{name}: it writes to memory that it also reads in another order")
+
+
+def _goes_by_elements(name: str) -> bool:
+    packet = getattr(torch.ops.aten, name, None)
+    return packet is not None and any(torch.Tag.pointwise in getattr(packet, one).tags for one in packet.overloads())
 
 
 def refuse_setting(operation: Operation) -> None:

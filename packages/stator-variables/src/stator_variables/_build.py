@@ -52,9 +52,9 @@ def wrap(t: Tracing, real: Any, source: guards.Source) -> Any:
     kind = type(real)
     if id(real) in t.made:
         return t.made[id(real)]
-    if kind in ATOMS and (type(source) is guards.CapturedSource or (t.made and t.is_of_made(source))):
+    plain = id(kind) in _PLAIN
+    if plain and kind in ATOMS and (type(source) is guards.CapturedSource or (t.made and t.is_of_made(source))):
         return k.ConstantTracker(real)  # of a class, whose attribute may be written later
-    plain = kind in ATOMS or kind in VALUES or kind in SINGLETONS or kind in BY_IDENTITY
     if plain or issubclass(kind, type | enum.Enum):  # `isinstance` would ask the object for its class
         return LazyTracker(source, real, lambda: build(t, real, source))
     return t.adopt(real, source, lambda: build(t, real, source))
@@ -74,11 +74,11 @@ def build(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
 
 
 def _builder_for(cls: type) -> Builder:
-    if (found := BUILDERS.get(cls)) is not None:
+    if (found := BUILDERS.get(id(cls))) is not None:
         return found
     if issubclass(cls, type):
         return build_class
-    return next((builder for base, builder in BY_BASE if issubclass(cls, base)), build_object)
+    return next((builder for base, builder in BY_BASE if type.__subclasscheck__(base, cls)), build_object)
 
 
 def build_atom(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
@@ -451,7 +451,7 @@ def _iterator_classes() -> list[type]:
     return [*classes, *(view for views in k.VIEW_CLASSES.values() for view in views)]
 
 
-BUILDERS: dict[type, Builder] = {
+_BY_CLASS: dict[type, Builder] = {
     **dict.fromkeys(ATOMS, build_atom),
     **dict.fromkeys(VALUES, build_value),
     **dict.fromkeys(SINGLETONS, build_singleton),
@@ -471,16 +471,22 @@ BUILDERS: dict[type, Builder] = {
     functools.partial: build_partial,
     weakref.ref: build_weakref,
 }
+BUILDERS = {id(cls): builder for cls, builder in _BY_CLASS.items()}
+"""By identity: a metaclass may say how its classes compare, and whether they hash."""
+_PLAIN = frozenset(map(id, (*ATOMS, *VALUES, *SINGLETONS, *BY_IDENTITY)))
 
 BY_BASE: tuple[tuple[Any, Builder], ...] = (
     (torch.Tensor, build_tensor),
     *(((NUMPY.ndarray, build_array),) if NUMPY is not None else ()),
     (types.ModuleType, build_by_identity),
     (enum.Enum, build_enum),
-    (tuple | list | collections.deque, build_sequence),
+    *((base, build_sequence) for base in (tuple, list, collections.deque)),
     (dict, build_dict),
-    (set | frozenset, build_set),
+    *((base, build_set) for base in (set, frozenset)),
     (BaseException, build_exception),
     (functools.partial, build_partial),
-    (torch._ops.OpOverload | torch._ops.OpOverloadPacket | torch._ops.HigherOrderOperator, build_by_identity),
+    *(
+        (getattr(torch._ops, name), build_by_identity)
+        for name in ("OpOverload", "OpOverloadPacket", "HigherOrderOperator")
+    ),
 )

@@ -33,7 +33,7 @@ from stator_variables._model._lookup import defines
 from stator_variables._model._raising import complain, error, function_text, throw
 from stator_variables._policy import Stop
 from stator_variables._reach import is_near, may_hold, news, reaches, walk
-from stator_variables._tracing import Tracing, real_of
+from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 _IMPORT = builtins.__import__
@@ -118,6 +118,8 @@ class SymbolicDomain:
     def at(self, frame: bytecode.Frame, instruction: bytecode.Instruction) -> None:
         self.t.frame = frame
         self.t.instruction = instruction
+        if self.t.flying and frame is self.t.machine.frames[-1]:
+            self._land()
         progress, policy = self.t.progress, self.t.policy
         progress.begun += 1
         progress.steps += 1
@@ -365,16 +367,26 @@ class SymbolicDomain:
         self.t.lost = []
         for value in lost:
             self._outlives(value, holders)
+        self.t.flying += lost
         return result
 
     def _outlives(self, value: Any, holders: Iterable[Any]) -> None:
         """What a value holds alone, of what is noticed when it dies, dies with it."""
-        if not self.t.mortal or value is bytecode.NULL:
+        if not (self.t.mortal or self.t.awaited) or value is bytecode.NULL:
             return
         alive = [*holders, *self.t.changed.values()]
         for part in walk([value], lambda part: news(part, self.t.changed)):
-            if part is None or (id(real_of(part)) in self.t.mortal and not reaches(alive, part, self.t.changed)):
-                raise self.t.unsupported("object-dropped", "letting go of an object whose end may be noticed")
+            if part is None or (self.t.is_mortal(part) and not reaches(alive, part, self.t.changed)):
+                self.t.end(part)
+
+    def _land(self) -> None:
+        """The stack alone may have held what a container let go of, and lost it in the step that was done last."""
+        flying, self.t.flying = self.t.flying, []
+        holders = bytecode.held_by(self.t.machine.frames)
+        for value in flying:
+            self._outlives(value, holders)
+        kept = [*(value for frame in self.t.machine.frames for value in frame.slots), *self.t.changed.values()]
+        self.t.flying = [value for value in flying if not reaches(kept, value, self.t.changed)]
 
     def cleaning_up(self, holder: Any, stays: bool = False) -> list[bytecode.GeneratorState]:
         """The generators that a value holds, and that have yet to clean up; where the frames stay as they are (`stays`)

@@ -3,61 +3,104 @@
 import gc
 import sys
 import weakref
-from types import BuiltinFunctionType, CodeType, FunctionType, GeneratorType, ModuleType, TracebackType
+from types import (
+    AsyncGeneratorType,
+    BuiltinFunctionType,
+    CodeType,
+    CoroutineType,
+    FunctionType,
+    GeneratorType,
+    ModuleType,
+    TracebackType,
+)
 
 import torch
 
+_HOLDS_OR_CHANGES = 1 << 14 | 1 << 9  # Py_TPFLAGS_HAVE_GC, Py_TPFLAGS_HEAPTYPE
 LOOKED_AT = 2000
-"""How many objects that one holds are looked at."""
+"""How many objects that one holds are looked at: about so many."""
 
 _ENDS = (type, ModuleType, BuiltinFunctionType, CodeType, TracebackType, torch.Tensor)
 """Classes of what is not looked at: it outlives a call, or holds memory alone; and a traceback holds half of the
 process through its frames. Compared with `type(…)`: `isinstance` may ask the program."""
 
+_PASSED_OVER = frozenset(map(id, (bool, int, float, str, bytes, type(None), torch.Tensor, torch.nn.Parameter)))
+"""The commonest of what is not looked at, by identity: a class of the program's may have a hash of its own."""
+_WITH_CODE = frozenset(map(id, (GeneratorType, CoroutineType, AsyncGeneratorType)))
+
 
 def held_by(value: object) -> list[object]:
-    """What a value refers to, and so on, each once; LOOKED_AT objects at most."""
+    """What a value refers to, and so on, each once; hardly more than LOOKED_AT objects."""
     if issubclass(type(value), _ENDS):
         return []
-    found, seen = [value], {id(value)}
-    for holder in found:
-        for held in _referents(holder):
-            if id(held) not in seen and len(found) <= LOOKED_AT and not issubclass(type(held), _ENDS):
-                seen.add(id(held))
-                found.append(held)
-    return found[1:]
+    found, latest = {id(value): value}, [value]
+    while latest and len(found) <= LOOKED_AT:
+        held = [each for each in _referents(latest) if id(type(each)) not in _PASSED_OVER]
+        ends = {i for i, cls in _classes(held).items() if issubclass(cls, _ENDS)}
+        new = {id(each): each for each in held[:LOOKED_AT] if id(type(each)) not in ends and id(each) not in found}
+        found |= new
+        latest = [*new.values()]
+    return [*found.values()][1:]
+
+
+def _classes(values: list[object]) -> dict[int, type]:
+    return {id(type(each)): type(each) for each in values}
 
 
 def is_noticed(value: object) -> bool:
     """Whether the program, told by a weak reference, a `__del__` or a `finally`, may notice that an object dies."""
-    return _has_witness(value) or any(map(_has_witness, held_by(value)))
+    if not can_be_noticed(type(value)):
+        return False
+    found = [value, *held_by(value)]
+    classes = _classes(found)
+    if not _WITH_CODE.isdisjoint(classes) and any(map(_has_clean_up, found)):
+        return True
+    is_heard_of = any(map(weakref.getweakrefcount, found)) and any(map(_is_heard_of, found))
+    return is_heard_of or any("__del__" in vars(base) for cls in classes.values() for base in cls.__mro__)
 
 
-def is_noticed_end(held: object) -> bool:
+def can_be_noticed(cls: type) -> bool:
+    """Whether that may be so of an instance: plain values hold nothing, and stay as they are."""
+    return not issubclass(cls, _ENDS) and bool(cls.__flags__ & _HOLDS_OR_CHANGES or cls.__weakrefoffset__)
+
+
+def all_unnoticed(*values: object) -> bool:
+    """What the program lets go of, asked again on each call."""
+    return not any(map(is_noticed, values))
+
+
+def ends_unnoticed(iterator: object) -> bool:
+    """Whether nobody notices it when an existing iterator, at its end, lets go of what it goes through."""
+    return not any(map(_is_noticed_end, gc.get_referents(iterator)))
+
+
+def _is_noticed_end(held: object) -> bool:
     """Whether that will be so when its one holder lets go of it; a list, `map` and this function know it too."""
     if type(held) is tuple:  # in which an iterator over a dict has the item that it gave last: others hold that, too
         return any(sys.getrefcount(item) <= 3 and is_noticed(item) for item in held)
     return sys.getrefcount(held) <= 5 and is_noticed(held)
 
 
-def _has_witness(value: object) -> bool:
+def _has_clean_up(value: object) -> bool:
+    if type(value) is GeneratorType:
+        return value.gi_suspended and bool(value.gi_code.co_exceptiontable)
+    return id(type(value)) in _WITH_CODE
+
+
+def _is_heard_of(value: object) -> bool:
     """Weak references to tensors are mostly torch's own, those to classes and functions libraries'."""
     if issubclass(type(value), type | FunctionType | BuiltinFunctionType | torch.Tensor):
         return False
-    if type(value) is GeneratorType:
-        return value.gi_suspended and bool(value.gi_code.co_exceptiontable)
-    if not all(map(_is_of_torch, weakref.getweakrefs(value))):
-        return True
-    return any("__del__" in vars(cls) for cls in type(value).__mro__)
+    return not all(map(_is_of_machinery, weakref.getweakrefs(value)))
 
 
-def _is_of_torch(reference: weakref.ref[object]) -> bool:
-    """With a callback of torch's own, which has one for each module once its compiler is imported.
+def _is_of_machinery(reference: weakref.ref[object]) -> bool:
+    """With a callback of torch's own, which has one for each module once its compiler is imported, or of a guard.
 
     A proxy is asked for nothing: it asks what it stands for.
     """
     called = reference.__callback__ if issubclass(type(reference), weakref.ref) else None
-    return type(called) is FunctionType and str(called.__module__).startswith("torch.")
+    return type(called) is FunctionType and str(called.__module__).startswith(("torch.", "stator_"))
 
 
 def may_hold_real(holder: object, target: object) -> bool:
@@ -65,7 +108,10 @@ def may_hold_real(holder: object, target: object) -> bool:
     return len(found) >= LOOKED_AT or any(held is target for held in found)
 
 
-def _referents(holder: object) -> list[object]:
-    if type(holder) is FunctionType:
-        return [holder.__closure__, holder.__defaults__, holder.__kwdefaults__, holder.__dict__]
-    return gc.get_referents(holder)
+def _referents(holders: list[object]) -> list[object]:
+    return gc.get_referents(*(_parts(each) if type(each) is FunctionType else each for each in holders))
+
+
+def _parts(fn: FunctionType) -> list[object]:
+    """What it holds but for the globals, which outlive a call."""
+    return [fn.__closure__, fn.__defaults__, fn.__kwdefaults__, fn.__dict__]

@@ -6,6 +6,7 @@ from typing import Any
 from warnings import catch_warnings, filterwarnings, resetwarnings, simplefilter
 
 import torch
+from torch.nn.modules.lazy import LazyModuleMixin
 
 from stator_variables._tracing import Tracing
 
@@ -37,8 +38,10 @@ _METHODS = (
 )
 NATIVE_FUNCTIONS = frozenset(
     {*map(vars(torch.Tensor).get, _METHODS.split()), torch._utils._rebuild_tensor_v2, torch._utils._rebuild_parameter}
+    | {LazyModuleMixin._infer_parameters}
 ) | {catch_warnings.__enter__, catch_warnings.__exit__, filterwarnings, simplefilter, resetwarnings}
-"""They look into storages and autograd nodes, or filter warnings: one break each, not one for each such step."""
+"""They look into storages and autograd nodes, filter warnings, or make parameters of what were none: one break each,
+not one for each such step."""
 
 _HOOKS_OF_MODULES = torch.utils.hooks.BackwardHook._apply_on_tensors
 """It hangs them onto the autograd node that it makes, where it makes one."""

@@ -29,7 +29,7 @@ from stator_guards import (
 )
 
 from stator_variables._graph import GraphRecorder
-from stator_variables._holding import is_noticed
+from stator_variables._holding import all_unnoticed, can_be_noticed, is_noticed
 from stator_variables._journal import Journal
 from stator_variables._memory import InputMemory
 from stator_variables._policy import Policy
@@ -119,7 +119,11 @@ class Tracing:
     shared: dict[Any, Any] = attrs.field(factory=dict)  # objects that equal requests are to share
     cached: CachedCalls = attrs.field(factory=CachedCalls)
     mortal: set[int] = attrs.field(factory=set)  # ids: held by the frames alone, and their end may be noticed
+    awaited: dict[int, int] = attrs.field(factory=dict)  # by id the places of other local values at the start
+    ended: set[int] = attrs.field(factory=set)  # of these, those that were let go of
     lost: list[Any] = attrs.field(factory=list)  # what containers let go of in the step that is being done, noticed too
+    unnoticed: dict[Source, None] = attrs.field(factory=dict)  # where that is which nobody noticed the end of
+    flying: list[Any] = attrs.field(factory=list)  # of this, what the stack may hold alone
     touched: list[dict[int, Any]] = attrs.field(factory=list)  # per open body: what was changed in it, and where
     questions: Questions = attrs.field(factory=Questions)
     memory: InputMemory = attrs.field(factory=InputMemory)
@@ -213,14 +217,35 @@ class Tracing:
                 self.let_go(value)
 
     def let_go(self, value: Any) -> None:
-        """Note that a container no longer has `value`, a tracker or an object that nobody has read."""
-        is_read = issubclass(type(value), VariableTracker | LazyTracker)
-        real = real_of(value) if is_read else value
-        if real is MISSING:
-            self.lost += [value] * bool(self.mortal)
-        elif is_noticed(real):
+        """Note that a container no longer has `value`."""
+        if (real := real_of(value)) is MISSING:
+            self.lost += [value] * bool(self.mortal or self.awaited)
+        elif is_pending(value) or can_be_noticed(type(real)):
+            self._let_go(real, source_of(value), value)
+
+    def let_go_unread(self, read: Callable[..., Any], holder: Any, key: Any, origin: Source | None = None) -> None:
+        """The same of what nobody has read, `read(holder.real, key)`: a key without an origin stays as it is."""
+        real, captured = read(holder.real, key), CapturedSource("key", key, weak=type(key) is not frozenset)
+        whole = CapturedSource("holder", holder.real) if holder.source is None else holder.source
+        self._let_go(real, CallSource(read, whole, origin or captured), self.heap.get(id(real)))
+
+    def _let_go(self, real: Any, source: Source, tracker: Any) -> None:
+        if is_noticed(real):
             self.mortal.add(id(real))
-            self.lost.append(value if is_read else self.heap.get(id(real)))
+            self.lost.append(tracker)
+        elif not (self.made and self.is_of_made(source)):
+            self.unnoticed[source] = None
+
+    def is_mortal(self, tracker: Any) -> bool:
+        """Whether the end of an existing object has to be known: it may be noticed, on this call or another."""
+        number = id(real := real_of(tracker))
+        return number in self.mortal or (number in self.awaited and (is_pending(tracker) or can_be_noticed(type(real))))
+
+    def end(self, tracker: Any) -> None:
+        """Such an object dies here."""
+        if tracker is None or id(real_of(tracker)) in self.mortal:
+            raise self.unsupported("object-dropped", "letting go of an object whose end may be noticed")
+        self.ended.add(self.awaited[id(real_of(tracker))])
 
     def change(self, tracker: Any) -> None:
         """Note that an object was changed; one that existed before has effects to be replayed."""
@@ -244,6 +269,8 @@ class Tracing:
             if is_pending(tracker):  # else what was read of the value is guarded through the dict
                 self.guard(source, kept)
         self._guard_distinctness()
+        if self.unnoticed:
+            self.guard(CallSource(all_unnoticed, *self.unnoticed), Truth(True))
         for fact in self.memory.facts():
             if not self.graph.is_pure:
                 self.guard(fact, Truth(True))
@@ -252,14 +279,14 @@ class Tracing:
     def _guard_distinctness(self) -> None:
         """What was changed, and what was a key, is no other object of its class that this trace looked at."""
         owners = [_owner(tracker) for tracker in self.changed.values()]
-        classes = {owner.cls for owner in owners}
+        classes = {id(owner.cls) for owner in owners}
         looked_at = [_owner(found) for found in self.heap.values() if not is_pending(found)]
-        found = {id(vt.real): vt for vt in (*self.told_apart.values(), *looked_at) if vt.cls in classes}
+        found = {id(vt.real): vt for vt in (*self.told_apart.values(), *looked_at) if id(vt.cls) in classes}
         found |= self.told_apart
-        groups: dict[type, list[Source]] = {}
+        groups: dict[int, list[Source]] = {}
         for vt in found.values():
             if vt.source is not None and not self.is_of_made(vt.source):
-                groups.setdefault(vt.cls, []).append(vt.source)
+                groups.setdefault(id(vt.cls), []).append(vt.source)
         for sources in groups.values():
             if len(sources) > 1 and any(type(source) is not CapturedSource for source in sources):
                 self.guard(CallSource(all_distinct, *sources), Truth(True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -44,7 +44,9 @@ class EntryData:
     source: str = ""
 
 
-def make_entry(target: Target, traced: Traced, options: Options, site: Site | None, ambient: AmbientState) -> Entry:
+def make_entry(
+    target: Target, traced: Traced, options: Options, site: Site | None, ambient: AmbientState, key: Hashable
+) -> Entry:
     """Lower the graph, collect the guards, write the function."""
     captured = traced.captured
     runs = captured.op_count > 0 or bool(traced.emitter.outputs)
@@ -74,7 +76,7 @@ def make_entry(target: Target, traced: Traced, options: Options, site: Site | No
     if serve is not None:
         for loads in (value for value in data.namespace.values() if type(value) is Loads):
             serve(loads)
-    return Entry(checked, run, data.source, backend_key=options.key, data=data)
+    return Entry(checked, run, data.source, backend_key=key, data=data)
 
 
 def _check(module: Any) -> None:

@@ -90,7 +90,7 @@ def _is_silent(node: Node) -> bool:
     if any(map(_is_silent, (inner for body in bodies_of(node) for inner in calls_in(body)))):
         return True
     name = name_of(node)
-    return "batch_norm" in name or "instance_norm" in name or "data" in node.args
+    return "batch_norm" in name or "instance_norm" in name or "data" in [arg for arg in node.args if type(arg) is str]
 
 
 # -- errors ------------------------------------------------------------------------------------------------------------

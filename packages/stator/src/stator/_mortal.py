@@ -10,23 +10,24 @@ An entry holds its arguments to its end, plain Python lets go of a local at once
 
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from types import MethodType
 
 from stator_variables import is_noticed
 
-HOLDERS = 2
+WHILE_TRACED = 2
 """How often each value of a state is held while it is traced: by `Region.enter`, and by name."""
 
 
-def mortal(state: tuple[object, ...]) -> set[int]:
-    """The ids of objects whose end somebody may notice, and that nothing but the state of a continuation holds."""
+def mortal(state: tuple[object, ...], places: Iterable[int], holders: int = 1) -> tuple[int, ...]:
+    """Those of the places in the state of a continuation where an object is whose end somebody may notice, and that
+    nothing but the state holds, which has so many holders itself."""
     count = Counter(map(id, state))
-    here = 2  # `value`, and the argument of `getrefcount`
-    return {
-        id(value)
-        for value in state
-        if sys.getrefcount(value) <= HOLDERS * count[id(value)] + here and _is_noticed(value)
-    }
+    return tuple(place for place in places if _is_mortal(state, place, holders * count[id(state[place])]))
+
+
+def _is_mortal(state: tuple[object, ...], place: int, holders: int) -> bool:
+    return sys.getrefcount(state[place]) <= holders + 1 and _is_noticed(state[place])
 
 
 def _is_noticed(value: object) -> bool:

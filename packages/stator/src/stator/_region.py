@@ -20,6 +20,7 @@ from torch.autograd import forward_ad
 from stator._dynamic import Shapes
 from stator._entry import FloatsNeeded, make_entry
 from stator._fallback import Plainly
+from stator._mortal import mortal
 from stator._options import Options
 from stator._raising import RaisingSite
 from stator._release import without_frames
@@ -43,6 +44,7 @@ class Place:
     cache: Cache
     shapes: Shapes
     refused: list[Unsupported] = attrs.field(factory=list)
+    ending: set[int] = attrs.field(factory=set)  # where in a state is what a trace relied on nobody to miss
     under_modes: list[Place] = attrs.field(factory=list)  # at most one: the same, for calls under function modes
 
 
@@ -120,12 +122,12 @@ class Region:
             return place.under_modes[0]
 
     def _entered(self, place: Place, state: tuple[Any, ...]) -> Any:
-        key = self.options.key
+        key = self._key(place, state)
         entry = place.cache.lookup(key, state)
         if entry is None and not (
             place.refused or place.target.is_stale or _making.now or is_foreign_call() or has_others()
         ):
-            entry = place.cache.get_or_make(key, state, lambda: self._make(place, state))
+            entry = place.cache.get_or_make(key, state, lambda: self._make(place, state, key))
             if entry is not None and not entry.data.made_calls and not entry.guards.check(*state):
                 entry = None  # while it was made, another thread or the collector changed what it stands on
         if entry is None:
@@ -138,18 +140,22 @@ class Region:
                 self.newest[0] = NOTHING
         return entry.run(*state)
 
+    def _key(self, place: Place, state: tuple[Any, ...]) -> Hashable:
+        ending = mortal(state, sorted(place.ending)) if place.ending else ()
+        return (self.options.key, ending) if ending else self.options.key
+
     # -- making -------------------------------------------------------------------------------------------------------
-    def _make(self, place: Place, state: tuple[Any, ...]) -> Entry | None:
+    def _make(self, place: Place, state: tuple[Any, ...], key: Hashable) -> Entry | None:
         _making.now = True
         try:
-            return self._made(place, state)
+            return self._made(place, state, key)
         except FloatsNeeded:
             place.shapes.static_floats = True
-            return self._made(place, state)
+            return self._made(place, state, key)
         finally:
             _making.now = False
 
-    def _made(self, place: Place, state: tuple[Any, ...]) -> Entry | None:
+    def _made(self, place: Place, state: tuple[Any, ...], key: Hashable) -> Entry | None:
         ambient = AmbientState.capture()
         named = dict(zip(place.target.parameters, state, strict=True))
         try:
@@ -158,7 +164,8 @@ class Region:
                 if traced.reason is not None and (self._refuses(place) or traced.reason.reason == NOTHING_AFTER):
                     raise traced.reason
                 site = None if traced.point is None else self.site_of(traced.point, traced.raises)
-                return make_entry(place.target, traced, self.options, site, ambient)
+                place.ending |= traced.emitter.t.ended
+                return make_entry(place.target, traced, self.options, site, ambient, key)
             finally:
                 traced.captured.release()
                 del traced  # it holds the reason, whose traceback holds this frame

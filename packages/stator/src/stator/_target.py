@@ -15,7 +15,7 @@ from stator_bytecode import Frame, Point, plain
 from stator_guards import CapturedSource, ParameterSource
 from stator_variables import SymbolicDomain, Tracing, function_frame, globals_tracker, wrap
 
-from stator._mortal import mortal
+from stator._mortal import WHILE_TRACED, mortal
 from stator.errors import SourceSpan
 
 
@@ -97,7 +97,9 @@ class Continuation:
         return f"{frame.code.raw.co_qualname} from line {line}"
 
     def frames(self, tracing: Tracing, domain: SymbolicDomain, state: tuple[Any, ...]) -> list[Frame]:
-        tracing.mortal = mortal(state)
+        ending = mortal(state, range(len(state)), WHILE_TRACED)
+        tracing.mortal = {id(state[place]) for place in ending}
+        tracing.awaited = {id(value): place for place, value in enumerate(state) if place not in ending}
         trackers = wrap_state(tracing, self.parameters, state)
         return self.point.frames_from(
             trackers,

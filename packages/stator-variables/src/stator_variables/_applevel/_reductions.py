@@ -1,4 +1,4 @@
-"""`sum`, `any`, `all`, `min`, `max`, `sorted`, `reduce` as plain Python, each tested against the real one."""
+"""`sum`, `any`, `all`, `min`, `max`, `reduce` as plain Python, each tested against the real one."""
 
 from __future__ import annotations
 
@@ -86,35 +86,6 @@ def _candidates(name: str, args: Any, default: Any) -> Any:
     if default is not _NOTHING:
         raise TypeError(f"Cannot specify a default for {name}() with multiple positional arguments")
     return args
-
-
-def sorted(iterable: Any, /, *, key: Any = None, reverse: bool = False) -> list[Any]:
-    """A stable merge sort on keys: `<` alone decides, as in list.sort."""
-    items = list(iterable)
-    keys = items if key is None else [key(item) for item in items]
-    order = _merge_sort(keys, list(range(len(items))), bool(reverse))
-    return [items[i] for i in order]
-
-
-def _merge_sort(keys: list[Any], order: list[int], reverse: bool) -> list[int]:
-    if len(order) < 2:
-        return order
-    middle = len(order) // 2
-    left = _merge_sort(keys, order[:middle], reverse)
-    right = _merge_sort(keys, order[middle:], reverse)
-    merged: list[int] = []
-    i = j = 0
-    while i < len(left) and j < len(right):
-        takes_right = keys[left[i]] < keys[right[j]] if reverse else keys[right[j]] < keys[left[i]]
-        if takes_right:
-            merged.append(right[j])
-            j += 1
-        else:
-            merged.append(left[i])
-            i += 1
-    merged.extend(left[i:])
-    merged.extend(right[j:])
-    return merged
 
 
 def _iterator(iterable: Any) -> Any:

@@ -141,6 +141,11 @@ def handle_repr(t: Tracing, vt: Any) -> Any:
     return convert(t, vt, "r")
 
 
+@methods.handles(ascii)
+def handle_ascii(t: Tracing, vt: Any) -> Any:
+    return convert(t, vt, "a")
+
+
 @methods.handles(abs)
 def handle_abs(t: Tracing, vt: Any) -> Any:
     if _torch_calls.is_in_graph(t, vt) and vt.cls is not bool:

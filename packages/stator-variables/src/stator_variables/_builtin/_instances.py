@@ -76,7 +76,7 @@ def _ask(t: Tracing, asked: Any, name: str, about: Any) -> Any:
 
 
 def _has_hook(t: Tracing, cls: type, name: str) -> bool:
-    return cls in _TENSOR_TYPES or overrides(t, type(cls), name)
+    return any(cls is found for found in _TENSOR_TYPES) or overrides(t, type(cls), name)
 
 
 @operation
@@ -93,7 +93,7 @@ def _is_instance_hooked(t: Tracing, vt: Any, classes: list[type]) -> Any:
 
 
 def _ask_hook(t: Tracing, vt: Any, cls: type, name: str) -> Any:
-    if (known := _KNOWN_CHECKS.get(cls)) is not None:
+    if (known := _KNOWN_CHECKS.get(id(cls))) is not None:
         return known(t, vt)
     if guarded_lookup(t, type(cls), name) is getattr(abc.ABCMeta, name):
         if name == "__subclasscheck__":
@@ -151,14 +151,15 @@ def _is_marked(cls: type, mark: str) -> Callable[[Tracing, Any], bool]:
     return check
 
 
-_TENSOR_TYPES = frozenset(found for found in [*vars(torch).values()] if type(found) is type(torch.FloatTensor))
+_TENSOR_TYPES = [found for found in [*vars(torch).values()] if type(found) is type(torch.FloatTensor)]
 """`torch.FloatTensor` and its kin, whose metaclass looks at dtype and device."""
 
-_KNOWN_CHECKS: dict[type, Callable[[Tracing, Any], bool]] = {
-    torch.nn.Parameter: _is_marked(torch.nn.Parameter, "_is_param"),
-    torch.nn.Buffer: _is_marked(torch.nn.Buffer, "_is_buffer"),
-    **{cls: _is_tensor_of(cls) for cls in _TENSOR_TYPES},
+_KNOWN_CHECKS: dict[int, Callable[[Tracing, Any], bool]] = {
+    id(torch.nn.Parameter): _is_marked(torch.nn.Parameter, "_is_param"),
+    id(torch.nn.Buffer): _is_marked(torch.nn.Buffer, "_is_buffer"),
+    **{id(cls): _is_tensor_of(cls) for cls in _TENSOR_TYPES},
 }
+"""By identity: a metaclass may say how its classes compare, and whether they hash."""
 
 
 def class_list(t: Tracing, classes: Any) -> list[type]:

@@ -118,6 +118,8 @@ def rebuild(e: Any, vt: Any) -> str:
         return f"{e.capture(finished, 'finished')}({text})"
     if (make := _MAKE.get(vt.kind)) is None:
         raise e.refuse(vt)
+    if any(vt.parts[0] is unfilled for unfilled in e.unfilled):
+        raise e.refuse(vt)
     if vt.kind in WATCHFUL and not _is_intact(e, vt):
         return _spoiled(e, vt)
     if _is_over_changed(e, vt):

@@ -39,6 +39,7 @@ def _with_other(t: Tracing, name: str, left: Any, right: Any) -> Any:
             operands = (left, right) if name in _SYMBOLS else (right, left)
             run = _operators.compare if symbol in _operators.COMPARISONS else _operators.binary
             return run(t, symbol, *operands)
+    if known:
         found = _calls.fold_numbers(t, getattr(left.cls, f"__{name}__"), [left, right], {})
         if found is not MISSING:
             return found

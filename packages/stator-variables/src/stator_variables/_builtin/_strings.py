@@ -74,8 +74,9 @@ def format_value(t: Tracing, value: Any, conversion: str, spec: Any) -> Any:
         return _of_number(t, value, text)
     if isinstance(value, k.TextTracker) and not text:
         return value
-    if value.constant() is not MISSING and not isinstance(value, k.ClassTracker):
-        return _calls.fold(t, format, [value, k.ConstantTracker(text)], {})
+    folded = _calls.fold(t, format, [value, k.ConstantTracker(text)], {})
+    if folded is not MISSING and not isinstance(value, k.ClassTracker):
+        return folded
     method = _attributes.special(t, value, "__format__")
     found = yield from settle(_calls.call(t, method, [k.ConstantTracker(text)], {}))
     if not issubclass(found.cls, str):
@@ -89,9 +90,8 @@ def convert(t: Tracing, value: Any, conversion: str) -> Any:
         return _of_number(t, value)
     if isinstance(value, k.TextTracker) and conversion == "s":
         return value
-    if value.constant() is not MISSING:
-        function = {"s": str, "r": repr, "a": ascii}[conversion]
-        return _calls.fold(t, function, [value], {})
+    if (folded := _calls.fold(t, {"s": str, "r": repr, "a": ascii}[conversion], [value], {})) is not MISSING:
+        return folded
     asked = ("__str__", "__repr__") if conversion == "s" else ("__repr__",)
     if isinstance(value, k.ClassTracker) and not any(overrides(t, value.cls, name) for name in asked):
         return k.ConstantTracker(repr(value.value))

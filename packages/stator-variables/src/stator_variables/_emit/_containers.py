@@ -98,9 +98,13 @@ def list_(e: Emitter, vt: Any) -> str:
         return e.bind(vt, f"[{', '.join(e.expr(item) for item in vt.items)}]")
     name = e.bind(vt, "[]" if vt.cls is list else _empty(e, vt))
     if vt.items:
-        items = ", ".join(e.expr(item) for item in vt.items)
+        late = [] if issubclass(vt.cls, list) else [i for i, item in enumerate(vt.items) if not _is_leaf(item)]
+        items = ", ".join("None" if i in late else e.expr(item) for i, item in enumerate(vt.items))
         begun = f"{name}.extend(" if vt.cls is list else f"{list_base(e, vt)}.extend({name}, "
         e.lines.append(f"{begun}[{items}])")
+        for i in late:  # an iterator over a deque that is in it stands among as many items
+            text = f"{list_base(e, vt)}.__setitem__({name}, {i}, {e.expr(vt.items[i])})"
+            e.lines.append(text)
     return filled(e, vt, name)
 
 
@@ -130,6 +134,10 @@ def dict_(e: Emitter, vt: Any) -> str:
     if vt.cls is not collections.defaultdict and vt.default_factory is not MISSING:
         e.lines.append(f"{name}.default_factory = {e.expr(vt.default_factory)}")
     lines = e.asking.lines if asking else e.lines
+    if not (asking or all(it.exhausted for it in vt.iterators)):  # it may hold them, and they stand among its keys
+        e.unfilled.append(vt)
+        lines += [written_item(e, vt.cls, name, key, k.NONE) for key, _ in pairs]
+        e.unfilled.pop()
     for key, value in pairs:
         text = written_item(e, vt.cls, name, key, value)
         lines.append(text)

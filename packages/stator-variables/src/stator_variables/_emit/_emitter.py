@@ -50,6 +50,7 @@ class Emitter:
     outputs: list[Any] = attrs.field(factory=list)  # Traced values the graph has to give
     fleeting: bool = False  # something that is loaded may die between the guards and the loads
     generators: list[Any] = attrs.field(factory=list)  # states of the generators that were rebuilt as objects
+    unfilled: list[Any] = attrs.field(factory=list)  # dicts that do not have all their keys yet
     _loaded: dict[Source, str] = attrs.field(factory=dict)
     _made: dict[int, str] = attrs.field(factory=dict)
     _kept: list[Any] = attrs.field(factory=list)

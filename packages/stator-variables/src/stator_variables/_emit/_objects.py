@@ -23,6 +23,7 @@ from stator_variables._emit._emitter import (
     refers_to,
 )
 from stator_variables._model._exceptions import TracebackTracker
+from stator_variables._model._lookup import defines
 from stator_variables._runtime import make_function
 from stator_variables._torch import _inference
 from stator_variables._tracing import real_of, source_of
@@ -67,7 +68,10 @@ def method(e: Emitter, vt: Any) -> str:
         return e.bind(vt, f"{e.expr(vt.function)}.__get__({args})")
     if type(real_of(vt.function)) is types.FunctionType:  # anything else would not have been bound
         e.t.guard(source_of(vt.function), TypeIs(types.FunctionType))
-    return e.bind(vt, f"{e.capture(types.MethodType, 'Method')}({e.expr(vt.function)}, {e.expr(vt.receiver)})")
+    function, receiver = e.expr(vt.function), e.expr(vt.receiver)
+    if not defines(e.t, vt.function.cls, "__call__"):  # a classmethod has bound it, since 3.13
+        return e.bind(vt, f"{e.capture(classmethod, 'Classmethod')}({function}).__get__(None, {receiver})")
+    return e.bind(vt, f"{e.capture(types.MethodType, 'Method')}({function}, {receiver})")
 
 
 @rebuilders.handles(k.ExceptionTracker)

@@ -12,6 +12,7 @@ entry leaves it out that time. Else it is a break, and runs natively in its plac
 
 import functools
 import gc
+import math
 import threading
 from collections import Counter
 from collections.abc import Sequence
@@ -93,8 +94,16 @@ class CachedCall:
 
 
 def _make(names: Sequence[str], cached: Any, values: Sequence[Any]) -> Any:
+    return _ahead.make(cached, *_given(names, values))
+
+
+def _number(names: Sequence[str], cached: Any, values: Sequence[Any]) -> tuple[int, int]:
+    return _number_of(cached, *_given(names, values))
+
+
+def _given(names: Sequence[str], values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     first = len(values) - len(names)
-    return _ahead.make(cached, tuple(values[:first]), dict(zip(names, values[first:], strict=True)))
+    return tuple(values[:first]), dict(zip(names, values[first:], strict=True))
 
 
 @attrs.frozen
@@ -103,6 +112,7 @@ class Kept(Kind):
 
     asked: CallSource
     turn: int
+    bounded: tuple[CallSource, ...]  # calls of before, of caches that throw out what was asked for least lately
 
     rank = 1
     fix = "call the cached function before"
@@ -116,16 +126,38 @@ class Kept(Kind):
         return value is not MISSING
 
     def mend(self, state: State) -> bool:
-        """Make the call, if it throws no other result out."""
+        """Make the call, if it throws no other result out, after those of before, which find what they look for."""
         cached, *values = (source.evaluate(state) for source in self.asked.arguments)
-        if type(cached) is not _CACHED or cached.cache_info().currsize == cached.cache_info().maxsize:
+        before = [[source.evaluate(state) for source in asked.arguments] for asked in self.bounded]
+        if type(cached) is not _CACHED or not _room(cached) or any(_room(first) < WITHIN for first, *_ in before):
             return False
         try:
+            _make_first(self.bounded, before)
             _make(self.asked.fn.args[0], cached, values)  # type: ignore[attr-defined]
         except _Raised as raised:
             _ahead.failed = raised.args[0], raised.__cause__.with_traceback(None)  # type: ignore[union-attr]
             return False
         return True
+
+
+WITHIN = 16
+"""How many results of another cache a call made by a guard may add to it."""
+
+
+def _room(cached: Any) -> float:
+    info = cached.cache_info()
+    return math.inf if info.maxsize is None else info.maxsize - info.currsize
+
+
+def _make_first(asked: Sequence[CallSource], before: Sequence[list[Any]]) -> None:
+    """Those that no guard has made yet."""
+    numbers = Counter[tuple[int, int]]()
+    for each, (cached, *values) in zip(asked, before, strict=True):
+        names = each.fn.args[0]  # type: ignore[attr-defined]
+        number = _number(names, cached, values)
+        numbers[number] += 1
+        if _ahead.made[number] < numbers[number]:
+            _make(names, cached, values)
 
 
 @handlers.handles(_CACHED.__get__)
@@ -177,8 +209,7 @@ def _found(t: Tracing, made: CachedCall, result: Any) -> Any:
 
 def _was_made_ahead(t: Tracing, made: CachedCall, values: list[Any]) -> bool:
     """By a guard, which held then, and another one did not."""
-    first = len(values) - len(made.kwargs)
-    number = _number_of(made.cached.real, tuple(values[:first]), dict(zip(made.kwargs, values[first:], strict=True)))
+    number = _number([*made.kwargs], made.cached.real, values)
     return bool(_ahead.made[number] > sum(earlier.asked == made.asked for earlier in t.cached.calls))
 
 
@@ -262,8 +293,11 @@ def _tried(t: Tracing, made: CachedCall, values: list[Any]) -> Any:
 
 def _is_shared(earlier: CachedCall, trial: dict[Any, Any]) -> bool:
     """Whether what a cache throws out depends on which comes first, a call of before or those within."""
-    bounded = earlier.cached.real.cache_info().maxsize is not None
-    return bounded and any(id(earlier.cached.real) == inside for inside, _ in trial)
+    return _is_bounded(earlier) and any(id(earlier.cached.real) == inside for inside, _ in trial)
+
+
+def _is_bounded(earlier: CachedCall) -> bool:
+    return earlier.cached.real.cache_info().maxsize is not None
 
 
 @operation
@@ -288,7 +322,8 @@ def _missed(t: Tracing, made: CachedCall, values: list[Any]) -> Any:
         if not earlier.made:
             earlier.make([_argument(t, vt)[1] for vt in (*earlier.args, *earlier.kwargs.values())])
     if made.is_read:
-        t.guard(made.asked, Kept(made.asked, len(t.cached.calls)))
+        bounded = tuple(earlier.asked for earlier in t.cached.calls if _is_bounded(earlier))
+        t.guard(made.asked, Kept(made.asked, len(t.cached.calls), bounded))
     try:
         result = made.make(values)
     except _Raised as raised:

@@ -109,7 +109,7 @@ def dispatch(t: Tracing, function: Any, args: Args) -> Any:
 
 @handlers.handles(types.MethodType)
 def make_method(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    if k.is_none(args[1]):
+    if k.is_none(args[1]) or not defines(t, args[0].cls, "__call__"):
         raise t.unsupported("bad-arguments", "a call of MethodType that it does not accept")
     return k.MethodTracker(args[0], args[1])
 
@@ -120,21 +120,22 @@ def get_ident(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return k.ConstantTracker(threading.get_ident())
 
 
+@handlers.handles(sys.exception)
+def handled(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    """The exception that the innermost frame which handles one is handling; outside of ours there must be none."""
+    if (found := t.machine.handled()) is not None:
+        return found
+    if sys.exception() is not None:
+        raise t.unsupported("handled-outside", "sys.exc_info() inside a handler outside the region")
+    t.guard(CallSource(sys.exception), IsNone())
+    return k.NONE
+
+
 @handlers.handles(sys.exc_info)
 def exc_info(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    """The exception that the innermost frame which handles one is handling; outside of ours there must be none."""
-    for frame in reversed(t.machine.frames):
-        if frame.handled is not None:
-            cls = _attributes.class_of(t, frame.handled)
-            return k.TupleTracker([cls, frame.handled, _exceptions.traceback_of(t, frame.handled)], tuple)
-    if sys.exc_info()[0] is not None:
-        raise t.unsupported("handled-outside", "sys.exc_info() inside a handler outside the region")
-    t.guard(CallSource(handled_outside), IsNone())
-    return k.TupleTracker([k.NONE, k.NONE, k.NONE], tuple)
-
-
-def handled_outside() -> Any:
-    return sys.exc_info()[1]
+    if k.is_none(found := handled(t, args, kwargs)):
+        return k.TupleTracker([k.NONE, k.NONE, k.NONE], tuple)
+    return k.TupleTracker([_attributes.class_of(t, found), found, _exceptions.traceback_of(t, found)], tuple)
 
 
 @handlers.handles_each((math.prod, math.fsum))

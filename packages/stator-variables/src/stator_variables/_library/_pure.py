@@ -6,6 +6,7 @@ streams) never are.
 
 import builtins
 import cmath
+import enum
 import math
 import operator
 import re
@@ -61,6 +62,31 @@ _NUMPY = {base for cls in (*NUMBERS, *map(type, DTYPES)) for base in cls.__mro__
 def is_number_of_numpy(cls: object) -> bool:
     """By identity: a metaclass may say how its classes compare."""
     return id(cls) in _ADDRESSES
+
+
+def asks_the_program(target: Any, values: list[Any]) -> bool:
+    """Whether C asks one of the values, an enum member, for what a method of the program gives."""
+    owner, name = getattr(target, "__objclass__", object), target.__name__
+    asked = values if owner is object else values[1:]
+    return (name in _ASK_FOR_TEXT and answers_in_python(asked, of_text=True)) or (
+        name not in _TEXTS and answers_in_python(asked)
+    )
+
+
+def answers_in_python(value: Any, *, of_text: bool = False) -> bool:
+    if type(value) in (tuple, list, frozenset):
+        return any(answers_in_python(item, of_text=of_text) for item in value)
+    if not issubclass(cls := type(value), enum.Enum):
+        return False
+    found = [(name, raw) for base in cls.__mro__ for name, raw in vars(base).items() if name[:2] == "__"]
+    own = {name for name, raw in found if type(raw) is types.FunctionType and raw.__module__ != "enum"}
+    return bool(own & _OF_TEXT if of_text else own - _OF_TEXT - _NOT_ASKED)
+
+
+_OF_TEXT = frozenset({"__str__", "__repr__", "__format__"})
+_TEXTS = _OF_TEXT | {"str", "repr", "ascii"}
+_ASK_FOR_TEXT = _TEXTS | {"format", "format_map", "__mod__"}
+_NOT_ASKED = frozenset({"__new__", "__init__", "__new_member__", "__call__"})
 
 
 def is_pure(target: Any) -> bool:

@@ -2,6 +2,7 @@
 
 import builtins
 import contextlib
+import sys
 import threading
 import types
 from typing import Any
@@ -50,10 +51,11 @@ def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
         return _set_through(t, raw, source, vt, name, value)
     if isinstance(vt, k.FunctionTracker) and name in _attributes.FUNCTION_FIELDS:
         raise t.unsupported("function-attribute-write", f"setting {name} of a function")
+    if vt.namespace is None and source is not None:
+        complain(t, AttributeError, "'", vt.cls, f"' object attribute '{name}' is read-only")
     if vt.namespace is None:
-        verb = "object attribute" if source is not None else "object has no attribute"
-        suffix = f"{verb} '{name}' is read-only" if source is not None else f"{verb} '{name}'"
-        complain(t, AttributeError, "'", vt.cls, f"' {suffix}")
+        generic = all(_lookup.guarded_lookup(t, vt.cls, method) is of_object for method, of_object in _GENERIC.items())
+        complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'{_NO_DICT if generic else ''}")
     if value is MISSING:
         if _dictionary.remove(t, vt.namespace, name) is MISSING:
             complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'")
@@ -61,6 +63,9 @@ def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     _dictionary.set_name(t, vt.namespace, name, value)
     return None
 
+
+_GENERIC = {"__setattr__": object.__setattr__, "__delattr__": object.__delattr__}
+_NO_DICT = " and no __dict__ for setting new attributes" if sys.version_info >= (3, 13) else ""
 
 REPLACEABLE = frozenset("open print input breakpoint exit quit help __import__".split())
 """Builtins without which code of ours can be run; programs replace them."""
@@ -96,9 +101,14 @@ def _set_member(t: Tracing, raw: Any, vt: Any, name: str, value: Any) -> None:
     if value is MISSING and (before is DELETED or (before is MISSING and not _has_member(t, raw, vt, name))):
         throw(AttributeError, name)
     if before is MISSING and vt.real is not MISSING:
-        with contextlib.suppress(AttributeError):
-            t.let_go(raw.__get__(vt.real))
+        t.let_go_unread(_in_slot, vt, raw)
     t.write(vt, members={**vt.members, raw: DELETED if value is MISSING else value})
+
+
+def _in_slot(real: Any, slot: Any) -> Any:
+    """None also where it is empty."""
+    with contextlib.suppress(AttributeError):
+        return slot.__get__(real)
 
 
 def _has_member(t: Tracing, raw: Any, vt: Any, name: str) -> bool:

@@ -28,7 +28,7 @@ from stator_variables import _kinds as k
 from stator_variables._applevel import _methods as app
 from stator_variables._build import captured_dict, instance_dict, wrap, wrap_present
 from stator_variables._model import _calls, _dictionary, _functions, _lookup, _stand_ins
-from stator_variables._model._raising import absent, complain, name_of, throw
+from stator_variables._model._raising import absent, complain, name_in_slots, throw
 from stator_variables._stored import may_answer
 from stator_variables._torch import _subclasses, _symbolic, _tensor_attributes, _torch_calls
 from stator_variables._tracing import Tracing
@@ -42,7 +42,7 @@ PROXIES = (weakref.ProxyType, weakref.CallableProxyType)
 
 def refuse_proxy(t: Tracing, vt: Any, name: str) -> None:
     """Of a weak proxy nothing is known: each look at it may find its object gone."""
-    if vt.cls in PROXIES:
+    if any(vt.cls is cls for cls in PROXIES):
         raise t.unsupported("c-attribute", f"attribute {name} of a weak proxy")
 
 
@@ -220,13 +220,14 @@ _OF_C = (types.MethodDescriptorType, types.WrapperDescriptorType)
 def _of_class(t: Tracing, raw: Any, source: Source, cls_vt: Any, name: str) -> Any:
     """`classmethod.__get__`: before 3.13 a descriptor that it wraps is asked."""
     inner, src = raw.__func__, AttrSource(source, "__func__")
+    getter = _lookup.plain_lookup(type(inner), "__get__")
+    if sys.version_info >= (3, 13) or getter is MISSING:
+        return k.MethodTracker(wrap(t, inner, src), cls_vt)
     if type(inner) is classmethod:
         return _of_class(t, inner, src, cls_vt, name)
-    getter = _lookup.plain_lookup(type(inner), "__get__")
-    chains = sys.version_info < (3, 13) and getter is not MISSING
-    if chains and type(inner) is not types.FunctionType and isinstance(getter, types.FunctionType):
+    if type(inner) is not types.FunctionType and isinstance(getter, types.FunctionType):
         return call_raw(t, wrap(t, inner, src), "__get__", [cls_vt, cls_vt])
-    return bind(t, inner, src, cls_vt, name) if chains else k.MethodTracker(wrap(t, inner, src), cls_vt)
+    return bind(t, inner, src, cls_vt, name)
 
 
 def _get_property(t: Tracing, raw: property, source: Source, vt: Any, name: str) -> Any:
@@ -256,7 +257,7 @@ def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
         return vt.namespace
     if (members := getattr(vt, "members", None)) is not None and raw in members:
         if (found := members[raw]) is DELETED:
-            complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'")
+            complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'", naming=name_in_slots)
         return found
     if (constant := vt.constant()) is not MISSING:
         return _calls.fresh(t, raw.__get__(constant))
@@ -271,7 +272,7 @@ def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
             return vt.items[index]
     if vt.real is MISSING:
         if type(raw) is types.MemberDescriptorType and "__slots__" in vars(raw.__objclass__):
-            complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'")
+            complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'", naming=name_in_slots)
         raise t.unsupported("c-attribute", f"attribute {name} of a new {vt.cls.__qualname__}")
     return read_existing_field(t, raw, vt, name)
 
@@ -292,7 +293,7 @@ def read_existing_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
         value = raw.__get__(vt.real)
     except AttributeError as error:
         t.guard(whole, AttrAbsent(name, raw))
-        name_of(t, vt.cls)  # the text may say it
+        name_in_slots(t, vt.cls)  # the text may say it
         throw(AttributeError, *error.args)
     except Exception as error:  # C's own check; natively it raises the same
         raise t.unsupported("c-attribute", f"attribute {name} of a {vt.cls.__qualname__}: {error}") from None

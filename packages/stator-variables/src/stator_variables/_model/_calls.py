@@ -9,14 +9,12 @@ from typing import Any
 
 import stator_bytecode as bytecode
 import stator_guards as guards
-from stator_bytecode.errors import Unsupported
 
 from stator_variables import _inlining
 from stator_variables import _kinds as k
 from stator_variables._build import globals_tracker, new_namespace, wrap, wrap_items
 from stator_variables._filtering import filtered
 from stator_variables._library import _pure
-from stator_variables._library._pure import is_number_of_numpy
 from stator_variables._model import _attributes, _dictionary
 from stator_variables._model._lookup import guarded_lookup, is_subtype, plain_lookup, type_lookup
 from stator_variables._model._raising import as_program_error, complain, name_of, throw
@@ -235,7 +233,8 @@ def fold(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
         return MISSING
     values = [arg.constant() for arg in args]
     named = {name: arg.constant() for name, arg in kwargs.items()}
-    if any(v is MISSING for v in values) or any(v is MISSING for v in named.values()):
+    given = [*values, *named.values()]
+    if any(v is MISSING for v in given) or _pure.asks_the_program(target, given):
         return MISSING
     return as_given(folded(t, target, *values, **named), *args, *kwargs.values())
 
@@ -265,22 +264,13 @@ def folding(table: bytecode.HandlerTable[Any, Any]) -> bytecode.HandlerTable[Any
 def folded(t: Tracing, function: Any, /, *values: Any, **named: Any) -> Any:
     """The tracker of what a pure function gives for constants; what it raises is the program's."""
     try:
-        if any(is_number_of_numpy(type(value)) for value in values):
-            return fresh(t, _without_warnings(t, function, *values, **named))
-        return fresh(t, function(*values, **named))
-    except Unsupported:
-        raise
+        with filtered("error", ""):  # `~True`, a division by zero of NumPy: to be said on each call
+            found = function(*values, **named)
+    except Warning as warning:
+        raise t.unsupported("warning", f"a computation of which Python warns: {warning}") from None
     except Exception as error:
         raise as_program_error(t, error) from None
-
-
-def _without_warnings(t: Tracing, function: Any, /, *values: Any, **named: Any) -> Any:
-    """What NumPy warns of, a division by zero say, has to be said on each call."""
-    try:
-        with filtered("error", ""):
-            return function(*values, **named)
-    except Warning as warning:
-        raise t.unsupported("numpy", f"a computation of which NumPy warns: {warning}") from None
+    return fresh(t, found)
 
 
 def fold_numbers(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -317,7 +307,10 @@ def fresh(t: Tracing, value: Any) -> Any:
 def construct(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`cls(*args, **kwargs)`: the metaclass's `__call__`, else `type.__call__`."""
     cls = cls_vt.value
-    if (found := _as_known(t, cls, args, kwargs)) is not MISSING:
+    hashes = (
+        plain_lookup(type(cls), "__hash__") is object.__hash__
+    )  # those of C do: others may tell if they are looked up
+    if hashes and (found := _as_known(t, cls, args, kwargs)) is not MISSING:
         return found
     meta_call = guarded_lookup(t, type(cls), "__call__")
     if not isinstance(meta_call, types.WrapperDescriptorType):  # no C class's own

@@ -233,7 +233,10 @@ def _set_of_existing(t: Tracing, cls: type, name: str, value: Any) -> None:
         written.source = CapturedSource(cls.__qualname__, cls)
         t.heap[id(written)] = written  # by which is found what only the class holds
     names = dict(written.names)
-    t.let_go(names[name][0] if names.get(name) else vars(cls).get(name))
+    if names.get(name):
+        t.let_go(names[name][0])
+    else:
+        t.let_go_unread(_named, written, name)
     if value is not MISSING:
         names[name] = value, stand_in(t, value)
     else:
@@ -244,6 +247,10 @@ def _set_of_existing(t: Tracing, cls: type, name: str, value: Any) -> None:
     t.journal.record(t.lookups.clear)
     t.write(written, names=names)
     t.lookups.clear()
+
+
+def _named(cls: type, name: str) -> Any:
+    return vars(cls).get(name)
 
 
 def _refusal(t: Tracing, cls: type, name: str) -> Exception:

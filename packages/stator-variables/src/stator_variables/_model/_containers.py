@@ -291,8 +291,9 @@ def length(t: Tracing, vt: Any) -> Any:
         if vt.example.dim() == 0:
             throw(TypeError, "len() of a 0-d tensor")
         return _torch_calls.metadata_value(t, vt.example.shape[0], "size", [vt, k.ConstantTracker(0)], {})
-    if isinstance(vt, k.ConstantTracker) and not _is_user_class(vt.cls):
-        return _calls.fold(t, len, [vt], {})
+    constant = isinstance(vt, k.ConstantTracker) and not _is_user_class(vt.cls)
+    if constant and (folded := _calls.fold(t, len, [vt], {})) is not MISSING:
+        return folded
     result = _calls.call_slot(t, vt, "__len__", [], "object of type '{}' has no len()")
     return after(result, functools.partial(checked_length, t)) if _is_user_class(vt.cls) else result
 

@@ -18,6 +18,7 @@ from stator_guards import (
     KeyPresent,
     KeysAre,
     KeySource,
+    Source,
 )
 
 from stator_variables._build import ATOMS, wrap, wrap_present
@@ -39,7 +40,7 @@ from stator_variables._model._hashing import (
 from stator_variables._model._lookup import overrides, plain_lookup
 from stator_variables._model._undecided import is_undecided, put_undecided
 from stator_variables._stored import item_owner, may_answer
-from stator_variables._tracing import Tracing, real_of
+from stator_variables._tracing import Tracing, real_of, source_of
 from stator_variables._tracker import DELETED, MISSING, is_pending
 
 
@@ -113,7 +114,7 @@ def store(t: Tracing, d: DictTracker, key: Any, value: Any) -> None:
     if d.real is MISSING or d.complete or d.owner is not None or not is_undecided(t, key):
         _store_known(t, d, key, value)
     else:
-        _let_go_unread(t, d, real_of(key) if is_pending(key) else MISSING)
+        _let_go_unread(t, d, real_of(key) if is_pending(key) else MISSING, source_of(key))
         put_undecided(t, d, (key, value), _store_known)
 
 
@@ -177,7 +178,7 @@ def _log(t: Tracing, d: DictTracker, write: Any, hashed: Any, before: Any, order
     if before is not MISSING:
         t.let_go(before[1])
     elif not d.complete:
-        _let_go_unread(t, d, real_key(hashed))
+        _let_go_unread(t, d, real_key(hashed), is_asked=asks(hashed))
     d.log.append(write)
 
     def undo() -> None:
@@ -195,9 +196,16 @@ def _log(t: Tracing, d: DictTracker, write: Any, hashed: Any, before: Any, order
     t.change(d)
 
 
-def _let_go_unread(t: Tracing, d: DictTracker, key: Any) -> None:
-    if key is not MISSING and not _may_ask(d):
-        t.let_go(value_under(d.real, key))
+def _let_go_unread(t: Tracing, d: DictTracker, key: Any, origin: Source | None = None, is_asked: bool = False) -> None:
+    """Where the program would be asked which item it is, it may be any."""
+    if is_asked or _may_ask(d):
+        t.let_go_unread(_values, d, None)
+    elif key is not MISSING:
+        t.let_go_unread(value_under, d, key, origin)
+
+
+def _values(d: Any, _: None) -> list[Any]:
+    return list(dict.values(d))
 
 
 def deletions(d: DictTracker) -> int:

@@ -2,7 +2,6 @@
 
 import collections
 import functools
-import gc
 import operator
 import sys
 import types
@@ -10,11 +9,11 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from stator_bytecode import NULL, VALUE, GeneratorStatus, Invoke, Raised, Resume, Then, after, operation, settle
-from stator_guards import ItemSource, Length
+from stator_guards import CallSource, ItemSource, Length, Truth
 
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
-from stator_variables._holding import is_noticed_end
+from stator_variables._holding import ends_unnoticed
 from stator_variables._model import _attributes, _calls, _dictionary, _operators
 from stator_variables._model._lookup import defines, guarded_lookup, overrides, plain_lookup, stands_for_c, type_lookup
 from stator_variables._model._raising import attempt, complain, throw
@@ -213,8 +212,9 @@ def _next_of_existing(t: Tracing, it: Any) -> Any:
     if at == AHEAD:
         raise _too_far(t, it)
     if at == len(left):
-        if any(map(is_noticed_end, gc.get_referents(it.real))):
+        if not ends_unnoticed(it.real):
             raise t.unsupported("object-dropped", f"a {it.cls.__name__} at its end, with what it held")
+        t.guard(CallSource(ends_unnoticed, it.source), Truth(True))
         t.guard(source, Length(at))
         return NULL
     t.need_length(source, at + 1)

@@ -304,7 +304,7 @@ def _same_atom(left: Any, right: Any) -> bool:
 # -- truth and containment --------------------------------------------------------------------------------------------
 def truth(t: Tracing, vt: Any) -> Any:
     """A Python bool, or a suspended Result that ends in one."""
-    if isinstance(vt, k.ConstantTracker):
+    if isinstance(vt, k.ConstantTracker) and not _is_user_value(vt):
         return isinstance(vt, k.TextTracker) or bool(vt.value)  # a number is never written as nothing
     if isinstance(vt, k.SequenceTracker | k.SetTracker | k.DictTracker) and not _says_itself(t, vt.cls):
         return bool(_content(t, vt))
@@ -357,7 +357,8 @@ def truth_of_result(t: Tracing, value: Any, kind: str) -> Any:
 
 def contains(t: Tracing, container: Any, item: Any, invert: bool) -> Any:
     """`item in container`."""
-    if isinstance(container, k.ConstantTracker) and isinstance(item, k.ConstantTracker):
+    constant = isinstance(container, k.ConstantTracker) and isinstance(item, k.ConstantTracker)
+    if constant and not _is_user_value(container, item):
         return _calls.folded(t, lambda c, i: (i in c) is not invert, container.value, item.value)
     raw, source = type_lookup(t, container.cls, "__contains__")
     if raw is None:

@@ -1,18 +1,21 @@
 """Raising exceptions of the interpreted program from inside the data model."""
 
 import itertools
+import sys
 import types
 from collections.abc import Callable, Generator
 from typing import Any, NoReturn, cast
 
 from stator_bytecode import Raised, settle
-from stator_guards import CapturedSource, Equals, SlotSource
+from stator_guards import CapturedSource, Equals, Is, SlotSource
 
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
 from stator_variables._stored import may_answer
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import VariableTracker
+
+Naming = Callable[[Tracing, type], str]
 
 
 def error(kind: type[BaseException], *args: object) -> k.ExceptionTracker:
@@ -26,10 +29,11 @@ def new_exception(kind: type[BaseException], args: list[Any]) -> k.ExceptionTrac
     return tracker
 
 
-def complain(t: Tracing, kind: type[BaseException], *pieces: str | type) -> NoReturn:
+def complain(t: Tracing, kind: type[BaseException], *pieces: str | type, naming: Naming | None = None) -> NoReturn:
     """Raise what C says about classes, which it names; what the program makes of the text is relied on."""
     known = len(t.guards)
-    made = error(kind, "".join([piece if type(piece) is str else type_name(t, cast(type, piece)) for piece in pieces]))
+    naming = naming or type_name
+    made = error(kind, "".join([piece if type(piece) is str else naming(t, cast(type, piece)) for piece in pieces]))
     made.relied = [*itertools.islice(reversed(t.guards), len(t.guards) - known)]
     raise Raised(made)
 
@@ -74,19 +78,26 @@ def function_text(vt: Any) -> str:
 
 def type_name(t: Tracing, cls: type) -> str:
     """The name that C's error texts give (`tp_name`): classes written in C carry their module."""
-    name = name_of(t, cls)
+    name: str = name_of(t, cls)
     return name if may_answer(cls) or cls.__module__ == "builtins" else f"{cls.__module__}.{name}"
 
 
-def name_of(t: Tracing, cls: Any) -> str:
+def name_of(t: Tracing, cls: Any, field: str = "__name__") -> Any:
     """The name of a class, relied on where the program may change it."""
-    name = str(_NAME.__get__(cls))
+    name = vars(type)[field].__get__(cls)
     if may_answer(cls):
-        t.guard(SlotSource(CapturedSource(cls.__qualname__, cls), type, "__name__"), Equals(name))
+        kind = Equals(name) if type(name) is str else Is(name)
+        t.guard(SlotSource(CapturedSource(cls.__qualname__, cls), type, field), kind)
     return name
 
 
-_NAME = vars(type)["__name__"]
+def full_name(t: Tracing, cls: type) -> str:
+    """With module and outer classes (`%T` of C)."""
+    module, name = (name_of(t, cls, field) for field in ("__module__", "__qualname__"))
+    return str(name) if type(module) is not str or module in ("builtins", "__main__") else f"{module}.{name}"
+
+
+name_in_slots = full_name if sys.version_info >= (3, 13) else name_of
 
 
 def as_program_error(t: Tracing, caught: Exception) -> Raised:

@@ -1,21 +1,23 @@
 """`sorted` and `list.sort`: natively where the keys are constants, else by the comparisons that CPython makes.
 
-For fewer than 64 items CPython's sort is one binary insertion sort after the first run (Objects/listobject.c): the same
-comparisons are made here, in the same order, so that a `__lt__` that is inconsistent or has effects gives the same.
+Which those are differs from version to version, and a `__lt__` that is inconsistent or has effects can tell. So CPython
+itself sorts, with the answers of the program so far, and begins anew each time that it has asked for one more.
 """
 
+import functools
 from collections.abc import Generator
 from typing import Any
 
 from stator_bytecode import operation, settle
 
 from stator_variables import _kinds as k
+from stator_variables._library._pure import answers_in_python
 from stator_variables._model import _calls, _operators
 from stator_variables._model._raising import as_program_error
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
-LONGEST_RUN = 63
+LONGEST = 63
 Steps = Generator[Any, Any, Any]
 
 
@@ -28,7 +30,9 @@ def sort(t: Tracing, items: list[Any], key: Any, reverse: Any, order: list[int])
         for item in items:
             keys.append((yield from settle(_calls.call(t, key, [item], {}))))
     values = [vt.constant() for vt in keys]
-    if any(value is MISSING for value in values) or any(isinstance(vt, k.ClassTracker) for vt in keys):
+    if any(value is MISSING or answers_in_python(value) for value in values) or any(
+        isinstance(vt, k.ClassTracker) for vt in keys
+    ):
         yield from _by_comparisons(t, keys, backwards, order)
         return
     try:
@@ -38,51 +42,35 @@ def sort(t: Tracing, items: list[Any], key: Any, reverse: Any, order: list[int])
 
 
 def _by_comparisons(t: Tracing, keys: list[Any], backwards: bool, order: list[int]) -> Steps:
-    if len(keys) > LONGEST_RUN:
+    if len(keys) > LONGEST:
         raise t.unsupported("long-sort", f"a sort of {len(keys)} values that are not constants")
-    if not backwards:
-        yield from _sort(t, keys, order)
-        return
-    order.reverse()  # sorted in reverse twice, which keeps equal items in order
+    first, answers = order.copy(), list[int]()
+    while (asked := _sort(order, answers, backwards)) is not None:
+        left, right = asked
+        result = yield from settle(_operators.compare(t, "<", keys[left], keys[right]))
+        answers.append(-(yield from settle(_operators.truth(t, result))))
+        order[:] = first
+
+
+class _Asked(Exception):
+    """CPython asks for a comparison that the program has not made yet."""
+
+
+def _sort(order: list[int], answers: list[int], backwards: bool) -> tuple[int, int] | None:
+    """Sort as far as the answers go: the places of what is compared next, or None at the end."""
+    known = iter(answers)
+
+    def compare(left: int, right: int) -> int:
+        if (answer := next(known, None)) is None:
+            raise _Asked(left, right)
+        return answer
+
     try:
-        yield from _sort(t, keys, order)
-    finally:
-        order.reverse()
-
-
-def _less(t: Tracing, keys: list[Any], a: int, b: int) -> Steps:
-    result = yield from settle(_operators.compare(t, "<", keys[a], keys[b]))
-    return (yield from settle(_operators.truth(t, result)))
-
-
-def _sort(t: Tracing, keys: list[Any], order: list[int]) -> Steps:
-    if len(order) < 2:
-        return
-    start = yield from _first_run(t, keys, order)
-    for at in range(start, len(order)):
-        pivot = order[at]
-        left, right = 0, at
-        while left < right:
-            middle = (left + right) >> 1
-            if (yield from _less(t, keys, pivot, order[middle])):
-                right = middle
-            else:
-                left = middle + 1
-        del order[at]
-        order.insert(left, pivot)
-
-
-def _first_run(t: Tracing, keys: list[Any], order: list[int]) -> Steps:
-    """The length of the run at the start, turned round if it descends."""
-    descends = yield from _less(t, keys, order[1], order[0])
-    length = 2
-    while length < len(order):
-        if (yield from _less(t, keys, order[length], order[length - 1])) is not descends:
-            break
-        length += 1
-    if descends:
-        order[:length] = order[:length][::-1]
-    return length
+        order.sort(key=functools.cmp_to_key(compare), reverse=backwards)
+    except _Asked as asked:
+        left, right = asked.args
+        return left, right
+    return None
 
 
 @operation

@@ -1,0 +1,54 @@
+"""Which results have a history for autograd: those that have one where the program runs as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import torch
+from torch import Tensor, fx
+
+from . import _session
+from ._backend import Compiled
+
+
+def keeping_history(compiled: Compiled, begins: bool, apart: Sequence[int]) -> Compiled:
+    """A compiler makes views and written inputs anew after the graph, in the mode that it is called in: without history
+    where that is `no_grad`, unless the graph `begins` with gradients; and with one the results `apart`, which it made
+    under `no_grad`."""
+
+    def call(*inputs: Any) -> Sequence[Any]:
+        with torch.set_grad_enabled(begins or torch.is_grad_enabled()):
+            results = list(compiled(*inputs))
+        with torch.no_grad():
+            for i in apart:
+                results[i] = results[i] if results[i].grad_fn is None else results[i].view_as(results[i])
+        return results
+
+    return call if begins or apart else compiled
+
+
+def beginning_with_gradients(gm: fx.GraphModule, modes: _session.AmbientState) -> _session.AmbientState:
+    """As AOTAutograd expects of a graph that turns them on. One that begins without them turns them off first."""
+    nodes = [node for node in gm.graph.nodes if node.op != "placeholder"]
+    if modes.grad or not any(node.target is torch._C._set_grad_enabled and node.args[0] is True for node in nodes):
+        return modes
+    with gm.graph.inserting_before(nodes[0]):
+        gm.graph.call_function(torch._C._set_grad_enabled, (False,))
+    gm.recompile()
+    return attrs.evolve(modes, grad=True)
+
+
+def without_history(gm: fx.GraphModule) -> list[int]:
+    """The results that are views made under `no_grad`: of what requires gradients, and leaves all the same."""
+    given: Any = gm.graph.output_node().args[0]
+    values = [node.meta.get("example_value") if isinstance(node, fx.Node) else None for node in given]
+    return [i for i, value in enumerate(values) if isinstance(value, Tensor) and _is_view_apart(value)]
+
+
+def _is_view_apart(value: Tensor) -> bool:
+    try:
+        return value._is_view() and value.requires_grad and value.is_leaf
+    except RuntimeError:  # its base was written to since, in another mode: autograd refuses to tell
+        return False
