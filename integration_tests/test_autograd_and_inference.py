@@ -111,6 +111,46 @@ def test_dropout_that_drops_nothing_gives_its_input_in_inference_mode_too(fn: An
     assert_same(fn, compiled, lambda: (torch.ones(2, 3, requires_grad=True),), tolerance=tolerance)
 
 
+def gradients_turned_on_inside(x: Tensor) -> Any:
+    y = x * 1
+    with torch.inference_mode(), torch.enable_grad():
+        y[y > 2] = 0
+        return y, y * 2, torch.is_grad_enabled()
+
+
+def gradients_turned_on_after_a_break(x: Tensor) -> Any:
+    with torch.inference_mode():
+        stator.graph_break()
+        y = x * 2
+        with torch.set_grad_enabled(True):
+            y.mul_(2)
+            z, part = x * 3, x[1:]
+            stator.graph_break()
+            z.add_(1)
+    return y, z, part, x * 2
+
+
+def gradients_in_blocks_of_either_kind(x: Tensor) -> Any:
+    y, z = x * 1, x * 2
+    with torch.inference_mode(), torch.enable_grad():
+        with torch.inference_mode(False):
+            y.mul_(3)
+            torch.set_grad_enabled(False)
+        z.mul_(3)
+        on = torch.is_grad_enabled()
+    return y, z, on
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize(
+    "fn", [gradients_turned_on_inside, gradients_turned_on_after_a_break, gradients_in_blocks_of_either_kind]
+)
+def test_in_inference_mode_nothing_gets_a_history_whatever_the_mode_of_gradients(fn: Any, backend: str) -> None:
+    tolerance = Tolerance(0, 0, strides=False)
+    make = lambda: (torch.arange(4.0, requires_grad=True),)  # noqa: E731
+    assert_same(fn, stator.compile(fn, backend=backend), make, tolerance=tolerance)
+
+
 def broken_inside(x: Tensor) -> Any:
     with torch.inference_mode():
         y = x * 2

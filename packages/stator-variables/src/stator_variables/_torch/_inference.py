@@ -74,7 +74,7 @@ def enter(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     t.modes.setdefault(GRAD, GRAD.now)  # as it is outside
     made = InferenceTracker(mode.value, _kept(t))
     t.inference.ever = True
-    put(t, GRAD, not mode.value)  # ahead of what sets it, too: to take it back is to know what it was
+    put(t, GRAD, not mode.value, mode.value)  # ahead of what sets it, too: to take it back is to know what it was
     made.enter()
     t.inference.entered.append(made)
     t.journal.record(lambda: t.inference.entered.pop().leave())

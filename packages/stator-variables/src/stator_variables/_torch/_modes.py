@@ -65,12 +65,14 @@ def effects(t: Tracing, capture: Callable[[Any, str], str], are_set: frozenset[S
     return [setting.statement(value, capture) for setting, value in values.items() if value != t.modes[setting]]
 
 
-def put(t: Tracing, setting: Setting, value: Any) -> None:
-    """Set a mode, as a node of the graph and for real."""
+def put(t: Tracing, setting: Setting, value: Any, inference: bool | None = None) -> None:
+    """Set a mode, as a node of the graph and for real. In inference mode (by default: as it is) nothing gets gradients,
+    whatever their mode; to the graph it is that mode."""
     before = setting.now
     t.modes.setdefault(setting, before)
     if setting.is_node:
-        arguments = [k.ConstantTracker(part) for part in (*setting.key, value)]
+        off = setting == GRAD and (torch.is_inference_mode_enabled() if inference is None else inference)
+        arguments = [k.ConstantTracker(part) for part in (*setting.key, value and not off)]
         _torch_calls.record_unheard(t, setting.write, arguments, {})
     setting.set(value)
     t.journal.record(lambda: setting.set(before))
