@@ -140,6 +140,33 @@ def a_recurrent_network_without_gradients(x: Tensor, net: nn.LSTM) -> Any:
         return net(x)[0]
 
 
+@found(lambda: (square(True),))
+def one_of_several_views_that_is_written(x: Tensor) -> Any:
+    y = x * 2
+    first, *_ = y.unbind()
+    first += 1
+    return y, first
+
+
+@found(lambda: (square(True),))
+def the_only_one_of_several_views(x: Tensor) -> Any:
+    y = x.exp()
+    try:
+        torch.chunk(y, 1)[0].mul_(2)
+    except RuntimeError as error:
+        return y, str(error).partition(" ")[0]
+    return y
+
+
+@found(lambda: (square(True),))
+def a_view_made_without_gradients_that_is_written(x: Tensor) -> Any:
+    y = x * 2
+    with torch.no_grad():
+        part = y[:2]
+    part.add_(1)
+    return y, part
+
+
 def raised(call: Callable[[], Any]) -> str:
     try:
         call()

@@ -126,7 +126,16 @@ def _propagate(state: GraphState, target: Target, args: Any, kwargs: dict[str, A
         return example
     except BaseException:  # whatever it was goes on; symbols born in a call that failed must not wait for a binding
         del state.env.pending_fresh_unbacked_symbols[pending:]
+        state.keeps_history |= _is_refused_view(args)
         raise
+
+
+def _is_refused_view(args: Any) -> bool:
+    """Autograd refuses a write to some views: those made without gradients, or several at once. What comes out of a
+    compiled graph is none of these, so that the write, which runs natively, would be done."""
+    written = next(iter(tensors_in(args)), None)
+    base = None if written is None or written.is_inference() else written._base
+    return base is not None and base.requires_grad
 
 
 def _write_down(state: GraphState, target: Target, args: Sequence[Any], kwargs: dict[str, Any], example: Any) -> Traced:

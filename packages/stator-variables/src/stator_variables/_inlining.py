@@ -38,10 +38,10 @@ _METHODS = (
 )
 NATIVE_FUNCTIONS = frozenset(
     {*map(vars(torch.Tensor).get, _METHODS.split()), torch._utils._rebuild_tensor_v2, torch._utils._rebuild_parameter}
-    | {LazyModuleMixin._infer_parameters}
+    | {LazyModuleMixin._infer_parameters, torch.nn.Module.requires_grad_}
 ) | {catch_warnings.__enter__, catch_warnings.__exit__, filterwarnings, simplefilter, resetwarnings}
-"""They look into storages and autograd nodes, filter warnings, or make parameters of what were none: one break each,
-not one for each such step."""
+"""They look into storages and autograd nodes, filter warnings, or make parameters of what were none and take their
+flags from them: one break each, not one for each such step."""
 
 _HOOKS_OF_MODULES = torch.utils.hooks.BackwardHook._apply_on_tensors
 """It hangs them onto the autograd node that it makes, where it makes one."""

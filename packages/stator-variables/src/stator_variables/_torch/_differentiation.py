@@ -13,6 +13,7 @@ import torch
 from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
+from stator_variables._torch import _tensor_attributes
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -42,6 +43,19 @@ def _is_inside(t: Tracing, asked: Any) -> bool:
 _OF_SELF = inspect.Signature(
     [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("self", "hook")]
 )
+_WITH_FLAG = inspect.signature(lambda self, requires_grad=None: None)
+
+
+@handlers.handles(torch.Tensor.requires_grad_)
+def ask_for_gradients(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    try:
+        tensor, flag = map(_WITH_FLAG.bind(*args, **kwargs).arguments.get, ("self", "requires_grad"))
+    except TypeError:  # see above
+        return MISSING
+    is_so = _tensor_attributes.has_flag(t, tensor, k.ConstantTracker(True) if flag is None else flag)
+    return tensor if is_so else MISSING
+
+
 _register(torch.autograd.grad, "inputs", inspect.signature(torch.autograd.grad))
 _register(torch.autograd.backward, "inputs", inspect.signature(torch.autograd.backward))
 _register(torch.Tensor.register_hook, "self", _OF_SELF)

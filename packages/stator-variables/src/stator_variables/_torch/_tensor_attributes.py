@@ -124,6 +124,8 @@ def write(t: Tracing, vt: Any, name: str, value: Any) -> Any:
         return t.write(vt, grad=value)
     if name == "data" and _may_be_data(t, vt, value):
         return t.write(vt, data=t.graph.attribute(value.shown, name))
+    if name == "requires_grad" and has_flag(t, vt, value):
+        return None
     if name in ("real", "imag") and value is not MISSING:  # as torch does it: they are views
         return _torch_calls.record(t, "copy_", [read(t, vt, name), value], {})
     if hasattr(torch.Tensor, name):
@@ -137,6 +139,15 @@ def write(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     elif _dictionary.remove(t, vt.namespace, name) is MISSING:
         complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'")
     return None
+
+
+def has_flag(t: Tracing, vt: Any, value: Any) -> bool:
+    """Whether setting `requires_grad` of a tensor from outside changes nothing. Not asked of one that is used already,
+    nor in the body of an operator: transforms of torch.func refuse it."""
+    if vt.source is None or vt.cls not in (torch.Tensor, torch.nn.Parameter) or vt.example.is_inference():
+        return False
+    is_so = value is not MISSING and value.constant() is _of_example(t, vt, "requires_grad")
+    return is_so and not t.overrides.modes and not t.graph.may_be_kept(vt.before)
 
 
 def _may_be_gradient(vt: Any, value: Any) -> bool:
