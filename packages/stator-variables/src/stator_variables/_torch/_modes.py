@@ -72,7 +72,7 @@ def put(t: Tracing, setting: Setting, value: Any, inference: bool | None = None)
     t.modes.setdefault(setting, before)
     if setting.is_node:
         off = setting == GRAD and (torch.is_inference_mode_enabled() if inference is None else inference)
-        arguments = [k.ConstantTracker(part) for part in (*setting.key, value and not off)]
+        arguments = [k.ConstantTracker(part) for part in (*setting.key, False if off else value)]
         _torch_calls.record_unheard(t, setting.write, arguments, {})
     setting.set(value)
     t.journal.record(lambda: setting.set(before))
