@@ -430,10 +430,12 @@ WRITTEN: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", ["__str__", "__repr__", "__format__"])
 @pytest.mark.parametrize("look", WRITTEN)
-@pytest.mark.parametrize("kind", [enum.Enum, enum.IntEnum, enum.Flag])
+@pytest.mark.parametrize("kind", [enum.Enum, enum.IntEnum, enum.Flag, str])
 def test_members_of_an_enum_begin_to_write_themselves(kind: Any, look: str, name: str) -> None:
     def sides(compiled: bool) -> Any:
-        members: Any = kind("Members", ["ONE", "TWO"])
+        members: Any = (
+            enum.Enum("Members", {"TWO": "two"}, type=kind) if kind is str else kind("Members", ["ONE", "TWO"])
+        )
         run = stator.compile(WRITTEN[look], backend="eager") if compiled else WRITTEN[look]
         yield run(members.TWO)
         for text in ("own", "another"):

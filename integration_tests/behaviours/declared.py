@@ -303,6 +303,13 @@ def named_tuples_behave_as_tuples(x, n, box):
 
 
 @program
+def named_tuples_are_reversed(x, n, box):
+    point = Named(n, x)
+    backwards = reversed(point)
+    return next(backwards) is x, backwards, reversed(Plain(1, n)), [*reversed(Pair(n, 2))], tuple(reversed(point))
+
+
+@program
 def a_named_tuple_is_made_inside(x, n, box):
     Inside = collections.namedtuple("Inside", "a b")
 

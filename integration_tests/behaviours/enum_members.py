@@ -133,3 +133,14 @@ def a_flag_that_is_made_before_is_asked_what_it_contains(x, n, box):
 @program
 def a_flag_without_numbers_is_made_and_asked(x, n, box):
     return Taken.A in Taken(3), Taken.B in Taken.A, bool(Taken(0)), x + n
+
+
+@program
+def members_that_have_a_length_are_not_reversible(x, n, box):
+    found = []
+    for member in (Taken.A, Sign.PLUS, Number.ONE):
+        try:
+            reversed(member)
+        except TypeError as error:
+            found.append(str(error))
+    return found, [*reversed(Mode.FAST)], [*reversed([*Sign])], x + n

@@ -11,7 +11,7 @@ from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._builtin._method_table import folded, settle_all
 from stator_variables._model import _attributes, _calls, _containers, _exceptions, _iteration
 from stator_variables._model._hashing import observed
-from stator_variables._model._lookup import defines, overrides, plain_lookup
+from stator_variables._model._lookup import defines, overrides
 from stator_variables._model._raising import attempt, complain, new_exception, throw
 from stator_variables._model._sorting import sorted_list
 from stator_variables._torch import _symbolic
@@ -101,8 +101,7 @@ def make_reversed(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     in_python = any(overrides(t, vt.cls, name) for name in ("__len__", "__getitem__"))
     if isinstance(vt, k.TupleTracker) and not in_python:
         return k.IteratorTracker(reversed, "reversed", [vt, len(vt.items)])
-    length = "__reversed__" if bound is not MISSING else "__len__"
-    if isinstance(vt, k.ConstantTracker) and plain_lookup(vt.cls, length) is not MISSING:
+    if isinstance(vt, k.ConstantTracker) and isinstance(vt.value, str | bytes | range) and not in_python:
         if isinstance(vt.value, range):  # its iterator is one over the range the other way round
             return _iteration.get_iterator(t, k.ConstantTracker(vt.value[::-1]))
         return k.IteratorTracker(type(reversed(vt.value)), "constant", [list(reversed(vt.value)), vt])

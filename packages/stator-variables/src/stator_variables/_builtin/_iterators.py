@@ -221,7 +221,7 @@ def of_base(e: Any, of: Any, method: str, otherwise: str) -> str:
     """The iterator, or view, that the builtin base of a class gives: the class may have a method of its own."""
     base = next((base for base in BASES if issubclass(of.cls, base)), of.cls)
     name = e.expr(of)
-    if base is of.cls or not may_answer(of.cls):
+    if base is of.cls or not may_answer(of.cls) or not hasattr(base, method):  # a tuple is reversed by C itself
         return otherwise.format(name)
     return f"{e.capture(getattr(base, method), base.__name__ + method)}({name})"
 

@@ -16,7 +16,7 @@ from stator_variables._build import globals_tracker, new_namespace, wrap, wrap_i
 from stator_variables._filtering import filtered
 from stator_variables._library import _pure
 from stator_variables._model import _attributes, _dictionary
-from stator_variables._model._lookup import guarded_lookup, is_subtype, plain_lookup, type_lookup
+from stator_variables._model._lookup import guarded_lookup, is_subtype, plain_lookup, rely_on_method, type_lookup
 from stator_variables._model._raising import as_program_error, complain, name_of, throw
 from stator_variables._torch import _subclasses, _symbolic, _torch_calls, _torch_functions
 from stator_variables._tracing import Tracing
@@ -237,7 +237,7 @@ def fold(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
     if any(v is MISSING for v in given) or _pure.asks_the_program(target, given):
         return MISSING
     for cls, name in _pure.methods_of_texts(target, given):
-        guarded_lookup(t, cls, name)
+        rely_on_method(t, cls, name)
     return as_given(folded(t, target, *values, **named), *args, *kwargs.values())
 
 

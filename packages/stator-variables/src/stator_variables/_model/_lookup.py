@@ -44,6 +44,13 @@ def guarded_lookup(t: Tracing, cls: type, name: str) -> Any:
     return type_lookup(t, cls, name)[0]
 
 
+def rely_on_method(t: Tracing, cls: type, name: str) -> None:
+    """That C finds the very method that it found, which nothing here reads."""
+    raw, source = type_lookup(t, cls, name)
+    if type(source) is DictItemSource:
+        t.guard(source, Is(raw))
+
+
 def mro_lookup(t: Tracing, mro: tuple[type, ...], name: str) -> tuple[Any, Source | None]:
     key = (*map(id, mro), name)
     if (known := t.lookups.get(key)) is None:
