@@ -54,8 +54,9 @@ def in_place(x: Tensor, o: Any) -> Any:
 
 
 def refused_by_both(x: Tensor, o: Any) -> Any:
-    found = []
-    for operate in (operator.sub, operator.and_, operator.lt, operator.isub):
+    found: list[Any] = []
+    operators: list[Any] = [operator.sub, operator.and_, operator.lt, operator.isub]
+    for operate in operators:
         try:
             found.append(operate(x, o if operate is not operator.lt else object()))
         except TypeError as error:
