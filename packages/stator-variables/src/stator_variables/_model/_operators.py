@@ -6,6 +6,7 @@
 import collections
 import enum
 import functools
+import numbers
 import operator
 import types
 from collections.abc import Callable
@@ -152,7 +153,19 @@ def _slot_call(t: Tracing, receiver: Any, name: str, argument: Any) -> Any:
     assert source is not None
     if raw is object.__ne__:
         return _inverted_eq(t, receiver, argument)
+    if isinstance(raw, types.MethodDescriptorType) and _is_foreign_to_tensors(t, receiver, argument):
+        return k.ConstantTracker(NotImplemented)
     return _calls.call(t, _attributes.bind(t, raw, source, receiver, name), [argument], {})
+
+
+def _is_foreign_to_tensors(t: Tracing, receiver: Any, argument: Any) -> bool:
+    """Objects that are no numbers, and that do not ask to hear of functions of torch, speak for themselves."""
+    if not isinstance(receiver, k.TensorTracker) or type(argument) is not k.ObjectTracker or t.overrides.modes:
+        return False
+    return not issubclass(argument.cls, numbers.Number) and guarded_lookup(t, argument.cls, _HEARS) is MISSING
+
+
+_HEARS = "__torch_function__"
 
 
 def _inverted_eq(t: Tracing, receiver: Any, argument: Any) -> Any:
