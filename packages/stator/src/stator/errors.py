@@ -1,6 +1,7 @@
 """Every error stator raises, under one roof, and the table that maps those of the backend layer onto it."""
 
 from collections.abc import Callable
+from typing import Any
 
 import attrs
 import stator_backends
@@ -86,6 +87,6 @@ class backend_boundary:
 
     def __enter__(self) -> None: ...
 
-    def __exit__(self, cls: object, error: BaseException | None, traceback: object) -> None:
+    def __exit__(self, cls: Any, error: Any, traceback: Any) -> None:
         if isinstance(error, tuple(_BOUNDARY)):
             raise _BOUNDARY[type(error)](error) from (error.__cause__ or error)
