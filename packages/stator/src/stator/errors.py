@@ -88,5 +88,5 @@ class backend_boundary:
     def __enter__(self) -> None: ...
 
     def __exit__(self, cls: Any, error: Any, traceback: Any) -> None:
-        if isinstance(error, tuple(_BOUNDARY)):
-            raise _BOUNDARY[type(error)](error) from (error.__cause__ or error)
+        if (ours := _BOUNDARY.get(type(error))) is not None:
+            raise ours(error) from (error.__cause__ or error)
