@@ -218,7 +218,7 @@ def dataclasses_are_made(x, n, box):
     @dataclasses.dataclass
     class Sample:
         a: int
-        b: object = None
+        b: object = dataclasses.field(default=None, compare=False)
         c: list = dataclasses.field(default_factory=list)
 
         def total(self):

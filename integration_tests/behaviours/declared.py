@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import enum
+import sys
 import typing
 from dataclasses import dataclass, field
 
@@ -394,7 +395,7 @@ class Thing:
         return 4
 
 
-@program(breaks="class-dict")
+@program(breaks="class-dict" if sys.version_info < (3, 12) else "bad-arguments")
 def protocols_are_checked_at_run_time(x, n, box):
     bare = Thing()
     return (

@@ -6,6 +6,7 @@ stable."""
 from __future__ import annotations
 
 import collections
+import sys
 
 from integration_tests.behaviours import program
 
@@ -365,3 +366,48 @@ NAMES = frozenset(["alpha", "beta"])
 @program
 def a_frozen_set_from_outside(x, n, box):
     return [len(name) for name in NAMES], "beta" in NAMES, NAMES | {"c"}, NAMES <= {"alpha", "beta", n}, x + 1
+
+
+class Noting(collections.OrderedDict):
+    asked = ()
+
+    def __getitem__(self, key):
+        Noting.asked += (key,)
+        return super().__getitem__(key)
+
+    def keys(self):
+        Noting.asked += ("keys",)
+        return super().keys()
+
+
+class NotingKeys(collections.OrderedDict):
+    def keys(self):
+        Noting.asked += ("its keys",)
+        return super().keys()
+
+
+class NotingSteps(dict):
+    def __getitem__(self, key):
+        Noting.asked += (key,)
+        return super().__getitem__(key)
+
+    def __iter__(self):
+        Noting.asked += ("iter",)
+        return super().__iter__()
+
+
+@program(breaks=None if sys.version_info < (3, 12) else "container-subclass")
+def what_the_text_of_an_ordered_dict_asks_for(x, n, box):
+    return repr(Noting(a=n)), str(NotingKeys(a=n, b=2)), repr(NotingSteps(c=n)), repr(Noting()), Noting.asked, x + n
+
+
+@program
+def what_joining_dicts_asks_for(x, n, box):
+    joined = {"c": 3} | NotingSteps(a=n), box.ordered | Noting(a=n), box.ordered | NotingKeys(a=n, b=2)
+    return joined, box.groups | NotingSteps(k=n), Noting.asked, x + n
+
+
+@program(breaks="container-subclass")
+def what_a_subclass_is_asked_when_it_is_joined(x, n, box):
+    joined = NotingSteps(a=n) | {"c": 3}, {"c": 3}.__ror__(NotingSteps(a=n)), box.table | Noting(a=n)
+    return joined, Noting.asked, x + n

@@ -1,7 +1,7 @@
 """Every error stator raises, under one roof, and the table that maps those of the backend layer onto it."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from typing import Any
 
 import attrs
 import stator_backends
@@ -81,10 +81,12 @@ _BOUNDARY: dict[type[Exception], Callable[..., StatorError]] = {
 }
 
 
-@contextmanager
-def backend_boundary() -> Iterator[None]:
-    """Around every call into the backend layer: its errors leave as ours, with the original cause."""
-    try:
-        yield
-    except tuple(_BOUNDARY) as error:
-        raise _BOUNDARY[type(error)](error) from (error.__cause__ or error)
+class backend_boundary:
+    """Around every call into the backend layer: its errors leave as ours, with the original cause. No generator: the
+    frame of one, in the traceback, would keep what called it with the first error, a cycle."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, cls: Any, error: Any, traceback: Any) -> None:
+        if (ours := _BOUNDARY.get(type(error))) is not None:
+            raise ours(error) from (error.__cause__ or error)

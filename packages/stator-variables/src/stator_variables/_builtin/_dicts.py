@@ -218,10 +218,9 @@ def _empty_like(t: Tracing, vt: Any, what: str) -> Any:
 def _merged(t: Tracing, owner: Any, left: Any, right: Any) -> Any:
     if not isinstance(left, k.DictTracker) or not isinstance(right, k.DictTracker):
         return k.NOT_IMPLEMENTED
+    refuse_asked(t, left, "__iter__")
     made = _same_entries(t, left, _empty_like(t, owner, "|"))
-    for key, value in _dictionary.items(t, right):
-        _dictionary.store(t, made, key, value)
-    return made
+    return then(_containers.dict_update(t, made, right), made)
 
 
 _either = methods.handles(dict.__or__, OrderedDict.__or__, defaultdict.__or__)

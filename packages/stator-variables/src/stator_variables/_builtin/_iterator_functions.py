@@ -25,7 +25,7 @@ handlers: HandlerTable[Any, Any] = HandlerTable("builtin")
 def handle_iter(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if len(args) == 2:
         if not defines(t, args[0].cls, "__call__"):
-            throw(TypeError, "iter(v, w): v must be callable")
+            return _calls.folded(t, iter, None, None)  # raises, in the words of this CPython
         return k.IteratorTracker(type(iter(int, 1)), "callable", list(args))
     return _iteration.get_iterator(t, args[0])
 

@@ -84,7 +84,7 @@ def defaultdict_repr(t: Tracing, vt: Any) -> Any:
 
 @methods.handles(collections.OrderedDict.__repr__)
 def ordered_repr(t: Tracing, vt: Any) -> Any:
-    refuse_asked(t, vt, "items")
+    refuse_asked(t, vt, *_ASKED)
     pairs = [k.TupleTracker(pair, tuple) for pair in _dictionary.items(t, vt)]
     start = f"{name_of(t, vt.cls)}("
     if not pairs:
@@ -92,6 +92,9 @@ def ordered_repr(t: Tracing, vt: Any) -> Any:
     if sys.version_info >= (3, 12):
         return _in_turn(t, vt, "...", lambda: _dict_text(t, vt, f"{start}{{", "})"))
     return _in_turn(t, vt, "...", lambda: _joined(t, pairs, f"{start}[", "])"))
+
+
+_ASKED = ("keys", "__getitem__") if sys.version_info >= (3, 12) else ("items",)
 
 
 @methods.handles(set.__repr__, frozenset.__repr__)

@@ -124,7 +124,7 @@ def write(t: Tracing, vt: Any, name: str, value: Any) -> Any:
         return t.write(vt, grad=value)
     if name == "data" and _may_be_data(t, vt, value):
         return t.write(vt, data=t.graph.attribute(value.shown, name))
-    if name == "requires_grad" and has_flag(t, vt, value):
+    if name == "requires_grad" and has_flag(t, vt, value) and vt.example.is_leaf:
         return None
     if name in ("real", "imag") and value is not MISSING:  # as torch does it: they are views
         return _torch_calls.record(t, "copy_", [read(t, vt, name), value], {})
