@@ -363,3 +363,46 @@ def test_inference_tensors_are_not_written_to_outside_the_mode(name: str, is_mad
         return "no error", t + x
 
     assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2), torch.inference_mode()(torch.ones)(2)))
+
+
+def sets_by_name(x: Tensor, flag: bool) -> Any:
+    x.requires_grad = flag
+    return x.requires_grad, x.is_leaf
+
+
+def sets_by_a_call(x: Tensor, flag: bool) -> Any:
+    return x.requires_grad_(flag) is x, x.requires_grad, x.is_leaf
+
+
+def view_without_history() -> Tensor:
+    with torch.no_grad():
+        return torch.ones(3, requires_grad=True)[:2]
+
+
+FLAGGED: dict[str, Callable[[], Tensor]] = {
+    "leaf": lambda: torch.ones(3),
+    "leaf with gradients": lambda: torch.ones(3, requires_grad=True),
+    "view without history": view_without_history,
+    "detached": (torch.ones(3, requires_grad=True) * 2).detach,
+}
+
+
+@pytest.mark.parametrize("flag", [True, False])
+@pytest.mark.parametrize("name", FLAGGED)
+@pytest.mark.parametrize("fn", [sets_by_name, sets_by_a_call])
+def test_a_flag_of_gradients_that_is_set_to_what_it_is_may_still_be_refused(fn: Any, name: str, flag: bool) -> None:
+    assert_same(fn, stator.compile(fn, backend="eager"), lambda: (FLAGGED[name](), flag))
+
+
+@pytest.mark.parametrize("flag", [True, False])
+@pytest.mark.parametrize("fn", [sets_by_name, sets_by_a_call])
+def test_so_may_that_of_an_input_that_was_computed(fn: Callable[..., Any], flag: bool) -> None:
+    def run(x: Tensor, flag: bool) -> Any:
+        y = x * 2
+        stator.graph_break()
+        try:
+            return fn(y, flag)
+        except RuntimeError as error:
+            return str(error), y + 1
+
+    assert_same(run, stator.compile(run, backend="eager"), lambda: (torch.ones(3, requires_grad=True), flag))

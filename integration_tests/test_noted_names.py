@@ -204,7 +204,7 @@ def test_what_is_said_of_an_empty_slot_names_the_class_as_it_is_now(name: str, i
     made = Renamed()
 
     def run(x: Tensor) -> Any:
-        obj = Renamed() if inside else made
+        obj: Any = Renamed() if inside else made
         try:
             return x + obj.foo
         except AttributeError as error:

@@ -549,3 +549,20 @@ def test_a_comparison_that_torch_solves_by_dividing_by_zero_breaks() -> None:
         return torch.ones(rows), *numbers
 
     assert_same(f, stator.compile(f, backend="eager", dynamic=True), make, 4)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_gradient_that_is_a_view_of_an_input_of_known_shape(backend: str) -> None:
+    def f(weight: torch.Tensor, x: torch.Tensor) -> Any:
+        return weight.shape[0] * 2, x.shape, weight.grad is None, x + 1
+
+    remaining = iter([(2, False), (3, False), (3, True), (3, True), (4, True), (4, False)])
+
+    def make() -> Any:
+        size, is_viewed = next(remaining)
+        weight, x = numbered(size, 3).requires_grad_(), numbered(3, size)
+        if is_viewed:
+            weight.grad = x.view(-1).view(size, 3)
+        return weight, x
+
+    assert_same(f, stator.compile(f, backend=backend), make, 6)

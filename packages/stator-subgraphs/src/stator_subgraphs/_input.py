@@ -72,6 +72,7 @@ class Inputs:
         context = symbolic_context(origin, tensor, dims)
         static = is_static(dims) and type(origin) is TorchSource
         fake = self.fake(origin, tensor, context, static)
+        static = static and not symbols_of(fake)  # torch may know it: another tensor, or its gradient, is a view of it
         if not static:
             self._bind_symbols(fake, origin.source)
         record = Record(origin, tensor, context, static, self._placeholder(hint, fake, origin))
