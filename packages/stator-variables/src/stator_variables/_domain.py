@@ -32,7 +32,7 @@ from stator_variables._model._hashing import hashing
 from stator_variables._model._lookup import defines
 from stator_variables._model._raising import complain, error, function_text, throw
 from stator_variables._policy import Stop
-from stator_variables._reach import is_near, may_hold, news, reaches, walk
+from stator_variables._reach import is_near, may_hold, news, reached, reaches, walk
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -381,12 +381,18 @@ class SymbolicDomain:
 
     def _land(self) -> None:
         """The stack alone may have held what a container let go of, and lost it in the step that was done last."""
-        flying, self.t.flying = self.t.flying, []
-        holders = bytecode.held_by(self.t.machine.frames)
+        frames, elsewhere = self.t.machine.frames, self.t.held_elsewhere()
+        on_stack = {id(value) for frame in frames for value in frame.stack}
+        if all(id(value) in on_stack for value in self.t.flying):
+            return
+        kept = reached([*(value for frame in frames for value in frame.slots), *elsewhere], self.t.changed)
+        flying = [value for value in self.t.flying if id(value) not in kept]
+        holders = bytecode.held_by(frames) if flying else []
+        alive = reached([*holders, *elsewhere], self.t.changed)
+        self.t.flying = [value for value in flying if id(value) in alive]
         for value in flying:
-            self._outlives(value, holders)
-        kept = [*(value for frame in self.t.machine.frames for value in frame.slots), *self.t.held_elsewhere()]
-        self.t.flying = [value for value in flying if not reaches(kept, value, self.t.changed)]
+            if id(value) not in alive:
+                self._outlives(value, holders)
 
     def cleaning_up(self, holder: Any, stays: bool = False) -> list[bytecode.GeneratorState]:
         """The generators that a value holds, and that have yet to clean up; where the frames stay as they are (`stays`)

@@ -34,6 +34,11 @@ def reaches(
     return False
 
 
+def reached(holders: Iterable[Any], changed: Container[int]) -> set[int]:
+    """The identities of all that they hold, themselves too."""
+    return {id(part) for part in walk(holders, lambda part: news(part, changed))}
+
+
 def is_near(holders: Iterable[Any], target: Any, apart_from: Any) -> bool:
     """Whether `target` is held by `holders` without `apart_from` and what is long: False may be wrong."""
 
