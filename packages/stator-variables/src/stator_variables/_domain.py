@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import functools
 import importlib
+import itertools
 import sys
 import types
 from collections.abc import Callable, Iterable
@@ -356,7 +357,8 @@ class SymbolicDomain:
         dying = self.cleaning_up(value) if may_hold(value) and value.source is None else []
         if dying:
             self.abandon(dying, [], [kept, *bytecode.held_by(holders)])
-        self._outlives(value, (kept, *(other for frame in holders for other in (*frame.slots, *frame.stack))))
+        others = (other for frame in holders for other in (*frame.slots, *frame.stack))
+        self._outlives(value, itertools.chain([kept], others))
 
     def _emptied(self, held: list[bytecode.GeneratorState], result: Any) -> Any:
         """`result`, of an operation that made containers let go of `held` and of what is lost."""
@@ -374,9 +376,11 @@ class SymbolicDomain:
         """What a value holds alone, of what is noticed when it dies, dies with it."""
         if not (self.t.mortal or self.t.awaited) or value is bytecode.NULL:
             return
-        alive = [*holders, *self.t.held_elsewhere()]
-        for part in walk([value], lambda part: news(part, self.t.changed)):
-            if part is None or (self.t.is_mortal(part) and not reaches(alive, part, self.t.changed)):
+        parts = walk([value], lambda part: news(part, self.t.changed))
+        ends = [part for part in parts if part is None or self.t.is_mortal(part)]
+        alive = [*holders, *self.t.held_elsewhere()] if ends else []
+        for part in ends:
+            if part is None or not reaches(alive, part, self.t.changed):
                 self.t.end(part)
 
     def _land(self) -> None:
