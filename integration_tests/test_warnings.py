@@ -90,9 +90,16 @@ def of_sizes(x: Tensor) -> Any:
     return x + 1, ~(x.shape[0] > 1), ~(x.shape[0] == 7), np.float64(x.shape[0]) / np.float64(0)
 
 
+def of_slices_beyond_any_tensor(x: Tensor) -> Any:
+    _ = x[: -(2**70)]
+    _ = x[..., 1 - 2**65 :]
+    return x + 1, x[-(2**63) - 1 :], x[: 2**70]
+
+
 PROGRAMS: tuple[Callable[[Tensor], Any], ...] = (
     *(of_python, of_python_twice, of_cpp, of_itself, around_a_break, handled, of_an_attribute, of_what_it_resizes),
     *(of_writes_to_an_expanded_tensor, of_known_values, of_sizes),
+    *(of_slices_beyond_any_tensor,),
 )
 
 

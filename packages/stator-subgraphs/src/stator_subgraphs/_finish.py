@@ -3,6 +3,7 @@
 import builtins
 import linecache
 import operator
+import sys
 import weakref
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -139,7 +140,10 @@ def is_droppable(node: fx.Node) -> bool:
 
 def _slices(node: fx.Node) -> bool:
     index = node.args[1] if isinstance(node.args[1], tuple) else (node.args[1],)
-    return len(node.all_input_nodes) == 1 and all(isinstance(step, slice | None | type(...)) for step in index)
+    if len(node.all_input_nodes) != 1 or not all(isinstance(step, slice | None | type(...)) for step in index):
+        return False
+    ends = [end for step in index if isinstance(step, slice) for end in (step.start, step.stop, step.step)]
+    return all(end is None or abs(end) <= sys.maxsize for end in ends)  # else it is warned of
 
 
 def _is_container(node: Any) -> bool:
