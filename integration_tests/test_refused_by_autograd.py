@@ -97,7 +97,7 @@ def test_a_graph_that_autograd_does_not_take_runs_as_it_is(fn: Program, view: st
 def test_the_report_says_that_a_graph_runs_as_it_is() -> None:
     for view, base, reason in (
         ("another dtype", "plain", "does not yet handle"),
-        ("detached", "leaf", "past autograd"),
+        ("detached", "leaf", "that has gradients"),
     ):
         compiled: Any = stator.compile(a_view_is_written, backend="inductor", fullgraph=True)
         assert outcome(compiled, view, base) == outcome(a_view_is_written, view, base)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -12,11 +12,16 @@ from torch import Tensor, fx
 from . import _session
 from ._backend import Compiled
 
+_Creation: Any = torch._C._autograd.CreationMeta
+_creation: Any = torch._C._autograd._get_creation_meta
+_set_creation: Any = torch._C._autograd._set_creation_meta
 
-def keeping_history(compiled: Compiled, begins: bool, apart: Sequence[int]) -> Compiled:
+
+def keeping_history(compiled: Compiled, begins: bool, apart: Sequence[int], creations: Mapping[int, Any]) -> Compiled:
     """A compiler makes views and written inputs anew after the graph, in the mode that it is called in: without history
     where that is `no_grad`, unless the graph `begins` with gradients; and with one the results `apart`, which it made
-    under `no_grad`."""
+    under `no_grad`. It makes them under `no_grad` where nothing requires gradients: how the program makes them, which
+    is what autograd asks when one is written to, is told by `creations`."""
 
     def call(*inputs: Any) -> Sequence[Any]:
         with torch.set_grad_enabled(begins or torch.is_grad_enabled()):
@@ -24,9 +29,12 @@ def keeping_history(compiled: Compiled, begins: bool, apart: Sequence[int]) -> C
         with torch.no_grad():
             for i in apart:
                 results[i] = results[i] if results[i].grad_fn is None else results[i].view_as(results[i])
+        for i, creation in creations.items():
+            if results[i]._is_view():
+                _set_creation(results[i], creation)
         return results
 
-    return call if begins or apart else compiled
+    return call if begins or apart or creations else compiled
 
 
 def beginning_with_gradients(gm: fx.GraphModule, modes: _session.AmbientState) -> _session.AmbientState:
@@ -45,6 +53,15 @@ def without_history(gm: fx.GraphModule) -> list[int]:
     given: Any = gm.graph.output_node().args[0]
     values = [node.meta.get("example_value") if isinstance(node, fx.Node) else None for node in given]
     return [i for i, value in enumerate(values) if isinstance(value, Tensor) and _is_view_apart(value)]
+
+
+def creations_of(gm: fx.GraphModule) -> dict[int, Any]:
+    """The results that are views of what has no gradients, made with gradients on."""
+    given: Any = gm.graph.output_node().args[0]
+    values = [node.meta.get("example_value") if isinstance(node, fx.Node) else None for node in given]
+    views = {i: value for i, value in enumerate(values) if isinstance(value, Tensor) and value._is_view()}
+    found = {i: _creation(view) for i, view in views.items() if not view.requires_grad}
+    return {i: creation for i, creation in found.items() if creation != _Creation.NO_GRAD_MODE}
 
 
 def _is_view_apart(value: Tensor) -> bool:

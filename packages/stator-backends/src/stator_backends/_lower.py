@@ -36,9 +36,18 @@ from ._backend import Backend, BackendSpec, Compiled, spec_of
 from ._check import check_graph
 from ._context import GraphInput, attach_sources, cleared, placeholders, sources_of_held, static_context, without_number
 from ._eager import eager
-from ._history import beginning_with_gradients, keeping_history, without_history
+from ._history import beginning_with_gradients, creations_of, keeping_history, without_history
 from ._repeats import gives_repeats
-from ._version import all_nodes, counted_apart_in, counts_of, given, keeping_versions, writes_past_autograd, written
+from ._sharing import sharing_in, sharing_memory
+from ._version import (
+    all_nodes,
+    counted_apart_in,
+    counts_of,
+    given,
+    keeping_versions,
+    writes_to_what_has_gradients,
+    written,
+)
 from .errors import BackendFailed, MalformedGraph
 
 
@@ -106,7 +115,8 @@ def lower(
     _keep_what_backward_needs()
     guards = _layout_guards(job)
     known, texts = _shape_guards(fake_mode), _session.generated_texts()
-    counts, counted_apart, apart = counts_of(gm), counted_apart_in(gm), without_history(gm)
+    counts, counted_apart = counts_of(gm), counted_apart_in(gm)
+    apart, creations, sharing = without_history(gm), creations_of(gm), sharing_in(gm)
     present = ambient or _session.AmbientState.capture()
     modes = beginning_with_gradients(gm, present)
     try:
@@ -120,7 +130,8 @@ def lower(
         _session.forget_texts_with(compiled, _session.generated_texts() - texts)
         added = job.context.guards_context.aotautograd_guards
         guards += [from_torch(job.spec.name, guard, job.positions) for guard in added]
-        compiled = keeping_history(compiled, modes is not present, apart)
+        compiled = sharing_memory(compiled, sharing)
+        compiled = keeping_history(compiled, modes is not present, apart, creations)
         compiled = keeping_versions(compiled, counts, counted_apart)
         return Lowered(compiled, job.spec, tuple(guards), tuple(_shape_guards(fake_mode)[len(known) :]))
     return attrs.evolve(_as_it_is(attrs.evolve(job, backend=eager, spec=spec_of(eager))), refused=refused)
@@ -167,7 +178,7 @@ def _has_sparse_tensors(gm: torch.fx.GraphModule) -> bool:
 
 _AS_IT_IS: dict[str, Callable[[torch.fx.GraphModule], bool]] = {
     "gradients of a tensor with others in it": _differentiates_wrappers,
-    "a write past autograd to a tensor that has gradients": writes_past_autograd,
+    "a write to a tensor that has gradients": writes_to_what_has_gradients,
     "a write to windows of memory": _writes_to_what_is_unfolded,
     "sparse tensors": _has_sparse_tensors,
 }

@@ -17,7 +17,7 @@ from ._alias import has_storage
 from ._backend import Compiled
 from ._context import placeholders
 
-_set_versions: Any = torch._C._autograd._unsafe_set_version_counter
+set_versions: Any = torch._C._autograd._unsafe_set_version_counter
 
 
 def all_nodes(gm: fx.GraphModule) -> list[fx.Node]:
@@ -34,11 +34,12 @@ def written(gm: fx.GraphModule) -> set[int]:
     return set[int]().union(*(node.meta.get("writes", ()) for node in all_nodes(gm)))
 
 
-def writes_past_autograd(gm: fx.GraphModule) -> bool:
-    """To memory for which gradients are asked, as in `w.data.clamp_(0, 1)`. AOTAutograd saves a copy for backward: that
+def writes_to_what_has_gradients(gm: fx.GraphModule) -> bool:
+    """As `y.mul_(x)` of what the program computed before a break, and `w.data.clamp_(0, 1)`. AOTAutograd copies the
+    outcome to the input, which it may have saved for backward itself: that refuses it then. Where it saved a copy, that
     does not see what is written past autograd later."""
     gives_gradients = any(value.requires_grad for value in given(gm))
-    return gives_gradients and any(tensor.requires_grad and not count for _, tensor, count in _written_inputs(gm))
+    return any(value.requires_grad and (gives_gradients or not value.is_leaf) for _, value, _ in _written_inputs(gm))
 
 
 def counts_of(gm: fx.GraphModule) -> dict[int, int]:
@@ -72,7 +73,7 @@ def counted_apart_in(gm: fx.GraphModule) -> dict[int, int]:
         if node not in output or value.requires_grad:
             continue
         same = [held for held in holding if storages[held[0]] == storages[node]]
-        kin = {one for one, held in same if _count_together(held, value)}
+        kin = {one for one, held in same if count_together(held, value)}
         is_given_alone = all(user in kin or user.op == "output" for one in kin for user in one.users)
         if len(kin) < len(same) and is_given_alone and len(kin.intersection(output)) == 1:
             found[output.index(node)] = value._version
@@ -83,12 +84,12 @@ def _counts(value: Any) -> bool:
     return has_storage(value) and not value.is_inference()
 
 
-def _count_together(one: Tensor, other: Tensor) -> bool:
+def count_together(one: Tensor, other: Tensor) -> bool:
     """Whether they have one counter, as a view and its base."""
     before, count = one._version, other._version
-    _set_versions((other,), (before + count + 1,))
+    set_versions((other,), (before + count + 1,))
     together = one._version != before
-    _set_versions((other,), (count,))
+    set_versions((other,), (count,))
     return together
 
 
@@ -97,7 +98,7 @@ def keeping_versions(compiled: Compiled, counts: Mapping[int, int], apart: Mappi
         tensors = tuple(inputs[position] for position in counts)
         versions = tuple(inputs[position]._version + count for position, count in counts.items())
         results = compiled(*inputs)
-        _set_versions(tensors, versions)
+        set_versions(tensors, versions)
         return [_apart(result, apart[i]) if i in apart else result for i, result in enumerate(results)]
 
     return call if counts or apart else compiled
@@ -105,5 +106,5 @@ def keeping_versions(compiled: Compiled, counts: Mapping[int, int], apart: Mappi
 
 def _apart(result: Tensor, count: int) -> Tensor:
     result = result.data
-    _set_versions((result,), (count,))
+    set_versions((result,), (count,))
     return result

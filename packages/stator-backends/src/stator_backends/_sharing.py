@@ -1,0 +1,99 @@
+"""Results that share memory among them: for autograd, and by identity, what they are where the program runs as it is.
+
+    y = torch.zeros(3); v = y[:2]; d = y.detach()
+    print(); v.copy_(w)                             # y and v get a history now, d none; all have one version counter
+
+Where nothing requires gradients, a compiler gives tensors over one memory: `y` itself for `d`, a `v` that is no view.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import torch
+from torch import Tensor, fx
+
+from ._alias import has_storage
+from ._backend import Compiled
+from ._context import placeholders
+from ._version import count_together, set_versions
+
+
+@attrs.frozen
+class Root:
+    """What results are views of: a result itself (`index`) or nothing that is given. It has its version counter with
+    the root at `family` of its group, which may be itself."""
+
+    index: int | None
+    family: int
+    version: int
+    views: tuple[int, ...]
+
+
+def sharing_in(gm: fx.GraphModule) -> list[list[Root]]:
+    """The groups of results over one memory that is no input's."""
+    given: Any = gm.graph.output_node().args[0]
+    examples: list[Any] = [node.meta.get("example_value") if isinstance(node, fx.Node) else None for node in given]
+    inputs: list[Any] = [node.meta.get("example_value") for node in placeholders(gm)]
+    taken = {value.untyped_storage()._cdata for value in inputs if has_storage(value)}
+    groups: defaultdict[int, dict[int, Tensor]] = defaultdict(dict)
+    for i, value in enumerate(examples):
+        if has_storage(value):
+            groups[value.untyped_storage()._cdata][i] = value
+    return [_roots(group) for memory, group in groups.items() if memory not in taken and _is_simple(group)]
+
+
+def _is_simple(group: Mapping[int, Tensor]) -> bool:
+    """Whether strides tell them apart. With gradients AOTAutograd tells itself what is a view of what."""
+    kinds = {(value.dtype, value.is_conj(), value.is_neg()) for value in group.values()}
+    return len(group) > 1 and len(kinds) == 1 and not any(v.requires_grad or v.is_inference() for v in group.values())
+
+
+def _roots(group: Mapping[int, Tensor]) -> list[Root]:
+    bases = {i: value if (base := value._base) is None else base for i, value in group.items()}
+    roots = [*{id(base): base for base in bases.values()}.values()]
+    made = []
+    for root in roots:
+        index = next((i for i, value in group.items() if value is root), None)
+        family = next(n for n, other in enumerate(roots) if other is root or count_together(other, root))
+        views = tuple(i for i, base in bases.items() if base is root and i != index)
+        made.append(Root(index, family, root._version, views))
+    return made
+
+
+def sharing_memory(compiled: Compiled, groups: Sequence[Sequence[Root]]) -> Compiled:
+    def call(*inputs: Any) -> Sequence[Any]:
+        results = list(compiled(*inputs))
+        with torch.no_grad():
+            for group in groups:
+                _tell_apart(results, group)
+        return results
+
+    return call if groups else compiled
+
+
+def _tell_apart(results: list[Any], group: Sequence[Root]) -> None:
+    parts, roots = list(results), list[Tensor]()
+    found = [i for root in group for i in (root.index, *root.views) if i is not None]
+    if len({parts[i].untyped_storage()._cdata for i in found}) > 1:
+        return  # they are copies
+    for root in group:
+        like = parts[root.index] if root.index is not None else _whole(parts[root.views[0]])
+        roots.append(like.data if root.family == len(roots) else _placed(roots[root.family], like).detach())
+        set_versions((roots[-1],), (root.version,))
+        if root.index is not None:
+            results[root.index] = roots[-1]
+        for i in root.views:
+            results[i] = _placed(roots[-1], parts[i])
+
+
+def _placed(base: Tensor, like: Tensor) -> Tensor:
+    return base.as_strided(like.size(), like.stride(), like.storage_offset())
+
+
+def _whole(part: Tensor) -> Tensor:
+    memory = part.untyped_storage()
+    return part.new_empty(0).set_(memory, 0, (memory.nbytes() // part.element_size(),), (1,))
