@@ -82,6 +82,37 @@ def test_results_are_related_as_in_plain_python(fn: Program, grad: bool, backend
             assert relations(compiled(torch.ones(3, 3))) == relations(fn(torch.ones(3, 3)))
 
 
+def with_what_they_are_of(x: Tensor) -> Any:
+    y = x + 1
+    return y, y[1:], y.detach(), y.t(), y[0].detach()
+
+
+def halves(x: Tensor) -> Any:
+    y = (x + 1).view(-1)
+    a, b = y[: x.shape[0]], y[x.shape[0] :]
+    return a, b, a.detach()
+
+
+def overlapping(x: Tensor) -> Any:
+    y = (x + 1).sin()
+    return y[1:], y[:-1], y[1:].t()
+
+
+def of_two(x: Tensor) -> Any:
+    both = x @ x
+    y, z = both[:1], both[1:]
+    w = z * 2
+    return z, x * 2, y, w[0], w[1]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("fn", [with_what_they_are_of, halves, overlapping, of_two], ids=lambda fn: fn.__name__)
+def test_results_of_other_sizes_are_related_likewise(fn: Program, backend: str) -> None:
+    compiled = stator.compile(fn, backend=backend)
+    for size in (3, 4, 6, 5):
+        assert relations(compiled(torch.ones(size, size))) == relations(fn(torch.ones(size, size)))
+
+
 def a_view(x: Tensor) -> Any:
     y = torch.zeros(3, 3)
     v = y[0]

@@ -38,7 +38,7 @@ from ._context import GraphInput, attach_sources, cleared, placeholders, sources
 from ._eager import eager
 from ._history import beginning_with_gradients, creations_of, keeping_history, without_history
 from ._repeats import gives_repeats
-from ._sharing import sharing_in, sharing_memory
+from ._sharing import give_roots, sharing_memory
 from ._version import (
     all_nodes,
     counted_apart_in,
@@ -59,6 +59,7 @@ class Lowered:
     spec: BackendSpec
     guards: tuple[InputGuard, ...]  # over the flat inputs
     shape_guards: tuple[Any, ...]  # what ShapeEnv.guards gained; `produce_guards` after this has them too
+    count: int  # of the results
     refused: str = ""  # why AOTAutograd did not take the graph, which runs as it is then
 
 
@@ -116,7 +117,9 @@ def lower(
     guards = _layout_guards(job)
     known, texts = _shape_guards(fake_mode), _session.generated_texts()
     counts, counted_apart = counts_of(gm), counted_apart_in(gm)
-    apart, creations, sharing = without_history(gm), creations_of(gm), sharing_in(gm)
+    apart, creations = without_history(gm), creations_of(gm)
+    output: Any = gm.graph.output_node().args
+    roots = give_roots(gm)
     present = ambient or _session.AmbientState.capture()
     modes = beginning_with_gradients(gm, present)
     try:
@@ -130,10 +133,13 @@ def lower(
         _session.forget_texts_with(compiled, _session.generated_texts() - texts)
         added = job.context.guards_context.aotautograd_guards
         guards += [from_torch(job.spec.name, guard, job.positions) for guard in added]
-        compiled = sharing_memory(compiled, sharing)
+        compiled = sharing_memory(compiled, roots, len(output[0]))
         compiled = keeping_history(compiled, modes is not present, apart, creations)
         compiled = keeping_versions(compiled, counts, counted_apart)
-        return Lowered(compiled, job.spec, tuple(guards), tuple(_shape_guards(fake_mode)[len(known) :]))
+        gained = tuple(_shape_guards(fake_mode)[len(known) :])
+        return Lowered(compiled, job.spec, tuple(guards), gained, len(output[0]))
+    gm.graph.output_node().args = output
+    gm.recompile()
     return attrs.evolve(_as_it_is(attrs.evolve(job, backend=eager, spec=spec_of(eager))), refused=refused)
 
 
@@ -186,8 +192,9 @@ _AS_IT_IS: dict[str, Callable[[torch.fx.GraphModule], bool]] = {
 
 def _as_it_is(job: _Job) -> Lowered:
     """The short way, a tenth of the time: for a backend that gives the graph's own function."""
+    output: Any = job.gm.graph.output_node().args
     with cleared(job.fake_mode, job.context):
-        return Lowered(_call_backend(job), job.spec, (), ())
+        return Lowered(_call_backend(job), job.spec, (), (), len(output[0]))
 
 
 def _symbol_or(value: Any, node: torch.fx.Node) -> Any:

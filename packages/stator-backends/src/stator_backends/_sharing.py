@@ -24,26 +24,32 @@ from ._version import count_together, set_versions
 
 @attrs.frozen
 class Root:
-    """What results are views of: a result itself (`index`) or nothing that is given. It has its version counter with
-    the root at `family` of its group, which may be itself."""
+    """The result at `index`, of which others are views. It has its version counter with the root at `family` of its
+    group, which may be itself."""
 
-    index: int | None
+    index: int
     family: int
     version: int
     views: tuple[int, ...]
 
 
-def sharing_in(gm: fx.GraphModule) -> list[list[Root]]:
-    """The groups of results over one memory that is no input's."""
-    given: Any = gm.graph.output_node().args[0]
-    examples: list[Any] = [node.meta.get("example_value") if isinstance(node, fx.Node) else None for node in given]
+def give_roots(gm: fx.GraphModule) -> list[list[Root]]:
+    """The groups of results over one memory that is no input's. What such results are views of, and the graph does not
+    give, it gives besides from here on: else a compiler may make copies of the parts."""
+    output = gm.graph.output_node()
+    nodes: Any = output.args[0]
+    examples: list[Any] = [node.meta.get("example_value") if isinstance(node, fx.Node) else None for node in nodes]
     inputs: list[Any] = [node.meta.get("example_value") for node in placeholders(gm)]
     taken = {value.untyped_storage()._cdata for value in inputs if has_storage(value)}
     groups: defaultdict[int, dict[int, Tensor]] = defaultdict(dict)
     for i, value in enumerate(examples):
         if has_storage(value):
             groups[value.untyped_storage()._cdata][i] = value
-    return [_roots(group) for memory, group in groups.items() if memory not in taken and _is_simple(group)]
+    given = list(nodes)
+    found = [_roots(given, group) for memory, group in groups.items() if memory not in taken and _is_simple(group)]
+    output.args = (tuple(given),)
+    gm.recompile()
+    return [group for group in found if group]
 
 
 def _is_simple(group: Mapping[int, Tensor]) -> bool:
@@ -52,48 +58,46 @@ def _is_simple(group: Mapping[int, Tensor]) -> bool:
     return len(group) > 1 and len(kinds) == 1 and not any(v.requires_grad or v.is_inference() for v in group.values())
 
 
-def _roots(group: Mapping[int, Tensor]) -> list[Root]:
+def _roots(given: list[Any], group: Mapping[int, Tensor]) -> list[Root]:
     bases = {i: value if (base := value._base) is None else base for i, value in group.items()}
     roots = [*{id(base): base for base in bases.values()}.values()]
+    nodes = {id(node.meta.get("example_value")): node for node in given[min(group)].graph.nodes}
+    if any(id(root) not in nodes for root in roots):  # as that of what an operator's body gives
+        return []
     made = []
     for root in roots:
-        index = next((i for i, value in group.items() if value is root), None)
+        index = next((i for i, value in group.items() if value is root), len(given))
+        if index == len(given):
+            given.append(nodes[id(root)])
         family = next(n for n, other in enumerate(roots) if other is root or count_together(other, root))
         views = tuple(i for i, base in bases.items() if base is root and i != index)
         made.append(Root(index, family, root._version, views))
     return made
 
 
-def sharing_memory(compiled: Compiled, groups: Sequence[Sequence[Root]]) -> Compiled:
+def sharing_memory(compiled: Compiled, groups: Sequence[Sequence[Root]], count: int) -> Compiled:
+    """Of the results, these groups are told apart, and `count` are wanted."""
+
     def call(*inputs: Any) -> Sequence[Any]:
         results = list(compiled(*inputs))
         with torch.no_grad():
             for group in groups:
                 _tell_apart(results, group)
-        return results
+        return results[:count]
 
     return call if groups else compiled
 
 
 def _tell_apart(results: list[Any], group: Sequence[Root]) -> None:
     parts, roots = list(results), list[Tensor]()
-    found = [i for root in group for i in (root.index, *root.views) if i is not None]
-    if len({parts[i].untyped_storage()._cdata for i in found}) > 1:
-        return  # they are copies
     for root in group:
-        like = parts[root.index] if root.index is not None else _whole(parts[root.views[0]])
+        like = parts[root.index]
         roots.append(like.data if root.family == len(roots) else _placed(roots[root.family], like).detach())
         set_versions((roots[-1],), (root.version,))
-        if root.index is not None:
-            results[root.index] = roots[-1]
+        results[root.index] = roots[-1]
         for i in root.views:
             results[i] = _placed(roots[-1], parts[i])
 
 
 def _placed(base: Tensor, like: Tensor) -> Tensor:
     return base.as_strided(like.size(), like.stride(), like.storage_offset())
-
-
-def _whole(part: Tensor) -> Tensor:
-    memory = part.untyped_storage()
-    return part.new_empty(0).set_(memory, 0, (memory.nbytes() // part.element_size(),), (1,))

@@ -169,7 +169,7 @@ def _graph_call(traced: Traced, lowered: Lowered, target: Target, ambient: Ambie
 
     emitter = traced.emitter
     inputs = _inputs(traced, target, emitter)
-    graph = emitter.capture(_giving_outputs(lowered, traced.captured.module), "graph")
+    graph = emitter.capture(_giving_outputs(lowered), "graph")
     arguments = ", ".join(inputs)
     if (hazards := Hazards.of(traced.captured)) is None:
         return [f"g = {graph}({arguments})"]
@@ -190,9 +190,9 @@ def _graph_call(traced: Traced, lowered: Lowered, target: Target, ambient: Ambie
     ]
 
 
-def _giving_outputs(lowered: Lowered, module: Any) -> Callable[..., Any]:
+def _giving_outputs(lowered: Lowered) -> Callable[..., Any]:
     """The compiled graph; what a backend made may give something else than the outputs, one tensor say."""
-    count = len(module.graph.output_node().args[0])
+    count = lowered.count
     if not lowered.spec.compiles or not count:
         return lowered.callable
 
