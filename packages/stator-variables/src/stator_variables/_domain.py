@@ -384,17 +384,23 @@ class SymbolicDomain:
                 self.t.end(part)
 
     def _land(self) -> None:
-        """The stack alone may have held what a container let go of, and lost it in the step that was done last."""
-        frames, elsewhere = self.t.machine.frames, self.t.held_elsewhere()
-        on_stack = {id(value) for frame in frames for value in frame.stack}
-        if all(id(value) in on_stack for value in self.t.flying):
-            return
-        kept = reached([*(value for frame in frames for value in frame.slots), *elsewhere], self.t.changed)
-        flying = [value for value in self.t.flying if id(value) not in kept]
-        holders = bytecode.held_by(frames) if flying else []
-        alive = reached([*holders, *elsewhere], self.t.changed)
-        self.t.flying = [value for value in flying if id(value) in alive]
-        for value in flying:
+        """The stack alone may have held what a container let go of, and lost it in the step that was done last. Not
+        while it is there itself, or a method that has it."""
+        slots = [value for frame in self.t.machine.frames for value in frame.slots]
+        in_slots = set(map(id, slots))
+        self.t.flying = [value for value in self.t.flying if id(value) not in in_slots]
+        holders = bytecode.held_by(self.t.machine.frames) if self.t.flying else []
+        methods = [part for each in holders if type(each) is k.MethodTracker for part in vars(each).values()]
+        if not {*map(id, self.t.flying)}.issubset(map(id, (*holders, *methods))):
+            self._land_apart_from(slots, holders)
+
+    def _land_apart_from(self, slots: list[Any], holders: list[Any]) -> None:
+        elsewhere = self.t.held_elsewhere()
+        kept = reached([*slots, *elsewhere], self.t.changed)
+        landing = [value for value in self.t.flying if id(value) not in kept]
+        alive = reached([*holders, *elsewhere], self.t.changed) if landing else set()
+        self.t.flying = [value for value in landing if id(value) in alive]
+        for value in landing:
             if id(value) not in alive:
                 self._outlives(value, holders)
 

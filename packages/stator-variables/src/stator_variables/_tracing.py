@@ -3,6 +3,7 @@
 Every function of the data model takes it first, as `t`.
 """
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -211,6 +212,8 @@ class Tracing:
         self.change(tracker)
 
     def _exchange(self, before: Iterable[Any], after: Iterable[Any]) -> None:
+        if type(before) is type(after) is list and _is_part(before, after):
+            return
         kept = set(map(id, after))
         for value in before:
             if id(value) not in kept:
@@ -314,6 +317,12 @@ def _guard_argument(kind: Any) -> Any:
 
 def _parts(held: Any) -> Iterable[Any]:
     return held.values() if type(held) is dict else held if type(held) is list else (held,)
+
+
+def _is_part(before: list[Any], after: list[Any]) -> bool:
+    """Whether the one begins or ends the other, as after most changes of long lists."""
+    same = len(before) <= len(after) and all(map(operator.is_, before, after))
+    return same or (len(before) <= len(after) and all(map(operator.is_, reversed(before), reversed(after))))
 
 
 def source_of(tracker: Any) -> Source:
