@@ -324,15 +324,27 @@ def test_changes_by_another_thread_during_calls() -> None:
     assert_equal(compiled(X), reads_settings(X))
 
 
+class Named(dict[Any, Any]): ...
+
+
+class Members(set[Any]): ...
+
+
+class Items(list[Any]): ...
+
+
+class Recent(collections.deque[Any]): ...
+
+
 class Shelf:
     """Containers of every kind with a hundred things."""
 
-    def __init__(self) -> None:
-        self.names = {f"k{i}": i for i in range(100)}
-        self.pairs: dict[tuple[int, ...], int] = {(i,): i for i in range(50)}
-        self.members = set(range(100))
-        self.items = list(range(100))
-        self.recent = collections.deque(range(100))
+    def __init__(self, *, dicts: Any = dict, sets: Any = set, lists: Any = list, deques: Any = collections.deque):
+        self.names = dicts({f"k{i}": i for i in range(100)})
+        self.pairs: dict[tuple[int, ...], int] = dicts({(i,): i for i in range(50)})
+        self.members = sets(range(100))
+        self.items = lists(range(100))
+        self.recent = deques(range(100))
 
     def grow(self) -> None:
         self.names["new"] = self.pairs[1, 2] = 1
@@ -357,11 +369,19 @@ READS: dict[str, Callable[[Tensor, Shelf], Any]] = {
 }
 
 
+SHELVES: dict[str, Callable[[], Shelf]] = {
+    "builtin classes": Shelf,
+    "subclasses": lambda: Shelf(dicts=Named, sets=Members, lists=Items, deques=Recent),
+    "an OrderedDict": lambda: Shelf(dicts=collections.OrderedDict),
+}
+
+
 @pytest.mark.filterwarnings("ignore::stator_guards.RecompileLimitWarning")
+@pytest.mark.parametrize("kind", SHELVES)
 @pytest.mark.parametrize("title", READS)
-def test_container_that_another_thread_keeps_changing_is_read_at_once(title: str) -> None:
+def test_container_that_another_thread_keeps_changing_is_read_at_once(title: str, kind: str) -> None:
     """Traced, guarded and watched while it grows and shrinks, with nobody told that it does."""
-    shelf, done = Shelf(), threading.Event()
+    shelf, done = SHELVES[kind](), threading.Event()
     sys.setswitchinterval(1e-6)
 
     def change() -> None:

@@ -99,7 +99,7 @@ def _read_existing(t: Tracing, d: DictTracker, hashed: Any) -> Any:
 
 def _may_ask(d: DictTracker) -> bool:
     if d.may_ask is None:
-        d.may_ask = may_ask(list(dict.__iter__(d.real)))  # at once: threads
+        d.may_ask = may_ask([*dict.keys(d.real)])  # the view is read at once: threads
     return d.may_ask
 
 
@@ -282,7 +282,7 @@ def kept_hashes(d: dict[Any, Any]) -> int:
 def keys_in_order(d: Any) -> tuple[Any, ...]:
     """The keys of a dict; the order of an OrderedDict is not that of the dict it is."""
     kind = collections.OrderedDict if issubclass(type(d), collections.OrderedDict) else dict
-    return tuple(kind.__iter__(d))
+    return tuple(kind.keys(d))
 
 
 def _keys_of(t: Tracing, d: DictTracker) -> tuple[Any, ...]:
@@ -314,7 +314,7 @@ def _value_at(t: Tracing, d: DictTracker, index: int) -> Any:
 
 def refuse_asking_order(t: Tracing, d: Any) -> None:
     """An OrderedDict asks its keys for their hashes wherever it says its order."""
-    if isinstance(d, collections.OrderedDict) and (asking := [key for key in dict.__iter__(d) if _asks_itself(key)]):
+    if isinstance(d, collections.OrderedDict) and (asking := [key for key in [*dict.keys(d)] if _asks_itself(key)]):
         raise t.unsupported("user-hash", f"a key of class {type(asking[0]).__name__} in an OrderedDict from outside")
 
 
