@@ -33,7 +33,7 @@ from stator_variables._model._hashing import hashing
 from stator_variables._model._lookup import defines
 from stator_variables._model._raising import complain, error, function_text, throw
 from stator_variables._policy import Stop
-from stator_variables._reach import is_near, may_hold, news, reached, reaches, walk
+from stator_variables._reach import is_near, leads, may_hold, news, paths, reached, reaches, walk
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -385,23 +385,23 @@ class SymbolicDomain:
 
     def _land(self) -> None:
         """The stack alone may have held what a container let go of, and lost it in the step that was done last. Not
-        while it is there itself, or a method that has it."""
+        while it is there itself, or what was seen to lead to it."""
         slots = [value for frame in self.t.machine.frames for value in frame.slots]
         in_slots = set(map(id, slots))
         self.t.flying = [value for value in self.t.flying if id(value) not in in_slots]
         holders = bytecode.held_by(self.t.machine.frames) if self.t.flying else []
-        methods = [part for each in holders if type(each) is k.MethodTracker for part in vars(each).values()]
-        if not {*map(id, self.t.flying)}.issubset(map(id, (*holders, *methods))):
+        roots = set(map(id, holders))
+        if not all(leads(self.t.paths.get(id(value), [value]), roots, self.t.changed) for value in self.t.flying):
             self._land_apart_from(slots, holders)
 
     def _land_apart_from(self, slots: list[Any], holders: list[Any]) -> None:
         elsewhere = self.t.held_elsewhere()
         kept = reached([*slots, *elsewhere], self.t.changed)
         landing = [value for value in self.t.flying if id(value) not in kept]
-        alive = reached([*holders, *elsewhere], self.t.changed) if landing else set()
-        self.t.flying = [value for value in landing if id(value) in alive]
+        self.t.paths = paths([*holders, *elsewhere], landing, self.t.changed) if landing else {}
+        self.t.flying = [value for value in landing if id(value) in self.t.paths]
         for value in landing:
-            if id(value) not in alive:
+            if id(value) not in self.t.paths:
                 self._outlives(value, holders)
 
     def cleaning_up(self, holder: Any, stays: bool = False) -> list[bytecode.GeneratorState]:

@@ -39,6 +39,31 @@ def reached(holders: Iterable[Any], changed: Container[int]) -> set[int]:
     return {id(part) for part in walk(holders, lambda part: news(part, changed))}
 
 
+def paths(holders: Iterable[Any], targets: Iterable[Any], changed: Container[int]) -> dict[int, list[Any]]:
+    """What leads to each of `targets` that they hold, by its identity: one of `holders` first, itself last."""
+    waiting, found = [(holder, None) for holder in holders], dict[int, tuple[Any, Any]]()
+    while waiting:
+        part, holder = waiting.pop()
+        if id(part) not in found:
+            found[id(part)] = part, holder
+            waiting += [(held, part) for held in news(part, changed)]
+    return {id(target): _path(target, found) for target in targets if id(target) in found}
+
+
+def _path(target: Any, found: dict[int, tuple[Any, Any]]) -> list[Any]:
+    path, holder = [target], found[id(target)][1]
+    while holder is not None:
+        path.append(holder)
+        holder = found[id(holder)][1]
+    return path[::-1]
+
+
+def leads(path: list[Any], roots: Container[int], changed: Container[int]) -> bool:
+    """Whether each of these still holds the next, and the first, by identity, is one of `roots`."""
+    held = zip(path, path[1:], strict=False)
+    return id(path[0]) in roots and all(any(part is b for part in _held(a, changed)) for a, b in held)
+
+
 def is_near(holders: Iterable[Any], target: Any, apart_from: Any) -> bool:
     """Whether `target` is held by `holders` without `apart_from` and what is long: False may be wrong."""
 

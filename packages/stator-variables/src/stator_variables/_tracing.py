@@ -125,6 +125,7 @@ class Tracing:
     lost: list[Any] = attrs.field(factory=list)  # what containers let go of in the step that is being done, noticed too
     unnoticed: dict[Source, None] = attrs.field(factory=dict)  # where that is which nobody noticed the end of
     flying: list[Any] = attrs.field(factory=list)  # of this, what the stack may hold alone
+    paths: dict[int, list[Any]] = attrs.field(factory=dict)  # from the stack to what flies, by its identity
     touched: list[dict[int, Any]] = attrs.field(factory=list)  # per open body: what was changed in it, and where
     questions: Questions = attrs.field(factory=Questions)
     memory: InputMemory = attrs.field(factory=InputMemory)

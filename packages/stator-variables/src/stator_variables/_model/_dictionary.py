@@ -339,9 +339,9 @@ def _was_written(d: DictTracker, hashed: Any) -> bool:
 
 
 def items(t: Tracing, d: DictTracker) -> list[tuple[Any, Any]]:
-    """(key, value) trackers in order."""
+    """(key, value) trackers in order. Of what is complete none is DELETED."""
     complete(t, d)
-    return [(key, value) for key, value in d.entries.values() if value is not DELETED]
+    return [*d.entries.values()]
 
 
 def clear(t: Tracing, d: DictTracker) -> None:
