@@ -33,7 +33,7 @@ from stator_variables._model._hashing import hashing
 from stator_variables._model._lookup import defines
 from stator_variables._model._raising import complain, error, function_text, throw
 from stator_variables._policy import Stop
-from stator_variables._reach import is_near, leads, may_hold, news, paths, reached, reaches, walk
+from stator_variables._reach import is_near, is_new_leaf, leads, may_hold, news, paths, reached, reaches, walk
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -364,7 +364,8 @@ class SymbolicDomain:
         """`result`, of an operation that made containers let go of `held` and of what is lost."""
         if not (held or self.t.lost) or bytecode.is_suspended(result):
             return result
-        holders, lost = [result, *bytecode.held_by(self.t.machine.frames)], self.t.lost
+        holders = [result, *bytecode.held_by(self.t.machine.frames)]
+        lost = [value for value in self.t.lost if not is_new_leaf(value)]
         self.abandon(held, [], holders)
         self.t.lost = []
         for value in lost:
@@ -390,19 +391,22 @@ class SymbolicDomain:
         in_slots = set(map(id, slots))
         self.t.flying = [value for value in self.t.flying if id(value) not in in_slots]
         holders = bytecode.held_by(self.t.machine.frames) if self.t.flying else []
-        roots = set(map(id, holders))
-        if not all(leads(self.t.paths.get(id(value), [value]), roots, self.t.changed) for value in self.t.flying):
-            self._land_apart_from(slots, holders)
+        on_stack = {id(value): value for value in holders if id(value) not in in_slots}
+        known, changed = self.t.paths, self.t.changed
+        lost = [value for value in self.t.flying if not leads(known.get(id(value), [value]), on_stack, changed)]
+        if lost:
+            self._land_apart_from(lost, on_stack, slots)
 
-    def _land_apart_from(self, slots: list[Any], holders: list[Any]) -> None:
-        elsewhere = self.t.held_elsewhere()
-        kept = reached([*slots, *elsewhere], self.t.changed)
-        landing = [value for value in self.t.flying if id(value) not in kept]
-        self.t.paths = paths([*holders, *elsewhere], landing, self.t.changed) if landing else {}
-        self.t.flying = [value for value in landing if id(value) in self.t.paths]
-        for value in landing:
-            if id(value) not in self.t.paths:
-                self._outlives(value, holders)
+    def _land_apart_from(self, lost: list[Any], on_stack: dict[int, Any], slots: list[Any]) -> None:
+        """`lost`, of what flies, is held by the stack in another way, by something else, or by nothing any more."""
+        found = paths(on_stack.values(), lost, self.t.changed)
+        landing = {id(value): value for value in lost if id(value) not in found}
+        self.t.flying = [value for value in self.t.flying if id(value) not in landing]
+        self.t.paths = {number: path for number, path in (self.t.paths | found).items() if number not in landing}
+        others = [*slots, *self.t.held_elsewhere()] if landing else []
+        kept = reached(others, landing.values(), self.t.changed)
+        for value in (value for number, value in landing.items() if number not in kept):
+            self._outlives(value, [*on_stack.values(), *slots])
 
     def cleaning_up(self, holder: Any, stays: bool = False) -> list[bytecode.GeneratorState]:
         """The generators that a value holds, and that have yet to clean up; where the frames stay as they are (`stays`)

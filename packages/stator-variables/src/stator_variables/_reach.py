@@ -1,5 +1,6 @@
 """What refers to what, as far as trackers know."""
 
+import itertools
 from collections.abc import Callable, Container, Iterable, Iterator
 from types import NoneType
 from typing import Any
@@ -34,20 +35,24 @@ def reaches(
     return False
 
 
-def reached(holders: Iterable[Any], changed: Container[int]) -> set[int]:
-    """The identities of all that they hold, themselves too."""
-    return {id(part) for part in walk(holders, lambda part: news(part, changed))}
+def reached(holders: Iterable[Any], targets: Iterable[Any], changed: Container[int]) -> set[int]:
+    """The identities of those of `targets` that they hold, or are."""
+    return set(paths(holders, targets, changed))
 
 
 def paths(holders: Iterable[Any], targets: Iterable[Any], changed: Container[int]) -> dict[int, list[Any]]:
-    """What leads to each of `targets` that they hold, by its identity: one of `holders` first, itself last."""
+    """What leads to each of `targets` that they hold, by its identity: one of `holders` first, itself last. The last
+    of what one holds is gone through first, up to where all are found."""
     waiting, found = [(holder, None) for holder in holders], dict[int, tuple[Any, Any]]()
-    while waiting:
+    sought = {id(target): target for target in targets}
+    left = set(sought)
+    while waiting and left:
         part, holder = waiting.pop()
         if id(part) not in found:
             found[id(part)] = part, holder
+            left.discard(id(part))
             waiting += [(held, part) for held in news(part, changed)]
-    return {id(target): _path(target, found) for target in targets if id(target) in found}
+    return {number: _path(target, found) for number, target in sought.items() if number not in left}
 
 
 def _path(target: Any, found: dict[int, tuple[Any, Any]]) -> list[Any]:
@@ -60,8 +65,8 @@ def _path(target: Any, found: dict[int, tuple[Any, Any]]) -> list[Any]:
 
 def leads(path: list[Any], roots: Container[int], changed: Container[int]) -> bool:
     """Whether each of these still holds the next, and the first, by identity, is one of `roots`."""
-    held = zip(path, path[1:], strict=False)
-    return id(path[0]) in roots and all(any(part is b for part in _held(a, changed)) for a, b in held)
+    links = itertools.pairwise(path)
+    return id(path[0]) in roots and all(any(part is b for part in _held(a, changed)) for a, b in links)
 
 
 def is_near(holders: Iterable[Any], target: Any, apart_from: Any) -> bool:
@@ -112,3 +117,8 @@ def _held(part: Any, changed: Container[int] | None) -> Iterable[Any]:
 def may_hold(value: Any) -> bool:
     """Whether a value may hold something new that is not held by all others like it."""
     return issubclass(type(value), VariableTracker) and not isinstance(value, (*_LEAVES, FunctionTracker))
+
+
+def is_new_leaf(value: Any) -> bool:
+    """Whether nobody can notice its end: it is new, and holds nothing."""
+    return type(value) in _LEAVES and value.source is None
