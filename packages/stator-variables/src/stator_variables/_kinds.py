@@ -206,6 +206,7 @@ class ExceptionTracker(ObjectTracker):
     def __init__(self, cls: type, args: list[Any], real: Any = MISSING) -> None:
         super().__init__(cls, real)
         self.args = args
+        self.made_of: list[Any] | None = args  # what C's `__init__`, or `__new__`, was given; None: it has yet to be
         self.args_tuple: Any = None  # the tuple that stands for `args`, once somebody asked
         self.cause: Any = None
         self.context: Any = None

@@ -12,8 +12,9 @@ from stator_variables import _kinds as k
 from stator_variables._build import new_namespace, wrap
 from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._builtin._strings import convert
-from stator_variables._model import _calls, _containers, _dictionary, _exceptions
+from stator_variables._model import _calls, _containers, _dictionary, _exceptions, _made_exceptions
 from stator_variables._model._lookup import overrides
+from stator_variables._model._made_exceptions import class_of_error
 from stator_variables._model._raising import complain, name_of, throw
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -25,7 +26,8 @@ _CLASSES = tuple(
 _PLAIN = tuple(
     cls
     for cls in _CLASSES
-    if "__init__" in vars(cls) and not any(name in vars(cls) for name in ("name", "errno", "encoding", "msg"))
+    if "__init__" in vars(cls)
+    and (cls is ImportError or not any(name in vars(cls) for name in ("name", "encoding", "msg")))
 )
 """Classes whose `__init__` takes any positional arguments and only keeps them."""
 
@@ -35,7 +37,7 @@ def init(t: Tracing, args: Args, kwargs: Kwargs) -> None:
     vt = args[0]
     if kwargs or vt.source is not None:
         raise t.unsupported("bad-arguments", f"a call of {vt.cls.__name__}.__init__ that it does not accept")
-    t.journal.assign(vt, args=args[1:])
+    _made_exceptions.keep(t, vt, args[1:])
 
 
 # -- fields -----------------------------------------------------------------------------------------------------------
@@ -56,10 +58,14 @@ def _traceback(t: Tracing, vt: Any) -> Any:
 
 
 def _value(t: Tracing, vt: Any) -> Any:
-    """`StopIteration.value`, `SystemExit.code`."""
-    if vt.cls is SystemExit and len(vt.args) > 1:
+    """`StopIteration.value`, `SystemExit.code`: what `__init__` was given."""
+    if issubclass(vt.cls, SystemExit) and len(vt.made_of or ()) > 1:
         return _args(t, vt)
-    return vt.args[0] if vt.args else k.NONE
+    return vt.made_of[0] if vt.made_of else k.NONE
+
+
+def _message(t: Tracing, vt: Any) -> Any:
+    return vt.made_of[0] if len(vt.made_of or ()) == 1 else k.NONE
 
 
 _FIELDS: dict[Any, Callable[[Tracing, Any], Any]] = {
@@ -70,6 +76,9 @@ _FIELDS: dict[Any, Callable[[Tracing, Any], Any]] = {
     BaseException.__dict__["__traceback__"]: _traceback,
     StopIteration.__dict__["value"]: _value,
     SystemExit.__dict__["code"]: _value,
+    ImportError.__dict__["msg"]: _message,
+    **{vars(ImportError)[name]: lambda t, vt: k.NONE for name in ("name", "path")},
+    **{vars(OSError)[name]: lambda t, vt: k.NONE for name in ("errno", "strerror", "filename", "filename2")},
     BaseExceptionGroup.__dict__["message"]: lambda t, vt: vt.args[0],
 }
 _DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType)
@@ -117,11 +126,33 @@ def add_note(t: Tracing, args: Args, kwargs: Kwargs) -> None:
     _containers.append(t, notes, note)
 
 
-@handlers.handles(BaseException.__str__, AttributeError.__str__, NameError.__str__)
+@handlers.handles(*(vars(cls)["__str__"] for cls in (BaseException, AttributeError, NameError, ImportError)))
 def str_(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if not (parts := args[0].args):
         return k.ConstantTracker("")
     return convert(t, parts[0] if len(parts) == 1 else k.TupleTracker(parts, tuple), "s")
+
+
+@handlers.handles(OSError.__str__)
+@operation
+def os_error_str(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    """`OSError_str`."""
+    vt = args[0]
+    if vt.source is not None:
+        raise t.unsupported("string-of-unknown", "str() of an OSError from outside")
+    errno, strerror, *files = (vt.members.get(vars(OSError)[name]) for name in _OF_TEXT)
+    if errno is None or strerror is None:
+        return (yield from settle(str_(t, args, kwargs)))
+    number = (yield from settle(convert(t, errno, "s"))).value
+    text = f"[Errno {number}] {(yield from settle(convert(t, strerror, 's'))).value}"
+    names = []
+    for file in files:
+        if file is not None:
+            names.append((yield from settle(convert(t, file, "r"))).value)
+    return k.ConstantTracker(": ".join([text, *([" -> ".join(names)] if names else [])]))
+
+
+_OF_TEXT = ("errno", "strerror", "filename", "filename2")
 
 
 @handlers.handles(KeyError.__str__)
@@ -165,6 +196,6 @@ def make_group(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 @handlers.handles(OSError)
 def make_os_error(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     """With an errno the class of the new object depends on it."""
-    if len(args) > 1 or kwargs:
-        raise t.unsupported("construction", "an OSError with an errno")
-    return _calls.instantiate(t, k.ClassTracker(OSError), args, kwargs)
+    if kwargs or (cls := class_of_error(args)) is None:
+        raise t.unsupported("construction", "an OSError with an errno that is not known")
+    return _calls.instantiate(t, k.ClassTracker(cls), args, kwargs)

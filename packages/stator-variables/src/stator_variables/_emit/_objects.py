@@ -24,6 +24,7 @@ from stator_variables._emit._emitter import (
 )
 from stator_variables._model._exceptions import TracebackTracker
 from stator_variables._model._lookup import defines
+from stator_variables._model._made_exceptions import given_to_new, keeps_in_init
 from stator_variables._runtime import make_function
 from stator_variables._torch import _inference
 from stator_variables._tracing import real_of, source_of
@@ -79,14 +80,16 @@ def exception(e: Emitter, vt: Any) -> str:
     if id(vt) in e.t.machine.origins:
         raise RaisedBefore(vt)
     grouped = vt.members.get(k.GROUPED)
-    made_of = vt.args if grouped is None else [vt.args[0], grouped]
+    made_of = [vt.args[0], grouped] if grouped is not None else given_to_new(vt)
     args = "".join(f", {e.expr(arg)}" for arg in made_of)
     name = e.bind(vt, made_empty(e, vt.cls, args))
     if grouped is not None and grouped is not vt.args[1]:
         e.lines.append(f"{name}.args = ({e.expr(vt.args[0])}, {e.expr(vt.args[1])})")
-    for base in (StopIteration, SystemExit):  # these keep in `__init__` what they were made with
-        if issubclass(vt.cls, base):
-            e.lines.append(f"{base.__name__}.__init__({name}{args})")
+    if (base := keeps_in_init(vt.cls)) is not None and vt.made_of is not None:
+        e.lines.append(f"{base.__name__}.__init__({name}{''.join(f', {e.expr(arg)}' for arg in vt.made_of)})")
+    for member, value in vt.members.items():
+        if value is not DELETED and "__slots__" in vars(member.__objclass__):
+            e.lines.append(f"{e.capture(member)}.__set__({name}, {e.expr(value)})")
     for field in ("cause", "context"):
         if getattr(vt, field) is not None:
             e.lines.append(_field(e, name, field, e.expr(getattr(vt, field))))

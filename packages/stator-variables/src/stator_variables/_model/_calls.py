@@ -15,7 +15,7 @@ from stator_variables import _kinds as k
 from stator_variables._build import globals_tracker, new_namespace, wrap, wrap_items
 from stator_variables._filtering import filtered
 from stator_variables._library import _pure
-from stator_variables._model import _attributes, _dictionary
+from stator_variables._model import _attributes, _dictionary, _made_exceptions
 from stator_variables._model._lookup import guarded_lookup, is_subtype, plain_lookup, rely_on_method, type_lookup
 from stator_variables._model._raising import as_program_error, complain, name_of, throw
 from stator_variables._torch import _subclasses, _symbolic, _torch_calls, _torch_functions
@@ -365,13 +365,13 @@ def initialised(t: Tracing, obj: Any, given: Any) -> Any:
     return obj
 
 
-_KEEP_MORE_THAN_ARGS = (OSError, UnicodeError, SyntaxError, ImportError, BaseExceptionGroup)
+_KEEP_MORE_THAN_ARGS = (UnicodeError, SyntaxError, BaseExceptionGroup)
 
 
 def _initialise_exception(t: Tracing, obj: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if kwargs or issubclass(obj.cls, _KEEP_MORE_THAN_ARGS):
         raise t.unsupported("construction", f"making a {obj.cls.__name__}, which keeps more than its arguments")
-    obj.args = list(args)
+    _made_exceptions.keep(t, obj, args)
     return obj
 
 
@@ -387,7 +387,7 @@ def allocate(t: Tracing, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[st
         raise t.unsupported("construction", f"making a {cls.__qualname__}, which is told when it dies")
     if cls is not object and cls.__flags__ & (_HEAP_TYPE | _NO_INSTANCES) != _HEAP_TYPE and new is object.__new__:
         raise t.unsupported("construction", f"making an instance of {cls.__qualname__}, a class of C")
-    if (tracker := _storage(cls, new, args)) is MISSING:
+    if (tracker := _storage(t, cls, new, args)) is MISSING:
         raise t.unsupported("construction", f"making an instance of {cls.__qualname__}", "make it outside the region")
     if cls.__dictoffset__ or any("__dict__" in base.__dict__ for base in cls.__mro__):
         new_namespace(tracker)
@@ -399,7 +399,7 @@ def allocate(t: Tracing, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[st
 _HEAP_TYPE, _NO_INSTANCES, _IS_ABSTRACT = 1 << 9, 1 << 7, 1 << 20
 
 
-def _storage(cls: type, new: Any, args: list[Any]) -> Any:
+def _storage(t: Tracing, cls: type, new: Any, args: list[Any]) -> Any:
     if new in (object.__new__, property.__new__, types.SimpleNamespace.__new__):  # properties can only be looked at
         return k.ObjectTracker(cls)
     if new in (dict.__new__, collections.OrderedDict.__new__) or new is collections.defaultdict.__new__:
@@ -409,7 +409,7 @@ def _storage(cls: type, new: Any, args: list[Any]) -> Any:
     if new is set.__new__:
         return k.SetTracker(cls)
     if issubclass(cls, BaseException) and new.__self__.__module__ == "builtins":
-        return k.ExceptionTracker(cls, list(args))
+        return _made_exceptions.allocated(t, cls, list(args))
     return MISSING
 
 
