@@ -10,6 +10,7 @@ import functools
 import gc
 import math
 import operator
+import re
 import threading
 import types
 import weakref
@@ -30,7 +31,7 @@ from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import DELETED, MISSING, LazyTracker, VariableTracker
 
 ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
-SINGLETONS = (torch.dtype, torch.layout, torch.memory_format, *map(type, DTYPES))
+SINGLETONS = (torch.dtype, torch.layout, torch.memory_format, re.Pattern, *map(type, DTYPES))
 ENUMS_OF_C = tuple(cls for cls in vars(torch._C).values() if isinstance(cls, type) and hasattr(cls, "__members__"))
 """What pybind11 makes of a C++ enum; `SDPBackend` is one."""
 

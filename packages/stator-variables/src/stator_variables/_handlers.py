@@ -30,6 +30,7 @@ from stator_variables._library import (
     _namespaces,
     _numpy,
     _ordered,
+    _patterns,
     _questions,
     _weakrefs,
 )
@@ -49,7 +50,10 @@ _FUNCTIONS = (
     *(_caching, _functools, _identity, _itertools, _namespaces, _numpy, _ordered, _questions, _weakrefs),
     *(_assertion, _differentiation, _inference, _torch_functions, _marked, _modes, _subclasses),
 )
-_METHODS = (_attribute_functions, _builtins, _deques, _dicts, _representation, _sequences, _sets, _strings, _views)
+_METHODS = (
+    *(_attribute_functions, _builtins, _deques, _dicts, _patterns, _representation, _sequences, _sets, _strings),
+    _views,
+)
 _NONE: HandlerTable[Any, Any] = HandlerTable("builtin")
 DEFAULT_HANDLERS: HandlerTable[Any, Any] = checked(
     _NONE.merged_with(*(module.handlers for module in _FUNCTIONS))

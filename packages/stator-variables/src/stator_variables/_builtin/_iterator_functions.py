@@ -19,6 +19,7 @@ from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("builtin")
+_CONSTANTS = (str, bytes, range)
 
 
 @handlers.handles(iter)
@@ -28,6 +29,18 @@ def handle_iter(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
             return _calls.folded(t, iter, None, None)  # raises, in the words of this CPython
         return k.IteratorTracker(type(iter(int, 1)), "callable", list(args))
     return _iteration.get_iterator(t, args[0])
+
+
+@handlers.handles(*(cls.__iter__ for cls in _CONSTANTS))
+def iterate_constant(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    if args[0].cls not in _CONSTANTS:
+        raise t.unsupported("builtin", f"the iterator of a builtin class over a {args[0].cls.__name__}")
+    return _iteration.get_iterator(t, args[0])
+
+
+@handlers.handles(range.__reversed__)
+def iterate_backwards(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    return make_reversed(t, args, kwargs)
 
 
 @handlers.handles(next)

@@ -3,6 +3,7 @@
 import collections
 import functools
 import math
+import re
 import types
 from typing import Any
 
@@ -13,7 +14,7 @@ from stator_variables._builtin._iterators import of_base
 from stator_variables._emit._emitter import Emitter, filled, made_empty, namespace_of, rebuilders
 from stator_variables._model._hashing import is_asking
 from stator_variables._model._set_order import CREATING, Recipe, original_of, recipe_of
-from stator_variables._runtime import as_subclass
+from stator_variables._runtime import as_subclass, found_again
 from stator_variables._tracker import DELETED, MISSING, is_pending
 
 _LITERALS = (int, float, str, bytes, bool, type(None))
@@ -24,6 +25,8 @@ def constant(e: Emitter, vt: Any) -> str:
     value = vt.value
     if type(value) in _LITERALS and not _has_no_literal(value):
         return repr(value)
+    if type(value) is re.Match:
+        return e.bind(vt, f"{e.capture(found_again)}({e.capture(value, 'Match')})")
     return e.capture(value, type(value).__name__)
 
 

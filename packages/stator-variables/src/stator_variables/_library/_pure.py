@@ -48,7 +48,7 @@ _FUNCTIONS = frozenset(
 _MORE = frozenset(
     {
         *(torch.finfo, torch.iinfo, torch.promote_types, torch.can_cast, torch.device, torch.Size),
-        *(re.compile, re.match, re.search, re.sub, re.fullmatch, re.split, re.findall),
+        re._compile,  # type: ignore[attr-defined]
         *(str.maketrans, int.from_bytes, float.fromhex),
         torch._C._get_privateuse1_backend_name,
         torch.typename,
@@ -101,10 +101,14 @@ _ASK_FOR_TEXT = _TEXTS | {"format", "format_map", "__mod__"}
 _NOT_ASKED = frozenset({"__new__", "__init__", "__new_member__", "__call__"})
 
 
+_WITH_STATE = frozenset({"__enter__", "__exit__", "__iter__", "__reversed__", "finditer", "scanner"})
+"""A device is a context; what goes through something stands somewhere in it."""
+
+
 def is_pure(target: Any) -> bool:
     """Whether calling `target` on constants has no effect and depends on nothing else."""
     if isinstance(target, types.MethodDescriptorType | types.WrapperDescriptorType | types.ClassMethodDescriptorType):
-        if target.__name__ in ("__enter__", "__exit__"):  # a device is a context
+        if target.__name__ in _WITH_STATE:
             return False
         return target.__objclass__ in (*IMMUTABLE_TYPES, *_NUMPY) or (
             target.__objclass__ is object and target.__name__ in _OBJECT

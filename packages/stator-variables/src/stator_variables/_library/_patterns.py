@@ -1,0 +1,54 @@
+"""Methods of `re` patterns that are no functions of constants: they give an iterator, or call the program."""
+
+import re
+from typing import Any
+
+from stator_variables import _kinds as k
+from stator_variables._applevel import _patterns as app
+from stator_variables._builtin._arity import Args, Kwargs
+from stator_variables._builtin._method_table import MethodTable, app_level
+from stator_variables._model import _calls
+from stator_variables._model._lookup import defines
+from stator_variables._tracing import Tracing
+from stator_variables._tracker import MISSING
+
+methods = MethodTable("pattern method")
+_COMPILE = vars(re)["_compile"]
+
+
+@methods.handlers.handles(_COMPILE)
+def compiled(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
+    """What `re.search` and its kin do first; interpreted where not all is known."""
+    return _calls.fold(t, _COMPILE, args, kwargs)
+
+
+@methods.handles(re.Pattern.finditer)
+def finditer(t: Tracing, pattern: Any, *args: Any, **kwargs: Any) -> Any:
+    """All are found at once, as nothing can change them, and given one by one."""
+    return app_level(t, app.one_by_one, [_all_matches(t, pattern, *args, **kwargs)], {})
+
+
+def _all_matches(t: Tracing, *args: Any, **kwargs: Any) -> Any:
+    values, named = [arg.constant() for arg in args], {name: arg.constant() for name, arg in kwargs.items()}
+    if MISSING in (*values, *named.values()):
+        raise t.unsupported("builtin", "matches of a pattern in what is not known while tracing")
+    return _calls.folded(t, lambda *given, **by_name: (*re.Pattern.finditer(*given, **by_name),), *values, **named)
+
+
+@methods.handles(re.Pattern.sub)
+def sub(t: Tracing, pattern: Any, repl: Any, string: Any, *count: Any, **named: Any) -> Any:
+    """With a function, which is called for each match. All that is known has been folded."""
+    return app_level(t, app.sub, _called(t, pattern, repl, string, *count, **named), {})
+
+
+@methods.handles(re.Pattern.subn)
+def subn(t: Tracing, pattern: Any, repl: Any, string: Any, *count: Any, **named: Any) -> Any:
+    return app_level(t, app.subn, _called(t, pattern, repl, string, *count, **named), {})
+
+
+def _called(t: Tracing, pattern: Any, repl: Any, string: Any, count: Any = None) -> list[Any]:
+    number = k.ConstantTracker(0) if count is None else count
+    is_known = type(string.constant()) in (str, bytes) and type(number.constant()) is int
+    if not (is_known and defines(t, repl.cls, "__call__")):
+        raise t.unsupported("builtin", "a substitution in what is not known while tracing")
+    return [repl, string, number, _all_matches(t, pattern, string)]
