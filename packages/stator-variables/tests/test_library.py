@@ -55,6 +55,38 @@ def reduces() -> Any:
     )
 
 
+def parts_of_partials() -> Any:
+    first = functools.partial(max, 3)
+    second = functools.partial(first, 5)
+    return first.args, first.args is first.args, first.func is max, second.args, second.func is max
+
+
+class Table:
+    def __getitem__(self, point: int) -> Any:
+        if point == ord("b"):
+            raise LookupError
+        return {ord("a"): "zz", ord("c"): None}.get(point, 65)
+
+
+class Letter(str, enum.Enum):
+    A = "abc"
+
+
+def translated() -> Any:
+    refused = []
+    for table in ({97: -1}, {97: 1.5}, {97: 0x110000}, 3):
+        try:
+            refused.append("abc".translate(table))
+        except Exception as error:
+            refused.append((type(error), str(error)))
+    counted = collections.defaultdict(lambda: "?", {97: "x"})
+    return (
+        "abc".translate({97: "z", 98: None, 99: 100}), "abcd".translate(Table()), "".translate({}), "é".translate([""]),
+        Letter.A.translate({97: "q"}), "abc".translate(str.maketrans("ab", "xy", "c")), "ab".translate({97: True}),
+        "abc".translate(counted), counted, b"abc".translate(None, b"a"), refused,
+    )  # fmt: skip
+
+
 @functools.total_ordering
 class Version:
     def __init__(self, n: int) -> None:
@@ -422,7 +454,7 @@ def generators() -> Any:
 @pytest.mark.parametrize(
     "fn",
     [
-        getters, operators, reduces, ordering, dispatches, cached, wrapped, data, enums, bad_enum, named_tuples, contexts,
+        getters, operators, reduces, parts_of_partials, translated, ordering, dispatches, cached, wrapped, data, enums, bad_enum, named_tuples, contexts,
         abstract, copies, numbers, strings, bad_values, generators,
     ],
 )  # fmt: skip

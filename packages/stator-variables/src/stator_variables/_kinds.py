@@ -324,6 +324,7 @@ class PartialTracker(VariableTracker):
         self.cls = cls
         self.function = function
         self.args = args
+        self.args_tuple: Any = None  # the tuple that stands for them, once somebody asked
         self.kwargs = kwargs
 
 

@@ -95,3 +95,23 @@ def tolist(tensor: Any) -> Any:
     if tensor.dim() == 0:
         return tensor.item()
     return [tolist(row) for row in tensor.unbind(0)]
+
+
+def translated(text: str, table: Any) -> str:
+    """`str.translate` (`_PyUnicode_TranslateCharmap`)."""
+    parts = []
+    for character in text:
+        try:
+            found = table[ord(character)]
+        except LookupError:
+            found = character
+        if found is None:
+            continue
+        if isinstance(found, int):
+            if not 0 <= found < 0x110000:
+                raise ValueError("character mapping must be in range(0x110000)")
+            found = chr(found)
+        elif not isinstance(found, str):
+            raise TypeError("character mapping must return integer, None or str")
+        parts.append(found)
+    return "".join(parts)

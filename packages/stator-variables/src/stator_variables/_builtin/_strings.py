@@ -15,8 +15,9 @@ from typing import Any
 from stator_bytecode import after, operation, settle
 
 from stator_variables import _kinds as k
+from stator_variables._applevel import _methods
 from stator_variables._builtin._arity import ANY_COUNT
-from stator_variables._builtin._method_table import MethodTable
+from stator_variables._builtin._method_table import MethodTable, app_level
 from stator_variables._model import _attributes, _calls, _iteration, _operators
 from stator_variables._model._lookup import guarded_lookup, overrides
 from stator_variables._model._raising import complain, throw
@@ -142,6 +143,13 @@ def join(t: Tracing, separator: Any, iterable: Any) -> Any:
 
 
 # -- + ----------------------------------------------------------------------------------------------------------------
+@methods.handles(str.translate)
+def translate(t: Tracing, vt: Any, table: Any) -> Any:
+    if not isinstance(vt.constant(), str):
+        raise t.unsupported("string-of-unknown", "str.translate of a text that is not known while tracing")
+    return app_level(t, _methods.translated, [k.ConstantTracker(str.__str__(vt.constant())), table], {})
+
+
 @methods.handles(str.__add__)
 def add(t: Tracing, left: Any, right: Any) -> Any:
     if not issubclass(right.cls, str):

@@ -148,6 +148,8 @@ def id_(e: Emitter, vt: Any) -> str:
 
 @rebuilders.handles(k.PartialTracker)
 def partial(e: Emitter, vt: Any) -> str:
+    if vt.args_tuple is not None:  # the program may have kept it, and the new one has another
+        raise e.refuse(vt)
     parts = [e.expr(vt.function), *(e.expr(arg) for arg in vt.args)]
     parts += [f"{key}={e.expr(value)}" for key, value in vt.kwargs.items()]
     return filled(e, vt, e.bind(vt, f"{e.capture(functools.partial)}({', '.join(parts)})"))

@@ -55,6 +55,18 @@ def in_python(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return app_level(t, app.cached_property_get, args, kwargs)
 
 
+@handlers.handles_each(vars(functools.partial)[name] for name in ("func", "args"))
+def part_of_partial(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+    vt = args[0]
+    if vt.source is not None:
+        return _attributes.read_existing_field(t, of, vt, of.__name__)
+    if of.__name__ == "func":
+        return vt.function
+    if vt.args_tuple is None:
+        vt.args_tuple = k.TupleTracker([*vt.args], tuple)
+    return vt.args_tuple
+
+
 @handlers.handles(functools.cmp_to_key)
 def make_key(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     return k.RecipeTracker(k.KEY_WRAPPER, [*args, *kwargs.values()], {})
