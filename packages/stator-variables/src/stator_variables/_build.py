@@ -239,7 +239,7 @@ def build_set(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(type(real)))
     tracker = k.SetTracker(type(real))
     tracker.unread = lambda vt: _read_members(t, vt, real, source)
-    return tracker
+    return with_namespace(t, tracker, real, source)
 
 
 def _read_members(t: Tracing, vt: k.SetTracker, real: Any, source: guards.Source) -> None:

@@ -96,8 +96,10 @@ def _bounds(a: Any, lo: int, hi: Any) -> tuple[int, int]:
 
 
 def insort_left(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None) -> None:
-    a.insert(bisect_left(a, x if key is None else key(x), lo, hi, key=key), x)
+    place = bisect_left(a, x if key is None else key(x), lo, hi, key=key)
+    a.insert(place, x)  # looked up when the place is known
 
 
 def insort_right(a: Any, x: Any, lo: int = 0, hi: Any = None, *, key: Any = None) -> None:
-    a.insert(bisect_right(a, x if key is None else key(x), lo, hi, key=key), x)
+    place = bisect_right(a, x if key is None else key(x), lo, hi, key=key)
+    a.insert(place, x)  # looked up when the place is known

@@ -77,6 +77,9 @@ def handle_vars(t: Tracing, vt: Any = None) -> Any:
     return _attributes.get_attribute(t, vt, "__dict__")
 
 
+_NO_INSTANCES = 1 << 7  # Py_TPFLAGS_DISALLOW_INSTANTIATION: such a class has no `tp_new`, `object`'s neither
+
+
 @methods.handles(object.__new__, takes=(1, ANY_COUNT), named=None)
 def object_new(t: Tracing, made_of: Any, /, *args: Any, **kwargs: Any) -> Any:
     """What it takes besides the class, another `__init__` may want (object_new)."""
@@ -98,7 +101,7 @@ def object_init(t: Tracing, vt: Any, /, *args: Any, **kwargs: Any) -> None:
         cls = vt.cls
         if plain_lookup(cls, "__init__") is not object.__init__:
             throw(TypeError, "object.__init__() takes exactly one argument (the instance to initialize)")
-        if plain_lookup(cls, "__new__") is object.__new__:
+        if plain_lookup(cls, "__new__") is object.__new__ and not cls.__flags__ & _NO_INSTANCES:
             complain(t, TypeError, cls, ".__init__() takes exactly one argument (the instance to initialize)")
 
 

@@ -24,7 +24,7 @@ def _methods(classes: Sequence[type], names: Sequence[str]) -> Iterator[Any]:
 @table.handles_each(_methods((*_NUMBERS, bool), [f"__{name}__" for name in _BINARY]))
 def operate(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     cls = of.__objclass__
-    if issubclass(args[0].cls, cls):
+    if issubclass(args[0].cls, cls) and len(args) == 2:
         accepted = _NUMBERS[: _NUMBERS.index(cls) + 1] if cls in _NUMBERS else int
         return _with_other(t, of.__name__.strip("_"), *args) if issubclass(args[1].cls, accepted) else k.NOT_IMPLEMENTED
     raise t.unsupported("bad-arguments", f"a call of {of.__qualname__} that it does not accept")

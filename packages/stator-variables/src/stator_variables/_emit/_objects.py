@@ -63,6 +63,8 @@ def function(e: Emitter, vt: Any) -> str:
 @rebuilders.handles(k.MethodTracker)
 def method(e: Emitter, vt: Any) -> str:
     if vt.cls is not types.MethodType:
+        if k.is_none(vt.receiver):  # which `__get__` takes for nothing
+            return e.bind(vt, f"None.{vt.function.value.__name__}")
         is_of_class = isinstance(vt.function.value, types.ClassMethodDescriptorType)
         receiver = e.expr(vt.receiver)
         args = f"None, {receiver}" if is_of_class else f"{receiver}, type({receiver})"  # 3.11 may crash without it

@@ -177,6 +177,8 @@ _GENERIC = (list, dict, tuple, set, frozenset, collections.deque, collections.de
 @handlers.handles(*(vars(cls)["__class_getitem__"] for cls in _GENERIC))
 def generic_alias(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     """`list[int]`: an alias of constants and classes."""
+    if kwargs or len(args) != 2:
+        raise t.unsupported("bad-arguments", "a call of __class_getitem__ that it does not accept")
     parts = args[1].items if isinstance(args[1], k.TupleTracker) else [args[1]]
     values = [_in_alias(part) for part in parts]
     if any(value is MISSING for value in values) or any(isinstance(vt, k.MadeClass) for vt in (args[0], *parts)):

@@ -1,6 +1,8 @@
 """itertools: `_applevel._itertools` runs behind an iterator of the class; combinations are made at once."""
 
 import itertools
+import math
+import sys
 from typing import Any
 
 from stator_bytecode import HandlerTable, after, operation, settle
@@ -99,7 +101,8 @@ def group(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 @handlers.handles(itertools.tee)
 @operation
 def tee(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    _check_given(t, itertools.tee, len(args) == 2 and _is_no_bound(args[1].constant()))
+    bad = len(args) == 2 and (args[1].constant() is None or _is_no_bound(args[1].constant()))
+    _check_given(t, itertools.tee, bad)
     count = 2 if len(args) == 1 else args[1].constant()
     if not count:
         return k.TupleTracker([], tuple)
@@ -123,10 +126,30 @@ def make_eager(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     rest = [_symbolic.as_constant(t, vt).constant() for vt in (*args[count:], *kwargs.values())]
     fewest = 0 if is_product or of is itertools.permutations else 1
     named = kwargs.keys() <= {"repeat" if is_product else "r"}
-    if len(args) < count or not named or not fewest <= len(rest) <= 1 or any(map(_is_no_bound, rest)):
+    bounded = (
+        not any(map(_is_no_bound, rest))
+        and all(value is None or value <= sys.maxsize for value in rest)
+        and (None not in rest or of is itertools.permutations)
+    )
+    if len(args) < count or not named or not fewest <= len(rest) <= 1 or not bounded:
         raise t.unsupported("bad-arguments", f"a call of itertools.{of.__name__} that it does not accept")
     repeat = {"repeat": rest[0]} if rest and is_product else {}
     return _combined(t, of, args, kwargs, count, [] if repeat else [v for v in rest if v is not None], repeat)
+
+
+MOST = 10_000
+"""How many tuples of items are made ahead."""
+
+
+def _count(real: Any, lengths: list[int], r: int | None = None, repeat: int = 1) -> int:
+    """How many tuples it gives, as far as that matters; `r`, `repeat`: the arguments of itertools with these names."""
+    if real is itertools.product:
+        return 0 if 0 in lengths else math.prod(lengths) ** min(repeat, MOST)
+    (n,) = lengths
+    wanted = n if r is None else r
+    if real is itertools.combinations_with_replacement:
+        n += wanted - 1 if n else 0
+    return math.perm(n, wanted) if real is itertools.permutations else math.comb(n, wanted)
 
 
 @operation
@@ -134,6 +157,8 @@ def _combined(
     t: Tracing, real: Any, args: Args, kwargs: Kwargs, count: int, numbers: list[int], named: dict[str, int]
 ) -> Any:
     pools = yield from settle_all(_iteration.drain(t, iterable, asks_length=True) for iterable in args[:count])
+    if _count(real, [*map(len, pools)], *numbers, **named) > MOST:
+        raise t.unsupported("long-container", f"an itertools.{real.__name__} of more than {MOST} tuples")
     rows = k.ListTracker([k.TupleTracker(row, tuple) for row in real(*pools, *numbers, **named)], list)
     drained = [k.TupleTracker(pool, tuple) for pool in pools]
     return k.IteratorTracker(real, "pooled", [_iteration.sequence_iterator(rows), drained + args[count:], kwargs])

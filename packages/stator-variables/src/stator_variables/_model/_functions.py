@@ -86,6 +86,8 @@ def method_receiver(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 def method_attribute(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`method.__getattribute__`: what a method has not itself, its function is asked for."""
     vt, name = args[0], args[1].constant()
+    if not isinstance(name, str):
+        raise t.unsupported("bad-arguments", "an attribute with a name that is no known text")
     found = _attributes.generic_get(t, vt, name)
     return found if found is not MISSING else _attributes.get_attribute(t, vt.function, name)
 

@@ -263,7 +263,10 @@ _KEPT = frozenset({"_base", "grad", "_grad"})
 def default(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`torch.Tensor.__torch_function__`: the function on plain tensors; those that it gives become of the class."""
     given = {**dict(zip(("cls", "func", "types", "args", "kwargs"), args, strict=False)), **kwargs}
-    cls, asked = given["cls"].value, given["types"].items
+    of, asked = given.get("cls"), given.get("types")
+    if not (isinstance(of, k.ClassTracker) and isinstance(asked, k.SequenceTracker) and "func" in given):
+        raise t.unsupported("bad-arguments", "a call of __torch_function__ that it does not accept")
+    cls, asked = of.value, asked.items
     if not all(is_subtype(cls, each.value) for each in asked):
         return k.NOT_IMPLEMENTED
     return _converted(t, given["func"], cls, given.get("args"), given.get("kwargs"))
