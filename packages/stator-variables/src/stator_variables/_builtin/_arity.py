@@ -9,9 +9,11 @@ import inspect
 import itertools
 import operator
 import types
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
+import torch
 from stator_bytecode import HandlerTable
 
 from stator_variables._kinds import KEY_WRAPPER
@@ -34,7 +36,7 @@ class Arity:
     named: frozenset[str] | None = frozenset()
     required: tuple[tuple[int, str], ...] = ()
 
-    def accepts(self, args: Args, kwargs: Kwargs) -> bool:
+    def accepts(self, args: Sequence[Any], kwargs: Kwargs) -> bool:
         if not self.least <= len(args) <= self.most:
             return False
         if kwargs and self.named is not None and not kwargs.keys() <= self.named:
@@ -45,7 +47,7 @@ class Arity:
 @functools.cache  # asked at the first call of `target`: to read hundreds of signatures would slow the import down
 def signature_arity(target: Any) -> Arity:
     """What the signature of `target` says. Raises ValueError when it has none."""
-    parameters = inspect.signature(target).parameters.values()
+    parameters = inspect.signature(target, follow_wrapped=False).parameters.values()
     kinds = inspect.Parameter
     positional = [p for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)]
     least = sum(p.kind is kinds.POSITIONAL_ONLY and p.default is kinds.empty for p in positional)
@@ -63,6 +65,9 @@ def signature_arity(target: Any) -> Arity:
 def _takes(least: int, most: int, *named: str) -> Arity:
     return Arity(least, most, frozenset(named))
 
+
+GENERIC = (list, dict, tuple, set, frozenset, collections.deque, collections.defaultdict)
+"""Classes that are subscripted by C; those below them do as they do."""
 
 STATED: dict[Any, Arity] = {
     **dict.fromkeys((dict, collections.OrderedDict), Arity(0, 1, None)),
@@ -88,6 +93,17 @@ STATED: dict[Any, Arity] = {
     types.MethodType: _takes(2, 2),
     types.SimpleNamespace.__init__: Arity(1, 1, None),
     BaseException.add_note: _takes(2, 2),
+    **{getattr(property, name): _takes(2, 2) for name in ("getter", "setter", "deleter")},
+    **{vars(cls)["__class_getitem__"]: _takes(2, 2) for cls in GENERIC},
+    **{getattr(types.MappingProxyType, name): _takes(1, 1) for name in ("keys", "values", "items", "copy")},
+    **dict.fromkeys((types.MappingProxyType.__reversed__, range.__reversed__, torch.Size.numel), _takes(1, 1)),
+    types.MappingProxyType.get: _takes(2, 3),
+    torch.autocast_increment_nesting: _takes(0, 0),
+    torch.autocast_decrement_nesting: _takes(0, 0),
+    torch.clear_autocast_cache: _takes(0, 0),
+    torch._C._push_on_torch_function_stack: _takes(1, 1),
+    torch.device.__enter__: _takes(1, 1),
+    torch.device.__exit__: _takes(1, 4),
     itertools.chain: _takes(0, ANY_COUNT),
     itertools.islice: _takes(2, 4),
 }
@@ -95,7 +111,8 @@ STATED: dict[Any, Arity] = {
 
 
 def checked(table: HandlerTable[Any, Any]) -> HandlerTable[Any, Any]:
-    """The table with a check of the arguments before each handler of a C function whose arity is known."""
+    """The table with a check of the arguments before each handler of a C function whose arity is known; a function of
+    Python's that does not accept them is interpreted, and says so itself."""
     made: HandlerTable[Any, Any] = HandlerTable(table.what)
     for target, handler in table.items():
         made.handles(target)(handler if isinstance(target, types.FunctionType) else _checking(target, handler))

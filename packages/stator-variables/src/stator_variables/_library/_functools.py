@@ -1,6 +1,5 @@
 """Functions and getters of operator, and the C parts of functools."""
 
-import collections
 import functools
 import inspect
 import math
@@ -16,7 +15,7 @@ from stator_guards import CallSource, CapturedSource, Equals, Is, IsNone, Source
 from stator_variables import _kinds as k
 from stator_variables._applevel import _functools as app
 from stator_variables._build import new_namespace, wrap
-from stator_variables._builtin._arity import Args, Kwargs
+from stator_variables._builtin._arity import GENERIC, Args, Kwargs
 from stator_variables._builtin._method_table import app_level, as_constant, folded, then
 from stator_variables._model import _attributes, _calls, _containers, _exceptions, _iteration, _operators
 from stator_variables._model._lookup import defines
@@ -171,14 +170,9 @@ def made_from_text(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     return folded(t, getattr(cls, of.__name__), args[1:], kwargs)
 
 
-_GENERIC = (list, dict, tuple, set, frozenset, collections.deque, collections.defaultdict)
-
-
-@handlers.handles(*(vars(cls)["__class_getitem__"] for cls in _GENERIC))
+@handlers.handles(*(vars(cls)["__class_getitem__"] for cls in GENERIC))
 def generic_alias(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     """`list[int]`: an alias of constants and classes."""
-    if kwargs or len(args) != 2:
-        raise t.unsupported("bad-arguments", "a call of __class_getitem__ that it does not accept")
     parts = args[1].items if isinstance(args[1], k.TupleTracker) else [args[1]]
     values = [_in_alias(part) for part in parts]
     if any(value is MISSING for value in values) or any(isinstance(vt, k.MadeClass) for vt in (args[0], *parts)):

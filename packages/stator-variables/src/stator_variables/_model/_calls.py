@@ -71,6 +71,8 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
         if (wrapped := _inlining.behind_bookkeeping(function.real)) is not None:
             function = wrap(t, wrapped, guards.CapturedSource(wrapped.__qualname__, wrapped))
         handler = t.handlers.get(function.real)
+        if handler is not None and not _accepts(function.real, args, kwargs):
+            handler = None
         handled = MISSING if handler is None else handler(t, list(args), kwargs)
         if handled is not MISSING:  # MISSING: to be interpreted after all
             return _given(handled)
@@ -191,6 +193,13 @@ def _existing_kwdefaults(t: Tracing, real: Any, source: Any) -> dict[str, Any]:
 def new_dict(items: dict[str, Any]) -> k.DictTracker:
     """A new dict with string keys."""
     return k.DictTracker(dict, {name: (k.ConstantTracker(name), value) for name, value in items.items()}, complete=True)
+
+
+def _accepts(function: types.FunctionType, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+    """Where it does not, it is interpreted, and says so itself."""
+    from stator_variables._builtin._arity import signature_arity
+
+    return signature_arity(function).accepts(args, kwargs)
 
 
 # -- C functions ------------------------------------------------------------------------------------------------------

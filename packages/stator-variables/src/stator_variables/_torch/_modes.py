@@ -21,6 +21,7 @@ from stator_variables import _kinds as k
 from stator_variables._applevel._methods import initialise_range
 from stator_variables._builtin._method_table import app_level, then
 from stator_variables._model import _calls, _dictionary
+from stator_variables._model._raising import as_program_error
 from stator_variables._torch import _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -97,7 +98,21 @@ def write(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> None:
     values = [arg.constant() for arg in _torch_calls.decided(t, (*args, *kwargs.values()))]
     if any(value is MISSING for value in values):
         raise t.unsupported("mode-value", f"{of.__name__}() with a value that is not known while tracing")
+    _refuse_bad(t, of, values)
     put(t, Setting(_READERS[of], of, of.__name__, tuple(values[:-1])), values[-1])
+
+
+def _refuse_bad(t: Tracing, of: Any, values: list[Any]) -> None:
+    """What C says of arguments that it does not take, it says to the program."""
+    try:
+        before = _READERS[of](*values[:-1])
+    except (TypeError, RuntimeError):
+        raise t.unsupported("bad-arguments", f"a call of {of.__name__} that it does not accept") from None
+    try:
+        of(*values)
+    except (TypeError, RuntimeError) as error:
+        raise as_program_error(t, error) from None
+    of(*values[:-1], before)
 
 
 @handlers.handles_each([*_KERNELS])
@@ -214,7 +229,7 @@ def read(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     values = [arg.constant() for arg in args]
     if any(value is MISSING for value in values) or kwargs:
         raise t.unsupported("mode-value", f"{of.__name__}() of a value that is not known while tracing")
-    return k.ConstantTracker(of(*values))
+    return _calls.folded(t, of, *values)
 
 
 # -- profiler ranges --------------------------------------------------------------------------------------------------
