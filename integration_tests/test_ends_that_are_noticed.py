@@ -531,3 +531,39 @@ def test_a_reference_that_nothing_can_have_lost_costs_no_break() -> None:
     compiled = stator.compile(child, backend="eager", fullgraph=True)
     assert [compiled(torch.ones(2)).tolist() for _ in range(3)] == [[3, 3]] * 3
     assert child.count == 3
+
+
+def test_what_others_hold_too_lives_on_without_a_break() -> None:
+    """As the object of `with self.assertRaises(...)` lets go of the test, of which somebody is told when it dies."""
+    watched = Box()
+    told = weakref.ref(watched, lambda _: None)
+
+    def program(x: Tensor, kept: list[Box]) -> Any:
+        box: Any = Box(kept[0])
+        stator.graph_break()
+        box = None
+        y = x + 1
+        kept.append(box)
+        return y
+
+    compiled = stator.compile(program, backend="eager")
+    for _ in range(2):
+        compiled(torch.ones(2), [watched])
+        assert told() is watched
+    assert [each.reason for each in compiled.report.breaks] == ["graph-break"]
+
+
+def test_what_two_hold_dies_with_the_second() -> None:
+    def program(x: Tensor) -> Any:
+        one: Any = Box(Box())
+        other: Any = [one.other]
+        ref = weakref.ref(one.other)
+        stator.graph_break()
+        one = None
+        before = ref() is None
+        del other
+        return x + 1, before, ref() is None
+
+    compiled = stator.compile(program, backend="eager")
+    for _ in range(3):
+        assert compiled(torch.ones(2))[1:] == program(torch.ones(2))[1:] == (False, True)

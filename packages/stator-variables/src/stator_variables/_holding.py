@@ -3,6 +3,7 @@
 import gc
 import sys
 import weakref
+from collections import Counter
 from types import (
     AsyncGeneratorType,
     BuiltinFunctionType,
@@ -51,14 +52,33 @@ def _classes(values: list[object]) -> dict[int, type]:
 
 def is_noticed(value: object) -> bool:
     """Whether the program, told by a weak reference, a `__del__` or a `finally`, may notice that an object dies."""
-    if not can_be_noticed(type(value)):
-        return False
-    found = [value, *held_by(value)]
+    return can_be_noticed(type(value)) and are_noticed([value, *held_by(value)])
+
+
+def are_noticed(found: list[object]) -> bool:
+    """Whether that is so of one of these, apart from what they hold."""
     classes = _classes(found)
     if not _WITH_CODE.isdisjoint(classes) and any(map(_has_clean_up, found)):
         return True
     is_heard_of = any(map(weakref.getweakrefcount, found)) and any(map(_is_heard_of, found))
     return is_heard_of or any("__del__" in vars(base) for cls in classes.values() for base in cls.__mro__)
+
+
+def dying_with(waiting: dict[int, object], let_go: Counter[int]) -> list[object] | None:
+    """What dies of values, and with them, when so many references to objects are let go of, all by identity; what
+    others hold, and what that holds, lives on. None: more than LOOKED_AT objects were looked at."""
+    gone, dying = Counter(let_go), dict[int, object]()
+    while len(waiting) + len(dying) <= LOOKED_AT:
+        fallen = [i for i in waiting if sys.getrefcount(waiting[i]) <= gone[i] + 2]  # the table, and the question
+        if not fallen:
+            return [*dying.values()]
+        latest = [waiting.pop(i) for i in fallen]
+        dying.update(zip(fallen, latest, strict=True))
+        held = [each for each in _referents(latest) if id(type(each)) not in _PASSED_OVER]
+        gone.update(map(id, held))
+        waiting |= {id(each): each for each in held if id(each) not in dying and not issubclass(type(each), _ENDS)}
+        del held
+    return None
 
 
 def can_be_noticed(cls: type) -> bool:
