@@ -264,7 +264,7 @@ def groups_are_caught_by_star_handlers(x, n, box):
     return x, len(box.log)
 
 
-@program(breaks="construction")
+@program(breaks="exception-object")
 def what_no_star_handler_takes_goes_on(x, n, box):
     try:
         try:

@@ -181,7 +181,7 @@ def a_memoryview_writes_through(x, n, box):
     return bytes(a), view.tolist(), len(view), x + 1
 
 
-@program(breaks="builtin")
+@program
 def string_methods(x, n, box):
     s = "Hello, World"
     return (
