@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import enum
 import functools
@@ -247,3 +248,25 @@ def test_a_single_dispatch_function_is_asked_for_a_class_made_inside() -> None:
     assert_same(dispatched, compiled, lambda: (torch.ones(2),))
     shown_list.__defaults__ = (7,)
     assert_same(dispatched, compiled, lambda: (torch.ones(2),))
+
+
+@pytest.mark.parametrize("base", [list, dict, set, collections.deque, collections.OrderedDict])
+@pytest.mark.parametrize("is_sub", [False, True])
+def test_a_dataclass_refuses_what_cannot_be_hashed_as_a_default(base: Any, is_sub: bool) -> None:
+    """Found by CPython's own test, once nothing broke before it."""
+
+    def program(x: Tensor) -> Any:
+        class Below(base): ...  # type: ignore[misc]
+
+        value = Below() if is_sub else base()
+        try:
+
+            @dataclasses.dataclass
+            class Point:
+                kept: object = value
+
+        except ValueError as error:
+            return x + 1, str(error)
+        return x + 2, Point().kept is value
+
+    assert_same(program, stator.compile(program, backend="eager"), lambda: (torch.ones(2),))

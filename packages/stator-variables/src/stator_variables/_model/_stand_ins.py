@@ -14,6 +14,7 @@ from stator_variables._build import ATOMS, attributes_of, wrap
 from stator_variables._model import _dictionary
 from stator_variables._model._lookup import plain_lookup
 from stator_variables._model._set_order import made_again
+from stator_variables._runtime import base_of_c
 from stator_variables._tracing import Tracing, real_of, source_of
 from stator_variables._tracker import DELETED, MISSING
 
@@ -58,6 +59,11 @@ def _made_stand_in(t: Tracing, vt: Any) -> Any:
         return _object(t, vt)
     if issubclass(vt.cls, property):
         raise t.unsupported("class-definition", f"a {vt.cls.__qualname__}, which is a property, in a class")
+    if isinstance(vt, k.SequenceTracker | k.SetTracker | k.DictTracker):  # of another class
+        make: Any = base_of_c(vt.cls).__new__
+        return make(vt.cls)
+    if plain_lookup(vt.cls, "__hash__") is None:  # dataclasses ask
+        raise t.unsupported("class-definition", f"a {vt.cls.__qualname__}, which cannot be hashed, in a class")
     return Standing()
 
 
