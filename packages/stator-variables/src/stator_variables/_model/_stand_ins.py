@@ -61,6 +61,8 @@ def _made_stand_in(t: Tracing, vt: Any) -> Any:
         raise t.unsupported("class-definition", f"a {vt.cls.__qualname__}, which is a property, in a class")
     if isinstance(vt, k.SequenceTracker | k.SetTracker | k.DictTracker):  # of another class
         make: Any = base_of_c(vt.cls).__new__
+        if hasattr(vt.cls, "n_sequence_fields"):  # made by C code that wants the items
+            return make(vt.cls, range(vt.cls.n_sequence_fields))
         return make(vt.cls)
     if plain_lookup(vt.cls, "__hash__") is None:  # dataclasses ask
         raise t.unsupported("class-definition", f"a {vt.cls.__qualname__}, which cannot be hashed, in a class")
