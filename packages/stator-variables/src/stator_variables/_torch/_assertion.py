@@ -96,7 +96,9 @@ def check_later(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(torch._check_is_size)
 def check_is_size(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    number = args[0] if args else kwargs.get("i")
+    number = args[0] if args else kwargs.get("i", MISSING)
+    if number is MISSING:
+        return MISSING
     if not isinstance(number, k.NumberTracker):
         check_condition(t, [_calls.fold(t, operator.ge, [number, k.ConstantTracker(0)], {})], {})
     limit = {"max": kwargs["max"]} if "max" in kwargs else {}
