@@ -14,7 +14,7 @@ import re
 import types
 import weakref
 from array import array
-from collections import OrderedDict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -97,13 +97,14 @@ class Description:
             yield "{}", list(value) if told else sorted(value, key=repr)
         elif isinstance(value, Mapping):
             yield from _mapping(value)
-            yield from ((f".{name}", getattr(value, name)) for name in ("default_factory",) if hasattr(value, name))
+            if isinstance(value, defaultdict):
+                yield ".default_factory", value.default_factory
         elif isinstance(value, tuple | list | deque | array):
             kind: Any = next(kind for kind in (tuple, list, deque, array) if isinstance(value, kind))
             self.facts[path + ".len"] = (
                 kind.__len__(value),
-                getattr(value, "maxlen", None),
-                getattr(value, "typecode", None),
+                deque.maxlen.__get__(value) if kind is deque else None,
+                array.typecode.__get__(value) if kind is array else None,
             )
             yield from ((f"[{i}]", part) for i, part in enumerate(kind.__iter__(value)))
         elif isinstance(value, bytearray):
@@ -199,9 +200,12 @@ def _stable(value: Any) -> Any:
 
 
 def _mapping(value: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
-    """Order counts; keys that are plain data name the path, others are described themselves."""
-    yield ".keys()", [(_class_name(type(key)), key if isinstance(key, ATOMS) else None) for key in value]
-    for i, (key, part) in enumerate(value.items()):
+    """Order counts; keys that are plain data name the path, others are described themselves. Of a dict's subclass
+    whose methods are the program's, the items are those that C keeps."""
+    kind: Any = next((kind for kind in (OrderedDict, dict) if isinstance(value, kind)), type(value))
+    items = list(kind.items(value))
+    yield ".keys()", [(_class_name(type(key)), key if isinstance(key, ATOMS) else None) for key, _ in items]
+    for i, (key, part) in enumerate(items):
         named = isinstance(key, ATOMS) and _comparable(key) == key  # a text with an address in it is no name
         yield (f"[{key!r}]" if named else f"[key {i}]"), part
         if not named:

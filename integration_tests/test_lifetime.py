@@ -299,6 +299,28 @@ def _without_collector() -> Iterator[None]:
     gc.enable()
 
 
+@program
+def a_generator_that_another_one_was_looping_over_when_it_failed(x: Tensor, marks: Marks) -> Any:
+    def inner() -> Iterator[int]:
+        try:
+            yield 1
+            yield 2
+        finally:
+            marks.kept.append("done")
+
+    def outer() -> Iterator[int]:
+        for item in inner():
+            marks.kept.append(marks.kept[item + 5])
+            yield item
+
+    try:
+        for item in outer():
+            marks.kept.append(str(item))
+    except IndexError:
+        marks.kept.append("caught")
+    return x + 1
+
+
 def observed(fn: Callable[[Tensor, Marks], Any]) -> list[Any]:
     """Who is alive, and what happened, at each stage of three calls."""
     stages: list[Any] = []

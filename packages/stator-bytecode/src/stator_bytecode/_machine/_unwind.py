@@ -44,7 +44,7 @@ def _propagate(machine: Machine, raised: Raised) -> Raised | None:
     if saved is None and _grows_visibly(machine, raised):
         raise Unsupported("exception-object", "an exception of the program's own on its way to its handler")
     if saved is None:
-        _let_go(machine)
+        _let_go(machine, value)
     if type(raised) is Raised and machine.domain.is_made_here(value):
         machine.origins.setdefault(id(value), (value, saved or machine.save()))
     while frames:
@@ -68,15 +68,17 @@ def _propagate(machine: Machine, raised: Raised) -> Raised | None:
     return None
 
 
-def _let_go(machine: Machine) -> None:
+def _let_go(machine: Machine, value: V) -> None:
     """Nothing is unwound yet: tell of the operands that this will lose. The traceback keeps what is in
     the slots, but of those that stand for C it has no entry."""
     frames, begun = machine.frames, machine.before
     for depth in reversed(range(len(frames))):
         frame = frames[depth]
         handler = frame.code.instructions[frame.pc].handler
-        if frame.parked is not None and (frame.parked.coroutine is not None or frame.parked.then.kind in CAUGHT):
-            return
+        if frame.parked is not None:
+            caught = CAUGHT.get(frame.parked.then.kind, ())
+            if frame.parked.coroutine is not None or _matches(machine, value, caught):
+                return
         if handler is not None:
             left = frames[depth + 1 :]
             of_c = [value for above in left if above.hidden for value in above.slots]

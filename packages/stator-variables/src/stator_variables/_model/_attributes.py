@@ -213,6 +213,12 @@ def bind(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
     return _bind_other(t, raw, source, vt)
 
 
+def may_refuse(t: Tracing, raw: Any) -> bool:
+    """Whether `bind` may raise. Comparisons, `iter` and `repr` pass over that (`PyErr_Clear` in typeobject.c)."""
+    kind = descriptor_kind(t, raw)
+    return kind is property or isinstance(_lookup.plain_lookup(kind, "__get__"), types.FunctionType)
+
+
 def fits(raw: Any, vt: Any) -> bool:
     """Whether a descriptor belongs to a class above that of `vt`; a Python function fits everything."""
     return not isinstance(raw, _OF_C) or _lookup.is_subtype(vt.cls, raw.__objclass__)

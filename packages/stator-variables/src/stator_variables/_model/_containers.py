@@ -245,11 +245,23 @@ def putter(t: Tracing, vt: Any) -> Any:
 
 
 def _update_from_keys(t: Tracing, vt: Any, mapping: Any) -> Any:
-    keys = yield from settle(_attributes.get_attribute(t, mapping, "keys"))
-    iterator = yield from settle(_iteration.get_iterator(t, (yield from settle(_calls.call(t, keys, [], {})))))
-    while (key := (yield from settle(_iteration.next_value(t, iterator)))) is not NULL:
-        value = yield from settle(_operators.get_item(t, mapping, key))
-        yield from settle(putter(t, vt)(t, vt, key, value))
+    """An ordered dict asks for each value when it has the key; others list the keys first (`PyMapping_Keys`)."""
+    ask = yield from settle(_attributes.get_attribute(t, mapping, "keys"))
+    keys = yield from settle(_calls.call(t, ask, [], {}))
+    if issubclass(vt.cls, collections.OrderedDict):
+        iterator = yield from settle(_iteration.get_iterator(t, keys))
+        while (key := (yield from settle(_iteration.next_value(t, iterator)))) is not NULL:
+            yield from _put_value(t, vt, mapping, key)
+        return
+    complaint = (mapping.cls, ".keys() returned a non-iterable (type ", keys.cls, ")")
+    iterator = yield from _iteration.iterator_saying(t, keys, *complaint)
+    for key in (yield from settle(_iteration.drain(t, iterator))):
+        yield from _put_value(t, vt, mapping, key)
+
+
+def _put_value(t: Tracing, vt: Any, mapping: Any, key: Any) -> Any:
+    value = yield from settle(_operators.get_item(t, mapping, key))
+    yield from settle(putter(t, vt)(t, vt, key, value))
 
 
 def _pair(t: Tracing, vt: Any, pair: Any, index: int) -> Any:
@@ -325,11 +337,19 @@ def set_item(t: Tracing, container: Any, key: Any, new: Any) -> Any:
     if isinstance(container, k.ArrayTracker):
         return _arrays.operate(t, operator.setitem, container, key, new)
     complaint = "'{}' object does not support item assignment"
-    return _calls.call_slot(t, container, "__setitem__", [key, new], complaint)
+    return _written(t, container, ("__setitem__", "__delitem__"), [key, new], complaint)
 
 
 def delete_item(t: Tracing, container: Any, key: Any) -> Any:
-    return _calls.call_slot(t, container, "__delitem__", [key], "'{}' object doesn't support item deletion")
+    complaint = "'{}' object doesn't support item deletion"
+    return _written(t, container, ("__delitem__", "__setitem__"), [key], complaint)
+
+
+def _written(t: Tracing, container: Any, names: tuple[str, str], args: list[Any], complaint: str) -> Any:
+    """C has one slot for both: a class with one of the methods misses the other as an attribute."""
+    if not defines(t, container.cls, names[0]) and defines(t, container.cls, names[1]):
+        throw(AttributeError, names[0])
+    return _calls.call_slot(t, container, names[0], args, complaint)
 
 
 def as_index(t: Tracing, vt: Any) -> Any:

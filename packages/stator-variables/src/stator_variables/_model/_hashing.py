@@ -84,6 +84,7 @@ def _rely_on_differences(t: Tracing, hashed: Any, known: dict[Any, None]) -> Non
 
 def _hashed(t: Tracing, vt: Any) -> Any:
     if getattr(vt.cls, "__hash__", None) is None:
+        guarded_lookup(t, vt.cls, "__hash__")
         complain(t, TypeError, "unhashable type: '", vt.cls, "'")
     if isinstance(vt, k.ConstantTracker):
         if vt.value != vt.value:  # a NaN is a key as that very object

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from stator_bytecode import NULL, VALUE, GeneratorStatus, Invoke, Raised, Resume, Then, after, operation, settle
-from stator_guards import CallSource, ItemSource, Length, Truth
+from stator_guards import CallSource, ItemSource, Length, Source, Truth
 
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
@@ -35,8 +35,21 @@ def get_iterator(t: Tracing, vt: Any) -> Any:
         return native
     raw, source = type_lookup(t, vt.cls, "__iter__")
     if source is not None and raw is not None:
+        if _attributes.may_refuse(t, raw):
+            return _iterator_if_bound(t, raw, source, vt)
         given = _calls.call(t, _attributes.bind(t, raw, source, vt, "__iter__"), [], {})
         return _calls.completed(t, given, Then("iter"))
+    return _iterator_by_items(t, vt, raw)
+
+
+@operation
+def _iterator_if_bound(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
+    if (bound := (yield from attempt(BaseException, None, _attributes.bind, t, raw, source, vt, "__iter__"))) is None:
+        return _iterator_by_items(t, vt, raw)
+    return (yield from settle(_calls.completed(t, _calls.call(t, bound, [], {}), Then("iter"))))
+
+
+def _iterator_by_items(t: Tracing, vt: Any, raw: Any) -> Any:
     if raw is not None and is_sequence(t, vt):
         return k.IteratorTracker(_ITEM_ITERATOR, "getitem", [vt])
     complain(t, TypeError, "'", vt.cls, "' object is not iterable")

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from stator_bytecode import OPERATOR_NAMES, Then, Unsupported, after, operation, settle
-from stator_guards import AttrSource, DistinctObject, IsNone, IsNotNone, SameObject
+from stator_guards import AttrSource, DistinctObject, IsNone, IsNotNone, SameObject, Source
 
 from stator_variables import _kinds as k
 from stator_variables._library._pure import is_number_of_numpy
@@ -155,7 +155,19 @@ def _slot_call(t: Tracing, receiver: Any, name: str, argument: Any) -> Any:
         return _inverted_eq(t, receiver, argument)
     if isinstance(raw, types.MethodDescriptorType) and _is_foreign_to_tensors(t, receiver, argument):
         return k.ConstantTracker(NotImplemented)
+    if name in _COMPARISONS and _attributes.may_refuse(t, raw):
+        return _compared_if_bound(t, raw, source, receiver, name, argument)
     return _calls.call(t, _attributes.bind(t, raw, source, receiver, name), [argument], {})
+
+
+_COMPARISONS = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"})
+
+
+@operation
+def _compared_if_bound(t: Tracing, raw: Any, source: Source, receiver: Any, name: str, argument: Any) -> Any:
+    if (bound := (yield from attempt(BaseException, None, _attributes.bind, t, raw, source, receiver, name))) is None:
+        return k.ConstantTracker(NotImplemented)
+    return (yield from settle(_calls.call(t, bound, [argument], {})))
 
 
 def _is_foreign_to_tensors(t: Tracing, receiver: Any, argument: Any) -> bool:
@@ -318,6 +330,8 @@ def _same_atom(left: Any, right: Any) -> bool:
 def truth(t: Tracing, vt: Any) -> Any:
     """A Python bool, or a suspended Result that ends in one."""
     if isinstance(vt, k.ConstantTracker) and not _is_user_value(vt):
+        if vt.value is NotImplemented:
+            raise t.unsupported("warning", "the truth of NotImplemented, of which Python warns")
         return isinstance(vt, k.TextTracker) or bool(vt.value)  # a number is never written as nothing
     if isinstance(vt, k.SequenceTracker | k.SetTracker | k.DictTracker) and not _says_itself(t, vt.cls):
         return bool(_content(t, vt))
