@@ -18,6 +18,7 @@ DESCRIPTORS: dict[str, Callable[[], Any]] = {
     "a property that answers": lambda: property(lambda self: lambda *args: NotImplemented),
     "a cached property": lambda: functools.cached_property(len),
     "a partial method": lambda: functools.partialmethod(lambda *args: 9),
+    "a static method": lambda: staticmethod(lambda *args: 1),
     "None": lambda: None,
     "a number": lambda: 3,
 }

@@ -31,7 +31,10 @@ def object_repr(t: Tracing, vt: Any) -> Any:
 
 @methods.handles(object.__str__)
 def object_str(t: Tracing, vt: Any) -> Any:
-    return convert(t, vt, "r")
+    raw = guarded_lookup(t, vt.cls, "__repr__")
+    if isinstance(raw, types.WrapperDescriptorType) or _attributes.may_refuse(t, raw):
+        return convert(t, vt, "r")
+    return _calls.call(t, _attributes.special(t, vt, "__repr__"), [], {})  # whoever asked looks at what it gives
 
 
 @methods.handles(object.__format__)
