@@ -6,6 +6,7 @@ What is made of symbolic numbers stays a text to be made (`TextTracker`) until s
 """
 
 import _string  # type: ignore[import-not-found]  # CPython's own parser; typeshed has no stub of it
+import collections
 import functools
 import operator
 import re
@@ -165,12 +166,17 @@ _PERCENT = re.compile(
 )
 
 
+_OF_SEQUENCES = (MISSING, collections.deque.__getitem__)
+"""What is no mapping to C (`PyMapping_Check`)."""
+
+
 @methods.handles(str.__mod__)
 @operation
 def percent(t: Tracing, template: Any, given: Any) -> Any:
     """Piece by piece: each value by the real operator, once it is a constant or a text."""
     text = _known(t, template)
-    is_mapping = not isinstance(given, k.TupleTracker) and guarded_lookup(t, given.cls, "__getitem__") is not MISSING
+    getter = guarded_lookup(t, given.cls, "__getitem__")
+    is_mapping = all(getter is not known for known in _OF_SEQUENCES) and not issubclass(given.cls, tuple | str)
     values = list(given.items) if isinstance(given, k.TupleTracker) else [given]
     parts: list[Any] = []
     last = 0
@@ -194,7 +200,7 @@ def percent(t: Tracing, template: Any, given: Any) -> Any:
     parts.append(_calls.folded(t, operator.mod, text[last:], ()))
     if values and not is_mapping:
         throw(TypeError, "not all arguments converted during string formatting")
-    return text_of(t, parts)
+    return template if text == parts[0].constant() != "" else text_of(t, parts)
 
 
 def _percent_value(t: Tracing, value: Any, match: re.Match[str]) -> Generator[Any, Any, Any]:
@@ -219,12 +225,18 @@ def _percent_value(t: Tracing, value: Any, match: re.Match[str]) -> Generator[An
 # -- str.format -------------------------------------------------------------------------------------------------------
 @methods.handles(str.format, takes=(0, ANY_COUNT), named=None)
 def format_(t: Tracing, template: Any, /, *args: Any, **kwargs: Any) -> Any:
-    return _format(t, _known(t, template), args, kwargs, [0], 2)
+    return template if _has_no_field(t, template) else _format(t, _known(t, template), args, kwargs, [0], 2)
 
 
 @methods.handles(str.format_map, takes=1)
 def format_map(t: Tracing, template: Any, mapping: Any) -> Any:
-    return _format(t, _known(t, template), (), mapping, [0], 2)
+    return template if _has_no_field(t, template) else _format(t, _known(t, template), (), mapping, [0], 2)
+
+
+def _has_no_field(t: Tracing, template: Any) -> bool:
+    """Of a text without any, C gives that very object."""
+    text = _known(t, template)
+    return text != "" and not set(text) & {"{", "}"}
 
 
 @operation

@@ -267,9 +267,8 @@ def _put_value(t: Tracing, vt: Any, mapping: Any, key: Any) -> Any:
 def _pair(t: Tracing, vt: Any, pair: Any, index: int) -> Any:
     if issubclass(vt.cls, collections.OrderedDict):
         return (yield from _ordered_pair(t, pair))
-    if not defines(t, pair.cls, "__iter__", "__getitem__"):
+    if (parts := (yield from attempt(TypeError, None, _iteration.drain, t, pair))) is None:
         throw(TypeError, f"cannot convert dictionary update sequence element #{index} to a sequence")
-    parts = yield from settle(_iteration.drain(t, pair))
     if len(parts) != 2:
         throw(ValueError, f"dictionary update sequence element #{index} has length {len(parts)}; 2 is required")
     return parts

@@ -72,7 +72,7 @@ def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     constants = isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker)
     makes_text = left.cls is str and symbol[0] in "+%" and _symbolic.has_texts((left, right))
     if constants and not makes_text and not _is_user_value(left, right):
-        return _calls.as_given(_calls.folded(t, plain, left.value, right.value), left, right)
+        return _calls.as_given(_calls.folded(t, augmented if in_place else plain, left.value, right.value), left, right)
     if _torch_calls.is_in_graph(t, left, right):
         writes = in_place and isinstance(left, k.TensorTracker)
         found = _torch_calls.record_operator(t, augmented if writes else plain, left, right)
@@ -207,9 +207,23 @@ def slots(t: Tracing, name: str, symbol: str, left: Any, right: Any, *, in_place
     attempts = [(left, f"__i{name}__", right)] if in_place else []
     attempts += _ordered(t, (left, f"__{name}__", right), (right, f"__r{name}__", left))
     known = [attempt for attempt in attempts if guarded_lookup(t, attempt[0].cls, attempt[1]) is not MISSING]
+    fail = functools.partial(_no_operator, t, symbol, left, right)
     if name in ("add", "mul"):
-        known.sort(key=lambda attempt: _waits(attempt[0].cls, attempt[1], f"__r{name}__"))
-    return _try_slots(t, known, lambda: _no_operator(t, symbol, left, right))
+        last = [_waits(attempt[0].cls, attempt[1], f"__r{name}__") for attempt in known]
+        waiting = [attempt for attempt, waits in zip(known, last, strict=True) if waits]
+        known = [attempt for attempt, waits in zip(known, last, strict=True) if not waits]
+        if name == "mul" and waiting:
+            return _try_slots(t, known, lambda: _repeated(t, left, waiting, fail))
+        known += waiting
+    return _try_slots(t, known, fail)
+
+
+def _repeated(t: Tracing, left: Any, attempts: list[Any], fail: Callable[[], Any]) -> Any:
+    """`sequence_repeat` in Objects/abstract.c: of two sequences, the left one says that the other is no number."""
+    count = min(attempts, key=lambda attempt: attempt[0] is not left)[2]
+    if not defines(t, count.cls, "__index__"):
+        complain(t, TypeError, "can't multiply sequence by non-int of type '", count.cls, "'")
+    return _try_slots(t, attempts, fail)
 
 
 def _waits(cls: type, name: str, reflected: str) -> bool:
