@@ -344,9 +344,11 @@ def _same_atom(left: Any, right: Any) -> bool:
 def truth(t: Tracing, vt: Any) -> Any:
     """A Python bool, or a suspended Result that ends in one."""
     if isinstance(vt, k.ConstantTracker) and not _is_user_value(vt):
+        if isinstance(vt, k.TextTracker):  # a number is never written as nothing
+            return True
         if vt.value is NotImplemented:
             raise t.unsupported("warning", "the truth of NotImplemented, of which Python warns")
-        return isinstance(vt, k.TextTracker) or bool(vt.value)  # a number is never written as nothing
+        return bool(vt.value)
     if isinstance(vt, k.SequenceTracker | k.SetTracker | k.DictTracker) and not _says_itself(t, vt.cls):
         return bool(_content(t, vt))
     if isinstance(vt, k.NumberTracker):
