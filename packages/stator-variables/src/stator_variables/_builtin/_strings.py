@@ -105,7 +105,7 @@ def convert(t: Tracing, value: Any, conversion: str) -> Any:
         return after(convert(t, value, "r"), lambda text: k.ConstantTracker(_escaped(_known(t, text))))
     name = _CONVERSIONS[conversion]
     if name == "__repr__" and _attributes.may_refuse(t, guarded_lookup(t, value.cls, name)):
-        raise t.unsupported("descriptor", "a `__repr__` that is found by asking a descriptor of the program's")
+        raise t.unsupported("identity-number", "a `__repr__` that is found by asking a descriptor of the program's")
     result = _calls.call(t, _attributes.special(t, value, name), [], {})
     return after(result, functools.partial(_checked_string, t, name))
 
