@@ -7,8 +7,9 @@ there natively, it gets the traceback that it would have.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from stator_bytecode._machine._domain import Raised, Reraised, Result, V, raised_as
 from stator_bytecode._machine._frame import NULL, Frame, GeneratorStatus, LastInstruction, Parked
@@ -40,11 +41,12 @@ def _propagate(machine: Machine, raised: Raised) -> Raised | None:
     """None when `raised` has come to rest; else what the operation of a waiting frame raised in its place."""
     frames, value = machine.frames, raised.value
     lasti = raised.lasti if isinstance(raised, Reraised) else None
-    saved = None if _is_caught(machine, value) else machine.save()
-    if saved is None and _grows_visibly(machine, raised):
-        raise Unsupported("exception-object", "an exception of the program's own on its way to its handler")
-    if saved is None:
-        _let_go(machine, value)
+    rest = _rest(machine, value)
+    saved = machine.save() if rest is None else None
+    if rest is not None:
+        if _grows_visibly(machine, raised):
+            raise Unsupported("exception-object", "an exception of the program's own on its way to its handler")
+        _let_go(machine, value, rest)
     if type(raised) is Raised and machine.domain.is_made_here(value):
         machine.origins.setdefault(id(value), (value, saved or machine.save()))
     while frames:
@@ -68,24 +70,31 @@ def _propagate(machine: Machine, raised: Raised) -> Raised | None:
     return None
 
 
-def _let_go(machine: Machine, value: V) -> None:
-    """Nothing is unwound yet: tell of the operands that this will lose. The traceback keeps what is in
-    the slots, but of those that stand for C it has no entry."""
-    frames, begun = machine.frames, machine.before
-    for depth in reversed(range(len(frames))):
-        frame = frames[depth]
-        handler = frame.code.instructions[frame.pc].handler
-        if frame.parked is not None:
-            caught = CAUGHT.get(frame.parked.then.kind, ())
-            if frame.parked.coroutine is not None or _matches(machine, value, caught):
-                return
-        if handler is not None:
-            left = frames[depth + 1 :]
-            of_c = [value for above in left if above.hidden for value in above.slots]
-            lost = [*frame.stack[handler.depth :], *(value for above in left for value in above.stack), *of_c]
-            kept = [value for above in left if not above.hidden for value in above.slots]
-            holders = [*held_by(frames[:depth]), *frame.slots, *kept, *frame.stack[: handler.depth]]
-            return machine.domain.abandon(machine.ran_since(begun), lost, holders)
+def _let_go(machine: Machine, value: V, rest: Rest) -> None:
+    """Nothing is unwound yet: tell of the operands that this will lose, of which the frames hold none then. A traceback
+    keeps what is in slots, but of frames that stand for C it has no entry; what ends a loop keeps nothing."""
+    frames, left = machine.frames, machine.frames[rest.depth + 1 :]
+    lost, kept = frames[rest.depth].stack[rest.operands :], [value]
+    for frame in left:
+        lost += frame.stack
+        (lost if rest.ends or frame.hidden else kept).extend(frame.slots)
+    with _unwound(frames[rest.depth :], rest.operands):
+        holders = [*held_by(frames[: rest.depth + 1]), *kept]
+        machine.domain.abandon(machine.ran_since(machine.before), lost, holders)
+
+
+@contextlib.contextmanager
+def _unwound(frames: list[Frame], operands: int) -> Iterator[None]:
+    """The first of these has so many of its operands meanwhile, the others have none."""
+    stacks = [frame.stack for frame in frames]
+    try:
+        for frame in frames:
+            frame.stack = []
+        frames[0].stack = stacks[0][:operands]
+        yield
+    finally:
+        for frame, stack in zip(frames, stacks, strict=True):
+            frame.stack = stack
 
 
 def _grows_visibly(machine: Machine, raised: Raised) -> bool:
@@ -146,21 +155,31 @@ def _answer(machine: Machine, frame: Frame, parked: Parked, ask: Callable[[], Re
     return None
 
 
-def _is_caught(machine: Machine, value: V) -> bool:
-    """Whether a handler or an operation takes the exception, wherever it is raised from next."""
+class Rest(NamedTuple):
+    """Where an exception stops first, wherever it is raised from next."""
+
+    depth: int
+    """Of the frame that has the handler, or whose operation takes it."""
+    operands: int
+    """How many of that frame's stay."""
+    ends: bool
+    """Whether it is the end of what is gone through there, and nothing else."""
+
+
+def _rest(machine: Machine, value: V) -> Rest | None:
+    """None where neither a handler nor an operation takes the exception."""
     stops = True
-    for frame in reversed(machine.frames):
-        parked = frame.parked
-        if frame.code.instructions[frame.pc].handler is not None:
-            return True
-        if parked is not None:
-            if parked.coroutine is not None:
-                return True
-            if stops and _matches(machine, value, CAUGHT.get(parked.then.kind, ())):
-                return True
+    for depth in reversed(range(len(machine.frames))):
+        frame = machine.frames[depth]
+        if (parked := frame.parked) is not None:
+            ends = stops and _matches(machine, value, CAUGHT.get(parked.then.kind, ()))
+            if ends or parked.coroutine is not None:
+                return Rest(depth, len(frame.stack), ends)
+        if (handler := frame.code.instructions[frame.pc].handler) is not None:
+            return Rest(depth, handler.depth, ends=False)
         if frame.generator is not None and _matches(machine, value, (StopIteration,)):
             stops = False
-    return False
+    return None
 
 
 def _matches(machine: Machine, value: V, kinds: tuple[type[BaseException], ...]) -> bool:

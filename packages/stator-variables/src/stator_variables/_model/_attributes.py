@@ -28,7 +28,7 @@ from stator_variables import _kinds as k
 from stator_variables._applevel import _methods as app
 from stator_variables._build import captured_dict, instance_dict, wrap, wrap_present
 from stator_variables._model import _calls, _dictionary, _functions, _lookup, _stand_ins
-from stator_variables._model._raising import absent, complain, name_in_slots, throw
+from stator_variables._model._raising import absent, attempt, complain, name_in_slots, throw
 from stator_variables._stored import may_answer
 from stator_variables._torch import _subclasses, _symbolic, _tensor_attributes, _torch_calls
 from stator_variables._tracing import Tracing
@@ -216,7 +216,14 @@ def bind(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
 def may_refuse(t: Tracing, raw: Any) -> bool:
     """Whether `bind` may raise. Comparisons, `iter` and `repr` pass over that (`PyErr_Clear` in typeobject.c)."""
     kind = descriptor_kind(t, raw)
-    return kind is property or isinstance(_lookup.plain_lookup(kind, "__get__"), types.FunctionType)
+    if kind in (property, types.GetSetDescriptorType, types.MemberDescriptorType):
+        return True
+    return isinstance(_lookup.plain_lookup(kind, "__get__"), types.FunctionType)
+
+
+def bound_or_none(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
+    """What is bound, where `may_refuse`; None if it did."""
+    return attempt(BaseException, None, bind, t, raw, source, vt, name)
 
 
 def fits(raw: Any, vt: Any) -> bool:

@@ -44,7 +44,7 @@ def get_iterator(t: Tracing, vt: Any) -> Any:
 
 @operation
 def _iterator_if_bound(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
-    if (bound := (yield from attempt(BaseException, None, _attributes.bind, t, raw, source, vt, "__iter__"))) is None:
+    if (bound := (yield from _attributes.bound_or_none(t, raw, source, vt, "__iter__"))) is None:
         return _iterator_by_items(t, vt, raw)
     return (yield from settle(_calls.completed(t, _calls.call(t, bound, [], {}), Then("iter"))))
 

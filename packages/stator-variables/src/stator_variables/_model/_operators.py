@@ -165,7 +165,7 @@ _COMPARISONS = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__g
 
 @operation
 def _compared_if_bound(t: Tracing, raw: Any, source: Source, receiver: Any, name: str, argument: Any) -> Any:
-    if (bound := (yield from attempt(BaseException, None, _attributes.bind, t, raw, source, receiver, name))) is None:
+    if (bound := (yield from _attributes.bound_or_none(t, raw, source, receiver, name))) is None:
         return k.ConstantTracker(NotImplemented)
     return (yield from settle(_calls.call(t, bound, [argument], {})))
 
@@ -208,14 +208,15 @@ def slots(t: Tracing, name: str, symbol: str, left: Any, right: Any, *, in_place
     attempts += _ordered(t, (left, f"__{name}__", right), (right, f"__r{name}__", left))
     known = [attempt for attempt in attempts if guarded_lookup(t, attempt[0].cls, attempt[1]) is not MISSING]
     fail = functools.partial(_no_operator, t, symbol, left, right)
-    if name in ("add", "mul"):
-        last = [_waits(attempt[0].cls, attempt[1], f"__r{name}__") for attempt in known]
-        waiting = [attempt for attempt, waits in zip(known, last, strict=True) if waits]
-        known = [attempt for attempt, waits in zip(known, last, strict=True) if not waits]
-        if name == "mul" and waiting:
-            return _try_slots(t, known, lambda: _repeated(t, left, waiting, fail))
-        known += waiting
-    return _try_slots(t, known, fail)
+
+    def waits(attempt: Any) -> bool:
+        return name in ("add", "mul") and _waits(attempt[0].cls, attempt[1], f"__r{name}__")
+
+    waiting = list(filter(waits, known))
+    if waiting and name == "mul":
+        numbers = [attempt for attempt in known if not waits(attempt)]
+        return _try_slots(t, numbers, lambda: _repeated(t, left, waiting, fail))
+    return _try_slots(t, sorted(known, key=waits), fail)
 
 
 def _repeated(t: Tracing, left: Any, attempts: list[Any], fail: Callable[[], Any]) -> Any:
