@@ -5,16 +5,16 @@ from __future__ import annotations
 import builtins
 import functools
 import importlib
-import itertools
 import sys
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import stator_bytecode as bytecode
 from stator_bytecode.errors import Unsupported
 from stator_guards import CapturedSource, DictItemSource
 
+from stator_variables import _ends
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
 from stator_variables._builtin._strings import format_value, text_of
@@ -33,7 +33,6 @@ from stator_variables._model._hashing import hashing
 from stator_variables._model._lookup import defines
 from stator_variables._model._raising import complain, error, function_text, throw
 from stator_variables._policy import Stop
-from stator_variables._reach import is_near, is_new_leaf, leads, may_hold, news, paths, reached, reaches, walk
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -70,9 +69,9 @@ def _emptying(operate: Callable[..., Any], holder_in: Callable[[Any], Any] = lam
     """An operation that may be the end of what its first operand held."""
 
     def asked(self: SymbolicDomain, operand: Any, *args: Any) -> Any:
-        held = self.cleaning_up(holder_in(operand), stays=True)
+        held = _ends.cleaning_up(self.t, holder_in(operand), stays=True)
         result = operate(self, operand, *args)
-        return _waited(self, held, result) if type(result) is bytecode.Pending else self._emptied(held, result)
+        return _waited(self, held, result) if type(result) is bytecode.Pending else _ends.emptied(self.t, held, result)
 
     return asked
 
@@ -80,7 +79,7 @@ def _emptying(operate: Callable[..., Any], holder_in: Callable[[Any], Any] = lam
 @bytecode.operation
 def _waited(domain: SymbolicDomain, held: list[bytecode.GeneratorState], result: bytecode.Pending) -> Any:
     """A frame that the operation ends with is no part of it: it may break like any other."""
-    return domain._emptied(held, (yield from result.coroutine))
+    return _ends.emptied(domain.t, held, (yield from result.coroutine))
 
 
 def _receiver_in_c(called: Any) -> Any:
@@ -120,7 +119,7 @@ class SymbolicDomain:
         self.t.frame = frame
         self.t.instruction = instruction
         if self.t.flying and frame is self.t.machine.frames[-1]:
-            self._land()
+            _ends.land(self.t)
         progress, policy = self.t.progress, self.t.policy
         progress.begun += 1
         progress.steps += 1
@@ -352,84 +351,8 @@ class SymbolicDomain:
     def generator_state(self, value: Any) -> bytecode.GeneratorState | None:
         return value.state if isinstance(value, k.GeneratorTracker) else None
 
-    def drop(self, value: Any, holders: list[bytecode.Frame], kept: Any = None) -> None:
-        """What does something when it dies does so when nobody refers to it: only a real object knows when."""
-        dying = self.cleaning_up(value) if may_hold(value) and value.source is None else []
-        if dying:
-            self.abandon(dying, [], [kept, *bytecode.held_by(holders)])
-        others = (other for frame in holders for other in (*frame.slots, *frame.stack))
-        self._outlives(value, itertools.chain([kept], others))
-
-    def _emptied(self, held: list[bytecode.GeneratorState], result: Any) -> Any:
-        """`result`, of an operation that made containers let go of `held` and of what is lost."""
-        if not (held or self.t.lost) or bytecode.is_suspended(result):
-            return result
-        holders = [result, *bytecode.held_by(self.t.machine.frames)]
-        lost = [value for value in self.t.lost if not is_new_leaf(value)]
-        self.abandon(held, [], holders)
-        self.t.lost = []
-        for value in lost:
-            self._outlives(value, holders)
-        self.t.flying += lost
-        return result
-
-    def _outlives(self, value: Any, holders: Iterable[Any]) -> None:
-        """What a value holds alone, of what is noticed when it dies, dies with it."""
-        if not (self.t.mortal or self.t.awaited) or value is bytecode.NULL:
-            return
-        parts = walk([value], lambda part: news(part, self.t.changed))
-        ends = [part for part in parts if part is None or self.t.is_mortal(part)]
-        alive = [*holders, *self.t.held_elsewhere()] if ends else []
-        for part in ends:
-            if part is None or not reaches(alive, part, self.t.changed):
-                self.t.end(part)
-
-    def _land(self) -> None:
-        """The stack alone may have held what a container let go of, and lost it in the step that was done last. Not
-        while it is there itself, or what was seen to lead to it."""
-        slots = [value for frame in self.t.machine.frames for value in frame.slots]
-        in_slots = set(map(id, slots))
-        self.t.flying = [value for value in self.t.flying if id(value) not in in_slots]
-        holders = bytecode.held_by(self.t.machine.frames) if self.t.flying else []
-        on_stack = {id(value): value for value in holders if id(value) not in in_slots}
-        known, changed = self.t.paths, self.t.changed
-        lost = [value for value in self.t.flying if not leads(known.get(id(value), [value]), on_stack, changed)]
-        if lost:
-            self._land_apart_from(lost, on_stack, slots)
-
-    def _land_apart_from(self, lost: list[Any], on_stack: dict[int, Any], slots: list[Any]) -> None:
-        """`lost`, of what flies, is held by the stack in another way, by something else, or by nothing any more."""
-        found = paths(on_stack.values(), lost, self.t.changed)
-        landing = {id(value): value for value in lost if id(value) not in found}
-        self.t.flying = [value for value in self.t.flying if id(value) not in landing]
-        self.t.paths = {number: path for number, path in (self.t.paths | found).items() if number not in landing}
-        others = [*slots, *self.t.held_elsewhere()] if landing else []
-        kept = reached(others, landing.values(), self.t.changed)
-        for value in (value for number, value in landing.items() if number not in kept):
-            self._outlives(value, [*on_stack.values(), *slots])
-
-    def cleaning_up(self, holder: Any, stays: bool = False) -> list[bytecode.GeneratorState]:
-        """The generators that a value holds, and that have yet to clean up; where the frames stay as they are (`stays`)
-        those that they hold in plain view may be left out."""
-        if not self.t.cleaning_up or not may_hold(holder):
-            return []
-        found = [vt.state for vt in self.t.cleaning_up if k.has_clean_up(vt.state)]
-
-        def seen(state: Any) -> bool:
-            return stays and is_near(bytecode.held_by(self.t.machine.frames), state, holder)
-
-        return [s for s in found if reaches([holder], s, self.t.changed, otherwise=functools.partial(seen, s))]
-
-    def abandon(self, ran: list[bytecode.GeneratorState], lost: list[Any], holders: list[Any]) -> None:
-        """A generator dies with the last that refers to it, which need not be a frame."""
-        if self.t.machine.outer is not None:
-            return  # what called this Machine may hold it
-        for value in lost:
-            self._outlives(value, holders)
-        waiting = [vt.state for vt in self.t.cleaning_up if k.has_clean_up(vt.state)]
-        for state in (*filter(k.has_clean_up, ran), *(state for state in waiting if reaches(lost, state))):
-            if not (reaches(holders, state) or reaches(self.t.heap.values(), state, self.t.changed)):
-                raise self.t.unsupported("generator-dropped", "letting go of a generator that has yet to clean up")
+    drop = _asked(_ends.drop)
+    abandon = _asked(_ends.abandon)
 
     @bytecode.operation
     def send(self, receiver: Any, value: Any) -> Any:

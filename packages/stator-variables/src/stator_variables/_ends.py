@@ -1,0 +1,102 @@
+"""Where things end: what the program lets go of dies there and then, if nothing else holds it.
+
+A generator that has yet to clean up, or an object whose end is noticed, cannot end while tracing: letting go of it is a
+break. `_reach` says what holds what.
+"""
+
+import functools
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
+from stator_bytecode import NULL, Frame, GeneratorState, held_by, is_suspended
+
+from stator_variables import _kinds as k
+from stator_variables._reach import is_near, is_new_leaf, leads, may_hold, news, paths, reached, reaches, walk
+from stator_variables._tracing import Tracing
+
+
+def drop(t: Tracing, value: Any, holders: list[Frame], kept: Any = None) -> None:
+    """What does something when it dies does so when nobody refers to it: only a real object knows when."""
+    dying = cleaning_up(t, value) if may_hold(value) and value.source is None else []
+    if dying:
+        abandon(t, dying, [], [kept, *held_by(holders)])
+    others = (other for frame in holders for other in (*frame.slots, *frame.stack))
+    _end_alone(t, value, itertools.chain([kept], others))
+
+
+def emptied(t: Tracing, held: list[GeneratorState], result: Any) -> Any:
+    """`result`, of an operation that made containers let go of `held` and of what is lost."""
+    if not (held or t.lost) or is_suspended(result):
+        return result
+    holders = [result, *held_by(t.machine.frames)]
+    lost = [value for value in t.lost if not is_new_leaf(value)]
+    abandon(t, held, [], holders)
+    t.lost = []
+    for value in lost:
+        _end_alone(t, value, holders)
+    t.flying += lost
+    return result
+
+
+def _end_alone(t: Tracing, value: Any, holders: Iterable[Any]) -> None:
+    """What a value holds alone, of what is noticed when it dies, dies with it."""
+    if not (t.mortal or t.awaited) or value is NULL:
+        return
+    parts = walk([value], lambda part: news(part, t.changed))
+    ends = [part for part in parts if part is None or t.is_mortal(part)]
+    alive = [*holders, *t.held_elsewhere()] if ends else []
+    for part in ends:
+        if part is None or not reaches(alive, part, t.changed):
+            t.end(part)
+
+
+def land(t: Tracing) -> None:
+    """The stack alone may have held what a container let go of, and lost it in the step that was done last. Not
+    while it is there itself, or what was seen to lead to it."""
+    slots = [value for frame in t.machine.frames for value in frame.slots]
+    in_slots = set(map(id, slots))
+    t.flying = [value for value in t.flying if id(value) not in in_slots]
+    holders = held_by(t.machine.frames) if t.flying else []
+    on_stack = {id(value): value for value in holders if id(value) not in in_slots}
+    known, changed = t.paths, t.changed
+    lost = [value for value in t.flying if not leads(known.get(id(value), [value]), on_stack, changed)]
+    if lost:
+        _land_apart_from(t, lost, on_stack, slots)
+
+
+def _land_apart_from(t: Tracing, lost: list[Any], on_stack: dict[int, Any], slots: list[Any]) -> None:
+    """`lost`, of what flies, is held by the stack in another way, by something else, or by nothing any more."""
+    found = paths(on_stack.values(), lost, t.changed)
+    landing = {id(value): value for value in lost if id(value) not in found}
+    t.flying = [value for value in t.flying if id(value) not in landing]
+    t.paths = {number: path for number, path in (t.paths | found).items() if number not in landing}
+    others = [*slots, *t.held_elsewhere()] if landing else []
+    kept = reached(others, landing.values(), t.changed)
+    for value in (value for number, value in landing.items() if number not in kept):
+        _end_alone(t, value, [*on_stack.values(), *slots])
+
+
+def cleaning_up(t: Tracing, holder: Any, stays: bool = False) -> list[GeneratorState]:
+    """The generators that a value holds, and that have yet to clean up; where the frames stay as they are (`stays`)
+    those that they hold in plain view may be left out."""
+    if not t.cleaning_up or not may_hold(holder):
+        return []
+    found = [vt.state for vt in t.cleaning_up if k.has_clean_up(vt.state)]
+
+    def seen(state: Any) -> bool:
+        return stays and is_near(held_by(t.machine.frames), state, holder)
+
+    return [s for s in found if reaches([holder], s, t.changed, otherwise=functools.partial(seen, s))]
+
+
+def abandon(t: Tracing, ran: list[GeneratorState], lost: list[Any], holders: list[Any]) -> None:
+    """A generator dies with the last that refers to it, which need not be a frame."""
+    if t.machine.outer is not None:
+        return  # what called this Machine may hold it
+    for value in lost:
+        _end_alone(t, value, holders)
+    waiting = [vt.state for vt in t.cleaning_up if k.has_clean_up(vt.state)]
+    for state in (*filter(k.has_clean_up, ran), *(state for state in waiting if reaches(lost, state))):
+        if not (reaches(holders, state) or reaches(t.heap.values(), state, t.changed)):
+            raise t.unsupported("generator-dropped", "letting go of a generator that has yet to clean up")
