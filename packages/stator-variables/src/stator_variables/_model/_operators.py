@@ -106,16 +106,19 @@ _BITS: dict[tuple[str, bool], tuple[int, int, Callable[[int], int]]] = {
 }
 
 _OF_BOOLS = frozenset({"&", "|", "&=", "|="})
+_REMAINDERS = frozenset({"%", "%="})
 
 
 def _computable(t: Tracing, symbol: str, left: Any, right: Any) -> tuple[Any, Any]:
-    """Symbolic numbers know no complex ones and none of NumPy's; symbolic bools know two operators, and bools alone:
-    then they are made constants. A bool beside a symbolic number is the int that it is."""
+    """Symbolic numbers know no complex ones and none of NumPy's, and the remainders of ints alone (`PythonMod` of torch
+    takes `x % 1` for 0); symbolic bools know two operators, and bools alone: then they are made constants. A bool
+    beside a symbolic number is the int that it is."""
     for number, other in ((left, right), (right, left)):
         if not isinstance(number, k.NumberTracker) or isinstance(other, k.TensorTracker):
             continue
         of_bools = number.cls is not bool or (other.cls is bool and symbol in _OF_BOOLS)
-        if other.cls is complex or is_number_of_numpy(other.cls) or not of_bools:
+        of_floats = symbol in _REMAINDERS and float in (number.cls, other.cls)
+        if other.cls is complex or is_number_of_numpy(other.cls) or not of_bools or of_floats:
             return _symbolic.as_constant(t, left), _symbolic.as_constant(t, right)
     return _beside(left, right), _beside(right, left)
 
