@@ -13,6 +13,7 @@ from stator_guards import CallSource, CapturedSource, Custom, Source
 from stator_variables import _kinds as k
 from stator_variables._model._hashing import Identity, key_of
 from stator_variables._tracing import Tracing
+from stator_variables._tracker import is_pending
 
 CREATING = frozenset({"copy", "union", "intersection", "difference", "symmetric_difference"})
 """Steps that make the set, from all of their operands; the others change it."""
@@ -44,8 +45,9 @@ def dict_of(entries: dict[Any, Any]) -> Any:
 
 
 def original_of(operand: Any) -> Any:
-    """The existing set that an operand is a copy of, or the operand itself."""
-    steps = operand.steps if isinstance(operand, k.SetTracker) and operand.source is None else None
+    """The existing set that an operand is a copy of, or the operand itself, which may be what nobody looked at."""
+    is_made = not is_pending(operand) and isinstance(operand, k.SetTracker) and operand.source is None
+    steps = operand.steps if is_made else None
     if steps and len(steps) == 1 and steps[0][0] == "copy" and steps[0][1][0].source is not None:
         return steps[0][1][0]
     return operand
