@@ -545,3 +545,33 @@ def test_builtins_that_are_replaced(name: str) -> None:
             patch.setattr(builtins, name, lambda *args: 42)
             found = compiled(torch.ones(2))
         assert found[0] == 42
+
+
+@pytest.mark.parametrize("breaks", [False, True])
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_set_takes_numbers_that_nobody_looked_at(breaks: bool, ends: bool) -> None:
+    def fn(x: Tensor, numbers: set[float]) -> Any:
+        found = x.sum(0).tolist()
+        if breaks:
+            stator.graph_break()
+        numbers.update(found)
+        if ends:
+            raise KeyError
+        return numbers
+
+    scale = itertools.count()
+    compiled = stator.compile(fn, backend="eager")
+    assert_same(fn, compiled, lambda: (torch.ones(2, 2) * next(scale) + 0.25, {1.0, 2.0}), calls=4)
+
+
+OTHERS: list[Any] = [(), (1,), (1, 2), (1, 2, 3), [1, 2], [1]]
+OTHERS += [(torch.zeros(2),), (torch.zeros(2), 1, 2), (torch.zeros(3), 1, 2), (torch.zeros(()), 1, 2)]
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (2,), (2, 1)])
+@pytest.mark.parametrize("text", ["a == b", "b == a", "tuple(a) == b", "a != b", "a < b", "b in [a]", "a == list(b)"])
+def test_tuples_of_different_lengths_are_compared_by_their_items_first(text: str, shape: tuple[int, ...]) -> None:
+    """Of lists the lengths come first."""
+    fn = eval(f"lambda x, b: (lambda a: ({text}, x + 1))(x.max(0))")
+    for other in OTHERS:
+        assert_same(fn, stator.compile(fn, backend="eager"), lambda other=other: (torch.zeros(shape), other))

@@ -269,3 +269,41 @@ def test_results_that_are_operands_stay_the_same_object_over_breaks() -> None:
 
     compiled = stator.compile(fn, backend="eager")
     assert_same(fn, compiled, lambda: (torch.ones(1), 3.5, "word"), calls=3)
+
+
+REMAINDERS = """
+max(0, f%1) | max(0.0, f%1.0) | f%1 > 0 | f%1 == 0 | min(1, f%1), f//1 | max(0, divmod(f, 1)[1]) | max(0, f.__mod__(1))
+max(0, operator.mod(f, 1)) | 2.5%(f or 1) > 1 | f%f == 0 | f%True > 0 | (f+1)%1 > 0.3 | f%x.shape[0] > 0 | -f%1 > 0
+"""
+
+
+@pytest.mark.parametrize("text", [text for line in REMAINDERS.strip().split("\n") for text in line.split(" | ")])
+def test_remainders_of_floats_are_those_of_python(text: str) -> None:
+    """Torch's symbolic remainder is one of ints: of 1 it is 0."""
+    fn = eval(f"lambda x, f: (x + 1, {text})", {"operator": operator})
+    numbers = iter((2.5, 2.25, 3.0, 0.7, -0.3, 4))
+
+    compiled = stator.compile(fn, backend="eager")
+    assert_same(fn, compiled, lambda: (torch.ones(1), next(numbers)), calls=6)
+
+
+INDEXED = """
+[*np.arange(n)] | list(np.zeros(n)) | [q for q in np.arange(n%7%5)] | tuple(np.ones((n, 2))) | 3 in list(np.arange(n))
+element(np.arange(n), 5) | element(np.arange(n), -5) | element(np.zeros((n, 2)), 5) | element(np.zeros((2, n)), 2)
+"""
+
+
+def element(array: Any, index: int) -> Any:
+    try:
+        return array[index]
+    except IndexError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("sizes", [(5, 10, 15, 3, 8, 4, 6), (0, 3, 5, 9, 12, 1, 2)])
+@pytest.mark.parametrize("text", [text for line in INDEXED.strip().split("\n") for text in line.split(" | ")])
+def test_arrays_of_symbolic_sizes_end_where_they_end(text: str, sizes: tuple[int, ...]) -> None:
+    """That an index is past the end is a fact about the size."""
+    fn = eval(f"lambda x, n: (x + 1, {text})", {"np": np, "element": element})
+    numbers = iter(sizes)
+    assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(1), next(numbers)), calls=len(sizes))

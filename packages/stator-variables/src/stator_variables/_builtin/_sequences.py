@@ -1,6 +1,7 @@
 """The methods of list and tuple (Objects/listobject.c, Objects/tupleobject.c)."""
 
 import collections
+import enum
 from typing import Any
 
 import torch
@@ -224,9 +225,17 @@ def compare(t: Tracing, left: Any, right: Any, symbol: str) -> Any:
     for side in (left, right):
         if base_name(side) == "deque":
             refuse_asked(t, side, "__iter__")
-    if symbol in ("==", "!=") and len(left.items) != len(right.items):
+    differ = symbol in ("==", "!=") and len(left.items) != len(right.items)
+    if differ and (kind is k.ListTracker or _are_silent([*left.items, *right.items])):
         return k.ConstantTracker(symbol == "!=")
     return _compare(t, left, right, symbol)
+
+
+def _are_silent(items: list[Any]) -> bool:
+    """Whether nobody notices that these are compared: C compares tuples of different lengths item by item as well."""
+    return all(
+        isinstance(vt, k.NumberTracker | k.ConstantTracker) and not issubclass(vt.cls, enum.Enum) for vt in items
+    )
 
 
 @operation

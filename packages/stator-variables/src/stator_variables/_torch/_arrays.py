@@ -76,6 +76,8 @@ def compute(t: Tracing, function: Callable[..., Any], stand_in: Any, args: list[
         raise
     except IndexError as error:
         if function is operator.getitem and isinstance(args[1], k.ConstantTracker):  # so loops over arrays end
+            for size in args[0].tensor.example.shape:
+                operator.index(size)  # NumPy judged by what it is now: `ShapeEnv` guards it
             throw(IndexError, *error.args)
         raise t.unsupported("numpy", f"{_name(function)}: IndexError: {error}") from error
     except Exception as error:  # either of the two refuses: natively it raises, or works, in NumPy's own way
