@@ -5,7 +5,9 @@ from __future__ import annotations
 import builtins
 import collections
 import copy
+import functools
 import itertools
+import math
 import random
 import sys
 import types
@@ -574,4 +576,37 @@ def test_tuples_of_different_lengths_are_compared_by_their_items_first(text: str
     """Of lists the lengths come first."""
     fn = eval(f"lambda x, b: (lambda a: ({text}, x + 1))(x.max(0))")
     for other in OTHERS:
-        assert_same(fn, stator.compile(fn, backend="eager"), lambda other=other: (torch.zeros(shape), other))
+        assert_same(fn, stator.compile(fn, backend="eager"), functools.partial(_shown, shape, other))
+
+
+def _shown(shape: tuple[int, ...], other: Any) -> Any:
+    return torch.zeros(shape), other
+
+
+def test_each_run_makes_a_nan_of_its_own() -> None:
+    """Containers keep each of them: equal is what is the same object."""
+
+    def fn(x: Tensor, kept: list[Any], numbers: set[float]) -> Any:
+        for _ in range(3):
+            stator.graph_break()  # so that one entry runs three times
+            numbers |= {float("nan"), math.nan}
+            kept[0][float("nan")] = kept[1]
+        return x + 1, numbers, len(kept[0]), [math.nan] == [kept[1]]
+
+    compiled = stator.compile(fn, backend="eager")
+    assert_same(fn, compiled, lambda: (torch.ones(2), [{}, math.nan], {math.nan}), calls=3)
+
+
+def test_each_look_at_a_gradient_that_no_tensor_gets_warns() -> None:
+    def fn(x: Tensor) -> Any:
+        y = x * 2
+        stator.graph_break()
+        for _ in range(3):
+            y.grad = y.grad
+        return y, y.grad
+
+    torch.set_warn_always(True)
+    try:
+        assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2, requires_grad=True),), calls=3)
+    finally:
+        torch.set_warn_always(False)

@@ -39,11 +39,12 @@ def read(t: Tracing, vt: Any, name: str) -> Any:
 
 def _autograd(t: Tracing, vt: Any, name: str) -> Any:
     """`grad` and `grad_fn` of an input are read as they are, unless operators that were traced gave it a history."""
+    is_as_before = vt.source is not None and _of_example(t, vt, "grad_fn") is vt.history
+    if is_as_before and name == "grad" and not (_known_flag(t, vt, "is_leaf") or _known_flag(t, vt, "retains_grad")):
+        raise t.unsupported("tensor-attribute", "the attribute grad of a tensor that gets none: torch warns")
     if name == "grad" and vt.grad is not MISSING:
         return vt.grad
-    if vt.source is not None and _of_example(t, vt, "grad_fn") is vt.history:
-        if name == "grad" and not (_known_flag(t, vt, "is_leaf") or _known_flag(t, vt, "retains_grad")):
-            raise t.unsupported("tensor-attribute", "the attribute grad of a tensor that gets none: torch warns")
+    if is_as_before:
         source = AttrSource(vt.source, name)
         return wrap(t, getattr(vt.real, name), source)
     if (
