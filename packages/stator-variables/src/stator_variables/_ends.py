@@ -40,7 +40,7 @@ def _end_alone(t: Tracing, value: Any, holders: list[Any]) -> None:
     """What a value holds alone, of what is noticed when it dies, dies with it."""
     if not (t.mortal or t.awaited) or value is NULL:
         return
-    if any(holder is value for holder in holders):
+    if value is not None and any(holder is value for holder in holders):
         return  # most of what an operation lets go of is in a slot as well
     parts = walk([value], lambda part: news(part, t.changed))
     ends = [part for part in parts if part is None or t.is_mortal(part)]
