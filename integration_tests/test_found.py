@@ -583,18 +583,26 @@ def _shown(shape: tuple[int, ...], other: Any) -> Any:
     return torch.zeros(shape), other
 
 
-def test_each_run_makes_a_nan_of_its_own() -> None:
-    """Containers keep each of them: equal is what is the same object."""
+NANS = """
+float("nan") | (float("nan"),) | (1.5, float("nan")) | frozenset([float("nan")]) | complex("nan") | (complex("nan"), 2)
+float("nan") * 2 | math.inf - math.inf | math.nan | (math.nan, 2) | float(math.nan) | 1e999 - 1e999 | -float("nan")
+"""
 
-    def fn(x: Tensor, kept: list[Any], numbers: set[float]) -> Any:
+
+@pytest.mark.parametrize("text", [text for line in NANS.strip().split("\n") for text in line.split(" | ")])
+def test_each_run_makes_a_nan_of_its_own(text: str) -> None:
+    """Containers keep each of them: equal is what is the same object. One that exists, or is in the code, is one."""
+    make = eval(f"lambda: {text}")
+
+    def fn(x: Tensor, kept: dict[Any, int], numbers: set[Any]) -> Any:
         for _ in range(3):
             stator.graph_break()  # so that one entry runs three times
-            numbers |= {float("nan"), math.nan}
-            kept[0][float("nan")] = kept[1]
-        return x + 1, numbers, len(kept[0]), [math.nan] == [kept[1]]
+            numbers |= {make(), math.nan}
+            kept[make()] = len(kept)
+        return x + 1, len(numbers), len(kept)
 
     compiled = stator.compile(fn, backend="eager")
-    assert_same(fn, compiled, lambda: (torch.ones(2), [{}, math.nan], {math.nan}), calls=3)
+    assert_same(fn, compiled, lambda: (torch.ones(2), {}, {math.nan}), calls=3)
 
 
 def test_each_look_at_a_gradient_that_no_tensor_gets_warns() -> None:

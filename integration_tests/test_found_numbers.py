@@ -307,3 +307,19 @@ def test_arrays_of_symbolic_sizes_end_where_they_end(text: str, sizes: tuple[int
     fn = eval(f"lambda x, n: (x + 1, {text})", {"np": np, "element": element})
     numbers = iter(sizes)
     assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(1), next(numbers)), calls=len(sizes))
+
+
+class Filled:
+    def __rmod__(self, other: Any) -> Any:
+        return "filled", other
+
+
+@pytest.mark.parametrize("text", ["'%s and %d' % (n, n)", "'%.2f' % f", "f % Filled()", "n % Filled()", "b'%d' % n"])
+def test_a_remainder_is_one_of_numbers_alone(text: str) -> None:
+    """What `%` means else is as it was: an object is asked, with the number as it is."""
+    fn = eval(f"lambda x, n, f: (x + n + f, {text})", {"Filled": Filled})
+    numbers = iter(range(3, 9))
+    compiled = stator.compile(fn, backend="eager")
+    assert_same(fn, compiled, lambda: (torch.ones(1), (n := next(numbers)), n + 0.25), calls=4)
+    if "Filled" in text:
+        assert len(compiled.report.entries) == 2

@@ -140,14 +140,14 @@ class SymbolicDomain:
 
     # -- constants, names, imports ------------------------------------------------------------------------------------
     def constant(self, value: object) -> Any:
-        if type(value) in (tuple, frozenset):
+        if type(value) in (tuple, frozenset) or k.is_nan(value):
             return self._constant_object(value)
         if isinstance(value, type):
             return k.ClassTracker(value)
         return k.BuiltinTracker(value) if callable(value) else k.ConstantTracker(value)
 
     def _constant_object(self, value: Any) -> Any:
-        """A tuple in the code is one object, however often it is loaded; an empty one is the same everywhere."""
+        """A tuple in the code, or a NaN, is one object however often it is loaded; an empty tuple is so everywhere."""
         if not value:
             return _calls.fresh(self.t, value)
         return self.t.adopt(value, CapturedSource("constant", value), lambda: self._existing(value))

@@ -5,6 +5,8 @@ break. `_reach` says what holds what.
 """
 
 import functools
+import itertools
+from collections.abc import Iterable
 from typing import Any
 
 from stator_bytecode import NULL, Frame, GeneratorState, held_by, is_suspended
@@ -19,7 +21,8 @@ def drop(t: Tracing, value: Any, holders: list[Frame], kept: Any = None) -> None
     dying = cleaning_up(t, value) if may_hold(value) and value.source is None else []
     if dying:
         abandon(t, dying, [], [kept, *held_by(holders)])
-    _end_alone(t, value, [kept, *(other for frame in holders for other in (*frame.slots, *frame.stack))])
+    others = (other for frame in holders for other in (*frame.slots, *frame.stack))
+    _end_alone(t, value, itertools.chain([kept], others))
 
 
 def emptied(t: Tracing, held: list[GeneratorState], result: Any) -> Any:
@@ -36,12 +39,10 @@ def emptied(t: Tracing, held: list[GeneratorState], result: Any) -> Any:
     return result
 
 
-def _end_alone(t: Tracing, value: Any, holders: list[Any]) -> None:
+def _end_alone(t: Tracing, value: Any, holders: Iterable[Any]) -> None:
     """What a value holds alone, of what is noticed when it dies, dies with it."""
     if not (t.mortal or t.awaited) or value is NULL:
         return
-    if value is not None and any(holder is value for holder in holders):
-        return  # most of what an operation lets go of is in a slot as well
     parts = walk([value], lambda part: news(part, t.changed))
     ends = [part for part in parts if part is None or t.is_mortal(part)]
     alive = [*holders, *t.held_elsewhere()] if ends else []

@@ -1,6 +1,7 @@
 """The kinds of trackers: what each sort of value stores while it is traced. Those of containers are written in
 `_container_kinds`, and found here with the others."""
 
+import cmath
 import functools
 import types
 import weakref
@@ -372,6 +373,11 @@ class RecipeTracker(VariableTracker):
 
 def is_none(vt: Any) -> bool:
     return isinstance(vt, ConstantTracker) and vt.cls is types.NoneType
+
+
+def is_nan(value: Any) -> bool:
+    """Whether this is a number that only the same object is equal to, in a container."""
+    return type(value) in (float, complex) and cmath.isnan(value)
 
 
 def generator_state(vt: Any) -> GeneratorState | None:

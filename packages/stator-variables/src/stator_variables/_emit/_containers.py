@@ -27,7 +27,7 @@ def constant(e: Emitter, vt: Any) -> str:
         return repr(value)
     if type(value) is re.Match:
         return e.bind(vt, f"{e.capture(found_again)}({e.capture(value, 'Match')})")
-    if type(value) is float and math.isnan(value) and vt.source is None:
+    if k.is_nan(value):
         return e.bind(vt, f"-(-{e.capture(value, 'nan')})")  # another object on each run: containers keep each of them
     return e.capture(value, type(value).__name__)
 

@@ -117,10 +117,15 @@ def _computable(t: Tracing, symbol: str, left: Any, right: Any) -> tuple[Any, An
         if not isinstance(number, k.NumberTracker) or isinstance(other, k.TensorTracker):
             continue
         of_bools = number.cls is not bool or (other.cls is bool and symbol in _OF_BOOLS)
-        of_floats = symbol in _REMAINDERS and float in (number.cls, other.cls)
+        of_floats = symbol in _REMAINDERS and _are_floats(number.cls, other.cls)
         if other.cls is complex or is_number_of_numpy(other.cls) or not of_bools or of_floats:
             return _symbolic.as_constant(t, left), _symbolic.as_constant(t, right)
     return _beside(left, right), _beside(right, left)
+
+
+def _are_floats(*classes: type) -> bool:
+    """Whether one is float and the others are, or are ints: it is not a text that `%` fills, nor up to a class."""
+    return any(cls is float for cls in classes) and all(cls is float or cls is int or cls is bool for cls in classes)
 
 
 def _beside(vt: Any, other: Any) -> Any:
