@@ -110,22 +110,17 @@ _REMAINDERS = frozenset({"%", "%="})
 
 
 def _computable(t: Tracing, symbol: str, left: Any, right: Any) -> tuple[Any, Any]:
-    """Symbolic numbers know no complex ones and none of NumPy's, and the remainders of ints alone (`PythonMod` of torch
-    takes `x % 1` for 0); symbolic bools know two operators, and bools alone: then they are made constants. A bool
-    beside a symbolic number is the int that it is."""
+    """Symbolic numbers know no complex ones and none of NumPy's, and of 1 the remainders of ints alone; symbolic bools
+    know two operators, and bools alone: then they are made constants. A bool beside a symbolic number is the int that
+    it is."""
     for number, other in ((left, right), (right, left)):
         if not isinstance(number, k.NumberTracker) or isinstance(other, k.TensorTracker):
             continue
         of_bools = number.cls is not bool or (other.cls is bool and symbol in _OF_BOOLS)
-        of_floats = symbol in _REMAINDERS and _are_floats(number.cls, other.cls)
-        if other.cls is complex or is_number_of_numpy(other.cls) or not of_bools or of_floats:
+        of_one = symbol in _REMAINDERS and _symbolic.is_taken_for_zero(left, right)
+        if other.cls is complex or is_number_of_numpy(other.cls) or not of_bools or of_one:
             return _symbolic.as_constant(t, left), _symbolic.as_constant(t, right)
     return _beside(left, right), _beside(right, left)
-
-
-def _are_floats(*classes: type) -> bool:
-    """Whether one is float and the others are, or are ints: it is not a text that `%` fills, nor up to a class."""
-    return any(cls is float for cls in classes) and all(cls is float or cls is int or cls is bool for cls in classes)
 
 
 def _beside(vt: Any, other: Any) -> Any:

@@ -114,6 +114,14 @@ def low_bits(left: Any, right: Any) -> tuple[Any, int | None, bool]:
 _WORD, _LONGEST = 63, 128
 
 
+def is_taken_for_zero(left: Any, right: Any) -> bool:
+    """Whether torch takes `left % right` for 0 though they are floats: as it is for ints, where `right` is 1 now."""
+    classes = left.cls, right.cls
+    if not (any(cls is float for cls in classes) and all(cls is float or cls is int or cls is bool for cls in classes)):
+        return False  # what `%` does is up to another class, as that of a text
+    return bool((right.value if type(right) is k.ConstantTracker else _known(right)) == 1)
+
+
 def _known(vt: Any) -> Any:
     if isinstance(vt, k.NumberTracker):
         return vt.example.node.hint
