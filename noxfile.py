@@ -33,6 +33,7 @@ RUNNER = ("pytest>=8", "pytest-timeout>=2.3", "pytest-xdist>=3.6", "hypothesis>=
 LINTERS = ("ruff>=0.17,<0.18", "mypy>=2.4,<2.5", "nox>=2025.2.9", "packaging>=24", "sympy>=1.13", "attrs>=23.2")
 # One thread for each of two workers: torch's own pool beside pytest-xdist runs three times slower.
 QUIET = {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+PYTEST = ("-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "-n2", "--dist=worksteal")
 
 
 @nox.session(tags=["lint"])
@@ -79,7 +80,7 @@ def integration(session: nox.Session) -> None:
     install_everything(session)
     session.install(*TORCH_TESTS)
     session.install("--no-deps", *build_folders(session, ROOT / "integration_tests" / "plugin"))
-    run_tests(session, "integration_tests", "--timeout=600", "-n2", "--dist=worksteal", *session.posargs)
+    run_tests(session, "integration_tests", "--timeout=600", *session.posargs)
 
 
 @nox.session(tags=["test"])
@@ -156,7 +157,7 @@ def install_everything(session: nox.Session) -> None:
 
 
 def run_tests(session: nox.Session, *arguments: str) -> None:
-    session.run("python", "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), *arguments, env=QUIET)
+    session.run("python", *PYTEST, *arguments, env=QUIET)
 
 
 def test_elsewhere(session: nox.Session, folder: pathlib.Path, wheels: list[str], wanted: list[str]) -> None:
@@ -172,5 +173,4 @@ def test_elsewhere(session: nox.Session, folder: pathlib.Path, wheels: list[str]
         session.run_install(python, "-m", "venv", "--clear", str(place), external=True)
         inside = str(place / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python"))
         session.run_install(inside, "-m", "pip", "install", "-q", *wheels, *wanted, *RUNNER, external=True)
-        config = str(ROOT / "pyproject.toml")
-        session.run(inside, "-m", "pytest", "-c", config, "tests", *session.posargs, external=True, env=QUIET)
+        session.run(inside, *PYTEST, "tests", *session.posargs, external=True, env=QUIET)
