@@ -1,6 +1,7 @@
 """What a user may ask of a compilation, checked once, and the layers it is done with."""
 
 import difflib
+import functools
 import os
 from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
@@ -24,6 +25,7 @@ def output_graph(places: Any, capture_data: bool = False) -> Any:
     return OutputGraph(places, capture_data=capture_data)
 
 
+@functools.cache  # what is installed is gone through once a process
 def installed_operators() -> Mapping[Any, Any]:
     """The higher-order operators of the default graph layer, and of every installed distribution that announces some
     under the entry point group `stator_operators`."""
