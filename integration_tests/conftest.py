@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -17,3 +18,10 @@ def pytest_configure(config: object) -> None:
         "default::UserWarning:transformers.*",
     ):
         config.addinivalue_line("filterwarnings", line)  # type: ignore[attr-defined]
+
+
+def pytest_collection_finish(session: object) -> None:
+    from integration_tests.warming import warm_up
+
+    warm_up()
+    gc.set_threshold(700, 10, 100)  # young garbage as often as ever, in the midst of tracing too; all of it less often

@@ -14,9 +14,10 @@ from fnmatch import fnmatchcase
 import attrs
 from cpython_methods import Method, methods
 
-from integration_tests.cpython.compiled import compiled, natively, warm_up
+from integration_tests.cpython.compiled import compiled, natively
 from integration_tests.cpython.record import PAGE, Record, page
 from integration_tests.cpython.selection import excluded
+from integration_tests.warming import warm_up
 
 
 def main() -> None:

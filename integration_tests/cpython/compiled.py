@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import builtins
 import doctest
-import gc
 import importlib
 import json
 import os
@@ -43,17 +42,6 @@ class Run:
     seconds: float = 0.0
     breaks: int = 0
     crashes: list[str] = attrs.field(factory=list)
-
-
-def warm_up() -> None:
-    """What is imported on a first call, before processes part; what there is then is no matter of their collectors."""
-    import torch
-    from torch.fx.experimental.symbolic_shapes import uninteresting_files
-
-    stator.compile(lambda x: [x + 1], backend="eager")(torch.ones(1))
-    uninteresting_files()  # torch imports half of itself for the names of its files
-    gc.collect()
-    gc.freeze()
 
 
 def natively(case: Method, limit: int) -> Run:
