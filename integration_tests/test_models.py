@@ -21,11 +21,12 @@ from integration_tests.models import FAMILIES, LIBRARIES, ZOO, make_training, tr
 from integration_tests.oracle import assert_same
 
 AOT = Tolerance(1e-4, 1e-5)
-ON_INDUCTOR = ("gpt2", "llama", "vit", "resnet")  # each compiles in well under a minute on one core
+ON_INDUCTOR, MORE_ON_INDUCTOR = ("gpt2", "resnet"), ("llama", "vit")  # each compiles for a minute or two on one core
 RUNS = [
     *((name, "eager", EXACT) for name in ZOO),
     *((name, "aot_eager", AOT) for name in ZOO),
     *((name, "inductor", INDUCTOR) for name in ON_INDUCTOR),
+    *(pytest.param(name, "inductor", INDUCTOR, marks=pytest.mark.slow) for name in MORE_ON_INDUCTOR),
 ]
 
 
