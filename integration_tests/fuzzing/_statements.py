@@ -167,7 +167,7 @@ SIMPLE: tuple[str, ...] = (
     "(<t> * <T>).sum().backward(retain_graph=True)",
     "<t>.sum().backward()",
     "<t>.retain_grad()",
-    "<t>.register_hook(lambda g: g * <I>)",
+    "hooked(<t>, lambda g: g * <I>)",
     "torch.mul(<T>, <I>, out=<t>)",
     "torch.set_grad_enabled(<B>)",
     "torch._foreach_add_([<t>, <t>], <I>)",

@@ -240,6 +240,12 @@ def locals_of(a: Any, b: Any) -> dict[str, Any]:
     return locals()
 
 
+def hooked(x: Any, hook: Any) -> Any:
+    """Registers a hook. On a view that another name of its memory was written by, torch 2.13 does that for a node which
+    is gone, and the process dies, unless somebody asks before."""
+    return x.is_leaf, x.register_hook(hook)
+
+
 def opaque(value: Any) -> Any:
     """The value itself, across a break."""
     stator.graph_break()

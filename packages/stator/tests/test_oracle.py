@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import random
+import sys
 import warnings
 from typing import Any
 
@@ -89,6 +90,31 @@ def test_argument_that_cannot_be_copied_is_said() -> None:
     with pytest.warns(stator.OracleWarning, match="never") as warned:
         assert checked(lambda s, x: x + 1)(Stubborn(), X)[0] == 1
     assert warned[0].filename == __file__
+
+
+def test_what_is_not_compared_is_not_the_context_of_what_it_raises() -> None:
+    class Stubborn:
+        def __deepcopy__(self, memo: Any) -> Any:
+            raise TypeError("never")
+
+    def raises(s: Stubborn, x: Any) -> Any:
+        raise ValueError(sys.exc_info()[1])
+
+    with pytest.warns(stator.OracleWarning), pytest.raises(ValueError, match="None") as raised:
+        checked(raises)(Stubborn(), X)
+    assert raised.value.__context__ is None
+
+
+@pytest.mark.parametrize("makes_graph", [False, True])
+def test_parameters_are_copied_with_their_gradients(makes_graph: bool) -> None:
+    layer = torch.nn.Linear(3, 1)
+    (layer.weight.grad,) = torch.autograd.grad((layer(X) ** 2).sum(), layer.weight, create_graph=makes_graph)
+    before = layer.weight.grad.detach().clone()
+    checked(lambda x: layer(x) + layer.weight.grad.sum())(X)
+    assert torch.equal(layer.weight.grad, before)
+    layer.zero_grad()
+    with pytest.raises(stator.OracleMismatch, match=r"layer\.weight\.grad|the variable layer"):
+        checked(lambda x: setattr(layer.weight, "grad", layer.weight.detach() * x), off_by_one)(X)
 
 
 def test_copy_that_is_another_is_said() -> None:

@@ -121,6 +121,9 @@ class CopiedWorld:
         self._follow(self.arguments)
         for reference in [found for found in self._seen.values() if type(found) is weakref.ref]:
             self._memo[id(reference)] = weakref.ref(self._copied(reference()), reference.__callback__)
+        for parameter in [found for found in self._seen.values() if isinstance(found, torch.nn.Parameter)]:
+            if parameter.grad is not None:
+                self._deep(parameter).grad = self._deep(parameter.grad)  # which the copy of a parameter has not
         self.state = tuple(map(self._copied, self.arguments))
         self._copies = [{name: self._copied(value) for name, value in place.read().items()} for place in self.places]
 
@@ -147,13 +150,16 @@ class CopiedWorld:
     def _copied(self, value: Any) -> Any:
         if isinstance(value, (*_SHARED, *_HOLDERS_OF_FUNCTIONS[:3])):
             return value
-        try:
-            made = copy.deepcopy(value, self._memo)
-        except Exception as error:  # runs code of the program's classes, which may raise anything
-            raise CannotCopy(f"{type(value).__qualname__}: {error}") from error
+        made = self._deep(value)
         for where, left, right in self._faithful.differences(value, made, f"a {type(value).__qualname__}"):
             raise CannotCopy(f"in a copy, {where} is {right} for {left}")
         return made
+
+    def _deep(self, value: Any) -> Any:
+        try:
+            return copy.deepcopy(value, self._memo)
+        except Exception as error:  # runs code of the program's classes, which may raise anything
+            raise CannotCopy(f"{type(value).__qualname__}: {error}") from error
 
     def _follow(self, value: Any) -> None:
         """Find the places that code can get at from here."""
