@@ -71,6 +71,66 @@ def test_an_exception_that_did_not_come_is_an_error_under_fullgraph() -> None:
         stator.compile(rooted, backend="eager", fullgraph=True, stack=_wrongly_raising())(X)
 
 
+def _caught_by_a_generator(x: Any) -> Any:
+    def lazily() -> Any:
+        try:
+            raise KeyError("kept")
+        except KeyError:
+            yield x + 1
+            raise
+
+    iterator = lazily()
+    return next(iterator, None), list(iterator)
+
+
+def _caught_by(take: Any, kind: type[Exception]) -> Any:
+    def fn(x: Any) -> Any:
+        seen: list[Exception] = []
+
+        class Raising:
+            def raises(self) -> Any:
+                seen.append(kind("kept"))
+                raise seen[-1]
+
+            named = property(raises)
+            __next__ = raises
+
+            def __iter__(self) -> Any:
+                return self
+
+        take(Raising())
+        x.add_(1)
+        raise seen[0]
+
+    return fn
+
+
+@pytest.mark.parametrize("fullgraph", [False, True])
+@pytest.mark.parametrize(
+    "fn",
+    [
+        _caught_by_a_generator,
+        _caught_by(lambda it: hasattr(it, "named"), AttributeError),
+        _caught_by(lambda it: getattr(it, "named", 3), AttributeError),
+        _caught_by(list, StopIteration),
+        _caught_by(lambda it: [each for each in it], StopIteration),
+        _caught_by(lambda it: next(it, None), StopIteration),
+    ],
+)
+def test_an_exception_that_was_caught_and_is_raised_again_later_is_none_that_did_not_come(
+    fn: Any, fullgraph: bool
+) -> None:
+    compiled = stator.compile(fn, backend="eager", fullgraph=fullgraph)
+    for _ in range(2):
+        with pytest.raises(Exception, match="kept") as plain:
+            fn(x := torch.ones(3))
+        with pytest.raises(type(plain.value), match="kept") as ours:
+            compiled(y := torch.ones(3))
+        assert type(ours.value) is type(plain.value)
+        assert torch.equal(x, y)
+    assert not compiled.report.missed
+
+
 def test_report_names_guards_with_the_users_line() -> None:
     compiled = stator.compile(lambda x: x + 1, backend="eager")
     compiled(X)

@@ -173,7 +173,7 @@ def _written_down(outcome: Outcome, machine: Machine, tracing: variables.Tracing
     captured = graph.finish(emitter.outputs)
     guards = tracing.finish_guards()
     spent = time.perf_counter() - started
-    raises = outcome.exception.cls.__name__ if isinstance(outcome, Escaped) else ""
+    raises = outcome.exception.cls.__name__ if isinstance(outcome, Escaped) and outcome.leaves else ""
     return Traced(captured, emitter, guards, result, point, values, raises, reason, spent)
 
 

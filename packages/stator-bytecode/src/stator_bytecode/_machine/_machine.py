@@ -47,6 +47,7 @@ class Machine:
         self.outcome: Outcome | Yielded | None = None
         self.journal = _saved.GeneratorJournal()
         self.origins: dict[int, tuple[V, tuple[Snapshot, int]]] = {}  # where exceptions made here were first raised
+        self.caught: set[int] = set()  # those of them that did not leave the instruction that was under way there
         self.outer: Machine | None = None
         self._steps: dict[Code, dict[int, Step]] = {}
 

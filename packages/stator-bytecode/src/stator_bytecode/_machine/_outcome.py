@@ -25,10 +25,12 @@ class Broke:
 
 @attrs.frozen(eq=False)
 class Escaped:
-    """An exception left the outermost frame; `snapshot` stands before the instruction that raised it."""
+    """An exception left the outermost frame; `snapshot` stands before the instruction that raised it. It may not leave
+    that one natively, where it was caught inside of it and raised again later: then `leaves` is False."""
 
     exception: Any
     snapshot: Snapshot
+    leaves: bool = True
 
 
 @attrs.frozen(eq=False)

@@ -54,20 +54,28 @@ def _propagate(machine: Machine, raised: Raised) -> Raised | None:
         if frame.parked is not None:
             parked = machine.unpark(frame)
             if _matches(machine, value, CAUGHT.get(parked.then.kind, ())):
-                return _answer(machine, frame, parked, lambda: _ended_by(machine, parked, value))  # noqa: B023
+                return _answer(machine, value, parked, lambda: _ended_by(machine, parked, value))  # noqa: B023
             if parked.coroutine is not None:
-                return _answer(machine, frame, parked, lambda: parked.coroutine.throw(Reraised(value)))  # noqa: B023
+                return _answer(machine, value, parked, lambda: parked.coroutine.throw(Reraised(value)))  # noqa: B023
         if frame.code.instructions[frame.pc].op == "YIELD_VALUE":
             _arrive_at_yield(machine, frame, value)
         if _enter_handler(frame, value, lasti):
+            _note_caught(machine, value, len(frames))
             return None
         lasti = None
         value = _left(machine, frame, value)
         frames.pop()
     assert saved is not None
     origin = machine.origins.get(id(value))
-    machine.outcome = Escaped(value, machine.go_back(saved if origin is None else origin[1]))
+    leaves = id(value) not in machine.caught
+    machine.outcome = Escaped(value, machine.go_back(saved if origin is None else origin[1]), leaves)
     return None
+
+
+def _note_caught(machine: Machine, value: V, depth: int | None = None) -> None:
+    """A handler of the innermost of `depth` frames took the exception, or an operation: not one that is run again."""
+    if (origin := machine.origins.get(id(value))) is not None and (depth is None or depth > len(origin[1][0].frames)):
+        machine.caught.add(id(value))
 
 
 def _let_go(machine: Machine, value: V, rest: Rest) -> None:
@@ -142,13 +150,16 @@ def stop_iteration_error(machine: Machine, value: V) -> V:
     return error
 
 
-def _answer(machine: Machine, frame: Frame, parked: Parked, ask: Callable[[], Result]) -> Raised | None:
-    """Go on in a waiting frame's operation, which took the exception; what it raises is raised by its instruction."""
+def _answer(machine: Machine, value: V, parked: Parked, ask: Callable[[], Result]) -> Raised | None:
+    """Go on in the innermost frame's operation, which took the exception; what it raises is raised by its
+    instruction."""
+    frame = machine.frames[-1]
     try:
         try:
             result, coroutine = ask(), parked.coroutine
         except StopIteration as stop:
             result, coroutine = stop.value, None
+        _note_caught(machine, value)
         machine.proceed(frame, machine.finish(frame, parked.instruction, result, coroutine))
     except BaseException as error:
         return raised_as(machine.domain, error)
