@@ -129,7 +129,7 @@ SIMPLE: tuple[str, ...] = (
     "del <l>[::2]",
     "del <l>[<I>:]",
     "<l>[<t>.shape[0] - 1] = <I>",
-    "<l> *= 2",
+    "<l> *= COUNT % 2",
     "<l>.pop(<I>)",
     "<l>.sort(key=lambda q: -q)",
     "<l>.append(<F>)",
