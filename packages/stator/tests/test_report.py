@@ -131,6 +131,29 @@ def test_an_exception_that_was_caught_and_is_raised_again_later_is_none_that_did
     assert not compiled.report.missed
 
 
+def test_what_decided_that_an_exception_came_is_guarded_though_it_was_caught_at_first() -> None:
+    def fn(x: Any) -> Any:
+        def lazily() -> Any:
+            try:
+                if x.shape[0] > 3:
+                    raise KeyError("kept")
+            except KeyError:
+                yield x + 1
+                raise
+            yield x + 2
+
+        iterator = lazily()
+        return next(iterator, None), list(iterator)
+
+    compiled = stator.compile(fn, backend="eager", fullgraph=True, dynamic=True)
+    for size in (5, 6):
+        with pytest.raises(KeyError, match="kept"):
+            compiled(torch.ones(size))
+    entries, graphs = compiled.report.compile_count, compiled.report.graph_count
+    assert torch.equal(compiled(torch.ones(2))[0], torch.full((2,), 3.0))
+    assert (compiled.report.compile_count, compiled.report.graph_count) == (entries + 1, graphs + 1)
+
+
 def test_report_names_guards_with_the_users_line() -> None:
     compiled = stator.compile(lambda x: x + 1, backend="eager")
     compiled(X)

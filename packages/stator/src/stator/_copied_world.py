@@ -122,8 +122,8 @@ class CopiedWorld:
         for reference in [found for found in self._seen.values() if type(found) is weakref.ref]:
             self._memo[id(reference)] = weakref.ref(self._copied(reference()), reference.__callback__)
         for parameter in [found for found in self._seen.values() if isinstance(found, torch.nn.Parameter)]:
-            if parameter.grad is not None:
-                self._deep(parameter).grad = self._deep(parameter.grad)  # which the copy of a parameter has not
+            with _copying(parameter):  # which leaves out the gradient
+                copy.deepcopy(parameter, self._memo).grad = copy.deepcopy(parameter.grad, self._memo)
         self.state = tuple(map(self._copied, self.arguments))
         self._copies = [{name: self._copied(value) for name, value in place.read().items()} for place in self.places]
 
@@ -150,16 +150,11 @@ class CopiedWorld:
     def _copied(self, value: Any) -> Any:
         if isinstance(value, (*_SHARED, *_HOLDERS_OF_FUNCTIONS[:3])):
             return value
-        made = self._deep(value)
+        with _copying(value):
+            made = copy.deepcopy(value, self._memo)
         for where, left, right in self._faithful.differences(value, made, f"a {type(value).__qualname__}"):
             raise CannotCopy(f"in a copy, {where} is {right} for {left}")
         return made
-
-    def _deep(self, value: Any) -> Any:
-        try:
-            return copy.deepcopy(value, self._memo)
-        except Exception as error:  # runs code of the program's classes, which may raise anything
-            raise CannotCopy(f"{type(value).__qualname__}: {error}") from error
 
     def _follow(self, value: Any) -> None:
         """Find the places that code can get at from here."""
@@ -205,6 +200,14 @@ class CopiedWorld:
     def _at(self, *places: Names) -> list[Any]:
         self.places += places
         return [value for place in places for value in place.read().values()]
+
+
+@contextmanager
+def _copying(value: Any) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # runs code of the program's classes, which may raise anything
+        raise CannotCopy(f"{type(value).__qualname__}: {error}") from error
 
 
 def _names(code: CodeType) -> Iterator[str]:

@@ -90,15 +90,9 @@ class Oracle:
         return self.region.finish
 
     def run(self, state: tuple[Any, ...]) -> Any:
-        world = None
-        try:
-            world = CopiedWorld(self.fn, state)
-            expected = self._plain(world)
-        except CannotCopy as reason:
-            warnings.warn(f"oracle: this call is not compared: {reason}", OracleWarning, stacklevel=3)
-            world = None
-        if world is None:  # no exception of ours is being handled while the program runs
+        if (beside := self._beside(state)) is None:  # no exception of ours is being handled while the program runs
             return self.region.run(state)
+        world, expected = beside
         try:
             result = self.region.run(state)
         except StatorError:
@@ -108,6 +102,15 @@ class Oracle:
             raise
         self._compare(expected, Outcome(result), world)
         return result
+
+    def _beside(self, state: tuple[Any, ...]) -> tuple[CopiedWorld, Outcome] | None:
+        """What the plain function did in a copied world; None, with a warning, where there is no faithful copy."""
+        try:
+            world = CopiedWorld(self.fn, state)
+            return world, self._plain(world)
+        except CannotCopy as reason:
+            warnings.warn(f"oracle: this call is not compared: {reason}", OracleWarning, stacklevel=2)  # passed over: `run`
+            return None
 
     def _plain(self, world: CopiedWorld) -> Outcome:
         with _unheard(), _process_kept(), world.installed():

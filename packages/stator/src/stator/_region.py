@@ -163,7 +163,8 @@ class Region:
             try:
                 if traced.reason is not None and (self._refuses(place) or traced.reason.reason == NOTHING_AFTER):
                     raise traced.reason
-                site = None if traced.point is None else self.site_of(traced.point, traced.raises)
+                expected = traced.raises if traced.leaves else ""
+                site = None if traced.point is None else self.site_of(traced.point, expected)
                 place.ending |= traced.emitter.t.ended
                 return make_entry(place.target, traced, self.options, site, ambient, key)
             finally:

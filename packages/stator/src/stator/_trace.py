@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @attrs.frozen(eq=False)
 class Traced:
     """What one trace gives. `point` is None when the target ran to its end; `result` is then the value's expression.
-    `raises` names the exception that the instruction at `point` raises natively, out of the region, if it does."""
+    `raises` names the exception that the trace ended by, if it did; it `leaves` the instruction at `point` natively."""
 
     captured: CapturedGraph
     emitter: variables.Emitter
@@ -39,6 +39,7 @@ class Traced:
     point: Point | None
     values: list[str]
     raises: str
+    leaves: bool
     reason: Unsupported | None
     seconds: float
 
@@ -173,8 +174,9 @@ def _written_down(outcome: Outcome, machine: Machine, tracing: variables.Tracing
     captured = graph.finish(emitter.outputs)
     guards = tracing.finish_guards()
     spent = time.perf_counter() - started
-    raises = outcome.exception.cls.__name__ if isinstance(outcome, Escaped) and outcome.leaves else ""
-    return Traced(captured, emitter, guards, result, point, values, raises, reason, spent)
+    leaves = isinstance(outcome, Escaped) and outcome.leaves
+    raises = outcome.exception.cls.__name__ if isinstance(outcome, Escaped) else ""
+    return Traced(captured, emitter, guards, result, point, values, raises, leaves, reason, spent)
 
 
 def _broken_at_raise(needed: variables.RaisedBefore, outcome: Outcome, machine: Machine) -> Broke:
