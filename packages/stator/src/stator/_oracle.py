@@ -104,12 +104,13 @@ class Oracle:
         return result
 
     def _beside(self, state: tuple[Any, ...]) -> tuple[CopiedWorld, Outcome] | None:
-        """What the plain function did in a copied world; None, with a warning, where there is no faithful copy."""
+        """What the plain function did in a copied world; None, with a warning, where there is no faithful copy.
+        `run` is passed over: the warning is about its caller."""
         try:
             world = CopiedWorld(self.fn, state)
             return world, self._plain(world)
         except CannotCopy as reason:
-            warnings.warn(f"oracle: this call is not compared: {reason}", OracleWarning, stacklevel=2)  # passed over: `run`
+            warnings.warn(f"oracle: this call is not compared: {reason}", OracleWarning, stacklevel=2)
             return None
 
     def _plain(self, world: CopiedWorld) -> Outcome:
