@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import attrs
+import stator_variables as variables
 import torch
 from stator_bytecode.errors import Unsupported
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
@@ -85,9 +86,14 @@ def state_of(tensor: torch.Tensor, thorough: bool) -> Any:
     return (tensor._version, tensor.requires_grad, _history(tensor), tensor.dtype, storage_of(tensor), shape)
 
 
+_UNTOLD = object()  # the history that autograd gives a view once that is read, which is no write
+
+
 def _history(tensor: torch.Tensor) -> Any:
     """Autograd refuses to tell that of a view made without gradients, once another view of the base has been written to
-    with them. That is a state, too: what uses the view next raises."""
+    with them. That is a state, too: what uses the view next raises. Of others it would become another one by that."""
+    if variables.is_behind(tensor):
+        return _UNTOLD
     try:
         return tensor.grad_fn
     except RuntimeError:
@@ -97,7 +103,8 @@ def _history(tensor: torch.Tensor) -> Any:
 def _same(before: Any, after: Any) -> bool:
     if type(before) is not tuple:
         return bool(before == after)
-    return before[:5] == after[:5] and _same_shape(before[5], after[5])
+    same_history = before[2] in (_UNTOLD, after[2])
+    return same_history and before[:2] == after[:2] and before[3:5] == after[3:5] and _same_shape(before[5], after[5])
 
 
 def _same_shape(before: Any, after: Any) -> bool:

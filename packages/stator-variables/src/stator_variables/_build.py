@@ -27,6 +27,7 @@ from stator_variables._library._pure import DTYPES, NUMBERS, NUMPY, is_number_of
 from stator_variables._library._weakrefs import build_weakref
 from stator_variables._runtime import plain_tensor, tensor_of
 from stator_variables._stored import item_owner, members_of, same_members, set_base, stored
+from stator_variables._torch._history import is_behind
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import DELETED, MISSING, LazyTracker, VariableTracker
 
@@ -138,6 +139,8 @@ def build_tensor(t: Tracing, real: Any, source: guards.Source) -> Any:
         return build_subclass(t, real, source)
     if real.is_nested or real.is_mkldnn:  # the one has no sizes, the fake of the other is strided
         raise t.unsupported("no-fake-tensor", f"{source.name} is a nested tensor, or one for MKL-DNN")
+    if is_behind(real):
+        raise t.unsupported("no-fake-tensor", f"{source.name} is a view whose base was written to with gradients")
     t.keep_apart(source, real)
     dims = t.policy.dims(source, real)
     traced = t.graph.tensor_input(source, real, dims, source.name)

@@ -15,6 +15,7 @@ import attrs
 import torch
 from stator_backends import AmbientState
 from stator_bytecode import set_exception_field
+from stator_variables import is_behind
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from stator._target import Target
@@ -198,7 +199,10 @@ def _geometry(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 
 def _grad_fn(tensor: torch.Tensor) -> Any:
-    """Autograd refuses to tell that of a view made without gradients whose base was written to with them."""
+    """Autograd refuses to tell that of a view made without gradients whose base was written to with them. Of others it
+    would become another one by that."""
+    if is_behind(tensor):
+        return RuntimeError
     try:
         return tensor.grad_fn
     except RuntimeError:

@@ -1,0 +1,204 @@
+"""A view whose base was written to with gradients: autograd refuses to write to it until its history was asked for."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import stator
+import torch
+from torch import Tensor
+
+Program = Callable[[Tensor, Tensor], Any]
+
+
+def made_here(x: Tensor, w: Tensor) -> Any:
+    view = x.t()
+    x.mul_(w)
+    view.zero_()
+    return view
+
+
+def behind_a_break(x: Tensor, w: Tensor) -> Any:
+    view = x.t()
+    x.mul_(w)
+    stator.graph_break()
+    view.zero_()
+    return view
+
+
+def before_a_break(x: Tensor, w: Tensor) -> Any:
+    view = x[0]
+    stator.graph_break()
+    x.mul_(w)
+    view.add_(1)
+    return view
+
+
+def caught(x: Tensor, w: Tensor) -> Any:
+    view = x.view(-1)
+    try:
+        x.mul_(w)
+        view.mul_(2)
+    except RuntimeError as error:
+        return str(error), x + 1
+    return view
+
+
+def caught_behind_a_break(x: Tensor, w: Tensor) -> Any:
+    view = x.view(-1)
+    x.mul_(w)
+    stator.graph_break()
+    try:
+        view.mul_(2)
+    except RuntimeError as error:
+        return str(error), view + 1
+    return view
+
+
+def read_first(x: Tensor, w: Tensor) -> Any:
+    view = x[1:]
+    x.mul_(w)
+    total = view.sum()
+    view.mul_(2)
+    return total, view
+
+
+def read_behind_a_break(x: Tensor, w: Tensor) -> Any:
+    view = x[1:]
+    x.mul_(w)
+    stator.graph_break()
+    total = view.sum()
+    view.mul_(2)
+    return total, view
+
+
+def asked_first(x: Tensor, w: Tensor) -> Any:
+    view = x[1:]
+    x.mul_(w)
+    leaf = view.is_leaf
+    view.mul_(2)
+    return leaf, view
+
+
+def a_gradient_is_asked_for(x: Tensor, w: Tensor) -> Any:
+    view = x[1:]
+    x.mul_(w)
+    grad = view.grad
+    view.mul_(2)
+    return grad, view
+
+
+def with_another_memory(x: Tensor, w: Tensor) -> Any:
+    view = x.t()
+    x.set_((w + 1).sum(0))  # type: ignore[call-overload]
+    view.zero_()
+    return view
+
+
+def without_gradients(x: Tensor, w: Tensor) -> Any:
+    view = x.t()
+    x.mul_(w)
+    with torch.no_grad():
+        view.zero_()
+    return view
+
+
+def made_without_gradients(x: Tensor, w: Tensor) -> Any:
+    with torch.no_grad():
+        view = x.t()
+    x.mul_(w)
+    view.zero_()
+    return view
+
+
+def the_base_again(x: Tensor, w: Tensor) -> Any:
+    view = x.t()
+    x.mul_(w)
+    x.add_(1)
+    return view * 2, x
+
+
+def given_back(x: Tensor, w: Tensor) -> Any:
+    view = x.t()
+    x.mul_(w)
+    return view
+
+
+PROGRAMS: tuple[Program, ...] = (
+    *(made_here, behind_a_break, before_a_break, caught, caught_behind_a_break, read_first, read_behind_a_break),
+    *(asked_first, a_gradient_is_asked_for, with_another_memory, without_gradients, made_without_gradients),
+    *(the_base_again, given_back),
+)
+
+
+def outcome(fn: Program, x: Tensor) -> Any:
+    """What it gives, and the gradients; or what it raises; what it leaves; and whether the view can be written to."""
+    w = torch.full((3, 3), 2.0, requires_grad=True)
+    found: list[Any] = []
+    with contextlib.suppress(RuntimeError):
+        try:
+            result = fn(x, w)
+        except RuntimeError as error:
+            found.append(str(error))
+            raise
+        parts = result if isinstance(result, tuple) else (result,)
+        found += [part.tolist() if isinstance(part, Tensor) else part for part in parts]
+        if isinstance(parts[-1], Tensor):
+            try:
+                parts[-1].mul_(3)
+            except RuntimeError as error:
+                found.append(str(error))
+            parts[-1].sum().backward()  # type: ignore[no-untyped-call]
+    return found, x.tolist(), w.grad is not None and w.grad.tolist()
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
+@pytest.mark.parametrize("options", [{}, {"break_everywhere": 2}], ids=["", "breaking"])
+@pytest.mark.parametrize("fn", PROGRAMS, ids=lambda fn: fn.__name__)
+def test_a_view_that_is_behind_stays_so(fn: Program, options: dict[str, Any]) -> None:
+    compiled = stator.compile(fn, backend="eager", options=options)
+    for number in range(3):
+        assert outcome(compiled, torch.ones(3, 3) + number) == outcome(fn, torch.ones(3, 3) + number)
+
+
+@pytest.mark.parametrize("fn", [made_here, behind_a_break, caught, caught_behind_a_break, with_another_memory])
+def test_compilers_write_to_no_view_that_is_behind(fn: Program) -> None:
+    compiled = stator.compile(fn, backend="aot_eager")
+    for number in range(2):
+        assert outcome(compiled, torch.ones(3, 3) + number) == outcome(fn, torch.ones(3, 3) + number)
+
+
+def written(view: Tensor, w: Tensor) -> Any:
+    view.mul_(2)
+    return view
+
+
+def read(view: Tensor, w: Tensor) -> Any:
+    return view * w
+
+
+def of_its_base(base: Tensor) -> Tensor:
+    return base.t()
+
+
+def behind(base: Tensor) -> Tensor:
+    view = base.t()
+    base.mul_(torch.full((3, 3), 3.0, requires_grad=True))
+    return view
+
+
+def told(base: Tensor) -> Tensor:
+    view = behind(base)
+    assert not view.is_leaf
+    return view
+
+
+@pytest.mark.parametrize("makers", [(of_its_base, behind, told), (behind, told, of_its_base), (told, behind, told)])
+@pytest.mark.parametrize("fn", [written, read])
+def test_a_view_that_is_given_stays_behind(fn: Program, makers: tuple[Callable[[Tensor], Tensor], ...]) -> None:
+    compiled = stator.compile(fn, backend="eager")
+    for make in (*makers, *makers):
+        assert outcome(compiled, make(torch.ones(3, 3))) == outcome(fn, make(torch.ones(3, 3)))
