@@ -202,3 +202,47 @@ def test_a_view_that_is_given_stays_behind(fn: Program, makers: tuple[Callable[[
     compiled = stator.compile(fn, backend="eager")
     for make in (*makers, *makers):
         assert outcome(compiled, make(torch.ones(3, 3))) == outcome(fn, make(torch.ones(3, 3)))
+
+
+def asked_for_gradients(view: Tensor, w: Tensor) -> Any:
+    view.requires_grad_()
+    return (view * w).sum()
+
+
+def flagged(view: Tensor, w: Tensor) -> Any:
+    view.requires_grad_(True)
+    stator.graph_break()
+    return (view * w).sum()
+
+
+def a_leaf() -> Tensor:
+    return torch.ones(3, 3, requires_grad=True)
+
+
+def of_a_leaf() -> Tensor:
+    return a_leaf()[:]
+
+
+def of_a_leaf_without_gradients() -> Tensor:
+    with torch.no_grad():
+        return a_leaf()[:]
+
+
+def of_a_result_without_gradients() -> Tensor:
+    result = a_leaf() * 2
+    with torch.no_grad():
+        return result[:]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("fn", [asked_for_gradients, flagged])
+def test_a_view_made_without_gradients_gets_a_flag_of_its_own(fn: Program, backend: str) -> None:
+    """By its base it has one already."""
+    compiled, w = stator.compile(fn, backend=backend), torch.full((3, 3), 2.0)
+    for make in (a_leaf, of_a_leaf, of_a_leaf_without_gradients, of_a_result_without_gradients, a_leaf):
+        gradients = []
+        for each in (fn, compiled):
+            view = make()
+            each(view, w).backward()
+            gradients.append(view.is_leaf and view.grad is not None and view.grad.tolist())
+        assert gradients[0] == gradients[1]

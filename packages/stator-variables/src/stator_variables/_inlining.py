@@ -54,7 +54,7 @@ def refuse_native(t: Tracing, function: Any) -> None:
         raise t.unsupported("graph-break", "a call of graph_break()", "remove the call to keep one graph")
     if getattr(real, "_torchdynamo_disable", False) or getattr(real, "_stator_disable", False):
         raise t.unsupported("disabled", f"{function.qualname} is marked to run without being compiled")
-    module = real.__globals__.get("__name__") or ""
+    module = str(real.__globals__.get("__name__"))
     inlined = _is_in(module, INLINED_MODULES) and not function.code.co_qualname.startswith(NATIVE_TRANSFORMS)
     inlined = inlined or real is torch.jit.annotate or _is_forward(real, module)
     is_hooking = real is _HOOKS_OF_MODULES and torch.is_grad_enabled()

@@ -44,9 +44,9 @@ def refuse(subject: Any) -> None:
 
 def _is_of_torch_compile(subject: Any) -> bool:
     if isinstance(subject, torch.nn.Module):
-        return type(subject).__module__.startswith("torch._dynamo")
-    made_in = getattr(subject, "__globals__", {}).get("__name__") or ""
-    return made_in.startswith("torch._dynamo") and not is_disabled(subject)
+        return str(type(subject).__module__).startswith("torch._dynamo")
+    made_in = getattr(subject, "__globals__", {}).get("__name__")
+    return str(made_in).startswith("torch._dynamo") and not is_disabled(subject)
 
 
 def compiled_function(fn: types.FunctionType, options: Options) -> Any:

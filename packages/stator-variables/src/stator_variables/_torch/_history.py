@@ -1,8 +1,12 @@
 """What autograd knows of a tensor, asked so that it stays as it is."""
 
+from typing import Any
+
 import torch
 
 _requires_grad = torch._C.TensorBase.requires_grad_
+_creation: Any = torch._C._autograd._get_creation_meta
+_DEFAULT: Any = torch._C._autograd.CreationMeta.DEFAULT
 
 
 def is_behind(tensor: torch.Tensor) -> bool:
@@ -12,10 +16,22 @@ def is_behind(tensor: torch.Tensor) -> bool:
 
     The one question that leaves it as it is: tensors with a history refuse to do without gradients.
     """
-    if not (tensor.requires_grad and tensor._is_view()) or tensor._base is None or tensor._base.grad_fn is None:
+    if not _has_flag_of_base(tensor) or tensor._base is None or tensor._base.grad_fn is None:
+        return False
+    if _creation(tensor) != _DEFAULT:
         return False
     try:
         _requires_grad(tensor, False)
     except RuntimeError:
         return False
     return True
+
+
+def keeps_flag(tensor: torch.Tensor) -> bool:
+    """Whether it is the same with `requires_grad` set to what it is. A view that was made under `no_grad` has that from
+    its base, and gets one of its own, with gradients of its own."""
+    return not _has_flag_of_base(tensor) or (not is_behind(tensor) and not tensor.is_leaf)
+
+
+def _has_flag_of_base(tensor: torch.Tensor) -> bool:
+    return tensor.requires_grad and tensor._is_view()

@@ -11,6 +11,7 @@ from stator_variables._build import new_namespace, with_namespace, wrap
 from stator_variables._model import _dictionary
 from stator_variables._model._raising import complain
 from stator_variables._torch import _torch_calls, _wrappers
+from stator_variables._torch._history import is_behind, keeps_flag
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -25,6 +26,8 @@ _VIEWS = frozenset("T mT H mH real imag data".split())
 
 def read(t: Tracing, vt: Any, name: str) -> Any:
     """A Result, or MISSING when `name` is an ordinary attribute (a method, or one the user has set)."""
+    if name in ("is_leaf", "grad_fn") and is_behind(vt.example):
+        raise t.unsupported("tensor-attribute", f"the attribute {name} of a view whose base was written to")
     if name in _METADATA:
         return _metadata(t, vt, name)
     if name in _VIEWS:
@@ -115,6 +118,7 @@ def hides_nothing(tensor: torch.Tensor) -> bool:
     return _METHODS.isdisjoint(tensor.__dict__)
 
 
+KEEPS_FLAG = Custom("{fn}({value})", keeps_flag, "with a flag that stays as it is when it is set")
 HIDES_NOTHING = Custom("not {value}.__dict__ or {fn}({value})", hides_nothing, "without attributes that hide methods")
 
 
@@ -148,7 +152,10 @@ def has_flag(t: Tracing, vt: Any, value: Any) -> bool:
     if vt.source is None or vt.cls not in (torch.Tensor, torch.nn.Parameter) or vt.example.is_inference():
         return False
     is_so = value is not MISSING and value.constant() is _of_example(t, vt, "requires_grad")
-    return is_so and not t.overrides.modes and not t.graph.may_be_kept(vt.before)
+    if not is_so or t.overrides.modes or t.graph.may_be_kept(vt.before) or not keeps_flag(vt.real):
+        return False
+    t.guard(vt.source, KEEPS_FLAG)
+    return True
 
 
 def _may_be_gradient(vt: Any, value: Any) -> bool:

@@ -173,5 +173,5 @@ def answer_by_name(t: Tracing, function: Any, args: Sequence[Any]) -> Any:
     if function.__name__ == "mark_static" and function.__module__ == "torch._dynamo.decorators" and len(args) == 2:
         int(args[0].example.size(args[1].constant()))  # ShapeEnv guards what a symbol is asked for
         return k.ConstantTracker(None)
-    is_export_query = function.__name__ == "is_in_onnx_export" and function.__module__.startswith("torch.onnx")
+    is_export_query = function.__name__ == "is_in_onnx_export" and str(function.__module__).startswith("torch.onnx")
     return k.ConstantTracker(False) if is_export_query else None
