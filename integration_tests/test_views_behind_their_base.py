@@ -246,3 +246,22 @@ def test_a_view_made_without_gradients_gets_a_flag_of_its_own(fn: Program, backe
             each(view, w).backward()
             gradients.append(view.is_leaf and view.grad is not None and view.grad.tolist())
         assert gradients[0] == gradients[1]
+
+
+def written_apart(view: Tensor, w: Tensor) -> Any:
+    view.detach().mul_(3)
+    try:
+        return view * w
+    except RuntimeError as error:
+        return str(error)[:40]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_the_handler_of_the_program_meets_what_autograd_refuses(backend: str) -> None:
+    """Of a view that was made without gradients and is written to apart from autograd: not before the graph runs."""
+    compiled, w = stator.compile(written_apart, backend=backend), torch.full((3, 3), 2.0, requires_grad=True)
+    for make in (of_a_leaf, of_a_leaf_without_gradients, of_a_result_without_gradients, a_leaf):
+        view, other = make(), make()
+        expected, found = written_apart(view, w), compiled(other, w)
+        assert str(found) == str(expected)
+        assert (other.detach().tolist(), other._version) == (view.detach().tolist(), view._version)

@@ -158,7 +158,8 @@ class Saved:
             _set_versions((self.tensor,), (self.version,))
 
     def _has_its_history(self) -> bool:
-        return self.tensor.requires_grad == self.requires_grad and _grad_fn(self.tensor) is self.grad_fn
+        """Or will have it: what is not told of a view is as it was once the version is."""
+        return self.tensor.requires_grad == self.requires_grad and _grad_fn(self.tensor) in (self.grad_fn, RuntimeError)
 
     def _follow(self) -> None:
         """An operator in place is now part of the history of the tensor, which gets its own again, behind a copy."""
