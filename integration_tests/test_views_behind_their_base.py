@@ -265,3 +265,26 @@ def test_the_handler_of_the_program_meets_what_autograd_refuses(backend: str) ->
         expected, found = written_apart(view, w), compiled(other, w)
         assert str(found) == str(expected)
         assert (other.detach().tolist(), other._version) == (view.detach().tolist(), view._version)
+
+
+def asked_for_its_gradient(view: Tensor, w: Tensor) -> Any:
+    return view.grad is None, view.detach() * 2
+
+
+def refused(base: Tensor) -> Tensor:
+    view = of_a_leaf_without_gradients()
+    view.detach().add_(1)
+    with pytest.raises(RuntimeError, match="created in no_grad mode"):
+        view.is_leaf  # noqa: B018
+    return view
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
+def test_what_is_relied_on_is_asked_of_no_view_that_refuses_to_tell() -> None:
+    compiled: Any = stator.compile(asked_for_its_gradient, backend="eager")
+    for make in (of_its_base, refused, behind, told, refused, of_its_base):
+        view, other = make(torch.ones(3, 3)), make(torch.ones(3, 3))
+        assert str(compiled(other, other)) == str(asked_for_its_gradient(view, view))
+        if make is behind:
+            with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+                other.mul_(2)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import torch
+from stator_guards import Custom
 
 _requires_grad = torch._C.TensorBase.requires_grad_
 _creation: Any = torch._C._autograd._get_creation_meta
@@ -35,3 +36,23 @@ def keeps_flag(tensor: torch.Tensor) -> bool:
 
 def _has_flag_of_base(tensor: torch.Tensor) -> bool:
     return tensor.requires_grad and tensor._is_view()
+
+
+def is_leaf(tensor: torch.Tensor) -> bool:
+    """False as well for a view of which that is not to be asked."""
+    return not is_behind(tensor) and _told(tensor) is True
+
+
+def is_no_leaf(tensor: torch.Tensor) -> bool:
+    return not is_behind(tensor) and _told(tensor) is False
+
+
+LEAF = Custom("{fn}({value}) if {value}._is_view() else {value}.is_leaf", is_leaf, "a leaf")
+NO_LEAF = Custom("{fn}({value}) if {value}._is_view() else not {value}.is_leaf", is_no_leaf, "no leaf")
+
+
+def _told(tensor: torch.Tensor) -> bool | None:
+    try:
+        return tensor.is_leaf
+    except RuntimeError:  # it was made without gradients, and its base was written to since
+        return None

@@ -11,7 +11,7 @@ from stator_variables._build import new_namespace, with_namespace, wrap
 from stator_variables._model import _dictionary
 from stator_variables._model._raising import complain
 from stator_variables._torch import _torch_calls, _wrappers
-from stator_variables._torch._history import is_behind, keeps_flag
+from stator_variables._torch._history import LEAF, NO_LEAF, is_behind, keeps_flag
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -59,6 +59,9 @@ def _autograd(t: Tracing, vt: Any, name: str) -> Any:
 
 def _known_flag(t: Tracing, vt: Any, name: str) -> Any:
     """What no other guard of a tensor asks for."""
+    if name == "is_leaf":
+        t.guard(vt.source, LEAF if vt.real.is_leaf else NO_LEAF)
+        return vt.real.is_leaf
     t.guard(AttrSource(vt.source, name), Equals(getattr(vt.real, name)))
     return getattr(vt.real, name)
 
