@@ -68,6 +68,12 @@ class BodyModule(GraphModule):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.forward(*args, **kwargs)
 
+    def recompile(self) -> Any:
+        """Without the call around that one, which prints what is raised, though the program may handle it."""
+        code = super().recompile()
+        del type(self).__call__  # each graph module has a class of its own, which gets one
+        return code
+
 
 @attrs.define(eq=False)
 class Body:
