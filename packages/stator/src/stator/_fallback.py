@@ -159,7 +159,9 @@ class Saved:
 
     def _has_its_history(self) -> bool:
         """Or will have it: what is not told of a view is as it was once the version is."""
-        return self.tensor.requires_grad == self.requires_grad and _grad_fn(self.tensor) in (self.grad_fn, RuntimeError)
+        now = _grad_fn(self.tensor)
+        same = now is self.grad_fn or RuntimeError in (now, self.grad_fn)
+        return same and self.tensor.requires_grad == self.requires_grad
 
     def _follow(self) -> None:
         """An operator in place is now part of the history of the tensor, which gets its own again, behind a copy."""

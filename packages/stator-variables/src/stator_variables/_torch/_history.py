@@ -31,7 +31,7 @@ def is_behind(tensor: torch.Tensor) -> bool:
 def keeps_flag(tensor: torch.Tensor) -> bool:
     """Whether it is the same with `requires_grad` set to what it is. A view that was made under `no_grad` has that from
     its base, and gets one of its own, with gradients of its own."""
-    return not _has_flag_of_base(tensor) or (not is_behind(tensor) and not tensor.is_leaf)
+    return not _has_flag_of_base(tensor) or is_no_leaf(tensor)
 
 
 def _has_flag_of_base(tensor: torch.Tensor) -> bool:
@@ -39,11 +39,12 @@ def _has_flag_of_base(tensor: torch.Tensor) -> bool:
 
 
 def is_leaf(tensor: torch.Tensor) -> bool:
-    """False as well for a view of which that is not to be asked."""
+    """Neither, nor no leaf, is a view of which that is not to be asked."""
     return not is_behind(tensor) and _told(tensor) is True
 
 
 def is_no_leaf(tensor: torch.Tensor) -> bool:
+    """See above."""
     return not is_behind(tensor) and _told(tensor) is False
 
 
