@@ -42,6 +42,7 @@ class Marks:
         self.made: list[weakref.ref[Any]] = []
         self.kept: list[Any] = []
         self.given = self.watch(Mark())
+        self.watch(self.given.tensor)
 
     def watch(self, thing: Any) -> Any:
         self.made.append(weakref.ref(thing))
@@ -101,6 +102,39 @@ def a_local_that_is_deleted_early(x: Tensor, marks: Marks) -> Any:
     y = x * mark.factor
     del mark
     return y, marks.alive()[-1]
+
+
+class Place(Mark):
+    """One that Python tells when it dies."""
+
+    def __init__(self, marks: Marks) -> None:
+        marks.watch(self)
+
+    def __index__(self) -> int:
+        return 1
+
+    def __del__(self) -> None:
+        self.factor = 0
+
+
+@program
+def an_index_in_a_slice(x: Tensor, marks: Marks) -> Any:
+    part = slice(Place(marks))
+    found = [2, 3, 4][part]
+    return found
+
+
+class Point:
+    def __init__(self, x: Any, y: Any) -> None:
+        self.x, self.y = x, y
+
+
+@program
+def an_input_beside_an_object_that_holds_what_nobody_looked_at(x: Tensor, marks: Marks) -> Any:
+    point = Point(marks.given.factor, 2)
+    y = marks.given.tensor * point.y
+    marks.given.tensor = None
+    return y
 
 
 @program

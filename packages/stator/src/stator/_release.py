@@ -17,10 +17,14 @@ def release(tracing: Tracing, machine: Machine, places: MachinePlaces) -> None:
         vars(tracker).clear()  # its `id` may be a key in what it holds, as in the memo of `copy.deepcopy`
     for made in tracing.made.values():
         forget_class(made.value)
-    for table in (tracing.made, tracing.heap, tracing.changed, tracing.lookups):
+    for table in (tracing.made, tracing.heap, tracing.changed, tracing.lookups, tracing.shared, tracing.paths):
         table.clear()
+    for known in (tracing.told_apart, tracing.memory.tensors):
+        known.clear()
     for record in (tracing.named, tracing.alive, tracing.aliases, tracing.generators, tracing.cleaning_up):
         record.clear()
+    for noted in (tracing.present, tracing.flying, tracing.lost):
+        noted.clear()
     tracing.journal.undo.clear()
     tracing.machine = tracing.frame = tracing.instruction = None
     places.forget()
