@@ -235,9 +235,12 @@ def refused(base: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("makers", [(of_its_base, behind, told), (behind, told, of_its_base), (told, behind, refused)])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("fn", [written, read, asked_for_gradients])
-def test_a_view_that_is_given_stays_behind(fn: Program, makers: tuple[Callable[[Tensor], Tensor], ...]) -> None:
-    compiled = stator.compile(fn, backend="eager")
+def test_a_view_that_is_given_stays_behind(
+    fn: Program, backend: str, makers: tuple[Callable[[Tensor], Tensor], ...]
+) -> None:
+    compiled = stator.compile(fn, backend=backend)
     for make in (*makers, *makers):
         assert outcome(compiled, make(torch.ones(3, 3))) == outcome(fn, make(torch.ones(3, 3)))
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import attrs
-import stator_variables as variables
 import torch
 from stator_bytecode.errors import Unsupported
+from stator_variables import UNTOLD, history_of
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 Target = Callable[..., Any] | str
@@ -83,27 +83,13 @@ def state_of(tensor: torch.Tensor, thorough: bool) -> Any:
         return tensor._version
     strided = tensor.layout is torch.strided
     shape = (tensor.size(), tensor.stride(), tensor.storage_offset()) if strided else (tensor.size(),)
-    return (tensor._version, tensor.requires_grad, _history(tensor), tensor.dtype, storage_of(tensor), shape)
-
-
-_UNTOLD = object()  # the history that autograd gives a view once that is read, which is no write
-
-
-def _history(tensor: torch.Tensor) -> Any:
-    """Autograd refuses to tell that of a view made without gradients, once another view of the base has been written to
-    with them. That is a state, too: what uses the view next raises. Of others it would become another one by that."""
-    if variables.is_behind(tensor):
-        return _UNTOLD
-    try:
-        return tensor.grad_fn
-    except RuntimeError:
-        return RuntimeError
+    return (tensor._version, tensor.requires_grad, history_of(tensor), tensor.dtype, storage_of(tensor), shape)
 
 
 def _same(before: Any, after: Any) -> bool:
     if type(before) is not tuple:
         return bool(before == after)
-    same_history = before[2] in (_UNTOLD, after[2])
+    same_history = before[2] in (UNTOLD, after[2])  # to read what was not told is no write
     return same_history and before[:2] == after[:2] and before[3:5] == after[3:5] and _same_shape(before[5], after[5])
 
 

@@ -35,7 +35,7 @@ from stator_variables._policy import Policy, Stop
 from stator_variables._pytree import LEAF, Spec, broadcast, flatten, unflatten
 from stator_variables._reach import walk
 from stator_variables._runtime import as_inference, forget_class
-from stator_variables._torch._history import is_behind
+from stator_variables._torch._history import UNTOLD, history_of
 from stator_variables._torch._modes import grad_mode
 from stator_variables._torch._modes import restore as restore_modes
 from stator_variables._torch._outside import can_be_taken, enter_taken, give_back, taken
@@ -49,8 +49,8 @@ __all__ += ["REPLACEABLE", "filtered", "globals_tracker", "restore_modes"]
 __all__ += ["can_be_taken", "enter_taken", "give_back", "taken"]
 # trackers
 __all__ += ["MISSING", "ConstantTracker", "LazyTracker", "NumberTracker", "TensorTracker", "VariableTracker"]
-__all__ += ["are_noticed", "can_be_noticed", "dying_with", "forget_class", "generator_state", "is_behind", "is_noticed"]
-__all__ += ["real_of", "source_of", "wrap"]
+__all__ += ["are_noticed", "can_be_noticed", "dying_with", "forget_class", "generator_state", "is_noticed"]
+__all__ += ["UNTOLD", "history_of", "real_of", "source_of", "wrap"]
 # what a trace becomes
 __all__ += ["Dim", "GraphRecorder", "Traced", "from_traced", "record"]
 __all__ += ["Emitter", "ObjectRecipe", "RaisedBefore", "StaysInGraph", "StillRunning"]

@@ -4,7 +4,6 @@
 """
 
 import collections
-import contextlib
 import enum
 import functools
 import gc
@@ -27,7 +26,7 @@ from stator_variables._library._pure import DTYPES, NUMBERS, NUMPY, is_number_of
 from stator_variables._library._weakrefs import build_weakref
 from stator_variables._runtime import plain_tensor, tensor_of
 from stator_variables._stored import item_owner, members_of, same_members, set_base, stored
-from stator_variables._torch._history import is_behind
+from stator_variables._torch._history import history_of, is_behind
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import DELETED, MISSING, LazyTracker, VariableTracker
 
@@ -153,8 +152,7 @@ def build_tensor(t: Tracing, real: Any, source: guards.Source) -> Any:
         t.guard(source, guards.Is(real))
     vt = k.TensorTracker(traced, type(real))
     if real.requires_grad:
-        with contextlib.suppress(RuntimeError):  # which reading the attribute raises again
-            vt.history = traced.example.grad_fn
+        vt.history = history_of(traced.example)
     return vt
 
 

@@ -15,7 +15,7 @@ import attrs
 import torch
 from stator_backends import AmbientState
 from stator_bytecode import set_exception_field
-from stator_variables import is_behind
+from stator_variables import UNTOLD, history_of
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from stator._target import Target
@@ -159,8 +159,8 @@ class Saved:
 
     def _has_its_history(self) -> bool:
         """Or will have it: what is not told of a view is as it was once the version is."""
-        now = _grad_fn(self.tensor)
-        same = now is self.grad_fn or RuntimeError in (now, self.grad_fn)
+        now = history_of(self.tensor)
+        same = now is self.grad_fn or UNTOLD in (now, self.grad_fn)
         return same and self.tensor.requires_grad == self.requires_grad
 
     def _follow(self) -> None:
@@ -191,7 +191,7 @@ def _with_parts(tensor: Any) -> Iterator[torch.Tensor]:
 
 
 def _saved(tensor: torch.Tensor, content: torch.UntypedStorage | None) -> Saved:
-    grad_fn = _grad_fn(tensor)
+    grad_fn = history_of(tensor)
     with torch.enable_grad():
         history = tensor.clone() if isinstance(grad_fn, torch.autograd.graph.Node) else None
     return Saved(tensor, content, _geometry(tensor), tensor.requires_grad, grad_fn, history, version(tensor))
@@ -199,14 +199,3 @@ def _saved(tensor: torch.Tensor, content: torch.UntypedStorage | None) -> Saved:
 
 def _geometry(tensor: torch.Tensor) -> tuple[Any, ...]:
     return tensor.size(), tensor.stride(), tensor.storage_offset()
-
-
-def _grad_fn(tensor: torch.Tensor) -> Any:
-    """Autograd refuses to tell that of a view made without gradients whose base was written to with them. Of others it
-    would become another one by that."""
-    if is_behind(tensor):
-        return RuntimeError
-    try:
-        return tensor.grad_fn
-    except RuntimeError:
-        return RuntimeError

@@ -19,12 +19,12 @@ def release(tracing: Tracing, machine: Machine, places: MachinePlaces) -> None:
         forget_class(made.value)
     for table in (tracing.made, tracing.heap, tracing.changed, tracing.lookups, tracing.shared, tracing.paths):
         table.clear()
-    for known in (tracing.told_apart, tracing.memory.tensors):
-        known.clear()
+    tracing.told_apart.clear()
+    tracing.memory.tensors.clear()
     for record in (tracing.named, tracing.alive, tracing.aliases, tracing.generators, tracing.cleaning_up):
         record.clear()
-    for noted in (tracing.present, tracing.flying, tracing.lost):
-        noted.clear()
+    for record in (tracing.present, tracing.flying, tracing.lost):
+        record.clear()
     tracing.journal.undo.clear()
     tracing.machine = tracing.frame = tracing.instruction = None
     places.forget()

@@ -28,6 +28,19 @@ def is_behind(tensor: torch.Tensor) -> bool:
     return True
 
 
+UNTOLD = object()
+"""The history of a view that is behind; and of one that was made without gradients, once its base, or another view of
+that, has been written to with them: autograd refuses to tell it."""
+
+
+def history_of(tensor: torch.Tensor) -> Any:
+    """Its `grad_fn`, or UNTOLD."""
+    try:
+        return UNTOLD if is_behind(tensor) else tensor.grad_fn
+    except RuntimeError:
+        return UNTOLD
+
+
 def keeps_flag(tensor: torch.Tensor) -> bool:
     """Whether it is the same with `requires_grad` set to what it is. A view that was made under `no_grad` has that from
     its base, and gets one of its own, with gradients of its own."""
@@ -39,21 +52,14 @@ def _has_flag_of_base(tensor: torch.Tensor) -> bool:
 
 
 def is_leaf(tensor: torch.Tensor) -> bool:
-    """Neither, nor no leaf, is a view of which that is not to be asked."""
-    return not is_behind(tensor) and _told(tensor) is True
+    """False as well for a view whose history is UNTOLD."""
+    return history_of(tensor) is not UNTOLD and tensor.is_leaf
 
 
 def is_no_leaf(tensor: torch.Tensor) -> bool:
-    """See above."""
-    return not is_behind(tensor) and _told(tensor) is False
+    """False as well for a view whose history is UNTOLD."""
+    return history_of(tensor) is not UNTOLD and not tensor.is_leaf
 
 
 LEAF = Custom("{fn}({value}) if {value}._is_view() else {value}.is_leaf", is_leaf, "a leaf")
 NO_LEAF = Custom("{fn}({value}) if {value}._is_view() else not {value}.is_leaf", is_no_leaf, "no leaf")
-
-
-def _told(tensor: torch.Tensor) -> bool | None:
-    try:
-        return tensor.is_leaf
-    except RuntimeError:  # it was made without gradients, and its base was written to since
-        return None

@@ -59,11 +59,12 @@ def _autograd(t: Tracing, vt: Any, name: str) -> Any:
 
 def _known_flag(t: Tracing, vt: Any, name: str) -> Any:
     """What no other guard of a tensor asks for."""
-    if name == "is_leaf":
-        t.guard(vt.source, LEAF if vt.real.is_leaf else NO_LEAF)
-        return vt.real.is_leaf
-    t.guard(AttrSource(vt.source, name), Equals(getattr(vt.real, name)))
-    return getattr(vt.real, name)
+    flag = getattr(vt.real, name)
+    if name == "is_leaf":  # which may be no question for the tensor of another call
+        t.guard(vt.source, LEAF if flag else NO_LEAF)
+    else:
+        t.guard(AttrSource(vt.source, name), Equals(flag))
+    return flag
 
 
 def _metadata(t: Tracing, vt: Any, name: str) -> Any:
