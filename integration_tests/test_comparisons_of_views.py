@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -73,8 +74,9 @@ def compared(x: Tensor, a: Any, b: Any) -> Any:
                 found.append(getattr(one, name)(other))
             except (AttributeError, TypeError) as error:
                 found.append(str(error))
-    with contextlib.suppress(TypeError):
-        found += [a == b, a != b, a <= b, a > b]
+    for one, other in ((a, b), (b, a)):
+        with contextlib.suppress(TypeError):
+            found += [one == other, one != other, one <= other, one > other]
     return x + 1, found
 
 
@@ -86,8 +88,9 @@ def combined(x: Tensor, a: Any, b: Any) -> Any:
                 found.append(getattr(one, f"__{name}__")(other))
             except (AttributeError, TypeError) as error:
                 found.append(str(error))
-    with contextlib.suppress(TypeError):
-        found += [a & b, a | b, a ^ b, a - b]
+    for one, other in ((a, b), (b, a)):
+        with contextlib.suppress(TypeError):
+            found += [one & other, one | other, one ^ other, one - other]
     return x + 1, found
 
 
@@ -100,7 +103,7 @@ def made(x: Tensor, run: Any, first: Any, second: Any) -> Any:
 @pytest.mark.parametrize("inside", [True, False])
 def test_views_are_as_in_c(first: str, run: Any, inside: bool) -> None:
     fn = made if inside else run
-    for second, make in MAKERS.items():
+    for second, make in itertools.islice(MAKERS.items(), list(MAKERS).index(first), None):  # both ways round at once
         if run is combined and "nan" in first + second:
             continue  # its place in a set is that of its address
         compiled = stator.compile(fn, backend="eager", recompile_limit=256)

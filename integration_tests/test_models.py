@@ -17,17 +17,28 @@ from transformers.utils import logging as messages
 
 from integration_tests.counting import Counting, graphs_of_torch_compile
 from integration_tests.description import EXACT, INDUCTOR, Tolerance
-from integration_tests.models import FAMILIES, LIBRARIES, ZOO, make_training, train
+from integration_tests.models import FAMILIES, LIBRARIES, SHALLOW, ZOO, Item, make_training, train
 from integration_tests.oracle import assert_same
 
 AOT = Tolerance(1e-4, 1e-5)
-ON_INDUCTOR, MORE_ON_INDUCTOR = ("gpt2", "resnet"), ("llama", "vit")  # each compiles for a minute or two on one core
-RUNS = [
-    *((name, "eager", EXACT) for name in ZOO),
-    *((name, "aot_eager", AOT) for name in ZOO),
-    *((name, "inductor", INDUCTOR) for name in ON_INDUCTOR),
-    *(pytest.param(name, "inductor", INDUCTOR, marks=pytest.mark.slow) for name in MORE_ON_INDUCTOR),
+ON_INDUCTOR, MORE_ON_INDUCTOR = ("gpt2", "resnet"), ("llama", "vit")
+DEEP = [item for item in ZOO.values() if item.depth > item.shallow]
+AT_LEISURE = [  # on inductor each compiles for a minute or two on one core
+    *((item, "aot_eager", AOT) for item in DEEP),
+    *((ZOO[name], "inductor", INDUCTOR) for name in ON_INDUCTOR + MORE_ON_INDUCTOR),
 ]
+RUNS = [
+    *((item, "eager", EXACT) for item in ZOO.values()),
+    *((item, "aot_eager", AOT) for item in SHALLOW.values()),
+    *((SHALLOW[name], "inductor", INDUCTOR) for name in ON_INDUCTOR),
+    *(pytest.param(*run, marks=pytest.mark.slow) for run in AT_LEISURE),
+]
+MODELS = [*SHALLOW.values(), *(pytest.param(item, marks=pytest.mark.slow) for item in DEEP)]
+
+
+def described(part: Any) -> str:
+    """What pytest calls a run: the model, how many layers of it, the backend."""
+    return f"{part.name}-{part.depth}" if isinstance(part, Item) else part if isinstance(part, str) else ""
 
 
 @pytest.fixture(autouse=True)
@@ -35,10 +46,10 @@ def _fresh() -> None:
     stator.reset()
 
 
-@pytest.mark.parametrize(("name", "backend", "tolerance"), RUNS, ids=lambda part: part if isinstance(part, str) else "")
-def test_model_gives_what_plain_python_gives(name: str, backend: str, tolerance: Tolerance) -> None:
+@pytest.mark.parametrize(("item", "backend", "tolerance"), RUNS, ids=described)
+def test_model_gives_what_plain_python_gives(item: Item, backend: str, tolerance: Tolerance) -> None:
     """Outputs and gradients; a second call compiles nothing; another batch size is right."""
-    ours, theirs, call, other = ZOO[name].make_twins()
+    ours, theirs, call, other = item.make_twins()
     compiled = stator.compile(theirs, backend=backend)
     owners = (ours, theirs)
     assert_same(ours, compiled, lambda: call, calls=1, tolerance=tolerance, owners=owners)
@@ -49,9 +60,9 @@ def test_model_gives_what_plain_python_gives(name: str, backend: str, tolerance:
     assert_same(ours, compiled, lambda: other, calls=2, tolerance=tolerance, owners=owners)
 
 
-@pytest.mark.parametrize("name", ZOO)
-def test_no_more_graphs_than_torch_compile(name: str) -> None:
-    ours, theirs, call, _ = ZOO[name].make_twins()
+@pytest.mark.parametrize("item", MODELS, ids=described)
+def test_no_more_graphs_than_torch_compile(item: Item) -> None:
+    ours, theirs, call, _ = item.make_twins()
     counting = Counting()
     compiled = stator.compile(theirs, backend=counting)
     compiled(*call.args, **call.kwargs)
@@ -59,10 +70,10 @@ def test_no_more_graphs_than_torch_compile(name: str) -> None:
     assert 0 < counting.count <= graphs_of_torch_compile(ours, *call.args, **call.kwargs), compiled.report
 
 
-@pytest.mark.parametrize("name", ZOO)
-def test_training_mode_leaves_the_same_random_streams(name: str) -> None:
+@pytest.mark.parametrize("item", MODELS, ids=described)
+def test_training_mode_leaves_the_same_random_streams(item: Item) -> None:
     """Dropout and layer drop draw what they draw plainly; running statistics move the same way."""
-    ours, theirs, call, _ = ZOO[name].make_twins()
+    ours, theirs, call, _ = item.make_twins()
     compiled = stator.compile(theirs.train(), backend="eager")
     assert_same(ours.train(), compiled, lambda: call, calls=2, owners=(ours, theirs))
 

@@ -15,7 +15,7 @@ import pytest
 import stator
 
 from integration_tests.behaviours import Kept, arguments, catalogue, load
-from integration_tests.models import ZOO
+from integration_tests.models import SHALLOW
 from integration_tests.oracle import assert_same
 from integration_tests.programs import PROGRAMS
 from integration_tests.test_stress import changing_args
@@ -48,7 +48,7 @@ def test_program_does_the_same_beside_the_plain_function(title: str) -> None:
 
 @pytest.mark.parametrize("name", ["encoder", "resnet", "recurrent", "gpt2", "t5"])
 def test_model_does_the_same_beside_the_plain_one(name: str) -> None:
-    ours, theirs, call, other = ZOO[name].make_twins()
+    ours, theirs, call, other = SHALLOW[name].make_twins()
     calls = iter((call, other))
     assert_same(ours, stator.compile(theirs, **ORACLE), lambda: next(calls), calls=2, owners=(ours, theirs))
 

@@ -8,6 +8,7 @@ What the rules need to know about this repository stands in the root ``pyproject
 from __future__ import annotations
 
 import fnmatch
+import functools
 import pathlib
 import sys
 import tomllib
@@ -82,7 +83,12 @@ def _import_name(requirement: str) -> str:
 
 def _read_module(root: pathlib.Path, path: pathlib.Path) -> Module:
     shown = path.relative_to(root)
-    return Module(shown, "src" in shown.parts, tuple(references(path.read_text(), str(shown))))
+    return Module(shown, "src" in shown.parts, _references(path.read_text(), str(shown)))
+
+
+@functools.cache  # the tests of this file look at one tree again and again
+def _references(source: str, shown: str) -> tuple[Reference, ...]:
+    return tuple(references(source, shown))
 
 
 def disk_matches_contracts(repo: Repository) -> Iterator[str]:

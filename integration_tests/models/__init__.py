@@ -10,6 +10,7 @@ from integration_tests.models._sample import Call, Item
 from integration_tests.models._signal import SIGNAL
 from integration_tests.models._training import make_training, train
 
-__all__ = ["FAMILIES", "LIBRARIES", "ZOO", "Call", "Item", "make_training", "train"]
+__all__ = ["FAMILIES", "LIBRARIES", "SHALLOW", "ZOO", "Call", "Item", "make_training", "train"]
 
 ZOO = {item.name: item for item in (*LANGUAGE, *SIGNAL, *PLAIN)}
+SHALLOW = {name: item.in_shallow() for name, item in ZOO.items()}

@@ -97,7 +97,7 @@ def _built(family: str, kind: Kind) -> Any:
 
 
 def _item(family: str, kind: Kind) -> Item:
-    return Item(family, lambda: _built(family, kind), kind.call)
+    return Item(family, lambda _: _built(family, kind), kind.call)
 
 
 FAMILIES = {family: _item(family, kind) for kind in _KINDS for family in kind.families}

@@ -8,33 +8,35 @@ import transformers
 
 from integration_tests.models._sample import Call, Item, tokens, unmasked
 
-WIDTH, LAYERS, HEADS, VOCABULARY = 32, 12, 4, 99
+WIDTH, HEADS, VOCABULARY = 32, 4, 99
 
 
-def _bert() -> Any:
+def _bert(depth: int) -> Any:
     return transformers.BertModel(
         transformers.BertConfig(
             vocab_size=VOCABULARY,
             hidden_size=WIDTH,
-            num_hidden_layers=LAYERS,
+            num_hidden_layers=depth,
             num_attention_heads=HEADS,
             intermediate_size=2 * WIDTH,
         )
     )
 
 
-def _distilbert() -> Any:
+def _distilbert(depth: int) -> Any:
     return transformers.DistilBertModel(
-        transformers.DistilBertConfig(vocab_size=VOCABULARY, dim=WIDTH, n_layers=6, n_heads=HEADS, hidden_dim=2 * WIDTH)
+        transformers.DistilBertConfig(
+            vocab_size=VOCABULARY, dim=WIDTH, n_layers=depth, n_heads=HEADS, hidden_dim=2 * WIDTH
+        )
     )
 
 
-def _gpt2() -> Any:
+def _gpt2(depth: int) -> Any:
     return transformers.GPT2LMHeadModel(
         transformers.GPT2Config(
             vocab_size=VOCABULARY,
             n_embd=WIDTH,
-            n_layer=LAYERS,
+            n_layer=depth,
             n_head=HEADS,
             n_positions=64,
             bos_token_id=1,
@@ -46,7 +48,6 @@ def _gpt2() -> Any:
 _DECODER = {
     "vocab_size": VOCABULARY,
     "hidden_size": WIDTH,
-    "num_hidden_layers": LAYERS,
     "num_attention_heads": HEADS,
     "num_key_value_heads": 2,
     "intermediate_size": 2 * WIDTH,
@@ -54,28 +55,28 @@ _DECODER = {
 }
 
 
-def _llama() -> Any:
-    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**_DECODER))
+def _llama(depth: int) -> Any:
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**_DECODER, num_hidden_layers=depth))
 
 
-def _qwen2() -> Any:
-    return transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**_DECODER))
+def _qwen2(depth: int) -> Any:
+    return transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**_DECODER, num_hidden_layers=depth))
 
 
-def _mixtral() -> Any:
+def _mixtral(depth: int) -> Any:
     return transformers.MixtralForCausalLM(
-        transformers.MixtralConfig(**_DECODER, num_local_experts=4, num_experts_per_tok=2)
+        transformers.MixtralConfig(**_DECODER, num_hidden_layers=depth, num_local_experts=4, num_experts_per_tok=2)
     )
 
 
-def _t5() -> Any:
+def _t5(depth: int) -> Any:
     return transformers.T5ForConditionalGeneration(
         transformers.T5Config(
             vocab_size=VOCABULARY,
             d_model=WIDTH,
             d_kv=WIDTH // HEADS,
             d_ff=2 * WIDTH,
-            num_layers=6,
+            num_layers=depth,
             num_heads=HEADS,
             decoder_start_token_id=0,
         )
@@ -101,10 +102,10 @@ def _translated(batch: int) -> Call:
 
 LANGUAGE = (
     Item("bert", _bert, _masked),
-    Item("distilbert", _distilbert, _masked),
+    Item("distilbert", _distilbert, _masked, depth=6),
     Item("gpt2", _gpt2, _labelled),
     Item("llama", _llama, _causal),
     Item("qwen2", _qwen2, _masked),
     Item("mixtral", _mixtral, _causal),
-    Item("t5", _t5, _translated),
+    Item("t5", _t5, _translated, depth=6),
 )

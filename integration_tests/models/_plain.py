@@ -11,7 +11,7 @@ from integration_tests.models._sample import Call, Item
 class Recurrent(nn.Module):
     """Stacked gated cells stepped by a Python loop over time: no ``nn.LSTM``, lists of states, in-place list writes."""
 
-    def __init__(self, width: int = 32, layers: int = 2) -> None:
+    def __init__(self, layers: int, width: int = 32) -> None:
         super().__init__()
         self.gates = nn.ModuleList(nn.Linear(2 * width, 2 * width) for _ in range(layers))
         self.news = nn.ModuleList(nn.Linear(2 * width, width) for _ in range(layers))
@@ -52,13 +52,15 @@ class Block(nn.Module):
 class ResNet(nn.Module):
     """The eighteen-layer residual network, narrow; in training mode it updates its running statistics."""
 
-    def __init__(self, width: int = 8) -> None:
+    def __init__(self, blocks: int, width: int = 8) -> None:
         super().__init__()
         self.stem = nn.Sequential(
             nn.Conv2d(3, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(inplace=True)
         )
         sizes = [(width, width, 1), (width, 2 * width, 2), (2 * width, 4 * width, 2), (4 * width, 8 * width, 2)]
-        self.stages = nn.ModuleList(nn.Sequential(Block(i, o, s), Block(o, o, 1)) for i, o, s in sizes)
+        self.stages = nn.ModuleList(
+            nn.Sequential(Block(i, o, s), *(Block(o, o, 1) for _ in range(1, blocks))) for i, o, s in sizes
+        )
         self.head = nn.Linear(8 * width, 10)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -68,9 +70,9 @@ class ResNet(nn.Module):
         return self.head(x.mean((2, 3)))  # type: ignore[no-any-return]
 
 
-def _encoder() -> nn.Module:
+def _encoder(depth: int) -> nn.Module:
     layer = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True)
-    return nn.TransformerEncoder(layer, 12, enable_nested_tensor=False)
+    return nn.TransformerEncoder(layer, depth, enable_nested_tensor=False)
 
 
 def _vectors(batch: int) -> Call:
@@ -85,6 +87,6 @@ def _pictures(batch: int) -> Call:
 
 PLAIN = (
     Item("encoder", _encoder, _vectors),
-    Item("recurrent", Recurrent, _vectors),
-    Item("resnet", ResNet, _pictures),
+    Item("recurrent", Recurrent, _vectors, depth=2),
+    Item("resnet", ResNet, _pictures, depth=2, shallow=1),
 )

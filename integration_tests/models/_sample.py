@@ -20,24 +20,30 @@ class Call:
 
 @attrs.frozen
 class Item:
-    """One entry of the zoo. ``build`` makes the model, ``call(batch)`` its arguments for a batch of that size."""
+    """One entry of the zoo. ``build(depth)`` makes the model, ``call(batch)`` its arguments for that batch size."""
 
     name: str
-    build: Callable[[], torch.nn.Module]
+    build: Callable[[int], torch.nn.Module]
     call: Callable[[int], Call]
-    trainable: bool = True
+    depth: int = 12
+    """Layers of the architecture as it was published, and of its shallow form, which still repeats what repeats."""
+    shallow: int = 2
 
     def make(self) -> tuple[torch.nn.Module, Call, Call]:
         """The model, inputs for it, and inputs with another batch size; the same on every call."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(20)
-            model = self.build().eval()
+            model = self.build(self.depth).eval()
             return model, self.call(2), self.call(3)
 
     def make_twins(self) -> tuple[torch.nn.Module, torch.nn.Module, Call, Call]:
         """Two equal models that share nothing. Both are copies: a copied module is not in all details its original."""
         model, call, other = self.make()
         return copy.deepcopy(model), copy.deepcopy(model), call, other
+
+    def in_shallow(self) -> Item:
+        """The same with few layers, for what takes long per layer and tells nothing new of the seventh."""
+        return attrs.evolve(self, depth=self.shallow)
 
 
 def tokens(batch: int, length: int = 16, vocabulary: int = 99) -> torch.Tensor:

@@ -12,11 +12,11 @@ from integration_tests.models._sample import Call, Item, tokens
 WIDTH, HEADS = 32, 4
 
 
-def _vit() -> Any:
+def _vit(depth: int) -> Any:
     return transformers.ViTForImageClassification(
         transformers.ViTConfig(
             hidden_size=WIDTH,
-            num_hidden_layers=12,
+            num_hidden_layers=depth,
             num_attention_heads=HEADS,
             intermediate_size=2 * WIDTH,
             image_size=32,
@@ -26,13 +26,13 @@ def _vit() -> Any:
     )
 
 
-def _whisper() -> Any:
+def _whisper(depth: int) -> Any:
     return transformers.WhisperForConditionalGeneration(
         transformers.WhisperConfig(
             vocab_size=99,
             d_model=WIDTH,
-            encoder_layers=4,
-            decoder_layers=4,
+            encoder_layers=depth,
+            decoder_layers=depth,
             encoder_attention_heads=HEADS,
             decoder_attention_heads=HEADS,
             encoder_ffn_dim=2 * WIDTH,
@@ -48,11 +48,11 @@ def _whisper() -> Any:
     )
 
 
-def _wav2vec2() -> Any:
+def _wav2vec2(depth: int) -> Any:
     return transformers.Wav2Vec2Model(
         transformers.Wav2Vec2Config(
             hidden_size=WIDTH,
-            num_hidden_layers=12,
+            num_hidden_layers=depth,
             num_attention_heads=HEADS,
             intermediate_size=2 * WIDTH,
             conv_dim=(16,) * 7,
@@ -76,6 +76,6 @@ def _sound(batch: int) -> Call:
 
 SIGNAL = (
     Item("vit", _vit, _picture),
-    Item("whisper", _whisper, _spectrum),
+    Item("whisper", _whisper, _spectrum, depth=4),
     Item("wav2vec2", _wav2vec2, _sound),
 )

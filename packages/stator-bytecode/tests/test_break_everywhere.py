@@ -10,7 +10,6 @@ import gc
 import importlib.util
 import sys
 import traceback
-from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType, FunctionType, GeneratorType, SimpleNamespace
 from typing import Any
@@ -323,12 +322,10 @@ def _differences(expected: dict[str, Any], found: dict[str, Any], keys: str) -> 
 
 
 @pytest.fixture(autouse=True)
-def _quick_referrers() -> Iterator[None]:
+def _quick_referrers() -> None:
     """What exists already refers to no generator of a program."""
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 NAMES = sorted(programs.PROGRAMS)
