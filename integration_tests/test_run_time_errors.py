@@ -501,16 +501,21 @@ def test_a_write_to_a_view_costs_no_break_where_nothing_may_raise() -> None:
     assert compiled(torch.ones(2, 2)[0], torch.ones(2, requires_grad=True)).requires_grad
 
 
-def test_what_a_body_raises_is_printed_nowhere(capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("backend", ["eager", lambda gm, inputs: gm])
+@pytest.mark.parametrize("is_body", [True, False])
+def test_what_a_graph_raises_is_printed_nowhere(capfd: pytest.CaptureFixture[str], backend: Any, is_body: bool) -> None:
     """`fx` prints what a graph module raises that is called like a module."""
 
     def fn(x: Tensor, i: Tensor) -> Any:
+        def looked_up(a: Tensor) -> Tensor:
+            return a[i].sin()
+
         try:
-            return torch.utils.checkpoint.checkpoint(lambda a: a[i].sin(), x, use_reentrant=False)
+            return torch.utils.checkpoint.checkpoint(looked_up, x, use_reentrant=False) if is_body else looked_up(x)
         except IndexError as error:
             return str(error)
 
-    compiled, x = stator.compile(fn, backend="eager", fullgraph=True), torch.ones(3, requires_grad=True)
+    compiled, x = stator.compile(fn, backend=backend, fullgraph=True), torch.ones(3, requires_grad=True)
     for i in (torch.tensor([1]), torch.tensor([7])):
         assert str(compiled(x, i)) == str(fn(x, i))
     assert capfd.readouterr().err == ""

@@ -73,6 +73,17 @@ def test_the_module_is_marked_as_of_a_front_end() -> None:
     assert first._dynamo_source.name == "weight"
 
 
+def test_hooks_for_all_modules_do_not_hear_of_the_module_and_its_own_are_called(driver: Driver) -> None:
+    x, heard = driver.input("x", torch.ones(3)), []
+    module = driver.finish(driver.call(torch.neg, x)).module
+    with torch.nn.modules.module.register_module_forward_hook(lambda *_: heard.append("for all")):
+        module(torch.ones(3))
+        assert heard == []
+    module.register_forward_pre_hook(lambda *_: heard.append("its own"))
+    assert torch.equal(module(torch.ones(3))[0], -torch.ones(3))
+    assert heard == ["its own"]
+
+
 def test_a_buffer_can_be_said_to_stay_where_it_is(driver: Driver) -> None:
     buffer = torch.ones(1)
     buffer._dynamo_static_input_type = "unguarded"  # type: ignore[attr-defined]  # as mark_static_address does

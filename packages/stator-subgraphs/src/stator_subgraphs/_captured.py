@@ -62,10 +62,12 @@ class CapturedGraph:
         return self.make_module()
 
 
-class BodyModule(GraphModule):
-    """What an operator calls: no module of the program, so that hooks for all modules do not hear of it."""
+class CapturedModule(GraphModule):
+    """A graph, or the body of an operator: no module of the program, so hooks for all modules do not hear of it."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks:
+            return super().__call__(*args, **kwargs)  # those are a backend's own
         return self.forward(*args, **kwargs)
 
     def recompile(self) -> Any:

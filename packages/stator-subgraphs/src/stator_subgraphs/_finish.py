@@ -16,7 +16,7 @@ from torch._guards import CompileId
 from torch.fx.graph_module import _loader
 from torch.fx.passes.runtime_assert import insert_deferred_runtime_asserts
 
-from stator_subgraphs._captured import CapturedGraph
+from stator_subgraphs._captured import CapturedGraph, CapturedModule
 from stator_subgraphs._input import Inputs
 from stator_subgraphs._shape_guard import ShapeGuards
 from stator_subgraphs._state import GraphState
@@ -70,7 +70,7 @@ def captured_graph(
 def _module(state: GraphState, compile_id: CompileId) -> fx.GraphModule:
     # The program may not have had them; the backward of a loop counts its rounds.
     state.mode.allow_scalar_outputs = True
-    module = fx.GraphModule(held_by(state, state.root.graph), state.root.graph)
+    module = CapturedModule(held_by(state, state.root.graph), state.root.graph)
     # AOTAutograd and Inductor take a graph for one of a front end, with sources for its inputs, when both are there.
     module.meta["dynamo_compile_id"] = compile_id
     module.meta["dynamo_flat_name_to_original_fqn"] = {}

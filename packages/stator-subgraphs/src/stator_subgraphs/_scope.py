@@ -18,7 +18,7 @@ import torch
 from stator_bytecode.errors import InternalError
 from stator_variables import Traced
 
-from stator_subgraphs._captured import Body, BodyModule
+from stator_subgraphs._captured import Body, CapturedModule
 from stator_subgraphs._finish import held_by, prune, unused
 from stator_subgraphs._mutation import storage_of
 from stator_subgraphs._state import GraphState
@@ -74,7 +74,7 @@ class BodyScope:
         graph.output(tuple(value.node if isinstance(value, Traced) else value for value in local))
         self._drop_unused()
         self._leave(local)
-        module = BodyModule(held_by(self.state, graph), graph)
+        module = CapturedModule(held_by(self.state, graph), graph)
         examples = tuple(value.example if isinstance(value, Traced) else value for value in local)
         return Body(
             module, self.tracer, tuple(self._arguments), tuple(self.tracer.outer), examples, *self._memory(examples)

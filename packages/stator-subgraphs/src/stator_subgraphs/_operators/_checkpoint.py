@@ -18,7 +18,7 @@ from torch._guards import TracingContext
 from torch.utils import checkpoint as checkpointing
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
-from stator_subgraphs._captured import BodyModule
+from stator_subgraphs._captured import CapturedModule
 
 handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
 real_checkpoint: Any = checkpointing.checkpoint  # torch leaves it without types
@@ -57,7 +57,7 @@ def checkpointed(body: torch.fx.GraphModule, *inputs: Any, **options: Any) -> An
 def _letting_operators_pass(body: torch.fx.GraphModule) -> torch.fx.GraphModule:
     """The body for torch's operator, which marks what it runs in a dispatch mode: of the operators with bodies that
     mode knows a few, and refuses the others (`cond`, `scan`, ...) unless told, inside of it, that it takes them all."""
-    copied = BodyModule(body, copy.deepcopy(body.graph))
+    copied = CapturedModule(body, copy.deepcopy(body.graph))
     copied.meta.update(body.meta)
     first = next(node for node in copied.graph.nodes if node.op != "placeholder")
     with copied.graph.inserting_before(first):
