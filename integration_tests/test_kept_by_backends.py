@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 from collections.abc import Callable
 from typing import Any
 
@@ -109,3 +110,25 @@ def test_hooks_for_gradients_of_a_module(backend: str, wanted: bool, mode: Any) 
         return torch.ones(2, 2, requires_grad=wanted), mode
 
     assert_same(_hooked, stator.compile(_hooked, backend=backend), make, gradients=False)
+
+
+class Quiet(enum.IntEnum):
+    FOUR = 4
+
+    def __repr__(self) -> str:
+        raise AssertionError("nobody wants to read it")
+
+    __str__ = __repr__
+
+
+@torch.compiler.nested_compile_region
+def scaled(x: Tensor, n: int) -> Any:
+    return x * n
+
+
+@pytest.mark.parametrize("backend", ["eager", lambda gm, inputs: gm, "aot_eager"])
+def test_nobody_asks_members_for_their_texts(backend: Any) -> None:
+    def fn(x: Tensor) -> Any:
+        return scaled(x, Quiet.FOUR) + scaled(x, Quiet.FOUR).sum(0) + x.reshape(Quiet.FOUR, -1)
+
+    assert_same(fn, stator.compile(fn, backend=backend, fullgraph=True), lambda: (torch.ones(4, 2),))

@@ -52,9 +52,25 @@ def written_before(x: Tensor) -> Any:
     return y[0], y, y.detach()
 
 
+def parts_of_complex_numbers(x: Tensor) -> Any:
+    y = torch.complex(x, x + 1)
+    return y.real[0], y.imag[0], torch.view_as_real(y)[1]
+
+
+def conjugates(x: Tensor) -> Any:
+    y = torch.complex(x, x + 1)
+    return y.conj()[0], y.conj()[1], y.conj().imag[0]
+
+
+def words_of_numbers(x: Tensor) -> Any:
+    y = x + 1
+    return y[0].view(torch.int32), y[1].view(torch.int32), y.detach()[0]
+
+
 GIVING = [
     *(everything, views_of_nothing_given, a_view_and_what_is_detached_of_it, turned),
     *(made_under_no_grad, of_what_is_given, written_before),
+    *(parts_of_complex_numbers, conjugates, words_of_numbers),
 ]
 
 

@@ -38,7 +38,7 @@ from ._context import GraphInput, attach_sources, cleared, placeholders, sources
 from ._eager import eager
 from ._history import beginning_with_gradients, creations_of, keeping_history, without_history
 from ._repeats import gives_repeats
-from ._sharing import give_roots, sharing_memory
+from ._sharing import give_roots, sees_results_as_several_kinds, sharing_memory
 from ._version import (
     all_nodes,
     counted_apart_in,
@@ -187,6 +187,7 @@ _AS_IT_IS: dict[str, Callable[[torch.fx.GraphModule], bool]] = {
     "a write to a tensor that has gradients": writes_to_what_has_gradients,
     "a write to windows of memory": _writes_to_what_is_unfolded,
     "sparse tensors": _has_sparse_tensors,
+    "results that are one memory seen as numbers of several kinds": sees_results_as_several_kinds,
 }
 
 

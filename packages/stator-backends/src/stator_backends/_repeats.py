@@ -4,6 +4,7 @@ AOTAutograd computes equal calls of a training graph once. It spares what is giv
 several results behind it: `x.argsort(0), x.argsort(0)` would be one tensor, and a write to it seen in both.
 """
 
+from enum import Enum
 from typing import Any
 
 import torch
@@ -23,9 +24,12 @@ def _gives_repeats(graph: fx.Graph) -> bool:
     known: dict[str, str] = {}
     given = {storage for node in graph.output_node().all_input_nodes for storage in _storages(node)}
     met = set()
+
+    def written(leaf: Any) -> Any:
+        return numbers[leaf] if isinstance(leaf, fx.Node) else id(leaf) if isinstance(leaf, Enum) else leaf
+
     for node in graph.nodes:
-        args, kwargs = (fx.map_arg(part, numbers.__getitem__) for part in (node.args, node.kwargs))
-        call = repr((node.op, node.target, args, kwargs))
+        call = repr((node.op, node.target, fx.node.map_aggregate((node.args, node.kwargs), written)))
         number = numbers[node] = known.setdefault(call, f"%{len(known)}")
         if not given.isdisjoint(_storages(node)):
             if number in met:

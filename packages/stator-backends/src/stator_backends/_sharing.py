@@ -36,26 +36,39 @@ class Root:
 def give_roots(gm: fx.GraphModule) -> list[list[Root]]:
     """The groups of results over one memory that is no input's. What such results are views of, and the graph does not
     give, it gives besides from here on: else a compiler may make copies of the parts."""
-    output = gm.graph.output_node()
-    nodes: Any = output.args[0]
-    examples: list[Any] = [node.meta.get("example_value") if isinstance(node, fx.Node) else None for node in nodes]
-    inputs: list[Any] = [node.meta.get("example_value") for node in placeholders(gm)]
-    taken = {value.untyped_storage()._cdata for value in inputs if has_storage(value)}
-    groups: defaultdict[int, dict[int, Tensor]] = defaultdict(dict)
-    for i, value in enumerate(examples):
-        if has_storage(value):
-            groups[value.untyped_storage()._cdata][i] = value
-    given = list(nodes)
-    found = [_roots(given, group) for memory, group in groups.items() if memory not in taken and _is_simple(group)]
+    output: Any = gm.graph.output_node()
+    given = list(output.args[0])
+    found = [_roots(given, group) for group in _groups(gm).values()]
     output.args = (tuple(given),)
     gm.recompile()
     return [group for group in found if group]
 
 
-def _is_simple(group: Mapping[int, Tensor]) -> bool:
-    """Whether strides tell them apart. With gradients AOTAutograd tells itself what is a view of what."""
-    kinds = {(value.dtype, value.is_conj(), value.is_neg()) for value in group.values()}
-    return len(group) > 1 and len(kinds) == 1 and not any(v.requires_grad or v.is_inference() for v in group.values())
+def sees_results_as_several_kinds(gm: fx.GraphModule) -> bool:
+    """Whether results are over one memory that holds complex numbers, say, and their real parts as well: no strides
+    tell those apart, and a compiler makes a memory for each."""
+    kinds: defaultdict[int, set[Any]] = defaultdict(set)
+    for node in gm.graph.nodes:
+        value: Any = node.meta.get("example_value")
+        if has_storage(value):
+            kinds[value.untyped_storage()._cdata].add((value.dtype, value.is_conj(), value.is_neg()))
+    return any(len(kinds[memory]) > 1 for memory in _groups(gm))
+
+
+def _groups(gm: fx.GraphModule) -> dict[int, dict[int, Tensor]]:
+    """By memory, the results that are over one, by position. With gradients AOTAutograd tells itself what is a view."""
+    inputs: list[Any] = [node.meta.get("example_value") for node in placeholders(gm)]
+    taken = {value.untyped_storage()._cdata for value in inputs if has_storage(value)}
+    groups: defaultdict[int, dict[int, Tensor]] = defaultdict(dict)
+    results: Any = gm.graph.output_node().args[0]
+    for i, node in enumerate(results):
+        value: Any = node.meta.get("example_value") if isinstance(node, fx.Node) else None
+        if has_storage(value) and value.untyped_storage()._cdata not in taken:
+            groups[value.untyped_storage()._cdata][i] = value
+    for memory, group in list(groups.items()):
+        if len(group) == 1 or any(value.requires_grad or value.is_inference() for value in group.values()):
+            del groups[memory]
+    return groups
 
 
 def _roots(given: list[Any], group: Mapping[int, Tensor]) -> list[Root]:

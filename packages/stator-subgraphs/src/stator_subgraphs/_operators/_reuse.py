@@ -9,6 +9,7 @@ arguments, is traced each time; so is every region once the program has changed 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from enum import Enum
 from typing import Any
 
 import attrs
@@ -80,9 +81,14 @@ def _identity(vt: Any) -> Any:
 
 def _kind(vt: Any) -> Any:
     if not isinstance(vt, variables.TensorTracker):
-        return vt.cls, None if _is_object(vt) else repr(vt.constant())
+        return vt.cls, None if _is_object(vt) else repr(_constant(vt.constant()))
     bits = vt.example.is_leaf, vt.example.is_conj(), vt.example.is_neg(), vt.example.is_inference()
     return vt.cls, kind_of(vt.example), bits
+
+
+def _constant(value: Any) -> Any:
+    """What tells it from others when it is written down: members of enumerations have texts of the program's."""
+    return ("member", id(value)) if isinstance(value, Enum) else (type(value), value)
 
 
 # -- what was traced --------------------------------------------------------------------------------------------------
@@ -252,7 +258,7 @@ def _written_down(module: fx.GraphModule) -> list[Any]:
     number = {node: index for index, node in enumerate(nodes)}
 
     def leaf(item: Any) -> Any:
-        return ("node", number[item]) if isinstance(item, fx.Node) else (type(item), item)
+        return ("node", number[item]) if isinstance(item, fx.Node) else _constant(item)
 
     def parts(node: fx.Node) -> Any:
         return repr((rebuild(tuple(node.args), leaf), rebuild(dict(node.kwargs), leaf)))
