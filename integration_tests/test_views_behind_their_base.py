@@ -291,3 +291,19 @@ def test_what_is_relied_on_is_asked_of_no_view_that_refuses_to_tell() -> None:
         if make is behind:
             with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
                 other.mul_(2)
+
+
+def with_a_part(x: Tensor) -> Any:
+    part = x.chunk(2)[0]
+    stator.graph_break()
+    with torch.no_grad():
+        x.mul_(2)
+    return part.detach() * 2, x.detach() + 1
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", lambda gm, inputs: gm])
+@pytest.mark.parametrize("make", [a_leaf, of_a_leaf, of_a_leaf_without_gradients, of_a_result_without_gradients])
+def test_compilers_ask_no_view_that_refuses_to_tell(make: Callable[[], Tensor], backend: Any) -> None:
+    compiled: Any = stator.compile(with_a_part, backend=backend)
+    for _ in range(2):
+        assert str(compiled(make())) == str(with_a_part(make()))

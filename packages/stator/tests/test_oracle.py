@@ -80,6 +80,29 @@ def test_exception_of_the_program_is_its_outcome() -> None:
 def test_arguments_with_a_history_are_copied() -> None:
     y = torch.ones(3, requires_grad=True) * 2
     assert torch.equal(checked(lambda y: y * 2)(y), y * 2)
+    assert not checked(lambda y: y.is_leaf)(y)
+    with torch.no_grad():
+        assert checked(lambda y: (y.is_leaf, y.requires_grad))(y) == (False, True)
+
+
+def test_what_autograd_refuses_a_computed_argument_is_said_not_to_be_compared() -> None:
+    """Its copy is no view of a leaf."""
+    view = torch.ones(2, 3, requires_grad=True)[0]
+    with pytest.warns(stator.OracleWarning, match="another history"), pytest.raises(RuntimeError, match="a view of a"):
+        checked(lambda y: y.mul_(2))(view)
+
+
+def view_that_autograd_tells_nothing_of(x: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad():
+        view = x[0]
+        x.mul_(2)
+    return view
+
+
+def test_a_view_that_autograd_tells_nothing_of_is_compared_as_a_result_and_not_copied() -> None:
+    view = checked(view_that_autograd_tells_nothing_of)(torch.ones(2, 3, requires_grad=True))
+    with pytest.warns(stator.OracleWarning, match="its base was written to"):
+        assert checked(lambda view: view.detach() * 2)(view).tolist() == [4, 4, 4]
 
 
 def test_argument_that_cannot_be_copied_is_said() -> None:

@@ -104,6 +104,14 @@ def has_storage(value: Any) -> bool:
     return not torch._C._functorch.is_functorch_wrapped_tensor(value)
 
 
+def is_leaf(tensor: Tensor) -> bool:
+    """No leaf refuses to tell, as views do whose base was written to since in another mode."""
+    try:
+        return tensor.is_leaf
+    except RuntimeError:
+        return False
+
+
 def writes_to_inputs(examples: Iterable[Any]) -> bool:
     """Whether the trace wrote to one of its placeholders: a fresh fake tensor has version 0, each write adds one."""
     return any(was_written(value) for value in examples if isinstance(value, FakeTensor))

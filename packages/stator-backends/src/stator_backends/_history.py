@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, fx
 
 from . import _session
+from ._alias import is_leaf
 from ._backend import Compiled
 
 _Creation: Any = torch._C._autograd.CreationMeta
@@ -65,7 +66,4 @@ def creations_of(gm: fx.GraphModule) -> dict[int, Any]:
 
 
 def _is_view_apart(value: Tensor) -> bool:
-    try:
-        return value._is_view() and value.requires_grad and value.is_leaf
-    except RuntimeError:  # its base was written to since, in another mode: autograd refuses to tell
-        return False
+    return value._is_view() and value.requires_grad and is_leaf(value)

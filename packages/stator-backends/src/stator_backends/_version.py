@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
-from ._alias import has_storage
+from ._alias import has_storage, is_leaf
 from ._backend import Compiled
 from ._context import placeholders
 
@@ -39,7 +39,7 @@ def writes_to_what_has_gradients(gm: fx.GraphModule) -> bool:
     outcome to the input, which it may have saved for backward itself: that refuses it then. Where it saved a copy, that
     does not see what is written past autograd later."""
     gives_gradients = any(value.requires_grad for value in given(gm))
-    return any(value.requires_grad and (gives_gradients or not value.is_leaf) for _, value, _ in _written_inputs(gm))
+    return any(value.requires_grad and (gives_gradients or not is_leaf(value)) for _, value, _ in _written_inputs(gm))
 
 
 def counts_of(gm: fx.GraphModule) -> dict[int, int]:

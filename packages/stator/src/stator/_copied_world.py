@@ -27,6 +27,7 @@ from typing import Any
 
 import attrs
 import torch
+from stator_variables import UNTOLD, history_of
 
 from stator._compared import ATOMS, Comparison, parts
 from stator._wrapper import original_of
@@ -170,8 +171,11 @@ class CopiedWorld:
             return self._of_function(original_of(value) or value)
         if isinstance(value, type):
             return [] if _is_of_a_library(_namespace_of(value)) else self._of_class(value)
-        if isinstance(value, torch.Tensor) and not value.is_leaf:  # which deepcopy refuses: its copy is a leaf
-            self._memo[id(value)] = value.detach().clone().requires_grad_()
+        if isinstance(value, torch.Tensor) and history_of(value) is not None:  # which deepcopy refuses
+            if history_of(value) is UNTOLD:
+                raise CannotCopy("a view has no copy that autograd tells nothing of, since its base was written to")
+            with torch.inference_mode(False), torch.enable_grad():
+                self._memo[id(value)] = value.detach().clone().requires_grad_().clone()
             self.cuts_history = True
         if isinstance(value, _WITHOUT_COPY):
             raise CannotCopy(f"{type(value).__qualname__} cannot be copied")

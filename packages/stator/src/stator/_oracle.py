@@ -98,7 +98,10 @@ class Oracle:
         except StatorError:
             raise
         except Exception as error:
-            self._compare(expected, Outcome(error=error), world)
+            if world.cuts_history:
+                _leave_out(_ANOTHER_HISTORY.format(error), 2)
+            else:
+                self._compare(expected, Outcome(error=error), world)
             raise
         self._compare(expected, Outcome(result), world)
         return result
@@ -110,7 +113,7 @@ class Oracle:
             world = CopiedWorld(self.fn, state)
             return world, self._plain(world)
         except CannotCopy as reason:
-            warnings.warn(f"oracle: this call is not compared: {reason}", OracleWarning, stacklevel=2)
+            _leave_out(reason, 3)
             return None
 
     def _plain(self, world: CopiedWorld) -> Outcome:
@@ -119,9 +122,7 @@ class Oracle:
                 return Outcome(contextvars.copy_context().run(self.region.root.target.plain(), *world.state))
             except Exception as error:  # whatever the program raises is its outcome
                 if world.cuts_history:
-                    raise CannotCopy(
-                        f"its copies of computed tensors have no history, and it raised {error}"
-                    ) from error
+                    raise CannotCopy(_ANOTHER_HISTORY.format(error)) from error
                 return Outcome(error=error)
 
     def _compare(self, expected: Outcome, found: Outcome, world: CopiedWorld) -> None:
@@ -145,6 +146,13 @@ class Oracle:
             return SourceSpan(frame.filename, frame.name, frame.lineno)
         code = self.fn.__code__
         return SourceSpan(code.co_filename, self.fn.__qualname__, code.co_firstlineno)
+
+
+_ANOTHER_HISTORY = "its copies of computed tensors have another history, and it raised {}"
+
+
+def _leave_out(reason: object, level: int) -> None:
+    warnings.warn(f"oracle: this call is not compared: {reason}", OracleWarning, stacklevel=level)
 
 
 def _described(error: BaseException | None) -> Any:
