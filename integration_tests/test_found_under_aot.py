@@ -182,6 +182,14 @@ def a_product_with_a_fraction_that_is_written_to_integers(x: Tensor, f: float) -
     return x, found, raised(lambda: (x > 1).mul_(x.shape[0])), (x > 1).mul_(True)
 
 
+@found(lambda: (torch.tensor([1, 0, 3]), torch.tensor([1.5, 0.0, 2.0])))
+def a_result_that_the_tensor_it_is_written_to_does_not_hold(x: Tensor, y: Tensor) -> Any:
+    found = [raised(lambda: x.mul_(y)), raised(lambda: y.mul_(1j)), raised(lambda: y.add_(torch.complex(y, y)))]
+    found += [raised(lambda: x.addcmul_(y, y)), raised(lambda: x.ldexp_(x)), raised(lambda: (x > 1).mul_(x))]
+    found += [raised(lambda: torch._foreach_mul_([y, x], [x, y])), raised(lambda: y.sub_(other=2j))]
+    return x, y, found, y.mul_(x), y.mul_(y.double()), y.add_(x, alpha=2)
+
+
 def fraction() -> Callable[[], Any]:
     values = iter(range(1000))
     return lambda: (torch.tensor([1, 2]), next(values) + 0.5)

@@ -145,20 +145,28 @@ def refuse_detaching(operation: Operation) -> None:
         raise Unsupported("graph-result", "detach_: a tensor from outside that needs no gradients any more")
 
 
-MULTIPLYING = frozenset({"mul_", "multiply_", "imul", "__imul__", "_foreach_mul_"})
-FLOATS = float | torch.SymFloat
+GIVING_FLOATS = ("ldexp_", "logit_")
+CASTING = frozenset(
+    "add_ sub_ subtract_ mul_ multiply_ addcmul_ addcdiv_ iadd isub imul __iadd__ __isub__ __imul__".split()
+)
+SAMPLES = {torch.SymInt: 1, torch.SymFloat: 1.0}
 
 
 def refuse_casts(operation: Operation) -> None:
-    """Raises Unsupported where a product that is written to a tensor of integers may be none. Real kernels raise then,
-    those of fakes do not always, and what is functionalised writes what the cast leaves."""
-    name, tensors = operation.name, operation.tensors
-    if name not in MULTIPLYING or not tensors or tensors[0].is_floating_point() or tensors[0].is_complex():
+    """Raises Unsupported where a result may be of a type that the tensor it is written to does not hold. Real kernels
+    raise then, those of fakes do not always, and what is functionalised writes what the cast leaves."""
+    name = operation.name.removeprefix("_foreach_")
+    if name not in CASTING and name not in GIVING_FLOATS:
         return
-    wider = FLOATS if tensors[0].dtype is not torch.bool else FLOATS | int | torch.SymInt
-    numbers = [item for given in operation.args for item in (given if type(given) in (list, tuple) else [given])]
-    if any(isinstance(number, wider) and type(number) is not bool for number in numbers):
-        raise Unsupported("operator-error", f"{name}: its result cannot be cast to {tensors[0].dtype}")
+    given: list[Any] = [*operation.args[1:], *operation.kwargs.values(), *([1.0] if name in GIVING_FLOATS else [])]
+    for place, written in enumerate(tensors_in(operation.args[:1])):
+        parts = [part[place] if type(part) in (list, tuple) and place < len(part) else part for part in given]
+        values: list[Any] = [SAMPLES.get(type(part), part) for part in parts]
+        kinds = [
+            torch.result_type(written, one) for one in values if isinstance(one, torch.Tensor | float | complex | int)
+        ]
+        if not all(torch.can_cast(kind, written.dtype) for kind in kinds):
+            raise Unsupported("operator-error", f"{name}: its result cannot be cast to {written.dtype}")
 
 
 def refuse_repeats(operation: Operation) -> None:
