@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import stator
 import torch
+from torch import Tensor
 
 from integration_tests.broken_holders import CUT, EXPLODES
 from integration_tests.models import SHALLOW, Call
@@ -98,6 +99,20 @@ def test_model_gives_what_plain_python_gives(name: str, mode: str) -> None:
     ours, theirs, call, _ = SHALLOW[name].make_twins()
     compiled = stator.compile(theirs, backend="eager", options=MODES[mode])
     assert_same(ours, compiled, lambda: call, calls=2, owners=(ours, theirs))
+
+
+def counts_from_what_was_summed(x: Tensor, owner: object) -> Any:
+    counted = itertools.islice(itertools.count(x.sum().item()), 2)
+    return owner.missing(x), counted  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("every", range(3, 12))
+def test_a_number_that_is_met_only_as_its_frame_ends_is_as_good_as_another(every: int) -> None:
+    """It has become a symbol; nothing is executed that it could be said to be of."""
+    options = {"break_everywhere": every}
+    compiled = stator.compile(counts_from_what_was_summed, backend="eager", options=options)
+    numbers = iter((1.0, 3.5, 4.25))
+    assert_same(counts_from_what_was_summed, compiled, lambda: Call((torch.ones(2) * next(numbers), object())), 3)
 
 
 @pytest.mark.parametrize("mode", ["every day", -1, 2.0])

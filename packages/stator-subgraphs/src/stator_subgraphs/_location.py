@@ -49,7 +49,7 @@ class Location:
     stack: LiveStack = attrs.field()
     _lines: dict[tuple[str, int | None, str], str] = attrs.field(factory=dict)
     _modules: dict[tuple[tuple[str, str, type], ...], ModuleStack] = attrs.field(factory=dict)
-    _last: tuple[SourceSpan, ...] = ()  # where the program was: modes are left after it raised
+    _last: tuple[SourceSpan, ...] = ()  # where the program was: modes are left after it raised, and locals dropped
 
     @stack.default
     def _stack(self) -> LiveStack:
@@ -62,8 +62,7 @@ class Location:
     def annotate(self, meta: dict[str, Any]) -> None:
         place: Place = self.places.current()
         self._last = place.frames or self._last
-        if self._last:
-            meta["stack_trace"] = "".join(map(self._line, self._last))
+        meta["stack_trace"] = "".join(map(self._line, self._last or (NOWHERE,)))
         if place.modules and not place.original:
             meta["nn_module_stack"] = self._module_stack(place.modules)
         if place.caught:
