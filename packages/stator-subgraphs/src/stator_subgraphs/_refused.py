@@ -149,7 +149,7 @@ GIVING_FLOATS = ("ldexp_", "logit_")
 CASTING = frozenset(
     "add_ sub_ subtract_ mul_ multiply_ addcmul_ addcdiv_ iadd isub imul __iadd__ __isub__ __imul__".split()
 )
-SAMPLES = {torch.SymInt: 1, torch.SymFloat: 1.0}
+SAMPLES = {torch.SymInt: 1, torch.SymFloat: 1.0, int: 1}  # `result_type` takes no int of over 64 bits
 
 
 def refuse_casts(operation: Operation) -> None:
