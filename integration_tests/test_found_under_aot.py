@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -170,9 +171,20 @@ def a_view_made_without_gradients_that_is_written(x: Tensor) -> Any:
 def raised(call: Callable[[], Any]) -> str:
     try:
         call()
-    except RuntimeError as error:
+    except (RuntimeError, OverflowError) as error:
         return str(error)
     return "nothing"
+
+
+class Large(enum.IntEnum):
+    NUMBER = 2**70
+
+
+@found(lambda: (torch.tensor([1, 0, 3]),))
+def a_number_that_is_too_large_for_torch(x: Tensor) -> Any:
+    y = x + 0.5
+    found = [raised(lambda: x.mul_(2**70)), raised(lambda: y.mul_(Large.NUMBER)), raised(lambda: x.add_(-(2**64)))]
+    return x, y, found, raised(lambda: torch._foreach_add_([y], [2**65]))
 
 
 @found(lambda: (torch.tensor([1, 0, 3]), 1.5))

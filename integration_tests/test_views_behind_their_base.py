@@ -307,3 +307,23 @@ def test_compilers_ask_no_view_that_refuses_to_tell(make: Callable[[], Tensor], 
     compiled: Any = stator.compile(with_a_part, backend=backend)
     for _ in range(2):
         assert str(compiled(make())) == str(with_a_part(make()))
+
+
+@torch.compiler.nested_compile_region
+def detached(x: Tensor) -> Any:
+    return x.detach().sin()
+
+
+def given_to_regions(x: Tensor) -> Any:
+    part = x.chunk(2)[0]
+    first = detached(part) + detached(part)
+    with torch.no_grad():
+        x.mul_(2)
+    return first, detached(part) + detached(part)
+
+
+@pytest.mark.parametrize("make", [a_leaf, of_a_leaf, of_a_leaf_without_gradients, of_a_result_without_gradients])
+def test_a_region_is_given_views_that_refuse_to_tell(make: Callable[[], Tensor]) -> None:
+    compiled: Any = stator.compile(given_to_regions, backend="eager")
+    for _ in range(2):
+        assert str(compiled(make())) == str(given_to_regions(make()))

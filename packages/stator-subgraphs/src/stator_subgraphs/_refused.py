@@ -145,11 +145,11 @@ def refuse_detaching(operation: Operation) -> None:
         raise Unsupported("graph-result", "detach_: a tensor from outside that needs no gradients any more")
 
 
+FLOATS, INTEGERS = float | torch.SymFloat, int | torch.SymInt
 GIVING_FLOATS = ("ldexp_", "logit_")
 CASTING = frozenset(
     "add_ sub_ subtract_ mul_ multiply_ addcmul_ addcdiv_ iadd isub imul __iadd__ __isub__ __imul__".split()
 )
-SAMPLES = {torch.SymInt: 1, torch.SymFloat: 1.0, int: 1}  # `result_type` takes no int of over 64 bits
 
 
 def refuse_casts(operation: Operation) -> None:
@@ -161,12 +161,14 @@ def refuse_casts(operation: Operation) -> None:
     given: list[Any] = [*operation.args[1:], *operation.kwargs.values(), *([1.0] if name in GIVING_FLOATS else [])]
     for place, written in enumerate(tensors_in(operation.args[:1])):
         parts = [part[place] if type(part) in (list, tuple) and place < len(part) else part for part in given]
-        values: list[Any] = [SAMPLES.get(type(part), part) for part in parts]
-        kinds = [
-            torch.result_type(written, one) for one in values if isinstance(one, torch.Tensor | float | complex | int)
-        ]
-        if not all(torch.can_cast(kind, written.dtype) for kind in kinds):
+        values = [_sample(part) for part in parts if isinstance(part, torch.Tensor | complex | FLOATS | INTEGERS)]
+        if not all(torch.can_cast(torch.result_type(written, value), written.dtype) for value in values):
             raise Unsupported("operator-error", f"{name}: its result cannot be cast to {written.dtype}")
+
+
+def _sample(value: Any) -> Any:
+    """A number stands for its kind: `result_type` takes no symbols, and no integers of over 64 bits."""
+    return 1.0 if isinstance(value, FLOATS) else 1 if isinstance(value, INTEGERS) and type(value) is not bool else value
 
 
 def refuse_repeats(operation: Operation) -> None:

@@ -82,8 +82,14 @@ def _identity(vt: Any) -> Any:
 def _kind(vt: Any) -> Any:
     if not isinstance(vt, variables.TensorTracker):
         return vt.cls, None if _is_object(vt) else repr(_constant(vt.constant()))
-    bits = vt.example.is_leaf, vt.example.is_conj(), vt.example.is_neg(), vt.example.is_inference()
+    bits = _is_leaf(vt.example), vt.example.is_conj(), vt.example.is_neg(), vt.example.is_inference()
     return vt.cls, kind_of(vt.example), bits
+
+
+def _is_leaf(tensor: torch.Tensor) -> bool | None:
+    """None for a view of which autograd does not tell, since its base was written to."""
+    history = variables.history_of(tensor)
+    return None if history is variables.UNTOLD else history is None
 
 
 def _constant(value: Any) -> Any:
@@ -149,7 +155,7 @@ class Region:
 
 
 def _is_like(value: Any, again: Any) -> bool:
-    return isinstance(value, torch.Tensor) and kind_of(value) == kind_of(again) and value.is_leaf == again.is_leaf
+    return isinstance(value, torch.Tensor) and kind_of(value) == kind_of(again) and _is_leaf(value) == _is_leaf(again)
 
 
 def _result(body: Body, leaf: Any) -> Place | None:
