@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from stator_guards._memory import HEAP_TYPE, MANAGED_DICT, Layout, give_version, word
+from stator_guards._memory import HEAP_TYPE, MANAGED_DICT, Layout, detach, give_version, has_inline_values, word
 
 SAFE_KEYS = (str, int, bool, float, bytes, NoneType, type, FunctionType)
 """Types of keys whose hash and equality run no user code; with others a lookup may change while the dict does not."""
@@ -80,7 +80,7 @@ class Cells:
         if not isinstance(mapping, dict) or type(mapping) not in (dict, OrderedDict):
             return False
         safe = all(type(key) in SAFE_KEYS for key in [*mapping])  # in one step: other threads may add keys
-        return safe and self._add(mapping, self.layout.dict_version)
+        return safe and not has_inline_values(self.layout, mapping) and self._add(mapping, self.layout.dict_version)
 
     def order(self, mapping: object) -> bool:
         """Watch the order of keys too. An OrderedDict keeps it elsewhere, and moves keys without a new version."""
@@ -94,6 +94,9 @@ class Cells:
         managed = cls.__flags__ & MANAGED_DICT
         offset = self.layout.managed_dict if managed else cls.__dictoffset__
         own = (managed or offset > 0) and self.pointer(obj, offset, attributes)
+        if own and isinstance(attributes, dict) and has_inline_values(self.layout, attributes):
+            detach(obj)
+            own = not has_inline_values(self.layout, attributes)
         return bool(own) and self.type_of(obj)
 
     def attribute(self, obj: Any, name: str, value: object) -> bool:
