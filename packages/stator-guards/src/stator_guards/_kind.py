@@ -7,7 +7,7 @@ conformance kit checks it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar
 
 import attrs
@@ -23,6 +23,13 @@ CANNOT_READ = (
 )
 """What reading a source may raise when the program's state no longer has its shape, or a formula divides by zero: then
 the guard does not hold."""
+
+Case = Callable[[Any], Hashable]
+"""Part of a discriminant, see `Kind.discriminants`. Runs no user code; raises `Undecided` where it would have to."""
+
+
+class Undecided(Exception):
+    """The case of a value is not known without running user code."""
 
 
 class Kind:
@@ -67,6 +74,10 @@ class Kind:
     def watch(self, value: Any, cells: Cells) -> bool:
         """Watch the fact, which holds of `value` now; False when it must be tested on every call."""
         return False
+
+    def discriminants(self) -> Sequence[tuple[Case, Hashable]]:
+        """Functions from the value to a case, each with the one case in which the fact can hold."""
+        return ()
 
     @property
     def turn(self) -> int | None:

@@ -5,20 +5,42 @@ stay so; that is the implied guard `DistinctTensors`. Two sources of one tensor 
 """
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import attrs
 import torch
 
-from stator_guards._kind import Guard, Kind
+from stator_guards._kind import Case, Guard, Kind, Undecided
 from stator_guards._source import Once, Renderer, Source, State
+from stator_guards._value import type_case
 
 
 def effective_keys(tensor: torch.Tensor) -> int:
     """The dispatch keys a call on this tensor meets: its own, with what the thread adds and takes away."""
     keys = torch._C._dispatch_keys(tensor) | torch._C._dispatch_tls_local_include_set()
     return int((keys - torch._C._dispatch_tls_local_exclude_set()).raw_repr())
+
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+def size_case(value: Any) -> Hashable:
+    """The sizes of a plain tensor. A subclass or a function mode may define what reading them means."""
+    if type(value) not in _PLAIN:
+        return None
+    if torch._C._len_torch_function_stack():
+        raise Undecided
+    return value.shape  # type: ignore[no-any-return]
+
+
+def dtype_case(value: Any) -> Hashable:
+    """The data type, device and number of dimensions of a plain tensor."""
+    if type(value) not in _PLAIN:
+        return None
+    if torch._C._len_torch_function_stack():
+        raise Undecided
+    return (value.dtype, value.device, value.requires_grad, value.dim())
 
 
 def static_strides(tensor: torch.Tensor, dynamic_dims: frozenset[int]) -> tuple[int | None, ...]:
@@ -107,6 +129,13 @@ class TensorMatch(Kind):
 
     def holds(self, value: Any, state: State) -> bool:
         return self.matches(value)
+
+    def discriminants(self) -> Sequence[tuple[Case, Hashable]]:
+        by_type = (type_case, id(self.cls))
+        if self.cls not in _PLAIN:
+            return (by_type,)
+        dtype = (dtype_case, (self.dtype, self.device, self.requires_grad, len(self.sizes)))
+        return (by_type, dtype) if None in self.sizes else ((size_case, self.sizes), by_type, dtype)
 
     @property
     def needed(self) -> str:

@@ -46,6 +46,7 @@ class Place:
     refused: list[Unsupported] = attrs.field(factory=list)
     ending: set[int] = attrs.field(factory=set)  # where in a state is what a trace relied on nobody to miss
     under_modes: list[Place] = attrs.field(factory=list)  # at most one: the same, for calls under function modes
+    recent: Entry | None = None  # the entry used last
 
 
 class _Making(threading.local):
@@ -124,9 +125,7 @@ class Region:
     def _entered(self, place: Place, state: tuple[Any, ...]) -> Any:
         key = self._key(place, state)
         entry = place.cache.lookup(key, state)
-        if entry is None and not (
-            place.refused or place.target.is_stale or _making.now or is_foreign_call() or has_others()
-        ):
+        if entry is None and not place.cache.is_full(key) and not _must_not_compile(place):
             entry = place.cache.get_or_make(key, state, lambda: self._make(place, state, key))
             if entry is not None and not entry.data.made_calls and not entry.guards.check(*state):
                 entry = None  # while it was made, another thread or the collector changed what it stands on
@@ -135,10 +134,16 @@ class Region:
                 raise _past_limit(place.cache, key, state)
             return Plainly(place.target, state)
         if place is self.root:
-            self.newest[0] = entry
-            if place is not self.root:  # reset meanwhile by another thread
-                self.newest[0] = NOTHING
+            self._remember(place, key, entry)
         return entry.run(*state)
+
+    def _remember(self, place: Place, key: Hashable, entry: Entry) -> None:
+        """Let the wrapper try the entry first, unless calls alternate among several: then the cache finds it sooner."""
+        repeated = place.recent is entry or len(place.cache.entries(key)) <= 2
+        place.recent = entry
+        self.newest[0] = entry if repeated else NOTHING
+        if place is not self.root:  # reset meanwhile by another thread
+            self.newest[0] = NOTHING
 
     def _key(self, place: Place, state: tuple[Any, ...]) -> Hashable:
         ending = mortal(state, sorted(place.ending)) if place.ending else ()
@@ -217,6 +222,11 @@ def _place(target: Target, options: Options) -> Place:
     return Place(
         target, Cache(target.name, options.recompile_limit, warn=None if options.fullgraph else tell_later), shapes
     )
+
+
+def _must_not_compile(place: Place) -> bool:
+    """Tell whether a call that no entry accepts runs eagerly."""
+    return bool(place.refused or place.target.is_stale or _making.now or is_foreign_call() or has_others())
 
 
 OWN_CODES.update(passed_over(Region.run, Region.finish, Region.dispatch, Plainly.run))
