@@ -23,17 +23,17 @@ class TestCompilerWithoutWatches(GuardCompilerKit):
         return lambda guards, parameters: compile_guards(guards, parameters, watch=False)
 
 
-class TestGuardsAskedOneByOne(GuardCompilerKit):
+class TestGuardsEvaluatedOneByOne(GuardCompilerKit):
     """How a large set is walked before its text is written."""
 
     @pytest.fixture
     def compile_guards(self) -> CompileGuards:
-        return asked
+        return evaluated
 
 
-def asked(guards: Sequence[Guard], parameters: Sequence[str]) -> GuardSet:
+def evaluated(guards: Sequence[Guard], parameters: Sequence[str]) -> GuardSet:
     guard_set = compile_guards(guards, parameters, watch=False)
-    guard_set.check = lambda *state: guard_set.walk.asked(guard_set.state(state))
+    guard_set.check = lambda *state: guard_set.walk.evaluate(guard_set.state(state))
     return guard_set
 
 

@@ -145,10 +145,10 @@ def _watch(guard_set: GuardSet, guards: list[Guard], names: Names, known: Layout
         if target is None:
             return
         if plan is None:
-            target.check, target.watched = walk.written(), ""
+            target.check, target.watched = walk.settled(), ""
             return
         own = names.copy()  # they will know `watching`, which knows the walk, which knows `names`
-        lines = write_watched(plan, watching, own, parameters)
+        lines = write_watched(plan, watching, own)
         target.watched = function("watched_check", parameters, lines, own)
         target.check = load_source(target.watched, filename, own.objects, target)["watched_check"]
 
