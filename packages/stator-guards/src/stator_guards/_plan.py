@@ -27,7 +27,7 @@ from stator_guards._walk import Steps
 
 WORTH_A_GROUP = 6
 WORTH_AN_INLINE_TEST = 3
-ROOT_WORDS, ROOT_GUARDS, FLAT_ROOT_GUARDS = 12, 16, 128
+ROOT_WORDS, ROOT_GUARDS, FLAT_ROOT_GUARDS = 12, 32, 128
 """A root is worth its words when much hangs off it. Testing what is small costs little more, and nothing at all when
 the next call passes a new object: plain objects and containers with many attributes often are."""
 
@@ -86,6 +86,7 @@ class Situation:
 
     state: State
     values: dict[Source, Any]
+    """Parents first."""
     layout: Layout
     loose: frozenset[Source]
     """What changes too often to be watched, or comes out of something that does."""
@@ -93,11 +94,11 @@ class Situation:
 
 def make_plan(guards: Sequence[Guard], situation: Situation) -> tuple[Plan, dict[Group, Cells]]:
     """Plan for guards that hold now; also give the words of each group."""
-    sources = parents_first(source for guard in guards for source in guard.sources)
-    for source in sources:
-        if source not in situation.values:
-            situation.values[source] = read(source, situation.values, situation.state)
-    planner = _Planner(guards, sources, situation, {})
+    values = situation.values
+    for source in parents_first(other for guard in guards for other in guard.kind.others):
+        if source not in values:
+            values[source] = read(source, values, situation.state)
+    planner = _Planner(guards, [*values], situation, {})
     cells = planner.plan()
     return planner.result(guards), cells
 
@@ -106,7 +107,7 @@ def revise(plan: Plan, group: Group, guards: Sequence[Guard], situation: Situati
     """Replace one group by what is left of it now that more is loose; the others stay as they are."""
     above = [] if group.root is None else [group.root]
     kept = {source: other for source, other in plan.group_of.items() if other is not group}
-    planner = _Planner(group.covered, parents_first([*above, *group.pinned]), situation, kept)
+    planner = _Planner(group.covered, [*above, *group.pinned], situation, kept)
     cells = planner.plan()
     planner.groups = [*(other for other in plan.groups if other is not group), *planner.groups]
     return planner.result(guards), cells
@@ -147,7 +148,8 @@ class _Planner:
         group = None if source is None or source in self._now.loose else self.group_of.get(source)
         if group not in self._cells or group is None:
             return
-        if any(self.group_of.get(other) is not group for other in guard.kind.others):
+        others = guard.kind.others
+        if others and any(self.group_of.get(other) is not group for other in others):
             return
         if holds_on(guard, self._values, self._now.state, self._cells[group]):
             group.covered.append(guard)
@@ -197,11 +199,9 @@ class _Planner:
 def _below(guards: Iterable[Guard], sources: Iterable[Source]) -> Counter[Source]:
     """How many guards depend on each source."""
     count = Counter(guard.source for guard in guards if guard.source is not None)
-    for guard in guards:
-        for other in guard.kind.others:
-            count[other] += 1
+    count.update(other for guard in guards for other in guard.kind.others)
     for source in reversed([*sources]):
-        if number := count[source]:
+        if number := count.get(source, 0):
             for child in source.children:
                 count[child] += number
     return count
