@@ -34,6 +34,8 @@ class Binding:
     values: tuple[object, ...]
     batches: tuple[tuple[object, ...], ...]
     loads: tuple[tuple[object, ...], ...]
+    kept: tuple[object, ...]
+    """Values of functions of pinned values."""
     pinned: dict[Source, Any]
     """All pinned values, without the root: it must not be kept alive."""
     facts: list[list[object]] = attrs.field(factory=list)
@@ -65,6 +67,7 @@ class Watch:
     exports: list[Source] = attrs.field(factory=list)
     batches: list[tuple[Source, ...]] = attrs.field(factory=list)
     loads: list[tuple[Source, ...]] = attrs.field(factory=list)
+    kept: list[tuple[Callable[..., object], tuple[Source, ...]]] = attrs.field(factory=list)
     died: int = 0
     """How many root objects died while they had a binding."""
     failed: int = 0
@@ -154,6 +157,7 @@ class Watch:
             tuple([values[source] for source in self.exports]),
             tuple([tuple([values[source] for source in batch]) for batch in self.batches]),
             tuple([tuple([values[source] for source in sources]) for sources in self.loads]),
+            tuple([fn(*[values[source] for source in sources]) for fn, sources in self.kept]),
             values,
         )
 

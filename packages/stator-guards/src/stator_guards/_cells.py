@@ -58,13 +58,16 @@ class Cells:
         self._safe.clear()
 
     def _add(self, obj: object, offset: int) -> bool:
-        address = id(obj) + offset
+        return self.add(id(obj) + offset, obj)
+
+    def add(self, address: int, holder: object) -> bool:
+        """Watch a word in memory that lives as long as `holder`."""
         if address in self.words:
             self.facts[address].append(self._fact)
         else:
             self.words[address] = word(address)
             self.facts[address] = [self._fact]
-            self.held.append(obj)
+            self.held.append(holder)
         self._added.append(address)
         return True
 
@@ -130,6 +133,13 @@ class Cells:
             detach(obj)
             own = not has_inline_values(self.layout, attributes)
         return bool(own) and self.type_of(obj)
+
+    def own_attributes(self, obj: object) -> bool:
+        """Watch what the instance `__dict__` of an object holds."""
+        attributes = _attributes(obj)
+        if attributes is None or isinstance(obj, type):
+            return False
+        return self.instance_dict(obj, attributes) and self.mapping(attributes)
 
     def attribute(self, obj: Any, name: str, value: object) -> bool:
         """Watch that plain lookup of `name` gives `value`, which is no fresh object made by a descriptor."""

@@ -68,6 +68,11 @@ class Kind:
         what it will need of objects that may be gone by then."""
         raise NotImplementedError
 
+    @classmethod
+    def left(cls, covered: Sequence[Guard], rest: Sequence[Guard]) -> tuple[Guard, ...]:
+        """Return what `test_all` of `rest` does not check, and words that prove `covered` do not prove either."""
+        return ()
+
     def holds(self, value: Any, state: State) -> bool:
         raise NotImplementedError
 

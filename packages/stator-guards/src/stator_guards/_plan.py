@@ -140,8 +140,9 @@ class _Planner:
         return self._cells
 
     def result(self, guards: Sequence[Guard]) -> Plan:
-        covered = {id(guard) for group in self.groups for guard in group.covered}
-        return Plan(self.groups, self.group_of, [guard for guard in guards if id(guard) not in covered])
+        covered = {id(guard): guard for group in self.groups for guard in group.covered}
+        rest = [guard for guard in guards if id(guard) not in covered]
+        return Plan(self.groups, self.group_of, [*rest, *_left([*covered.values()], rest)])
 
     def _cover(self, guard: Guard) -> None:
         source = guard.source
@@ -194,6 +195,16 @@ class _Planner:
         self.groups.remove(group)
         del self._cells[group]
         self.group_of = {source: other for source, other in self.group_of.items() if other is not group}
+
+
+def _left(covered: Sequence[Guard], rest: Sequence[Guard]) -> list[Guard]:
+    """Return what the checks of batched kinds implied for the guards that are covered now."""
+    found: list[Guard] = []
+    for kind in dict.fromkeys(type(guard.kind) for guard in covered):
+        if kind.batched:
+            mine, others = ([g for g in some if type(g.kind) is kind] for some in (covered, rest))
+            found += kind.left(mine, others)
+    return found
 
 
 def _below(guards: Iterable[Guard], sources: Iterable[Source]) -> Counter[Source]:

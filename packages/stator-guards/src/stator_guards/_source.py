@@ -46,6 +46,12 @@ class Renderer(Protocol):
     def arguments(self, sources: Sequence[Source]) -> str:
         """The values of `sources` as arguments of a call, in order."""
 
+    def kept(self, fn: Callable[..., object], sources: Sequence[Source]) -> list[str]:
+        """Expressions for `fn` of the values of `sources`, in parts; computed once where the sources are watched."""
+
+    def proven(self, sources: Sequence[Source], kind: type) -> list[Source]:
+        """Those of `sources` of which words of memory prove a guard of this kind."""
+
     @property
     def once(self) -> Once: ...
 

@@ -1,7 +1,7 @@
 """Writes the predicate of a plan: compare the words of each group, take pinned values from its binding, test others."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from stator_guards._kind import Guard
@@ -53,6 +53,27 @@ class WatchedWriter(Writer):
         batches = self._watches[group].batches
         batches.append(run)
         return f"*{self._opened[group]}.batches[{len(batches) - 1}]"
+
+    def kept(self, fn: Callable[..., object], sources: Sequence[Source]) -> list[str]:
+        """One part for each group, which its binding keeps."""
+        groups: dict[Group | None, list[Source]] = {}
+        for source in sources:
+            groups.setdefault(self._pinned_in(source), []).append(source)
+
+        found = super().kept(fn, groups.pop(None, []))
+        for group, members in groups.items():
+            if group is not None:
+                self.open(group)
+                kept = self._watches[group].kept
+                kept.append((fn, tuple(members)))
+                found.append(f"{self._opened[group]}.kept[{len(kept) - 1}]")
+        return found
+
+    def proven(self, sources: Sequence[Source], kind: type) -> list[Source]:
+        covered = {
+            guard.source for group in self._watches for guard in group.covered if type(guard.kind) is kind
+        }
+        return [source for source in sources if source in covered and self._pinned_in(source) is not None]
 
     def _pinned_in(self, source: Source) -> Group | None:
         group = self._group_of.get(source)

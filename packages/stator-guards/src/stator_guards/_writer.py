@@ -113,6 +113,13 @@ class Writer:
     def arguments(self, sources: Sequence[Source]) -> str:
         return ", ".join(map(self.value, sources))
 
+    def kept(self, fn: Callable[..., object], sources: Sequence[Source]) -> list[str]:
+        name = self.capture(fn, getattr(fn, "__name__", "fn"))
+        return [f"{name}({self.arguments(sources)})"] if sources else []
+
+    def proven(self, sources: Sequence[Source], kind: type) -> list[Source]:
+        return []
+
     def require(self, test: str, comment: str) -> None:
         line = f"if not ({test}): return False"
         comment = " ".join(comment.splitlines())  # the name of a file may have several
