@@ -93,7 +93,7 @@ def _overhead(workload: Workload, program: Program, side: Side) -> Figures:
 
 def _early_calls(workload: Workload, program: Program, run: Callable[..., Any], side: Side, replay: Replay) -> _Early:
     """Time calls 2 to ``first_calls`` one by one."""
-    total, worst, best = 0.0, 0.0, float("inf")
+    total, worst, best = 0.0, 0.0, 0.0
     recompiled = 0
     compilations = side.compilations()
     for i in range(1, workload.first_calls):
@@ -108,7 +108,7 @@ def _early_calls(workload: Workload, program: Program, run: Callable[..., Any], 
 
         total += seconds
         worst = max(worst, seconds)
-        best = min(best, seconds)
+        best = min(best or seconds, seconds)
     return _Early(total, worst, recompiled)
 
 
