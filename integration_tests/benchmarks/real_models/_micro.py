@@ -199,6 +199,4 @@ MICRO = (
     _breaking("around a logging call", _around_logging, 1),
 )
 
-BATCH_NORM = Workload("batch-norm training, loss inside", _batch_norm_training, gradients=True)
-
-
+BATCH_NORM = Workload("batch-norm training, loss", _batch_norm_training, gradients=True)

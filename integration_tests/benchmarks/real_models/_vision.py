@@ -111,9 +111,9 @@ _TIMM = ("timm", "torchvision")
 
 VISION = (
     Workload("timm resnet18", lambda: _timm("resnet18"), _TIMM),
-    Workload("timm resnet18 training, loss inside", lambda: _timm_training("resnet18"), _TIMM, True),
-    Workload("timm efficientnet_b0 training, loss inside", lambda: _timm_training("efficientnet_b0"), _TIMM, True),
-    Workload("timm mobilevit_xxs training, loss inside", lambda: _timm_training("mobilevit_xxs"), _TIMM, True),
+    Workload("timm resnet18 training, loss", lambda: _timm_training("resnet18"), _TIMM, True),
+    Workload("timm efficientnet_b0 training, loss", lambda: _timm_training("efficientnet_b0"), _TIMM, True),
+    Workload("timm mobilevit_xxs training, loss", lambda: _timm_training("mobilevit_xxs"), _TIMM, True),
     Workload("timm vit_tiny", lambda: _timm("vit_tiny_patch16_224", img_size=64), _TIMM),
     Workload("timm convnext_atto", lambda: _timm("convnext_atto"), _TIMM),
     Workload("timm swin_tiny", lambda: _timm("swin_tiny_patch4_window7_224", 56, img_size=56), _TIMM),
@@ -130,6 +130,6 @@ VISION = (
     Workload("conformer", _conformer, ("conformer",)),
     Workload("diffusers UNet2D", _unet, ("diffusers",)),
     Workload("torch Transformer", lambda: _torch_transformer(False)),
-    Workload("torch Transformer, dropout training", lambda: _torch_transformer(True), gradients=True),
+    Workload("torch Transformer training, dropout", lambda: _torch_transformer(True), gradients=True),
     Workload("torch LSTM", _lstm),
 )

@@ -11,6 +11,7 @@ import attrs
 
 Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 
+
 class Figure(enum.Enum):
     """The time that is compared between the compilers.
 

@@ -11,16 +11,16 @@ PROGRAMS = {workload.name: workload for workload in MICRO}
 WORKLOADS = {**MODELS, **PROGRAMS}
 
 QUICK = (
-    "batch-norm training, loss inside",
+    "batch-norm training, loss",
     "gpt2",
-    "gpt2, decoding with a new cache",
+    "gpt2, decoding",
     "llama",
     "t5",
     "x-transformers",
-    "timm resnet18 training, loss inside",
+    "timm resnet18 training, loss",
     "vit-pytorch MaxViT",
     "PyG GIN",
-    "torch Transformer, dropout training",
+    "torch Transformer training, dropout",
     "two tensors",
     "50-layer MLP",
     "12 attention blocks",
