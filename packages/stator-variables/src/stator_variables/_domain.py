@@ -108,7 +108,8 @@ class SymbolicDomain:
         if self.t.policy.stop is not None or self.t.graph.learned == learned:
             return None
         frame, said = outcome.snapshot.frames[-1], outcome.reason
-        return Stop(begun + 1, frame.code, frame.pc, Unsupported(said.reason, said.detail, said.hint, said.where))
+        reason = Unsupported(said.reason, said.detail, said.hint, said.where)
+        return Stop(begun + 1, reason, (frame.code, frame.pc))
 
     def as_raised(self, caught: BaseException) -> bytecode.Raised | None:
         if isinstance(caught, RecursionError):  # of ours: what one instruction does is nested too deep
@@ -124,7 +125,7 @@ class SymbolicDomain:
         progress.begun += 1
         progress.steps += 1
         stop = policy.stop
-        if stop is not None and stop.begun == progress.begun and (stop.code, stop.index) == (frame.code, frame.pc):
+        if stop is not None and stop.is_at(progress.begun, frame):
             raise stop.reason
         if progress.steps > policy.patience:
             self._lose_patience()

@@ -17,13 +17,15 @@ from stator_guards import Cache, Entry
 from stator_variables import REPLACEABLE, can_be_taken, give_back, taken
 from torch.autograd import forward_ad
 
-from stator._dynamic import Shapes
+from stator._dynamic import Shapes, recorded
 from stator._entry import FloatsNeeded, make_entry
 from stator._fallback import Plainly
+from stator._making import is_making, making
 from stator._mortal import mortal
 from stator._options import Options
 from stator._raising import RaisingSite
 from stator._release import without_frames
+from stator._retrace import Retrace
 from stator._target import Continuation, Root, Target
 from stator._telling import inside, tell, tell_later
 from stator._trace import trace
@@ -49,14 +51,6 @@ class Place:
     recent: Entry | None = None  # the entry used last
 
 
-class _Making(threading.local):
-    """Whether this thread makes an entry. Compiled functions called meanwhile, by a backend or a finalizer, run plainly
-    if they have no entry: whoever makes one may be waiting for what this thread holds."""
-
-    now = False
-
-
-_making = _Making()
 _NEVER: Any = SimpleNamespace(check=lambda *state: False)
 NOTHING = Entry(_NEVER, run=lambda *state: None)
 """No entry, where the wrapper looks for one."""
@@ -151,27 +145,27 @@ class Region:
 
     # -- making -------------------------------------------------------------------------------------------------------
     def _make(self, place: Place, state: tuple[Any, ...], key: Hashable) -> Entry | None:
-        _making.now = True
-        try:
-            return self._made(place, state, key)
-        except FloatsNeeded:
-            place.shapes.static_floats = True
-            return self._made(place, state, key)
-        finally:
-            _making.now = False
+        with making():
+            try:
+                return self._made(place, state, key)
+            except FloatsNeeded:
+                place.shapes.static_floats = True
+                return self._made(place, state, key)
 
     def _made(self, place: Place, state: tuple[Any, ...], key: Hashable) -> Entry | None:
         ambient = AmbientState.capture()
         named = dict(zip(place.target.parameters, state, strict=True))
+        policy, again = recorded(place.shapes.policy(named))
         try:
-            traced = trace(place.target, state, self.options, place.shapes.policy(named))
+            traced = trace(place.target, state, self.options, policy)
             try:
                 if traced.reason is not None and (self._refuses(place) or traced.reason.reason == NOTHING_AFTER):
                     raise traced.reason
                 expected = traced.raises if traced.leaves else ""
                 site = None if traced.point is None else self.site_of(traced.point, expected)
                 place.ending |= traced.emitter.t.ended
-                return make_entry(place.target, traced, self.options, site, ambient, key)
+                retrace = Retrace(place.target, self.options, again)
+                return make_entry(traced, retrace, site, ambient, key)
             finally:
                 traced.captured.release()
                 del traced  # it holds the reason, whose traceback holds this frame
@@ -226,7 +220,7 @@ def _place(target: Target, options: Options) -> Place:
 
 def _must_not_compile(place: Place) -> bool:
     """Tell whether a call that no entry accepts runs eagerly."""
-    return bool(place.refused or place.target.is_stale or _making.now or is_foreign_call() or has_others())
+    return bool(place.refused or place.target.is_stale or is_making() or is_foreign_call() or has_others())
 
 
 OWN_CODES.update(passed_over(Region.run, Region.finish, Region.dispatch, Plainly.run))
