@@ -142,7 +142,9 @@ class TensorMatch(Kind):
         if not can_be_watched(value) or not cells.type_of(value):
             return False
         holder = implementation_of(value)
-        return all([cells.add(address, holder) for address in addresses_of(value)])
+        for address in addresses_of(value):
+            cells.add(address, holder)
+        return True
 
     def discriminants(self) -> Sequence[tuple[Case, Hashable]]:
         by_type = (type_case, id(self.cls))

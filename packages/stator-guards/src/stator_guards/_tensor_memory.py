@@ -1,4 +1,4 @@
-"""Words of memory that hold a tensor's metadata: class, sizes, strides, data type, device, keys, requires_grad, storage.
+"""Words of memory that hold a tensor's metadata: sizes, strides, data type, device, keys, requires_grad, storage.
 
 A parameter keeps its metadata for the whole of training, and a native check of 150 parameters takes longer than
 everything else that a call verifies. These words are compared instead, with those of dicts and classes, in one pass.
@@ -109,9 +109,7 @@ def _stands_trial(found: TensorLayout) -> bool:
         return False
     if word(base + found.keys) != torch._C._dispatch_keys(tensor).raw_repr():
         return False
-    return word(base + found.autograd) != 0 and all(
-        _changes(found, name, change) for name, change in _trials().items()
-    )
+    return word(base + found.autograd) != 0 and all(_changes(found, name, change) for name, change in _trials().items())
 
 
 Change = Callable[[torch.Tensor], object]

@@ -70,9 +70,7 @@ class WatchedWriter(Writer):
         return found
 
     def proven(self, sources: Sequence[Source], kind: type) -> list[Source]:
-        covered = {
-            guard.source for group in self._watches for guard in group.covered if type(guard.kind) is kind
-        }
+        covered = {guard.source for group in self._watches for guard in group.covered if type(guard.kind) is kind}
         return [source for source in sources if source in covered and self._pinned_in(source) is not None]
 
     def _pinned_in(self, source: Source) -> Group | None:

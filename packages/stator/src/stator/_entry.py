@@ -10,7 +10,18 @@ import attrs
 import torch
 from stator_backends import AliasLayout, AmbientState, Lowered, lower, one_at_a_time, spec_of
 from stator_bytecode import Site
-from stator_guards import CallSource, DistinctStorages, Entry, GlobalState, Guard, Loads, PartSource, Source, Truth, load_source
+from stator_guards import (
+    CallSource,
+    DistinctStorages,
+    Entry,
+    GlobalState,
+    Guard,
+    Loads,
+    PartSource,
+    Source,
+    Truth,
+    load_source,
+)
 
 from stator._entry_source import ending, function_text, inference_marks
 from stator._fallback import Plainly
