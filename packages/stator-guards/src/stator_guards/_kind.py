@@ -15,7 +15,7 @@ from stator_bytecode.errors import NOWHERE, SourceSpan
 
 from stator_guards._cells import Cells
 from stator_guards._held import short
-from stator_guards._source import Once, Renderer, Source, State
+from stator_guards._source import GuardRenderer, Once, Source, State
 
 CANNOT_READ = (
     *(KeyError, AttributeError, TypeError, IndexError, ValueError, NotImplementedError, ArithmeticError),
@@ -53,12 +53,12 @@ class Kind:
         """Whether the fact can never hold again, because an object it is about died."""
         return False
 
-    def test(self, value: str, render: Renderer) -> str:
+    def test(self, value: str, render: GuardRenderer) -> str:
         """A Python expression, true when the fact holds of the expression `value`."""
         raise NotImplementedError
 
     @classmethod
-    def test_all(cls, guards: Sequence[Guard], render: Renderer) -> str:
+    def test_all(cls, guards: Sequence[Guard], render: GuardRenderer) -> str:
         """One expression for all guards of a batched kind."""
         raise NotImplementedError
 

@@ -46,14 +46,18 @@ class Renderer(Protocol):
     def arguments(self, sources: Sequence[Source]) -> str:
         """The values of `sources` as arguments of a call, in order."""
 
-    def kept(self, fn: Callable[..., object], sources: Sequence[Source]) -> list[str]:
-        """Expressions for `fn` of the values of `sources`, in parts; computed once where the sources are watched."""
-
-    def proven(self, sources: Sequence[Source], kind: type) -> list[Source]:
-        """Those of `sources` of which words of memory prove a guard of this kind."""
-
     @property
     def once(self) -> Once: ...
+
+
+class GuardRenderer(Renderer, Protocol):
+    """A renderer of predicates, which may keep values of sources that are watched."""
+
+    def kept(self, fn: Callable[..., object], sources: Sequence[Source]) -> list[str]:
+        """Return expressions for `fn` of the values, in parts; computed once where the sources are watched."""
+
+    def proven(self, sources: Sequence[Source], kind: type) -> list[Source]:
+        """Return the sources of which words of memory prove a guard of this kind."""
 
 
 class Source:

@@ -13,7 +13,7 @@ import torch
 
 from stator_guards._cells import Cells
 from stator_guards._kind import Case, Guard, Kind, Undecided
-from stator_guards._source import Once, Renderer, Source, State
+from stator_guards._source import GuardRenderer, Once, Renderer, Source, State
 from stator_guards._tensor_memory import addresses_of, can_be_watched, implementation_of
 from stator_guards._value import type_case
 
@@ -113,7 +113,7 @@ class TensorMatch(Kind):
         return f"{render.capture(self.matches, 'tensor_matches')}({value})"
 
     @classmethod
-    def test_all(cls, guards: Sequence[Guard], render: Renderer) -> str:
+    def test_all(cls, guards: Sequence[Guard], render: GuardRenderer) -> str:
         first = _firsts(guards)
         sources = [guard.source for guard in first if guard.source is not None]
         check = _native_once(first, render.once)
@@ -263,7 +263,7 @@ class DistinctTensors(Kind):
     finds = "one tensor in two of these places"
     fix = "pass different tensors, or always the same one in the same places"
 
-    def test(self, value: str, render: Renderer) -> str:
+    def test(self, value: str, render: GuardRenderer) -> str:
         parts = render.kept(identities, [self.first, *self.others])
         return f"{render.capture(are_disjoint, 'are_disjoint')}({', '.join(parts)})"
 
@@ -287,7 +287,7 @@ class DistinctStorages(Kind):
     finds = "two of these tensors with one storage"
     fix = "pass tensors that share no memory, or always share it in the same way"
 
-    def test(self, value: str, render: Renderer) -> str:
+    def test(self, value: str, render: GuardRenderer) -> str:
         sources = [self.first, *self.others]
         proven = render.proven(sources, TensorMatch)  # whose words include the storage
         rest = [source for source in sources if source not in {*proven}]

@@ -126,7 +126,7 @@ def _trials() -> dict[str, Change]:
         "type_and_device": set_data,
         "storage": set_data,
         "strides": lambda tensor: tensor.detach_().t_(),
-        "implementation": lambda tensor: torch.utils.swap_tensors(tensor, torch.empty(2)),
+        "implementation": lambda tensor: torch.utils.swap_tensors(tensor, torch.empty(2)),  # type: ignore[no-untyped-call]
     }
 
 
