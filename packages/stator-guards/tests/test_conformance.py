@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from stator_guards import Guard, GuardSet, compile_guards
-from stator_guards.conformance import CompileGuards, GuardCompilerKit, cases
+from stator_guards._memory import layout
+from stator_guards.conformance import CompileGuards, GuardCompilerKit, WatchKit, cases
 
 
 class TestCompiler(GuardCompilerKit):
@@ -29,6 +30,24 @@ class TestGuardsEvaluatedOneByOne(GuardCompilerKit):
     @pytest.fixture
     def compile_guards(self) -> CompileGuards:
         return evaluated
+
+
+class TestWatches(WatchKit):
+    @pytest.fixture
+    def compile_guards(self) -> CompileGuards:
+        return compile_guards
+
+
+class TestWithoutWatches(WatchKit):
+    """The identity walk, the fallback where the layout of memory is not known."""
+
+    @pytest.fixture
+    def compile_guards(self) -> CompileGuards:
+        return lambda guards, parameters: compile_guards(guards, parameters, watch=False)
+
+
+def test_the_engine_of_this_interpreter_is_known() -> None:
+    assert layout() is not None
 
 
 def evaluated(guards: Sequence[Guard], parameters: Sequence[str]) -> GuardSet:
