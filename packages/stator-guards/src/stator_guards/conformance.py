@@ -52,7 +52,8 @@ from stator_guards import (
 from stator_guards._mutations import Mutation, mutations
 from stator_guards.errors import InvalidUse
 
-__all__ = ["Case", "CompileGuards", "Conformance", "GuardCompilerKit", "Mutation", "WatchKit", "cases", "mutations"]
+__all__ = ["Case", "CompileGuards", "Conformance", "GuardCompilerKit"]
+__all__ += ["Mutation", "Scene", "WatchKit", "cases", "mutations"]
 
 CompileGuards = Callable[[Sequence[Guard], Sequence[str]], GuardSet]
 
