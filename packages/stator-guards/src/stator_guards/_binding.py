@@ -40,7 +40,8 @@ class Binding:
     """All pinned values, without the root: it must not be kept alive."""
     facts: list[list[object]] = attrs.field(factory=list)
     """For each word the sources and guards that stand on it."""
-    addresses: frozenset[int] = frozenset()
+    indices: dict[int, int] = attrs.field(factory=dict)
+    """The index of each address among the words."""
     held: dict[int, object] = attrs.field(factory=dict)
     root: Any = None
 
@@ -146,7 +147,8 @@ class Watch:
         values.pop(self.group.root, None)  # type: ignore[arg-type]
         held = {id(obj): obj for obj in cells.held if obj is not root}
         binding = self._binding(places, expected, values)
-        binding.facts, binding.addresses, binding.held = [*cells.facts.values()], frozenset(cells.words), held
+        binding.facts, binding.held = [*cells.facts.values()], held
+        binding.indices = {address: i for i, address in enumerate(cells.words)}
         self._store(root, binding)
         return binding
 
@@ -194,7 +196,7 @@ class Watch:
             root = None if binding.root is None else binding.root()
             if binding.root is None or root is not None:
                 made = self._binding(binding.places, binding.expected, binding.pinned)
-                made.facts, made.addresses, made.held = binding.facts, binding.addresses, binding.held
+                made.facts, made.indices, made.held = binding.facts, binding.indices, binding.held
                 self._store(root, made)
 
     # -- what stands on changed words ---------------------------------------------------------------------------------
@@ -206,17 +208,19 @@ class Watch:
         values = dict(self._with_root(old.pinned, root))
         facts = {fact: None for i in _differing(now, old.expected) for fact in old.facts[i]}
         try:
-            if not self._check_again([*facts], old, values, state):
+            if not self._check_again([*facts], old, now, values, state):
                 return None
         except (Restructured, *CANNOT_READ):
             return self.bind(root, state)
         values.pop(self.group.root, None)  # type: ignore[arg-type]
         made = self._binding(old.places, now, values)
-        made.facts, made.addresses, made.held = old.facts, old.addresses, old.held
+        made.facts, made.indices, made.held = old.facts, old.indices, old.held
         self._store(root, made)
         return made
 
-    def _check_again(self, facts: Sequence[object], old: Binding, values: dict[Source, Any], state: State) -> bool:
+    def _check_again(
+        self, facts: Sequence[object], old: Binding, now: bytes, values: dict[Source, Any], state: State
+    ) -> bool:
         """Read sources again into `values` and check guards. Raises Restructured."""
         cells = Cells(self.layout)
         sources = [fact for fact in facts if isinstance(fact, Source)]
@@ -232,8 +236,11 @@ class Watch:
         if not watched or not all(holds_on(guard, values, state, cells) for guard in guards):
             raise Restructured
         root = None if self.group.root is None else values[self.group.root]
-        known = cells.words.keys() <= old.addresses and all(id(obj) in old.held or obj is root for obj in cells.held)
-        if not known:
+        # a class gets a new version only when one is recorded: then `now` holds none, which is no version to compare
+        words = memoryview(now).cast("Q")
+        places = {address: old.indices.get(address) for address in cells.words}
+        same = all(place is not None and words[place] == cells.words[at] for at, place in places.items())
+        if not same or not all(id(obj) in old.held or obj is root for obj in cells.held):
             raise Restructured
         return True
 

@@ -181,4 +181,4 @@ def _gather() -> Reader | None:
 
 def reader(count: int) -> Reader:
     """The faster reader for so many words."""
-    return (count > 48 and _gather()) or JOIN
+    return (count > 16 and _gather()) or JOIN
