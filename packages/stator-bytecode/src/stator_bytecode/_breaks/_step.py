@@ -14,7 +14,7 @@ from stator_bytecode._breaks._exit import Draft, Exit, State, exit_to, materiali
 from stator_bytecode._breaks._layout import CarriedAt, FrameLayout, RaisedAt
 from stator_bytecode._breaks._native_stack import NativeStack
 from stator_bytecode._breaks._point import Point
-from stator_bytecode._breaks._rebuild import closed_generator, rebuild
+from stator_bytecode._breaks._rebuild import Rebuilder
 from stator_bytecode._breaks._shape import shapes_of
 from stator_bytecode._breaks._shuffle import raises, shuffles
 from stator_bytecode._breaks._traceback import after, drop_at, drop_outer, hide, outermost, passed_over
@@ -53,33 +53,33 @@ def _touched(point: Point) -> tuple[int, ...]:
 class Shuffling:
     def __init__(self, point: Point) -> None:
         draft, instr = Draft.after(point, len(point.frames) - 1), point.frames[-1].instruction
-        self.point = point
+        self.rebuilder = Rebuilder(point)
         self.make = shuffles[instr.op](draft, instr)
         self.exit = exit_to(draft, 1)
 
     def __call__(self, state: State) -> Step:
         made = None if self.make is None else self.make(state)
-        finalize(self.point, self.exit, state)
+        finalize(self.rebuilder, self.exit, state)
         return self.exit.point, self.exit.pick((*state, made))
 
 
 class Materializing:
     def __init__(self, point: Point, touched: tuple[int, ...]) -> None:
-        self.point = point
+        self.rebuilder = Rebuilder(point)
         self.touched = touched
         self.exit = materialized(point, touched)
         self.take = prepare(self.exit.point)
 
     def __call__(self, state: State) -> Step:
-        handed_on = [self.exit.pick((*state, *rebuild(self.point, state, self.touched)))]
+        handed_on = [self.exit.pick((*state, *self.rebuilder.rebuild(state, self.touched)))]
         state = ()  # what the step raises keeps this frame alive
         return self.take(handed_on.pop())
 
 
-def finalize(point: Point, taken: Exit, state: State) -> None:
-    """Generators that nothing can see any more are closed as Python closes them: their `finally` blocks run."""
+def finalize(rebuilder: Rebuilder, taken: Exit, state: State) -> None:
+    """Close generators that nothing can see any more as Python closes them: their `finally` blocks run."""
     if taken.dropped:
-        rebuild(point, state, taken.dropped)
+        rebuilder.rebuild(state, taken.dropped)
 
 
 class NativeStep:
@@ -87,6 +87,7 @@ class NativeStep:
 
     def __init__(self, point: Point) -> None:
         self.point = point
+        self.rebuilder = Rebuilder(point)
         self.stack = NativeStack(point)
         self.handlers: dict[int, Exit] = {}
         self.answers: dict[int, Exit] = {}
@@ -104,8 +105,9 @@ class NativeStep:
         return taken.point, taken.pick(state + result)
 
     def _take(self, taken: Exit, state: State, results: State) -> Step:
-        finalize(self.point, taken, state)
-        return taken.point, taken.pick((*state, *results, *map(closed_generator, taken.closed)))
+        finalize(self.rebuilder, taken, state)
+        closed = [make(()) for make in taken.closed]
+        return taken.point, taken.pick((*state, *results, *closed))
 
     def _raised(self, error: BaseException, handed_on: list[Any]) -> Step:
         """Where plain Python would go on after `error`; raises it again when that is nowhere in these frames.
@@ -135,7 +137,7 @@ class NativeStep:
                 return self._take(self._handler_exit(index), state, (error,))
             if layout.generator is not None and isinstance(error, StopIteration):
                 error = self._stop_iteration_error(error, index)
-        handed_on += rebuild(self.point, state, tuple(range(len(self.point.carried))))
+        handed_on += self.rebuilder.rebuild(state, range(len(self.point.carried)))
         try:
             raise error
         finally:
