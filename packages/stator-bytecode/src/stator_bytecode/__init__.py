@@ -69,6 +69,6 @@ __all__ += ["Raw", "RawHandler", "operands", "results", "stack_depths", "stack_e
 # breaks and continuations
 __all__ += ["NO_STEP", "Dispatch", "Goto", "Parts", "Point", "Recipe", "Site", "State", "drive", "plain"]
 __all__ += ["PASSED_OVER", "exception_field", "passed_over", "set_exception_field"]
-__all__ += ["layout_of", "layout_of_generator", "GeneratorFactory", "restore_frames"]
+__all__ += ["GeneratorFactory", "layout_of", "layout_of_generator", "restore_frames"]
 # errors
 __all__ += ["InternalError", "InvalidUse", "SourceSpan", "StatorError", "Unsupported"]

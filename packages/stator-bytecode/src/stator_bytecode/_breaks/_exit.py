@@ -27,7 +27,7 @@ class Exit:
     point: Point
     pick: Callable[[State], State]
     closed: tuple[GeneratorFactory, ...] = ()
-    """Makers of running generators that ended and can still be seen: they are objects from now on, after the results."""
+    """Makers of running generators that ended and can still be seen: they are objects then, after the results."""
     dropped: tuple[int, ...] = ()
     """Suspended generators, and objects in parts, that nothing can see any more."""
 

@@ -5,8 +5,9 @@
     except IndexError:          tell a generator that was closed from one that was forgotten.
         return
 
-A `finally`, a `with`, a bare `except` and `except BaseException` do observe it. Handlers are followed as the interpreter
-would follow them, from one RERAISE to the next; whatever is not a test against a known class counts as observing.
+A `finally`, a `with`, a bare `except` and `except BaseException` do observe it. Handlers are followed as the
+interpreter would follow them, from one RERAISE to the next; whatever is not a test against a known class counts as
+observing.
 """
 
 from collections.abc import Mapping
