@@ -18,6 +18,7 @@ from stator_guards import (
     CapturedSource,
     Custom,
     DistinctObject,
+    FunctionPartSource,
     Guard,
     InstanceDictSource,
     KeyAbsent,
@@ -260,22 +261,20 @@ class Tracing:
         """
         if not isinstance(source, PartSource):
             return False
-        whole = source.whole
-        is_namespace = isinstance(whole, InstanceDictSource)
-        found = self.by_source.get(whole.whole if isinstance(whole, InstanceDictSource) else whole)
+        part = source.whole if isinstance(source.whole, InstanceDictSource | FunctionPartSource) else None
+        found = self.by_source.get(source.whole if part is None else part.whole)
         if found is None or found is _owner(holder):
             return False
         owner = real_of(found)
-        place = owner.__dict__ if is_namespace else owner
+        place = owner if part is None else part.read(owner)
         changed = {id(real_of(each)) for vt in self.changed.values() for each in (vt, _owner(vt))}
         return changed.isdisjoint((id(owner), id(place))) and stores(place, real)
 
     def is_mortal(self, tracker: Any) -> bool:
-        """Whether the end of an existing object has to be known: it may be noticed, on this call or another."""
+        """Return whether the end of an existing object has to be known: it may be observable, now or in another call."""
         number = id(real := real_of(tracker))
-        return number in self.mortal or (
-            number in self.awaited and (is_pending(tracker) or may_have_observable_end(type(real)))
-        )
+        is_local = number in self.awaited and (is_pending(tracker) or may_have_observable_end(type(real)))
+        return is_local or number in self.mortal
 
     def held_elsewhere(self) -> list[Any]:
         """What was changed, but for local values: they may be held by what is being let go of."""
