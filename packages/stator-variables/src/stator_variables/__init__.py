@@ -15,6 +15,7 @@ from stator_variables._holding import (
     are_plain,
     dying_with,
     has_observable_end,
+    hold_plain_values,
     is_end_observable,
     may_have_observable_end,
 )
@@ -56,7 +57,7 @@ __all__ += ["can_be_taken", "enter_taken", "give_back", "taken"]
 # trackers
 __all__ += ["MISSING", "ConstantTracker", "LazyTracker", "NumberTracker", "TensorTracker", "VariableTracker"]
 __all__ += ["are_plain", "dying_with", "forget_class", "generator_state", "has_observable_end"]
-__all__ += ["is_end_observable", "may_have_observable_end"]
+__all__ += ["hold_plain_values", "is_end_observable", "may_have_observable_end"]
 __all__ += ["UNTOLD", "history_of", "real_of", "source_of", "wrap"]
 # what a trace becomes
 __all__ += ["Dim", "GraphRecorder", "Traced", "from_traced", "record"]

@@ -8,16 +8,18 @@ are answered here. `has_observable_end` walks everything that an object refers t
 import gc
 import sys
 import weakref
-from collections import Counter, deque
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Mapping
 from types import (
     AsyncGeneratorType,
     BuiltinFunctionType,
+    CellType,
     CodeType,
     CoroutineType,
     FrameType,
     FunctionType,
     GeneratorType,
+    MethodType,
     ModuleType,
 )
 from typing import Any
@@ -39,6 +41,10 @@ a hash of its own."""
 
 _ITERABLE = frozenset(map(id, (list, tuple, set, frozenset, deque)))
 """Containers whose iteration gives all that they refer to."""
+
+_OWNERS = frozenset(id(cls) for cls in (list, tuple, dict, CellType))
+_UNOBSERVABLE = _PLAIN | _OWNERS
+"""Classes, by identity, of objects that have no finalizer and take no weak references."""
 
 _WITH_CODE = frozenset(map(id, (GeneratorType, CoroutineType, AsyncGeneratorType)))
 _WITH_GLOBALS = frozenset(map(id, (FunctionType, FrameType)))
@@ -104,13 +110,58 @@ def are_released_unobserved(*values: object) -> bool:
     if are_plain(values):
         return True
     waiting = {id(value): value for value in values if id(type(value)) not in _PLAIN}
-    released = Counter(dict.fromkeys(waiting, 0))
-    for value in values:
-        if id(value) in waiting:
-            released[id(value)] += _REFERENCES
-    del value
+    released: dict[int, int] = {}
+    for number in map(id, values):
+        released[number] = released.get(number, 0) + _REFERENCES
     dying = dying_with(waiting, released)
     return dying is not None and not is_end_observable(dying)
+
+
+_FEW = 64
+"""The number of values up to which the quick answer below is quicker."""
+
+
+def hold_plain_values(values: list[object], state: tuple[object, ...], holders: int) -> bool:
+    """Return whether `values` of a state, as far as they die with it, are containers of plain values and of objects
+    that something else refers to as well: quickly, False may be wrong.
+
+    `values` grows by what the containers hold. `state` refers to each of its values `holders` times.
+    """
+    count = len(values)
+    others: list[object] = []
+    for value in values:
+        cls = type(value)
+        if id(cls) in _PLAIN:
+            continue
+        if cls is tuple or cls is list:
+            values += value  # type: ignore[arg-type]
+        elif cls is dict and are_plain(value):  # type: ignore[arg-type]
+            values += value.values()  # type: ignore[attr-defined]
+        elif cls is CellType:
+            values += _content(value)
+        elif cls is MethodType and not weakref.getweakrefcount(value):
+            values += (value.__self__, value.__func__)  # type: ignore[attr-defined]
+        else:
+            others.append(value)
+        if len(values) > _FEW:
+            return False
+
+    value = None
+    return not others or _are_held_elsewhere(others, [*map(id, values)], count, [*map(id, state * holders)])
+
+
+def _are_held_elsewhere(others: list[object], found: list[int], count: int, state: list[int]) -> bool:
+    """Return whether something refers to each of `others` beside a state and the containers that were gone through.
+
+    Of `found`, the identities of all values, the first `count` are in the state.
+    """
+    for index, number in enumerate(map(id, others)):
+        times = found.count(number)
+        in_containers = times - found[:count].count(number)
+        ours = 2 * times + 1  # the two lists refer to it, and the question
+        if sys.getrefcount(others[index]) <= ours + in_containers + state.count(number):
+            return False
+    return True
 
 
 def have_unobservable_ends(*values: object) -> bool:
@@ -118,30 +169,34 @@ def have_unobservable_ends(*values: object) -> bool:
     return are_plain(values) or not any(map(has_observable_end, values))
 
 
-def dying_with(waiting: dict[int, object], released: Counter[int]) -> list[object] | None:
+def dying_with(waiting: dict[int, object], released: Mapping[int, int]) -> list[object] | None:
     """Return what dies of some values, and with them, when so many references to objects are released, all by identity.
 
     What others refer to, and what that refers to, lives on. None: more than LIMIT objects were looked at.
     """
-    gone, dying = Counter(released), dict[int, object]()
+    gone, dying = dict(released), dict[int, object]()
     while len(waiting) + len(dying) <= LIMIT:
-        fallen = [i for i in waiting if sys.getrefcount(waiting[i]) <= gone[i] + 2]  # the table, and the question
-        if not fallen:
+        fallen = [
+            i for i in waiting if sys.getrefcount(waiting[i]) <= gone.get(i, 0) + 2
+        ]  # the table, and the question
+        if not fallen:  # 2: the table, and the question
             return [*dying.values()]
         latest = [waiting.pop(i) for i in fallen]
         dying.update(zip(fallen, latest, strict=True))
-        held = _referents(latest)
-        gone.update(map(id, held))
-        for each in held:
-            if id(each) not in dying and not issubclass(type(each), _LONG_LIVED):
-                waiting[id(each)] = each
-        held = each = None  # type: ignore[assignment]  # references of our own are not counted
+        each: object = None
+        for each in _referents(latest):
+            number = id(each)
+            gone[number] = gone.get(number, 0) + 1
+            if number not in dying and (id(type(each)) in _OWNERS or not issubclass(type(each), _LONG_LIVED)):
+                waiting[number] = each
+        each = None  # references of our own are not counted
     return None
 
 
 def is_end_observable(found: list[object]) -> bool:
     """Return whether the program can observe the end of one of these, apart from what they refer to."""
-    if are_plain(found):
+    found = [each for each in found if id(type(each)) not in _UNOBSERVABLE]
+    if not found:
         return False
     classes = _classes(found)
     if not _WITH_CODE.isdisjoint(classes) and any(map(_has_clean_up, found)):
@@ -199,11 +254,24 @@ def _referents(holders: list[object]) -> list[object]:
             found += holder  # type: ignore[arg-type]
         elif cls is dict:
             found += [*holder, *holder.values()]  # type: ignore[misc, attr-defined]
+        elif cls is CellType:
+            found += _content(holder)
+        elif cls is MethodType:
+            found += (holder.__self__, holder.__func__)  # type: ignore[attr-defined]
+        elif id(cls) in _WITH_GLOBALS:
+            found += _parts(holder)
         else:
-            rest.append(_parts(holder) if id(cls) in _WITH_GLOBALS else holder)
+            rest.append(holder)
     if rest:
         found += gc.get_referents(*rest)
     return [each for each in found if id(type(each)) not in _PLAIN]
+
+
+def _content(cell: Any) -> tuple[object, ...]:
+    try:
+        return (cell.cell_contents,)
+    except ValueError:  # it is empty
+        return ()
 
 
 def _parts(holder: Any) -> list[object]:

@@ -271,9 +271,9 @@ class Tracing:
         return changed.isdisjoint((id(owner), id(place))) and stores(place, real)
 
     def is_mortal(self, tracker: Any) -> bool:
-        """Return whether the end of an existing object has to be known: it may be observable, now or in another call."""
+        """Return whether the end of an existing object has to be known: it may be observable, in some call."""
         number = id(real := real_of(tracker))
-        is_local = number in self.awaited and (is_pending(tracker) or may_have_observable_end(type(real)))
+        is_local = number in self.awaited and (is_pending(tracker) or _may_be_observed(tracker, real))
         return is_local or number in self.mortal
 
     def held_elsewhere(self) -> list[Any]:
@@ -344,6 +344,12 @@ class Tracing:
 def _owner(tracker: Any) -> Any:
     """The object itself, for an instance dictionary."""
     return tracker if (owner := getattr(tracker, "owner", None)) is None else owner
+
+
+def _may_be_observed(tracker: Any, real: Any) -> bool:
+    """Return whether the end of an existing object may be observable; an iterator at its end refers to nothing."""
+    is_at_end = getattr(tracker, "kind", "") == "existing" and tracker.exhausted
+    return not is_at_end and may_have_observable_end(type(real))
 
 
 def all_distinct(*objects: object) -> bool:

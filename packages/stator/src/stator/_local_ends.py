@@ -14,10 +14,10 @@ anew: by class alone where the locals are plain values, by their reference count
 import gc
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from types import CellType, MethodType
 
-from stator_variables import are_plain, dying_with, has_observable_end, is_end_observable
+from stator_variables import are_plain, dying_with, has_observable_end, hold_plain_values, is_end_observable
 
 WHILE_TRACED = 2
 """How often each value of a state is held while it is traced: by `Region.enter`, and by name."""
@@ -27,29 +27,37 @@ _CARRIERS = frozenset(map(id, (tuple, CellType, MethodType)))
 """Classes, by identity, of what holds an object besides: as the `__exit__` of a `with` statement."""
 
 
-def observed_ends(state: tuple[object, ...], places: Iterable[int], holders: int = 1) -> tuple[int, ...]:
+def observed_ends(state: tuple[object, ...], places: Sequence[int], holders: int = 1) -> tuple[int, ...]:
     """Return those of `places` in the state of a continuation where an object is whose end is observable, and that
     nothing but the state refers to, which does so `holders` times."""
-    places = [*places]
-    if are_plain([state[place] for place in places]):
+    if are_plain(map(state.__getitem__, places)):
+        return ()
+    if hold_plain_values([*map(state.__getitem__, places)], state, holders):
         return ()
 
-    count = Counter(map(id, state * holders))
+    count = _references(state, holders)
     if _die_unobserved({id(state[place]): state[place] for place in places}, count):
         return ()
 
     for place in {id(value): place for place, value in enumerate(state) if id(type(value)) in _CARRIERS}.values():
         if sys.getrefcount(state[place]) <= count[id(state[place])] + 1:
-            count.update(map(id, gc.get_referents(state[place])))
+            count = Counter(count) + Counter(map(id, gc.get_referents(state[place])))
     return tuple(place for place in places if _is_observed(state, place, count))
 
 
-def _die_unobserved(values: dict[int, object], count: Counter[int]) -> bool:
+def _references(state: tuple[object, ...], holders: int) -> dict[int, int]:
+    """Return how often a state refers to each of its values."""
+    numbers = [*map(id, state)]
+    count = dict.fromkeys(numbers, holders)
+    return count if len(count) == len(numbers) else Counter(numbers * holders)
+
+
+def _die_unobserved(values: dict[int, object], count: dict[int, int]) -> bool:
     """Return whether that is sure of all of them, and what dies with them; what others hold as well lives on."""
     dying = dying_with(values, count)
     return dying is not None and not is_end_observable(dying)
 
 
-def _is_observed(state: tuple[object, ...], place: int, count: Counter[int]) -> bool:
+def _is_observed(state: tuple[object, ...], place: int, count: dict[int, int]) -> bool:
     is_last = sys.getrefcount(state[place]) <= count[id(state[place])] + 1
     return is_last and has_observable_end(state[place])
