@@ -17,7 +17,7 @@ from stator_bytecode._breaks._layout import CarriedAt
 from stator_bytecode._breaks._native_stack import NativeStack, ThrowingStack
 from stator_bytecode._breaks._point import Point
 from stator_bytecode._breaks._propagation import Propagation, Step, finalize, take
-from stator_bytecode._breaks._rebuild import rebuild
+from stator_bytecode._breaks._rebuild import Rebuilder
 from stator_bytecode._breaks._shape import shapes_of
 from stator_bytecode._breaks._shuffle import raises, shuffles
 from stator_bytecode._breaks._traceback import drop_at, hide, passed_over
@@ -54,25 +54,25 @@ def _touched(point: Point) -> tuple[int, ...]:
 class Shuffling:
     def __init__(self, point: Point) -> None:
         draft, instr = Draft.after(point, len(point.frames) - 1), point.frames[-1].instruction
-        self.point = point
+        self.rebuilder = Rebuilder(point)
         self.make = shuffles[instr.op](draft, instr)
         self.exit = exit_to(draft, 1)
 
     def __call__(self, state: State) -> Step:
         made = None if self.make is None else self.make(state)
-        finalize(self.point, self.exit, state)
+        finalize(self.rebuilder, self.exit, state)
         return self.exit.point, self.exit.pick((*state, made))
 
 
 class Materializing:
     def __init__(self, point: Point, touched: tuple[int, ...]) -> None:
-        self.point = point
+        self.rebuilder = Rebuilder(point)
         self.touched = touched
         self.exit = materialized(point, touched)
         self.take = prepare(self.exit.point)
 
     def __call__(self, state: State) -> Step:
-        handed_on = [self.exit.pick((*state, *rebuild(self.point, state, self.touched)))]
+        handed_on = [self.exit.pick((*state, *self.rebuilder.rebuild(state, self.touched)))]
         state = ()  # what the step raises keeps this frame alive
         return self.take(handed_on.pop())
 
@@ -82,8 +82,9 @@ class NativeStep:
 
     def __init__(self, point: Point) -> None:
         self.point = point
+        self.rebuilder = Rebuilder(point)
         self.stack = stack = NativeStack(point)
-        self.propagation = Propagation(point, stack.innermost, stack.visible)
+        self.propagation = Propagation(point, self.rebuilder, stack.innermost, stack.visible)
 
     def __call__(self, state: State) -> Step:
         try:
@@ -94,7 +95,7 @@ class NativeStep:
             return self._raised(error, handed_on)
         taken = self.stack.exits[result[-1]]
         if taken.dropped or taken.closed:
-            return take(self.point, taken, state, result[:-1])
+            return take(self.rebuilder, taken, state, result[:-1])
         return taken.point, taken.pick(state + result)
 
     def _raised(self, error: BaseException, handed_on: list[Any]) -> Step:
@@ -119,7 +120,7 @@ class ThrowingStep:
 
     def __init__(self, point: Point) -> None:
         self.stack = stack = ThrowingStack(point)
-        self.propagation = Propagation(point, stack.innermost, stack.visible)
+        self.propagation = Propagation(point, Rebuilder(point), stack.innermost, stack.visible)
 
     def __call__(self, error: BaseException, state: State) -> Step:
         try:
