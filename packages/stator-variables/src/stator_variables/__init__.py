@@ -16,7 +16,9 @@ from stator_variables._journal import Journal
 from stator_variables._kinds import (
     NONE,
     ConstantTracker,
+    FunctionTracker,
     GraphFunction,
+    MethodTracker,
     NumberTracker,
     TensorTracker,
     TupleTracker,
@@ -48,7 +50,8 @@ __all__ = ["DEFAULT_HANDLERS", "Journal", "Place", "Places", "Policy", "Stop", "
 __all__ += ["REPLACEABLE", "filtered", "globals_tracker", "restore_modes"]
 __all__ += ["can_be_taken", "enter_taken", "give_back", "taken"]
 # trackers
-__all__ += ["MISSING", "ConstantTracker", "LazyTracker", "NumberTracker", "TensorTracker", "VariableTracker"]
+__all__ += ["MISSING", "ConstantTracker", "FunctionTracker", "LazyTracker", "MethodTracker", "NumberTracker"]
+__all__ += ["TensorTracker", "VariableTracker"]
 __all__ += ["are_noticed", "can_be_noticed", "dying_with", "forget_class", "generator_state", "is_noticed"]
 __all__ += ["UNTOLD", "history_of", "real_of", "source_of", "wrap"]
 # what a trace becomes
