@@ -276,5 +276,6 @@ def _is_deep(item: Any) -> bool:
 def _input(emitter: Any, item: Any) -> str:
     text: str = emitter.load(item.source)
     if item.kind == "float":
-        return f"{emitter.capture(torch.tensor, 'tensor')}({text}, dtype={emitter.capture(torch.float64, 'float64')})"
+        make = emitter.capture(torch.scalar_tensor, "scalar_tensor")  # in less than half the time of `torch.tensor`
+        return f"{make}({text}, dtype={emitter.capture(torch.float64, 'float64')})"
     return text

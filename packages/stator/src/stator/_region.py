@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import math
 import threading
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,7 +27,7 @@ from stator._raising import RaisingSite
 from stator._release import without_frames
 from stator._retrace import Retrace
 from stator._target import Continuation, Root, Target
-from stator._telling import inside, tell, tell_later
+from stator._telling import RUNNERS, tell, tell_later, untold
 from stator._trace import trace
 from stator._traceback import OWN_CODES
 from stator.errors import BackendFailed, Unsupported
@@ -47,6 +47,7 @@ class Place:
     shapes: Shapes
     refused: list[Unsupported] = attrs.field(factory=list)
     ending: tuple[int, ...] = ()  # where in a state the locals are whose end a trace took for unobservable
+    newest: dict[Hashable, Entry] = attrs.field(factory=dict)  # for each key the entry used last
     under_modes: list[Place] = attrs.field(factory=list)  # at most one: the same, for calls under function modes
     recent: Entry | None = None  # the entry used last
 
@@ -80,20 +81,24 @@ class Region:
     def finish(self, result: Any) -> Any:
         """Drive what an entry gave to the end."""
         if type(result) is Goto:
-            with inside():
-                result = drive(result.site, result.take(), self.dispatch)
+            result = drive(result.site, result.take(), self.dispatch)
         elif type(result) is Plainly:
-            with inside():
-                result = result.run()
-        tell()
+            result = result.run()
+        if untold.waiting:
+            tell()
         return result
 
-    def dispatch(self, point: Point, state: Sequence[Any]) -> Any:
-        """The continuation at `point`: a value, or the next Goto."""
+    def dispatch(self, point: Point, state: list[Any]) -> Any:
+        """The continuation at `point`: a value, or the next Goto. Tries the entry used there last before all else, as
+        the wrapper does for the root: its guards do not hold under modes and in other tracers."""
         values = tuple(state)
-        if type(state) is list:
-            state.clear()
-        result = self.enter(self.place_of(point), values)
+        state.clear()
+        place = self.places.get(point) or self.place_of(point)
+        entry = place.newest.get(self._key(place, values), NOTHING)
+        if entry.guards.check(*values):
+            result = entry.run(*values)
+        else:
+            result = self.enter(place, values)
         del values
         return result.run() if type(result) is Plainly else result
 
@@ -127,6 +132,7 @@ class Region:
             if self._refuses(place) and place.cache.is_full(key):
                 raise _past_limit(place.cache, key, state)
             return Plainly(place.target, state)
+        place.newest[key] = entry
         if place is self.root:
             self._remember(place, key, entry)
         return entry.run(*state)
@@ -224,6 +230,7 @@ def _must_not_compile(place: Place) -> bool:
 
 
 OWN_CODES.update(passed_over(Region.run, Region.finish, Region.dispatch, Plainly.run))
+RUNNERS.add(Region.finish.__code__)
 
 
 def _past_limit(cache: Cache, key: Hashable, state: tuple[Any, ...]) -> Unsupported:

@@ -62,7 +62,7 @@ class Site:
         """
         try:
             if (throw := self._throw) is None:
-                throw = self._throw = ThrowingStep(self.point)
+                throw = self._throw = ThrowingStep(self.point).throw
             return throw(error, state)
         except BaseException as raised:
             hide(raised, OWN_CODES)

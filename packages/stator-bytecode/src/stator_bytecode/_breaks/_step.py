@@ -28,12 +28,13 @@ Throw = Callable[[BaseException, State], Step]
 
 
 def prepare(point: Point) -> Take:
+    """The step at `point`: a method, since calling one pushes a Python frame and calling an object runs C first."""
     layout = point.frames[-1]
     instr = layout.instruction
     if instr.op in shuffles and not raises(layout):
-        return Shuffling(point)
+        return Shuffling(point).take
     touched = _touched(point)
-    return Materializing(point, touched) if touched else NativeStep(point)
+    return Materializing(point, touched).take if touched else NativeStep(point).take
 
 
 def _touched(point: Point) -> tuple[int, ...]:
@@ -52,29 +53,33 @@ def _touched(point: Point) -> tuple[int, ...]:
 
 
 class Shuffling:
+    """Edits the state."""
+
     def __init__(self, point: Point) -> None:
         draft, instr = Draft.after(point, len(point.frames) - 1), point.frames[-1].instruction
         self.rebuilder = Rebuilder(point)
         self.make = shuffles[instr.op](draft, instr)
         self.exit = exit_to(draft, 1)
 
-    def __call__(self, state: State) -> Step:
+    def take(self, state: State) -> Step:
         made = None if self.make is None else self.make(state)
         finalize(self.rebuilder, self.exit, state)
         return self.exit.point, self.exit.pick((*state, made))
 
 
 class Materializing:
+    """Makes generators among the operands objects, and runs the instruction on these."""
+
     def __init__(self, point: Point, touched: tuple[int, ...]) -> None:
         self.rebuilder = Rebuilder(point)
         self.touched = touched
         self.exit = materialized(point, touched)
-        self.take = prepare(self.exit.point)
+        self.take_on = prepare(self.exit.point)
 
-    def __call__(self, state: State) -> Step:
+    def take(self, state: State) -> Step:
         handed_on = [self.exit.pick((*state, *self.rebuilder.rebuild(state, self.touched)))]
         state = ()  # what the step raises keeps this frame alive
-        return self.take(handed_on.pop())
+        return self.take_on(handed_on.pop())
 
 
 class NativeStep:
@@ -84,17 +89,18 @@ class NativeStep:
         self.point = point
         self.rebuilder = Rebuilder(point)
         self.stack = stack = NativeStack(point)
+        self.run, self.exits = stack.run, stack.exits  # at hand: `take` is most of what crossing a break costs
         self.propagation = Propagation(point, self.rebuilder, stack.innermost, stack.visible)
 
-    def __call__(self, state: State) -> Step:
+    def take(self, state: State) -> Step:
         try:
-            result = self.stack.run(state)
+            result = self.run(state)
         except BaseException as error:
             handed_on: list[Any] = [state]
             state = ()  # it may hold `error`, whose traceback holds this frame
             return self._raised(error, handed_on)
-        taken = self.stack.exits[result[-1]]
-        if taken.dropped or taken.closed:
+        taken = self.exits[result[-1]]
+        if taken.ends_generators:
             return take(self.rebuilder, taken, state, result[:-1])
         return taken.point, taken.pick(state + result)
 
@@ -122,7 +128,7 @@ class ThrowingStep:
         self.stack = stack = ThrowingStack(point)
         self.propagation = Propagation(point, Rebuilder(point), stack.innermost, stack.visible)
 
-    def __call__(self, error: BaseException, state: State) -> Step:
+    def throw(self, error: BaseException, state: State) -> Step:
         try:
             self.stack.run((*state, error))
         except BaseException as raised:
@@ -135,8 +141,8 @@ class ThrowingStep:
 
 
 _PASSED = (
-    *(NativeStep.__call__, NativeStep._raised, ThrowingStep.__call__),
-    *(Shuffling.__call__, Materializing.__call__),
+    *(NativeStep.take, NativeStep._raised, ThrowingStep.throw),
+    *(Shuffling.take, Materializing.take),
 )
 OWN_CODES = passed_over(*_PASSED) | _propagation.OWN_CODES
 """Frames of ours that an exception passes on its way out."""
