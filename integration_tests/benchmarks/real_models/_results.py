@@ -15,7 +15,10 @@ import attrs
 from integration_tests.benchmarks.real_models._measure import Figures
 from integration_tests.benchmarks.real_models._processes import Measured, Place
 
-_VERSIONS = "import platform, torch; print(platform.python_version(), torch.__version__)"
+_VERSIONS = """
+import importlib.metadata, platform
+print(platform.python_version(), importlib.metadata.version("torch"))
+"""
 
 
 @attrs.frozen
