@@ -1,4 +1,4 @@
-"""Language models of ``transformers`` and ``x_transformers``: one forward, decoding with caches, generation, training."""
+"""Language models of ``transformers`` and ``x_transformers``: forward, decoding with caches, generation, training."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from integration_tests.benchmarks.real_models._workload import Arguments, Program, Workload, always
-
+from integration_tests.benchmarks.real_models._workload import Arguments, Program, Workload, always, library
 
 # Sizes under the names that the configurations have for them; each takes those that it knows.
 _DECODER = {
@@ -206,10 +205,9 @@ def generation() -> Program:
 
 
 def _x_decoder(training: bool = False, **options: Any) -> Program:
-    import x_transformers
-
-    layers = x_transformers.Decoder(dim=32, depth=6, heads=2, attn_dim_head=32, **options)
-    model = x_transformers.TransformerWrapper(num_tokens=99, max_seq_len=32, attn_layers=layers)
+    package = library("x_transformers")
+    layers = package.Decoder(dim=32, depth=6, heads=2, attn_dim_head=32, **options)
+    model = package.TransformerWrapper(num_tokens=99, max_seq_len=32, attn_layers=layers)
     return Program(model.train(training), always(_tokens(12)))
 
 

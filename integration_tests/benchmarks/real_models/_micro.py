@@ -56,7 +56,8 @@ class Attention(nn.Module):
         query, key, value = parts.permute(2, 0, 3, 1, 4).unbind(0)
         mixed = nn.functional.scaled_dot_product_attention(query, key, value)
         x = x + self.output(mixed.transpose(1, 2).reshape(batch, length, width))
-        return x + self.feed_forward(self.second_norm(x))
+        x = x + self.feed_forward(self.second_norm(x))
+        return x
 
 
 def _attention_blocks() -> Program:
@@ -64,7 +65,8 @@ def _attention_blocks() -> Program:
 
 
 def _batch_norm_loss(model: nn.Module, x: Tensor, wanted: Tensor) -> Tensor:
-    return nn.functional.mse_loss(model(x), wanted)
+    loss: Tensor = nn.functional.mse_loss(model(x), wanted)
+    return loss
 
 
 def _batch_norm_training() -> Program:

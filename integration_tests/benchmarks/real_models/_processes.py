@@ -8,7 +8,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import attrs
 
@@ -87,8 +87,3 @@ def measure_in_turns(
             else:
                 measured.figures[side].append(found)
     return measured
-
-
-def measure_all(workloads: list[Workload], place: Place, repeats: int) -> Iterator[Measured]:
-    for workload in workloads:
-        yield measure_in_turns(workload, place, repeats)

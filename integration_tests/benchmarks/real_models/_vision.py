@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from integration_tests.benchmarks.real_models._workload import Program, Workload, always
+from integration_tests.benchmarks.real_models._workload import Program, Workload, always, library
 
 
 def _cross_entropy(model: nn.Module, x: Tensor, wanted: Tensor) -> Tensor:
@@ -15,30 +15,26 @@ def _cross_entropy(model: nn.Module, x: Tensor, wanted: Tensor) -> Tensor:
 
 
 def _timm(name: str, size: int = 64, **options: Any) -> Program:
-    import timm
-
-    return Program(timm.create_model(name, num_classes=10, **options).eval(), always(torch.randn(2, 3, size, size)))
+    return Program(
+        library("timm").create_model(name, num_classes=10, **options).eval(), always(torch.randn(2, 3, size, size))
+    )
 
 
 def _timm_training(name: str, size: int = 64) -> Program:
-    import timm
-
-    model = timm.create_model(name, num_classes=10).train()
+    model = library("timm").create_model(name, num_classes=10).train()
     return Program(_cross_entropy, always(model, torch.randn(2, 3, size, size), torch.tensor([1, 3])))
 
 
 def _vit_pytorch() -> Program:
-    import vit_pytorch
-
     sizes = {"image_size": 32, "patch_size": 8, "num_classes": 10, "dim": 32, "depth": 6, "heads": 2, "mlp_dim": 48}
-    return Program(vit_pytorch.ViT(**sizes).eval(), always(torch.randn(2, 3, 32, 32)))
+    return Program(library("vit_pytorch").ViT(**sizes).eval(), always(torch.randn(2, 3, 32, 32)))
 
 
 def _max_vit() -> Program:
-    from vit_pytorch.max_vit import MaxViT
-
     sizes = {"num_classes": 10, "dim": 16, "dim_head": 8, "depth": (1, 1, 2), "window_size": 4}
-    return Program(MaxViT(**sizes, dropout=0.1).eval(), always(torch.randn(1, 3, 64, 64)))
+    return Program(
+        library("vit_pytorch.max_vit").MaxViT(**sizes, dropout=0.1).eval(), always(torch.randn(1, 3, 64, 64))
+    )
 
 
 def _hugging_face(name: str) -> Program:
@@ -53,40 +49,30 @@ def _graph(nodes: int = 12, edges: int = 40) -> tuple[Tensor, Tensor]:
 
 
 def _graph_network(name: str, **options: Any) -> Program:
-    import torch_geometric.nn
-
-    network = getattr(torch_geometric.nn.models, name)
+    network = getattr(library("torch_geometric.nn").models, name)
     model = network(in_channels=8, hidden_channels=16, num_layers=4, out_channels=4, **options)
     return Program(model.eval(), always(*_graph()))
 
 
 def _perceiver() -> Program:
-    from perceiver_pytorch import Perceiver
-
     sizes = {"num_latents": 8, "latent_dim": 16, "latent_heads": 2, "cross_dim_head": 8, "latent_dim_head": 8}
-    model = Perceiver(num_freq_bands=4, depth=4, max_freq=8.0, num_classes=10, **sizes)
+    model = library("perceiver_pytorch").Perceiver(num_freq_bands=4, depth=4, max_freq=8.0, num_classes=10, **sizes)
     return Program(model.eval(), always(torch.randn(1, 16, 16, 3)))
 
 
 def _reformer() -> Program:
-    from reformer_pytorch import ReformerLM
-
     sizes = {"num_tokens": 99, "dim": 32, "depth": 2, "max_seq_len": 64, "heads": 2, "dim_head": 16}
-    model = ReformerLM(**sizes, bucket_size=8, n_hashes=2, causal=True)
+    model = library("reformer_pytorch").ReformerLM(**sizes, bucket_size=8, n_hashes=2, causal=True)
     return Program(model.eval(), always(torch.randint(0, 99, (1, 32))))
 
 
 def _conformer() -> Program:
-    from conformer import Conformer
-
-    model = Conformer(dim=32, depth=6, dim_head=16, heads=2, conv_kernel_size=7)
+    model = library("conformer").Conformer(dim=32, depth=6, dim_head=16, heads=2, conv_kernel_size=7)
     return Program(model.eval(), always(torch.randn(2, 24, 32)))
 
 
 def _unet() -> Program:
-    from diffusers import UNet2DModel
-
-    model = UNet2DModel(
+    model = library("diffusers").UNet2DModel(
         sample_size=16,
         block_out_channels=(8, 16),
         norm_num_groups=4,

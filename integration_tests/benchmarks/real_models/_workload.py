@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import importlib
 import importlib.util
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -44,9 +45,9 @@ class Program:
 class Workload:
     """A program and how it is measured.
 
-    ``libraries`` must be importable. ``gradients`` is the gradient mode of all calls. ``first_calls`` is the number of
-    calls that count as the beginning of an entry. ``breaks`` is the number of graph breaks that a call crosses, by which
-    ``OVER_EAGER`` is divided. ``target`` is the accepted maximum, as printed.
+    ``libraries`` must be importable. ``gradients`` is the gradient mode of all calls. ``first_calls`` is the
+    number of calls that count as the beginning of an entry. ``breaks`` is the number of graph breaks that a call
+    crosses, by which ``OVER_EAGER`` is divided. ``target`` is the accepted maximum, as printed.
     """
 
     name: str
@@ -68,3 +69,8 @@ class Workload:
 def always(*args: Any, **kwargs: Any) -> Callable[[int], Arguments]:
     """Return the ``arguments`` of a program that gets the same objects in every call."""
     return lambda _: (args, kwargs)
+
+
+def library(name: str) -> Any:
+    """Import a module of an optional library."""
+    return importlib.import_module(name)

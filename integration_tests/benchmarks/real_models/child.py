@@ -16,6 +16,9 @@ from integration_tests.benchmarks.real_models.workloads import WORKLOADS
 def main(name: str, side: str) -> None:
     warnings.simplefilter("ignore")
     workload = WORKLOADS[name]
+    if workload.missing:
+        sys.exit(f"not installed: {', '.join(workload.missing)}")
+
     if workload.libraries:
         make_torchvision_importable()
     print(json.dumps(attrs.asdict(measure_named(workload, side))))
