@@ -199,7 +199,9 @@ class Words:
         """The words that other facts than those with these ids stand on."""
         kept: dict[int, list[object]] = {}
         for address, standing in zip(self.indices, self.facts, strict=True):
-            if left := [fact for fact in standing if id(fact) not in facts]:
+            if facts.isdisjoint(map(id, standing)):
+                kept[address] = standing
+            elif left := [fact for fact in standing if id(fact) not in facts]:
                 kept[address] = left
         return Words(
             {address: i for i, address in enumerate(kept)},

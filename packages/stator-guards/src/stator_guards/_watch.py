@@ -182,7 +182,7 @@ class Watching:
             self._replace(plan, group, state)
         else:
             made, now, facts = loosen(plan, group, self.guards, loose, bound.pinned)
-            now.words = len(bound.words.without(facts).indices)
+            now.words = sum(not facts.issuperset(map(id, standing)) for standing in bound.words.facts)
             self._follow(made, {}, {}, _Left(group, now, facts))
 
     def _replace(self, plan: Plan, group: Group, state: State) -> None:
