@@ -14,7 +14,7 @@ import stator_bytecode as bytecode
 from stator_bytecode.errors import Unsupported
 from stator_guards import CapturedSource, DictItemSource
 
-from stator_variables import _ends
+from stator_variables import _closing, _ends
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
 from stator_variables._builtin._strings import format_value, text_of
@@ -352,7 +352,10 @@ class SymbolicDomain:
 
     def make_generator(self, state: bytecode.GeneratorState) -> Any:
         made = k.GeneratorTracker(state)
-        for known in (self.t.generators, *([self.t.cleaning_up] if k.may_clean_up(state) else [])):
+        lists = [self.t.generators]
+        if _closing.may_clean_up(self.t, state):
+            lists.append(self.t.cleaning_up)
+        for known in lists:
             known.append(made)
             self.t.journal.record(functools.partial(known.remove, made))
         return made

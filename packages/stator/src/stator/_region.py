@@ -20,7 +20,7 @@ from torch.autograd import forward_ad
 from stator._dynamic import Shapes
 from stator._entry import FloatsNeeded, make_entry
 from stator._fallback import Plainly
-from stator._mortal import mortal
+from stator._local_ends import observed_ends
 from stator._options import Options
 from stator._raising import RaisingSite
 from stator._release import without_frames
@@ -44,7 +44,7 @@ class Place:
     cache: Cache
     shapes: Shapes
     refused: list[Unsupported] = attrs.field(factory=list)
-    ending: set[int] = attrs.field(factory=set)  # where in a state is what a trace relied on nobody to miss
+    ending: tuple[int, ...] = ()  # where in a state the locals are whose end a trace took for unobservable
     newest: dict[Hashable, Entry] = attrs.field(factory=dict)  # for each key the entry used last
     under_modes: list[Place] = attrs.field(factory=list)  # at most one: the same, for calls under function modes
 
@@ -147,7 +147,7 @@ class Region:
         return entry.run(*state)
 
     def _key(self, place: Place, state: tuple[Any, ...]) -> Hashable:
-        ending = mortal(state, sorted(place.ending)) if place.ending else ()
+        ending = observed_ends(state, place.ending) if place.ending else ()
         return (self.options.key, ending) if ending else self.options.key
 
     # -- making -------------------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ class Region:
                     raise traced.reason
                 expected = traced.raises if traced.leaves else ""
                 site = None if traced.point is None else self.site_of(traced.point, expected)
-                place.ending |= traced.emitter.t.ended
+                place.ending = tuple(sorted({*place.ending, *traced.emitter.t.ended}))
                 return make_entry(place.target, traced, self.options, site, ambient, key)
             finally:
                 traced.captured.release()

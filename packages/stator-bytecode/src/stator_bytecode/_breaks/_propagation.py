@@ -15,7 +15,7 @@ from stator_bytecode._breaks._complete import note
 from stator_bytecode._breaks._exit import Draft, Exit, State, exit_to
 from stator_bytecode._breaks._layout import FrameLayout, RaisedAt
 from stator_bytecode._breaks._point import Point
-from stator_bytecode._breaks._rebuild import closed_generator, rebuild
+from stator_bytecode._breaks._rebuild import Rebuilder
 from stator_bytecode._breaks._traceback import after, drop_outer, outermost, passed_over
 from stator_bytecode._fields import exception_field, set_exception_field
 from stator_bytecode._machine._unwind import CAUGHT
@@ -23,16 +23,17 @@ from stator_bytecode._machine._unwind import CAUGHT
 Step = tuple[Point, State]
 
 
-def take(point: Point, exit: Exit, state: State, results: State) -> Step:
+def take(rebuilder: Rebuilder, exit: Exit, state: State, results: State) -> Step:
     """Leave by an exit where generators end."""
-    finalize(point, exit, state)
-    return exit.point, exit.pick((*state, *results, *map(closed_generator, exit.closed)))
+    finalize(rebuilder, exit, state)
+    closed = [make(()) for make in exit.closed]
+    return exit.point, exit.pick((*state, *results, *closed))
 
 
-def finalize(point: Point, exit: Exit, state: State) -> None:
+def finalize(rebuilder: Rebuilder, exit: Exit, state: State) -> None:
     """Close generators that nothing can see any more as Python closes them: their `finally` blocks run."""
     if exit.dropped:
-        rebuild(point, state, exit.dropped)
+        rebuilder.rebuild(state, exit.dropped)
 
 
 @attrs.define(eq=False)
@@ -45,6 +46,7 @@ class Propagation:
     point: Point
     innermost: int
     visible: list[int]
+    rebuilder: Rebuilder
     handlers: dict[int, Exit] = attrs.field(factory=dict)
     answers: dict[int, Exit] = attrs.field(factory=dict)
 
@@ -62,14 +64,14 @@ class Propagation:
             if index < self.innermost:
                 self._note(index, error, state)
                 if (answer := self._answer(index, error)) is not None:
-                    return take(self.point, *answer[:1], state, answer[1])
+                    return take(self.rebuilder, *answer[:1], state, answer[1])
             if layout.instruction.handler is not None:
                 drop_outer(error, self.visible_before(index))
-                return take(self.point, self._handler_exit(index), state, (error,))
+                return take(self.rebuilder, self._handler_exit(index), state, (error,))
             if layout.generator is not None and isinstance(error, StopIteration):
                 error = self._stop_iteration_error(error, index)
 
-        handed_on += rebuild(self.point, state, tuple(range(len(self.point.carried))))
+        handed_on += self.rebuilder.rebuild(state, range(len(self.point.carried)))
         try:
             raise error
         finally:

@@ -17,7 +17,7 @@ from stator_bytecode._breaks._layout import CarriedAt
 from stator_bytecode._breaks._native_stack import NativeStack, ThrowingStack
 from stator_bytecode._breaks._point import Point
 from stator_bytecode._breaks._propagation import Propagation, Step, finalize, take
-from stator_bytecode._breaks._rebuild import rebuild
+from stator_bytecode._breaks._rebuild import Rebuilder
 from stator_bytecode._breaks._shape import shapes_of
 from stator_bytecode._breaks._shuffle import raises, shuffles
 from stator_bytecode._breaks._traceback import drop_at, hide, passed_over
@@ -57,13 +57,13 @@ class Shuffling:
 
     def __init__(self, point: Point) -> None:
         draft, instr = Draft.after(point, len(point.frames) - 1), point.frames[-1].instruction
-        self.point = point
+        self.rebuilder = Rebuilder(point)
         self.make = shuffles[instr.op](draft, instr)
         self.exit = exit_to(draft, 1)
 
     def take(self, state: State) -> Step:
         made = None if self.make is None else self.make(state)
-        finalize(self.point, self.exit, state)
+        finalize(self.rebuilder, self.exit, state)
         return self.exit.point, self.exit.pick((*state, made))
 
 
@@ -71,13 +71,13 @@ class Materializing:
     """Makes generators among the operands objects, and runs the instruction on these."""
 
     def __init__(self, point: Point, touched: tuple[int, ...]) -> None:
-        self.point = point
+        self.rebuilder = Rebuilder(point)
         self.touched = touched
         self.exit = materialized(point, touched)
         self.take_on = prepare(self.exit.point)
 
     def take(self, state: State) -> Step:
-        handed_on = [self.exit.pick((*state, *rebuild(self.point, state, self.touched)))]
+        handed_on = [self.exit.pick((*state, *self.rebuilder.rebuild(state, self.touched)))]
         state = ()  # what the step raises keeps this frame alive
         return self.take_on(handed_on.pop())
 
@@ -89,7 +89,8 @@ class NativeStep:
         self.point = point
         self.stack = stack = NativeStack(point)
         self.run, self.exits = stack.run, stack.exits  # at hand: `take` is most of what crossing a break costs
-        self.propagation = Propagation(point, stack.innermost, stack.visible)
+        self.rebuilder = Rebuilder(point)
+        self.propagation = Propagation(point, stack.innermost, stack.visible, self.rebuilder)
 
     def take(self, state: State) -> Step:
         try:
@@ -100,7 +101,7 @@ class NativeStep:
             return self._raised(error, handed_on)
         taken = self.exits[result[-1]]
         if taken.ends_generators:
-            return take(self.point, taken, state, result[:-1])
+            return take(self.rebuilder, taken, state, result[:-1])
         return taken.point, taken.pick(state + result)
 
     def _raised(self, error: BaseException, handed_on: list[Any]) -> Step:
@@ -125,7 +126,7 @@ class ThrowingStep:
 
     def __init__(self, point: Point) -> None:
         self.stack = stack = ThrowingStack(point)
-        self.propagation = Propagation(point, stack.innermost, stack.visible)
+        self.propagation = Propagation(point, stack.innermost, stack.visible, Rebuilder(point))
 
     def throw(self, error: BaseException, state: State) -> Step:
         try:
