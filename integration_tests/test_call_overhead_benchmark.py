@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import sys
 from collections.abc import Callable
@@ -173,7 +174,7 @@ class TestProcesses:
     def test_tree_takes_the_place_of_what_is_installed(self, tmp_path: pathlib.Path) -> None:
         (tmp_path / "packages" / "stator" / "src").mkdir(parents=True)
         path = Place(tree=tmp_path).environment("/somewhere")["PYTHONPATH"]
-        assert path.split(":") == [str(tmp_path), str(tmp_path / "packages" / "stator" / "src")]
+        assert path.split(os.pathsep)[:2] == [str(tmp_path), str(tmp_path / "packages" / "stator" / "src")]
 
     def test_child_names_libraries_that_are_not_installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         workload = Workload("toy", lambda: Program(add, always()), ("no_such_library",))

@@ -33,8 +33,8 @@ class Place:
         fixed = {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1", "HF_HUB_OFFLINE": "1"}
         found = {**os.environ, **own, **fixed}
         if self.tree is not None:
-            paths = [self.tree, *sorted(self.tree.glob("packages/*/src"))]
-            found["PYTHONPATH"] = os.pathsep.join(map(str, paths))
+            paths = [str(self.tree), *map(str, sorted(self.tree.glob("packages/*/src")))]
+            found["PYTHONPATH"] = os.pathsep.join([*paths, *filter(None, [os.environ.get("PYTHONPATH")])])
         return found
 
 
