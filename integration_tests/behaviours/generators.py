@@ -134,7 +134,7 @@ def stubborn(x):
         yield "ignored"  # once: an object that dies unwillingly is reported to nobody in particular
 
 
-@program(breaks="exception-object")
+@program
 def a_generator_that_ignores_its_end_is_an_error(x, n, box):
     gen = stubborn(x)
     y = next(gen)

@@ -12,7 +12,7 @@ import pytest
 from stator_bytecode._breaks._layout import NULL_KIND, VALUE, FrameLayout, ThenLayout
 from stator_bytecode._breaks._plain import plain
 from stator_bytecode._breaks._point import Point
-from stator_bytecode._breaks._rebuild import closed_generator, rebuild_generator
+from stator_bytecode._breaks._rebuild import GeneratorFactory, closed_generator
 from stator_bytecode._codec._decode import decode
 from stator_bytecode._machine._frame import GeneratorStatus
 from stator_bytecode.errors import Unsupported
@@ -52,7 +52,7 @@ def suspended(n: int, i: int) -> Any:
         code, pc + 1, slots, (VALUE, *methods), talking.__globals__, generator=GeneratorStatus.SUSPENDED
     )
     values = {"n": n, "got": got, "i": i}
-    return rebuild_generator(layout, [*(values[name] for name in code.slots if name in values), iterator, got.append])
+    return GeneratorFactory(layout)([*(values[name] for name in code.slots if name in values), iterator, got.append])
 
 
 def line_of_yield() -> int:
@@ -85,7 +85,7 @@ def test_a_generator_that_has_not_started_is_rebuilt_unstarted() -> None:
     slots = tuple(VALUE if name == "n" else NULL_KIND for name in code.slots)
     created = next(at.index for at in code.instructions if at.op == "RETURN_GENERATOR") + 1
     layout = FrameLayout(code, created, slots, (), talking.__globals__, generator=GeneratorStatus.CREATED)
-    generator = rebuild_generator(layout, [2])
+    generator = GeneratorFactory(layout)([2])
     assert inspect.getgeneratorstate(generator) == inspect.GEN_CREATED
     with pytest.raises(TypeError, match="just-started"):
         generator.send(1)
@@ -93,7 +93,7 @@ def test_a_generator_that_has_not_started_is_rebuilt_unstarted() -> None:
 
 
 def test_a_closed_generator_is_an_exhausted_one_of_the_same_name() -> None:
-    generator = closed_generator(layout_at(talking, 0, generator=GeneratorStatus.RUNNING))
+    generator = closed_generator(layout_at(talking, 0, generator=GeneratorStatus.RUNNING))(())
     assert generator.__name__ == "talking"
     assert inspect.getgeneratorstate(generator) == inspect.GEN_CLOSED
     assert list(generator) == []

@@ -4,7 +4,7 @@ from stator_bytecode._breaks._exit import State
 from stator_bytecode._breaks._layout import Parts, Recipe
 from stator_bytecode._breaks._plain import plain
 from stator_bytecode._breaks._point import Point, layout_of, layout_of_generator
-from stator_bytecode._breaks._rebuild import rebuild_generator
+from stator_bytecode._breaks._rebuild import GeneratorFactory
 from stator_bytecode._breaks._shuffle import NO_STEP
 from stator_bytecode._breaks._site import Dispatch, Goto, Site, drive
 from stator_bytecode._breaks._traceback import PASSED_OVER, passed_over
@@ -21,6 +21,7 @@ from stator_bytecode._handlers._all import DEFAULT, SAFE
 from stator_bytecode._handlers._asking import Handler as OpcodeHandler
 from stator_bytecode._machine._binding import BindingError, bind_arguments, new_frame
 from stator_bytecode._machine._check import check_frame, stack_depths
+from stator_bytecode._machine._closing import observes_close, tested_names
 from stator_bytecode._machine._completion import SWITCHED
 from stator_bytecode._machine._domain import (
     Domain,
@@ -57,6 +58,7 @@ __all__ = ["DEFAULT", "SAFE", "SWITCHED", "Machine", "OpcodeHandler"]
 __all__ += ["Broke", "Escaped", "Outcome", "Returned", "Snapshot", "Yielded"]
 __all__ += ["NULL", "Frame", "GeneratorState", "GeneratorStatus", "LastInstruction", "PreviousExc"]
 __all__ += ["BindingError", "bind_arguments", "check_frame", "held_by", "new_frame"]
+__all__ += ["observes_close", "tested_names"]
 # what a Domain is, and what its operations give
 __all__ += ["OPERATOR_NAMES", "ConcreteDomain", "Domain", "interpret"]
 __all__ += ["VALUE", "Invoke", "Parked", "Pending", "Raised", "Result", "Resume", "Then"]
@@ -67,6 +69,6 @@ __all__ += ["Raw", "RawHandler", "operands", "results", "stack_depths", "stack_e
 # breaks and continuations
 __all__ += ["NO_STEP", "Dispatch", "Goto", "Parts", "Point", "Recipe", "Site", "State", "drive", "plain"]
 __all__ += ["PASSED_OVER", "exception_field", "passed_over", "set_exception_field"]
-__all__ += ["layout_of", "layout_of_generator", "rebuild_generator", "restore_frames"]
+__all__ += ["GeneratorFactory", "layout_of", "layout_of_generator", "restore_frames"]
 # errors
 __all__ += ["InternalError", "InvalidUse", "SourceSpan", "StatorError", "Unsupported"]

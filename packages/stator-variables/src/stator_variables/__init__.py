@@ -11,12 +11,21 @@ from stator_variables._emit._objects import finalize_generators
 from stator_variables._filtering import filtered
 from stator_variables._graph import BodyGraph, BodyRecorder, Dim, GraphRecorder, Place, Places, Traced
 from stator_variables._handlers import DEFAULT_HANDLERS
-from stator_variables._holding import are_noticed, can_be_noticed, dying_with, is_noticed
+from stator_variables._holding import (
+    are_plain,
+    dying_with,
+    has_observable_end,
+    hold_plain_values,
+    is_end_observable,
+    may_have_observable_end,
+)
 from stator_variables._journal import Journal
 from stator_variables._kinds import (
     NONE,
     ConstantTracker,
+    FunctionTracker,
     GraphFunction,
+    MethodTracker,
     NumberTracker,
     TensorTracker,
     TupleTracker,
@@ -48,8 +57,10 @@ __all__ = ["DEFAULT_HANDLERS", "Journal", "Place", "Places", "Policy", "Stop", "
 __all__ += ["REPLACEABLE", "filtered", "globals_tracker", "restore_modes"]
 __all__ += ["can_be_taken", "enter_taken", "give_back", "taken"]
 # trackers
-__all__ += ["MISSING", "ConstantTracker", "LazyTracker", "NumberTracker", "TensorTracker", "VariableTracker"]
-__all__ += ["are_noticed", "can_be_noticed", "dying_with", "forget_class", "generator_state", "is_noticed"]
+__all__ += ["MISSING", "ConstantTracker", "FunctionTracker", "LazyTracker", "MethodTracker", "NumberTracker"]
+__all__ += ["TensorTracker", "VariableTracker"]
+__all__ += ["are_plain", "dying_with", "forget_class", "generator_state", "has_observable_end"]
+__all__ += ["hold_plain_values", "is_end_observable", "may_have_observable_end"]
 __all__ += ["UNTOLD", "history_of", "real_of", "source_of", "wrap"]
 # what a trace becomes
 __all__ += ["Dim", "GraphRecorder", "Traced", "from_traced", "record"]

@@ -14,7 +14,7 @@ import stator_bytecode as bytecode
 from stator_bytecode.errors import Unsupported
 from stator_guards import CapturedSource, DictItemSource
 
-from stator_variables import _ends
+from stator_variables import _closing, _ends
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
 from stator_variables._builtin._strings import format_value, text_of
@@ -101,14 +101,24 @@ class SymbolicDomain:
         self.t.journal.rollback(mark[0])
         self.t.graph.rollback(mark[1])
 
+    def is_same_graph(self, earlier: Any, later: Any) -> bool:
+        """Whether nothing was added to the graph between two marks."""
+        return bool(earlier[1] == later[1])
+
     def learned_in_vain(self, outcome: bytecode.Broke) -> Stop | None:
         """Where to stop at once in another trace, if what was undone at a break had learned facts about sizes: those
         cannot be unlearned, and the graph before the break does not need them."""
-        _, _, begun, learned = outcome.snapshot.mark
+        *_, learned = outcome.snapshot.mark
         if self.t.policy.stop is not None or self.t.graph.learned == learned:
             return None
+        return self.stop_at(outcome)
+
+    def stop_at(self, outcome: bytecode.Broke) -> Stop:
+        """The instruction that broke, for another trace that ends there."""
+        begun = outcome.snapshot.mark[2]
         frame, said = outcome.snapshot.frames[-1], outcome.reason
-        return Stop(begun + 1, frame.code, frame.pc, Unsupported(said.reason, said.detail, said.hint, said.where))
+        reason = Unsupported(said.reason, said.detail, said.hint, said.where)
+        return Stop(begun + 1, reason, (frame.code, frame.pc))
 
     def as_raised(self, caught: BaseException) -> bytecode.Raised | None:
         if isinstance(caught, RecursionError):  # of ours: what one instruction does is nested too deep
@@ -124,7 +134,7 @@ class SymbolicDomain:
         progress.begun += 1
         progress.steps += 1
         stop = policy.stop
-        if stop is not None and stop.begun == progress.begun and (stop.code, stop.index) == (frame.code, frame.pc):
+        if stop is not None and stop.is_at(progress.begun, frame):
             raise stop.reason
         if progress.steps > policy.patience:
             self._lose_patience()
@@ -343,7 +353,10 @@ class SymbolicDomain:
 
     def make_generator(self, state: bytecode.GeneratorState) -> Any:
         made = k.GeneratorTracker(state)
-        for known in (self.t.generators, *([self.t.cleaning_up] if k.may_clean_up(state) else [])):
+        lists = [self.t.generators]
+        if _closing.may_clean_up(self.t, state):
+            lists.append(self.t.cleaning_up)
+        for known in lists:
             known.append(made)
             self.t.journal.record(functools.partial(known.remove, made))
         return made

@@ -11,7 +11,7 @@ from typing import Any
 
 from stator_bytecode import NULL, Frame, GeneratorState, held_by, is_suspended
 
-from stator_variables import _kinds as k
+from stator_variables._closing import has_clean_up
 from stator_variables._reach import is_near, is_new_leaf, leads, may_hold, news, paths, reached, reaches, walk
 from stator_variables._tracing import Tracing
 
@@ -82,7 +82,7 @@ def cleaning_up(t: Tracing, holder: Any, stays: bool = False) -> list[GeneratorS
     those that they hold in plain view may be left out."""
     if not t.cleaning_up or not may_hold(holder):
         return []
-    found = [vt.state for vt in t.cleaning_up if k.has_clean_up(vt.state)]
+    found = [vt.state for vt in t.cleaning_up if has_clean_up(vt.state)]
 
     def seen(state: Any) -> bool:
         return stays and is_near(held_by(t.machine.frames), state, holder)
@@ -96,7 +96,7 @@ def abandon(t: Tracing, ran: list[GeneratorState], lost: list[Any], holders: lis
         return  # what called this Machine may hold it
     for value in lost:
         _end_alone(t, value, holders)
-    waiting = [vt.state for vt in t.cleaning_up if k.has_clean_up(vt.state)]
-    for state in (*filter(k.has_clean_up, ran), *(state for state in waiting if reaches(lost, state))):
+    waiting = [vt.state for vt in t.cleaning_up if has_clean_up(vt.state)]
+    for state in (*filter(has_clean_up, ran), *(state for state in waiting if reaches(lost, state))):
         if not (reaches(holders, state) or reaches(t.heap.values(), state, t.changed)):
             raise t.unsupported("generator-dropped", "letting go of a generator that has yet to clean up")

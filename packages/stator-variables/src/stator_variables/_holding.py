@@ -1,17 +1,25 @@
-"""What real objects hold: what may die with them, and who would notice."""
+"""Which real objects die when references are released, and whether the program can observe it.
+
+An end is observable through a `__del__`, a weak reference, or a generator that is suspended in a `try`. Two questions
+are answered here. `has_observable_end` walks everything that an object refers to: it is asked while tracing only.
+`are_released_unobserved` is a guard: it looks at what dies, and for nearly every call that is nothing, or plain values.
+"""
 
 import gc
 import sys
 import weakref
-from collections import Counter
+from collections import deque
+from collections.abc import Iterable, Mapping
 from types import (
     AsyncGeneratorType,
     BuiltinFunctionType,
+    CellType,
     CodeType,
     CoroutineType,
     FrameType,
     FunctionType,
     GeneratorType,
+    MethodType,
     ModuleType,
 )
 from typing import Any
@@ -19,88 +27,199 @@ from typing import Any
 import torch
 
 _HOLDS_OR_CHANGES = 1 << 14 | 1 << 9  # Py_TPFLAGS_HAVE_GC, Py_TPFLAGS_HEAPTYPE
-LOOKED_AT = 2000
-"""How many objects that one holds are looked at: about so many."""
+LIMIT = 2000
+"""The number of objects after which a walk is given up: about so many are looked at."""
 
-_ENDS = (type, ModuleType, BuiltinFunctionType, CodeType, torch.Tensor)
+_LONG_LIVED = (type, ModuleType, BuiltinFunctionType, CodeType, torch.Tensor)
 """Classes of what is not looked at: it outlives a call, or holds memory. Compared with `type(…)`: `isinstance` may
-ask the program."""
+run code of the program."""
 
-_PASSED_OVER = frozenset(map(id, (bool, int, float, str, bytes, type(None), torch.Tensor, torch.nn.Parameter)))
-"""The commonest of what is not looked at, by identity: a class of the program's may have a hash of its own."""
+_PLAIN_CLASSES = (bool, int, float, complex, str, bytes, type(None), type(...), type(NotImplemented), type)
+_PLAIN = frozenset(map(id, (*_PLAIN_CLASSES, torch.Tensor, torch.nn.Parameter, torch.dtype, torch.device, torch.Size)))
+"""Classes, by identity, of objects whose end nobody can observe, whatever they are: a class of the program's may have
+a hash of its own."""
+
+_ITERABLE = frozenset(map(id, (list, tuple, set, frozenset, deque)))
+"""Containers whose iteration gives all that they refer to."""
+
+_OWNERS = frozenset(id(cls) for cls in (list, tuple, dict, CellType))
+_UNOBSERVABLE = _PLAIN | _OWNERS
+"""Classes, by identity, of objects that have no finalizer and take no weak references."""
+
 _WITH_CODE = frozenset(map(id, (GeneratorType, CoroutineType, AsyncGeneratorType)))
 _WITH_GLOBALS = frozenset(map(id, (FunctionType, FrameType)))
 
 
-def held_by(value: object) -> list[object]:
-    """What a value refers to, and so on, each once; hardly more than LOOKED_AT objects."""
-    if issubclass(type(value), _ENDS):
+# -- while tracing ----------------------------------------------------------------------------------------------------
+def has_observable_end(value: object) -> bool:
+    """Return whether the program can observe that an object, or something that it refers to, dies."""
+    return may_have_observable_end(type(value)) and is_end_observable([value, *reachable_from(value)])
+
+
+def may_have_observable_end(cls: type) -> bool:
+    """Return whether that may be so of an instance: plain values hold nothing, and stay as they are."""
+    if id(cls) in _PLAIN or issubclass(cls, _LONG_LIVED):
+        return False
+    return bool(cls.__flags__ & _HOLDS_OR_CHANGES or cls.__weakrefoffset__)
+
+
+def reachable_from(value: object) -> list[object]:
+    """Return what a value refers to, and so on, each once; hardly more than LIMIT objects."""
+    if issubclass(type(value), _LONG_LIVED):
         return []
     found, latest = {id(value): value}, [value]
-    while latest and len(found) <= LOOKED_AT:
-        held = [each for each in _referents(latest) if id(type(each)) not in _PASSED_OVER]
-        ends = {i for i, cls in _classes(held).items() if issubclass(cls, _ENDS)}
-        new = {id(each): each for each in held[:LOOKED_AT] if id(type(each)) not in ends and id(each) not in found}
+    while latest and len(found) <= LIMIT:
+        held = _referents(latest)
+        long_lived = {number for number, cls in _classes(held).items() if issubclass(cls, _LONG_LIVED)}
+        new: dict[int, object] = {}
+        for each in held[:LIMIT]:
+            if id(type(each)) not in long_lived and id(each) not in found:
+                new[id(each)] = each
         found |= new
         latest = [*new.values()]
     return [*found.values()][1:]
 
 
-def _classes(values: list[object]) -> dict[int, type]:
-    return {id(type(each)): type(each) for each in values}
+def may_hold_real(holder: object, target: object) -> bool:
+    found = reachable_from(holder)
+    return len(found) >= LIMIT or any(held is target for held in found)
 
 
-def is_noticed(value: object) -> bool:
-    """Whether the program, told by a weak reference, a `__del__` or a `finally`, may notice that an object dies."""
-    return can_be_noticed(type(value)) and are_noticed([value, *held_by(value)])
+def stores(holder: object, value: object) -> bool:
+    """Return whether `holder` itself, or its instance dictionary, refers to `value`."""
+    return any(each is value for each in gc.get_referents(holder))
 
 
-def are_noticed(found: list[object]) -> bool:
-    """Whether that is so of one of these, apart from what they hold."""
-    classes = _classes(found)
-    if not _WITH_CODE.isdisjoint(classes) and any(map(_has_clean_up, found)):
+# -- on each call -----------------------------------------------------------------------------------------------------
+def are_plain(values: Iterable[object]) -> bool:
+    """Return whether nobody can observe the end of any of these, by their classes alone."""
+    return _PLAIN.issuperset(map(id, map(type, values)))
+
+
+_REFERENCES = 5
+"""How often each argument of the guard below may be referred to by what is released and by the evaluation of the guard:
+the container, the tuple of the arguments, that of the caller, a local, and one more. Where it is fewer, an object that
+one other refers to is looked at in vain."""
+
+
+def are_released_unobserved(*values: object) -> bool:
+    """Return whether containers may release these values later than the program does.
+
+    What something else refers to lives on. What dies is looked at, with what dies with it.
+    """
+    if are_plain(values):
         return True
-    is_heard_of = any(map(weakref.getweakrefcount, found)) and any(map(_is_heard_of, found))
-    return is_heard_of or any("__del__" in vars(base) for cls in classes.values() for base in cls.__mro__)
+    waiting = {id(value): value for value in values if id(type(value)) not in _PLAIN}
+    released: dict[int, int] = {}
+    for number in map(id, values):
+        released[number] = released.get(number, 0) + _REFERENCES
+    dying = dying_with(waiting, released)
+    return dying is not None and not is_end_observable(dying)
 
 
-def dying_with(waiting: dict[int, object], let_go: Counter[int]) -> list[object] | None:
-    """What dies of values, and with them, when so many references to objects are let go of, all by identity; what
-    others hold, and what that holds, lives on. None: more than LOOKED_AT objects were looked at."""
-    gone, dying = Counter(let_go), dict[int, object]()
-    while len(waiting) + len(dying) <= LOOKED_AT:
-        fallen = [i for i in waiting if sys.getrefcount(waiting[i]) <= gone[i] + 2]  # the table, and the question
-        if not fallen:
+_FEW = 64
+"""The number of values up to which the quick answer below is quicker."""
+
+
+def hold_plain_values(values: list[object], state: tuple[object, ...], holders: int) -> bool:
+    """Return whether `values` of a state, as far as they die with it, are containers of plain values and of objects
+    that something else refers to as well: quickly, False may be wrong.
+
+    `values` grows by what the containers hold. `state` refers to each of its values `holders` times.
+    """
+    count = len(values)
+    others: list[object] = []
+    for value in values:
+        cls = type(value)
+        if id(cls) in _PLAIN:
+            continue
+        if cls is tuple or cls is list:
+            values += value  # type: ignore[arg-type]
+        elif cls is dict and are_plain(value):  # type: ignore[arg-type]
+            values += value.values()  # type: ignore[attr-defined]
+        elif cls is CellType:
+            values += _content(value)
+        elif cls is MethodType and not weakref.getweakrefcount(value):
+            values += (value.__self__, value.__func__)  # type: ignore[attr-defined]
+        else:
+            others.append(value)
+        if len(values) > _FEW:
+            return False
+
+    value = None
+    return not others or _are_held_elsewhere(others, [*map(id, values)], count, [*map(id, state * holders)])
+
+
+def _are_held_elsewhere(others: list[object], found: list[int], count: int, state: list[int]) -> bool:
+    """Return whether something refers to each of `others` beside a state and the containers that were gone through.
+
+    Of `found`, the identities of all values, the first `count` are in the state.
+    """
+    for index, number in enumerate(map(id, others)):
+        times = found.count(number)
+        in_containers = times - found[:count].count(number)
+        ours = 2 * times + 1  # the two lists refer to it, and the question
+        if sys.getrefcount(others[index]) <= ours + in_containers + state.count(number):
+            return False
+    return True
+
+
+def have_unobservable_ends(*values: object) -> bool:
+    """Return the same of values that something else may release as well: whatever they refer to is looked at."""
+    return are_plain(values) or not any(map(has_observable_end, values))
+
+
+def dying_with(waiting: dict[int, object], released: Mapping[int, int]) -> list[object] | None:
+    """Return what dies of some values, and with them, when so many references to objects are released, all by identity.
+
+    What others refer to, and what that refers to, lives on. None: more than LIMIT objects were looked at.
+    """
+    gone, dying = dict(released), dict[int, object]()
+    while len(waiting) + len(dying) <= LIMIT:
+        fallen = [
+            i for i in waiting if sys.getrefcount(waiting[i]) <= gone.get(i, 0) + 2
+        ]  # the table, and the question
+        if not fallen:  # 2: the table, and the question
             return [*dying.values()]
         latest = [waiting.pop(i) for i in fallen]
         dying.update(zip(fallen, latest, strict=True))
-        held = [each for each in _referents(latest) if id(type(each)) not in _PASSED_OVER]
-        gone.update(map(id, held))
-        waiting |= {id(each): each for each in held if id(each) not in dying and not issubclass(type(each), _ENDS)}
-        del held
+        each: object = None
+        for each in _referents(latest):
+            number = id(each)
+            gone[number] = gone.get(number, 0) + 1
+            if number not in dying and (id(type(each)) in _OWNERS or not issubclass(type(each), _LONG_LIVED)):
+                waiting[number] = each
+        each = None  # references of our own are not counted
     return None
 
 
-def can_be_noticed(cls: type) -> bool:
-    """Whether that may be so of an instance: plain values hold nothing, and stay as they are."""
-    return not issubclass(cls, _ENDS) and bool(cls.__flags__ & _HOLDS_OR_CHANGES or cls.__weakrefoffset__)
+def is_end_observable(found: list[object]) -> bool:
+    """Return whether the program can observe the end of one of these, apart from what they refer to."""
+    found = [each for each in found if id(type(each)) not in _UNOBSERVABLE]
+    if not found:
+        return False
+    classes = _classes(found)
+    if not _WITH_CODE.isdisjoint(classes) and any(map(_has_clean_up, found)):
+        return True
+    is_watched = any(map(weakref.getweakrefcount, found)) and any(map(_is_watched, found))
+    return is_watched or any("__del__" in vars(base) for cls in classes.values() for base in cls.__mro__)
 
 
-def all_unnoticed(*values: object) -> bool:
-    """What the program lets go of, asked again on each call."""
-    return not any(map(is_noticed, values))
+def exhausts_unobserved(iterator: object) -> bool:
+    """Return whether nobody can observe what an existing iterator, at its end, releases of what it goes through."""
+    return not any(map(_is_observed_end, gc.get_referents(iterator)))
 
 
-def ends_unnoticed(iterator: object) -> bool:
-    """Whether nobody notices it when an existing iterator, at its end, lets go of what it goes through."""
-    return not any(map(_is_noticed_end, gc.get_referents(iterator)))
-
-
-def _is_noticed_end(held: object) -> bool:
-    """Whether that will be so when its one holder lets go of it; a list, `map` and this function know it too."""
+def _is_observed_end(held: object) -> bool:
+    """Return whether the end of `held` is observable, and comes when its one holder releases it; a list, `map` and
+    this function refer to it too."""
     if type(held) is tuple:  # in which an iterator over a dict has the item that it gave last: others hold that, too
-        return any(sys.getrefcount(item) <= 3 and is_noticed(item) for item in held)
-    return sys.getrefcount(held) <= 5 and is_noticed(held)
+        return any(sys.getrefcount(item) <= 3 and has_observable_end(item) for item in held)
+    return sys.getrefcount(held) <= 5 and has_observable_end(held)
+
+
+def _classes(values: list[object]) -> dict[int, type]:
+    return {id(type(each)): type(each) for each in values}
 
 
 def _has_clean_up(value: object) -> bool:
@@ -109,34 +228,55 @@ def _has_clean_up(value: object) -> bool:
     return id(type(value)) in _WITH_CODE
 
 
-def _is_heard_of(value: object) -> bool:
-    """Weak references to tensors are mostly torch's own, those to classes and functions libraries'."""
+def _is_watched(value: object) -> bool:
+    """Return whether a weak reference of the program's leads to `value`. Those to tensors are mostly torch's own, those
+    to classes and functions libraries'."""
     if issubclass(type(value), type | FunctionType | BuiltinFunctionType | torch.Tensor):
         return False
     return not all(map(_is_of_machinery, weakref.getweakrefs(value)))
 
 
 def _is_of_machinery(reference: weakref.ref[object]) -> bool:
-    """With a callback of torch's own, which has one for each module once its compiler is imported, or of a guard.
-
-    A proxy is asked for nothing: it asks what it stands for.
-    """
+    """Return whether a weak reference has a callback of torch's, which makes one for each module once its compiler is
+    imported, or of a guard. An attribute of a proxy would be looked up on its referent."""
     called = reference.__callback__ if issubclass(type(reference), weakref.ref) else None
     return type(called) is FunctionType and str(called.__module__).startswith(("torch.", "stator_"))
 
 
-def may_hold_real(holder: object, target: object) -> bool:
-    found = held_by(holder)
-    return len(found) >= LOOKED_AT or any(held is target for held in found)
-
-
+# -- references -------------------------------------------------------------------------------------------------------
 def _referents(holders: list[object]) -> list[object]:
-    return gc.get_referents(*(_parts(each) if id(type(each)) in _WITH_GLOBALS else each for each in holders))
+    """Return what these refer to, apart from plain values."""
+    found: list[object] = []
+    rest: list[object] = []
+    for holder in holders:
+        cls = type(holder)
+        if id(cls) in _ITERABLE:
+            found += holder  # type: ignore[arg-type]
+        elif cls is dict:
+            found += [*holder, *holder.values()]  # type: ignore[misc, attr-defined]
+        elif cls is CellType:
+            found += _content(holder)
+        elif cls is MethodType:
+            found += (holder.__self__, holder.__func__)  # type: ignore[attr-defined]
+        elif id(cls) in _WITH_GLOBALS:
+            found += _parts(holder)
+        else:
+            rest.append(holder)
+    if rest:
+        found += gc.get_referents(*rest)
+    return [each for each in found if id(type(each)) not in _PLAIN]
+
+
+def _content(cell: Any) -> tuple[object, ...]:
+    try:
+        return (cell.cell_contents,)
+    except ValueError:  # it is empty
+        return ()
 
 
 def _parts(holder: Any) -> list[object]:
-    """What it holds but for the globals, which outlive a call; a frame that is done holds half of the process, of which
-    only that matters which nothing else holds: but for this list, the name here and the frame."""
+    """Return what it holds but for the globals, which outlive a call; a frame that is done holds half of the process,
+    of which only that matters which nothing else holds: but for this list, the name here and the frame."""
     if type(holder) is FunctionType:
         return [holder.__closure__, holder.__defaults__, holder.__kwdefaults__, holder.__dict__]
     return [each for each in gc.get_referents(holder) if sys.getrefcount(each) <= 4]

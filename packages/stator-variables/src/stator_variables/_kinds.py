@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import Code, GeneratorState, GeneratorStatus, Unsupported
+from stator_bytecode import GeneratorState, Unsupported
 
 from stator_variables._container_kinds import (
     VIEW_CLASSES,
@@ -392,23 +392,6 @@ def names_of(state: GeneratorState) -> tuple[str, str] | None:
     if real is MISSING or (real.__name__, real.__qualname__) == (code.co_name, code.co_qualname):
         return None
     return real.__name__, real.__qualname__
-
-
-def has_clean_up(state: GeneratorState) -> bool:
-    """Whether code of a suspended generator sees that it is closed."""
-    return state.status is GeneratorStatus.SUSPENDED and _sees_closing(state.frame.code, state.frame.pc)
-
-
-def may_clean_up(state: GeneratorState) -> bool:
-    """Whether there is a place in the generator's code where it may have to: of most, none is."""
-    code = state.frame.code
-    return any(_sees_closing(code, pc) for pc in range(len(code.instructions)))
-
-
-def _sees_closing(code: Code, pc: int) -> bool:
-    """Since 3.12 all of a generator has a handler for StopIteration."""
-    handler = code.instructions[pc].handler
-    return handler is not None and code.instructions[handler.target].op != "STOPITERATION_ERROR"
 
 
 NONE = ConstantTracker(None)

@@ -18,19 +18,29 @@ from stator_guards import (
     CapturedSource,
     Custom,
     DistinctObject,
+    FunctionPartSource,
     Guard,
+    InstanceDictSource,
     KeyAbsent,
     KeyPresent,
     KeysAre,
     Length,
     LongerThan,
+    ParameterSource,
+    PartSource,
     SameObject,
     Source,
     Truth,
 )
 
 from stator_variables._graph import GraphRecorder
-from stator_variables._holding import all_unnoticed, can_be_noticed, is_noticed
+from stator_variables._holding import (
+    are_released_unobserved,
+    has_observable_end,
+    have_unobservable_ends,
+    may_have_observable_end,
+    stores,
+)
 from stator_variables._journal import Journal
 from stator_variables._memory import InputMemory
 from stator_variables._policy import Policy
@@ -99,6 +109,7 @@ class Tracing:
     journal: Journal = attrs.field(factory=Journal)
     guards: dict[Any, Guard] = attrs.field(factory=dict)
     heap: dict[int, Any] = attrs.field(factory=dict)
+    by_source: dict[Source, Any] = attrs.field(factory=dict)  # the trackers of `heap`, by the first path to each
     aliases: list[tuple[Any, Source, Source]] = attrs.field(factory=list)
     handed_on: set[int] = attrs.field(factory=set)  # ids of trackers that nobody looked at, but the entry gives on
     alive: list[Any] = attrs.field(factory=list)  # keeps identities in `heap` valid
@@ -123,7 +134,7 @@ class Tracing:
     awaited: dict[int, int] = attrs.field(factory=dict)  # by id the places of local values at the start
     ended: set[int] = attrs.field(factory=set)  # of these, those that were let go of unnoticed
     lost: list[Any] = attrs.field(factory=list)  # what containers let go of in the step that is being done, noticed too
-    unnoticed: dict[Source, None] = attrs.field(factory=dict)  # where that is which nobody noticed the end of
+    unnoticed: dict[Source, bool] = attrs.field(factory=dict)  # what is released, its end not observable: see below
     flying: list[Any] = attrs.field(factory=list)  # of this, what the stack may hold alone
     paths: dict[int, list[Any]] = attrs.field(factory=dict)  # from the stack to what flies, by its identity
     touched: list[dict[int, Any]] = attrs.field(factory=list)  # per open body: what was changed in it, and where
@@ -201,49 +212,69 @@ class Tracing:
                 self.aliases.append((found, known, source))
             return found
         lazy = LazyTracker(source, real, build)
-        self.heap[id(real)] = lazy
+        self.heap[id(real)] = self.by_source[source] = lazy
         self.alive.append(real)
         return lazy
 
     def write(self, tracker: Any, **fields: Any) -> None:
         """A change of an object's state, replayed after the graph and undone by a rollback."""
         for name in HOLDING.intersection(fields):
-            self._exchange(_parts(getattr(tracker, name)), _parts(fields[name]))
+            self._exchange(_parts(getattr(tracker, name)), _parts(fields[name]), tracker)
         self.journal.assign(tracker, **fields)
         self.change(tracker)
 
-    def _exchange(self, before: Iterable[Any], after: Iterable[Any]) -> None:
+    def _exchange(self, before: Iterable[Any], after: Iterable[Any], holder: Any) -> None:
         if type(before) is type(after) is list and _is_part(before, after):
             return
         kept = set(map(id, after))
         for value in before:
             if id(value) not in kept:
-                self.let_go(value)
+                self.let_go(value, holder)
 
-    def let_go(self, value: Any) -> None:
-        """Note that a container no longer has `value`."""
+    def let_go(self, value: Any, holder: Any) -> None:
+        """Note that `holder`, a container, releases `value`."""
         if (real := real_of(value)) is MISSING:
             self.lost += [value] * bool(self.mortal or self.awaited)
-        elif is_pending(value) or can_be_noticed(type(real)):
-            self._let_go(real, source_of(value), value)
+        elif is_pending(value) or may_have_observable_end(type(real)):
+            source = source_of(value)
+            if not self._is_held_where_found(source, real, holder):
+                self._let_go(real, source, value, is_whole=type(source) is ParameterSource)
 
     def let_go_unread(self, read: Callable[..., Any], holder: Any, key: Any, origin: Source | None = None) -> None:
         """The same of what nobody has read, `read(holder.real, key)`: a key without an origin stays as it is."""
         real, captured = read(holder.real, key), CapturedSource("key", key, weak=type(key) is not frozenset)
         whole = CapturedSource("holder", holder.real) if holder.source is None else holder.source
-        self._let_go(real, CallSource(read, whole, origin or captured), self.heap.get(id(real)))
+        source = CallSource(read, whole, origin or captured)
+        self._let_go(real, source, self.heap.get(id(real)), is_whole=type(real) is list)
 
-    def _let_go(self, real: Any, source: Source, tracker: Any) -> None:
-        if is_noticed(real):
+    def _let_go(self, real: Any, source: Source, tracker: Any, is_whole: bool) -> None:
+        if has_observable_end(real):
             self.mortal.add(id(real))
             self.lost.append(tracker)
         elif not (self.made and self.is_of_made(source)):
-            self.unnoticed[source] = None
+            self.unnoticed[source] = is_whole or self.unnoticed.get(source, False)
+
+    def _is_held_where_found(self, source: Source, real: Any, holder: Any) -> bool:
+        """Return whether a value is still in the existing container that it was read from, and that is not `holder`.
+
+        Then it does not die here: if that container is released as well, this is looked at there.
+        """
+        if not isinstance(source, PartSource):
+            return False
+        part = source.whole if isinstance(source.whole, InstanceDictSource | FunctionPartSource) else None
+        found = self.by_source.get(source.whole if part is None else part.whole)
+        if found is None or found is _owner(holder):
+            return False
+        owner = real_of(found)
+        place = owner if part is None else part.read(owner)
+        changed = {id(real_of(each)) for vt in self.changed.values() for each in (vt, _owner(vt))}
+        return changed.isdisjoint((id(owner), id(place))) and stores(place, real)
 
     def is_mortal(self, tracker: Any) -> bool:
-        """Whether the end of an existing object has to be known: it may be noticed, on this call or another."""
+        """Return whether the end of an existing object has to be known: it may be observable, in some call."""
         number = id(real := real_of(tracker))
-        return number in self.mortal or (number in self.awaited and (is_pending(tracker) or can_be_noticed(type(real))))
+        is_local = number in self.awaited and (is_pending(tracker) or _may_be_observed(tracker, real))
+        return is_local or number in self.mortal
 
     def held_elsewhere(self) -> list[Any]:
         """What was changed, but for local values: they may be held by what is being let go of."""
@@ -277,12 +308,22 @@ class Tracing:
             if is_pending(tracker):  # else what was read of the value is guarded through the dict
                 self.guard(source, kept)
         self._guard_distinctness()
-        if self.unnoticed:
-            self.guard(CallSource(all_unnoticed, *self.unnoticed), Truth(True))
+        self._guard_releases()
         for fact in self.memory.facts():
             if not self.graph.is_pure:
                 self.guard(fact, Truth(True))
         return list(self.guards.values())
+
+    def _guard_releases(self) -> None:
+        """Guard that nobody observes the end of what containers release.
+
+        Where locals die as well, they may be the only others that refer to it: then all of it is looked at.
+        """
+        whole = [source for source, is_whole in self.unnoticed.items() if is_whole or self.ended]
+        alone = [source for source, is_whole in self.unnoticed.items() if not (is_whole or self.ended)]
+        for holds, sources in ((are_released_unobserved, alone), (have_unobservable_ends, whole)):
+            if sources:
+                self.guard(CallSource(holds, *sources), Truth(True))
 
     def _guard_distinctness(self) -> None:
         """What was changed, and what was a key, is no other object of its class that this trace looked at."""
@@ -303,6 +344,12 @@ class Tracing:
 def _owner(tracker: Any) -> Any:
     """The object itself, for an instance dictionary."""
     return tracker if (owner := getattr(tracker, "owner", None)) is None else owner
+
+
+def _may_be_observed(tracker: Any, real: Any) -> bool:
+    """Return whether the end of an existing object may be observable; an iterator at its end refers to nothing."""
+    is_at_end = getattr(tracker, "kind", "") == "existing" and tracker.exhausted
+    return not is_at_end and may_have_observable_end(type(real))
 
 
 def all_distinct(*objects: object) -> bool:

@@ -17,7 +17,15 @@ def release(tracing: Tracing, machine: Machine, places: MachinePlaces) -> None:
         vars(tracker).clear()  # its `id` may be a key in what it holds, as in the memo of `copy.deepcopy`
     for made in tracing.made.values():
         forget_class(made.value)
-    for table in (tracing.made, tracing.heap, tracing.changed, tracing.lookups, tracing.shared, tracing.paths):
+    for table in (
+        tracing.made,
+        tracing.heap,
+        tracing.by_source,
+        tracing.changed,
+        tracing.lookups,
+        tracing.shared,
+        tracing.paths,
+    ):
         table.clear()
     tracing.told_apart.clear()
     tracing.memory.tensors.clear()

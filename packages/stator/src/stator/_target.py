@@ -13,9 +13,9 @@ from typing import Any
 import attrs
 from stator_bytecode import Frame, Point, plain
 from stator_guards import CapturedSource, ParameterSource
-from stator_variables import SymbolicDomain, Tracing, can_be_noticed, function_frame, globals_tracker, wrap
+from stator_variables import SymbolicDomain, Tracing, function_frame, globals_tracker, may_have_observable_end, wrap
 
-from stator._mortal import WHILE_TRACED, mortal
+from stator._local_ends import WHILE_TRACED, observed_ends
 from stator.errors import SourceSpan
 
 
@@ -97,11 +97,11 @@ class Continuation:
         return f"{frame.code.raw.co_qualname} from line {line}"
 
     def frames(self, tracing: Tracing, domain: SymbolicDomain, state: tuple[Any, ...]) -> list[Frame]:
-        ending = mortal(state, range(len(state)), WHILE_TRACED)
+        ending = observed_ends(state, range(len(state)), WHILE_TRACED)
         tracing.mortal = {id(state[place]) for place in ending}
         tracing.awaited = {id(value): place for place, value in enumerate(state)}
         trackers = wrap_state(tracing, self.parameters, state)
-        tracing.flying = [vt for vt, value in zip(trackers, state, strict=True) if can_be_noticed(type(value))]
+        tracing.flying = [vt for vt, value in zip(trackers, state, strict=True) if may_have_observable_end(type(value))]
         return self.point.frames_from(
             trackers,
             domain.make_generator,

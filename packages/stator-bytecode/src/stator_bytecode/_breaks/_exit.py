@@ -11,8 +11,9 @@ from typing import Any
 
 import attrs
 
-from stator_bytecode._breaks._layout import VALUE, CarriedAt, FrameLayout, Kind, PartsLayout
+from stator_bytecode._breaks._layout import VALUE, CarriedAt, Kind, PartsLayout
 from stator_bytecode._breaks._point import Point
+from stator_bytecode._breaks._rebuild import GeneratorFactory, closed_generator
 
 State = tuple[Any, ...]
 Cell = tuple[Kind, "int | None"]
@@ -25,10 +26,15 @@ class Exit:
 
     point: Point
     pick: Callable[[State], State]
-    closed: tuple[FrameLayout, ...] = ()
-    """Running generators that ended and can still be seen: they are objects from now on, made after the results."""
+    closed: tuple[GeneratorFactory, ...] = ()
+    """Makers of running generators that ended and can still be seen: they are objects then, after the results."""
     dropped: tuple[int, ...] = ()
     """Suspended generators, and objects in parts, that nothing can see any more."""
+    ends_generators: bool = attrs.field(init=False)
+
+    @ends_generators.default
+    def _ends_generators(self) -> bool:
+        return bool(self.dropped or self.closed)
 
 
 @attrs.define(eq=False)
@@ -100,7 +106,7 @@ class _ExitBuilder:
         after = Point(tuple(layouts[: self.index + 1]), tuple(layouts[self.index + 1 :]))
         sources = tuple(place for part in self.parts for place in self._sources(part))
         assert len(sources) == after.count
-        closed = tuple(point.frames[running] for running in self.closed)
+        closed = tuple(closed_generator(point.frames[running]) for running in self.closed)
         gone = set(range(len(point.carried))) - set(self.numbers) - set(self.objects)
         return Exit(after, picker(sources), closed, tuple(sorted(gone)))
 

@@ -78,7 +78,7 @@ def layout_of(
 def layout_of_generator(
     generator: _frame.GeneratorState, globals_of: Callable[[_frame.Frame], dict[str, Any]]
 ) -> tuple[layouts.FrameLayout, list[V]]:
-    """The frame of one suspended generator, for `rebuild_generator`; other generators it holds are plain values."""
+    """The frame of one suspended generator, for `GeneratorFactory`; other generators it holds are plain values."""
     splitting = _Splitting(_frame.Snapshot((), None), lambda value: None, globals_of)
     return splitting.frame(_generator_state(generator), generator.status), splitting.values
 

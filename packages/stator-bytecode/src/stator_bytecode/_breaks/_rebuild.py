@@ -6,6 +6,8 @@ value of that extra yield is dropped. One that has not started gets its argument
 is not run.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
@@ -21,29 +23,43 @@ from stator_bytecode.errors import Unsupported
 AnyGenerator = Generator[Any, Any, Any]
 
 
-def rebuild_generator(layout: FrameLayout, values: Sequence[Any]) -> AnyGenerator:
-    """The generator that `layout` and its values (a flat state of this frame alone) describe. It may hold no others."""
-    generator: AnyGenerator
-    (generator,) = rebuild(Point((), (layout,)), tuple(values), (0,))
-    return generator
+class GeneratorFactory:
+    """Makes the generator that `layout` describes, from a flat state of this frame alone. It may hold no others.
 
+    An entry that has to give on a generator object captures one: the code is assembled by the first call.
+    """
 
-def rebuild(point: Point, state: Sequence[Any], numbers: Sequence[int]) -> list[Any]:
-    """What `point` carries under `numbers`, suspended generators and objects in parts, with what these hold."""
-    builder = Rebuilder(point)
-    full = builder.extended(state)
-    for number in numbers:
-        builder.fill(full, number)
-    return [full[point.count + number] for number in numbers]
+    def __init__(self, layout: FrameLayout) -> None:
+        self._layout = layout
+        self._rebuilder = Rebuilder(Point((), (layout,)))
+
+    def __reduce__(self) -> tuple[type[GeneratorFactory], tuple[FrameLayout]]:
+        return GeneratorFactory, (self._layout,)
+
+    def __call__(self, values: Sequence[Any]) -> AnyGenerator:
+        generator: AnyGenerator
+        (generator,) = self._rebuilder.rebuild(values, (0,))
+        return generator
 
 
 class Rebuilder:
-    """Makes what one Point carries. The extended state has an object for each after the flat state."""
+    """Makes what one Point carries: suspended generators and objects in parts, with what these hold.
+
+    It lives as long as its Point is used, and assembles the code of a generator once. The extended state has an object
+    for each after the flat state.
+    """
 
     def __init__(self, point: Point, running_place: Callable[[int], int | None] = lambda index: None) -> None:
         self.point = point
         self.running_place = running_place
         self.functions: dict[int, Callable[[Any], AnyGenerator]] = {}
+
+    def rebuild(self, state: Sequence[Any], numbers: Sequence[int]) -> list[Any]:
+        """What the Point carries under `numbers`."""
+        full = self.extended(state)
+        for number in numbers:
+            self.fill(full, number)
+        return [full[self.point.count + number] for number in numbers]
 
     def extended(self, state: Sequence[Any]) -> list[Any]:
         return [*state, *[None] * len(self.point.carried)]
@@ -117,7 +133,7 @@ def _created(body: Body) -> Callable[[Any], AnyGenerator]:
     return body.function(generator=True)
 
 
-def closed_generator(layout: FrameLayout) -> AnyGenerator:
-    """An exhausted generator with the names of `layout`'s."""
+def closed_generator(layout: FrameLayout) -> GeneratorFactory:
+    """Makes exhausted generators with the names of `layout`'s; they hold no values."""
     nothing: dict[str, Any] = {"slots": (NULL_KIND,) * len(layout.slots), "stack": (), "handled": False, "then": None}
-    return rebuild_generator(attrs.evolve(layout, pc=0, generator=GeneratorStatus.CLOSED, **nothing), ())
+    return GeneratorFactory(attrs.evolve(layout, pc=0, generator=GeneratorStatus.CLOSED, **nothing))

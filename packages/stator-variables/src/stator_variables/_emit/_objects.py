@@ -6,11 +6,12 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from stator_bytecode import NULL, GeneratorStatus, layout_of_generator, rebuild_generator
+from stator_bytecode import NULL, GeneratorFactory, GeneratorStatus, layout_of_generator
 from stator_guards import TypeIs
 
 from stator_variables import _kinds as k
 from stator_variables._builtin import _iterators
+from stator_variables._closing import has_clean_up
 from stator_variables._emit import _itertools
 from stator_variables._emit._emitter import (
     Emitter,
@@ -191,9 +192,9 @@ def generator(e: Emitter, vt: Any) -> str:
         raise e.refuse(vt)
     e.generators.append(vt.state)
     layout, values = layout_of_generator(vt.state, lambda frame: frame.globals.real)
-    rebuild = e.capture(rebuild_generator)
+    make = e.capture(GeneratorFactory(layout), f"make_{layout.raw.co_name}")
     parts = "".join(f"{e.expr(value)}, " for value in values)
-    name = e.bind(vt, f"{rebuild}({e.capture(layout, 'layout')}, ({parts}))")
+    name = e.bind(vt, f"{make}(({parts}))")
     if (renamed := k.names_of(vt.state)) is not None:
         e.lines.append(f"{name}.__name__, {name}.__qualname__ = {renamed[0]!r}, {renamed[1]!r}")
     return name
@@ -203,7 +204,7 @@ def finalize_generators(e: Emitter, carried: Sequence[Any]) -> None:
     """Suspended generators that nothing can reach any more die with the entry, so that their `finally` blocks run."""
     known = [*carried, *e.generators]
     for vt in list(e.t.cleaning_up):
-        if vt.state not in known and k.has_clean_up(vt.state):
+        if vt.state not in known and has_clean_up(vt.state):
             e.expr(vt)
 
 

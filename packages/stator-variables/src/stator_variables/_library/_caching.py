@@ -11,7 +11,6 @@ entry leaves it out that time. Else it is a break, and runs natively in its plac
 """
 
 import functools
-import gc
 import math
 import threading
 from collections import Counter
@@ -22,11 +21,12 @@ import attrs
 import torch
 from stator_bytecode import HandlerTable, operation, settle
 from stator_bytecode.errors import Unsupported
-from stator_guards import CallSource, CapturedSource, Is, Kind, Renderer, Source, State
+from stator_guards import CallSource, CapturedSource, Is, Kind, Renderer, Source, State, Truth
 
 from stator_variables import _kinds as k
 from stator_variables._bodies import BodyTrace
 from stator_variables._build import wrap, wrap_present
+from stator_variables._library._cache_contents import CACHED, KeptResult, KeptResults, key_of_call, peek
 from stator_variables._model import _calls
 from stator_variables._model._hashing import key_of, real_key, tuple_of
 from stator_variables._torch import _symbolic, _torch_calls
@@ -34,7 +34,6 @@ from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("cache")
-_CACHED: Any = functools._lru_cache_wrapper
 
 
 class _Ahead(threading.local):
@@ -129,7 +128,7 @@ class Kept(Kind):
         """Make the call, if it throws no other result out, after those of before, which find what they look for."""
         cached, *values = (source.evaluate(state) for source in self.asked.arguments)
         before = [[source.evaluate(state) for source in asked.arguments] for asked in self.bounded]
-        if type(cached) is not _CACHED or not _room(cached) or any(_room(first) < WITHIN for first, *_ in before):
+        if type(cached) is not CACHED or not _room(cached) or any(_room(first) < WITHIN for first, *_ in before):
             return False
         try:
             _make_first(self.bounded, before)
@@ -160,13 +159,13 @@ def _make_first(asked: Sequence[CallSource], before: Sequence[list[Any]]) -> Non
             _make(names, cached, values)
 
 
-@handlers.handles(_CACHED.__get__)
+@handlers.handles(CACHED.__get__)
 def bind(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     cached, receiver = args[:2]
     return cached if k.is_none(receiver) else k.MethodTracker(cached, receiver)
 
 
-@handlers.handles(_CACHED.__call__)
+@handlers.handles(CACHED.__call__)
 def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     cached, *values = args
     parameters = getattr(cached.real, "cache_parameters", None)
@@ -203,8 +202,21 @@ def _found(t: Tracing, made: CachedCall, result: Any) -> Any:
     t.journal.record(t.cached.calls.pop)
     if made.is_read:
         return wrap_present(t, result, made.asked)  # for other arguments there may be nothing
-    t.guard(made.asked, Is(result))
+    _rely_on(t, made, result)
     return wrap(t, result, CapturedSource("cached", result))
+
+
+def _rely_on(t: Tracing, made: CachedCall, result: Any) -> None:
+    """Guard what the cache has for a call; all calls with constant arguments have one guard."""
+    cached, (_, *arguments) = made.cached.real, made.asked.arguments
+    asked: Any = made.asked.fn.args  # type: ignore[attr-defined]
+    if all(type(source) is CapturedSource and not source.held.weak for source in arguments):
+        if (known := t.shared.get(("kept", id(cached)))) is None:
+            known = t.shared["kept", id(cached)] = KeptResults(cached)
+        known.add(asked, [source.evaluate({}) for source in arguments], result)
+        t.guard(CallSource(known, made.cached.source), Truth(True))
+    else:
+        t.guard(CallSource(KeptResult(asked, cached, result), *made.asked.arguments), Truth(True))
 
 
 def _was_made_ahead(t: Tracing, made: CachedCall, values: list[Any]) -> bool:
@@ -306,7 +318,7 @@ def _within_trial(t: Tracing, cached: Any, args: list[Any], kwargs: dict[str, An
     nothing is relied on here, and what the cache does not hold is interpreted, once for equal arguments."""
     names, typed = tuple(kwargs), cached.real.cache_parameters()["typed"]
     assert t.cached.trial is not None
-    call = id(cached.real), _key(names, typed, None, tuple(values))
+    call = id(cached.real), key_of_call(names, typed, None, tuple(values))
     if (found := asker(names, typed)(cached.real, *values)) is not MISSING:
         t.cached.trial[call] = wrap(t, found, CapturedSource("cached", found))
     elif call not in t.cached.trial:
@@ -330,38 +342,6 @@ def _missed(t: Tracing, made: CachedCall, values: list[Any]) -> Any:
         name = type(raised.__cause__).__name__
         raise t.unsupported("cached-function", f"a cached function that raised {name}") from raised.__cause__
     return _found(t, made, result)
-
-
-# -- what a cache holds -----------------------------------------------------------------------------------------------
-def peek(names: Sequence[str], typed: bool, cached: Any, *values: Any) -> Any:
-    """What a call would find, MISSING where nothing: `names` are those of the last values.
-
-    The collector is told, in this order, of each kept call (key, result, the type of the record; where their number is
-    bounded), of the dict by keys, the function, and the mark between positional and named arguments.
-    """
-    if type(cached) is not _CACHED:
-        return MISSING
-    held = gc.get_referents(cached)
-    at = next(i for i in range(len(held) - 3, 0, -1) if type(held[i]) is dict and type(held[i + 2]) is object)
-    key = _key(names, typed, held[at + 2], values)
-    if key not in held[at]:
-        return MISSING
-    if at == 1:
-        return held[at][key]
-    known, wanted = held[1:at:3], hash(key)
-    hashes = list(map(hash, known))
-    place = hashes.index(wanted)
-    while not (known[place] is key or known[place] == key):
-        place = hashes.index(wanted, place + 1)
-    return held[2 + 3 * place]
-
-
-def _key(names: Sequence[str], typed: bool, mark: object, values: tuple[Any, ...]) -> Any:
-    if not typed and not names and len(values) == 1 and type(values[0]) in (int, str):
-        return values[0]
-    count = len(values) - len(names)
-    named = [part for pair in zip(names, values[count:], strict=True) for part in pair]
-    return (*values[:count], *([mark, *named] if names else []), *(map(type, values) if typed else []))
 
 
 # -- the calls of an entry --------------------------------------------------------------------------------------------

@@ -180,7 +180,7 @@ def remove(t: Tracing, d: DictTracker, hashed: Any) -> Any:
 
 def _log(t: Tracing, d: DictTracker, write: Any, hashed: Any, before: Any, order: list[Any] | None = None) -> None:
     if before is not MISSING:
-        t.let_go(before[1])
+        t.let_go(before[1], d)
     elif not d.complete:
         _let_go_unread(t, d, real_key(hashed), is_asked=asks(hashed))
     d.log.append(write)

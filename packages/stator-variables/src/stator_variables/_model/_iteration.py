@@ -13,7 +13,7 @@ from stator_guards import CallSource, ItemSource, Length, Source, Truth
 
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
-from stator_variables._holding import ends_unnoticed
+from stator_variables._holding import exhausts_unobserved
 from stator_variables._model import _attributes, _calls, _dictionary, _operators
 from stator_variables._model._lookup import defines, guarded_lookup, overrides, plain_lookup, stands_for_c, type_lookup
 from stator_variables._model._raising import attempt, complain, throw
@@ -225,9 +225,9 @@ def _next_of_existing(t: Tracing, it: Any) -> Any:
     if at == AHEAD:
         raise _too_far(t, it)
     if at == len(left):
-        if not ends_unnoticed(it.real):
+        if not exhausts_unobserved(it.real):
             raise t.unsupported("object-dropped", f"a {it.cls.__name__} at its end, with what it held")
-        t.guard(CallSource(ends_unnoticed, it.source), Truth(True))
+        t.guard(CallSource(exhausts_unobserved, it.source), Truth(True))
         t.guard(source, Length(at))
         return NULL
     t.need_length(source, at + 1)
