@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import sys
 from collections.abc import Callable
@@ -30,8 +31,8 @@ def toy(**settings: Any) -> Workload:
     return Workload("toy", lambda: Program(add, always(torch.ones(2), torch.ones(2))), **settings)
 
 
-def figures(steady: float = 2e-6, early: float = 3e-4, worst: float = 4e-6) -> Figures:
-    return Figures(steady, early, worst, recompiled=0, graph_calls=1, first=0.5)
+def figures(steady: float = 2e-6, early: float = 3e-4, slowest: dict[int, float] | None = None) -> Figures:
+    return Figures(steady, early, slowest or {2: 4e-6}, recompiled=0, graph_calls=1, first=0.5)
 
 
 def measured(name: str, ours: Figures, theirs: Figures) -> Measured:
@@ -97,8 +98,9 @@ class TestMeasuring:
         found = measure(toy(first_calls=5), SIDES[side]())
         assert found.graph_calls == 1
         assert found.recompiled == 0
-        assert found.early >= found.worst > 0
-        assert found.first > found.worst
+        assert set(found.slowest) == {2, 3, 4, 5}
+        assert found.early == pytest.approx(sum(found.slowest.values()))
+        assert found.first > found.early
 
     def test_call_that_compiles_is_left_out_of_the_first_calls(self) -> None:
         def arguments(number: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -106,7 +108,9 @@ class TestMeasuring:
             return (torch.ones(2, dtype=dtype), torch.ones(2)), {}
 
         workload = Workload("changing", lambda: Program(add, arguments), first_calls=5)
-        assert measure(workload, Stator()).recompiled == 1
+        found = measure(workload, Stator())
+        assert found.recompiled == 1
+        assert 3 not in found.slowest
 
     def test_gradient_mode_is_that_of_the_workload(self) -> None:
         seen = []
@@ -173,7 +177,7 @@ class TestProcesses:
     def test_tree_takes_the_place_of_what_is_installed(self, tmp_path: pathlib.Path) -> None:
         (tmp_path / "packages" / "stator" / "src").mkdir(parents=True)
         path = Place(tree=tmp_path).environment("/somewhere")["PYTHONPATH"]
-        assert path.split(":") == [str(tmp_path), str(tmp_path / "packages" / "stator" / "src")]
+        assert path.split(os.pathsep)[:2] == [str(tmp_path), str(tmp_path / "packages" / "stator" / "src")]
 
     def test_child_names_libraries_that_are_not_installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         workload = Workload("toy", lambda: Program(add, always()), ("no_such_library",))
@@ -190,15 +194,20 @@ class TestTable:
         assert row.ratio == pytest.approx(0.5)
 
     def test_line_of_a_model(self) -> None:
-        row = _table.row_of(toy(), measured("toy", figures(2e-6, 3e-4, 4e-6), figures(4e-6, 6e-4)))
+        row = _table.row_of(toy(), measured("toy", figures(2e-6, 3e-4, {7: 4e-6}), figures(4e-6, 6e-4)))
         assert row is not None
-        assert _table.model_line(row) == "| toy | 2.0 | 4.0 | 0.50 | 0.50 | 2.00 | 0 / 0 | 1 / 1 |"
+        assert _table.model_line(row) == "| toy | 2.0 | 4.0 | 0.50 | 0.50 | 2.0 (call 7) | 0 / 0 | 1 / 1 |"
 
     def test_line_of_a_program_over_eager(self) -> None:
         workload = toy(figure=Figure.OVER_EAGER, breaks=1, target="4 us")
         row = _table.row_of(workload, measured("toy", figures(8e-6), figures(4e-6)))
         assert row is not None
         assert _table.program_line(row) == "| toy | 8.0 | 4.0 | 2.00 | - | 4 us |"
+
+    def test_slowest_call_is_one_that_is_slow_in_every_process(self) -> None:
+        processes = [figures(slowest={2: 5e-6, 40: 9e-6}), figures(slowest={2: 6e-6, 3: 8e-6})]
+        assert _table.slowest_call(processes) == (2, 5e-6)
+        assert _table.slowest_call([figures(slowest={2: 5e-6}), figures(slowest={3: 8e-6})]) == (0, 5e-6)
 
     def test_summary_has_geometric_mean_and_maximum(self) -> None:
         rows = [_table.row_of(toy(), measured("toy", figures(each), figures(4e-6))) for each in (1e-6, 16e-6)]

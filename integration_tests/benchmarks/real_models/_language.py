@@ -242,7 +242,7 @@ LANGUAGE = (
     _hugging_face("llama, decoding", lambda: _decoding("llama")),
     _hugging_face("llama, six greedy tokens", lambda: _greedy_decoding("llama")),
     Workload("x-transformers", _x_decoder, ("x_transformers",)),
-    Workload("x-transformers, rotary", lambda: _x_decoder(rotary_pos_emb=True), ("x_transformers",)),
+    Workload("x-transformers, rotary", lambda: _x_decoder(rotary_pos_emb=True, rotary_emb_dim=32), ("x_transformers",)),
     Workload(
         "x-transformers training, dropout",
         lambda: _x_decoder(True, attn_dropout=0.1, ff_dropout=0.1),

@@ -23,29 +23,24 @@ from integration_tests.counting import Counting
 _ROUNDS = 30
 _SECONDS_PER_ROUND = 0.004
 _MOST_CALLS_PER_ROUND = 500
+_SLOWEST = 8
 
 
 @attrs.frozen
 class Figures:
     """The figures of one process, in seconds, without the time of the graphs.
 
-    ``steady`` is one call in the steady state. ``early`` is the sum over calls 2 to ``first_calls``, ``worst`` the
-    longest of them; calls that compiled something are left out and counted in ``recompiled``.
+    ``steady`` is one call in the steady state, ``first`` the call that compiles. ``early`` is the sum over calls 2 to
+    ``first_calls``, ``slowest`` the longest of them by their number; calls that compiled something are left out and
+    counted in ``recompiled``.
     """
 
     steady: float
     early: float
-    worst: float
+    slowest: dict[int, float]
     recompiled: int
     graph_calls: int
     first: float
-
-
-@attrs.frozen
-class _Early:
-    total: float
-    worst: float
-    recompiled: int
 
 
 def measure(workload: Workload, side: Side) -> Figures:
@@ -80,7 +75,7 @@ def _overhead(workload: Workload, program: Program, side: Side) -> Figures:
 
     first = _timed(run, program, 0) - replay.take_real_seconds()
     replay.end_call()
-    early = _early_calls(workload, program, run, side, replay)
+    calls = _early_calls(workload, program, run, side, replay)
 
     replay.record_next_call()
     _timed(run, program, workload.first_calls)
@@ -88,13 +83,25 @@ def _overhead(workload: Workload, program: Program, side: Side) -> Figures:
     graph_seconds = replay.seconds_per_call()
 
     steady = _best(run, program, workload.first_calls + 1) - _best(_nothing, program, 0) - graph_seconds
-    return Figures(steady, early.total, early.worst, early.recompiled, replay.graph_calls(), first)
+    clock = min(_timed(_nothing, program, 0) for _ in range(20))
+    early = {number: max(seconds - clock - graph_seconds, 0.0) for number, seconds in calls.items()}
+    slowest = sorted(early, key=lambda number: early[number], reverse=True)[:_SLOWEST]
+    return Figures(
+        steady,
+        sum(early.values()),
+        {number: early[number] for number in slowest},
+        workload.first_calls - 1 - len(calls),
+        replay.graph_calls(),
+        first,
+    )
 
 
-def _early_calls(workload: Workload, program: Program, run: Callable[..., Any], side: Side, replay: Replay) -> _Early:
-    """Time calls 2 to ``first_calls`` one by one."""
-    total, worst, best = 0.0, 0.0, 0.0
-    recompiled = 0
+def _early_calls(
+    workload: Workload, program: Program, run: Callable[..., Any], side: Side, replay: Replay
+) -> dict[int, float]:
+    """Time calls 2 to ``first_calls`` one by one, and return those that compiled nothing by their number."""
+    found: dict[int, float] = {}
+    best = 0.0
     compilations = side.compilations()
     for i in range(1, workload.first_calls):
         seconds = _timed(run, program, i) - replay.take_real_seconds()
@@ -103,13 +110,11 @@ def _early_calls(workload: Workload, program: Program, run: Callable[..., Any], 
         # A compilation takes many times a call. To look for one takes time as well, so only slow calls are checked.
         if seconds > 2 * best and side.compilations() != compilations:
             compilations = side.compilations()
-            recompiled += 1
             continue
 
-        total += seconds
-        worst = max(worst, seconds)
+        found[i + 1] = seconds
         best = min(best or seconds, seconds)
-    return _Early(total, worst, recompiled)
+    return found
 
 
 def _over_eager(workload: Workload, program: Program, side: Side) -> Figures:
@@ -125,7 +130,7 @@ def _over_eager(workload: Workload, program: Program, side: Side) -> Figures:
     halves = [(_best(run, program, 0), _best(plain, program, 0)) for _ in range(3)]
     steady = min(ours for ours, _ in halves) - min(eager for _, eager in halves)
     per_break = steady / max(1, workload.breaks)
-    return Figures(per_break, 0.0, 0.0, 0, counting.count, first)
+    return Figures(per_break, 0.0, {}, 0, counting.count, first)
 
 
 def _timed(run: Callable[..., Any], program: Program, number: int) -> float:

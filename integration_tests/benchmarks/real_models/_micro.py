@@ -65,14 +65,14 @@ def _attention_blocks() -> Program:
 
 
 def _batch_norm_loss(model: nn.Module, x: Tensor, wanted: Tensor) -> Tensor:
-    loss: Tensor = nn.functional.mse_loss(model(x), wanted)
-    return loss
+    """A loss that may refuse the values of its targets, after the running statistics were written."""
+    return nn.functional.cross_entropy(model(x), wanted)
 
 
 def _batch_norm_training() -> Program:
     parts = [part for _ in range(10) for part in (nn.Linear(_WIDTH, _WIDTH), nn.BatchNorm1d(_WIDTH))]
     model = nn.Sequential(*parts).train()
-    return Program(_batch_norm_loss, always(model, torch.randn(4, _WIDTH), torch.randn(4, _WIDTH)))
+    return Program(_batch_norm_loss, always(model, torch.randn(4, _WIDTH), torch.tensor([1, 0, 3, 2])))
 
 
 def _scaled(x: Tensor, mode: str) -> Tensor:
@@ -94,13 +94,20 @@ def _entries(count: int) -> Program:
 
 
 def _beyond_limit() -> Program:
-    """Eight modes have an entry each; the measured calls are those of a ninth."""
+    """Eight modes have an entry each; the measured calls are those of a ninth.
+
+    The mode is read last, so that an entry which does not fit fails in its last guard.
+    """
+    model = nn.Sequential(*(nn.Linear(_WIDTH, _WIDTH) for _ in range(4)))
+
+    def fn(x: Tensor, mode: str) -> Tensor:
+        return _scaled(model(x), mode)
 
     def driver(compiled: Callable[..., Any]) -> Callable[..., Any]:
-        _each_mode(8, compiled)(torch.ones(2))
+        _each_mode(8, compiled)(torch.ones(2, _WIDTH))
         return compiled
 
-    return Program(_scaled, always(torch.ones(2), "another mode"), driver)
+    return Program(fn, always(torch.ones(2, _WIDTH), "another mode"), driver)
 
 
 # A C function that neither compiler knows, so that calling it breaks the graph.

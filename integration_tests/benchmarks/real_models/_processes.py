@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from typing import Any
 
 import attrs
 
@@ -33,8 +34,8 @@ class Place:
         fixed = {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1", "HF_HUB_OFFLINE": "1"}
         found = {**os.environ, **own, **fixed}
         if self.tree is not None:
-            paths = [self.tree, *sorted(self.tree.glob("packages/*/src"))]
-            found["PYTHONPATH"] = os.pathsep.join(map(str, paths))
+            paths = [str(self.tree), *map(str, sorted(self.tree.glob("packages/*/src")))]
+            found["PYTHONPATH"] = os.pathsep.join([*paths, *filter(None, [os.environ.get("PYTHONPATH")])])
         return found
 
 
@@ -65,7 +66,13 @@ def run_child(workload: Workload, side: str, place: Place) -> Figures | str:
 
     if done.returncode != 0:
         return done.stderr.strip()[-300:]
-    return Figures(**json.loads(done.stdout.strip().splitlines()[-1]))
+    return figures_of(json.loads(done.stdout.strip().splitlines()[-1]))
+
+
+def figures_of(found: dict[str, Any]) -> Figures:
+    """Return figures from JSON, which has no numbers as keys."""
+    slowest = {int(number): seconds for number, seconds in found["slowest"].items()}
+    return Figures(**{**found, "slowest": slowest})
 
 
 def measure_in_turns(

@@ -12,8 +12,7 @@ from typing import Any
 
 import attrs
 
-from integration_tests.benchmarks.real_models._measure import Figures
-from integration_tests.benchmarks.real_models._processes import Measured, Place
+from integration_tests.benchmarks.real_models._processes import Measured, Place, figures_of
 
 _VERSIONS = """
 import importlib.metadata, platform
@@ -72,5 +71,5 @@ def _results(found: dict[str, Any]) -> Results:
 
 
 def _measured(found: dict[str, Any]) -> Measured:
-    figures = {side: [Figures(**each) for each in processes] for side, processes in found["figures"].items()}
+    figures = {side: list(map(figures_of, processes)) for side, processes in found["figures"].items()}
     return Measured(found["name"], figures, found["errors"])

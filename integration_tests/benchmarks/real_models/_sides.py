@@ -33,12 +33,16 @@ class Stator:
 
 
 class Torch:
-    """torch.compile; every frame that it has looked at is a compilation."""
+    """torch.compile; every frame that it has looked at is a compilation.
+
+    It leaves recurrent layers to eager execution unless ``allow_rnn`` is set, which would not be overhead.
+    """
 
     def compile(self, fn: Callable[..., Any], backend: Callable[..., Any], recompile_limit: int) -> Any:
         import torch._dynamo
 
         torch._dynamo.config.recompile_limit = recompile_limit
+        torch._dynamo.config.allow_rnn = True
         return torch.compile(fn, backend=backend)
 
     def compilations(self) -> int:

@@ -13,7 +13,7 @@ from integration_tests.benchmarks.real_models._processes import Measured
 from integration_tests.benchmarks.real_models._workload import Figure, Workload
 
 MODEL_HEAD = (
-    "| workload | stator, us | torch.compile, us | ratio | calls 2-100, ratio | worst of them, to steady |"
+    "| workload | stator, us | torch.compile, us | ratio | calls 2-100, ratio | slowest of them, to steady |"
     " recompiled | graph calls |\n|---|---|---|---|---|---|---|---|"
 )
 PROGRAM_HEAD = (
@@ -23,13 +23,16 @@ PROGRAM_HEAD = (
 
 @attrs.frozen
 class Row:
-    """The medians over the processes of one workload; None where a figure is not measured."""
+    """The medians over the processes of one workload; None where a figure is not measured.
+
+    ``worst`` is the number of stator's slowest early call and its time, as a multiple of the steady state.
+    """
 
     workload: Workload
     stator: float
     torch: float
     early: float | None
-    worst: float | None
+    worst: tuple[int, float] | None
     recompiled: tuple[int, int]
     graph_calls: tuple[int, int]
 
@@ -44,20 +47,36 @@ def row_of(workload: Workload, measured: Measured) -> Row | None:
     if not ours or not theirs:
         return None
 
-    early = worst = None
+    steady = _median(ours, _steady)
+    early, worst = None, None
     if workload.figure is Figure.OVERHEAD:
         early = _median(ours, _early) / _median(theirs, _early)
-        worst = statistics.median(each.worst / each.steady for each in ours)
+        number, seconds = slowest_call(ours)
+        worst = (number, seconds / steady)
 
     return Row(
         workload,
-        _median(ours, _steady),
+        steady,
         _median(theirs, _steady),
         early,
         worst,
         (ours[0].recompiled, theirs[0].recompiled),
         (ours[0].graph_calls, theirs[0].graph_calls),
     )
+
+
+def slowest_call(figures: list[Figures]) -> tuple[int, float]:
+    """Return the number of the call that is slow in all processes, and its least time in any.
+
+    A call that was slow in some of them only was disturbed by something else on the machine.
+    """
+    numbers = set.intersection(*(set(each.slowest) for each in figures))
+    if not numbers:
+        return 0, min(min(each.slowest.values(), default=0.0) for each in figures)
+
+    least = {number: min(each.slowest[number] for each in figures) for number in numbers}
+    number = max(least, key=lambda each: least[each])
+    return number, least[number]
 
 
 def _median(figures: list[Figures], read: Callable[[Figures], float]) -> float:
@@ -75,7 +94,7 @@ def _early(figures: Figures) -> float:
 def model_line(row: Row) -> str:
     recompiled = " / ".join(map(str, row.recompiled))
     graph_calls = " / ".join(map(str, row.graph_calls))
-    return f"{_start(row)} {_number(row.early)} | {_number(row.worst)} | {recompiled} | {graph_calls} |"
+    return f"{_start(row)} {_number(row.early)} | {_worst(row)} | {recompiled} | {graph_calls} |"
 
 
 def program_line(row: Row) -> str:
@@ -88,6 +107,13 @@ def _start(row: Row) -> str:
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
+
+
+def _worst(row: Row) -> str:
+    if row.worst is None:
+        return "-"
+    number, ratio = row.worst
+    return f"{ratio:.1f} (call {number})"
 
 
 def failure_line(measured: Measured) -> str:

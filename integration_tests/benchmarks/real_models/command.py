@@ -13,6 +13,8 @@ from integration_tests.benchmarks.real_models._results import Environment, Store
 from integration_tests.benchmarks.real_models._workload import Workload
 from integration_tests.benchmarks.real_models.workloads import MODELS, PROGRAMS, QUICK, WORKLOADS
 
+_ROOT = pathlib.Path(__file__).resolve().parents[3]
+
 
 def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(description="Call overhead of real models, stator beside torch.compile.")
@@ -57,9 +59,8 @@ def main(arguments: list[str]) -> None:
 
 def measure(workloads: list[Workload], options: argparse.Namespace, store: Store | None) -> None:
     """Measure under each interpreter and print the tables; keep the results in ``store``."""
-    tree = options.tree.resolve() if options.tree else None
     for python in options.python or [sys.executable]:
-        place = Place(python, tree)
+        place = Place(python, _tree(options.tree, python))
         environment = Environment.of(place)
         print(f"\nCPython {environment.python}, torch {environment.torch}")
 
@@ -68,6 +69,13 @@ def measure(workloads: list[Workload], options: argparse.Namespace, store: Store
 
         print_models([each for each in workloads if each.name in MODELS], run)
         print_programs([each for each in workloads if each.name in PROGRAMS], run)
+
+
+def _tree(given: pathlib.Path | None, python: str) -> pathlib.Path | None:
+    """Return the checkout to measure; another interpreter has none of our packages installed, so it gets this one."""
+    if given is None and python != sys.executable:
+        return _ROOT
+    return given.resolve() if given else None
 
 
 def _kept(
