@@ -257,10 +257,20 @@ class Watch:
         return {source.whole for source in self.group.pinned if isinstance(source, PartSource)}
 
     # -- values for the entry -----------------------------------------------------------------------------------------
-    def server(self, loads: Loads, root: ParameterSource) -> Callable[..., tuple[object, ...] | None]:
+    def server(self, loads: Loads, root: ParameterSource | None) -> Callable[..., tuple[object, ...] | None]:
         """Give the values for the root in a state, as they were when the words were last compared."""
-        bindings, place, parameter = self.bindings, len(self.loads), loads.parameters.index(root.parameter)
+        bindings, place = self.bindings, len(self.loads)
         self.loads.append(loads.sources)
+
+        if root is None:
+
+            def served_captured(*state: object) -> tuple[object, ...] | None:
+                binding = bindings.get(0)
+                return None if binding is None else binding.loads[place]
+
+            return served_captured
+
+        parameter = loads.parameters.index(root.parameter)
 
         def served(*state: object) -> tuple[object, ...] | None:
             binding = bindings.get(id(state[parameter]))

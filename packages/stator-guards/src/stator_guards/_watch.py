@@ -133,13 +133,14 @@ class Watching:
             watch.keep(root, cells, {source: values[source] for source in group.pinned})
 
     def _serve(self, plan: Plan) -> None:
-        """Hand over what is pinned below one parameter."""
+        """Hand over what is pinned below one parameter, or below captured objects."""
         for loads in self.loads:
             groups = [plan.group_of.get(source) for source in loads.sources]
-            root = None if (first := groups[0]) is None else first.root
-            if first is None or not isinstance(root, ParameterSource) or root in loads.sources:
+            first = groups[0]
+            if first is None or any(group is not first for group in groups):
                 continue
-            if all(group is first for group in groups):
+            root = first.root
+            if root is None or (isinstance(root, ParameterSource) and root not in loads.sources):
                 loads.served = self.watches[first].server(loads, root)
 
     # -- changes ------------------------------------------------------------------------------------------------------
