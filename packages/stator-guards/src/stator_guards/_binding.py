@@ -64,11 +64,11 @@ class Watch:
     batches: list[tuple[Source, ...]] = attrs.field(factory=list)
     loads: list[tuple[Source, ...]] = attrs.field(factory=list)
     died: int = 0
-    """How many root objects died while they had a binding."""
+    """The number of root objects that died while they had a binding."""
     failed: int = 0
-    """How many root objects could not be bound."""
+    """The number of root objects that could not be bound."""
     passing: bool = False
-    """Whether a root object is bound only when it is seen twice in a row, since most are soon replaced."""
+    """True if a root object is bound only when it is seen twice in a row, since most are soon replaced."""
     _seen: Any = None
 
     def key(self, root: object) -> int:

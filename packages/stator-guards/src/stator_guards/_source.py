@@ -49,6 +49,10 @@ class Renderer(Protocol):
     @property
     def once(self) -> Once: ...
 
+    @property
+    def kinds(self) -> frozenset[type]:
+        """The kinds of all guards that are tested together."""
+
 
 class Source:
     """A place a value is read from. Two equal sources always give the same value; `name` is for people."""
