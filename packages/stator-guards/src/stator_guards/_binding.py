@@ -22,7 +22,7 @@ from stator_guards._part import PartSource
 from stator_guards._plan import Group, can_be_root, holds_on, is_same, read, stays
 from stator_guards._source import ParameterSource, Source, State
 
-KEPT_ROOTS = 64
+KEPT_ROOTS = 128
 _STRETCH = 32 * WORD
 
 
@@ -94,7 +94,7 @@ class Watch:
             self.failed += 1
             self.bindings.pop(key, None)
             found = self._transient(root, state)
-        if found is not None:
+        if found is not None and (changed or old is None):  # otherwise another thread was faster
             self.on_change(self, changed, state)
         return found
 

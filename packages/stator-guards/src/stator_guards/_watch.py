@@ -30,7 +30,8 @@ from stator_guards._walk import Walk
 CHANGES_TO_BE_LOOSE = 3
 ROOTS_TO_BE_LOOSE = 3
 """So many new root objects, each soon after the one before and after others died, are passing ones."""
-LIVING_ROOTS_TO_BE_LOOSE = 32
+LIVING_ROOTS_TO_BE_LOOSE = 100
+"""The same, if none of them dies: many objects may share an entry, as the equal blocks of a model do."""
 MOST_GUARDS_OF_A_LOOSE_ROOT = 500
 """Beyond it, the guards on passing root objects are evaluated: compiling them would take longer than many calls."""
 SOON = 1.0
