@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from stator_guards import GlobalState, Guard, compile_guards  # noqa: E402
+from stator_guards import GlobalState, Guard, ParameterSource, TensorMatch, compile_guards  # noqa: E402
 from torch.overrides import BaseTorchFunctionMode  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
@@ -95,6 +95,23 @@ def test_hooks_that_are_called_when_a_graph_runs_are_no_state() -> None:
         assert guard_set.check()
         assert guard_set.mirror()
         assert compile_guards([Guard(None, GlobalState())], []).check()
+
+
+@pytest.mark.parametrize("enter", STATES.values(), ids=STATES)
+@pytest.mark.parametrize("kind", ["plain", "parameter", "inference", "sparse", "subclass"])
+def test_each_state_misses_where_tensors_are_checked_too(enter: Callable[[], Any], kind: str) -> None:
+    class Subclass(torch.Tensor): ...
+
+    with torch.inference_mode(kind == "inference"):
+        tensor = torch.ones(2, 2)
+    made = {"parameter": torch.nn.Parameter, "sparse": torch.Tensor.to_sparse, "subclass": Subclass}
+    tensor = made.get(kind, lambda same: same)(tensor)
+    guard_set = compile_guards([Guard(None, GlobalState()), Guard(ParameterSource("x"), TensorMatch(tensor))], ["x"])
+    for _ in range(3):
+        assert guard_set.check(tensor)
+        with enter():
+            assert not guard_set.check(tensor)
+    assert guard_set.check(tensor)
 
 
 def test_inference_mode_is_told_from_no_grad() -> None:

@@ -319,7 +319,7 @@ def test_an_interpreter_with_watches_shuts_down_quietly() -> None:
     script = f"""
 import sys
 sys.path[:] = {sys.path!r}
-from stator_guards import *
+from stator_guards import CapturedSource, DictItemSource, Guard, InstanceDictSource, KeyAbsent, TypeIs, compile_guards
 class Thing: ...
 root = Thing()
 root.parts = {{i: Thing() for i in range(20)}}
@@ -337,7 +337,7 @@ late = Late()
 late.itself = late
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "checked\n", "")
 
 
 @needs_words

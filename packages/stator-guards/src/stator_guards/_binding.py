@@ -22,7 +22,7 @@ from stator_guards._part import PartSource
 from stator_guards._plan import Group, can_be_root, holds_on, is_same, read, stays
 from stator_guards._source import ParameterSource, Source, State
 
-KEPT_ROOTS = 64
+KEPT_ROOTS = 128
 _STRETCH = 32 * WORD
 
 
@@ -67,11 +67,11 @@ class Watch:
     loads: list[tuple[Source, ...]] = attrs.field(factory=list)
     kept: list[tuple[Callable[..., object], tuple[Source, ...]]] = attrs.field(factory=list)
     died: int = 0
-    """How many root objects died while they had a binding."""
+    """The number of root objects that died while they had a binding."""
     failed: int = 0
-    """How many root objects could not be bound."""
+    """The number of root objects that could not be bound."""
     passing: bool = False
-    """Whether a root object is bound only when it is seen twice in a row, since most are soon replaced."""
+    """True if a root object is bound only when it is seen twice in a row, since most are soon replaced."""
     _seen: Any = None
 
     def key(self, root: object) -> int:
@@ -97,7 +97,7 @@ class Watch:
             self.failed += 1
             self.bindings.pop(key, None)
             found = self._transient(root, state)
-        if found is not None:
+        if found is not None and (changed or old is None):  # otherwise another thread was faster
             self.on_change(self, changed, state)
         return found
 

@@ -19,7 +19,7 @@ from stator_guards._source import State
 
 
 class Checked(Protocol):
-    """What a cache needs of a guard set; any guard compiler's result will do."""
+    """The part of a guard set that a cache needs; any guard compiler's result will do."""
 
     @property
     def check(self) -> Callable[..., bool]: ...
@@ -50,7 +50,7 @@ class Entry:
 
 @attrs.frozen
 class RecompileReason:
-    """Why an entry could not be used for a state."""
+    """The reasons why an entry could not be used for a state."""
 
     entry: Entry
     failures: tuple[Failure, ...]
@@ -64,7 +64,7 @@ def _firsts(reasons: Sequence[RecompileReason]) -> tuple[Failure, ...]:
 
 
 def _decision(entries: tuple[Entry, ...]) -> Any:
-    """How to find the entry for a state; another guard compiler need not give discriminants."""
+    """Decide how entries are found for a state; another guard compiler need not give discriminants."""
     sets: list[Any] = [entry.guards for entry in entries]
     facts = [getattr(guards, "discriminants", {}) for guards in sets]
     parameters = next((guards.parameters for guards, found in zip(sets, facts, strict=True) if found), ())
@@ -145,11 +145,11 @@ class Cache:
         return tuple(entry for entries in tuple(self._entries.values()) for entry in entries)
 
     def is_full(self, backend_key: Hashable = None) -> bool:
-        """Whether the limit was passed: states that no entry accepts run plainly from now on."""
+        """Tell whether the limit was passed: states that no entry accepts run eagerly from now on."""
         return backend_key in self._full
 
     def reasons(self, state: Sequence[object], backend_key: Hashable = None) -> list[RecompileReason]:
-        """Why each entry cannot be used for `state`; entries that can be are left out."""
+        """Explain why each entry cannot be used for `state`; entries that can be are left out."""
         found = [(entry, tuple(entry.guards.explain(*state))) for entry in self.entries(backend_key)]
         return [RecompileReason(entry, failures) for entry, failures in found if failures]
 

@@ -16,13 +16,16 @@ from torch.utils._device import DeviceContext
 
 from stator_guards._kind import Kind
 from stator_guards._source import Renderer, State
+from stator_guards._tensor import TensorMatch
 
-DEPTHS = (
+DEPTHS_WITHOUT_KEYS = (torch._C._len_torch_function_stack,)
+DEPTHS_WITH_KEYS = (
     torch.is_inference_mode_enabled,
-    torch._C._len_torch_function_stack,
     torch._C._len_torch_dispatch_stack,
     _functorch.get_dynamic_layer_stack_depth,
 )
+"""States that add dispatch keys to every call of the thread, or take some away: the native check of a tensor, which
+compares the keys that a call on it meets, fails in each of them."""
 
 
 def inlined_hooks() -> object:
@@ -86,7 +89,8 @@ class GlobalState(Kind):
     def _rest_tests(self, render: Renderer) -> list[str]:
         if self.rest != AT_REST:
             return [f"{render.capture(ambient, 'ambient')}() == {render.capture(self.rest, 'ambient_before')}"]
-        depths = [f"not {render.capture(depth, depth.__name__)}()" for depth in DEPTHS]
+        read = DEPTHS_WITHOUT_KEYS if TensorMatch in render.kinds else (*DEPTHS_WITHOUT_KEYS, *DEPTHS_WITH_KEYS)
+        depths = [f"not {render.capture(depth, depth.__name__)}()" for depth in read]
         hooks = render.capture(_autograd._top_saved_tensors_default_hooks, "top_saved_tensors_hooks")
         level = render.capture(vars(forward_ad), "forward_ad")
         inlined = render.capture(inlined_hooks, "inlined_hooks")

@@ -58,12 +58,12 @@ class GuardSet:
             self.watching.loads.append(loads)
 
     def mirror(self, *state: object) -> bool:
-        """What `check` gives, evaluated one by one without generated code."""
+        """Evaluate the guards one by one, without generated code."""
         named = self.state(state)
         return all(guard.holds(named) for guard in self.guards)
 
     def explain(self, *state: object) -> list[Failure]:
-        """Why `check(*state)` is False, most telling failure first; empty only when it is True."""
+        """Explain why `check(*state)` is False, most telling failure first; empty only when it is True."""
         named = self.state(state)
         failures = [guard.explain(named) for guard in _failing(self.guards, named)]
         if not failures and not self.check(*state):
@@ -71,7 +71,7 @@ class GuardSet:
         return failures
 
     def mend(self, *state: object) -> bool:
-        """Whether all guards hold once those that fail were mended: see `Kind.mend`."""
+        """Mend the guards that fail; tell whether all hold then. See `Kind.mend`."""
         if all(guard.kind.turn is None for guard in self.guards):
             return False
         named = self.state(state)
@@ -87,7 +87,7 @@ class GuardSet:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the set can never hold again, because an object it is about died."""
+        """True if the set can never hold again, because an object it is about died."""
         return any(guard.kind.is_gone for guard in self.guards)
 
 
@@ -118,7 +118,7 @@ def compile_guards(guards: Iterable[Guard], parameters: Sequence[str], *, watch:
     """
     _check_parameters(parameters)
     given = ordered(guards)
-    names = Names([*parameters, "check", "watched_check"])
+    names = Names([*parameters, "check", "watched_check"], {type(guard.kind) for guard in given})
     implied = _implied(given, names)
     walk = Walk(given, implied, tuple(parameters), names, f"<stator guards {next(_numbers)}>")
     guard_set = GuardSet((*given, *implied), tuple(parameters), walk, walk)
@@ -162,7 +162,7 @@ def _check_parameters(parameters: Sequence[str]) -> None:
 
 
 def _implied(guards: list[Guard], names: Names) -> list[Guard]:
-    """What the native checks of batched kinds say beyond the guards; made now, while what they are about lives."""
+    """Guards for what native checks of batched kinds test besides; made now, while the objects they are about live."""
     found: list[Guard] = []
     for kind in dict.fromkeys(type(guard.kind) for guard in guards):
         if kind.batched:

@@ -43,7 +43,7 @@ class Layout:
     function_defaults: int = 56
     function_kwdefaults: int = 64
     dict_values: int = 0
-    """Where a dict points at the values it shares with an instance; 0 where no instance stores values inline."""
+    """The pointer of a dict to the values it shares with an instance; 0 if instances never store values inline."""
 
 
 EMBEDDED = 2

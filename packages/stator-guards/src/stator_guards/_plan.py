@@ -1,4 +1,4 @@
-"""Which guards of a set can be watched instead of read: decided once, on a state in which they all hold.
+"""Decides which guards of a set are watched instead of read: once, on a state in which they all hold.
 
 A *root* is a value that is read on every call (a parameter, usually) and can be referred to weakly; or there is none,
 and chains start at objects the predicate captures. What hangs off a root is *pinned* when memory words prove it
@@ -79,7 +79,7 @@ class Plan:
     group_of: dict[Source, Group]
     residual: list[Guard]
     below: Counter[Source]
-    """How many guards depend on each source."""
+    """The number of guards that depend on each source."""
 
 
 @attrs.frozen(eq=False)
@@ -91,7 +91,7 @@ class Situation:
     """Parents first."""
     layout: Layout
     loose: frozenset[Source | None]
-    """What changes too often to be watched, or comes out of something that does; None: captured objects."""
+    """Sources that change too often to be watched, or come out of one that does; None: captured objects."""
 
 
 def make_plan(guards: Sequence[Guard], situation: Situation) -> tuple[Plan, dict[Group, Cells]]:
@@ -247,7 +247,7 @@ def _left(covered: Sequence[Guard], rest: Sequence[Guard]) -> list[Guard]:
 
 
 def _below(guards: Iterable[Guard], sources: Iterable[Source]) -> Counter[Source]:
-    """How many guards depend on each source."""
+    """Count the guards that depend on each source."""
     count = Counter(guard.source for guard in guards if guard.source is not None)
     count.update(other for guard in guards for other in guard.kind.others)
     for source in reversed([*sources]):

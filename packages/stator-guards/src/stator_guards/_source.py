@@ -49,6 +49,10 @@ class Renderer(Protocol):
     @property
     def once(self) -> Once: ...
 
+    @property
+    def kinds(self) -> frozenset[type]:
+        """The kinds of all guards that are tested together."""
+
 
 class GuardRenderer(Renderer, Protocol):
     """A renderer of predicates, which may keep values of sources that are watched."""

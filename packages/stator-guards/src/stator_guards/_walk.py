@@ -84,6 +84,10 @@ class Walk:
             self.settled()
         return holds
 
+    def release(self) -> None:
+        """Forget how guards are evaluated; it is worked out again where that is needed."""
+        self._steps = None
+
     def settled(self) -> Predicate:
         """The predicate from the next call on, after one in which it held."""
         self.hits += 1
@@ -108,6 +112,7 @@ class Walk:
         """The walk as a generated function."""
         if self._written is None:
             self._written = _run(self.source(), self.filename, self.names.objects)["check"]
+            self.release()
             self.on_written(self._written)
         return self._written
 
@@ -122,7 +127,7 @@ class Walk:
 
 
 def reading_steps(sources: Iterable[Source], places: dict[Source, int]) -> list[Step]:
-    """How to read what has no place yet; it gets the next one."""
+    """Give the steps that read what has no place yet; each gets the next one."""
     steps: list[Step] = []
     for source in (step for each in sources for step in _unread(each, places)):
         places[source] = len(places) + 1

@@ -30,7 +30,8 @@ from stator_guards._walk import Walk
 CHANGES_TO_BE_LOOSE = 3
 ROOTS_TO_BE_LOOSE = 3
 """So many new root objects, each soon after the one before and after others died, are passing ones."""
-LIVING_ROOTS_TO_BE_LOOSE = 32
+LIVING_ROOTS_TO_BE_LOOSE = 100
+"""The same, if none of them dies: many objects may share an entry, as the equal blocks of a model do."""
 MOST_GUARDS_OF_A_LOOSE_ROOT = 500
 """Beyond it, the guards on passing root objects are evaluated: compiling them would take longer than many calls."""
 SOON = 1.0
@@ -72,10 +73,11 @@ class Watching:
     def first(self, *state: object) -> bool:
         """The predicate until it holds."""
         named = self.walk.state(state)
-        read = self.walk.steps.read(named)
+        steps = self.walk.steps
+        read = steps.read(named)
         if read is None:
             return False
-        values = {source: read[place] for source, place in self.walk.steps.places.items()}
+        values = {source: read[place] for source, place in steps.places.items()}
         self._alone(lambda: self._make_plan(named, values))
         return True
 
@@ -93,15 +95,20 @@ class Watching:
     # -- plans --------------------------------------------------------------------------------------------------------
     def _make_plan(self, state: State, values: dict[Source, Any]) -> None:
         if self.plan is None:
+            self.plans += 1
             situation = Situation(state, values, self.layout, self.loose)
-            self._follow(*make_plan(self.guards, situation), values)
+            if self.plans < MOST_PLANS:
+                self._follow(*make_plan(self.guards, situation), values)
+            else:  # reading what guards relate fails in between
+                self.install(self, None)
+            self.walk.release()
 
     def _follow(
         self, plan: Plan, cells: dict[Group, Cells], values: dict[Source, Any], left: _Left | None = None
     ) -> None:
         """Install the predicate of a plan; bindings of groups that it keeps stay, without what has left one of them."""
         old = self.watches
-        self.plan, self.plans = plan, self.plans + 1
+        self.plan = plan
         self.watches = {group: self._watch(group) for group in plan.groups}
         for loads in self.loads:
             loads.served = None
@@ -174,6 +181,7 @@ class Watching:
         group, plan = watch.group, self.plan
         if self.watches.get(group) is not watch or plan is None:
             return  # another thread did
+        self.plans += 1
         if self.plans >= MOST_PLANS:
             loose.add(group.root)
         self.loose |= loose

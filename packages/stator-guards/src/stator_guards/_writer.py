@@ -58,7 +58,7 @@ def _highest(places: dict[Source, tuple[int, int]], sources: Iterable[Source]) -
 
 
 def uses(guards: Iterable[Guard], is_local: Callable[[Source], bool] = lambda source: False) -> Counter[Source]:
-    """How often each source would be written out, unless it is a local; more than once makes it one."""
+    """Count how often each source would be written out, unless it is a local; more than once makes it one."""
     count: Counter[Source] = Counter()
     for guard in guards:
         if guard.source is not None and not is_local(guard.source):
@@ -79,7 +79,7 @@ class Writer:
 
     def __init__(self, names: Names, count: Counter[Source]) -> None:
         self.lines: list[str] = []
-        self.capture, self.once = names.capture, names.once
+        self.capture, self.once, self.kinds = names.capture, names.once, names.kinds
         self._names = names
         self._count = count
         self._bound: dict[Source, str] = {}
@@ -96,7 +96,7 @@ class Writer:
         return self._bound[source]
 
     def _reads(self, source: Source) -> tuple[Source, ...]:
-        """What the text of a source is made from."""
+        """The sources that the text of a source is made from."""
         return source.children
 
     def _bind(self, source: Source) -> None:
@@ -147,7 +147,8 @@ class Writer:
 class Names:
     """Names of one generated module: no two things share one, one object has one."""
 
-    def __init__(self, taken: Iterable[str]) -> None:
+    def __init__(self, taken: Iterable[str], kinds: Iterable[type[Kind]] = ()) -> None:
+        self.kinds = frozenset(kinds)
         self.objects: dict[str, object] = {}
         self._taken = set(taken)
         self._by_id: dict[int, str] = {}
@@ -156,7 +157,7 @@ class Names:
 
     def copy(self) -> Names:
         """The same names so far; what is named from now on is named there only."""
-        made = Names(self._taken)
+        made = Names(self._taken, self.kinds)
         made.objects, made._by_id = dict(self.objects), dict(self._by_id)
         made._made, made._numbers = self._made, Counter(self._numbers)
         return made

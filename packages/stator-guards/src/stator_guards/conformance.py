@@ -1,4 +1,4 @@
-"""What every guard compiler must do: derive from `GuardCompilerKit` and override `compile_guards`.
+"""Tests for every guard compiler: derive from `GuardCompilerKit` and `WatchKit`, and override `compile_guards`.
 
 Each case is a set of guards with a state in which they hold, a change that breaks exactly one fact they rely on, and a
 change they do not care about. Needs pytest (the extra `conformance`); nothing imports this module.
@@ -100,7 +100,7 @@ _A, _B = ParameterSource("a"), ParameterSource("b")
 
 
 def _attribute(source: Source, name: str) -> Source:
-    """Where an instance attribute lives."""
+    """The source of an instance attribute."""
     return DictItemSource(InstanceDictSource(source), name)
 
 

@@ -91,6 +91,10 @@ class Emitter:
     def arguments(self, sources: Sequence[Source]) -> str:
         return ", ".join(map(self.load, sources))
 
+    @property
+    def kinds(self) -> frozenset[type]:
+        return frozenset()  # an entry tests no guards
+
     def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
         if key not in self._shared:
             self._shared[key] = make()
