@@ -165,7 +165,7 @@ class Region:
                     raise traced.reason
                 expected = traced.raises if traced.leaves else ""
                 site = None if traced.point is None else self.site_of(traced.point, expected)
-                place.ending = tuple(sorted({*place.ending, *traced.emitter.t.ended}))
+                place.ending = tuple(sorted({*place.ending, *traced.emitter.t.ended_locals}))
                 return make_entry(place.target, traced, self.options, site, ambient, key)
             finally:
                 traced.captured.release()
