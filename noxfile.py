@@ -14,6 +14,7 @@ import shutil
 import sys
 
 import nox
+from nox.command import CommandFailed
 from packaging.requirements import Requirement
 
 ROOT = pathlib.Path(__file__).resolve().parent
@@ -33,6 +34,7 @@ RUNNER = ("pytest>=8", "pytest-timeout>=2.3", "pytest-xdist>=3.6", "hypothesis>=
 LINTERS = ("ruff>=0.17,<0.18", "mypy>=2.4,<2.5", "nox>=2025.2.9", "packaging>=24", "sympy>=1.13", "attrs>=23.2")
 # One thread for each of two workers: torch's own pool beside pytest-xdist runs three times slower.
 QUIET = {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+NO_TESTS = 5  # the exit status of pytest where a selection leaves none
 PYTEST = ("-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "-n2", "--dist=worksteal")
 
 
@@ -99,9 +101,50 @@ def demo(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def bench(session: nox.Session) -> None:
-    """Ratios to torch.compile and to plain Python, one interleaved run; rewrites docs/reference/benchmarks.md."""
+    """Ratios to torch.compile and to plain Python; rewrites docs/reference/benchmarks.md unless workloads are named."""
     install_everything(session)
+    session.install("--no-deps", "-r", str(ROOT / "integration_tests" / "benchmarks" / "requirements.txt"))
     session.run("python", "-m", "integration_tests.benchmarks", *session.posargs, env=QUIET)
+
+
+@nox.session(tags=["nightly"], default=False)
+@nox.parametrize("version", [nox.param(v, id=v) for v in interpreters.SUPPORTED if v != interpreters.CURRENT])
+def versions(session: nox.Session, version: str) -> None:
+    """All package tests on another CPython, with torch. Skipped where either cannot be had."""
+    python = interpreters.find(version)
+    if python is None:
+        session.skip(f"NOT TESTED on CPython {version}: no such interpreter on this machine")
+
+    inside = make_environment(session, python, pathlib.Path(session.create_tmp()).resolve() / version)
+    try:
+        share_torch(session, inside, f"cpython-{version.replace('.', '')}")
+    except CommandFailed:
+        session.skip(f"NOT TESTED on CPython {version}: {TORCH[0]} cannot be installed for it")
+
+    wanted = {each for package in PACKAGES for each in wanted_by_tests(package)}
+    install_inside(session, inside, *build(session, list(PACKAGES)), *sorted(wanted))
+    failed = []
+    for package in PACKAGES:
+        with session.chdir(ROOT / "packages" / package):
+            command = (inside, *PYTEST, "tests", *session.posargs)
+            try:
+                session.run(*command, external=True, env=QUIET, success_codes=[0, NO_TESTS])
+            except CommandFailed:
+                failed.append(package)
+    if failed:
+        session.error(f"on CPython {version}, tests fail in {', '.join(failed)}")
+
+
+@nox.session(tags=["nightly"], default=False)
+def slow(session: nox.Session) -> None:
+    """The tests marked slow, of the packages and of the whole stack."""
+    install_everything(session)
+    session.install(*TORCH_TESTS, *(each for package in PACKAGES for each in wanted_by_tests(package)))
+    session.install("--no-deps", *build_folders(session, ROOT / "integration_tests" / "plugin"))
+    for package in PACKAGES:
+        with session.chdir(ROOT / "packages" / package):
+            run_slow_tests(session, "tests")
+    run_slow_tests(session, "integration_tests", "--timeout=3600")
 
 
 def needed_by(package: str) -> list[str]:
@@ -139,15 +182,16 @@ def build_folders(session: nox.Session, *folders: pathlib.Path) -> list[str]:
     return sorted(map(str, out.glob("*.whl")))
 
 
-def share_torch(session: nox.Session) -> None:
-    """Put the one torch of ``.nox/shared`` on the path of this session's environment."""
+def share_torch(session: nox.Session, python: str = "python", tag: str = str(sys.implementation.cache_tag)) -> None:
+    """Put the one torch of ``.nox/shared`` for this interpreter on the path of its environment."""
     # The folder's name is part of compiler command lines: letters only, no "==".
-    shared = ROOT / ".nox" / "shared" / f"{sys.implementation.cache_tag}-{TORCH[0].replace('==', '-')}"
+    shared = ROOT / ".nox" / "shared" / f"{tag}-{TORCH[0].replace('==', '-')}"
     if not (shared / "complete").exists():
-        session.run_install("python", "-m", "pip", "install", "-q", "--target", str(shared), "--upgrade", *TORCH)
+        command = (python, "-m", "pip", "install", "-q", "--target", str(shared), "--upgrade", *TORCH)
+        session.run_install(*command, external=True)
         (shared / "complete").touch()
     script = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    site = session.run_install("python", "-c", script, silent=True)
+    site = session.run_install(python, "-c", script, silent=True, external=True)
     (pathlib.Path(str(site).strip()) / "shared_torch.pth").write_text(f"{shared}\n")
 
 
@@ -160,6 +204,23 @@ def run_tests(session: nox.Session, *arguments: str) -> None:
     session.run("python", *PYTEST, *arguments, env=QUIET)
 
 
+def run_slow_tests(session: nox.Session, *arguments: str) -> None:
+    """Run the tests marked slow; a folder may have none."""
+    command = ("python", *PYTEST, "-m", "slow", *arguments, *session.posargs)
+    session.run(*command, env=QUIET, success_codes=[0, NO_TESTS])
+
+
+def make_environment(session: nox.Session, python: str, folder: pathlib.Path) -> str:
+    """Make an empty environment of another interpreter and return its Python."""
+    session.run_install(python, "-m", "venv", "--clear", str(folder), external=True)
+    return str(folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python"))
+
+
+def install_inside(session: nox.Session, python: str, *requirements: str) -> None:
+    """Install these and the test runner in the environment of another interpreter."""
+    session.run_install(python, "-m", "pip", "install", "-q", *requirements, *RUNNER, external=True)
+
+
 def test_elsewhere(session: nox.Session, folder: pathlib.Path, wheels: list[str], wanted: list[str]) -> None:
     """The same tests on each other supported CPython; one that is missing is said, not passed over."""
     for version in interpreters.SUPPORTED:
@@ -169,8 +230,6 @@ def test_elsewhere(session: nox.Session, folder: pathlib.Path, wheels: list[str]
         if python is None:
             session.warn(f"NOT TESTED on CPython {version}: no such interpreter on this machine")
             continue
-        place = folder / version
-        session.run_install(python, "-m", "venv", "--clear", str(place), external=True)
-        inside = str(place / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python"))
-        session.run_install(inside, "-m", "pip", "install", "-q", *wheels, *wanted, *RUNNER, external=True)
+        inside = make_environment(session, python, folder / version)
+        install_inside(session, inside, *wheels, *wanted)
         session.run(inside, *PYTEST, "tests", *session.posargs, external=True, env=QUIET)

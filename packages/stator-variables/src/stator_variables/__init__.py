@@ -23,7 +23,9 @@ from stator_variables._journal import Journal
 from stator_variables._kinds import (
     NONE,
     ConstantTracker,
+    FunctionTracker,
     GraphFunction,
+    MethodTracker,
     NumberTracker,
     TensorTracker,
     TupleTracker,
@@ -55,7 +57,8 @@ __all__ = ["DEFAULT_HANDLERS", "Journal", "Place", "Places", "Policy", "Stop", "
 __all__ += ["REPLACEABLE", "filtered", "globals_tracker", "restore_modes"]
 __all__ += ["can_be_taken", "enter_taken", "give_back", "taken"]
 # trackers
-__all__ += ["MISSING", "ConstantTracker", "LazyTracker", "NumberTracker", "TensorTracker", "VariableTracker"]
+__all__ += ["MISSING", "ConstantTracker", "FunctionTracker", "LazyTracker", "MethodTracker", "NumberTracker"]
+__all__ += ["TensorTracker", "VariableTracker"]
 __all__ += ["are_plain", "dying_with", "forget_class", "generator_state", "has_observable_end"]
 __all__ += ["hold_plain_values", "is_end_observable", "may_have_observable_end"]
 __all__ += ["UNTOLD", "history_of", "real_of", "source_of", "wrap"]

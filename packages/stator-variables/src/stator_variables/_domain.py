@@ -101,14 +101,24 @@ class SymbolicDomain:
         self.t.journal.rollback(mark[0])
         self.t.graph.rollback(mark[1])
 
+    def is_same_graph(self, earlier: Any, later: Any) -> bool:
+        """Whether nothing was added to the graph between two marks."""
+        return bool(earlier[1] == later[1])
+
     def learned_in_vain(self, outcome: bytecode.Broke) -> Stop | None:
         """Where to stop at once in another trace, if what was undone at a break had learned facts about sizes: those
         cannot be unlearned, and the graph before the break does not need them."""
-        _, _, begun, learned = outcome.snapshot.mark
+        *_, learned = outcome.snapshot.mark
         if self.t.policy.stop is not None or self.t.graph.learned == learned:
             return None
+        return self.stop_at(outcome)
+
+    def stop_at(self, outcome: bytecode.Broke) -> Stop:
+        """The instruction that broke, for another trace that ends there."""
+        begun = outcome.snapshot.mark[2]
         frame, said = outcome.snapshot.frames[-1], outcome.reason
-        return Stop(begun + 1, frame.code, frame.pc, Unsupported(said.reason, said.detail, said.hint, said.where))
+        reason = Unsupported(said.reason, said.detail, said.hint, said.where)
+        return Stop(begun + 1, reason, (frame.code, frame.pc))
 
     def as_raised(self, caught: BaseException) -> bytecode.Raised | None:
         if isinstance(caught, RecursionError):  # of ours: what one instruction does is nested too deep
@@ -124,7 +134,7 @@ class SymbolicDomain:
         progress.begun += 1
         progress.steps += 1
         stop = policy.stop
-        if stop is not None and stop.begun == progress.begun and (stop.code, stop.index) == (frame.code, frame.pc):
+        if stop is not None and stop.is_at(progress.begun, frame):
             raise stop.reason
         if progress.steps > policy.patience:
             self._lose_patience()

@@ -72,19 +72,20 @@ class Options:
     check: bool = False  # look for faults in every graph; also STATOR_CHECK=1 in the environment
     keep_text: bool = True  # keep each graph's text for the report, since a backend may take the graph apart
     opcodes: Mapping[str, OpcodeHandler] = attrs.field(init=False, eq=False, repr=False)
+    key: int = attrs.field(init=False, eq=False, repr=False)
+    """The identity of the backend, which may be one that cannot be hashed; the options keep it alive."""
 
     @opcodes.default
     def _opcodes(self) -> Mapping[str, OpcodeHandler]:
         return stressed(self.break_everywhere) if self.break_everywhere else DEFAULT
 
+    @key.default
+    def _key(self) -> int:
+        return id(self.backend)
+
     @property
     def captures_data(self) -> bool:
         return self.fullgraph if self.capture_data is None else self.capture_data
-
-    @property
-    def key(self) -> int:
-        """Tells the backend from others, also one that cannot be hashed; the options keep it alive."""
-        return id(self.backend)
 
 
 def make_options(  # `compile` hands on what it was given, in its own order

@@ -6,9 +6,10 @@ Inside of it they would be heard by the program: it may catch warnings, or make 
 from __future__ import annotations
 
 import inspect
+import sys
 import threading
 import warnings
-from contextlib import AbstractContextManager
+from types import CodeType, FrameType
 
 import attrs
 from stator_bytecode import PASSED_OVER
@@ -18,38 +19,36 @@ from stator._traceback import WRAPPERS
 
 @attrs.define(eq=False, slots=False)
 class _Untold(threading.local):
-    """`depth` counts the compiled functions that run in this thread, parts of them plainly.
-
-    Not a `contextmanager`, which sets the traceback of what the program raises through its class.
-    """
-
     waiting: list[Warning] = attrs.field(factory=list)
-    depth: int = 0
-
-    def __enter__(self) -> None:
-        self.depth += 1
-
-    def __exit__(self, *raised: object) -> None:
-        self.depth -= 1
 
 
-_untold = _Untold()
+untold = _Untold()
+"""The warnings of this thread that wait for the outermost compiled function to return."""
+RUNNERS: set[CodeType] = set()
+"""Codes of the functions that run parts of the program and show what waits at their end."""
 
 
 def tell_later(warning: Warning) -> None:
     """Show a warning when the outermost compiled function has returned."""
-    _untold.waiting.append(warning)
-
-
-def inside() -> AbstractContextManager[None]:
-    """Code of the program runs: nothing is told before its end."""
-    return _untold
+    untold.waiting.append(warning)
 
 
 def tell() -> None:
-    """Show what waits. Raises it where the user makes errors of warnings."""
-    while _untold.waiting and not _untold.depth:
-        warnings.warn(_untold.waiting.pop(0), stacklevel=depth_of_the_user())
+    """Show what waits, at the end of a runner; one inside of another runner leaves it to that one.
+
+    The frames are looked at when something waits, which is rare: counting how deep they are costs every call.
+    Raises what waits where the user makes errors of warnings.
+    """
+    while untold.waiting and not _is_inside(sys._getframe(2)):
+        warnings.warn(untold.waiting.pop(0), stacklevel=depth_of_the_user())
+
+
+def _is_inside(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code in RUNNERS:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def depth_of_the_user() -> int:

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import stator_variables as variables
 from stator_backends import one_at_a_time
-from stator_bytecode import Broke, Escaped, Frame, Machine, Outcome, Point, Returned, layout_of
+from stator_bytecode import Broke, Escaped, Machine, Outcome, Point, Returned, layout_of
 from stator_bytecode.errors import NOWHERE, InternalError, SourceSpan, StatorError, Unsupported
 from stator_guards import Guard
 
 from stator._carried import Carried, reads_frames
+from stator._native_call import before_library, before_loop
 from stator._options import Options
 from stator._places import MachinePlaces
 from stator._release import release, without_frames
@@ -69,14 +70,17 @@ def _traced(target: Target, state: tuple[Any, ...], options: Options, policy: va
     domain = options.stack.domain(tracing)
     machine = Machine(domain, options.opcodes, sys.getrecursionlimit())
     places.machine = tracing.machine = machine
+    places.tracing = tracing
     try:
         with graph.tracing(), _quiet(), _own_faults(tracing):
             variables.enter_taken(tracing)
-            outcome = _before_loop(machine.run(target.frames(tracing, domain, state)), machine, tracing)
+            outcome = before_loop(machine.run(target.frames(tracing, domain, state)), machine, tracing)
             if isinstance(outcome, Broke):
                 without_frames(outcome.reason)
                 if (stop := domain.learned_in_vain(outcome)) is not None:
                     raise _Again(stop)
+                if policy.stop is None and not policy.is_whole:
+                    outcome = _without_library(outcome, machine, domain)
             return _written_down(outcome, machine, tracing, graph, started)
     except BaseException:  # whatever it was goes on; a graph that nobody will get must not keep what it saw alive
         graph.release()
@@ -84,6 +88,13 @@ def _traced(target: Target, state: tuple[Any, ...], options: Options, policy: va
     finally:
         variables.restore_modes(tracing)
         release(tracing, machine, places)
+
+
+def _without_library(outcome: Broke, machine: Machine, domain: Any) -> Broke:
+    """Break at the call of a library function instead of inside of it, in a trace that has not looked into it."""
+    if (earlier := before_library(outcome, machine, domain)) is None:
+        return outcome
+    raise _Again(domain.stop_at(earlier))
 
 
 @contextmanager
@@ -122,36 +133,6 @@ def _refuse_deep(outcome: Outcome) -> None:
     if isinstance(outcome, Broke | Escaped) and len(outcome.snapshot.frames) > DEEPEST:
         where = SourceSpan.of(outcome.snapshot.frames[0].code.raw)
         raise Unsupported("too-deep", f"a break {len(outcome.snapshot.frames)} calls deep", "", where)
-
-
-def _before_loop(outcome: Outcome, machine: Machine, tracing: variables.Tracing) -> Outcome:
-    """A function with a long loop is called natively, as one step; the whole target, if that is where it began. So is
-    what C does with a long container."""
-    reason = outcome.reason.reason if isinstance(outcome, Broke) else ""
-    if reason == "long-container":
-        depth = _driver(machine, len(machine.frames) - 1, through_loops=False)
-        if not machine.frames[depth].hidden:
-            return outcome
-    elif reason == "long-loop":
-        depth = _driver(machine, tracing.progress.looping)
-    else:
-        return outcome
-    assert isinstance(outcome, Broke)
-    if (snapshot := machine.before_call(depth)) is None:
-        raise outcome.reason
-    return Broke(snapshot, outcome.reason)
-
-
-def _driver(machine: Machine, depth: int, through_loops: bool = True) -> int:
-    """The depth of the frame that makes frame `depth` go on: one of C's, or one that loops over a generator."""
-    frames = machine.frames
-    while depth and (frames[depth - 1].hidden or (through_loops and _loops_over(frames[depth - 1], frames[depth]))):
-        depth -= 1
-    return depth
-
-
-def _loops_over(caller: Frame, frame: Frame) -> bool:
-    return frame.generator is not None and caller.parked is not None and caller.parked.instruction.op == "FOR_ITER"
 
 
 def _written_down(outcome: Outcome, machine: Machine, tracing: variables.Tracing, graph: Any, started: float) -> Traced:

@@ -30,6 +30,11 @@ class Exit:
     """Makers of running generators that ended and can still be seen: they are objects then, after the results."""
     dropped: tuple[int, ...] = ()
     """Suspended generators, and objects in parts, that nothing can see any more."""
+    ends_generators: bool = attrs.field(init=False)
+
+    @ends_generators.default
+    def _ends_generators(self) -> bool:
+        return bool(self.dropped or self.closed)
 
 
 @attrs.define(eq=False)

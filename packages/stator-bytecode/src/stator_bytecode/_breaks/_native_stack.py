@@ -13,7 +13,16 @@ from stator_bytecode._breaks._layout import NULL_KIND, FrameLayout
 from stator_bytecode._breaks._native_frame import NativeFrame
 from stator_bytecode._breaks._point import Point
 from stator_bytecode._breaks._shape import Shapes, null_of, shapes_of
-from stator_bytecode._breaks._stub import FRAME_BOUND, Stub, call_stub, leave, merged_step_stub, return_stub, step_stub
+from stator_bytecode._breaks._stub import (
+    FRAME_BOUND,
+    Stub,
+    call_stub,
+    leave,
+    merged_step_stub,
+    raise_stub,
+    return_stub,
+    step_stub,
+)
 
 
 class NativeStack:
@@ -31,14 +40,7 @@ class NativeStack:
         else:
             self.innermost = self.outside = last
             stub = self._stepping()
-        for index in reversed(range(self.outside)):
-            if not point.frames[index].hidden:
-                stub = call_stub(point.frames[index], point.places[index], stub)
-        self.run: Stub = stub
-
-    def visible_before(self, index: int) -> int:
-        """How many native frames are outside of frame `index`."""
-        return sum(outer < index for outer in self.visible)
+        self.run: Stub = _in_callers(point, self.outside, stub)
 
     def _stepping(self) -> Stub:
         layout, places = self.point.frames[-1], self.point.places[self.innermost]
@@ -53,9 +55,8 @@ class NativeStack:
         if host is None:
             return step_stub(layout, places, places.handled)
         self.outside = host
-        handled = [found.handled for found in self.point.places[host : self.innermost + 1] if found.handled is not None]
-        host_layout, host_places = self.point.frames[host], self.point.places[host]
-        return merged_step_stub(host_layout, host_places, layout, places, handled[-1] if handled else None)
+        handled = _handled_in(self.point, host, self.innermost)
+        return merged_step_stub(self.point.frames[host], self.point.places[host], layout, places, handled)
 
     def _host(self) -> int | None:
         """The frame in which a hidden frame's instruction runs; None: in its own."""
@@ -109,6 +110,35 @@ class NativeStack:
             leave(frame, frame.places.handled)
 
         return go_on
+
+
+class ThrowingStack:
+    """`run(state + (error,))` raises `error` in the innermost frame that plain Python shows there."""
+
+    def __init__(self, point: Point) -> None:
+        last = len(point.frames) - 1
+        is_left = point.frames[last].instruction.op in ("RETURN_VALUE", "YIELD_VALUE")
+        self.innermost = last - 1 if is_left and last else last
+        self.visible = [index for index in range(self.innermost + 1) if not point.frames[index].hidden]
+
+        host = self.visible[-1] if self.visible else self.innermost
+        handled = _handled_in(point, host, self.innermost)
+        stub = raise_stub(point.frames[host], point.places[host], handled, point.count)
+        self.run: Stub = _in_callers(point, host, stub)
+
+
+def _handled_in(point: Point, outer: int, inner: int) -> int | None:
+    """The place of the exception that frame `inner`, which runs natively in frame `outer`, is handling."""
+    handled = [places.handled for places in point.places[outer : inner + 1] if places.handled is not None]
+    return handled[-1] if handled else None
+
+
+def _in_callers(point: Point, outside: int, stub: Stub) -> Stub:
+    """Nest the stub of frame `outside` in those of its visible callers."""
+    for index in reversed(range(outside)):
+        if not point.frames[index].hidden:
+            stub = call_stub(point.frames[index], point.places[index], stub)
+    return stub
 
 
 def _push_made(draft: Draft, made: int, null: str | None) -> None:

@@ -17,8 +17,9 @@ import attrs
 from stator_bytecode._breaks import _step
 from stator_bytecode._breaks._layout import FrameLayout
 from stator_bytecode._breaks._point import Point
+from stator_bytecode._breaks._propagation import Step
 from stator_bytecode._breaks._shuffle import NO_STEP
-from stator_bytecode._breaks._step import Step, Take
+from stator_bytecode._breaks._step import Take, Throw, ThrowingStep
 from stator_bytecode._breaks._traceback import hide, passed_over
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode.errors import Unsupported
@@ -30,6 +31,7 @@ class Site:
     def __init__(self, point: Point) -> None:
         self.point = point
         self._take: Take | None = None
+        self._throw: Throw | None = None
         _refuse(point)
 
     @property
@@ -51,6 +53,23 @@ class Site:
             raise
         finally:
             state = ()  # it may hold an exception whose traceback holds this frame
+
+    def throw(self, error: BaseException, *state: Any) -> Step:
+        """Raise `error` where the instruction stands, instead of running it: the Point of its handler, and its state.
+
+        The traceback that `error` has becomes the tail of the entries of the user's frames. Without a handler the
+        exception leaves, with these entries only.
+        """
+        try:
+            if (throw := self._throw) is None:
+                throw = self._throw = ThrowingStep(self.point).throw
+            return throw(error, state)
+        except BaseException as raised:
+            hide(raised, OWN_CODES)
+            raise
+        finally:
+            state = ()  # like `error`, whose traceback may hold this frame
+            del error
 
     def __repr__(self) -> str:
         layout = self.layout
@@ -119,4 +138,4 @@ def drive(site: Site, state: Sequence[Any], dispatch: Dispatch) -> Any:
         raise
 
 
-OWN_CODES = passed_over(Site.step, drive, _step.prepare) | _step.OWN_CODES
+OWN_CODES = passed_over(Site.step, Site.throw, drive, _step.prepare) | _step.OWN_CODES

@@ -194,3 +194,18 @@ def return_stub(layout: FrameLayout, places: Places) -> Stub:
     frame.restore_first_slot()
     frame.glue.emit("RETURN_VALUE")
     return frame.function()
+
+
+def raise_stub(layout: FrameLayout, places: Places, handled: int | None, error: int) -> Stub:
+    """A frame that raises the exception at place `error` of the state where it stands.
+
+    RAISE_VARARGS keeps the traceback that the exception has, behind the entries of the frames that it leaves, and
+    makes the exception being handled its context: as an instruction in C that raises it does.
+    """
+    frame = NativeFrame(layout, places)
+    begin = frame.open(handled)
+    frame.load(error)
+    frame.restore_first_slot()
+    frame.glue.emit("RAISE_VARARGS", 1)
+    frame.clean_up(handled, frame.glue.raws[begin:])
+    return frame.function()

@@ -67,9 +67,13 @@ def ahead(iterator: Any) -> Any:
         verb, (whole, *_), *rest = iterator.__reduce__()
     except RuntimeError as changed:
         raise ValueError(str(changed)) from None
-    base = next(base for base in _BASES if isinstance(whole, base))  # a class may read its items in its own way
-    start, step = rest[0] if rest else None, -1 if verb is reversed else 1
-    left = slice(None) if start is None else slice(start, None, step) if 0 <= start < base.__len__(whole) else slice(0)
+    cls, start = type(whole), rest[0] if rest else None
+
+    base = cls if cls in _BASES else next(base for base in _BASES if isinstance(whole, base))
+    if verb is not reversed:
+        start = start or 0
+        return base.__getitem__(whole, slice(start, start + AHEAD))  # a class may read its items in its own way
+    left = slice(start, None, -1) if start is not None and 0 <= start < base.__len__(whole) else slice(0)
     return base.__getitem__(base.__getitem__(whole, left), slice(AHEAD))
 
 

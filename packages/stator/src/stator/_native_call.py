@@ -1,0 +1,102 @@
+"""Calls that run natively as a whole, where a break inside of them would gain nothing.
+
+- A function with a long loop: the whole target, if that is where it began. So is what C does with a long container.
+- A function of the standard library that breaks before it has added to the graph: `logger.info` breaks a dozen times
+  between its formatter and its locks, and none of its continuations has an operation.
+
+    frames  f, Logger.info, Logger._log, Logger.findCaller before `sys._getframe()`   =>   f before `logger.info(...)`
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import stator_variables as variables
+from stator_bytecode import Broke, Frame, Instruction, Machine, Outcome, operands
+
+CALLS = frozenset({"CALL", "CALL_FUNCTION_EX"})
+
+
+def before_loop(outcome: Outcome, machine: Machine, tracing: variables.Tracing) -> Outcome:
+    """Go back to the call of the function that has a long loop."""
+    reason = outcome.reason.reason if isinstance(outcome, Broke) else ""
+    if reason == "long-container":
+        depth = _driver(machine, len(machine.frames) - 1, through_loops=False)
+        if not machine.frames[depth].hidden:
+            return outcome
+    elif reason == "long-loop":
+        depth = _driver(machine, tracing.progress.looping)
+    else:
+        return outcome
+    assert isinstance(outcome, Broke)
+    if (snapshot := machine.before_call(depth)) is None:
+        raise outcome.reason
+    return Broke(snapshot, outcome.reason)
+
+
+def _driver(machine: Machine, depth: int, through_loops: bool = True) -> int:
+    """The depth of the frame that makes frame `depth` go on: one of C's, or one that loops over a generator."""
+    frames = machine.frames
+    while depth and (frames[depth - 1].hidden or (through_loops and _loops_over(frames[depth - 1], frames[depth]))):
+        depth -= 1
+    return depth
+
+
+def _loops_over(caller: Frame, frame: Frame) -> bool:
+    return frame.generator is not None and caller.parked is not None and caller.parked.instruction.op == "FOR_ITER"
+
+
+def before_library(outcome: Broke, machine: Machine, domain: Any) -> Broke | None:
+    """Go back to the outermost call of a library function that led to the break without a graph operation; None where
+    the break is not one of a library's, or may not come again.
+
+    A trace should be made again up to there: what was guarded since then are facts about the library.
+    """
+    if outcome.reason.reason == "stress":  # which is there to break everywhere
+        return None
+    frames = machine.frames[: len(outcome.snapshot.frames)]
+    outermost = len(frames)
+    while outermost and (frames[outermost - 1].hidden or _is_library(frames[outermost - 1])):
+        outermost -= 1
+
+    for depth in range(max(outermost, 1), len(frames)):
+        parked = frames[depth - 1].parked
+        if parked is None or parked.before is None or parked.instruction.op not in CALLS:
+            continue
+        stack, mark, *_ = parked.before
+        if (
+            _runs_as_one(frames, depth)
+            and not _calls_back(stack, parked.instruction)
+            and domain.is_same_graph(mark, outcome.snapshot.mark)
+        ):
+            snapshot = machine.before_call(depth)
+            return None if snapshot is None else Broke(snapshot, outcome.reason)
+    return None
+
+
+def _is_library(code: Any) -> bool:
+    """Whether a frame or a function is of the standard library."""
+    module = str(code.globals.real.get("__name__", ""))
+    return module.partition(".")[0] in sys.stdlib_module_names
+
+
+def _runs_as_one(frames: list[Frame], depth: int) -> bool:
+    """Whether frame `depth` may run natively as a whole.
+
+    One that handles an exception is on a rare path, a key that is not in its cache say: the next call takes another.
+    """
+    if frames[depth - 1].hidden or frames[depth].hidden or frames[depth].generator is not None:
+        return False
+    return all(inner.handled is None for inner in frames[depth:])
+
+
+def _calls_back(stack: list[Any], call: Instruction) -> bool:
+    """Whether a call hands over functions of the program: those are to be captured."""
+    return any(_is_of_program(vt) for vt in stack[-operands(call) :])
+
+
+def _is_of_program(vt: Any) -> bool:
+    if isinstance(vt, variables.MethodTracker):
+        vt = vt.function
+    return isinstance(vt, variables.FunctionTracker) and not _is_library(vt)
