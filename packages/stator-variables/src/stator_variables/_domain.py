@@ -128,8 +128,8 @@ class SymbolicDomain:
     def at(self, frame: bytecode.Frame, instruction: bytecode.Instruction) -> None:
         self.t.frame = frame
         self.t.instruction = instruction
-        if self.t.flying and frame is self.t.machine.frames[-1]:
-            _ends.land(self.t)
+        if self.t.stack_only and frame is self.t.machine.frames[-1]:
+            _ends.release_temporaries(self.t)
         progress, policy = self.t.progress, self.t.policy
         progress.begun += 1
         progress.steps += 1

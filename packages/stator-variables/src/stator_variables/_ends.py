@@ -1,7 +1,7 @@
-"""Where things end: what the program lets go of dies there and then, if nothing else holds it.
+"""Ends of objects while tracing: what the program releases dies there and then, if nothing else holds it.
 
-A generator that has yet to clean up, or an object whose end is noticed, cannot end while tracing: letting go of it is a
-break. `_reach` says what holds what.
+A generator that has yet to clean up, or an object whose end is observable, cannot end while tracing: releasing it is a
+break. `_reach` finds what holds what; docs/explanation/object-lifetime.md is the theory.
 """
 
 import functools
@@ -17,7 +17,7 @@ from stator_variables._tracing import Tracing
 
 
 def drop(t: Tracing, value: Any, holders: list[Frame], kept: Any = None) -> None:
-    """What does something when it dies does so when nobody refers to it: only a real object knows when."""
+    """Release a value of a frame. What acts when it dies does so when nothing refers to it any more: a break."""
     dying = cleaning_up(t, value) if may_hold(value) and value.source is None else []
     if dying:
         abandon(t, dying, [], [kept, *held_by(holders)])
@@ -26,60 +26,63 @@ def drop(t: Tracing, value: Any, holders: list[Frame], kept: Any = None) -> None
 
 
 def emptied(t: Tracing, held: list[GeneratorState], result: Any) -> Any:
-    """`result`, of an operation that made containers let go of `held` and of what is lost."""
-    if not (held or t.lost) or is_suspended(result):
+    """Return `result`, of an operation that made containers release `held` and `t.released`."""
+    if not (held or t.released) or is_suspended(result):
         return result
     holders = [result, *held_by(t.machine.frames)]
-    lost = [value for value in t.lost if not is_new_leaf(value)]
+    lost = [value for value in t.released if not is_new_leaf(value)]
     abandon(t, held, [], holders)
-    t.lost = []
+    t.released = []
     for value in lost:
         _end_alone(t, value, holders)
-    t.flying += lost
+    t.stack_only += lost
     return result
 
 
 def _end_alone(t: Tracing, value: Any, holders: Iterable[Any]) -> None:
-    """What a value holds alone, of what is noticed when it dies, dies with it."""
-    if not (t.mortal or t.awaited) or value is NULL:
+    """End a value, and what it alone holds, where that is observable."""
+    if not (t.observable or t.local_places) or value is NULL:
         return
     parts = walk([value], lambda part: news(part, t.changed))
-    ends = [part for part in parts if part is None or t.is_mortal(part)]
-    alive = [*holders, *t.held_elsewhere()] if ends else []
+    ends = [part for part in parts if part is None or t.has_relevant_end(part)]
+    alive = [*holders, *t.changed_holders()] if ends else []
     for part in ends:
         if part is None or not reaches(alive, part, t.changed):
             t.end(part)
 
 
-def land(t: Tracing) -> None:
-    """The stack alone may have held what a container let go of, and lost it in the step that was done last. Not
-    while it is there itself, or what was seen to lead to it."""
+def release_temporaries(t: Tracing) -> None:
+    """Release temporaries: a value released by a container may have been kept alive only by the operand stack, and lost
+    in the step that was done last. Called before each instruction.
+
+    A value is not lost while it is on the stack itself, or what was found to lead to it.
+    """
     slots = [value for frame in t.machine.frames for value in frame.slots]
     in_slots = set(map(id, slots))
-    t.flying = [value for value in t.flying if id(value) not in in_slots]
-    holders = held_by(t.machine.frames) if t.flying else []
+    t.stack_only = [value for value in t.stack_only if id(value) not in in_slots]
+    holders = held_by(t.machine.frames) if t.stack_only else []
     on_stack = {id(value): value for value in holders if id(value) not in in_slots}
     known, changed = t.paths, t.changed
-    lost = [value for value in t.flying if not leads(known.get(id(value), [value]), on_stack, changed)]
+    lost = [value for value in t.stack_only if not leads(known.get(id(value), [value]), on_stack, changed)]
     if lost:
-        _land_apart_from(t, lost, on_stack, slots)
+        _released_from_stack(t, lost, on_stack, slots)
 
 
-def _land_apart_from(t: Tracing, lost: list[Any], on_stack: dict[int, Any], slots: list[Any]) -> None:
-    """`lost`, of what flies, is held by the stack in another way, by something else, or by nothing any more."""
+def _released_from_stack(t: Tracing, lost: list[Any], on_stack: dict[int, Any], slots: list[Any]) -> None:
+    """Find what holds `lost`: the stack in another way, something else, or nothing any more."""
     found = paths(on_stack.values(), lost, t.changed)
-    landing = {id(value): value for value in lost if id(value) not in found}
-    t.flying = [value for value in t.flying if id(value) not in landing]
-    t.paths = {number: path for number, path in (t.paths | found).items() if number not in landing}
-    others = [*slots, *t.held_elsewhere()] if landing else []
-    kept = reached(others, landing.values(), t.changed)
-    for value in (value for number, value in landing.items() if number not in kept):
+    ending = {id(value): value for value in lost if id(value) not in found}
+    t.stack_only = [value for value in t.stack_only if id(value) not in ending]
+    t.paths = {number: path for number, path in (t.paths | found).items() if number not in ending}
+    others = [*slots, *t.changed_holders()] if ending else []
+    kept = reached(others, ending.values(), t.changed)
+    for value in (value for number, value in ending.items() if number not in kept):
         _end_alone(t, value, [*on_stack.values(), *slots])
 
 
 def cleaning_up(t: Tracing, holder: Any, stays: bool = False) -> list[GeneratorState]:
-    """The generators that a value holds, and that have yet to clean up; where the frames stay as they are (`stays`)
-    those that they hold in plain view may be left out."""
+    """Return the generators that a value holds, and that have yet to clean up; where the frames stay as they are
+    (`stays`) those that they hold in plain view may be left out."""
     if not t.cleaning_up or not may_hold(holder):
         return []
     found = [vt.state for vt in t.cleaning_up if has_clean_up(vt.state)]
@@ -91,7 +94,7 @@ def cleaning_up(t: Tracing, holder: Any, stays: bool = False) -> list[GeneratorS
 
 
 def abandon(t: Tracing, ran: list[GeneratorState], lost: list[Any], holders: list[Any]) -> None:
-    """A generator dies with the last that refers to it, which need not be a frame."""
+    """Release generators: one dies with the last that refers to it, which need not be a frame."""
     if t.machine.outer is not None:
         return  # what called this Machine may hold it
     for value in lost:

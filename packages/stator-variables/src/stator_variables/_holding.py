@@ -9,7 +9,7 @@ import gc
 import sys
 import weakref
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import (
     AsyncGeneratorType,
     BuiltinFunctionType,
@@ -46,6 +46,10 @@ only the collector bears."""
 _OWNERS = frozenset(id(cls) for cls in (list, tuple, dict, CellType))
 _UNOBSERVABLE = _PLAIN | _OWNERS
 """Classes, by identity, of objects that have no finalizer and take no weak references."""
+
+_STARTED: tuple[object, ...] = (iter([]), reversed([]), iter(()), iter({}), iter({}.values()), iter({}.items()))
+_ITERATORS = frozenset(id(type(each)) for each in _STARTED) | {id(enumerate), id(zip)}
+"""Classes, by identity, of iterators that take no weak references, and that have no holes in their tuples."""
 
 _WITH_CODE = frozenset(map(id, (GeneratorType, CoroutineType, AsyncGeneratorType)))
 _WITH_GLOBALS = frozenset(map(id, (FunctionType, FrameType)))
@@ -130,38 +134,62 @@ def hold_plain_values(values: list[object], state: tuple[object, ...], holders: 
     that the program has: a tuple that only C has may have holes.
     """
     count = len(values)
-    others: list[object] = []
+    others: dict[int, object] = {}
+    iterated: set[int] = set()
+    seen: set[int] = set()
     for value in values:
         cls = type(value)
         if id(cls) in _PLAIN:
             continue
-        if cls is tuple or cls is list:
-            values += value  # type: ignore[arg-type]
-        elif cls is dict and are_plain(value):  # type: ignore[arg-type]
-            values += value.values()  # type: ignore[attr-defined]
-        elif cls is CellType:
-            values += _content(value)
-        elif cls is MethodType and not weakref.getweakrefcount(value):
-            values += (value.__self__, value.__func__)  # type: ignore[attr-defined]
-        else:
-            others.append(value)
-        if len(values) > _FEW:
-            return False
+        held: Any = value if cls is tuple else _held_by_container(value, cls, iterated)
+        if held is None:
+            if sys.getrefcount(value) <= _FEWEST:
+                return False
+            others[id(value)] = value
+        elif id(value) not in seen and not are_plain(held):
+            seen.add(id(value))
+            values += held
+            if len(values) > _FEW:
+                return False
 
-    value = None
+    value = held = None  # references of our own are not counted
     return not others or _are_held_elsewhere(others, [*map(id, values)], count, [*map(id, state * holders)])
 
 
-def _are_held_elsewhere(others: list[object], found: list[int], count: int, state: list[int]) -> bool:
+def _held_by_container(value: Any, cls: type, iterated: set[int]) -> Sequence[object] | None:
+    """Return what a builtin container or iterator refers to, None for anything else.
+
+    What an iterator goes through is added to `iterated`, by identity: as a rule something else holds it, so that it
+    is not gone through here.
+    """
+    if cls is CellType:
+        return _content(value)
+    if cls is list or cls is dict:
+        held: Sequence[object] = value if cls is list else [*value, *value.values()]
+        return None if id(value) in iterated and not are_plain(held) else held
+    if cls is MethodType and not weakref.getweakrefcount(value):
+        return value.__self__, value.__func__
+    if id(cls) in _ITERATORS:
+        held = gc.get_referents(value)
+        iterated.update(id(each) for each in held if type(each) in (list, dict))
+        return held
+    return None
+
+
+_FEWEST = 4
+"""How often an object is referred to that only a state holds: by that, the list, a local and the question."""
+
+
+def _are_held_elsewhere(others: dict[int, object], found: list[int], count: int, state: list[int]) -> bool:
     """Return whether something refers to each of `others` beside a state and the containers that were gone through.
 
     Of `found`, the identities of all values, the first `count` are in the state.
     """
-    for index, number in enumerate(map(id, others)):
+    for number in [*others]:
         times = found.count(number)
         in_containers = times - found[:count].count(number)
-        ours = 2 * times + 1  # the two lists refer to it, and the question
-        if sys.getrefcount(others[index]) <= ours + in_containers + state.count(number):
+        ours = times + 2  # the list of values, `others`, and the question
+        if sys.getrefcount(others[number]) <= ours + in_containers + state.count(number):
             return False
     return True
 
@@ -178,10 +206,9 @@ def dying_with(waiting: dict[int, object], released: Mapping[int, int]) -> list[
     """
     gone, dying = dict(released), dict[int, object]()
     while len(waiting) + len(dying) <= LIMIT:
-        fallen = [
-            i for i in waiting if sys.getrefcount(waiting[i]) <= gone.get(i, 0) + 2
-        ]  # the table, and the question
-        if not fallen:  # 2: the table, and the question
+        # The table and the question refer to each besides.
+        fallen = [i for i in waiting if sys.getrefcount(waiting[i]) <= gone.get(i, 0) + 2]
+        if not fallen:
             return [*dying.values()]
         latest = [waiting.pop(i) for i in fallen]
         dying.update(zip(fallen, latest, strict=True))

@@ -130,13 +130,16 @@ class Tracing:
     lookups: dict[Any, Any] = attrs.field(factory=dict)  # class attribute lookups already guarded
     shared: dict[Any, Any] = attrs.field(factory=dict)  # objects that equal requests are to share
     cached: CachedCalls = attrs.field(factory=CachedCalls)
-    mortal: set[int] = attrs.field(factory=set)  # ids: held by the frames alone, and their end may be noticed
-    awaited: dict[int, int] = attrs.field(factory=dict)  # by id the places of local values at the start
-    ended: set[int] = attrs.field(factory=set)  # of these, those that were let go of unnoticed
-    lost: list[Any] = attrs.field(factory=list)  # what containers let go of in the step that is being done, noticed too
-    unnoticed: dict[Source, bool] = attrs.field(factory=dict)  # what is released, its end not observable: see below
-    flying: list[Any] = attrs.field(factory=list)  # of this, what the stack may hold alone
-    paths: dict[int, list[Any]] = attrs.field(factory=dict)  # from the stack to what flies, by its identity
+    # lifetimes: docs/explanation/object-lifetime.md
+    observable: set[int] = attrs.field(factory=set)  # ids: held by the frames alone, and their end is observable
+    local_places: dict[int, int] = attrs.field(factory=dict)  # by id the places of local values at the start
+    ended_locals: set[int] = attrs.field(
+        factory=set
+    )  # of these places, those whose values died, by assumption unobserved
+    released: list[Any] = attrs.field(factory=list)  # what containers released in the step that is being done
+    assumed_unobserved: dict[Source, bool] = attrs.field(factory=dict)  # what they released -> whether others may have
+    stack_only: list[Any] = attrs.field(factory=list)  # of what was released, what the stack alone may hold
+    paths: dict[int, list[Any]] = attrs.field(factory=dict)  # from the stack to that, by its identity
     touched: list[dict[int, Any]] = attrs.field(factory=list)  # per open body: what was changed in it, and where
     questions: Questions = attrs.field(factory=Questions)
     memory: InputMemory = attrs.field(factory=InputMemory)
@@ -229,30 +232,32 @@ class Tracing:
         kept = set(map(id, after))
         for value in before:
             if id(value) not in kept:
-                self.let_go(value, holder)
+                self.note_release(value, holder)
 
-    def let_go(self, value: Any, holder: Any) -> None:
+    def note_release(self, value: Any, holder: Any) -> None:
         """Note that `holder`, a container, releases `value`."""
         if (real := real_of(value)) is MISSING:
-            self.lost += [value] * bool(self.mortal or self.awaited)
+            self.released += [value] * bool(self.observable or self.local_places)
         elif is_pending(value) or may_have_observable_end(type(real)):
             source = source_of(value)
             if not self._is_held_where_found(source, real, holder):
-                self._let_go(real, source, value, is_whole=type(source) is ParameterSource)
+                self._note_release(real, source, value, is_whole=type(source) is ParameterSource)
 
-    def let_go_unread(self, read: Callable[..., Any], holder: Any, key: Any, origin: Source | None = None) -> None:
+    def note_release_unread(
+        self, read: Callable[..., Any], holder: Any, key: Any, origin: Source | None = None
+    ) -> None:
         """The same of what nobody has read, `read(holder.real, key)`: a key without an origin stays as it is."""
         real, captured = read(holder.real, key), CapturedSource("key", key, weak=type(key) is not frozenset)
         whole = CapturedSource("holder", holder.real) if holder.source is None else holder.source
         source = CallSource(read, whole, origin or captured)
-        self._let_go(real, source, self.heap.get(id(real)), is_whole=type(real) is list)
+        self._note_release(real, source, self.heap.get(id(real)), is_whole=type(real) is list)
 
-    def _let_go(self, real: Any, source: Source, tracker: Any, is_whole: bool) -> None:
+    def _note_release(self, real: Any, source: Source, tracker: Any, is_whole: bool) -> None:
         if has_observable_end(real):
-            self.mortal.add(id(real))
-            self.lost.append(tracker)
+            self.observable.add(id(real))
+            self.released.append(tracker)
         elif not (self.made and self.is_of_made(source)):
-            self.unnoticed[source] = is_whole or self.unnoticed.get(source, False)
+            self.assumed_unobserved[source] = is_whole or self.assumed_unobserved.get(source, False)
 
     def _is_held_where_found(self, source: Source, real: Any, holder: Any) -> bool:
         """Return whether a value is still in the existing container that it was read from, and that is not `holder`.
@@ -270,21 +275,21 @@ class Tracing:
         changed = {id(real_of(each)) for vt in self.changed.values() for each in (vt, _owner(vt))}
         return changed.isdisjoint((id(owner), id(place))) and stores(place, real)
 
-    def is_mortal(self, tracker: Any) -> bool:
+    def has_relevant_end(self, tracker: Any) -> bool:
         """Return whether the end of an existing object has to be known: it may be observable, in some call."""
         number = id(real := real_of(tracker))
-        is_local = number in self.awaited and (is_pending(tracker) or _may_be_observed(tracker, real))
-        return is_local or number in self.mortal
+        is_local = number in self.local_places and (is_pending(tracker) or _may_be_observed(tracker, real))
+        return is_local or number in self.observable
 
-    def held_elsewhere(self) -> list[Any]:
-        """What was changed, but for local values: they may be held by what is being let go of."""
-        return [vt for vt in self.changed.values() if id(real_of(_owner(vt))) not in self.awaited]
+    def changed_holders(self) -> list[Any]:
+        """Return what was changed, but for local values: they may be held by what is being released."""
+        return [vt for vt in self.changed.values() if id(real_of(_owner(vt))) not in self.local_places]
 
     def end(self, tracker: Any) -> None:
-        """Such an object dies here."""
-        if tracker is None or id(real_of(tracker)) in self.mortal:
+        """Record that such an object dies here, or refuse it."""
+        if tracker is None or id(real_of(tracker)) in self.observable:
             raise self.unsupported("object-dropped", "letting go of an object whose end may be noticed")
-        self.ended.add(self.awaited[id(real_of(tracker))])
+        self.ended_locals.add(self.local_places[id(real_of(tracker))])
 
     def change(self, tracker: Any) -> None:
         """Note that an object was changed; one that existed before has effects to be replayed."""
@@ -319,8 +324,8 @@ class Tracing:
 
         Where locals die as well, they may be the only others that refer to it: then all of it is looked at.
         """
-        whole = [source for source, is_whole in self.unnoticed.items() if is_whole or self.ended]
-        alone = [source for source, is_whole in self.unnoticed.items() if not (is_whole or self.ended)]
+        whole = [source for source, is_whole in self.assumed_unobserved.items() if is_whole or self.ended_locals]
+        alone = [source for source, is_whole in self.assumed_unobserved.items() if not (is_whole or self.ended_locals)]
         for holds, sources in ((are_released_unobserved, alone), (have_unobservable_ends, whole)):
             if sources:
                 self.guard(CallSource(holds, *sources), Truth(True))

@@ -169,7 +169,7 @@ class Region:
                     raise traced.reason
                 expected = traced.raises if traced.leaves else ""
                 site = None if traced.point is None else self.site_of(traced.point, expected)
-                place.ending = tuple(sorted({*place.ending, *traced.emitter.t.ended}))
+                place.ending = tuple(sorted({*place.ending, *traced.emitter.t.ended_locals}))
                 retrace = Retrace(place.target, self.options, again)
                 return make_entry(traced, retrace, site, ambient, key)
             finally:

@@ -31,7 +31,7 @@ def release(tracing: Tracing, machine: Machine, places: MachinePlaces) -> None:
     tracing.memory.tensors.clear()
     for record in (tracing.named, tracing.alive, tracing.aliases, tracing.generators, tracing.cleaning_up):
         record.clear()
-    for record in (tracing.present, tracing.flying, tracing.lost):
+    for record in (tracing.present, tracing.stack_only, tracing.released):
         record.clear()
     tracing.journal.undo.clear()
     tracing.machine = tracing.frame = tracing.instruction = None

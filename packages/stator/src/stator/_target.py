@@ -98,10 +98,12 @@ class Continuation:
 
     def frames(self, tracing: Tracing, domain: SymbolicDomain, state: tuple[Any, ...]) -> list[Frame]:
         ending = observed_ends(state, range(len(state)), WHILE_TRACED)
-        tracing.mortal = {id(state[place]) for place in ending}
-        tracing.awaited = {id(value): place for place, value in enumerate(state)}
+        tracing.observable = {id(state[place]) for place in ending}
+        tracing.local_places = {id(value): place for place, value in enumerate(state)}
         trackers = wrap_state(tracing, self.parameters, state)
-        tracing.flying = [vt for vt, value in zip(trackers, state, strict=True) if may_have_observable_end(type(value))]
+        tracing.stack_only = [
+            vt for vt, value in zip(trackers, state, strict=True) if may_have_observable_end(type(value))
+        ]
         return self.point.frames_from(
             trackers,
             domain.make_generator,

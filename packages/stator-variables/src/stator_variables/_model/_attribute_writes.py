@@ -101,7 +101,7 @@ def _set_member(t: Tracing, raw: Any, vt: Any, name: str, value: Any) -> None:
     if value is MISSING and (before is DELETED or (before is MISSING and not _has_member(t, raw, vt, name))):
         throw(AttributeError, name)
     if before is MISSING and vt.real is not MISSING:
-        t.let_go_unread(_in_slot, vt, raw)
+        t.note_release_unread(_in_slot, vt, raw)
     t.write(vt, members={**vt.members, raw: DELETED if value is MISSING else value})
 
 

@@ -234,9 +234,9 @@ def _set_of_existing(t: Tracing, cls: type, name: str, value: Any) -> None:
         t.heap[id(written)] = written  # by which is found what only the class holds
     names = dict(written.names)
     if names.get(name):
-        t.let_go(names[name][0], written)
+        t.note_release(names[name][0], written)
     else:
-        t.let_go_unread(_named, written, name)
+        t.note_release_unread(_named, written, name)
     if value is not MISSING:
         names[name] = value, stand_in(t, value)
     else:

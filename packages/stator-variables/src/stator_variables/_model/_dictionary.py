@@ -118,7 +118,7 @@ def store(t: Tracing, d: DictTracker, key: Any, value: Any) -> None:
     if d.real is MISSING or d.complete or d.owner is not None or not is_undecided(t, key):
         _store_known(t, d, key, value)
     else:
-        _let_go_unread(t, d, real_of(key) if is_pending(key) else MISSING, source_of(key))
+        _release_unread(t, d, real_of(key) if is_pending(key) else MISSING, source_of(key))
         put_undecided(t, d, (key, value), _store_known)
 
 
@@ -180,9 +180,9 @@ def remove(t: Tracing, d: DictTracker, hashed: Any) -> Any:
 
 def _log(t: Tracing, d: DictTracker, write: Any, hashed: Any, before: Any, order: list[Any] | None = None) -> None:
     if before is not MISSING:
-        t.let_go(before[1], d)
+        t.note_release(before[1], d)
     elif not d.complete:
-        _let_go_unread(t, d, real_key(hashed), is_asked=asks(hashed))
+        _release_unread(t, d, real_key(hashed), is_asked=asks(hashed))
     d.log.append(write)
 
     def undo() -> None:
@@ -200,12 +200,12 @@ def _log(t: Tracing, d: DictTracker, write: Any, hashed: Any, before: Any, order
     t.change(d)
 
 
-def _let_go_unread(t: Tracing, d: DictTracker, key: Any, origin: Source | None = None, is_asked: bool = False) -> None:
+def _release_unread(t: Tracing, d: DictTracker, key: Any, origin: Source | None = None, is_asked: bool = False) -> None:
     """Where the program would be asked which item it is, it may be any."""
     if is_asked or _may_ask(d):
-        t.let_go_unread(_values, d, None)
+        t.note_release_unread(_values, d, None)
     elif key is not MISSING:
-        t.let_go_unread(value_under, d, key, origin)
+        t.note_release_unread(value_under, d, key, origin)
 
 
 def _values(d: Any, _: None) -> list[Any]:

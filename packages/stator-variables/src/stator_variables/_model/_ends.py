@@ -72,7 +72,7 @@ def take(t: Tracing, vt: Any, index: int) -> Any:
 
 
 def _note(t: Tracing, vt: Any, item: Any, taken: tuple[int, int]) -> None:
-    t.let_go(item, vt)
+    t.note_release(item, vt)
     before, vt.taken = vt.taken, taken
     vt.structure += 1
 
