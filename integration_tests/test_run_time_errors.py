@@ -392,8 +392,8 @@ def test_operator_that_only_fakes_take_is_refused_as_in_plain_python() -> None:
     assert_same(subtracts, compiled, lambda: (torch.ones(2), True, []))
 
 
-def test_large_inputs_are_not_copied_on_each_call_so_the_error_goes_through() -> None:
-    """Its own type and text; the effects before it in the graph are missing."""
+def test_effects_before_an_error_are_applied_to_large_inputs_as_well() -> None:
+    """Nothing is copied for that: the graph has done what the program does up to the operator."""
 
     def writes(x: Tensor, index: Tensor, log: list[Any]) -> Any:
         x.add_(1)
@@ -407,7 +407,7 @@ def test_large_inputs_are_not_copied_on_each_call_so_the_error_goes_through() ->
     with pytest.raises(IndexError):
         compiled(x, index + x.numel(), log)
     assert (x == 2).all()
-    assert log == ["before"]
+    assert log == ["before", "before"]
 
 
 DRAWS = """
@@ -420,16 +420,43 @@ torch._sample_dirichlet(x) | torch._standard_gamma(x) | F.rrelu(-x, training=Tru
 def drawing_and_raising(gm: Any, inputs: Any) -> Any:
     def run(*inputs: Any) -> Any:
         gm(*inputs)
-        raise ZeroDivisionError("after it drew")
+        raise FAULT
 
     return run
 
 
+FAULT = ZeroDivisionError("after it drew")
+
+
 @pytest.mark.parametrize("text", [text.strip() for line in DRAWS.strip().split("\n") for text in line.split("|")])
-def test_what_a_graph_drew_before_it_raised_is_drawn_again(text: str) -> None:
+def test_what_a_backend_raises_after_it_drew_arrives_and_nothing_is_drawn_again(text: str) -> None:
     fn = eval(f"lambda x: {text}", {"torch": torch, "F": torch.nn.functional})
     compiled = stator.compile(fn, backend=drawing_and_raising)
-    assert_same(fn, compiled, lambda: Call((torch.ones(3),)), calls=3, graphs_may_raise=True)
+    for _ in range(3):
+        torch.manual_seed(0)
+        fn(torch.ones(3))
+        after = torch.get_rng_state()
+        torch.manual_seed(0)
+        with pytest.raises(ZeroDivisionError) as raised:
+            compiled(torch.ones(3))
+        assert raised.value is FAULT
+        assert torch.equal(torch.get_rng_state(), after)
+
+
+@pytest.mark.parametrize("text", [text.strip() for line in DRAWS.strip().split("\n") for text in line.split("|")])
+def test_what_a_graph_drew_before_an_operator_raised_stays_drawn(text: str) -> None:
+    def fn(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+        drawn = draw(x)
+        log.append("drawn")
+        try:
+            return x[index] + drawn
+        except IndexError:
+            return drawn, torch.rand(2)
+
+    draw = eval(f"lambda x: {text}", {"torch": torch, "F": torch.nn.functional})
+    compiled = stator.compile(fn, backend="eager")
+    for last in (2, 9, 9, 2):
+        assert_same(fn, compiled, make_args(last), 1)
 
 
 @pytest.mark.parametrize("draw", ["rand_like", "bernoulli", "poisson", "multinomial", "uniform_"])

@@ -1,1 +1,1 @@
-"""Figures as ratios: stator beside torch.compile and plain Python, in one interleaved run. ``nox -s bench``."""
+"""Figures as ratios: stator beside torch.compile and plain Python. ``nox -s bench``."""

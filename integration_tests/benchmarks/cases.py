@@ -1,11 +1,10 @@
-"""What is measured. Each case gives a ``Row``: a ratio to torch.compile, one to plain Python where that says something.
+"""Costs of compiling and importing, as ratios to torch.compile and, where it helps, to plain Python.
 
-The overhead of a call is the time of the compiled call less the time of the bare graph that it runs.
+What a call costs afterwards is measured in ``real_models``.
 """
 
 from __future__ import annotations
 
-import functools
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,7 +13,6 @@ from typing import Any
 import attrs
 import stator
 import torch
-from torch import Tensor, nn
 
 from integration_tests.benchmarks.interleaved import best_times
 from integration_tests.counting import Counting
@@ -29,50 +27,6 @@ class Row:
     to_torch: float | None
     to_plain: float | None
     target: str
-
-
-def two_tensors(x: Tensor, y: Tensor) -> Tensor:
-    return x + y
-
-
-def deep(width: int = 8, layers: int = 50) -> nn.Sequential:
-    return nn.Sequential(*(part for _ in range(layers) for part in (nn.Linear(width, width), nn.ReLU())))
-
-
-def _overhead(title: str, fn: Any, args: tuple[Any, ...], target: str, repeats: int) -> Row:
-    """All three run the same graph; stator's and torch.compile's costs around it are compared."""
-    ours, theirs = Counting(), Counting()
-    torch.compiler.reset()
-    ways: dict[str, Callable[[], Any]] = {
-        "stator": functools.partial(stator.compile(fn, backend=ours), *args),
-        "torch": functools.partial(torch.compile(fn, backend=theirs), *args),
-        "plain": functools.partial(fn, *args),
-    }
-    with torch.no_grad():
-        for way in ways.values():
-            way()
-            way()
-        ways |= {"our graph": _bare(ours), "their graph": _bare(theirs)}
-        times = best_times(ways, rounds=30, repeats=repeats)
-    around = {"stator": times["stator"] - times["our graph"], "torch": times["torch"] - times["their graph"]}
-    return Row(title, around["stator"] / around["torch"], times["stator"] / times["plain"], target)
-
-
-def _bare(counting: Counting) -> Callable[[], Any]:
-    """The graph alone, called with real tensors of the recorded shapes."""
-    (graph,) = counting.graphs
-    examples = [node.meta.get("example_value", node.meta.get("val")) for node in graph.graph.nodes]
-    inputs = [e for e, node in zip(examples, graph.graph.nodes, strict=True) if node.op == "placeholder"]
-    return functools.partial(graph.forward, *(torch.randn(tuple(each.shape)) for each in inputs))
-
-
-def call_of_two_tensors() -> Row:
-    args = (torch.ones(2), torch.ones(2))
-    return _overhead("call overhead, two-tensor function", two_tensors, args, "<= 1/5", 300)
-
-
-def call_of_deep_module() -> Row:
-    return _overhead("call overhead, 50-layer MLP", deep(), (torch.ones(2, 8),), "<= 1/2", 20)
 
 
 def cold_capture(title: str) -> Row:
@@ -142,8 +96,6 @@ def peak_memory() -> Row:
 
 
 def measure() -> Iterator[Row]:
-    yield call_of_two_tensors()
-    yield call_of_deep_module()
     for title in ("encoder", "bert", "gpt2"):
         yield cold_capture(title)
     yield import_time()

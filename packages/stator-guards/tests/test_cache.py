@@ -11,6 +11,7 @@ import attrs
 import pytest
 from stator_guards import (
     Cache,
+    Custom,
     Entry,
     Equals,
     Guard,
@@ -50,14 +51,15 @@ def test_an_entry_is_made_once_and_found_afterwards() -> None:
     assert first.run(1) == ("ran for", 1)
 
 
-def test_the_most_recently_used_entry_comes_first() -> None:
+def test_where_entries_are_scanned_the_most_recently_used_comes_first() -> None:
     cache = Cache()
     for value in (1, 2, 3):
-        cache.insert(entry_for(value))
+        facts = compile_guards([Guard(ParameterSource("x"), Custom(f"{{value}} == {value}", value.__eq__))], ["x"])
+        cache.insert(Entry(facts, lambda x, value=value: value, backend_key="eager"))
     cache.lookup("eager", (1,))
     found = cache.lookup("eager", (1,))
     assert cache.entries("eager")[0] is found
-    assert [entry.run(0)[1] for entry in cache.entries("eager")] == [1, 3, 2]
+    assert [entry.run(0) for entry in cache.entries("eager")] == [1, 3, 2]
 
 
 def test_backends_do_not_share_entries() -> None:

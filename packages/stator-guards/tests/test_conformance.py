@@ -7,8 +7,20 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from stator_guards import Guard, GuardSet, compile_guards
-from stator_guards.conformance import CompileGuards, GuardCompilerKit, cases
+from stator_guards import Guard, GuardSet, ParameterSource, compile_guards
+from stator_guards._cells import Cells
+from stator_guards._memory import layout
+from stator_guards.conformance import (
+    CompileGuards,
+    GuardCompilerKit,
+    Scene,
+    WatchKit,
+    _attribute,
+    _guards_on_parts,
+    _large,
+    cases,
+    mutations,
+)
 
 
 class TestCompiler(GuardCompilerKit):
@@ -23,17 +35,59 @@ class TestCompilerWithoutWatches(GuardCompilerKit):
         return lambda guards, parameters: compile_guards(guards, parameters, watch=False)
 
 
-class TestGuardsAskedOneByOne(GuardCompilerKit):
+class TestGuardsEvaluatedOneByOne(GuardCompilerKit):
     """How a large set is walked before its text is written."""
 
     @pytest.fixture
     def compile_guards(self) -> CompileGuards:
-        return asked
+        return evaluated
 
 
-def asked(guards: Sequence[Guard], parameters: Sequence[str]) -> GuardSet:
+class TestWatches(WatchKit):
+    @pytest.fixture
+    def compile_guards(self) -> CompileGuards:
+        return compile_guards
+
+
+class TestWithoutWatches(WatchKit):
+    """The identity walk, the fallback where the layout of memory is not known."""
+
+    @pytest.fixture
+    def compile_guards(self) -> CompileGuards:
+        return lambda guards, parameters: compile_guards(guards, parameters, watch=False)
+
+
+def test_the_engine_of_this_interpreter_is_known() -> None:
+    assert layout() is not None
+
+
+@pytest.mark.parametrize("name", sorted(mutations()))
+def test_words_prove_each_fact_that_the_kit_breaks(name: str) -> None:
+    """Otherwise the kit would test nothing but generated Python."""
+    mutation = mutations()[name]
+    root = _large(mutation.make())
+    own = mutation.guards(_attribute(ParameterSource("a"), "subject"), root.subject)
+    guard_set = compile_guards([*_guards_on_parts(ParameterSource("a")), *own], ["a"])
+    assert guard_set.check(root)
+    assert guard_set.watching is not None
+    assert guard_set.watching.plan is not None
+    assert guard_set.watching.plan.residual == []
+
+
+def test_the_kit_refuses_an_engine_that_misses_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Cells, "mapping", lambda self, mapping: True)
+    mutation = mutations()["instance attribute set"]
+    root = _large(mutation.make())
+    own = mutation.guards(_attribute(ParameterSource("a"), "subject"), root.subject)
+    guard_set = compile_guards([*_guards_on_parts(ParameterSource("a")), *own], ["a"])
+    assert guard_set.check(root)
+    with pytest.raises(AssertionError):
+        WatchKit().test_the_next_call_detects_a_mutation(Scene(mutation, root, root.subject, guard_set, (root,)))
+
+
+def evaluated(guards: Sequence[Guard], parameters: Sequence[str]) -> GuardSet:
     guard_set = compile_guards(guards, parameters, watch=False)
-    guard_set.check = lambda *state: guard_set.walk.asked(guard_set.state(state))
+    guard_set.check = lambda *state: guard_set.walk.evaluate(guard_set.state(state))
     return guard_set
 
 

@@ -50,6 +50,11 @@ def nested(*contexts: Any) -> Iterator[None]:
         yield
 
 
+def graph() -> Any:
+    """A hook that AOTAutograd compiles into its graphs."""
+    return torch.fx.symbolic_trace(torch.nn.Identity())
+
+
 STATES: dict[str, Callable[[], Any]] = {
     "no_grad": torch.no_grad,
     "inference mode": torch.inference_mode,
@@ -58,7 +63,7 @@ STATES: dict[str, Callable[[], Any]] = {
     "function mode": BaseTorchFunctionMode,
     "dispatch mode": TorchDispatchMode,
     "functorch": functorch_layer,
-    "saved tensor hooks": lambda: torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t),
+    "saved tensor hooks": lambda: torch.autograd.graph.saved_tensors_hooks(graph(), graph()),
     "forward AD": torch.autograd.forward_ad.dual_level,
     "default dtype": default_dtype,
     "deterministic": deterministic,
@@ -82,6 +87,14 @@ def test_each_state_misses_both_ways(enter: Callable[[], Any]) -> None:
     assert outside.check()
     assert not inside.check()
     assert not inside.mirror()
+
+
+def test_hooks_that_are_called_when_a_graph_runs_are_no_state() -> None:
+    guard_set = compile_guards([Guard(None, GlobalState())], [])
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        assert guard_set.check()
+        assert guard_set.mirror()
+        assert compile_guards([Guard(None, GlobalState())], []).check()
 
 
 def test_inference_mode_is_told_from_no_grad() -> None:

@@ -24,7 +24,7 @@ needs_words = pytest.mark.skipif(layout() is None, reason="this interpreter keep
 
 
 class Holder:
-    def __init__(self, count: int = 12) -> None:
+    def __init__(self, count: int = 80) -> None:
         self.table = {str(i): (object(),) for i in range(count)}
 
     def values(self) -> list[object]:
@@ -34,7 +34,7 @@ class Holder:
         self.table["3"] = (object(),)
 
 
-def sources(count: int = 12) -> list[PartSource]:
+def sources(count: int = 80) -> list[PartSource]:
     table = DictItemSource(InstanceDictSource(ParameterSource("holder")), "table")
     return [ItemSource(DictItemSource(table, str(i)), 0) for i in range(count)]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import threading
 import weakref
 from typing import Any
@@ -25,7 +27,9 @@ from stator_guards import (
     TypeIs,
     compile_guards,
 )
+from stator_guards._binding import Binding
 from stator_guards._memory import JOIN, layout, reader
+from stator_guards._plan import Group
 
 needs_words = pytest.mark.skipif(layout() is None, reason="this interpreter keeps no versions; every check walks")
 
@@ -130,11 +134,210 @@ def test_what_changes_on_every_call_stops_being_watched_but_not_what_lies_below(
 
 
 @needs_words
-def test_roots_that_are_new_on_every_call_are_walked_in_the_end() -> None:
-    guard_set = warmed(guards_on(A), ["a"], Whole())
-    for _ in range(60):
-        assert guard_set.check(Whole())
+def test_a_predicate_is_watched_from_the_second_call_on() -> None:
+    whole = Whole()
+    guard_set = compile_guards(guards_on(A), ["a"])
+    assert guard_set.check(whole)
+    assert guard_set.check.__name__ == "watched_check"
+    assert bindings_of(guard_set, A)
+
+
+def test_a_predicate_that_is_not_worth_watching_is_written_when_it_first_holds() -> None:
+    guard_set = compile_guards([Guard(A, TypeIs(int))], ["a"])
+    assert not guard_set.check("a")
+    assert guard_set.check is guard_set.walk
+    assert guard_set.check(1)
     assert guard_set.check.__name__ == "check"
+
+
+def test_a_flat_object_is_read_instead_of_watched() -> None:
+    flat: Any = Part()
+    flat.__dict__.update({f"a{i}": i for i in range(40)})
+    guard_set = compile_guards([Guard(field(A, f"a{i}"), Equals(i)) for i in range(40)], ["a"])
+    assert guard_set.check(flat)
+    assert guard_set.check.__name__ == "check"
+
+
+B = ParameterSource("b")
+
+
+def bindings_of(guard_set: GuardSet, root: Source) -> dict[int, Binding]:
+    assert guard_set.watching is not None
+    (watch,) = (watch for group, watch in guard_set.watching.watches.items() if group.root == root)
+    return watch.bindings
+
+
+@pytest.fixture
+def checked(monkeypatch: pytest.MonkeyPatch) -> list[Source | None]:
+    """The roots of the groups all of whose facts were checked."""
+    found: list[Source | None] = []
+    values = Group.values
+
+    def recorded(group: Group, state: Any, root: Any) -> Any:
+        found.append(group.root)
+        return values(group, state, root)
+
+    monkeypatch.setattr(Group, "values", recorded)
+    return found
+
+
+@needs_words
+def test_a_new_root_object_concerns_no_other_group(checked: list[Source | None]) -> None:
+    whole = Whole()
+    guard_set = warmed([*guards_on(A), *guards_on(B)], ["a", "b"], whole, Whole())
+    checked.clear()
+    before = [*bindings_of(guard_set, A).values()]
+    other = Whole()
+    for _ in range(3):
+        assert guard_set.check(whole, other)
+    assert checked == [B]
+    assert [*bindings_of(guard_set, A).values()] == before
+
+
+@needs_words
+def test_root_objects_that_are_new_on_every_call_are_not_watched_any_longer(checked: list[Source | None]) -> None:
+    whole = Whole()
+    guard_set = warmed([*guards_on(A), *guards_on(B)], ["a", "b"], whole, Whole())
+    checked.clear()
+    for _ in range(60):
+        assert guard_set.check(whole, Whole())
+    assert set(checked) == {B}
+    assert len(checked) < 8
+    assert guard_set.check.__name__ == "watched_check"
+    assert [*bindings_of(guard_set, A)] == [id(whole)]
+    broken = Whole()
+    broken.parts["3"].flag = False
+    assert not guard_set.check(whole, broken)
+    whole.parts["3"].flag = False
+    assert not guard_set.check(whole, Whole())
+
+
+@needs_words
+def test_a_large_passing_root_is_bound_when_it_stays(checked: list[Source | None]) -> None:
+    guard_set = warmed(guards_on(A, 200), ["a"], Whole(200))
+    for _ in range(10):
+        assert guard_set.check(Whole(200))
+    checked.clear()
+    stays = Whole(200)
+    for _ in range(10):
+        assert guard_set.check(stays)
+    assert len(checked) <= 2
+    stays.parts["100"].flag = False
+    assert not guard_set.check(stays)
+
+
+@needs_words
+def test_many_root_objects_that_live_on_are_all_watched(checked: list[Source | None]) -> None:
+    wholes = [Whole() for _ in range(24)]
+    guard_set = warmed(guards_on(A), ["a"], wholes[0])
+    for whole in wholes:
+        assert guard_set.check(whole)
+    checked.clear()
+    assert all(guard_set.check(whole) for whole in wholes * 2)
+    assert checked == []
+
+
+@needs_words
+def test_of_a_change_only_the_facts_on_changed_words_are_checked(
+    checked: list[Source | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Whole(100)
+    guard_set = warmed(guards_on(A, 100), ["a"], whole)
+    checked.clear()
+    facts: list[Guard] = []
+    monkeypatch.setattr("stator_guards._binding.holds_on", lambda guard, *rest: facts.append(guard) or True)
+    whole.calls += 1
+    whole.parts["7"].flag, whole.parts["7"].unrelated = True, 1  # type: ignore[attr-defined]
+    assert guard_set.check(whole)
+    assert checked == []
+    assert len(facts) <= 3
+
+
+@needs_words
+def test_a_container_that_keeps_changing_is_taken_out_without_checking_the_rest(checked: list[Source | None]) -> None:
+    whole, other = Whole(), Whole()
+    guard_set = warmed(guards_on(A), ["a"], whole)
+    assert guard_set.check(other)
+    checked.clear()
+    for i in range(10):
+        whole.calls = i
+        whole.parts["3"].unrelated = i  # type: ignore[attr-defined]
+        assert guard_set.check(whole)
+    assert checked == []
+    watched = guard_set.source[guard_set.source.index("def watched_check") :]
+    assert "['parts'] is not" in watched
+    assert "flag" in watched
+    assert "['7']" not in watched
+    for each in (whole, other):
+        each.parts["3"].flag = False
+        assert not guard_set.check(each)
+        each.parts["3"].flag = True
+        each.parts["7"].hooks["x"] = 1
+        assert not guard_set.check(each)
+        each.parts["7"].hooks.clear()
+        assert guard_set.check(each)
+        part = weakref.ref(each.parts["3"])
+        each.parts["3"] = Part()
+        assert guard_set.check(each)
+        assert part() is None
+
+
+@needs_words
+def test_a_value_that_changes_on_every_call_is_not_kept() -> None:
+    whole = Whole()
+    guard_set = warmed(guards_on(A), ["a"], whole)
+    for _ in range(8):
+        hooks = Whole()
+        whole.parts["3"].hooks = hooks.__dict__["parts"]
+        hooks.parts.clear()
+        whole.parts["3"].keeper = hooks  # type: ignore[attr-defined]
+        assert guard_set.check(whole)
+        last, hooks = weakref.ref(hooks), None  # type: ignore[assignment]
+    whole.parts["3"].keeper, whole.parts["3"].hooks = None, {}  # type: ignore[attr-defined]
+    assert guard_set.check(whole)
+    assert last() is None
+
+
+@needs_words
+def test_what_a_watch_holds_dies_with_its_set_without_the_collector() -> None:
+    whole = Whole()
+    module = {"whole": Whole()}
+    captured = DictItemSource(CapturedSource("module", module), "whole")
+    guard_set = warmed([*guards_on(A), *guards_on(captured)], ["a"], whole)
+    part, other = weakref.ref(whole.parts["0"]), weakref.ref(module["whole"])
+    gc.collect()
+    gc.disable()
+    try:
+        del guard_set, module, captured
+        whole.parts.clear()
+        assert (part(), other()) == (None, None)
+    finally:
+        gc.enable()
+
+
+def test_an_interpreter_with_watches_shuts_down_quietly() -> None:
+    script = f"""
+import sys
+sys.path[:] = {sys.path!r}
+from stator_guards import *
+class Thing: ...
+root = Thing()
+root.parts = {{i: Thing() for i in range(20)}}
+source = DictItemSource(InstanceDictSource(CapturedSource("root", root)), "parts")
+guards = [Guard(DictItemSource(source, i), TypeIs(Thing)) for i in range(20)]
+guards += [Guard(InstanceDictSource(guard.source), KeyAbsent("x")) for guard in guards]
+guard_set = compile_guards(guards, [])
+assert guard_set.check() and guard_set.check()
+class Late:
+    def __del__(self):
+        root.parts[3].y = 1
+        assert guard_set.check()
+        print("checked")
+late = Late()
+late.itself = late
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @needs_words

@@ -88,6 +88,7 @@ def lower(
     param_sources: Mapping[str, Source] | None = None,
     context: TracingContext | None = None,
     keeps_history: bool = False,
+    as_it_is: str = "",
 ) -> Lowered:
     """Compile `gm`, which belongs to the backend from here on.
 
@@ -96,15 +97,16 @@ def lower(
     each input was made fake with, so that it gets the same symbols again. `ambient` are the modes at the entry of the
     trace (default: the present ones). `param_sources` is for tensors kept as attributes of `gm`: the rest get one. A
     `context` of the front end's own must not serve two graphs: compiling the backward, later, uses it. `keeps_history`:
-    gradients of or for values inside the graph will be asked for, so it runs as it is.
+    gradients of or for values inside the graph will be asked for, so it runs as it is. `as_it_is`: another reason for
+    that, which `Lowered.refused` repeats.
     """
     if faults := check_graph(gm, example_inputs):
         raise MalformedGraph(tuple(faults))
     # Its absence would mean that the graph was exported. `setattr`, as modules declare tensors and modules only.
     setattr(gm, "_param_name_to_source", sources_of_held(gm, param_sources or {}))
-    refused = (
-        next((reason for reason, holds in _AS_IT_IS.items() if holds(gm)), "") if spec_of(backend).compiles else ""
-    )
+    refused = ""
+    if spec_of(backend).compiles:
+        refused = as_it_is or next((reason for reason, holds in _AS_IT_IS.items() if holds(gm)), "")
     if keeps_history or refused:
         backend = eager
     inputs = [_symbol_or(value, node) for value, node in zip(example_inputs, placeholders(gm), strict=True)]

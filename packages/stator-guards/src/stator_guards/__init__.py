@@ -34,7 +34,7 @@ from stator_guards._walk import load_source
 
 if TYPE_CHECKING:
     from stator_guards._global_state import GlobalState
-    from stator_guards._tensor import TensorMatch
+    from stator_guards._tensor import DistinctStorages, TensorMatch
 
 __all__ = ["Failure", "Guard", "GuardSet", "Kind", "Loads", "compile_guards", "load_source"]
 __all__ += ["Cache", "Checked", "Entry", "RecompileLimitWarning", "RecompileReason"]
@@ -42,13 +42,17 @@ __all__ += ["Cache", "Checked", "Entry", "RecompileLimitWarning", "RecompileReas
 __all__ += ["Equals", "Is", "IsNone", "IsNotNone", "Truth", "TypeIs"]
 __all__ += ["AttrAbsent", "KeyAbsent", "KeyPresent", "KeysAre", "Length", "LongerThan"]
 __all__ += ["Custom", "DistinctObject", "SameObject", "ShapeExpression"]
-__all__ += ["GlobalState", "TensorMatch"]
+__all__ += ["DistinctStorages", "GlobalState", "TensorMatch"]
 # sources
 __all__ += ["CallSource", "CapturedSource", "ParameterSource", "PartSource", "Renderer", "Source", "State"]
 __all__ += ["AttrSource", "DictItemSource", "InstanceDictSource", "ItemSource", "KeySource", "SlotSource", "TypeSource"]
 __all__ += ["CellSource", "FunctionPartSource", "SizeSource"]
 
-_NEED_TORCH = {"GlobalState": "stator_guards._global_state", "TensorMatch": "stator_guards._tensor"}
+_NEED_TORCH = {
+    "DistinctStorages": "stator_guards._tensor",
+    "GlobalState": "stator_guards._global_state",
+    "TensorMatch": "stator_guards._tensor",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -1,7 +1,8 @@
 """The entries of one compiled object: found by their guards, made once however many threads ask, and limited in number.
 
-A hit takes no lock: it walks an immutable tuple, most recently used first. Everything that changes the tuples holds
-the cache's own lock, so calls of different compiled objects never wait for each other.
+A hit takes no lock: it reads an immutable decision (`_dispatch`) and checks the few entries that it leaves; where no
+fact tells entries apart they are scanned, most recently used first. Everything that changes entries holds the cache's
+own lock, so calls of different compiled objects never wait for each other.
 """
 
 import threading
@@ -12,6 +13,7 @@ from typing import Any, Protocol
 
 import attrs
 
+from stator_guards._dispatch import decide
 from stator_guards._kind import Failure
 from stator_guards._source import State
 
@@ -61,6 +63,14 @@ def _firsts(reasons: Sequence[RecompileReason]) -> tuple[Failure, ...]:
     return tuple(reason.failures[0] for reason in reasons)
 
 
+def _decision(entries: tuple[Entry, ...]) -> Any:
+    """How to find the entry for a state; another guard compiler need not give discriminants."""
+    sets: list[Any] = [entry.guards for entry in entries]
+    facts = [getattr(guards, "discriminants", {}) for guards in sets]
+    parameters = next((guards.parameters for guards, found in zip(sets, facts, strict=True) if found), ())
+    return decide([*zip(entries, facts, strict=True)], parameters)
+
+
 class RecompileLimitWarning(UserWarning):
     """A function was specialised so often that it now runs without being specialised."""
 
@@ -77,18 +87,22 @@ class Cache:
     history: list[tuple[Failure, ...]] = attrs.field(factory=list)
     """For each entry that was made: the first guard that failed in each of those before it."""
     _entries: dict[Hashable, tuple[Entry, ...]] = attrs.field(factory=dict)
+    _decisions: dict[Hashable, Any] = attrs.field(factory=dict)
+    """For each key a `Dispatch`, or a tuple of entries to scan."""
     _full: set[Hashable] = attrs.field(factory=set)
     _lock: Any = attrs.field(factory=threading.RLock, repr=False)
 
     def lookup(self, backend_key: Hashable, state: Sequence[object]) -> Entry | None:
         """The first entry whose guards hold."""
-        entries = self._entries.get(backend_key, ())
+        decision = self._decisions.get(backend_key, ())
+        is_scan = type(decision) is tuple
+        entries = decision if is_scan else decision.candidates(state)
         for entry in entries:
             if entry.guards.check(*state):
                 entry.hits += 1
-                if entry is not entries[0]:
+                if is_scan and entry is not entries[0]:
                     self._promote(entry)
-                return entry
+                return entry  # type: ignore[no-any-return]
         return None
 
     def get_or_make(
@@ -118,11 +132,13 @@ class Cache:
         """Put a new entry first; entries that can never hold again are dropped."""
         with self._lock:
             old = self._entries.get(entry.backend_key, ())
-            self._entries[entry.backend_key] = (entry, *(other for other in old if not other.guards.is_gone))
+            entries = (entry, *(other for other in old if not other.guards.is_gone))
+            self._entries[entry.backend_key] = entries
+            self._decisions[entry.backend_key] = _decision(entries)
             self.history.append(_firsts(reasons))
 
     def entries(self, backend_key: Hashable = None) -> tuple[Entry, ...]:
-        """The entries of one key, most recently used first."""
+        """The entries of one key, most recently used first as far as they are scanned, newest first otherwise."""
         return self._entries.get(backend_key, ())
 
     def all_entries(self) -> tuple[Entry, ...]:
@@ -143,7 +159,8 @@ class Cache:
         try:
             old = self._entries.get(entry.backend_key, ())
             if entry in old:
-                self._entries[entry.backend_key] = (entry, *(other for other in old if other is not entry))
+                ordered = (entry, *(other for other in old if other is not entry))
+                self._entries[entry.backend_key] = self._decisions[entry.backend_key] = ordered
         finally:
             self._lock.release()
 

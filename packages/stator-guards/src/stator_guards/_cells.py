@@ -1,7 +1,8 @@
 """The words of memory that a set of facts stands on, collected while the objects they belong to are at hand.
 
-Each method returns whether the fact can be watched; False leaves it to be read on every call. `Cells` holds every
-object it points into, so no word is read from freed memory.
+Each method returns whether the fact can be watched; False leaves it to be read on every call. A word is recorded
+before anything is read that it proves, so that a word which still has its recorded value proves it from then on.
+`Cells` holds every object it points into, so no word is read from freed memory.
 """
 
 import gc
@@ -11,80 +12,110 @@ from typing import Any
 
 import attrs
 
-from stator_guards._memory import HEAP_TYPE, MANAGED_DICT, Layout, give_version, word
+from stator_guards._memory import HEAP_TYPE, MANAGED_DICT, Layout, detach, give_version, has_inline_values, word
 
 SAFE_KEYS = (str, int, bool, float, bytes, NoneType, type, FunctionType)
 """Types of keys whose hash and equality run no user code; with others a lookup may change while the dict does not."""
 
+_SAFE_KEYS = frozenset(SAFE_KEYS)
 _PLAIN_LOOKUP = (object.__getattribute__, ModuleType.__getattribute__)
 _MISSING = object()
 
 
 @attrs.define(eq=False)
 class Cells:
-    """Addresses with the object that each belongs to, and which sort of container asked for it."""
+    """Addresses of words, what each held when it was recorded, and the facts that stand on it."""
 
     layout: Layout
-    origins: dict[int, object] = attrs.field(factory=dict)
-    held: list[object] = attrs.field(factory=list)
-    origin: object = None
-    """What is being watched right now; a word that changes too often is blamed on it."""
-    root: object = None
-    """Not held: it is alive whenever the words are read, and must not be kept alive in between."""
+    words: dict[int, int] = attrs.field(factory=dict)
+    facts: dict[int, list[object]] = attrs.field(factory=dict)
+    owners: dict[int, object] = attrs.field(factory=dict)
+    """The object that each address lies in."""
+    targets: dict[int, object] = attrs.field(factory=dict)
+    """For words that are pointers, what they point at: while it is held, no other object has its address."""
+    _fact: object = None
+    _added: list[int] = attrs.field(factory=list)
+    _safe: dict[int, bool] = attrs.field(factory=dict)
 
-    def mark(self) -> tuple[int, int]:
-        return len(self.origins), len(self.held)
+    def begin(self, fact: object) -> None:
+        """Record further words for `fact`."""
+        self._fact = fact
+        self._added.clear()
 
-    def rollback(self, mark: tuple[int, int]) -> None:
-        """Forget what was added since `mark`."""
-        while len(self.origins) > mark[0]:
-            self.origins.popitem()
-        del self.held[mark[1] :]
+    def rollback(self) -> None:
+        """Forget what was recorded for the current fact."""
+        for address in self._added:
+            self.facts[address].pop()
+            if not self.facts[address]:
+                del self.facts[address], self.words[address], self.owners[address]
+                self.targets.pop(address, None)
+                self._safe.clear()  # which knows objects by their ids
+        self._added.clear()
 
     def _add(self, obj: object, offset: int) -> bool:
-        self.origins.setdefault(id(obj) + offset, self.origin)
-        self.held.append(obj)
-        return True
+        return self.add(id(obj) + offset, obj)
 
-    def let_go(self) -> None:
-        """Hold no objects any longer; the addresses are then only good for counting."""
-        self.root = None
-        self.held.clear()
+    def add(self, address: int, holder: object) -> bool:
+        """Watch a word in memory that lives as long as `holder`."""
+        if address in self.words:
+            self.facts[address].append(self._fact)
+        else:
+            self.words[address] = word(address)
+            self.facts[address] = [self._fact]
+            self.owners[address] = holder
+        self._added.append(address)
+        return True
 
     def pointer(self, obj: object, offset: int, target: object) -> bool:
         """Watch that a word inside `obj` keeps pointing at `target`."""
-        self.held.append(target)
-        return word(id(obj) + offset) == id(target) and self._add(obj, offset)
+        address = id(obj) + offset
+        if not self._add(obj, offset) or self.words[address] != id(target):
+            return False
+        self.targets[address] = target
+        return True
 
     def function_part(self, fn: object, part: str, value: object) -> bool:
         """Watch a word of a plain Python function; its closure stays what it is."""
-        offset = getattr(self.layout, f"function_{part}", 0)
-        return type(fn) is FunctionType and (part == "closure" or self.pointer(fn, offset, value))
+        if type(fn) is not FunctionType or part == "closure":
+            return type(fn) is FunctionType
+        offset = getattr(self.layout, f"function_{part}")
+        if value is None:  # no object
+            return self._add(fn, offset) and self.words[id(fn) + offset] == 0
+        return self.pointer(fn, offset, value)
 
     def type_of(self, obj: object) -> bool:
         """Watch `type(obj)`: only instances of heap classes and modules can change it."""
-        fixed = not _is_heap(type(obj)) and not isinstance(obj, ModuleType)
-        return fixed or self.pointer(obj, self.layout.type, type(obj))
+        cls = type(obj)
+        if not cls.__flags__ & HEAP_TYPE and not issubclass(cls, ModuleType):
+            return True
+        return self.pointer(obj, self.layout.type, cls)
 
     def type_version(self, cls: type) -> bool:
         """Watch everything an attribute lookup reads of `cls` and its bases."""
-        if not _is_heap(cls):
+        if not cls.__flags__ & HEAP_TYPE:
             return True
-        give_version(cls)
-        return bool(word(id(cls) + self.layout.type_version)) and self._add(cls, self.layout.type_version)
+        address = id(cls) + self.layout.type_version
+        if address not in self.words:
+            give_version(cls)
+        return self._add(cls, self.layout.type_version) and bool(self.words[address])
 
     def mapping(self, mapping: object) -> bool:
         """Watch all keys and values of a dict, or of the dict behind a class."""
         if type(mapping) is MappingProxyType:
             (mapping,) = gc.get_referents(mapping)
-        if not isinstance(mapping, dict) or type(mapping) not in (dict, OrderedDict):
+        if type(mapping) not in (dict, OrderedDict) or not isinstance(mapping, dict):
             return False
-        safe = all(type(key) in SAFE_KEYS for key in [*mapping])  # in one step: other threads may add keys
-        return safe and self._add(mapping, self.layout.dict_version)
+        if has_inline_values(self.layout, mapping):
+            return False
+        self._add(mapping, self.layout.dict_version)
+        if (safe := self._safe.get(id(mapping))) is None:
+            # in one step, as other threads may add keys; held by now, so its address stays its own
+            safe = self._safe[id(mapping)] = _SAFE_KEYS.issuperset(map(type, [*mapping]))
+        return safe
 
     def order(self, mapping: object) -> bool:
         """Watch the order of keys too. An OrderedDict keeps it elsewhere, and moves keys without a new version."""
-        return (type(mapping) is not OrderedDict or len(mapping) <= 1) and self.mapping(mapping)
+        return self.mapping(mapping) and (type(mapping) is not OrderedDict or len(mapping) <= 1)
 
     def instance_dict(self, obj: Any, attributes: object) -> bool:
         """Watch which dict holds the attributes of `obj`."""
@@ -94,33 +125,47 @@ class Cells:
         managed = cls.__flags__ & MANAGED_DICT
         offset = self.layout.managed_dict if managed else cls.__dictoffset__
         own = (managed or offset > 0) and self.pointer(obj, offset, attributes)
+        if own and isinstance(attributes, dict) and has_inline_values(self.layout, attributes):
+            detach(obj)
+            own = not has_inline_values(self.layout, attributes)
         return bool(own) and self.type_of(obj)
+
+    def own_attributes(self, obj: object) -> bool:
+        """Watch what the instance `__dict__` of an object holds."""
+        attributes = _attributes(obj)
+        if attributes is None or isinstance(obj, type):
+            return False
+        return self.instance_dict(obj, attributes) and self.mapping(attributes)
 
     def attribute(self, obj: Any, name: str, value: object) -> bool:
         """Watch that plain lookup of `name` gives `value`, which is no fresh object made by a descriptor."""
         if isinstance(obj, type):
             return self._class_attribute(obj, name, value)
+        if not self._plain(obj):
+            return False
         found = _lookup(type(obj), name)
-        if _is_data(found) or not self._plain(obj) or not self._stays_what_it_is(found):
+        if not self._stays_what_it_is(found) or _is_data(found):
             return False
         if (attributes := _attributes(obj)) is not None and name in attributes:
             return attributes[name] is value
         return found is value and not hasattr(type(found), "__get__")
 
     def no_attribute(self, obj: Any, name: str) -> bool:
-        """Watch that plain lookup of `name` finds nothing and asks no `__getattr__`."""
-        if isinstance(obj, type) or _lookup(type(obj), "__getattr__") is not _MISSING or isinstance(obj, ModuleType):
+        """Watch that plain lookup of `name` finds nothing, nor a `__getattr__`."""
+        if isinstance(obj, type | ModuleType) or not self._plain(obj):
             return False
-        return _lookup(type(obj), name) is _MISSING and self._plain(obj)
+        cls = type(obj)
+        return _lookup(cls, "__getattr__") is _MISSING and _lookup(cls, name) is _MISSING
 
     def _plain(self, obj: Any) -> bool:
         """Watch class, class attributes and instance attributes of an object with the standard lookup."""
-        cls = type(obj)
+        if not self.type_of(obj):
+            return False
+        cls = type(obj)  # as recorded
         attributes = _attributes(obj)
         return (
-            _lookup(cls, "__getattribute__") in _PLAIN_LOOKUP
-            and self.type_of(obj)
-            and self.type_version(cls)
+            self.type_version(cls)
+            and _lookup(cls, "__getattribute__") in _PLAIN_LOOKUP
             and (attributes is None or (self.instance_dict(obj, attributes) and self.mapping(attributes)))
         )
 
@@ -130,26 +175,69 @@ class Cells:
 
     def _class_attribute(self, cls: type, name: str, value: object) -> bool:
         meta = type(cls)
+        if not (self.type_of(cls) and self.type_version(meta) and self.type_version(cls)):
+            return False
         found = _lookup(cls, name)
-        static = isinstance(found, FunctionType) or not hasattr(type(found), "__get__")
         return (
-            _lookup(meta, "__getattribute__") is type.__getattribute__
-            and not _is_data(_lookup(meta, name))
-            and static
+            self._stays_what_it_is(found)
             and found is value
-            and self._stays_what_it_is(found)
-            and self.type_of(cls)
-            and self.type_version(meta)
-            and self.type_version(cls)
+            and (isinstance(found, FunctionType) or not hasattr(type(found), "__get__"))
+            and _lookup(meta, "__getattribute__") is type.__getattribute__
+            and not _is_data(_lookup(meta, name))
         )
 
 
-def _is_heap(cls: type) -> bool:
-    return bool(cls.__flags__ & HEAP_TYPE)
+@attrs.frozen(eq=False)
+class Words:
+    """The recorded words of one root object, in the order in which they are read."""
+
+    indices: dict[int, int]
+    """The index of each address."""
+    facts: list[list[object]]
+    """For each word the sources and guards that stand on it."""
+    owners: dict[int, object]
+    """Keeps the memory alive that is read; the root object, which is alive whenever that happens, is not among them."""
+    targets: dict[int, object]
+
+    @classmethod
+    def of(cls, cells: Cells, root: object) -> "Words":
+        owners = {address: obj for address, obj in cells.owners.items() if obj is not root}
+        indices = {address: i for i, address in enumerate(cells.words)}
+        return cls(indices, [*cells.facts.values()], owners, cells.targets)
+
+    def without(self, facts: frozenset[int]) -> "Words":
+        """The words that other facts than those with these ids stand on."""
+        kept: dict[int, list[object]] = {}
+        for address, standing in zip(self.indices, self.facts, strict=True):
+            if facts.isdisjoint(map(id, standing)):
+                kept[address] = standing
+            elif left := [fact for fact in standing if id(fact) not in facts]:
+                kept[address] = left
+        return Words(
+            {address: i for i, address in enumerate(kept)},
+            [*kept.values()],
+            {address: obj for address, obj in self.owners.items() if address in kept},
+            {address: obj for address, obj in self.targets.items() if address in kept},
+        )
+
+    def holds(self, obj: object) -> bool:
+        """Tell whether a word lies in an object or points at it."""
+        return any(each is obj for each in (*self.owners.values(), *self.targets.values()))
+
+    def matches(self, cells: Cells, now: bytes) -> bool:
+        """Tell whether facts were recorded again on words that are known, and with the values that `now` has.
+
+        A class gets a new version only when one is recorded: then `now` holds none, which is no version to compare.
+        """
+        words = memoryview(now).cast("Q")
+        for address, value in cells.words.items():
+            if address not in self.indices or words[self.indices[address]] != value:
+                return False
+        return all(self.targets.get(address) is target for address, target in cells.targets.items())
 
 
 def _lookup(cls: type, name: str) -> Any:
-    """What the classes of the MRO hold under `name`, no descriptor asked."""
+    """Return what the classes of the MRO hold under `name`, past descriptors."""
     return next((base.__dict__[name] for base in cls.__mro__ if name in base.__dict__), _MISSING)
 
 

@@ -56,6 +56,9 @@ def _keys(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
     return tuple(map(key_of, keys))
 
 
+_PLAIN_KEYS = frozenset((str, int, bytes, bool))
+
+
 @attrs.frozen
 class KeysAre(Kind):
     """The keys of a mapping in their order: constants by exact type and value, other keys by identity."""
@@ -69,14 +72,20 @@ class KeysAre(Kind):
     def test(self, value: str, render: Renderer) -> str:
         if not self.keys:
             return f"{render.capture(len, 'len')}({value}) == 0"
-        if {type(key) for key in self.keys} <= {str, int, bytes, bool}:
+        if self._are_plain:
             keys = render.capture(list(self.keys), "keys")
             types = render.capture(list(map(type, self.keys)), "key_types")
             return f"{render.capture(same_plain_keys, 'same_plain_keys')}({value}, {keys}, {types})"
         return f"{render.capture(same_keys, 'same_keys')}({value}, {render.capture(_keys(self.keys), 'keys')})"
 
     def holds(self, value: Any, state: State) -> bool:
+        if self._are_plain:
+            return same_plain_keys(value, [*self.keys], [*map(type, self.keys)])
         return same_keys(value, _keys(self.keys))
+
+    @property
+    def _are_plain(self) -> bool:
+        return _PLAIN_KEYS.issuperset(map(type, self.keys))
 
     def watch(self, value: Any, cells: Cells) -> bool:
         return cells.order(value)

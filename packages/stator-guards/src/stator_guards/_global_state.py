@@ -11,6 +11,7 @@ import attrs
 import torch
 from torch._C import _autograd, _functorch
 from torch.autograd import forward_ad
+from torch.fx import GraphModule
 from torch.utils._device import DeviceContext
 
 from stator_guards._kind import Kind
@@ -22,6 +23,17 @@ DEPTHS = (
     torch._C._len_torch_dispatch_stack,
     _functorch.get_dynamic_layer_stack_depth,
 )
+
+
+def inlined_hooks() -> object:
+    """Return the hooks for saved tensors if AOTAutograd compiles them into a graph: a pair of graph modules.
+
+    Others are called when the graph runs, whatever they are: `saved_tensors_hooks_are_inlineable` in
+    `torch/_functorch/_aot_autograd/utils.py`.
+    """
+    hooks = _autograd._top_saved_tensors_default_hooks(True)
+    is_inlined = hooks is not None and all(isinstance(hook, GraphModule) for hook in hooks)
+    return hooks if is_inlined else None
 
 
 def _mode(mode: object) -> object:
@@ -40,7 +52,7 @@ def ambient() -> dict[str, object]:
             type(torch._C._get_dispatch_stack_at(i)) for i in range(torch._C._len_torch_dispatch_stack())
         ],
         "functorch layers": [(layer.key(), layer.level()) for layer in layers],
-        "saved tensor hooks": _autograd._top_saved_tensors_default_hooks(True),
+        "saved tensor hooks": inlined_hooks(),
         "forward AD level": forward_ad._current_level,
     }
 
@@ -77,7 +89,9 @@ class GlobalState(Kind):
         depths = [f"not {render.capture(depth, depth.__name__)}()" for depth in DEPTHS]
         hooks = render.capture(_autograd._top_saved_tensors_default_hooks, "top_saved_tensors_hooks")
         level = render.capture(vars(forward_ad), "forward_ad")
-        return [*depths, f"{hooks}(True) is None", f"{level}['_current_level'] == -1"]
+        inlined = render.capture(inlined_hooks, "inlined_hooks")
+        no_hooks = f"({hooks}(True) is None or {inlined}() is None)"
+        return [*depths, no_hooks, f"{level}['_current_level'] == -1"]
 
     def holds(self, value: Any, state: State) -> bool:
         return bool(self.native.check()) and ambient() == self.rest

@@ -3,10 +3,11 @@
 import itertools
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 
 import attrs
 
+from stator_guards._dispatch import Discriminants, discriminants
 from stator_guards._kind import Failure, Guard, Kind
 from stator_guards._loads import Loads
 from stator_guards._memory import Layout, layout
@@ -45,6 +46,11 @@ class GuardSet:
 
     def state(self, values: Sequence[object]) -> State:
         return self.walk.state(values)
+
+    @cached_property
+    def discriminants(self) -> Discriminants:
+        """Cases that exclude this set, see `_dispatch`."""
+        return discriminants(self.guards)
 
     def serve(self, loads: Loads) -> None:
         """Hand values over that the watched predicate knows, to whoever asks right after a check."""
@@ -139,10 +145,10 @@ def _watch(guard_set: GuardSet, guards: list[Guard], names: Names, known: Layout
         if target is None:
             return
         if plan is None:
-            target.check, target.watched = walk.written(), ""
+            target.check, target.watched = walk.settled(), ""
             return
         own = names.copy()  # they will know `watching`, which knows the walk, which knows `names`
-        lines = write_watched(plan, watching, own, parameters)
+        lines = write_watched(plan, watching, own)
         target.watched = function("watched_check", parameters, lines, own)
         target.check = load_source(target.watched, filename, own.objects, target)["watched_check"]
 

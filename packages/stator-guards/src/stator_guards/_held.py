@@ -135,15 +135,16 @@ def constant_key(value: object) -> Hashable:
         return (cls, value)
     if cls is float:
         return (cls, struct.pack("<d", value))
-    if isinstance(value, complex) and cls is complex:
+    # the class first: `isinstance` reads `__class__`, which a user class may define
+    if cls is complex and isinstance(value, complex):
         return (cls, struct.pack("<dd", value.real, value.imag))
-    if isinstance(value, tuple) and cls is tuple:
+    if cls is tuple and isinstance(value, tuple):
         return (cls, *map(constant_key, value))
-    if isinstance(value, frozenset) and cls is frozenset:
+    if cls is frozenset and isinstance(value, frozenset):
         return (cls, frozenset(map(constant_key, value)))
-    if isinstance(value, slice):
+    if cls is slice and isinstance(value, slice):
         return (cls, constant_key((value.start, value.stop, value.step)))
-    if isinstance(value, range):
+    if cls is range and isinstance(value, range):
         return (cls, value.start, value.stop, value.step)
     raise TypeError(f"{cls.__name__} is not a constant")
 

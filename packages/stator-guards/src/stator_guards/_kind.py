@@ -7,7 +7,7 @@ conformance kit checks it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar
 
 import attrs
@@ -15,7 +15,7 @@ from stator_bytecode.errors import NOWHERE, SourceSpan
 
 from stator_guards._cells import Cells
 from stator_guards._held import short
-from stator_guards._source import Once, Renderer, Source, State
+from stator_guards._source import GuardRenderer, Once, Source, State
 
 CANNOT_READ = (
     *(KeyError, AttributeError, TypeError, IndexError, ValueError, NotImplementedError, ArithmeticError),
@@ -23,6 +23,13 @@ CANNOT_READ = (
 )
 """What reading a source may raise when the program's state no longer has its shape, or a formula divides by zero: then
 the guard does not hold."""
+
+Case = Callable[[Any], Hashable]
+"""Part of a discriminant, see `Kind.discriminants`. Runs no user code; raises `Undecided` where it would have to."""
+
+
+class Undecided(Exception):
+    """The case of a value is not known without running user code."""
 
 
 class Kind:
@@ -46,12 +53,12 @@ class Kind:
         """Whether the fact can never hold again, because an object it is about died."""
         return False
 
-    def test(self, value: str, render: Renderer) -> str:
+    def test(self, value: str, render: GuardRenderer) -> str:
         """A Python expression, true when the fact holds of the expression `value`."""
         raise NotImplementedError
 
     @classmethod
-    def test_all(cls, guards: Sequence[Guard], render: Renderer) -> str:
+    def test_all(cls, guards: Sequence[Guard], render: GuardRenderer) -> str:
         """One expression for all guards of a batched kind."""
         raise NotImplementedError
 
@@ -61,12 +68,21 @@ class Kind:
         what it will need of objects that may be gone by then."""
         raise NotImplementedError
 
+    @classmethod
+    def left(cls, covered: Sequence[Guard], rest: Sequence[Guard]) -> tuple[Guard, ...]:
+        """Return what `test_all` of `rest` does not check, and words that prove `covered` do not prove either."""
+        return ()
+
     def holds(self, value: Any, state: State) -> bool:
         raise NotImplementedError
 
     def watch(self, value: Any, cells: Cells) -> bool:
         """Watch the fact, which holds of `value` now; False when it must be tested on every call."""
         return False
+
+    def discriminants(self) -> Sequence[tuple[Case, Hashable]]:
+        """Functions from the value to a case, each with the one case in which the fact can hold."""
+        return ()
 
     @property
     def turn(self) -> int | None:

@@ -13,8 +13,11 @@ from typing import Any
 import attrs
 
 from stator_guards._source import Source, State
-from stator_guards._walk import CALLS_BEFORE_WRITING, Step, load_source, reading_steps
+from stator_guards._walk import Step, load_source, reading_steps
 from stator_guards._writer import Names, Writer, with_wholes
+
+CALLS_BEFORE_WRITING = 2
+"""Many are called once, or are served from the second call on."""
 
 _numbers = itertools.count()
 
@@ -37,7 +40,7 @@ class Loads:
         if self._written is not None:
             return self._written(*state)  # type: ignore[no-any-return]
         self.calls += 1
-        if self.calls > CALLS_BEFORE_WRITING:
+        if self.calls >= CALLS_BEFORE_WRITING:
             self._written = self._write()
         return self.read(dict(zip(self.parameters, state, strict=True)))
 

@@ -1,9 +1,15 @@
-"""Where CPython keeps what tells a container apart from its past: one machine word each, read in one pass.
+"""The engines of watches: machine words of CPython that change whenever a container does, read in one pass.
 
-CPython 3.11 gives every dict a version that no other state of any dict ever has, and every class one that changes
+Every dict has a version that no other state of any dict of the interpreter ever has, and every class one that changes
 with the class and its bases. A word that still has its old value proves that what was read through it is unchanged.
-Versions with other layouts have no `Layout`, and there every check walks. Offsets are tried out before they are
-trusted.
+
+| CPython | engine |
+|---|---|
+| 3.11, 3.12 | version tags of dicts and classes, pointers inside instances, functions and cells |
+| 3.13 | the same, once the values that an instance stores inline are moved to its dict (`detach`) |
+| others, free-threaded builds, other implementations | none: every check reads everything |
+
+Offsets are verified on live objects before they are used.
 """
 
 import ctypes
@@ -11,7 +17,7 @@ import functools
 import platform
 import sys
 from collections.abc import Callable, Sequence
-from types import FunctionType
+from types import FunctionType, GetSetDescriptorType
 from typing import Any
 
 import attrs
@@ -21,6 +27,7 @@ _FIRST_PAGE = 4096
 _ALL_WORDS = (1 << 44) - 1
 MANAGED_DICT = 1 << 4
 HEAP_TYPE = 1 << 9
+_VERSIONS = ((3, 11), (3, 12), (3, 13))
 
 
 @attrs.frozen
@@ -35,6 +42,12 @@ class Layout:
     function_code: int = 48
     function_defaults: int = 56
     function_kwdefaults: int = 64
+    dict_values: int = 0
+    """Where a dict points at the values it shares with an instance; 0 where no instance stores values inline."""
+
+
+EMBEDDED = 2
+"""In the header of such values, the byte that says that they still lie inside the instance."""
 
 
 def word(address: int) -> int:
@@ -43,22 +56,24 @@ def word(address: int) -> int:
 
 @functools.cache
 def layout() -> Layout | None:
-    """The layout of this interpreter, None where it is not known or does not stand the trial."""
-    if platform.python_implementation() != "CPython" or sys.version_info[:2] != (3, 11):
+    """The layout of this interpreter, None where it is not known or fails the trial."""
+    version = sys.version_info[:2]
+    if platform.python_implementation() != "CPython" or version not in _VERSIONS:
         return None
     sizes = (ctypes.sizeof(ctypes.c_void_p), dict.__basicsize__, object.__basicsize__)
-    found = Layout()
+    found = Layout(dict_values=40 if version >= (3, 13) else 0)
     return found if sizes == (8, 48, 16) and _stands_trial(found) else None
 
 
 def _stands_trial(found: Layout) -> bool:
-    """Whether each word says what it should: looked at only within objects of known sizes."""
+    """Check that each word holds what it should. Reads only within objects of known sizes."""
 
     class Base:
         pass
 
     class Derived(Base):
-        pass
+        def __init__(self) -> None:
+            self.attribute = 0
 
     def fn(a: int = 1000, *, b: int = 2000) -> int:
         return cell
@@ -66,6 +81,7 @@ def _stands_trial(found: Layout) -> bool:
     cell = 3000
     instance = Derived()
     attributes = instance.__dict__
+    detach(instance)
     pointers = (
         (id(instance) + found.type, Derived),
         (id(instance) + found.managed_dict, attributes),
@@ -76,11 +92,34 @@ def _stands_trial(found: Layout) -> bool:
     )
     if any(word(address) != id(obj) for address, obj in pointers):
         return False
+    version = id(attributes) + found.dict_version
     return (
-        _changes(id(attributes) + found.dict_version, lambda: instance.__dict__.update(a=1))
+        _changes(version, lambda: attributes.update(a=1))
+        and _changes(version, lambda: setattr(instance, "attribute", 1))
+        and not has_inline_values(found, attributes)
         and isinstance(fn, FunctionType)
         and _type_version_moves(Base, Derived, found)
     )
+
+
+def has_inline_values(found: Layout, mapping: dict[Any, Any]) -> bool:
+    """Tell whether an instance still stores the values of its dict: it writes them past the version of the dict."""
+    values = word(id(mapping) + found.dict_values) if found.dict_values else 0
+    return bool(values) and bool(ctypes.c_uint8.from_address(values + EMBEDDED).value)
+
+
+def detach(obj: object) -> None:
+    """Move the values that an instance stores inline (3.13) into its dict, for good: it stays the same dict.
+
+    Runs no user code: the slot of C is called, past what a class may say of `__dict__` and `__setattr__`. Reading and
+    writing are one step for other threads, which may assign another dict. An instance never stores values inline
+    again: that is decided when it is made.
+    """
+    for base in type(obj).__mro__:
+        slot = base.__dict__.get("__dict__")
+        if type(slot) is GetSetDescriptorType:
+            next(map(slot.__set__, (obj,), map(slot.__get__, (obj,))))
+            return
 
 
 def give_version(cls: type) -> None:
@@ -142,4 +181,4 @@ def _gather() -> Reader | None:
 
 def reader(count: int) -> Reader:
     """The faster reader for so many words."""
-    return (count > 48 and _gather()) or JOIN
+    return (count > 16 and _gather()) or JOIN

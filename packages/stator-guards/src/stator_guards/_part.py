@@ -268,6 +268,9 @@ class SlotSource(PartSource):
     def read(self, whole: Any) -> Any:
         return self.owner.__dict__[self.slot].__get__(whole)
 
+    def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
+        return self.owner is type and self.slot == "__mro__" and cells.type_version(whole)
+
 
 def nth(iterable: Iterable[object], index: int) -> object:
     """The element at `index` of something iterable again; IndexError past its end, or when it changes meanwhile."""

@@ -3,25 +3,33 @@
 A *root* is a value that is read on every call (a parameter, usually) and can be referred to weakly; or there is none,
 and chains start at objects the predicate captures. What hangs off a root is *pinned* when memory words prove it
 unchanged, or when one identity test per call does (`inline`: a step out of something that changes often). All guards
-on pinned values that the words prove too are *covered*: while the words are as they were, those guards hold. The rest
-stays to be tested.
+on pinned values that the words prove too are *covered*: while the words are as they were, those guards hold. The rest,
+the *residual*, stays to be tested.
 """
 
+from __future__ import annotations
+
+import gc
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import attrs
 
 from stator_guards._cells import Cells
-from stator_guards._kind import CANNOT_READ, Guard
+from stator_guards._kind import Guard
 from stator_guards._memory import Layout
 from stator_guards._part import PartSource
 from stator_guards._source import CapturedSource, Source, State, parents_first
+from stator_guards._walk import Steps
 
 WORTH_A_GROUP = 6
 WORTH_AN_INLINE_TEST = 3
+ROOT_WORDS, ROOT_GUARDS, FLAT_ROOT_GUARDS = 12, 32, 128
+"""A root is worth its words when much hangs off it. Testing what is small costs little more, and nothing at all when
+the next call passes a new object: plain objects and containers with many attributes often are."""
 
 
 @attrs.define(eq=False)
@@ -29,10 +37,40 @@ class Group:
     """Everything watched from one root; `root` is None for what hangs off captured objects."""
 
     root: Source | None
-    cells: Cells
     pinned: list[Source] = attrs.field(factory=list)
     inline: dict[PartSource, None] = attrs.field(factory=dict)
     covered: list[Guard] = attrs.field(factory=list)
+    words: int = 0
+    _steps: Steps | None = None
+
+    @property
+    def steps(self) -> Steps:
+        """The covered guards with all pinned values; the root is at place 1."""
+        if self._steps is None:
+            known = () if self.root is None else (self.root,)
+            self._steps = Steps.of(self.covered, known, self.pinned)
+        return self._steps
+
+    def values(self, state: State, root: object) -> dict[Source, Any] | None:
+        """The pinned values below a root object, if all covered guards hold there."""
+        known = () if self.root is None else (root,)
+        read = self.steps.read(state, *known)
+        return None if read is None else {source: read[place] for source, place in self.steps.places.items()}
+
+    def cells(self, layout: Layout, values: Mapping[Source, Any], state: State) -> Cells | None:
+        """The words that the group stands on there; None when some of its facts cannot be watched."""
+        cells = Cells(layout)
+        pinned = all(source in self.inline or stays(source, values, cells) for source in self.pinned)
+        if not pinned or not all(holds_on(guard, values, state, cells) for guard in self.covered):
+            return None
+        return cells
+
+    @property
+    def is_worth_it(self) -> bool:
+        guards = len(self.covered)
+        if self.root is None:
+            return guards >= WORTH_A_GROUP
+        return guards >= FLAT_ROOT_GUARDS or (guards >= ROOT_GUARDS and self.words >= ROOT_WORDS)
 
 
 @attrs.define(eq=False)
@@ -40,107 +78,217 @@ class Plan:
     groups: list[Group]
     group_of: dict[Source, Group]
     residual: list[Guard]
+    below: Counter[Source]
+    """How many guards depend on each source."""
 
 
-def make_plan(guards: Sequence[Guard], state: State, layout: Layout, loose: frozenset[Source]) -> Plan:
-    """Plan for guards that hold now. What starts at or comes out of `loose` sources changes too often to be watched."""
-    while True:
-        plan = _Planner(guards, state, layout, loose).plan()
-        small = {group.root for group in plan.groups if len(group.covered) < WORTH_A_GROUP}
-        if not small:
-            return plan
-        loose |= {source for source in small if source is not None}
-        if None in small:
-            held = plan.group_of.items()
-            loose |= {source for source, group in held if group.root is None and isinstance(source, CapturedSource)}
+@attrs.frozen(eq=False)
+class Situation:
+    """A state in which all guards hold, with the values of their sources."""
+
+    state: State
+    values: dict[Source, Any]
+    """Parents first."""
+    layout: Layout
+    loose: frozenset[Source | None]
+    """What changes too often to be watched, or comes out of something that does; None: captured objects."""
+
+
+def make_plan(guards: Sequence[Guard], situation: Situation) -> tuple[Plan, dict[Group, Cells]]:
+    """Plan for guards that hold now; also give the words of each group."""
+    values = situation.values
+    for source in parents_first(other for guard in guards for other in guard.kind.others):
+        if source not in values:
+            values[source] = read(source, values, situation.state)
+    below = _below(guards, [*values])
+    planner = _Planner(guards, situation, below, {})
+    cells = planner.plan([*values])
+    return _plan(guards, planner.groups, planner.group_of, below), cells
+
+
+def replace(plan: Plan, group: Group, guards: Sequence[Guard], situation: Situation) -> tuple[Plan, dict[Group, Cells]]:
+    """Plan one group anew for the values it has now; the others stay as they are."""
+    above = [] if group.root is None else [group.root]
+    kept = {source: other for source, other in plan.group_of.items() if other is not group}
+    planner = _Planner(group.covered, situation, plan.below, kept)
+    cells = planner.plan([*above, *group.pinned])
+    groups = [*(other for other in plan.groups if other is not group), *planner.groups]
+    return _plan(guards, groups, planner.group_of, plan.below), cells
+
+
+def loosen(
+    plan: Plan, group: Group, guards: Sequence[Guard], loose: Collection[Source | None], values: Mapping[Source, Any]
+) -> tuple[Plan, Group, frozenset[int]]:
+    """Take out of a group what stands on containers that change too often; also give the ids of those facts."""
+    made = Group(group.root, inline=dict(group.inline))
+    out: set[Source] = set()
+    removed: set[int] = set()
+    for source in group.pinned:
+        if isinstance(source, PartSource) and _leaves(source, made, loose, out):
+            removed.add(id(source))
+            tested = source not in loose and source.whole not in out and source not in made.inline
+            if not tested or plan.below[source] < WORTH_AN_INLINE_TEST or type(values[source]) is MappingProxyType:
+                made.inline.pop(source, None)
+                out.add(source)
+                continue
+            made.inline[source] = None
+        made.pinned.append(source)
+
+    for guard in group.covered:
+        if guard.source in loose or not out.isdisjoint(guard.sources):
+            removed.add(id(guard))
+        else:
+            made.covered.append(guard)
+
+    moved = {source: made if other is group else other for source, other in plan.group_of.items() if source not in out}
+    groups = [made if other is group else other for other in plan.groups]
+    return _plan(guards, groups, moved, plan.below), made, frozenset(removed)
+
+
+def _leaves(source: PartSource, group: Group, loose: Collection[Source | None], out: set[Source]) -> bool:
+    """Tell whether what proves a source unchanged is gone: its whole, its own identity, or the word of its whole."""
+    if source.whole in out:
+        return True
+    return source in loose if source in group.inline else source.whole in loose
+
+
+def _plan(guards: Sequence[Guard], groups: list[Group], group_of: dict[Source, Group], below: Counter[Source]) -> Plan:
+    covered = {id(guard): guard for group in groups for guard in group.covered}
+    rest = [guard for guard in guards if id(guard) not in covered]
+    return Plan(groups, group_of, [*rest, *_left([*covered.values()], rest)], below)
 
 
 class _Planner:
-    def __init__(self, guards: Sequence[Guard], state: State, layout: Layout, loose: frozenset[Source]) -> None:
+    def __init__(
+        self, guards: Sequence[Guard], situation: Situation, below: Counter[Source], kept: dict[Source, Group]
+    ) -> None:
         self._guards = guards
-        self._state = state
-        self._layout = layout
-        self._loose = loose
-        self._values: dict[Source, Any] = {}
-        self._group_of: dict[Source, Group] = {}
-        self._groups: dict[Source | None, Group] = {}
-        self._below = _below(guards)
+        self._now = situation
+        self._values = situation.values
+        self._below = below
+        self.groups: list[Group] = []
+        self.group_of: dict[Source, Group] = dict(kept)
+        self._cells: dict[Group, Cells] = {}
+        self._captured: Group | None = None
 
-    def plan(self) -> Plan:
-        for source in parents_first(source for guard in self._guards for source in guard.sources):
-            self._values[source] = read(source, self._values, self._state)
-            self._pin(source)
-        residual = [guard for guard in self._guards if not self._covers(guard)]
-        return Plan(list(self._groups.values()), self._group_of, residual)
+    def plan(self, sources: Iterable[Source]) -> dict[Group, Cells]:
+        for source in sources:
+            if source not in self.group_of:
+                self._pin(source)
+        for guard in self._guards:
+            self._cover(guard)
+        for group in [*self._cells]:
+            group.words = len(self._cells[group].words)
+            if not group.is_worth_it:
+                self._drop(group)
+        return self._cells
 
-    def _covers(self, guard: Guard) -> bool:
-        groups = {self._group_of.get(source) for source in guard.sources}
-        group = groups.pop() if len(groups) == 1 else None
-        if group is None or guard.source in self._loose or guard.source is None:
-            return False
-        covered = _watched(group.cells, guard.source, lambda cells: guard.kind.watch(self._values[guard.source], cells))
-        if covered:
+    def _cover(self, guard: Guard) -> None:
+        source = guard.source
+        group = None if source is None or source in self._now.loose else self.group_of.get(source)
+        if group not in self._cells or group is None:
+            return
+        others = guard.kind.others
+        if others and any(self.group_of.get(other) is not group for other in others):
+            return
+        if holds_on(guard, self._values, self._now.state, self._cells[group]):
             group.covered.append(guard)
-        return covered
 
     def _pin(self, source: Source) -> None:
-        value = self._values[source]
-        above = self._group_of.get(source.whole) if isinstance(source, PartSource) else None
-        starts = isinstance(source, CapturedSource) and source not in self._loose
-        if starts and source.watch(None, value, Cells(self._layout)):
-            self._join(self._group(None, None), source)
-        elif above is not None and isinstance(source, PartSource) and self._stays_in(above, source):
-            self._join(above, source)
-        elif self._below[source] >= WORTH_A_GROUP and source not in self._loose and can_be_root(value):
-            self._join(self._group(source, value), source)
+        if isinstance(source, PartSource):
+            above = self.group_of.get(source.whole)
+            if above in self._cells and above is not None and self._stays_in(above, source):
+                self._join(above, source)
+                return
+        elif isinstance(source, CapturedSource) and None not in self._now.loose and not source.held.weak:
+            self._captured = self._captured or self._new_group(None)
+            self._join(self._captured, source)
+            return
+        if self._below[source] >= ROOT_GUARDS and source not in self._now.loose and can_be_root(self._values[source]):
+            self.group_of[source] = self._new_group(source)
 
     def _stays_in(self, group: Group, source: PartSource) -> bool:
-        """Whether the words of the group prove a part of something in it unchanged, or one test per call may."""
-        whole, value = self._values[source.whole], self._values[source]
-        loose = source.whole in self._loose
-        if not loose and _watched(group.cells, source.whole, lambda cells: source.watch(whole, value, cells)):
+        """Tell whether the words of the group prove a part of something in it unchanged, or one test per call may."""
+        if source.whole not in self._now.loose and stays(source, self._values, self._cells[group]):
             return True
         if is_inline := self._is_worth_a_test(source):
             group.inline[source] = None
         return is_inline
 
     def _is_worth_a_test(self, source: PartSource) -> bool:
-        again = source.read(self._values[source.whole])
-        worth = self._below[source] >= WORTH_AN_INLINE_TEST and source not in self._loose
-        return worth and again is self._values[source]
+        if self._below[source] < WORTH_AN_INLINE_TEST or source in self._now.loose:
+            return False
+        return source.read(self._values[source.whole]) is self._values[source]
 
-    def _group(self, root: Source | None, value: object) -> Group:
-        if root not in self._groups:
-            self._groups[root] = Group(root, Cells(self._layout, root=value))
-        return self._groups[root]
+    def _new_group(self, root: Source | None) -> Group:
+        group = Group(root)
+        self.groups.append(group)
+        self._cells[group] = Cells(self._now.layout)
+        return group
 
     def _join(self, group: Group, source: Source) -> None:
-        self._group_of[source] = group
-        if source is not group.root:
-            group.pinned.append(source)
+        self.group_of[source] = group
+        group.pinned.append(source)
+
+    def _drop(self, group: Group) -> None:
+        self.groups.remove(group)
+        del self._cells[group]
+        self.group_of = {source: other for source, other in self.group_of.items() if other is not group}
 
 
-def _watched(cells: Cells, origin: Source, watch: Any) -> bool:
-    mark = cells.mark()
-    cells.origin = origin
-    watched = bool(watch(cells))
-    if not watched:
-        cells.rollback(mark)
-    return watched
+def _left(covered: Sequence[Guard], rest: Sequence[Guard]) -> list[Guard]:
+    """Return what the checks of batched kinds implied for the guards that are covered now."""
+    found: list[Guard] = []
+    for kind in dict.fromkeys(type(guard.kind) for guard in covered):
+        if kind.batched:
+            mine, others = ([g for g in some if type(g.kind) is kind] for some in (covered, rest))
+            found += kind.left(mine, others)
+    return found
 
 
-def _below(guards: Iterable[Guard]) -> Counter[Source]:
+def _below(guards: Iterable[Guard], sources: Iterable[Source]) -> Counter[Source]:
     """How many guards depend on each source."""
-    count = Counter(source for guard in guards for source in guard.sources)
-    for source in reversed(parents_first(list(count))):
-        for child in source.children:
-            count[child] += count[source]
+    count = Counter(guard.source for guard in guards if guard.source is not None)
+    count.update(other for guard in guards for other in guard.kind.others)
+    for source in reversed([*sources]):
+        if number := count.get(source, 0):
+            for child in source.children:
+                count[child] += number
     return count
 
 
-def read(source: Source, values: dict[Source, Any], state: State) -> Any:
+def read(source: Source, values: Mapping[Source, Any], state: State) -> Any:
     """The value of a source whose base was read already."""
     return source.read(values[source.whole]) if isinstance(source, PartSource) else source.evaluate(state)
+
+
+def stays(source: Source, values: Mapping[Source, Any], cells: Cells) -> bool:
+    """Record the words that prove that a source keeps its value; read it again, now that they are recorded."""
+    value = values[source]
+    cells.begin(source)
+    if isinstance(source, PartSource):
+        whole = values[source.whole]
+        if source.watch(whole, value, cells) and is_same(source.read(whole), value):
+            return True
+    elif source.watch(None, value, cells):
+        return True
+    cells.rollback()
+    return False
+
+
+def holds_on(guard: Guard, values: Mapping[Source, Any], state: State, cells: Cells) -> bool:
+    """Record the words that prove that a guard holds; check it again, now that they are recorded."""
+    value = None if guard.source is None else values[guard.source]
+    cells.begin(guard)
+    if guard.kind.watch(value, cells) and guard.kind.holds(value, state):
+        return True
+    cells.rollback()
+    return False
+
+
+def is_same(new: object, old: object) -> bool:
+    """Tell whether a value is the one it was; the proxy of a class dict is made anew for every reader."""
+    return new is old or (type(new) is MappingProxyType and gc.get_referents(new) == gc.get_referents(old))
 
 
 def can_be_root(value: object) -> bool:
@@ -149,26 +297,3 @@ def can_be_root(value: object) -> bool:
     except TypeError:
         return False
     return True
-
-
-def gather(group: Group, root: object) -> tuple[Cells, dict[Source, Any]] | None:
-    """The words and values of a group for one root object; None when its facts cannot be watched there."""
-    cells = Cells(group.cells.layout, root=root)
-    values: dict[Source, Any] = {} if group.root is None else {group.root: root}
-    try:
-        watched = all(_gather(source, group, cells, values) for source in group.pinned)
-    except CANNOT_READ:
-        return None
-    for guard in group.covered if watched else ():
-        cells.origin = guard.source
-        watched = watched and guard.source is not None and guard.kind.watch(values[guard.source], cells)
-    cells.held = [obj for obj in cells.held if obj is not root]
-    return (cells, values) if watched else None
-
-
-def _gather(source: Source, group: Group, cells: Cells, values: dict[Source, Any]) -> bool:
-    value = values[source] = read(source, values, {})
-    cells.held.append(value)
-    cells.origin = source.base
-    whole = None if source.base is None else values[source.base]
-    return source in group.inline or source.watch(whole, value, cells)

@@ -97,11 +97,15 @@ class ShapeExpression(Kind):
 
 @attrs.frozen
 class Custom(Kind):
-    """A pure Python predicate of an upper layer. `template` may use `{fn}` and `{value}`; `fn(value)` says the same."""
+    """A pure Python predicate of an upper layer. `template` may use `{fn}` and `{value}`; `fn(value)` says the same.
+
+    `words(value, cells)` records the words of memory that prove it, and returns False if none do.
+    """
 
     template: str
     fn: Callable[[Any], bool]
     description: str = ""
+    words: Callable[[Any, Cells], bool] = attrs.field(default=lambda value, cells: False, eq=False)
 
     rank = 60
     reads = 2
@@ -113,6 +117,9 @@ class Custom(Kind):
 
     def holds(self, value: Any, state: State) -> bool:
         return bool(self.fn(value))
+
+    def watch(self, value: Any, cells: Cells) -> bool:
+        return self.words(value, cells)
 
     @property
     def needed(self) -> str:

@@ -50,6 +50,16 @@ class Renderer(Protocol):
     def once(self) -> Once: ...
 
 
+class GuardRenderer(Renderer, Protocol):
+    """A renderer of predicates, which may keep values of sources that are watched."""
+
+    def kept(self, fn: Callable[..., object], sources: Sequence[Source]) -> list[str]:
+        """Return expressions for `fn` of the values, in parts; computed once where the sources are watched."""
+
+    def proven(self, sources: Sequence[Source], kind: type) -> list[Source]:
+        """Return the sources of which words of memory prove a guard of this kind."""
+
+
 class Source:
     """A place a value is read from. Two equal sources always give the same value; `name` is for people."""
 

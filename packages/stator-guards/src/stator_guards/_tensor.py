@@ -5,20 +5,44 @@ stay so; that is the implied guard `DistinctTensors`. Two sources of one tensor 
 """
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import attrs
 import torch
 
-from stator_guards._kind import Guard, Kind
-from stator_guards._source import Once, Renderer, Source, State
+from stator_guards._cells import Cells
+from stator_guards._kind import Case, Guard, Kind, Undecided
+from stator_guards._source import GuardRenderer, Once, Renderer, Source, State
+from stator_guards._tensor_memory import addresses_of, can_be_watched, implementation_of
+from stator_guards._value import type_case
 
 
 def effective_keys(tensor: torch.Tensor) -> int:
     """The dispatch keys a call on this tensor meets: its own, with what the thread adds and takes away."""
     keys = torch._C._dispatch_keys(tensor) | torch._C._dispatch_tls_local_include_set()
     return int((keys - torch._C._dispatch_tls_local_exclude_set()).raw_repr())
+
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+def size_case(value: Any) -> Hashable:
+    """The sizes of a plain tensor. A subclass or a function mode may define what reading them means."""
+    if type(value) not in _PLAIN:
+        return None
+    if torch._C._len_torch_function_stack():
+        raise Undecided
+    return value.shape  # type: ignore[no-any-return]
+
+
+def dtype_case(value: Any) -> Hashable:
+    """The data type, device and number of dimensions of a plain tensor."""
+    if type(value) not in _PLAIN:
+        return None
+    if torch._C._len_torch_function_stack():
+        raise Undecided
+    return (value.dtype, value.device, value.requires_grad, value.dim())
 
 
 def static_strides(tensor: torch.Tensor, dynamic_dims: frozenset[int]) -> tuple[int | None, ...]:
@@ -89,7 +113,7 @@ class TensorMatch(Kind):
         return f"{render.capture(self.matches, 'tensor_matches')}({value})"
 
     @classmethod
-    def test_all(cls, guards: Sequence[Guard], render: Renderer) -> str:
+    def test_all(cls, guards: Sequence[Guard], render: GuardRenderer) -> str:
         first = _firsts(guards)
         sources = [guard.source for guard in first if guard.source is not None]
         check = _native_once(first, render.once)
@@ -103,10 +127,31 @@ class TensorMatch(Kind):
         first = _firsts(guards)
         _native_once(first, once)
         sources = [guard.source for guard in first if guard.source is not None]
-        return (Guard(sources[0], DistinctTensors(tuple(sources[1:]))),) if len(sources) > 1 else ()
+        return _distinct(sources)
+
+    @classmethod
+    def left(cls, covered: Sequence[Guard], rest: Sequence[Guard]) -> tuple[Guard, ...]:
+        """Test one of the covered tensors natively, for the keys that the thread adds and takes away."""
+        sources = [guard.source for guard in _firsts([*covered, *rest]) if guard.source is not None]
+        return (covered[0], *_distinct(sources))
 
     def holds(self, value: Any, state: State) -> bool:
         return self.matches(value)
+
+    def watch(self, value: Any, cells: Cells) -> bool:
+        if not can_be_watched(value) or not cells.type_of(value):
+            return False
+        holder = implementation_of(value)
+        for address in addresses_of(value):
+            cells.add(address, holder)
+        return True
+
+    def discriminants(self) -> Sequence[tuple[Case, Hashable]]:
+        by_type = (type_case, id(self.cls))
+        if self.cls not in _PLAIN:
+            return (by_type,)
+        dtype = (dtype_case, (self.dtype, self.device, self.requires_grad, len(self.sizes)))
+        return (by_type, dtype) if None in self.sizes else ((size_case, self.sizes), by_type, dtype)
 
     @property
     def needed(self) -> str:
@@ -118,6 +163,12 @@ class TensorMatch(Kind):
         if type(value) is not self.cls:
             return f"a {type(value).__qualname__}"
         return "one with " + ", ".join(self._differences(value))
+
+
+def _distinct(sources: Sequence[Source]) -> tuple[Guard, ...]:
+    if len(sources) < 2:
+        return ()
+    return (Guard(sources[0], DistinctTensors(tuple(sources[1:]), sources[0])),)
 
 
 def _unequal(what: str, old: Sequence[int | None], new: Sequence[int]) -> list[str]:
@@ -137,17 +188,29 @@ def _native_once(first: list[Guard], once: Once) -> Any:
 
 
 def _native(guards: Sequence[Guard]) -> Any:
-    """The native check of several tensors; its slow equal where some died, changed or have no strides."""
+    """Return the native check of several tensors; its slow equal where they have no strides, or are subclasses."""
     kinds: list[Any] = [guard.kind for guard in guards]
     tensors = [kind.reference() for kind in kinds]
-    if not all(map(_is_as_described, tensors, kinds)):
+    pairs = zip(tensors, kinds, strict=True)
+    examples = [tensor if _is_as_described(tensor, kind) else _example(kind) for tensor, kind in pairs]
+    if any(example is None for example in examples):
         return _slow(kinds)
     # both keywords are needed: without them the native constructor reads past its arguments
     return torch._C._dynamo.guards.TensorGuards(
-        *tensors,
+        *examples,
         dynamic_dims_sizes=[[*kind.sizes] for kind in kinds],  # type: ignore[misc]
         dynamic_dims_strides=[[*kind.strides] for kind in kinds],  # type: ignore[misc]
     ).check
+
+
+def _example(kind: TensorMatch) -> torch.Tensor | None:
+    """Return a tensor with the facts that the native check takes from it, for one that has died or changed."""
+    if kind.cls not in _PLAIN or kind.layout is not torch.strided:
+        return None
+    made = torch.empty(0, dtype=kind.dtype, device=kind.device).requires_grad_(kind.requires_grad)
+    if kind.cls is torch.nn.Parameter:
+        made = torch.nn.Parameter(made.detach(), kind.requires_grad)
+    return made if effective_keys(made) == kind.keys else None
 
 
 def _is_as_described(tensor: torch.Tensor | None, kind: TensorMatch) -> bool:
@@ -166,19 +229,43 @@ def all_distinct(*values: object) -> bool:
     return len(set(map(id, values))) == len(values)
 
 
+def identities(*values: object) -> frozenset[int] | None:
+    """Return the identities of values; None where one is there twice."""
+    found = frozenset(map(id, values))
+    return found if len(found) == len(values) else None
+
+
+def storages(*tensors: torch.Tensor) -> frozenset[int] | None:
+    """Return the storages of tensors; None where two share one."""
+    found = frozenset([tensor.untyped_storage()._cdata for tensor in tensors])
+    return found if len(found) == len(tensors) else None
+
+
+def are_disjoint(*parts: frozenset[int] | None) -> bool:
+    """Tell whether no part is None and no two have a common member."""
+    seen: frozenset[int] = frozenset()
+    for part in parts:
+        if part is None or not seen.isdisjoint(part):
+            return False
+        seen = seen | part if seen else part
+    return True
+
+
 @attrs.frozen
 class DistinctTensors(Kind):
     """The value and all of `others` are different objects."""
 
     others: tuple[Source, ...]
+    first: Source
+    """The source of the value itself."""
 
     rank = 31
     finds = "one tensor in two of these places"
     fix = "pass different tensors, or always the same one in the same places"
 
-    def test(self, value: str, render: Renderer) -> str:
-        check = render.capture(all_distinct, "all_distinct")
-        return f"{check}({', '.join([value, *map(render.value, self.others)])})"
+    def test(self, value: str, render: GuardRenderer) -> str:
+        parts = render.kept(identities, [self.first, *self.others])
+        return f"{render.capture(are_disjoint, 'are_disjoint')}({', '.join(parts)})"
 
     def holds(self, value: Any, state: State) -> bool:
         return all_distinct(value, *(source.evaluate(state) for source in self.others))
@@ -186,3 +273,32 @@ class DistinctTensors(Kind):
     @property
     def needed(self) -> str:
         return f"another tensor than {', '.join(map(str, self.others))}"
+
+
+@attrs.frozen
+class DistinctStorages(Kind):
+    """The tensor and all of `others` have storages of their own: a graph that writes to one relies on it."""
+
+    others: tuple[Source, ...]
+    first: Source
+    """The source of the value itself."""
+
+    rank = 32
+    finds = "two of these tensors with one storage"
+    fix = "pass tensors that share no memory, or always share it in the same way"
+
+    def test(self, value: str, render: GuardRenderer) -> str:
+        sources = [self.first, *self.others]
+        proven = render.proven(sources, TensorMatch)  # whose words include the storage
+        rest = [source for source in sources if source not in {*proven}]
+        parts = render.kept(storages, proven)
+        if rest:
+            parts.append(f"{render.capture(storages, 'storages')}({render.arguments(rest)})")
+        return f"{render.capture(are_disjoint, 'are_disjoint')}({', '.join(parts)})"
+
+    def holds(self, value: Any, state: State) -> bool:
+        return storages(value, *(source.evaluate(state) for source in self.others)) is not None
+
+    @property
+    def needed(self) -> str:
+        return f"a tensor that shares no memory with {', '.join(map(str, self.others))}"

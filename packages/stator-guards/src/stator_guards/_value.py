@@ -1,15 +1,28 @@
 """Facts about one value: its type, its identity, its constant value, its truth."""
 
 import math
+from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar
 
 import attrs
 
 from stator_guards._cells import Cells
-from stator_guards._held import Held, constant_key, is_constant, is_literal, key_of, same_constant, short
-from stator_guards._kind import Kind
+from stator_guards._held import PLAIN, Held, constant_key, is_constant, is_literal, key_of, same_constant, short
+from stator_guards._kind import Case, Kind
 from stator_guards._source import Renderer, State
 from stator_guards.errors import InvalidUse
+
+
+def type_case(value: Any) -> Hashable:
+    return id(type(value))
+
+
+def constant_case(value: Any) -> Hashable:
+    """The key of a number or text, None for other values: their parts may be objects of user classes."""
+    return constant_key(value) if type(value) in _SCALARS else None
+
+
+_SCALARS = frozenset((*PLAIN, float, complex))
 
 
 @attrs.frozen
@@ -30,6 +43,9 @@ class TypeIs(Kind):
 
     def watch(self, value: Any, cells: Cells) -> bool:
         return cells.type_of(value)
+
+    def discriminants(self) -> Sequence[tuple[Case, Hashable]]:
+        return ((type_case, id(self.cls)),)
 
     def found(self, value: Any, state: State) -> str:
         return f"a {type(value).__qualname__}"
@@ -66,6 +82,9 @@ class Is(Kind):
     def watch(self, value: Any, cells: Cells) -> bool:
         return True
 
+    def discriminants(self) -> Sequence[tuple[Case, Hashable]]:
+        return ((id, self.held.address),)
+
 
 @attrs.frozen
 class IsNone(Kind):
@@ -84,6 +103,9 @@ class IsNone(Kind):
 
     def watch(self, value: Any, cells: Cells) -> bool:
         return True
+
+    def discriminants(self) -> Sequence[tuple[Case, Hashable]]:
+        return ((type_case, id(type(None))),) if self.operator == "is" else ()
 
 
 @attrs.frozen
@@ -139,6 +161,11 @@ class Equals(Kind):
 
     def watch(self, value: Any, cells: Cells) -> bool:
         return True
+
+    def discriminants(self) -> Sequence[tuple[Case, Hashable]]:
+        cls = type(self.value)
+        constant = ((constant_case, constant_key(self.value)),) if cls in _SCALARS else ()
+        return (*constant, (type_case, id(cls)))
 
     @property
     def needed(self) -> str:

@@ -1,12 +1,13 @@
 """The walk: all guards checked by reading everything they are about.
 
-It asks the guards one by one at first: many are soon watched, and text that would run two or three times takes far
-longer to compile than it saves. What is walked often is written out as Python in the end.
+It is evaluated guard by guard until it has held once: text that is never used again, or only where a watch has to be
+renewed, takes far longer to compile than it saves. A predicate without watches is written as Python when it first
+holds, which is in the call that made the entry.
 """
 
 import linecache
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -18,9 +19,45 @@ from stator_guards._writer import Names, Writer, uses
 
 Predicate = Callable[..., bool]
 Step = tuple[Callable[[Any], Any] | None, Kind | None, int]
-"""Read a part of the value at a place and append it to the values; or ask a kind about it; or evaluate a source."""
+"""Read a part of the value at a place and append it to the values; or check a kind; or evaluate a source."""
 
-CALLS_BEFORE_WRITING = 16
+LARGE = 1500
+HITS_BEFORE_WRITING_LARGE = 8
+"""Compiling a guard takes as long as evaluating it ten times or more: where that is much, repetition has to pay."""
+
+
+@attrs.define(eq=False)
+class Steps:
+    """Guards in the order they are tested in, and the values they read, each once and right before it is needed."""
+
+    places: dict[Source, int]
+    steps: list[Step]
+
+    @classmethod
+    def of(cls, guards: Iterable[Guard], known: Iterable[Source] = (), also: Iterable[Source] = ()) -> "Steps":
+        """Place 0 is the state, for sources at the start of a chain and guards without one; `known` follow."""
+        places = {source: place for place, source in enumerate(known, 1)}
+        steps: list[Step] = []
+        for guard in guards:
+            if guard.source is not None and guard.source not in places:
+                steps += reading_steps((guard.source,), places)
+            steps.append((None, guard.kind, 0 if guard.source is None else places[guard.source]))
+        steps += reading_steps(also, places)
+        return cls(places, steps)
+
+    def read(self, state: State, *known: Any) -> list[Any] | None:
+        """The values by place, if all guards hold."""
+        values: list[Any] = [state, *known]
+        append = values.append
+        try:
+            for read, kind, place in self.steps:
+                if read is not None:
+                    append(read(values[place]))
+                elif kind is not None and not kind.holds(values[place] if place else None, state):
+                    return None
+        except CANNOT_READ:
+            return None
+        return values
 
 
 @attrs.define(eq=False)
@@ -33,36 +70,39 @@ class Walk:
     names: Names
     filename: str
     on_written: Callable[[Predicate], None] = lambda written: None
-    calls: int = 0
+    hits: int = 0
     text: str = ""
-    _steps: list[Step] = attrs.field(factory=list)
+    _steps: Steps | None = None
     _written: Predicate | None = None
 
     def __call__(self, *state: object) -> bool:
+        """Evaluate the guards, and write the text once they hold."""
         if self._written is not None:
             return self._written(*state)
-        self.calls += 1
-        if self.calls > CALLS_BEFORE_WRITING:
-            return self.written()(*state)
-        return self.asked(self.state(state))
+        holds = self.evaluate(self.state(state))
+        if holds:
+            self.settled()
+        return holds
+
+    def settled(self) -> Predicate:
+        """The predicate from the next call on, after one in which it held."""
+        self.hits += 1
+        if len(self.guards) < LARGE or self.hits >= HITS_BEFORE_WRITING_LARGE:
+            return self.written()
+        return self
 
     def state(self, values: Sequence[object]) -> State:
         return dict(zip(self.parameters, values, strict=True))
 
-    def asked(self, state: State) -> bool:
-        """Ask one guard after the other; each value is read once, right before the first guard that needs it."""
-        if not self._steps:
-            self._steps = _steps([*self.guards, *self.implied])
-        values: list[Any] = [state]
-        try:
-            for read, kind, place in self._steps:
-                if read is not None:
-                    values.append(read(values[place]))
-                elif kind is not None and not kind.holds(values[place] if place else None, state):
-                    return False
-        except CANNOT_READ:
-            return False
-        return True
+    @property
+    def steps(self) -> Steps:
+        if self._steps is None:
+            self._steps = Steps.of([*self.guards, *self.implied])
+        return self._steps
+
+    def evaluate(self, state: State) -> bool:
+        """Check one guard after the other, without generated code."""
+        return self.steps.read(state) is not None
 
     def written(self) -> Predicate:
         """The walk as a generated function."""
@@ -81,19 +121,8 @@ class Walk:
         return self.text
 
 
-def _steps(guards: Sequence[Guard]) -> list[Step]:
-    """Place 0 is no value: the state for a source at the start of a chain, None for a guard without a source."""
-    steps: list[Step] = []
-    places: dict[Source, int] = {}
-    for guard in guards:
-        if guard.source is not None:
-            steps += reading_steps((guard.source,), places)
-        steps.append((None, guard.kind, 0 if guard.source is None else places[guard.source]))
-    return steps
-
-
-def reading_steps(sources: Sequence[Source], places: dict[Source, int]) -> list[Step]:
-    """How to read what has no place yet; it gets one, counted from 1."""
+def reading_steps(sources: Iterable[Source], places: dict[Source, int]) -> list[Step]:
+    """How to read what has no place yet; it gets the next one."""
     steps: list[Step] = []
     for source in (step for each in sources for step in _unread(each, places)):
         places[source] = len(places) + 1

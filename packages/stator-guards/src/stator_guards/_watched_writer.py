@@ -1,7 +1,7 @@
-"""Writes the predicate of a plan: compare each group's words, take pinned values from its binding, test the rest."""
+"""Writes the predicate of a plan: compare the words of each group, take pinned values from its binding, test others."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from stator_guards._kind import Guard
@@ -10,20 +10,22 @@ from stator_guards._source import Source, parents_first
 from stator_guards._watch import Watching
 from stator_guards._writer import Names, Writer, uses
 
-CHEAP = 20
+CHEAP = 28
 """Guards up to this rank that need no group are tested before any words are read."""
 
 
 class WatchedWriter(Writer):
     """A writer that knows pinned sources: they are exported by the binding of their group."""
 
-    def __init__(self, names: Names, count: Counter[Source], plan: Plan, watching: Watching, renew: str) -> None:
+    def __init__(self, names: Names, count: Counter[Source], plan: Plan, watching: Watching) -> None:
         super().__init__(names, count)
-        self._watches = {watch.group: watch for watch in watching.watches}
+        self._watches = watching.watches
         self._group_of = plan.group_of
-        self._renew = renew
-        self._opened: dict[Group, tuple[str, int]] = {}
-        """The name of the binding, and the line that takes values out of it."""
+        self._state = "".join(f"{parameter}, " for parameter in watching.walk.parameters)
+        self._opened: dict[Group, str] = {}
+        """The names of bindings."""
+        self._takes: list[tuple[Group, int, str]] = []
+        """The lines that take values out of bindings, with their indentation, filled in at the end."""
 
     def _reads(self, source: Source) -> tuple[Source, ...]:
         return super()._reads(source) if self._pinned_in(source) is None else ()
@@ -50,7 +52,26 @@ class WatchedWriter(Writer):
         self.open(group)
         batches = self._watches[group].batches
         batches.append(run)
-        return f"*{self._opened[group][0]}.batches[{len(batches) - 1}]"
+        return f"*{self._opened[group]}.batches[{len(batches) - 1}]"
+
+    def kept(self, fn: Callable[..., object], sources: Sequence[Source]) -> list[str]:
+        """One part for each group, which its binding keeps."""
+        groups: dict[Group | None, list[Source]] = {}
+        for source in sources:
+            groups.setdefault(self._pinned_in(source), []).append(source)
+
+        found = super().kept(fn, groups.pop(None, []))
+        for group, members in groups.items():
+            if group is not None:
+                self.open(group)
+                kept = self._watches[group].kept
+                kept.append((fn, tuple(members)))
+                found.append(f"{self._opened[group]}.kept[{len(kept) - 1}]")
+        return found
+
+    def proven(self, sources: Sequence[Source], kind: type) -> list[Source]:
+        covered = {guard.source for group in self._watches for guard in group.covered if type(guard.kind) is kind}
+        return [source for source in sources if source in covered and self._pinned_in(source) is not None]
 
     def _pinned_in(self, source: Source) -> Group | None:
         group = self._group_of.get(source)
@@ -61,23 +82,43 @@ class WatchedWriter(Writer):
         if group in self._opened:
             return
         watch = self._watches[group]
-        key = "0" if group.root is None else f"{self.capture(id, 'id')}({self.value(group.root)})"
+        root = "None" if group.root is None else self.value(group.root)
         label = "captured" if group.root is None else group.root.label
-        bound = self._names.fresh(f"watched_{label}")
-        self._opened[group] = (bound, len(self.lines) + 2)
+        key = "0" if group.root is None else f"{self.capture(id, 'id')}({root})"
+        bound = self._opened[group] = self._names.fresh(f"watched_{label}")
         bindings = self.capture(watch.bindings, f"bindings_{label}")
         read = watch.reader.text.format(places=f"{bound}.places")
         for name, obj in watch.reader.objects.items():
             read = read.replace(name, self.capture(obj, name), 1)
-        count = len(group.cells.origins)
+        # captured under a name of its own: a bound method is made anew for every reader
+        renew = f"{bound} = {self.capture(watch, f'watch_{label}')}.renew({root}, ({self._state}))"
+        count = f"{len(group.covered)} guards stand on {group.words} words"
         self.lines += [
-            f"{bound} = {bindings}.get({key})  # {len(group.covered)} guards stand on {count} words",
-            f"if {bound} is None or {read} != {bound}.expected: return {self._renew}",
-            "",
+            f"{bound} = {bindings}.get({key})  # {count}",
+            f"if {bound} is None or {read} != {bound}.expected:",
+            f"    {renew}",
+            f"    if {bound} is None: return False",
         ]
+        self._take(group, "")
+        if group.inline:
+            self._compare_inline(group, renew)
+
+    def _take(self, group: Group, indentation: str) -> None:
+        self._takes.append((group, len(self.lines), indentation))
+        self.lines.append("")
+
+    def _compare_inline(self, group: Group, renew: str) -> None:
+        """Compare what one step out of a changing container gives with the value in the binding."""
+        tests = []
         for source in group.inline:
             fresh = source.write(self.value(source.whole), self)
-            self.lines.append(f"if {fresh} is not {self.value(source)}: return {self._renew}  # {source.name}")
+            tests.append(f"{fresh} is not {self.value(source)}")
+        self.lines += [
+            f"if {' or '.join(tests)}:",
+            f"    {renew}",
+            f"    if {self._opened[group]} is None: return False",
+        ]
+        self._take(group, "    ")
 
     def write_plan(self, plan: Plan) -> None:
         early = [guard for guard in plan.residual if guard.kind.rank <= CHEAP and not self._needs_group(guard)]
@@ -92,18 +133,20 @@ class WatchedWriter(Writer):
         self._fill_exports()
 
     def _needs_group(self, guard: Guard) -> bool:
-        return any(self._pinned_in(source) is not None for source in parents_first(guard.sources))
+        near = any(self._pinned_in(source) is not None for source in guard.sources)
+        return near or any(self._pinned_in(source) is not None for source in parents_first(guard.sources))
 
     def _fill_exports(self) -> None:
-        for group, (bound, line) in self._opened.items():
+        for group, line, indentation in self._takes:
             if exports := self._watches[group].exports:
-                self.lines[line] = f"{', '.join(self._bound[source] for source in exports)}, = {bound}.values"
+                names = ", ".join(self._bound[source] for source in exports)
+                self.lines[line] = f"{indentation}{names}, = {self._opened[group]}.values"
         self.lines = [line for line in self.lines if line]
 
 
-def write_watched(plan: Plan, watching: Watching, names: Names, parameters: Sequence[str]) -> list[str]:
+def write_watched(plan: Plan, watching: Watching, names: Names) -> list[str]:
     """The lines of the watched predicate."""
-    renew = f"{names.capture(watching.renew, 'walk_and_renew')}({', '.join(parameters)})"
-    writer = WatchedWriter(names, uses(plan.residual), plan, watching, renew)
+    count = uses(plan.residual, lambda source: source in plan.group_of)
+    writer = WatchedWriter(names, count, plan, watching)
     writer.write_plan(plan)
     return writer.lines

@@ -23,40 +23,47 @@ LONGEST_NAME = 100
 def ordered(guards: Iterable[Guard]) -> list[Guard]:
     """The guards without duplicates: parents before children, then the cheap and selective first."""
     unique = list(dict.fromkeys(guards))
-    sources = [guard.sources for guard in unique]
     own: dict[Source, int] = {}
+    read: dict[Source, None] = {}
     for guard in unique:
-        if guard.source is not None:
-            own[guard.source] = max(own.get(guard.source, 0), guard.kind.rank)
+        kind, source = guard.kind, guard.source
+        if source is not None:
+            read[source] = None
+            if own.get(source, 0) < kind.rank:
+                own[source] = kind.rank
+        for other in kind.others:
+            read[other] = None
+
     places: dict[Source, tuple[int, int]] = {}
     below: dict[Source, tuple[int, int]] = {}
-    for source in parents_first(source for each in sources for source in each):
-        above = [below[child] for child in source.children]
-        rank, depth = above[0] if len(above) == 1 else _highest(above)
-        places[source] = (rank, depth)
+    for source in parents_first(read):
+        children = source.children
+        rank, depth = places[source] = below[children[0]] if len(children) == 1 else _highest(below, children)
         below[source] = (max(rank, own.get(source, 0)), depth + 1)
-    at = [[places[source] for source in each] for each in sources]
-    keys = [_key(guard.kind.rank, each) for guard, each in zip(unique, at, strict=True)]
+
+    keys = [_key(guard, places) for guard in unique]
     return [unique[i] for i in sorted(range(len(unique)), key=keys.__getitem__)]
 
 
-def _key(rank: int, at: list[tuple[int, int]]) -> tuple[int, int]:
+def _key(guard: Guard, places: dict[Source, tuple[int, int]]) -> tuple[int, int]:
     """The rank at which a guard may run (no lower than that of any guard above it), and how deep its sources lie."""
-    above, depth = at[0] if len(at) == 1 else _highest(at)
-    return max(rank, above), depth
+    kind, source = guard.kind, guard.source
+    above, depth = _highest(places, guard.sources) if source is None or kind.others else places[source]
+    return (kind.rank if kind.rank > above else above), depth
 
 
-def _highest(places: list[tuple[int, int]]) -> tuple[int, int]:
-    return max((rank for rank, _ in places), default=0), max((depth for _, depth in places), default=0)
+def _highest(places: dict[Source, tuple[int, int]], sources: Iterable[Source]) -> tuple[int, int]:
+    found = [places[source] for source in sources]
+    return max((rank for rank, _ in found), default=0), max((depth for _, depth in found), default=0)
 
 
-def uses(guards: Iterable[Guard]) -> Counter[Source]:
-    """How often each source would be written out; what is written more than once becomes a local."""
+def uses(guards: Iterable[Guard], is_local: Callable[[Source], bool] = lambda source: False) -> Counter[Source]:
+    """How often each source would be written out, unless it is a local; more than once makes it one."""
     count: Counter[Source] = Counter()
     for guard in guards:
-        if guard.source is not None:
+        if guard.source is not None and not is_local(guard.source):
             count[guard.source] += guard.kind.reads
-        count.update(guard.kind.others)
+        count.update(other for other in guard.kind.others if not is_local(other))
     return with_wholes(count)
 
 
@@ -105,6 +112,13 @@ class Writer:
 
     def arguments(self, sources: Sequence[Source]) -> str:
         return ", ".join(map(self.value, sources))
+
+    def kept(self, fn: Callable[..., object], sources: Sequence[Source]) -> list[str]:
+        name = self.capture(fn, getattr(fn, "__name__", "fn"))
+        return [f"{name}({self.arguments(sources)})"] if sources else []
+
+    def proven(self, sources: Sequence[Source], kind: type) -> list[Source]:
+        return []
 
     def require(self, test: str, comment: str) -> None:
         line = f"if not ({test}): return False"

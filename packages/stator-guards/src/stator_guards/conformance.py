@@ -6,6 +6,8 @@ change they do not care about. Needs pytest (the extra `conformance`); nothing i
 
 import gc
 import linecache
+import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
@@ -47,9 +49,11 @@ from stator_guards import (
     TypeIs,
     TypeSource,
 )
+from stator_guards._mutations import Mutation, mutations
 from stator_guards.errors import InvalidUse
 
-__all__ = ["Case", "CompileGuards", "Conformance", "GuardCompilerKit", "cases"]
+__all__ = ["Case", "CompileGuards", "Conformance", "GuardCompilerKit"]
+__all__ += ["Mutation", "Scene", "WatchKit", "cases", "mutations"]
 
 CompileGuards = Callable[[Sequence[Guard], Sequence[str]], GuardSet]
 
@@ -380,3 +384,119 @@ def _structure_changes(root: Any) -> list[tuple[Callable[[], object], Callable[[
         (lambda: setattr(root, "parts", {}), lambda: setattr(root, "parts", parts)),
         (lambda: part.__dict__.pop("flag"), lambda: part.__dict__.update(flag=True)),
     ]
+
+
+@attrs.define(eq=False)
+class Scene:
+    """A mutation whose subject hangs off a large object, with the predicate over both."""
+
+    mutation: Mutation
+    root: Any
+    subject: Any
+    guard_set: GuardSet
+    state: tuple[object, ...]
+
+
+class WatchKit(Conformance):
+    """Tests of `compile_guards(guards, parameters)` that remembers what it has read: every change must be detected."""
+
+    MUTATIONS: ClassVar = mutations()
+
+    @pytest.fixture
+    def compile_guards(self) -> CompileGuards:
+        raise NotImplementedError("override with the guard compiler under test")
+
+    @pytest.fixture(params=["parameter", "captured"])
+    def starts_at(self, request: pytest.FixtureRequest) -> str:
+        return str(request.param)
+
+    @pytest.fixture(params=sorted(MUTATIONS))
+    def scene(self, request: pytest.FixtureRequest, compile_guards: CompileGuards, starts_at: str) -> Scene:
+        mutation: Mutation = self.MUTATIONS[request.param]
+        subject = mutation.make()
+        root, is_captured = _large(subject), starts_at == "captured"
+        source = CapturedSource("root", root) if is_captured else _A
+        guards = [*_guards_on_parts(source), *mutation.guards(_attribute(source, "subject"), subject)]
+        guard_set = compile_guards(guards, [] if is_captured else ["a"])
+        state = () if is_captured else (root,)
+        assert all(guard_set.check(*state) for _ in range(4))
+        return Scene(mutation, root, subject, guard_set, state)
+
+    def test_the_next_call_detects_a_mutation(self, scene: Scene) -> None:
+        scene.mutation.change(scene.subject)
+        assert not scene.guard_set.check(*scene.state)
+        assert scene.guard_set.explain(*scene.state)
+        scene.mutation.undo(scene.subject)
+        assert scene.guard_set.check(*scene.state)
+
+    def test_a_mutation_by_another_thread_is_detected(self, scene: Scene) -> None:
+        for step, holds in ((scene.mutation.change, False), (scene.mutation.undo, True)):
+            thread = threading.Thread(target=step, args=(scene.subject,))
+            thread.start()
+            thread.join()
+            assert scene.guard_set.check(*scene.state) is holds
+
+    def test_mutations_are_detected_again_and_again(self, scene: Scene) -> None:
+        for _ in range(25):
+            scene.mutation.change(scene.subject)
+            assert not scene.guard_set.check(*scene.state)
+            scene.mutation.undo(scene.subject)
+            assert scene.guard_set.check(*scene.state)
+
+    def test_a_mutation_between_changes_that_do_not_matter_is_detected(self, scene: Scene) -> None:
+        for i in range(8):
+            scene.root.count = i
+            assert scene.guard_set.check(*scene.state)
+        scene.mutation.change(scene.subject)
+        assert not scene.guard_set.check(*scene.state)
+
+    def test_the_dict_of_an_instance_stays_the_same_object(self, compile_guards: CompileGuards) -> None:
+        root = _large(None)
+        dicts = [part.__dict__ for part in root.parts.values()]
+        guard_set = compile_guards(_guards_on_parts(_A), ["a"])
+        assert all(guard_set.check(root) for _ in range(4))
+        assert all(part.__dict__ is before for part, before in zip(root.parts.values(), dicts, strict=True))
+
+    def test_nothing_is_kept_alive_by_a_watch(self, compile_guards: CompileGuards) -> None:
+        roots = [_large(None) for _ in range(3)]
+        guard_set = compile_guards(_guards_on_parts(_A), ["a"])
+        assert all(guard_set.check(root) for root in roots * 3)
+        alive = [weakref.ref(root) for root in roots]
+        parts = [weakref.ref(root.parts["0"]) for root in roots]
+        roots.clear()
+        gc.collect()
+        assert [ref() for ref in (*alive, *parts)] == [None] * 6
+        assert guard_set.check(_large(None))
+
+    def test_many_threads_see_no_stale_answer(self, compile_guards: CompileGuards) -> None:
+        guard_set = compile_guards(_guards_on_parts(_A), ["a"])
+        stale: list[int] = []
+
+        def check_own() -> None:
+            root = _large(None)
+            for i in range(100):
+                root.parts["4"].flag = i % 2 == 0
+                if guard_set.check(root) is not (i % 2 == 0):
+                    stale.append(i)
+
+        threads = [threading.Thread(target=check_own) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert stale == []
+
+
+def _large(subject: object) -> Any:
+    """An object with enough parts to be worth a watch."""
+    parts = {str(i): _Thing(flag=True, hooks={}) for i in range(16)}
+    return _Thing(parts=parts, subject=subject)
+
+
+def _guards_on_parts(source: Source) -> list[Guard]:
+    guards = [Guard(source, TypeIs(_Thing))]
+    for i in range(16):
+        part = DictItemSource(_attribute(source, "parts"), str(i))
+        guards += [Guard(part, TypeIs(_Thing)), Guard(_attribute(part, "flag"), Equals(True))]
+        guards.append(Guard(_attribute(part, "hooks"), Truth(False)))
+    return guards

@@ -5,14 +5,15 @@ Start at `OutputGraph`: it implements the `GraphRecorder` of `stator_variables`.
 
 from stator_subgraphs._captured import Body, CapturedGraph, GraphInput, ShapeFact
 from stator_subgraphs._check import check_graph
+from stator_subgraphs._fake import is_mode_call
 from stator_subgraphs._heard import Warned
 from stator_subgraphs._mutation import storage_of
 from stator_subgraphs._operators._all import OPERATORS
 from stator_subgraphs._output_graph import OutputGraph
 from stator_subgraphs._picky import CHECKS, bodies_of, calls_in, may_raise, name_of
-from stator_subgraphs._random import may_draw
+from stator_subgraphs._random import draws, is_of_torch, may_draw
 from stator_subgraphs._scope import BodyScope
 
 __all__ = ["Body", "BodyScope", "CapturedGraph", "GraphInput", "OutputGraph", "ShapeFact", "Warned"]
-__all__ += ["OPERATORS", "check_graph", "may_draw", "storage_of"]
+__all__ += ["OPERATORS", "check_graph", "draws", "is_mode_call", "is_of_torch", "may_draw", "storage_of"]
 __all__ += ["CHECKS", "bodies_of", "calls_in", "may_raise", "name_of"]

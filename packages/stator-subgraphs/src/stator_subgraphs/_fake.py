@@ -211,3 +211,8 @@ MODE_CALLS = {
     enter_inference_mode: ModeCall(lambda before, args, entered: exit_inference_mode(entered)),
     exit_inference_mode: ModeCall(lambda before, *_: enter_inference_mode(before), torch.is_inference_mode_enabled),
 }
+
+
+def is_mode_call(node: torch.fx.Node) -> bool:
+    """Return True if the node enters or leaves a mode of torch: gradients, autocast, inference."""
+    return node.op == "call_function" and node.target in MODE_CALLS

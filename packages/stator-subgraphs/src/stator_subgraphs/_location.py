@@ -65,8 +65,11 @@ class Location:
         meta["stack_trace"] = "".join(map(self._line, self._last or (NOWHERE,)))
         if place.modules and not place.original:
             meta["nn_module_stack"] = self._module_stack(place.modules)
+        meta["began"] = place.began
         if place.caught:
             meta["caught"] = True
+        if place.handled:
+            meta["handled"] = True
         meta.update({field: copy.copy(place.original[field]) for field in KEPT if field in place.original})
 
     def _line(self, span: SourceSpan) -> str:

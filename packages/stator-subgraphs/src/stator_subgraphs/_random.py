@@ -18,7 +18,7 @@ OWN = frozenset({"aten", "prims", "higher_order", "inductor", "_c10d_functional"
 
 def undisturbed(target: Any) -> AbstractContextManager[None]:
     """Around a run of `target` on fakes."""
-    return nullcontext() if _namespace(target) in OWN else _streams_kept()
+    return nullcontext() if is_of_torch(target) else _streams_kept()
 
 
 DRAWING = (
@@ -31,7 +31,7 @@ DRAWING = (
 def may_draw(module: torch.fx.GraphModule) -> bool:
     """Whether running the graph, or a body in it, may draw random numbers. An operator that is not torch's own may."""
     nodes = (node for part in module.modules() if isinstance(part, torch.fx.GraphModule) for node in part.graph.nodes)
-    return any(_may_draw(node.target) for node in nodes if node.op.startswith("call_"))
+    return any(draws(node.target) for node in nodes if node.op.startswith("call_"))
 
 
 def is_pure(tracer: SubgraphTracer | None) -> bool:
@@ -39,11 +39,17 @@ def is_pure(tracer: SubgraphTracer | None) -> bool:
     if tracer is None:
         return True
     calls = (node for node in tracer.graph.nodes if node.op.startswith("call_"))
-    return not (tracer.written or any(_may_draw(node.target) for node in calls)) and is_pure(tracer.parent)
+    return not (tracer.written or any(draws(node.target) for node in calls)) and is_pure(tracer.parent)
 
 
-def _may_draw(target: Any) -> bool:
-    return _namespace(target) not in OWN or any(part in str(target) for part in DRAWING)
+def draws(target: Any) -> bool:
+    """Return True if calling `target` may draw random numbers; an operator that is not torch's own may."""
+    return not is_of_torch(target) or any(part in str(target) for part in DRAWING)
+
+
+def is_of_torch(target: Any) -> bool:
+    """Return True if `target` is a function or an operator of torch, not of another library."""
+    return _namespace(target) in OWN
 
 
 def _namespace(target: Any) -> str:

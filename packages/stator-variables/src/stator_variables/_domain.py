@@ -117,7 +117,8 @@ class SymbolicDomain:
         """The instruction that broke, for another trace that ends there."""
         begun = outcome.snapshot.mark[2]
         frame, said = outcome.snapshot.frames[-1], outcome.reason
-        return Stop(begun + 1, frame.code, frame.pc, Unsupported(said.reason, said.detail, said.hint, said.where))
+        reason = Unsupported(said.reason, said.detail, said.hint, said.where)
+        return Stop(begun + 1, reason, (frame.code, frame.pc))
 
     def as_raised(self, caught: BaseException) -> bytecode.Raised | None:
         if isinstance(caught, RecursionError):  # of ours: what one instruction does is nested too deep
@@ -133,7 +134,7 @@ class SymbolicDomain:
         progress.begun += 1
         progress.steps += 1
         stop = policy.stop
-        if stop is not None and stop.begun == progress.begun and (stop.code, stop.index) == (frame.code, frame.pc):
+        if stop is not None and stop.is_at(progress.begun, frame):
             raise stop.reason
         if progress.steps > policy.patience:
             self._lose_patience()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import attrs
-from stator_bytecode import Code
+from stator_bytecode import Code, Frame
 from stator_bytecode.errors import Unsupported
 from stator_guards import Source
 
@@ -14,12 +14,17 @@ from stator_variables._graph import Dim
 
 @attrs.frozen(eq=False)
 class Stop:
-    """The instruction that a trace broke at: how many began before it, and which it is."""
+    """The instruction that a trace is to break at: the number of instructions that began up to it.
+
+    `place` is its code and index where these are known; another instruction is none to stop at.
+    """
 
     begun: int
-    code: Code
-    index: int
     reason: Unsupported
+    place: tuple[Code, int] | None = None
+
+    def is_at(self, begun: int, frame: Frame) -> bool:
+        return begun == self.begun and self.place in (None, (frame.code, frame.pc))
 
 
 @attrs.define(eq=False)

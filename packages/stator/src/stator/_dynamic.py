@@ -74,6 +74,29 @@ class Shapes:
         return value not in (0, 1) and -sys.maxsize <= value <= sys.maxsize
 
 
+def recorded(policy: Policy) -> tuple[Policy, Policy]:
+    """Return a policy that decides as `policy` does, and one that repeats these decisions without the state."""
+    dims: dict[guards.Source, list[Dim]] = {}
+    numbers: dict[guards.Source, bool] = {}
+
+    def decide_dims(source: guards.Source, tensor: torch.Tensor) -> list[Dim]:
+        dims[source] = policy.dims(source, tensor)
+        return dims[source]
+
+    def decide_number(source: guards.Source, value: Any) -> bool:
+        numbers[source] = policy.number_is_symbolic(source, value)
+        return numbers[source]
+
+    def repeat_dims(source: guards.Source, tensor: torch.Tensor) -> list[Dim]:
+        return dims.get(source) or [Dim()] * tensor.dim()
+
+    def repeat_number(source: guards.Source, value: Any) -> bool:
+        return numbers.get(source, False)
+
+    first = attrs.evolve(policy, dims=decide_dims, number_is_symbolic=decide_number)
+    return first, attrs.evolve(policy, dims=repeat_dims, number_is_symbolic=repeat_number)
+
+
 def _seen(known: dict[guards.Source, Sizes], source: guards.Source, now: tuple[int, ...], at_odds: Sizes) -> Sizes:
     """What stayed the same so far; `at_odds` where the number of dimensions changed."""
     before = known.get(source, now)

@@ -8,12 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import torch
-from stator_backends import AmbientState, Lowered, lower, one_at_a_time
-from stator_bytecode import Goto, Site
-from stator_guards import CallSource, Entry, GlobalState, Guard, Loads, PartSource, Source, Truth, load_source
-from stator_variables import as_inference
+from stator_backends import AliasLayout, AmbientState, Lowered, lower, one_at_a_time, spec_of
+from stator_bytecode import Site
+from stator_guards import (
+    CallSource,
+    DistinctStorages,
+    Entry,
+    GlobalState,
+    Guard,
+    Loads,
+    PartSource,
+    Source,
+    Truth,
+    load_source,
+)
 
-from stator._fallback import Plainly, Recovery
+from stator._entry_source import ending, function_text, inference_marks
+from stator._fallback import Plainly
 from stator._options import Options
 from stator._saying import Saying, silent
 from stator._target import Target, start_of
@@ -22,6 +33,10 @@ from stator.errors import BackendFailed, InternalError, Unsupported, backend_bou
 
 if TYPE_CHECKING:
     from stator_subgraphs import CapturedGraph
+
+    from stator._graph_effects import GraphEffects
+    from stator._recovery import Recovery
+    from stator._retrace import Retrace
 
 _numbers = itertools.count()
 
@@ -44,10 +59,9 @@ class EntryData:
     source: str = ""
 
 
-def make_entry(
-    target: Target, traced: Traced, options: Options, site: Site | None, ambient: AmbientState, key: Hashable
-) -> Entry:
+def make_entry(traced: Traced, retrace: Retrace, site: Site | None, ambient: AmbientState, key: Hashable) -> Entry:
     """Lower the graph, collect the guards, write the function."""
+    target, options = retrace.target, retrace.options
     captured = traced.captured
     runs = captured.op_count > 0 or bool(traced.emitter.outputs)
     module = captured.module if runs else None
@@ -55,8 +69,9 @@ def make_entry(
         _check(module)
     graph_text = module.print_readable(print_output=False) if module is not None and options.keep_text else ""
     warned = [one for node in captured.graph.nodes for one in node.meta.get("warns", ())]
+    effects = _effects(captured) if runs else None  # before a backend changes the graph
     with silent(warned):
-        lowered = _lowered(traced, options, ambient) if runs else None
+        lowered = None if effects is None else _lowered(traced, options, ambient, effects)
     if lowered is not None and warned:
         lowered = attrs.evolve(lowered, callable=Saying(lowered.callable, warned))
     guards = [*traced.guards, Guard(None, GlobalState(), start_of(target))]
@@ -70,7 +85,8 @@ def make_entry(
         uncompiled=lowered.refused if lowered is not None else "",
         made_calls=any(call.made for call in traced.emitter.t.cached.calls),
     )
-    run = _function(target, traced, lowered, site, ambient, data)
+    recovery = None if effects is None else _recovery(effects, retrace, ambient, data)
+    run = _function(target, traced, lowered, site, recovery, data)
     checked = options.stack.guards(guards, target.parameters)
     serve = getattr(checked, "serve", None)  # a guard compiler need not be able to
     if serve is not None:
@@ -86,8 +102,21 @@ def _check(module: Any) -> None:
         raise InternalError("\n".join(["the graph is not one that compilers take", *faults]))
 
 
-def _lowered(traced: Traced, options: Options, ambient: AmbientState) -> Lowered:
+def _effects(captured: CapturedGraph) -> GraphEffects:
+    from stator._graph_effects import GraphEffects  # when first needed: importing stator is to be quick
+
+    return GraphEffects.of(captured)
+
+
+def _runs_in_order(options: Options, effects: GraphEffects) -> bool:
+    """Return True if the graph runs node by node, as the program does."""
+    return effects.catches_foreign or not spec_of(options.backend).compiles
+
+
+def _lowered(traced: Traced, options: Options, ambient: AmbientState, effects: GraphEffects) -> Lowered:
     captured, fake_mode = traced.captured, traced.emitter.t.graph.fake_mode
+    if _runs_in_order(options, effects):
+        _keep_for_handlers(captured.module)
     has_floats = _are_floats(getattr(fake_mode.shape_env, "backed_var_to_val", ()))  # also what a rollback left
     try:
         with backend_boundary():
@@ -97,6 +126,7 @@ def _lowered(traced: Traced, options: Options, ambient: AmbientState) -> Lowered
                 contexts=captured.contexts,
                 ambient=ambient,
                 keeps_history=captured.keeps_history,
+                as_it_is=CATCHES_FOREIGN if effects.catches_foreign else "",
             )
     except BackendFailed:
         if has_floats:
@@ -108,6 +138,15 @@ def _lowered(traced: Traced, options: Options, ambient: AmbientState) -> Lowered
     if has_floats and any(_are_floats(guard.expr.free_symbols) for guard in lowered.shape_guards):
         raise FloatsNeeded
     return lowered
+
+
+def _keep_for_handlers(module: Any) -> None:
+    from stator._resumption import keep_for_handlers
+
+    keep_for_handlers(module)
+
+
+CATCHES_FOREIGN = "an operator of another library in a `try` of the program"
 
 
 class FloatsNeeded(Exception):
@@ -124,21 +163,31 @@ def _are_floats(symbols: Iterable[Any]) -> bool:
 def _layout_guard(guard: Any, captured: CapturedGraph, target: Target) -> Guard:
     """A condition of the backend over the flat inputs of the graph."""
     sources: list[Source] = [item.source for item in captured.inputs]
+    if isinstance(guard, AliasLayout) and not guard.layout and len(guard.positions) > 1:
+        first, *others = (sources[position] for position in guard.positions)
+        return Guard(first, DistinctStorages(tuple(others), first), start_of(target))
     holds = CallSource(lambda *inputs: guard.holds(inputs), *sources)
     return Guard(holds, Truth(True), start_of(target))
 
 
 # -- the function ----------------------------------------------------------------------------------------------------
 def _function(
-    target: Target, traced: Traced, lowered: Lowered | None, site: Site | None, ambient: AmbientState, data: EntryData
+    target: Target,
+    traced: Traced,
+    lowered: Lowered | None,
+    site: Site | None,
+    recovery: Recovery | None,
+    data: EntryData,
 ) -> Any:
     emitter = traced.emitter
     number = next(_numbers)
     name = f"entry_{number}"
-    call = _graph_call(traced, lowered, target, ambient, data) if lowered is not None else []
-    body = [*_loads(emitter, target), *call, *_marked(emitter), *emitter.lines, _ending(traced, site, emitter)]
-    text = "".join(f"    {line}\n" for line in body)
-    data.source = f"def {name}({', '.join(target.parameters)}):\n{text}"
+    call: list[str] = []
+    if lowered is not None and recovery is not None:
+        call = _graph_call(traced, lowered, recovery, target)
+    loads, marks = _loads(emitter, target), inference_marks(emitter)
+    body = [*loads, *call, *marks, *emitter.lines, ending(traced, site)]
+    data.source = function_text(name, target.parameters, body)
     data.namespace = dict(emitter.captured)
     return load_source(data.source, f"<stator entry {number}: {target.name}>", emitter.captured, data)[name]
 
@@ -153,41 +202,37 @@ def _loads(emitter: Any, target: Target) -> list[str]:
     return ["try:", *(f"    {line}" for line in emitter.loads), f"except {errors}:", f"    {again}"]
 
 
-def _ending(traced: Traced, site: Site | None, emitter: Any) -> str:
-    if site is None:
-        return f"return {traced.result}"
-    values = "".join(f"{value}, " for value in traced.values)
-    return f"return {emitter.capture(Goto, 'Goto')}({emitter.capture(site, 'site')}, [{values}])"
-
-
-def _graph_call(traced: Traced, lowered: Lowered, target: Target, ambient: AmbientState, data: EntryData) -> list[str]:
-    """`g = graph(inputs)`; an operator that raises is raised again by the program itself, run plainly, unless what the
-    graph does cannot be taken back."""
-    from stator_subgraphs import may_draw  # when first asked: importing stator is to be quick
-
-    from stator._hazard import Hazards
-
+def _graph_call(traced: Traced, lowered: Lowered, recovery: Recovery, target: Target) -> list[str]:
+    """`g = graph(inputs)`, and what is done when that raises."""
     emitter = traced.emitter
-    inputs = _inputs(traced, target, emitter)
     graph = emitter.capture(_giving_outputs(lowered), "graph")
-    arguments = ", ".join(inputs)
-    if (hazards := Hazards.of(traced.captured)) is None:
-        return [f"g = {graph}({arguments})"]
-    draws = may_draw(traced.captured.module)
-    recovery = Recovery(target, ambient, draws, hazards, data.failures, data.forgives)
+    arguments = ", ".join(_inputs(traced, target, emitter))
     state = "".join(f"{name}, " for name in target.parameters)
-    again = emitter.capture(recovery, "recovery")
-    watched = [item for item in traced.captured.inputs if item.kind == "tensor"] if hazards.written else []
-    tensors = ", ".join(emitter.load(item.source) for item in watched)  # loading writes a line: only what is used
-    lines = [f"before = {again}.before({tensors})"] if recovery.looks_before else []
-    before = "before" if recovery.looks_before else "None"
+    recover = emitter.capture(recovery, "recovery")
+
+    copies: list[str] = []
+    given = f"error, ({state})"
+    if recovery.plan is not None:
+        watched = [item for item in traced.captured.inputs if item.kind == "tensor"]
+        tensors = ", ".join(emitter.load(item.source) for item in watched)
+        copies = [f"before = {recover}.before({tensors})"]
+        given += ", before"
     return [
-        *lines,
+        *copies,
         "try:",
         f"    g = {graph}({arguments})",
-        "except Exception as error:",
-        f"    return {again}.after(error, ({state}), {before})",
+        "except BaseException as error:",
+        f"    return {recover}.after({given})",
     ]
+
+
+def _recovery(effects: GraphEffects, retrace: Retrace, ambient: AmbientState, data: EntryData) -> Recovery:
+    from stator._recovery import Recovery, RollbackPlan
+
+    runs_in_order = _runs_in_order(retrace.options, effects)
+    plan = RollbackPlan.of(effects, runs_in_order, data.forgives)
+    facts = retrace.target, ambient, effects, plan, data.failures, data.forgives
+    return Recovery(*facts, module=data.graph, retrace=retrace)
 
 
 def _giving_outputs(lowered: Lowered) -> Callable[..., Any]:
@@ -204,17 +249,6 @@ def _giving_outputs(lowered: Lowered) -> Callable[..., Any]:
         raise BackendFailed(lowered.spec.name, f"{given} instead of a tuple of {count}", "running the graph")
 
     return graph
-
-
-def _marked(emitter: Any) -> list[str]:
-    """What inference mode leaves on tensors; the graph only has gradients switched off."""
-    examples = [traced.example for traced in emitter.outputs]
-    tensors = [(i, made) for i, made in enumerate(examples) if isinstance(made, torch.Tensor)]
-    made = [i for i, example in tensors if example.is_inference()]
-    plain = [i for i, example in tensors if i not in made and not example.requires_grad]
-    if not emitter.t.inference.ever or not (made or plain):
-        return []
-    return [f"g = {emitter.capture(as_inference, 'as_inference')}(g, {made}, {plain})"]
 
 
 MANY = 4

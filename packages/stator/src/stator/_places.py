@@ -1,13 +1,13 @@
 """Where the traced program is, for the metadata of nodes: the user's frames, and the module calls around them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
 import torch
 from stator_bytecode import Frame, Machine
 from stator_guards import Source
-from stator_variables import Place, real_of, source_of
+from stator_variables import Place, Tracing, real_of, source_of
 
 GENERATED = "<eval_with_key>"
 """How the names of files begin that fx makes up for the code of graphs."""
@@ -18,14 +18,21 @@ class MachinePlaces:
     """Reads the frame stack of the Machine that traces."""
 
     machine: Machine | None = None
+    tracing: Tracing | None = None
     _known: dict[Any, Any] = attrs.field(factory=dict)
 
     def current(self) -> Place:
         frames = [] if self.machine is None else self.machine.frames
         visible = [frame for frame in frames if not frame.hidden]
-        caught = any(map(is_caught, frames))
         spans = tuple(frame.code.span(frame.pc) for frame in visible)
-        return Place(spans, self._modules(visible), self._original(visible), caught)
+        return Place(
+            spans,
+            self._modules(visible),
+            self._original(visible),
+            caught=any(map(is_caught, frames)),
+            handled=any(map(is_handled, frames)),
+            began=0 if self.tracing is None else self.tracing.progress.begun,
+        )
 
     def _original(self, frames: list[Frame]) -> Mapping[str, Any]:
         """The metadata of the node that the innermost generated `forward` has come to, by its line."""
@@ -39,7 +46,7 @@ class MachinePlaces:
         return {}
 
     def forget(self) -> None:
-        self.machine = None
+        self.machine = self.tracing = None
         self._known.clear()
 
     def _modules(self, frames: list[Frame]) -> tuple[tuple[str, str, type], ...]:
@@ -64,19 +71,36 @@ class MachinePlaces:
 
 
 def is_caught(frame: Frame) -> bool:
-    """Whether an `except`, or a `with` of another manager than one of torch's, is around where the frame is."""
+    """Return True in an `except`, or in a `with` of a manager that is not one of torch's."""
+    return any(_catches(ops) for ops in _handlers(frame))
+
+
+def is_handled(frame: Frame) -> bool:
+    """Return True where an exception leads to code of the program: `is_caught`, and `finally`."""
+    return next(_handlers(frame), None) is not None
+
+
+def _handlers(frame: Frame) -> Iterator[list[str]]:
+    """Yield the first operations of each handler around a frame, but for managers of torch."""
     instructions = frame.code.instructions
     handler = instructions[frame.pc].handler
     while handler is not None:
         ops = [instr.op for instr in instructions[handler.target : handler.target + _HEAD]]
-        if "WITH_EXCEPT_START" in ops[:2]:
-            manager = getattr(frame.stack[handler.depth - 1], "receiver", None)
-            if manager is None or not str(manager.cls.__module__).startswith("torch"):
-                return True
-        elif ops[:2] == ["PUSH_EXC_INFO", "POP_TOP"] or "CHECK_EXC_MATCH" in ops or "CHECK_EG_MATCH" in ops:
-            return True
+        if "WITH_EXCEPT_START" not in ops[:2] or not _is_of_torch(frame.stack[handler.depth - 1]):
+            yield ops
         handler = instructions[handler.target].handler
-    return False
+
+
+def _is_of_torch(leave: Any) -> bool:
+    """Return True if `leave`, the `__exit__` of an open `with`, is that of a manager of torch."""
+    manager = getattr(leave, "receiver", None)
+    return manager is not None and str(manager.cls.__module__).startswith("torch")
+
+
+def _catches(ops: list[str]) -> bool:
+    if "WITH_EXCEPT_START" in ops[:2] or ops[:2] == ["PUSH_EXC_INFO", "POP_TOP"]:
+        return True
+    return "CHECK_EXC_MATCH" in ops or "CHECK_EG_MATCH" in ops
 
 
 _HEAD = 12

@@ -17,13 +17,15 @@ from stator_guards import Cache, Entry
 from stator_variables import REPLACEABLE, can_be_taken, give_back, taken
 from torch.autograd import forward_ad
 
-from stator._dynamic import Shapes
+from stator._dynamic import Shapes, recorded
 from stator._entry import FloatsNeeded, make_entry
 from stator._fallback import Plainly
 from stator._local_ends import observed_ends
+from stator._making import is_making, making
 from stator._options import Options
 from stator._raising import RaisingSite
 from stator._release import without_frames
+from stator._retrace import Retrace
 from stator._target import Continuation, Root, Target
 from stator._telling import RUNNERS, tell, tell_later, untold
 from stator._trace import trace
@@ -47,16 +49,9 @@ class Place:
     ending: tuple[int, ...] = ()  # where in a state the locals are whose end a trace took for unobservable
     newest: dict[Hashable, Entry] = attrs.field(factory=dict)  # for each key the entry used last
     under_modes: list[Place] = attrs.field(factory=list)  # at most one: the same, for calls under function modes
+    recent: Entry | None = None  # the entry used last
 
 
-class _Making(threading.local):
-    """Whether this thread makes an entry. Compiled functions called meanwhile, by a backend or a finalizer, run plainly
-    if they have no entry: whoever makes one may be waiting for what this thread holds."""
-
-    now = False
-
-
-_making = _Making()
 _NEVER: Any = SimpleNamespace(check=lambda *state: False)
 NOTHING = Entry(_NEVER, run=lambda *state: None)
 """No entry, where the wrapper looks for one."""
@@ -129,9 +124,7 @@ class Region:
     def _entered(self, place: Place, state: tuple[Any, ...]) -> Any:
         key = self._key(place, state)
         entry = place.cache.lookup(key, state)
-        if entry is None and not (
-            place.refused or place.target.is_stale or _making.now or is_foreign_call() or has_others()
-        ):
+        if entry is None and not place.cache.is_full(key) and not _must_not_compile(place):
             entry = place.cache.get_or_make(key, state, lambda: self._make(place, state, key))
             if entry is not None and not entry.data.made_calls and not entry.guards.check(*state):
                 entry = None  # while it was made, another thread or the collector changed what it stands on
@@ -141,10 +134,16 @@ class Region:
             return Plainly(place.target, state)
         place.newest[key] = entry
         if place is self.root:
-            self.newest[0] = entry
-            if place is not self.root:  # reset meanwhile by another thread
-                self.newest[0] = NOTHING
+            self._remember(place, key, entry)
         return entry.run(*state)
+
+    def _remember(self, place: Place, key: Hashable, entry: Entry) -> None:
+        """Let the wrapper try the entry first, unless calls alternate among several: then the cache finds it sooner."""
+        repeated = place.recent is entry or len(place.cache.entries(key)) <= 2
+        place.recent = entry
+        self.newest[0] = entry if repeated else NOTHING
+        if place is not self.root:  # reset meanwhile by another thread
+            self.newest[0] = NOTHING
 
     def _key(self, place: Place, state: tuple[Any, ...]) -> Hashable:
         ending = observed_ends(state, place.ending) if place.ending else ()
@@ -152,27 +151,27 @@ class Region:
 
     # -- making -------------------------------------------------------------------------------------------------------
     def _make(self, place: Place, state: tuple[Any, ...], key: Hashable) -> Entry | None:
-        _making.now = True
-        try:
-            return self._made(place, state, key)
-        except FloatsNeeded:
-            place.shapes.static_floats = True
-            return self._made(place, state, key)
-        finally:
-            _making.now = False
+        with making():
+            try:
+                return self._made(place, state, key)
+            except FloatsNeeded:
+                place.shapes.static_floats = True
+                return self._made(place, state, key)
 
     def _made(self, place: Place, state: tuple[Any, ...], key: Hashable) -> Entry | None:
         ambient = AmbientState.capture()
         named = dict(zip(place.target.parameters, state, strict=True))
+        policy, again = recorded(place.shapes.policy(named))
         try:
-            traced = trace(place.target, state, self.options, place.shapes.policy(named))
+            traced = trace(place.target, state, self.options, policy)
             try:
                 if traced.reason is not None and (self._refuses(place) or traced.reason.reason == NOTHING_AFTER):
                     raise traced.reason
                 expected = traced.raises if traced.leaves else ""
                 site = None if traced.point is None else self.site_of(traced.point, expected)
                 place.ending = tuple(sorted({*place.ending, *traced.emitter.t.ended}))
-                return make_entry(place.target, traced, self.options, site, ambient, key)
+                retrace = Retrace(place.target, self.options, again)
+                return make_entry(traced, retrace, site, ambient, key)
             finally:
                 traced.captured.release()
                 del traced  # it holds the reason, whose traceback holds this frame
@@ -223,6 +222,11 @@ def _place(target: Target, options: Options) -> Place:
     return Place(
         target, Cache(target.name, options.recompile_limit, warn=None if options.fullgraph else tell_later), shapes
     )
+
+
+def _must_not_compile(place: Place) -> bool:
+    """Tell whether a call that no entry accepts runs eagerly."""
+    return bool(place.refused or place.target.is_stale or is_making() or is_foreign_call() or has_others())
 
 
 OWN_CODES.update(passed_over(Region.run, Region.finish, Region.dispatch, Plainly.run))

@@ -70,6 +70,7 @@ def _traced(target: Target, state: tuple[Any, ...], options: Options, policy: va
     domain = options.stack.domain(tracing)
     machine = Machine(domain, options.opcodes, sys.getrecursionlimit())
     places.machine = tracing.machine = machine
+    places.tracing = tracing
     try:
         with graph.tracing(), _quiet(), _own_faults(tracing):
             variables.enter_taken(tracing)

@@ -44,9 +44,9 @@ class Propagation:
     """
 
     point: Point
+    rebuilder: Rebuilder
     innermost: int
     visible: list[int]
-    rebuilder: Rebuilder
     handlers: dict[int, Exit] = attrs.field(factory=dict)
     answers: dict[int, Exit] = attrs.field(factory=dict)
 

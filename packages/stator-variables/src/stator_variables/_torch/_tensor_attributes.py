@@ -123,7 +123,13 @@ def hides_nothing(tensor: torch.Tensor) -> bool:
 
 
 KEEPS_FLAG = Custom("{fn}({value})", keeps_flag, "with a flag that stays as it is when it is set")
-HIDES_NOTHING = Custom("not {value}.__dict__ or {fn}({value})", hides_nothing, "without attributes that hide methods")
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+HIDES_NOTHING = Custom(
+    "not {value}.__dict__ or {fn}({value})",
+    hides_nothing,
+    "without attributes that hide methods",
+    lambda tensor, cells: type(tensor) in _PLAIN and cells.own_attributes(tensor),
+)
 
 
 def write(t: Tracing, vt: Any, name: str, value: Any) -> Any:

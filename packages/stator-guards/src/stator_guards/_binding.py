@@ -1,0 +1,284 @@
+"""The bindings of one group: for each root object the words that prove its facts, and the values pinned below it.
+
+A call compares the words of its root's binding. Where one differs, `Watch.renew` checks only the facts that stand on
+it; for a root object without a binding, or when more than a leaf has changed, it checks all facts of this group. Other
+groups are not concerned.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import attrs
+
+from stator_guards._cells import Cells, Words
+from stator_guards._kind import CANNOT_READ, Guard
+from stator_guards._loads import Loads
+from stator_guards._memory import WORD, Layout, Reader
+from stator_guards._part import PartSource
+from stator_guards._plan import Group, can_be_root, holds_on, is_same, read, stays
+from stator_guards._source import ParameterSource, Source, State
+
+KEPT_ROOTS = 64
+_STRETCH = 32 * WORD
+
+
+@attrs.define(eq=False)
+class Binding:
+    """The words of one root object as they were when all guards held, and the values that generated code takes."""
+
+    words: Words
+    places: Any
+    expected: bytes
+    values: tuple[object, ...]
+    batches: tuple[tuple[object, ...], ...]
+    loads: tuple[tuple[object, ...], ...]
+    kept: tuple[object, ...]
+    """Values of functions of pinned values."""
+    pinned: dict[Source, Any]
+    """All pinned values, without the root: it must not be kept alive."""
+    root: Any = None
+
+
+class Unwatched(Exception):
+    """The facts of a group hold for a root object, but no words prove them."""
+
+
+class Restructured(Exception):
+    """More than leaves has changed: the facts of the group stand on other words now."""
+
+
+@attrs.define(eq=False, slots=False)
+class Watch:
+    """The bindings of one group by the id of the root, forgotten with it; captured objects have one binding."""
+
+    group: Group
+    layout: Layout
+    reader: Reader
+    parameters: tuple[str, ...]
+    on_change: Callable[[Watch, Sequence[Source], State], None]
+    """Called after a renewal, with the containers that changed (none: the root is new) and the state."""
+    bindings: dict[int, Binding] = attrs.field(factory=dict)
+    exports: list[Source] = attrs.field(factory=list)
+    batches: list[tuple[Source, ...]] = attrs.field(factory=list)
+    loads: list[tuple[Source, ...]] = attrs.field(factory=list)
+    kept: list[tuple[Callable[..., object], tuple[Source, ...]]] = attrs.field(factory=list)
+    died: int = 0
+    """How many root objects died while they had a binding."""
+    failed: int = 0
+    """How many root objects could not be bound."""
+    passing: bool = False
+    """Whether a root object is bound only when it is seen twice in a row, since most are soon replaced."""
+    _seen: Any = None
+
+    def key(self, root: object) -> int:
+        return 0 if self.group.root is None else id(root)
+
+    def renew(self, root: Any, values: Sequence[object]) -> Binding | None:
+        """A binding for `root` as it is now; None when a guard of the group does not hold."""
+        state = dict(zip(self.parameters, values, strict=True))
+        key = self.key(root)
+        old = self.bindings.get(key)
+        changed: list[Source] = []
+        try:
+            if old is not None:
+                now = self.reader.read(old.places)
+                differing = _differing(now, old.expected)
+                changed = self._changed(old, differing, root, state)
+                found = self._patched(old, now, differing, root, state)
+            elif self._passes(root):
+                return self._transient(root, state)
+            else:
+                found = self.bind(root, state)
+        except Unwatched:
+            self.failed += 1
+            self.bindings.pop(key, None)
+            found = self._transient(root, state)
+        if found is not None:
+            self.on_change(self, changed, state)
+        return found
+
+    def _changed(self, binding: Binding, differing: Sequence[int], root: object, state: State) -> list[Source]:
+        """The containers whose words are no longer what they were, and the inline sources with another value."""
+        origins = [_origin(binding.words.facts[i][0]) for i in differing]
+        values = self._with_root(binding.pinned, root) if self.group.inline else {}
+        try:
+            other = [source for source in self.group.inline if read(source, values, state) is not values[source]]
+        except CANNOT_READ:
+            other = []
+        return [*filter(None, origins), *other]
+
+    def _passes(self, root: object) -> bool:
+        """Tell whether a new root object is not worth a binding yet, because others are soon replaced."""
+        if not self.passing:
+            return False
+        again = self._seen is not None and self._seen() is root
+        self._seen = weakref.ref(root) if can_be_root(root) else None
+        return not again
+
+    def _with_root(self, pinned: dict[Source, Any], root: object) -> dict[Source, Any]:
+        return pinned if self.group.root is None else {**pinned, self.group.root: root}
+
+    # -- all facts of the group ---------------------------------------------------------------------------------------
+    def bind(self, root: Any, state: State) -> Binding | None:
+        """Check all facts, record their words and keep the binding. Raises Unwatched."""
+        values = self.group.values(state, root)
+        if values is None:
+            return None
+        try:
+            cells = self.group.cells(self.layout, values, state) if root is None or can_be_root(root) else None
+        except CANNOT_READ:
+            cells = None  # another thread changed something meanwhile
+        if cells is None:
+            raise Unwatched
+        return self.keep(root, cells, values)
+
+    def keep(self, root: Any, cells: Cells, values: dict[Source, Any]) -> Binding:
+        """Keep a binding of facts that were checked while `cells` recorded their words. Raises Unwatched."""
+        places = self.reader.places_of([*cells.words])
+        expected = self.reader.read(places)
+        if expected != b"".join(value.to_bytes(WORD, "little") for value in cells.words.values()):
+            raise Unwatched  # another thread changed something meanwhile
+        values.pop(self.group.root, None)  # type: ignore[arg-type]
+        binding = self._binding(Words.of(cells, root), places, expected, values)
+        self._store(root, binding)
+        return binding
+
+    def _binding(self, words: Words, places: Any, expected: bytes, values: dict[Source, Any]) -> Binding:
+        return Binding(
+            words,
+            places,
+            expected,
+            tuple([values[source] for source in self.exports]),
+            tuple([tuple([values[source] for source in batch]) for batch in self.batches]),
+            tuple([tuple([values[source] for source in sources]) for sources in self.loads]),
+            tuple([fn(*[values[source] for source in sources]) for fn, sources in self.kept]),
+            values,
+        )
+
+    def _transient(self, root: Any, state: State) -> Binding | None:
+        """The values of a root object for this call only."""
+        values = self.group.values(state, root)
+        if values is None:
+            return None
+        values.pop(self.group.root, None)  # type: ignore[arg-type]
+        return self._binding(Words({}, [], {}, {}), None, b"", values)
+
+    def _store(self, root: Any, binding: Binding) -> None:
+        key, bindings = self.key(root), self.bindings
+        if key:
+            binding.root = weakref.ref(root, self._forgetter(key))
+        bindings.pop(key, None)
+        bindings[key] = binding
+        for oldest in [*bindings][:-KEPT_ROOTS]:
+            bindings.pop(oldest, None)
+
+    def _forgetter(self, key: int) -> Callable[[Any], None]:
+        """Forget a root object before its address can belong to another one."""
+        owner = weakref.ref(self)
+
+        def forget(_: object) -> None:
+            if (watch := owner()) is not None and watch.bindings.pop(key, None) is not None:
+                watch.died += 1
+
+        return forget
+
+    def adopt(self, other: Watch, removed: frozenset[int]) -> None:
+        """Take over the bindings of the group that this one was made from, without the facts with these ids."""
+        for binding in [*other.bindings.values()]:
+            root = None if binding.root is None else binding.root()
+            if binding.root is None or root is not None:
+                self._store(root, self._taken_over(binding, removed))
+
+    def _taken_over(self, old: Binding, removed: frozenset[int]) -> Binding:
+        words, expected, values = old.words, old.expected, old.pinned
+        if removed:
+            words = words.without(removed)
+            places = [old.words.indices[address] * WORD for address in words.indices]
+            expected = b"".join([expected[place : place + WORD] for place in places])
+            values = {source: values[source] for source in self.group.pinned}
+        return self._binding(words, self.reader.places_of([*words.indices]), expected, values)
+
+    # -- what stands on changed words ---------------------------------------------------------------------------------
+    def _patched(self, old: Binding, now: bytes, differing: Sequence[int], root: Any, state: State) -> Binding | None:
+        """Check what stands on changed words and keep the rest, which `now` proves; otherwise check everything.
+
+        `now` was read before anything is checked, so a later change makes another difference.
+        """
+        values = dict(self._with_root(old.pinned, root))
+        facts = {fact: None for i in differing for fact in old.words.facts[i]}
+        try:
+            if not self._check_again([*facts], old, now, values, state):
+                return None
+        except (Restructured, *CANNOT_READ):
+            return self.bind(root, state)
+        values.pop(self.group.root, None)  # type: ignore[arg-type]
+        made = self._binding(old.words, old.places, now, values)
+        self._store(root, made)
+        return made
+
+    def _check_again(
+        self, facts: Sequence[object], old: Binding, now: bytes, values: dict[Source, Any], state: State
+    ) -> bool:
+        """Read sources again into `values` and check guards. Raises Restructured."""
+        sources = [fact for fact in facts if isinstance(fact, Source) and fact not in self.group.inline]
+        guards = [fact for fact in facts if isinstance(fact, Guard)]
+        reread = [*sources, *self.group.inline]
+        replaced = {source for source in reread if self._is_replaced(source, old, values, state)}
+        guards += [guard for guard in self.group.covered if guard.source in replaced] if replaced else []
+
+        for guard in guards:
+            if not guard.kind.holds(values[guard.source], state):  # type: ignore[index]
+                return False
+
+        cells = Cells(self.layout)
+        watched = all(stays(source, values, cells) for source in sources)
+        if not watched or not all(holds_on(guard, values, state, cells) for guard in guards):
+            raise Restructured
+        if not old.words.matches(cells, now):
+            raise Restructured
+        return True
+
+    def _is_replaced(self, source: Source, old: Binding, values: dict[Source, Any], state: State) -> bool:
+        """Read a source again; tell whether its value is another object."""
+        before, values[source] = values[source], read(source, values, state)
+        if is_same(values[source], before):
+            return False
+        if source in self._wholes or old.words.holds(before):
+            raise Restructured
+        return True
+
+    @cached_property
+    def _wholes(self) -> set[Source]:
+        """The sources that others are a part of."""
+        return {source.whole for source in self.group.pinned if isinstance(source, PartSource)}
+
+    # -- values for the entry -----------------------------------------------------------------------------------------
+    def server(self, loads: Loads, root: ParameterSource) -> Callable[..., tuple[object, ...] | None]:
+        """Give the values for the root in a state, as they were when the words were last compared."""
+        bindings, place, parameter = self.bindings, len(self.loads), loads.parameters.index(root.parameter)
+        self.loads.append(loads.sources)
+
+        def served(*state: object) -> tuple[object, ...] | None:
+            binding = bindings.get(id(state[parameter]))
+            return None if binding is None else binding.loads[place]
+
+        return served
+
+
+def _differing(now: bytes, before: bytes) -> list[int]:
+    """The indices of the words that differ."""
+    found: list[int] = []
+    for start in range(0, len(now), _STRETCH):
+        if now[start : start + _STRETCH] != before[start : start + _STRETCH]:
+            ends = range(start, min(start + _STRETCH, len(now)), WORD)
+            found += [at // WORD for at in ends if now[at : at + WORD] != before[at : at + WORD]]
+    return found
+
+
+def _origin(fact: object) -> Source | None:
+    """The container to blame for a change of the word that a fact stands on."""
+    return fact.source if isinstance(fact, Guard) else fact.base if isinstance(fact, Source) else None

@@ -1,0 +1,153 @@
+"""Words of memory that hold a tensor's metadata: sizes, strides, data type, device, keys, requires_grad, storage.
+
+A parameter keeps its metadata for the whole of training, and a native check of 150 parameters takes longer than
+everything else that a call verifies. These words are compared instead, with those of dicts and classes, in one pass.
+
+    tensor (PyObject)  +16 -> TensorImpl  +16 storage  +24 -> AutogradMeta  +128 requires_grad
+                                          +56 number of dimensions, sizes, strides   +160 data type, device   +168 keys
+
+Offsets are those of `c10/core/TensorImpl.h` and `torch/csrc/autograd/variable.h`; each is verified on live tensors
+before it is used. An AutogradMeta is never exchanged while its tensor lives (`TensorImpl::set_autograd_meta` is called
+for new tensors and to add a missing one), and a TensorImpl is held as long as its words are read, since
+`torch.utils.swap_tensors` gives the tensor another one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import torch
+
+from stator_guards._memory import word
+
+_DIMENSIONS = 5
+"""Sizes and strides of more dimensions lie elsewhere."""
+_WORD = 8
+
+
+@attrs.frozen
+class TensorLayout:
+    """Byte offsets: of `implementation` from the address of a tensor, of the others from that of its TensorImpl."""
+
+    implementation: int = 16
+    storage: int = 16
+    autograd: int = 24
+    dimensions: int = 56
+    sizes: int = 64
+    strides: int = 104
+    type_and_device: int = 160
+    keys: int = 168
+    requires_grad: int = 128
+    """From the address of an AutogradMeta."""
+
+    def of(self, tensor: torch.Tensor) -> list[int]:
+        """The addresses of all words that the metadata of a strided tensor stands on."""
+        count, base = tensor.dim(), tensor._cdata
+        offsets = [self.storage, self.autograd, self.dimensions, self.type_and_device, self.keys]
+        offsets += range(self.sizes, self.sizes + _WORD * count, _WORD)
+        offsets += range(self.strides, self.strides + _WORD * count, _WORD)
+
+        found = [id(tensor) + self.implementation, *(base + offset for offset in offsets)]
+        if autograd := word(base + self.autograd):
+            found.append(autograd + self.requires_grad)
+        return found
+
+
+def can_be_watched(tensor: Any) -> bool:
+    """Tell whether words prove the metadata: of strided tensors with plain storage and few dimensions."""
+    return (
+        type(tensor) in (torch.Tensor, torch.nn.Parameter)
+        and tensor.layout is torch.strided
+        and tensor.dim() <= _DIMENSIONS
+        and tensor_layout() is not None
+    )
+
+
+def addresses_of(tensor: torch.Tensor) -> list[int]:
+    """Return the addresses of the words of a tensor that can be watched."""
+    layout = tensor_layout()
+    assert layout is not None
+    return layout.of(tensor)
+
+
+def implementation_of(tensor: torch.Tensor) -> object:
+    """Hold the TensorImpl of a tensor, and the tensor, whatever TensorImpl that refers to later."""
+    future: Any = torch._C.Future([])
+    future.set_result(tensor)
+    return tensor, future
+
+
+@functools.cache
+def tensor_layout() -> TensorLayout | None:
+    """The layout of this torch, None where it fails the trial."""
+    found = TensorLayout()
+    return found if _stands_trial(found) else None
+
+
+def _stands_trial(found: TensorLayout) -> bool:
+    """Check that each word holds what it should, and changes with it."""
+    tensor = torch.empty(3, 5).t().requires_grad_()
+    base = tensor._cdata
+    if ctypes.sizeof(ctypes.c_void_p) != _WORD or torch.Tensor.__basicsize__ < found.implementation + _WORD:
+        return False
+    if word(id(tensor) + found.implementation) != base:
+        return False
+
+    expected = {
+        found.storage: tensor.untyped_storage()._cdata,
+        found.dimensions: 2,
+        found.sizes: 5,
+        found.sizes + _WORD: 3,
+        found.strides: 1,
+        found.strides + _WORD: 5,
+    }
+    if any(word(base + offset) != value for offset, value in expected.items()):
+        return False
+    if word(base + found.keys) != torch._C._dispatch_keys(tensor).raw_repr():
+        return False
+    return word(base + found.autograd) != 0 and all(_changes(found, name, change) for name, change in _trials().items())
+
+
+Change = Callable[[torch.Tensor], object]
+
+
+def _trials() -> dict[str, Change]:
+    """Return a change of a tensor for each word that it must show in."""
+
+    def set_data(tensor: torch.Tensor) -> None:
+        tensor.data = torch.empty(5, 3, dtype=torch.float16)
+
+    return {
+        "requires_grad": lambda tensor: tensor.requires_grad_(False),
+        "type_and_device": set_data,
+        "storage": set_data,
+        "strides": lambda tensor: tensor.detach_().t_(),
+        # not `torch.utils.swap_tensors`, which writes to the class
+        "implementation": lambda tensor: torch._C._swap_tensor_impl(tensor, torch.empty(2)),
+    }
+
+
+def _changes(found: TensorLayout, name: str, change: Change) -> bool:
+    """Tell whether a word of a new tensor changes with what it holds."""
+    tensor = torch.empty(5, 3).requires_grad_()
+    held = implementation_of(tensor)
+    address = _address(tensor, found, name)
+    before = word(address)
+    with torch.no_grad():
+        change(tensor)
+    changed = word(address) != before
+    del held
+    return changed
+
+
+def _address(tensor: torch.Tensor, found: TensorLayout, name: str) -> int:
+    offset: int = getattr(found, name)
+    if name == "implementation":
+        return id(tensor) + offset
+    if name == "requires_grad":
+        return word(tensor._cdata + found.autograd) + offset
+    return tensor._cdata + offset

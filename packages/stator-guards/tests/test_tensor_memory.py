@@ -1,0 +1,179 @@
+"""Metadata of tensors that is watched: a change shows in the next check, whatever made it."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from stator_guards import (  # noqa: E402  # noqa: E402
+    DictItemSource,
+    DistinctStorages,
+    Guard,
+    GuardSet,
+    InstanceDictSource,
+    ParameterSource,
+    TensorMatch,
+    compile_guards,
+)
+from stator_guards._tensor_memory import can_be_watched, tensor_layout  # noqa: E402
+
+COUNT = 40
+
+
+class Holder:
+    """An object with many parameters, as a module has."""
+
+    def __init__(self) -> None:
+        for i in range(COUNT):
+            setattr(self, f"p{i}", torch.nn.Parameter(torch.ones(3, 3)))
+
+
+SELF, ARGUMENT = ParameterSource("self"), ParameterSource("x")
+
+
+def source(i: int) -> Any:
+    return DictItemSource(InstanceDictSource(SELF), f"p{i}")
+
+
+def guards_on(holder: Holder, x: Any) -> list[Guard]:
+    found = [Guard(source(i), TensorMatch(getattr(holder, f"p{i}"))) for i in range(COUNT)]
+    storages = DistinctStorages((*(source(i) for i in range(COUNT)),), ARGUMENT)
+    return [*found, Guard(ARGUMENT, TensorMatch(x)), Guard(ARGUMENT, storages)]
+
+
+@pytest.fixture
+def holder() -> Holder:
+    return Holder()
+
+
+@pytest.fixture
+def x() -> Any:
+    return torch.zeros(2)
+
+
+@pytest.fixture(params=[True, False], ids=["watched", "read"])
+def checked(request: pytest.FixtureRequest, holder: Holder, x: Any) -> GuardSet:
+    made = compile_guards(guards_on(holder, x), ("self", "x"), watch=request.param)
+    for _ in range(3):
+        assert made.check(holder, x)
+    if request.param and tensor_layout() is not None:
+        assert "words" in made.watched
+    return made
+
+
+def _set_data(tensor: Any) -> None:
+    tensor.data = torch.ones(3, 3, dtype=torch.float64)
+
+
+def _resize(tensor: Any) -> None:
+    tensor.requires_grad_(False)
+    tensor.resize_(4)
+    tensor.requires_grad_(True)
+
+
+def _transpose(tensor: Any) -> None:
+    tensor.data = torch.ones(3, 3).t()
+
+
+def _another_class(tensor: Any) -> None:
+    tensor.__class__ = type("Other", (torch.nn.Parameter,), {})
+
+
+CHANGES: dict[str, Callable[[Any], object]] = {
+    "requires_grad": lambda tensor: tensor.requires_grad_(False),
+    "data of another type": _set_data,
+    "other sizes": _resize,
+    "other strides": _transpose,
+    "another class": _another_class,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_changed_metadata_is_detected(checked: GuardSet, holder: Holder, x: Any, change: str) -> None:
+    CHANGES[change](holder.p7)
+    assert not checked.check(holder, x)
+    assert not checked.mirror(holder, x)
+
+
+def test_written_values_are_no_change(checked: GuardSet, holder: Holder, x: Any) -> None:
+    with torch.no_grad():
+        holder.p3.add_(1)
+    holder.p3.grad = torch.ones(3, 3)
+    holder.p3.data = torch.full((3, 3), 2.0)
+    assert checked.check(holder, x)
+
+
+def test_flag_that_is_set_back_holds_again(checked: GuardSet, holder: Holder, x: Any) -> None:
+    for _ in range(5):
+        holder.p5.requires_grad_(False)
+        assert not checked.check(holder, x)
+        holder.p5.requires_grad_(True)
+        assert checked.check(holder, x)
+
+
+def test_shared_storage_is_detected(checked: GuardSet, holder: Holder, x: Any) -> None:
+    holder.p1.data = holder.p2.data
+    assert not checked.check(holder, x)
+    holder.p1.data = torch.ones(3, 3)
+    assert checked.check(holder, x)
+    assert not checked.check(holder, holder.p1.data.view(-1)[:2])
+
+
+def test_one_tensor_in_two_places_is_detected(checked: GuardSet, holder: Holder, x: Any) -> None:
+    kept, holder.p1 = holder.p1, holder.p2
+    assert not checked.check(holder, x)
+    holder.p1 = kept
+    assert checked.check(holder, x)
+
+
+def test_keys_of_the_thread_are_checked(checked: GuardSet, holder: Holder, x: Any) -> None:
+    with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(torch._C.DispatchKey.AutogradCPU)):
+        assert not checked.check(holder, x)
+    assert checked.check(holder, x)
+
+
+def test_other_objects_have_words_of_their_own(checked: GuardSet, holder: Holder, x: Any) -> None:
+    other = Holder()
+    assert checked.check(other, x)
+    other.p0.requires_grad_(False)
+    assert not checked.check(other, x)
+    assert checked.check(holder, x)
+
+
+def test_watched_tensors_die_with_their_holder(x: Any) -> None:
+    holder = Holder()
+    made = compile_guards(guards_on(holder, x), ("self", "x"))
+    assert all(made.check(holder, x) for _ in range(3))
+    reference = weakref.ref(holder.p0)
+    del holder
+    gc.collect()
+    assert reference() is None
+
+
+def test_replaced_tensor_is_not_kept_alive_for_long(x: Any) -> None:
+    holder = Holder()
+    made = compile_guards(guards_on(holder, x), ("self", "x"))
+    assert all(made.check(holder, x) for _ in range(3))
+    reference = weakref.ref(holder.p0)
+    holder.p0 = torch.nn.Parameter(torch.ones(3, 3))
+    assert made.check(holder, x)
+    gc.collect()
+    assert reference() is None
+
+
+@pytest.mark.parametrize(
+    ("tensor", "expected"),
+    [
+        (torch.ones(2), True),
+        (torch.ones((1,) * 6), False),
+        (torch.ones(2).to_sparse(), False),
+    ],
+)
+def test_tensors_with_metadata_elsewhere_are_not_watched(tensor: Any, expected: bool) -> None:
+    assert can_be_watched(tensor) is (expected and tensor_layout() is not None)

@@ -1,0 +1,37 @@
+"""Lines of generated entries, from what the emitter of a trace collected."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from stator_bytecode import Goto, Site
+from stator_variables import as_inference
+
+from stator._trace import Traced
+
+
+def ending(traced: Traced, site: Site | None) -> str:
+    """Return the last line of an entry: it returns the result, or the state with which `site` continues."""
+    if site is None:
+        return f"return {traced.result}"
+    emitter = traced.emitter
+    values = "".join(f"{value}, " for value in traced.values)
+    return f"return {emitter.capture(Goto, 'Goto')}({emitter.capture(site, 'site')}, [{values}])"
+
+
+def inference_marks(emitter: Any) -> list[str]:
+    """Return the line that marks results as inference tensors: the graph only has gradients switched off."""
+    examples = [traced.example for traced in emitter.outputs]
+    tensors = [(i, made) for i, made in enumerate(examples) if isinstance(made, torch.Tensor)]
+    made = [i for i, example in tensors if example.is_inference()]
+    plain = [i for i, example in tensors if i not in made and not example.requires_grad]
+
+    if not emitter.t.inference.ever or not (made or plain):
+        return []
+    return [f"g = {emitter.capture(as_inference, 'as_inference')}(g, {made}, {plain})"]
+
+
+def function_text(name: str, parameters: tuple[str, ...], body: list[str]) -> str:
+    lines = "".join(f"    {line}\n" for line in body)
+    return f"def {name}({', '.join(parameters)}):\n{lines}"

@@ -1,0 +1,116 @@
+"""Observable effects of a graph: writes to inputs, random numbers, and operators of other libraries.
+
+The nodes that write are known from the trace (`meta["writes"]`: the storages of example values). They decide what may
+be done about a graph that raises (`_recovery.py`): a graph without effects may simply be run again by the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import attrs
+import torch
+from stator_subgraphs import CHECKS, bodies_of, calls_in, draws, is_of_torch, name_of, storage_of
+from torch.fx import GraphModule, Node
+
+if TYPE_CHECKING:
+    from stator_subgraphs import CapturedGraph
+
+
+@attrs.frozen
+class GraphEffects:
+    """What running a graph changes outside of it.
+
+    `written` are the positions, among the tensor inputs, of those that share memory with what a node writes to.
+    """
+
+    written: tuple[int, ...]
+    draws: bool  # random numbers, or whatever an operator of another library does
+    is_final: bool  # other processes took part, or a tensor got another storage: nothing takes that back
+    has_checks: bool  # a node raises where an assumption of the trace does not hold
+    is_caught: bool  # an operator behind the first effect may raise, and the program may catch it
+    catches_foreign: bool  # the program may catch what an operator of another library raises
+
+    @property
+    def is_observable(self) -> bool:
+        return bool(self.written) or self.draws or self.is_final
+
+    @classmethod
+    def of(cls, captured: CapturedGraph) -> GraphEffects:
+        module = captured.module
+        placeholders = module.graph.find_nodes(op="placeholder")
+        pairs = zip(placeholders, captured.inputs, strict=True)
+        inputs = [node for node, item in pairs if item.kind == "tensor"]
+        calls = list(_all_calls(module))
+
+        written = {storage for node in calls for storage in _written(node)}
+        positions = [i for i, node in enumerate(inputs) if _storage(node) in written]
+        return cls(
+            tuple(positions),
+            draws=any(draws(node.target) for node in calls),
+            is_final=any(map(_is_final, calls)),
+            has_checks=any(map(is_check, calls)),
+            is_caught=_is_caught_after_effect(module),
+            catches_foreign=any(map(_is_foreign_and_caught, calls)),
+        )
+
+
+def has_effect(node: Node) -> bool:
+    """Return True if running the node again, or not at all, could be observed."""
+    calls = [node, *(inner for body in bodies_of(node) for inner in _all_calls(body))]
+    return any(_written(call) or draws(call.target) or _is_final(call) for call in calls)
+
+
+def is_check(node: Node) -> bool:
+    """Return True if the node raises on purpose."""
+    return name_of(node).startswith(CHECKS)
+
+
+def _is_caught_after_effect(module: GraphModule) -> bool:
+    changed = False
+    for node in calls_in(module):
+        if changed and node.meta.get("caught"):
+            return True
+        changed = changed or has_effect(node)
+    return False
+
+
+def _is_foreign_and_caught(node: Node) -> bool:
+    """Return True where a compiler would have to keep an order that none keeps: of the operator and the writes before
+    it, which the program sees when it handles the exception. The operator cannot run again to find out."""
+    return bool(node.meta.get("caught")) and not is_of_torch(node.target)
+
+
+def _all_calls(module: GraphModule) -> Iterator[Node]:
+    """Yield the calls of a graph and of the bodies of its higher-order operators."""
+    for node in calls_in(module):
+        yield node
+        for body in bodies_of(node):
+            yield from _all_calls(body)
+
+
+def _written(node: Node) -> set[int]:
+    """Return the storages of example values that a node writes to."""
+    seen: set[int] = set(node.meta.get("writes", ()))
+    if _is_silent(node):
+        seen.update(filter(None, map(_storage, node.all_input_nodes)))
+    return seen
+
+
+def _storage(node: Node) -> int | None:
+    value = node.meta.get("example_value")
+    return storage_of(value) if isinstance(value, torch.Tensor) else None
+
+
+def _is_silent(node: Node) -> bool:
+    """Return True for kernels that update running statistics without a new version, and for writes to `.data`."""
+    name = name_of(node)
+    if "batch_norm" in name or "instance_norm" in name:
+        return True
+    return "data" in [argument for argument in node.args if type(argument) is str]
+
+
+def _is_final(node: Node) -> bool:
+    qualified = str(getattr(node.target, "_qualified_op_name", node.target))
+    return qualified.startswith("_c10d_functional") or name_of(node) == "set_"

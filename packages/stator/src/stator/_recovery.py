@@ -1,0 +1,210 @@
+"""Recovery from an exception that a compiled graph raises, or lets pass.
+
+An entry applies its side effects after its graph. When the graph raises, the effects that precede the operator are
+still to be applied, and the exception belongs to the program's line. No operator, hook or function of the program runs
+twice. In this order:
+
+1. Nothing observable has happened, and an operator of torch raised: the program itself runs, and raises in its own
+   words. Not if a saved-tensor hook may have run, or if Python code of the program or of a backend raised.
+2. The graph ran in program order: the program goes on at the operator (`_resumption.py`), with the effects before it.
+   The same exception object is raised there. An operator of torch without effects runs there again, natively, since
+   the program may word its error in another way.
+3. The program may catch the exception, and the entry has copied what the graph writes to (`RollbackPlan`): as 1.
+4. The exception goes through as it is.
+
+Nothing of this costs a call that does not raise, except for the copies of 3.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import torch
+from stator_backends import AmbientState
+from stator_bytecode import Goto, Site, exception_field, passed_over, set_exception_field
+from stator_subgraphs import bodies_of
+
+from stator._fallback import Plainly
+from stator._graph_effects import GraphEffects, has_effect
+from stator._resumption import Failure, Resumption, Unavailable, has_saved_tensor_hooks
+from stator._retrace import Retrace
+from stator._saved_tensor import Saved, save
+from stator._target import Target
+from stator._traceback import OWN_CODES
+from stator.errors import BackendFailed, Unsupported
+
+
+@attrs.frozen
+class RollbackPlan:
+    """What an entry copies before its graph runs: where nothing else can bring the program to its handler.
+
+    `written` are positions among the tensor inputs of the graph.
+    """
+
+    written: tuple[int, ...]
+    random: bool
+
+    @classmethod
+    def of(cls, effects: GraphEffects, runs_in_order: bool, forgives: bool) -> RollbackPlan | None:
+        """Plan copies for graphs that a compiler may reorder, and for checks of what the trace relied on.
+
+        With the option `fallback` (`forgives`) each graph of a compiler may turn out to be one that cannot run.
+        """
+        may_be_caught = effects.is_caught or forgives
+        is_needed = effects.has_checks or (may_be_caught and not runs_in_order)
+        if not is_needed or effects.is_final or not effects.is_observable:
+            return None
+        return cls(effects.written, effects.draws)
+
+
+@attrs.frozen
+class Before:
+    """What the graph may change, as it was before."""
+
+    rng: torch.Tensor | None
+    saved: tuple[Saved, ...]
+
+    def restore(self) -> bool:
+        """Return False, with nothing changed, if that is not possible."""
+        if not all(one.can_be_restored for one in self.saved):
+            return False
+        for one in self.saved:
+            one.restore()
+        if self.rng is not None:
+            torch.set_rng_state(self.rng)
+        return True
+
+
+@attrs.define(eq=False)
+class Recovery:
+    """Called by an entry whose graph raised. `failures` holds the text of the last error, for the report."""
+
+    target: Target
+    ambient: AmbientState
+    effects: GraphEffects
+    plan: RollbackPlan | None
+    failures: list[str]
+    forgives: bool  # a backend that is at fault
+    module: Any = None  # the graph; None for an entry that was loaded from a dump
+    retrace: Retrace | None = None
+    resumptions: dict[str, Resumption | None] = attrs.field(factory=dict)  # by the name of the node
+
+    def __reduce__(self) -> Any:
+        """Leave out the graph and what traces it: an entry that was dumped recovers without."""
+        facts = self.target, self.ambient, self.effects, self.plan, self.failures, self.forgives
+        return Recovery, facts
+
+    def before(self, *inputs: torch.Tensor) -> Before:
+        """Copy what the plan says; `inputs` are the tensor inputs of the graph."""
+        assert self.plan is not None
+        rng = torch.get_rng_state() if self.plan.random else None
+        return Before(rng, save([inputs[position] for position in self.plan.written]))
+
+    def after(self, error: BaseException, state: tuple[Any, ...], before: Before | None = None) -> Plainly | Goto:
+        """Return how the program goes on; raise `error` where nothing but that is left."""
+        self.failures[:] = [f"{type(error).__name__}: {error}"]
+        failure = None if self.module is None else Failure.of(error, self.module)
+        is_of_operator = self._is_of_operator(error, failure)
+        self.ambient.install()
+
+        if is_of_operator and not self.effects.is_observable:
+            return self._run_natively(error, state)
+        resumed = None if failure is None else self._resume(error, failure, state, is_of_operator)
+        if resumed is not None:
+            return resumed
+        if is_of_operator and before is not None and self._restore(before):
+            return self._run_natively(error, state)
+        try:
+            raise error
+        finally:
+            del error, failure, before  # the traceback holds this frame
+
+    def _is_of_operator(self, error: BaseException, failure: Failure | None) -> bool:
+        """Return True if an operator of torch raised, so that it raises again when it runs again."""
+        if isinstance(error, BackendFailed):
+            return self.forgives
+        if not isinstance(error, Exception) or has_saved_tensor_hooks():
+            return False
+        if failure is not None and failure.is_foreign:
+            return False
+        return not _is_raised_by_program(error)
+
+    def _run_natively(self, error: BaseException, state: tuple[Any, ...]) -> Plainly:
+        set_exception_field(error, "__traceback__", None)  # its frames hold modes that the graph entered
+        return Plainly(self.target, state)
+
+    def _restore(self, before: Before) -> bool:
+        with torch.inference_mode(self.ambient.inference):
+            return before.restore()
+
+    def _resume(
+        self, error: BaseException, failure: Failure, state: tuple[Any, ...], is_of_operator: bool
+    ) -> Goto | None:
+        resumption = self._resumption(failure, state)
+        if resumption is None:
+            return None
+        try:
+            goto = resumption.resume(self.target, state, failure)
+        except Unavailable:
+            return None
+
+        runs_again = is_of_operator and resumption.is_exact and not has_effect(failure.node)
+        set_exception_field(error, "__traceback__", failure.rest)
+        failure.frame.clear()  # it holds modes that the graph entered
+        if runs_again and next(bodies_of(failure.node), None) is None:
+            return goto
+        return Goto(Throwing(goto.site, error), goto.state)
+
+    def _resumption(self, failure: Failure, state: tuple[Any, ...]) -> Resumption | None:
+        name = failure.node.name
+        if self.retrace is None or "began" not in failure.node.meta:
+            return None
+        if name not in self.resumptions:
+            try:
+                self.resumptions[name] = Resumption.of(self.retrace, state, failure)
+            except Unsupported:
+                self.resumptions[name] = None
+        return self.resumptions[name]
+
+
+class Throwing(Site):
+    """A site where an exception is raised that was raised already, in a graph."""
+
+    def __init__(self, site: Site, error: BaseException) -> None:
+        super().__init__(site.point)
+        self.site = site
+        self.errors = [error]
+
+    def step(self, *state: Any) -> Any:
+        try:
+            return self.site.throw(self.errors.pop(), *state)
+        finally:
+            state = ()  # it may hold an exception whose traceback holds this frame
+
+
+def _is_raised_by_program(error: BaseException) -> bool:
+    """Return True if a frame of other code than torch's, stator's, or generated code is the innermost."""
+    entry: Any = exception_field(error, "__traceback__")
+    while entry is not None and entry.tb_next is not None:
+        entry = entry.tb_next
+    return entry is not None and not _is_machinery(entry.tb_frame.f_code.co_filename)
+
+
+_OWN_FOLDERS = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
+
+
+def _is_machinery(filename: str) -> bool:
+    return filename.startswith(("<", *_OWN_FOLDERS, *_folders_of_generated_code()))
+
+
+def _folders_of_generated_code() -> Sequence[str]:
+    """Return the folder that Inductor writes its code to, if it is in use."""
+    folders: Any = sys.modules.get("torch._inductor.runtime.cache_dir_utils")
+    return () if folders is None else (folders.cache_dir(),)
+
+
+OWN_CODES.update(passed_over(Recovery.after, Throwing.step))

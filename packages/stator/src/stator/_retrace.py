@@ -1,0 +1,34 @@
+"""Tracing a target again, as it was traced before, up to one instruction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+from stator_variables import Policy, Stop
+
+from stator._making import making
+from stator._options import Options
+from stator._target import Target
+from stator._trace import Traced, trace
+from stator.errors import Unsupported
+
+
+@attrs.define(eq=False)
+class Retrace:
+    """A target with the decisions of its first trace, to be traced again up to an instruction."""
+
+    target: Target
+    options: Options
+    policy: Policy
+
+    def to(self, state: tuple[Any, ...], began: int) -> Traced:
+        """Trace up to the instruction that was the `began`-th to begin. Raises Unsupported when that fails."""
+        reason = Unsupported("operator-error", "an operator that raised", "")
+        policy = attrs.evolve(self.policy, stop=Stop(began, reason))
+        with making():
+            traced = trace(self.target, state, self.options, policy)
+        if traced.point is None or traced.reason is None or traced.reason.reason != reason.reason:
+            traced.captured.release()
+            raise Unsupported("operator-error", "the operator was not reached again")
+        return traced
