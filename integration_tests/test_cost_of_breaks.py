@@ -17,7 +17,7 @@ from torch import Tensor
 MOST = 14
 """Python functions of ours that one break may call: guards, entry and graph of the continuation are four of them."""
 
-_LOOKED_AT = ("_mortal.py", "_holding.py")
+_LOOKED_AT = ("_local_ends.py", "_holding.py")
 """Questions of who holds an object, which are counted elsewhere."""
 
 quiet = logging.getLogger(f"{__name__}.quiet")

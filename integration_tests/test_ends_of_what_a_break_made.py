@@ -229,3 +229,25 @@ def test_what_was_made_natively_dies_where_it_does_in_plain_python(name: str) ->
             assert results[0] == results[1]
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("first_held", [True, False])
+def test_a_manager_dies_with_its_statement_where_nothing_else_refers_to_it(first_held: bool) -> None:
+    def fn(x: Tensor, holders: list[Any], log: Log) -> Tensor:
+        with holders.pop():
+            y = x + 1
+            stator.graph_break()
+            y = y * 2
+        log.append("behind")
+        return y - 1
+
+    def logged(call: Callable[..., Any], held: bool) -> tuple[list[float], Log]:
+        log: Log = []
+        manager = Manager(log)
+        holders, kept = [manager], [manager] if held else []
+        del manager
+        return call(torch.ones(2), holders, log).tolist(), [*log, len(kept)]
+
+    compiled = stator.compile(fn, backend="eager")
+    for held in (first_held, not first_held, first_held, not first_held, False, False, True):
+        assert logged(compiled, held) == logged(fn, held)

@@ -12,7 +12,7 @@ from stator_variables._filtering import filtered
 from stator_variables._graph import BodyGraph, BodyRecorder, Dim, GraphRecorder, Place, Places, Traced
 from stator_variables._handlers import DEFAULT_HANDLERS
 from stator_variables._holding import (
-    are_plain,
+    are_plain_or_method,
     dying_with,
     has_observable_end,
     hold_plain_values,
@@ -59,7 +59,7 @@ __all__ += ["can_be_taken", "enter_taken", "give_back", "taken"]
 # trackers
 __all__ += ["MISSING", "ConstantTracker", "FunctionTracker", "LazyTracker", "MethodTracker", "NumberTracker"]
 __all__ += ["TensorTracker", "VariableTracker"]
-__all__ += ["are_plain", "dying_with", "forget_class", "generator_state", "has_observable_end"]
+__all__ += ["are_plain_or_method", "dying_with", "forget_class", "generator_state", "has_observable_end"]
 __all__ += ["hold_plain_values", "is_end_observable", "may_have_observable_end"]
 __all__ += ["UNTOLD", "history_of", "real_of", "source_of", "wrap"]
 # what a trace becomes

@@ -122,6 +122,28 @@ def are_released_unobserved(*values: object) -> bool:
     return dying is not None and not is_end_observable(dying)
 
 
+def are_plain_or_method(state: tuple[object, ...], places: Iterable[int]) -> bool:
+    """Return whether the values at `places` of a state are plain, but for one bound method whose object and function
+    something else refers to: the `__exit__` that a `with` statement keeps is one nearly always."""
+    method: Any = None
+    for place in places:
+        value = state[place]
+        if id(type(value)) in _PLAIN:
+            continue
+        if type(value) is not MethodType or method is not None:
+            return False
+        method = value
+
+    if method is None:
+        return True
+    value = None
+    owner, function = method.__self__, method.__func__
+    if sys.getrefcount(owner) <= 3 or sys.getrefcount(function) <= 3:  # the method, the local, and the question
+        return False
+    numbers = [*map(id, state)]
+    return id(owner) not in numbers and id(function) not in numbers and not weakref.getweakrefcount(method)
+
+
 _FEW = 64
 """The number of values up to which the quick answer below is quicker."""
 

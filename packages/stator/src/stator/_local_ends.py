@@ -17,7 +17,13 @@ from collections import Counter
 from collections.abc import Sequence
 from types import CellType, MethodType
 
-from stator_variables import are_plain, dying_with, has_observable_end, hold_plain_values, is_end_observable
+from stator_variables import (
+    are_plain_or_method,
+    dying_with,
+    has_observable_end,
+    hold_plain_values,
+    is_end_observable,
+)
 
 WHILE_TRACED = 2
 """How often each value of a state is held while it is traced: by `Region.enter`, and by name."""
@@ -30,7 +36,7 @@ _CARRIERS = frozenset(map(id, (tuple, CellType, MethodType)))
 def observed_ends(state: tuple[object, ...], places: Sequence[int], holders: int = 1) -> tuple[int, ...]:
     """Return those of `places` in the state of a continuation where an object is whose end is observable, and that
     nothing but the state refers to, which does so `holders` times."""
-    if are_plain(map(state.__getitem__, places)):
+    if are_plain_or_method(state, places):
         return ()
     if hold_plain_values([*map(state.__getitem__, places)], state, holders):
         return ()

@@ -94,7 +94,8 @@ class Region:
         values = tuple(state)
         state.clear()
         place = self.places.get(point) or self.place_of(point)
-        entry = place.newest.get(self._key(place, values), NOTHING)
+        key = self._key(place, values) if place.ending else self.options.key
+        entry = place.newest.get(key, NOTHING)
         if entry.guards.check(*values):
             result = entry.run(*values)
         else:
