@@ -446,3 +446,38 @@ def test_what_a_guard_calls_comes_after_the_calls_of_before(program: Any, sizes:
 
     compiled = stator.compile(fn, backend="eager", fullgraph=True, recompile_limit=20)
     assert outcomes(compiled) == outcomes(fn)
+
+
+@pytest.mark.parametrize("bound", [None, 1, 2, 16])
+@pytest.mark.parametrize("constant", [True, False])
+def test_results_that_were_thrown_out_and_made_again(bound: int | None, constant: bool) -> None:
+    """An equal result is another object: the cache may have been emptied, or its record used again."""
+
+    @functools.lru_cache(maxsize=bound)
+    def cached(n: Any) -> list[Any]:
+        return [n]
+
+    key = object()
+
+    def use(x: Tensor, n: Any) -> Any:
+        found = cached(7 if constant else n)
+        return x + 1, found, len(found)
+
+    def emptied() -> None:
+        cached.cache_clear()
+        for n in (7, key):
+            cached(n)
+
+    def pushed_out() -> None:
+        for n in (1, 2, 7, key):
+            cached(n)
+
+    compiled = stator.compile(use, backend="eager", recompile_limit=20)
+    for change in (emptied, list, list, emptied, list, pushed_out, pushed_out, list, emptied, emptied, list):
+        change()
+        kept = cached(7 if constant else key)
+        before = cached.cache_info()
+        result = compiled(torch.ones(2), key)
+        after = cached.cache_info()
+        assert (after.hits + after.misses) - (before.hits + before.misses) == 1
+        assert result[1] is kept

@@ -567,3 +567,125 @@ def test_what_two_hold_dies_with_the_second() -> None:
     compiled = stator.compile(program, backend="eager")
     for _ in range(3):
         assert compiled(torch.ones(2))[1:] == program(torch.ones(2))[1:] == (False, True)
+
+
+class Bin:
+    """A place from which something is released."""
+
+    held: Any = None
+
+
+@pytest.mark.parametrize("held", HELD)
+@pytest.mark.parametrize("wrapped", [lambda thing: thing, lambda thing: [thing], lambda thing: {"k": (thing, 1)}])
+def test_what_something_else_holds_may_be_released_later(held: str, wrapped: Callable[[Any], Any]) -> None:
+    """One entry for values that live on, whatever they are; those that die get another one."""
+
+    def use(x: Tensor, place: Bin, log: list[str]) -> Tensor:
+        log.append("before")
+        place.held = None
+        log.append("after")
+        return x + 1
+
+    def run(fn: Callable[..., Any], keep: bool) -> tuple[list[str], list[Any]]:
+        place, log = Bin(), list[str]()
+        place.held = wrapped(HELD[held](log))
+        kept = [place.held] if keep else []
+        fn(torch.ones(2), place, log)
+        return [*log], kept
+
+    compiled = stator.compile(use, backend="eager")
+    for _ in range(3):
+        place = Bin()
+        place.held = wrapped("plain")
+        compiled(torch.ones(2), place, [])
+    for keep in (True, True, False, True, False, False):
+        assert run(compiled, keep)[0] == run(use, keep)[0]
+
+
+@pytest.mark.parametrize("held", HELD)
+def test_a_new_container_may_release_what_its_place_holds(held: str) -> None:
+    """The end of what a list was copied from is not that of the copy: it is no reason to break."""
+
+    def use(x: Tensor, place: Bin, log: list[str]) -> Tensor:
+        known = [place.held, 1]
+        log.append("before")
+        known[0] = None
+        known.clear()
+        log.append("after")
+        return x + 1
+
+    compiled = stator.compile(use, backend="eager")
+    for _ in range(3):
+        outcomes = []
+        for fn in (compiled, use):
+            place, log = Bin(), list[str]()
+            place.held = HELD[held](log)
+            fn(torch.ones(2), place, log)
+            log.append("returned")
+            del place
+            outcomes.append([*log])
+        assert outcomes[0] == outcomes[1]
+    assert not compiled.report.breaks
+
+
+@pytest.mark.parametrize("held", HELD)
+@pytest.mark.parametrize("breaks", [False, True])
+def test_a_place_that_is_emptied_after_its_copy(held: str, breaks: bool) -> None:
+    def use(x: Tensor, place: Bin, log: list[str]) -> Tensor:
+        if breaks:
+            stator.graph_break()
+        known = [place.held]
+        place.held = None
+        log.append("copied")
+        known.pop()
+        log.append("released")
+        return x + 1
+
+    compiled = stator.compile(use, backend="eager")
+    for _ in range(3):
+        outcomes = []
+        for fn in (compiled, use):
+            place, log = Bin(), list[str]()
+            place.held = HELD[held](log)
+            fn(torch.ones(2), place, log)
+            outcomes.append([*log])
+        assert outcomes[0] == outcomes[1]
+
+
+class Rows:
+    """A sequence of Python's: its iterator is suspended inside a `try`."""
+
+    def __init__(self, *rows: Any) -> None:
+        self.rows = rows
+
+    def __iter__(self) -> Iterator[Any]:
+        try:
+            yield from self.rows
+        except IndexError:
+            LATE.append("caught")
+
+
+LATE: list[str] = []
+
+
+def test_an_exception_name_that_catches_the_end_of_a_generator() -> None:
+    """`except IndexError` is left out of an entry only as long as the name stands for another class."""
+
+    def use(x: Tensor) -> Any:
+        for row in Rows(1, 2):
+            return x + row, "left"
+
+    compiled = stator.compile(use, backend="eager")
+    assert compiled(torch.ones(2))[0].tolist() == [2, 2]
+    assert not compiled.report.breaks
+    assert LATE == []
+    globals()["IndexError"] = GeneratorExit
+    try:
+        for fn in (use, compiled, compiled):
+            fn(torch.ones(2))
+            assert LATE == ["caught"]
+            LATE.clear()
+    finally:
+        del globals()["IndexError"]
+    compiled(torch.ones(2))
+    assert LATE == []

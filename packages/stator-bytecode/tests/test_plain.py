@@ -92,6 +92,15 @@ def test_a_generator_that_has_not_started_is_rebuilt_unstarted() -> None:
     assert list(generator) == [0, 1]
 
 
+def test_a_factory_assembles_its_code_once() -> None:
+    code = decode(talking.__code__)
+    make = GeneratorFactory(layout_at(talking, 0, bound=("n",), generator=GeneratorStatus.CREATED))
+    first, second = make((2,)), make((1,))
+    assert first.gi_code is second.gi_code
+    assert (list(first), list(second)) == ([0, 1], [0])
+    assert first.gi_code.co_name == code.raw.co_name
+
+
 def test_a_closed_generator_is_an_exhausted_one_of_the_same_name() -> None:
     generator = closed_generator(layout_at(talking, 0, generator=GeneratorStatus.RUNNING))(())
     assert generator.__name__ == "talking"

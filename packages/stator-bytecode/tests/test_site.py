@@ -198,6 +198,32 @@ def test_drive_does_not_nest() -> None:
     assert len(set(depths)) == 1
 
 
+def test_a_crossing_takes_two_calls_of_ours_besides_the_native_frames() -> None:
+    site, state = broken(outermost, 1)
+    crossings, calls = 50, 0
+
+    def dispatch(point: Any, values: list[Any]) -> Any:
+        nonlocal crossings
+        crossings -= 1
+        return Goto(site, state) if crossings else "end"
+
+    def seen(frame: Any, event: str, argument: Any) -> None:
+        nonlocal calls
+        calls += event == "call" and "stator_bytecode/_breaks" in frame.f_code.co_filename
+
+    ACTION.append(lambda value: None)
+    drive(site, list(state), dispatch)  # which makes the step
+    crossings = 50
+    before = sys.getprofile()
+    sys.setprofile(seen)
+    try:
+        drive(site, list(state), dispatch)
+    finally:
+        sys.setprofile(before)
+        ACTION.pop()
+    assert calls == 1 + 50 * 2 + 49  # drive; step and its method; the state that is taken out of each Goto
+
+
 def test_every_instruction_is_stepped_or_has_a_reason() -> None:
     assert not set(shuffles) & set(NO_STEP)
     assert all(reason for reason in NO_STEP.values())

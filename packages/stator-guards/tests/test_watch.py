@@ -254,6 +254,51 @@ def test_of_a_change_only_the_facts_on_changed_words_are_checked(
 
 
 @needs_words
+def test_a_container_that_keeps_changing_is_taken_out_without_checking_the_rest(checked: list[Source | None]) -> None:
+    whole, other = Whole(), Whole()
+    guard_set = warmed(guards_on(A), ["a"], whole)
+    assert guard_set.check(other)
+    checked.clear()
+    for i in range(10):
+        whole.calls = i
+        whole.parts["3"].unrelated = i  # type: ignore[attr-defined]
+        assert guard_set.check(whole)
+    assert checked == []
+    watched = guard_set.source[guard_set.source.index("def watched_check") :]
+    assert "['parts'] is not" in watched
+    assert "flag" in watched
+    assert "['7']" not in watched
+    for each in (whole, other):
+        each.parts["3"].flag = False
+        assert not guard_set.check(each)
+        each.parts["3"].flag = True
+        each.parts["7"].hooks["x"] = 1
+        assert not guard_set.check(each)
+        each.parts["7"].hooks.clear()
+        assert guard_set.check(each)
+        part = weakref.ref(each.parts["3"])
+        each.parts["3"] = Part()
+        assert guard_set.check(each)
+        assert part() is None
+
+
+@needs_words
+def test_a_value_that_changes_on_every_call_is_not_kept() -> None:
+    whole = Whole()
+    guard_set = warmed(guards_on(A), ["a"], whole)
+    for _ in range(8):
+        hooks = Whole()
+        whole.parts["3"].hooks = hooks.__dict__["parts"]
+        hooks.parts.clear()
+        whole.parts["3"].keeper = hooks  # type: ignore[attr-defined]
+        assert guard_set.check(whole)
+        last, hooks = weakref.ref(hooks), None  # type: ignore[assignment]
+    whole.parts["3"].keeper, whole.parts["3"].hooks = None, {}  # type: ignore[attr-defined]
+    assert guard_set.check(whole)
+    assert last() is None
+
+
+@needs_words
 def test_what_a_watch_holds_dies_with_its_set_without_the_collector() -> None:
     whole = Whole()
     module = {"whole": Whole()}

@@ -21,7 +21,7 @@ from stator_bytecode._handlers._all import DEFAULT, SAFE
 from stator_bytecode._handlers._asking import Handler as OpcodeHandler
 from stator_bytecode._machine._binding import BindingError, bind_arguments, new_frame
 from stator_bytecode._machine._check import check_frame, stack_depths
-from stator_bytecode._machine._closing import observes_close, tested_names
+from stator_bytecode._machine._closing import names_in_handlers, observes_close
 from stator_bytecode._machine._completion import SWITCHED
 from stator_bytecode._machine._domain import (
     Domain,
@@ -58,7 +58,7 @@ __all__ = ["DEFAULT", "SAFE", "SWITCHED", "Machine", "OpcodeHandler"]
 __all__ += ["Broke", "Escaped", "Outcome", "Returned", "Snapshot", "Yielded"]
 __all__ += ["NULL", "Frame", "GeneratorState", "GeneratorStatus", "LastInstruction", "PreviousExc"]
 __all__ += ["BindingError", "bind_arguments", "check_frame", "held_by", "new_frame"]
-__all__ += ["observes_close", "tested_names"]
+__all__ += ["names_in_handlers", "observes_close"]
 # what a Domain is, and what its operations give
 __all__ += ["OPERATOR_NAMES", "ConcreteDomain", "Domain", "interpret"]
 __all__ += ["VALUE", "Invoke", "Parked", "Pending", "Raised", "Result", "Resume", "Then"]

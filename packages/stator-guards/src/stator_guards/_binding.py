@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from stator_guards._cells import Cells
+from stator_guards._cells import Cells, Words
 from stator_guards._kind import CANNOT_READ, Guard
 from stator_guards._loads import Loads
 from stator_guards._memory import WORD, Layout, Reader
@@ -23,12 +23,14 @@ from stator_guards._plan import Group, can_be_root, holds_on, is_same, read, sta
 from stator_guards._source import ParameterSource, Source, State
 
 KEPT_ROOTS = 64
+_STRETCH = 32 * WORD
 
 
 @attrs.define(eq=False)
 class Binding:
     """The words of one root object as they were when all guards held, and the values that generated code takes."""
 
+    words: Words
     places: Any
     expected: bytes
     values: tuple[object, ...]
@@ -38,11 +40,6 @@ class Binding:
     """Values of functions of pinned values."""
     pinned: dict[Source, Any]
     """All pinned values, without the root: it must not be kept alive."""
-    facts: list[list[object]] = attrs.field(factory=list)
-    """For each word the sources and guards that stand on it."""
-    indices: dict[int, int] = attrs.field(factory=dict)
-    """The index of each address among the words."""
-    held: dict[int, object] = attrs.field(factory=dict)
     root: Any = None
 
 
@@ -89,8 +86,9 @@ class Watch:
         try:
             if old is not None:
                 now = self.reader.read(old.places)
-                changed = self._changed(old, now, root, state)
-                found = self._patched(old, now, root, state)
+                differing = _differing(now, old.expected)
+                changed = self._changed(old, differing, root, state)
+                found = self._patched(old, now, differing, root, state)
             elif self._passes(root):
                 return self._transient(root, state)
             else:
@@ -103,9 +101,9 @@ class Watch:
             self.on_change(self, changed, state)
         return found
 
-    def _changed(self, binding: Binding, now: bytes, root: object, state: State) -> list[Source]:
+    def _changed(self, binding: Binding, differing: Sequence[int], root: object, state: State) -> list[Source]:
         """The containers whose words are no longer what they were, and the inline sources with another value."""
-        origins = [_origin(binding.facts[i][0]) for i in _differing(now, binding.expected)]
+        origins = [_origin(binding.words.facts[i][0]) for i in differing]
         values = self._with_root(binding.pinned, root) if self.group.inline else {}
         try:
             other = [source for source in self.group.inline if read(source, values, state) is not values[source]]
@@ -145,15 +143,13 @@ class Watch:
         if expected != b"".join(value.to_bytes(WORD, "little") for value in cells.words.values()):
             raise Unwatched  # another thread changed something meanwhile
         values.pop(self.group.root, None)  # type: ignore[arg-type]
-        held = {id(obj): obj for obj in cells.held if obj is not root}
-        binding = self._binding(places, expected, values)
-        binding.facts, binding.held = [*cells.facts.values()], held
-        binding.indices = {address: i for i, address in enumerate(cells.words)}
+        binding = self._binding(Words.of(cells, root), places, expected, values)
         self._store(root, binding)
         return binding
 
-    def _binding(self, places: Any, expected: bytes, values: dict[Source, Any]) -> Binding:
+    def _binding(self, words: Words, places: Any, expected: bytes, values: dict[Source, Any]) -> Binding:
         return Binding(
+            words,
             places,
             expected,
             tuple([values[source] for source in self.exports]),
@@ -169,7 +165,7 @@ class Watch:
         if values is None:
             return None
         values.pop(self.group.root, None)  # type: ignore[arg-type]
-        return self._binding(None, b"", values)
+        return self._binding(Words({}, [], {}, {}), None, b"", values)
 
     def _store(self, root: Any, binding: Binding) -> None:
         key, bindings = self.key(root), self.bindings
@@ -190,31 +186,37 @@ class Watch:
 
         return forget
 
-    def adopt(self, other: Watch) -> None:
-        """Take over the bindings of the same group, whose values other code takes in another order."""
+    def adopt(self, other: Watch, removed: frozenset[int]) -> None:
+        """Take over the bindings of the group that this one was made from, without the facts with these ids."""
         for binding in [*other.bindings.values()]:
             root = None if binding.root is None else binding.root()
             if binding.root is None or root is not None:
-                made = self._binding(binding.places, binding.expected, binding.pinned)
-                made.facts, made.indices, made.held = binding.facts, binding.indices, binding.held
-                self._store(root, made)
+                self._store(root, self._taken_over(binding, removed))
+
+    def _taken_over(self, old: Binding, removed: frozenset[int]) -> Binding:
+        words, expected, values = old.words, old.expected, old.pinned
+        if removed:
+            words = words.without(removed)
+            places = [old.words.indices[address] * WORD for address in words.indices]
+            expected = b"".join([expected[place : place + WORD] for place in places])
+            values = {source: values[source] for source in self.group.pinned}
+        return self._binding(words, self.reader.places_of([*words.indices]), expected, values)
 
     # -- what stands on changed words ---------------------------------------------------------------------------------
-    def _patched(self, old: Binding, now: bytes, root: Any, state: State) -> Binding | None:
+    def _patched(self, old: Binding, now: bytes, differing: Sequence[int], root: Any, state: State) -> Binding | None:
         """Check what stands on changed words and keep the rest, which `now` proves; otherwise check everything.
 
         `now` was read before anything is checked, so a later change makes another difference.
         """
         values = dict(self._with_root(old.pinned, root))
-        facts = {fact: None for i in _differing(now, old.expected) for fact in old.facts[i]}
+        facts = {fact: None for i in differing for fact in old.words.facts[i]}
         try:
             if not self._check_again([*facts], old, now, values, state):
                 return None
         except (Restructured, *CANNOT_READ):
             return self.bind(root, state)
         values.pop(self.group.root, None)  # type: ignore[arg-type]
-        made = self._binding(old.places, now, values)
-        made.facts, made.indices, made.held = old.facts, old.indices, old.held
+        made = self._binding(old.words, old.places, now, values)
         self._store(root, made)
         return made
 
@@ -222,25 +224,21 @@ class Watch:
         self, facts: Sequence[object], old: Binding, now: bytes, values: dict[Source, Any], state: State
     ) -> bool:
         """Read sources again into `values` and check guards. Raises Restructured."""
-        cells = Cells(self.layout)
-        sources = [fact for fact in facts if isinstance(fact, Source)]
+        sources = [fact for fact in facts if isinstance(fact, Source) and fact not in self.group.inline]
         guards = [fact for fact in facts if isinstance(fact, Guard)]
-        replaced = {
-            source for source in [*sources, *self.group.inline] if self._is_replaced(source, old, values, state)
-        }
+        reread = [*sources, *self.group.inline]
+        replaced = {source for source in reread if self._is_replaced(source, old, values, state)}
         guards += [guard for guard in self.group.covered if guard.source in replaced] if replaced else []
+
         for guard in guards:
             if not guard.kind.holds(values[guard.source], state):  # type: ignore[index]
                 return False
-        watched = all(stays(source, values, cells) for source in sources if source not in self.group.inline)
+
+        cells = Cells(self.layout)
+        watched = all(stays(source, values, cells) for source in sources)
         if not watched or not all(holds_on(guard, values, state, cells) for guard in guards):
             raise Restructured
-        root = None if self.group.root is None else values[self.group.root]
-        # a class gets a new version only when one is recorded: then `now` holds none, which is no version to compare
-        words = memoryview(now).cast("Q")
-        places = {address: old.indices.get(address) for address in cells.words}
-        same = all(place is not None and words[place] == cells.words[at] for at, place in places.items())
-        if not same or not all(id(obj) in old.held or obj is root for obj in cells.held):
+        if not old.words.matches(cells, now):
             raise Restructured
         return True
 
@@ -249,7 +247,7 @@ class Watch:
         before, values[source] = values[source], read(source, values, state)
         if is_same(values[source], before):
             return False
-        if source in self._wholes or id(before) in old.held:
+        if source in self._wholes or old.words.holds(before):
             raise Restructured
         return True
 
@@ -259,10 +257,20 @@ class Watch:
         return {source.whole for source in self.group.pinned if isinstance(source, PartSource)}
 
     # -- values for the entry -----------------------------------------------------------------------------------------
-    def server(self, loads: Loads, root: ParameterSource) -> Callable[..., tuple[object, ...] | None]:
+    def server(self, loads: Loads, root: ParameterSource | None) -> Callable[..., tuple[object, ...] | None]:
         """Give the values for the root in a state, as they were when the words were last compared."""
-        bindings, place, parameter = self.bindings, len(self.loads), loads.parameters.index(root.parameter)
+        bindings, place = self.bindings, len(self.loads)
         self.loads.append(loads.sources)
+
+        if root is None:
+
+            def served_captured(*state: object) -> tuple[object, ...] | None:
+                binding = bindings.get(0)
+                return None if binding is None else binding.loads[place]
+
+            return served_captured
+
+        parameter = loads.parameters.index(root.parameter)
 
         def served(*state: object) -> tuple[object, ...] | None:
             binding = bindings.get(id(state[parameter]))
@@ -273,8 +281,12 @@ class Watch:
 
 def _differing(now: bytes, before: bytes) -> list[int]:
     """The indices of the words that differ."""
-    pairs = zip(memoryview(now).cast("Q"), memoryview(before).cast("Q"), strict=True)
-    return [i for i, (new, old) in enumerate(pairs) if new != old]
+    found: list[int] = []
+    for start in range(0, len(now), _STRETCH):
+        if now[start : start + _STRETCH] != before[start : start + _STRETCH]:
+            ends = range(start, min(start + _STRETCH, len(now)), WORD)
+            found += [at // WORD for at in ends if now[at : at + WORD] != before[at : at + WORD]]
+    return found
 
 
 def _origin(fact: object) -> Source | None:

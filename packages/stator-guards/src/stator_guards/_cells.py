@@ -29,15 +29,17 @@ class Cells:
     layout: Layout
     words: dict[int, int] = attrs.field(factory=dict)
     facts: dict[int, list[object]] = attrs.field(factory=dict)
-    held: list[object] = attrs.field(factory=list)
+    owners: dict[int, object] = attrs.field(factory=dict)
+    """The object that each address lies in."""
+    targets: dict[int, object] = attrs.field(factory=dict)
+    """For words that are pointers, what they point at: while it is held, no other object has its address."""
     _fact: object = None
     _added: list[int] = attrs.field(factory=list)
-    _mark: int = 0
     _safe: dict[int, bool] = attrs.field(factory=dict)
 
     def begin(self, fact: object) -> None:
         """Record further words for `fact`."""
-        self._fact, self._mark = fact, len(self.held)
+        self._fact = fact
         self._added.clear()
 
     def rollback(self) -> None:
@@ -45,17 +47,10 @@ class Cells:
         for address in self._added:
             self.facts[address].pop()
             if not self.facts[address]:
-                del self.facts[address], self.words[address]
+                del self.facts[address], self.words[address], self.owners[address]
+                self.targets.pop(address, None)
+                self._safe.clear()  # which knows objects by their ids
         self._added.clear()
-        if len(self.held) > self._mark:
-            del self.held[self._mark :]
-            self._safe.clear()
-
-    def release(self) -> None:
-        """Hold no objects any longer; the addresses are then only good for counting."""
-        self.held.clear()
-        self.facts.clear()
-        self._safe.clear()
 
     def _add(self, obj: object, offset: int) -> bool:
         return self.add(id(obj) + offset, obj)
@@ -67,15 +62,16 @@ class Cells:
         else:
             self.words[address] = word(address)
             self.facts[address] = [self._fact]
-            self.held.append(holder)
+            self.owners[address] = holder
         self._added.append(address)
         return True
 
     def pointer(self, obj: object, offset: int, target: object) -> bool:
         """Watch that a word inside `obj` keeps pointing at `target`."""
-        if not self._add(obj, offset) or self.words[id(obj) + offset] != id(target):
+        address = id(obj) + offset
+        if not self._add(obj, offset) or self.words[address] != id(target):
             return False
-        self.held.append(target)
+        self.targets[address] = target
         return True
 
     def function_part(self, fn: object, part: str, value: object) -> bool:
@@ -189,6 +185,55 @@ class Cells:
             and _lookup(meta, "__getattribute__") is type.__getattribute__
             and not _is_data(_lookup(meta, name))
         )
+
+
+@attrs.frozen(eq=False)
+class Words:
+    """The recorded words of one root object, in the order in which they are read."""
+
+    indices: dict[int, int]
+    """The index of each address."""
+    facts: list[list[object]]
+    """For each word the sources and guards that stand on it."""
+    owners: dict[int, object]
+    """Keeps the memory alive that is read; the root object, which is alive whenever that happens, is not among them."""
+    targets: dict[int, object]
+
+    @classmethod
+    def of(cls, cells: Cells, root: object) -> "Words":
+        owners = {address: obj for address, obj in cells.owners.items() if obj is not root}
+        indices = {address: i for i, address in enumerate(cells.words)}
+        return cls(indices, [*cells.facts.values()], owners, cells.targets)
+
+    def without(self, facts: frozenset[int]) -> "Words":
+        """The words that other facts than those with these ids stand on."""
+        kept: dict[int, list[object]] = {}
+        for address, standing in zip(self.indices, self.facts, strict=True):
+            if facts.isdisjoint(map(id, standing)):
+                kept[address] = standing
+            elif left := [fact for fact in standing if id(fact) not in facts]:
+                kept[address] = left
+        return Words(
+            {address: i for i, address in enumerate(kept)},
+            [*kept.values()],
+            {address: obj for address, obj in self.owners.items() if address in kept},
+            {address: obj for address, obj in self.targets.items() if address in kept},
+        )
+
+    def holds(self, obj: object) -> bool:
+        """Tell whether a word lies in an object or points at it."""
+        return any(each is obj for each in (*self.owners.values(), *self.targets.values()))
+
+    def matches(self, cells: Cells, now: bytes) -> bool:
+        """Tell whether facts were recorded again on words that are known, and with the values that `now` has.
+
+        A class gets a new version only when one is recorded: then `now` holds none, which is no version to compare.
+        """
+        words = memoryview(now).cast("Q")
+        for address, value in cells.words.items():
+            if address not in self.indices or words[self.indices[address]] != value:
+                return False
+        return all(self.targets.get(address) is target for address, target in cells.targets.items())
 
 
 def _lookup(cls: type, name: str) -> Any:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -78,6 +78,8 @@ class Plan:
     groups: list[Group]
     group_of: dict[Source, Group]
     residual: list[Guard]
+    below: Counter[Source]
+    """How many guards depend on each source."""
 
 
 @attrs.frozen(eq=False)
@@ -88,8 +90,8 @@ class Situation:
     values: dict[Source, Any]
     """Parents first."""
     layout: Layout
-    loose: frozenset[Source]
-    """What changes too often to be watched, or comes out of something that does."""
+    loose: frozenset[Source | None]
+    """What changes too often to be watched, or comes out of something that does; None: captured objects."""
 
 
 def make_plan(guards: Sequence[Guard], situation: Situation) -> tuple[Plan, dict[Group, Cells]]:
@@ -98,37 +100,79 @@ def make_plan(guards: Sequence[Guard], situation: Situation) -> tuple[Plan, dict
     for source in parents_first(other for guard in guards for other in guard.kind.others):
         if source not in values:
             values[source] = read(source, values, situation.state)
-    planner = _Planner(guards, [*values], situation, {})
-    cells = planner.plan()
-    return planner.result(guards), cells
+    below = _below(guards, [*values])
+    planner = _Planner(guards, situation, below, {})
+    cells = planner.plan([*values])
+    return _plan(guards, planner.groups, planner.group_of, below), cells
 
 
-def revise(plan: Plan, group: Group, guards: Sequence[Guard], situation: Situation) -> tuple[Plan, dict[Group, Cells]]:
-    """Replace one group by what is left of it now that more is loose; the others stay as they are."""
+def replace(plan: Plan, group: Group, guards: Sequence[Guard], situation: Situation) -> tuple[Plan, dict[Group, Cells]]:
+    """Plan one group anew for the values it has now; the others stay as they are."""
     above = [] if group.root is None else [group.root]
     kept = {source: other for source, other in plan.group_of.items() if other is not group}
-    planner = _Planner(group.covered, [*above, *group.pinned], situation, kept)
-    cells = planner.plan()
-    planner.groups = [*(other for other in plan.groups if other is not group), *planner.groups]
-    return planner.result(guards), cells
+    planner = _Planner(group.covered, situation, plan.below, kept)
+    cells = planner.plan([*above, *group.pinned])
+    groups = [*(other for other in plan.groups if other is not group), *planner.groups]
+    return _plan(guards, groups, planner.group_of, plan.below), cells
+
+
+def loosen(
+    plan: Plan, group: Group, guards: Sequence[Guard], loose: Collection[Source | None], values: Mapping[Source, Any]
+) -> tuple[Plan, Group, frozenset[int]]:
+    """Take out of a group what stands on containers that change too often; also give the ids of those facts."""
+    made = Group(group.root, inline=dict(group.inline))
+    out: set[Source] = set()
+    removed: set[int] = set()
+    for source in group.pinned:
+        if isinstance(source, PartSource) and _leaves(source, made, loose, out):
+            removed.add(id(source))
+            tested = source not in loose and source.whole not in out and source not in made.inline
+            if not tested or plan.below[source] < WORTH_AN_INLINE_TEST or type(values[source]) is MappingProxyType:
+                made.inline.pop(source, None)
+                out.add(source)
+                continue
+            made.inline[source] = None
+        made.pinned.append(source)
+
+    for guard in group.covered:
+        if guard.source in loose or not out.isdisjoint(guard.sources):
+            removed.add(id(guard))
+        else:
+            made.covered.append(guard)
+
+    moved = {source: made if other is group else other for source, other in plan.group_of.items() if source not in out}
+    groups = [made if other is group else other for other in plan.groups]
+    return _plan(guards, groups, moved, plan.below), made, frozenset(removed)
+
+
+def _leaves(source: PartSource, group: Group, loose: Collection[Source | None], out: set[Source]) -> bool:
+    """Tell whether what proves a source unchanged is gone: its whole, its own identity, or the word of its whole."""
+    if source.whole in out:
+        return True
+    return source in loose if source in group.inline else source.whole in loose
+
+
+def _plan(guards: Sequence[Guard], groups: list[Group], group_of: dict[Source, Group], below: Counter[Source]) -> Plan:
+    covered = {id(guard): guard for group in groups for guard in group.covered}
+    rest = [guard for guard in guards if id(guard) not in covered]
+    return Plan(groups, group_of, [*rest, *_left([*covered.values()], rest)], below)
 
 
 class _Planner:
     def __init__(
-        self, guards: Sequence[Guard], sources: Iterable[Source], situation: Situation, kept: dict[Source, Group]
+        self, guards: Sequence[Guard], situation: Situation, below: Counter[Source], kept: dict[Source, Group]
     ) -> None:
         self._guards = guards
-        self._sources = sources
         self._now = situation
         self._values = situation.values
-        self._below = _below(guards, sources)
+        self._below = below
         self.groups: list[Group] = []
         self.group_of: dict[Source, Group] = dict(kept)
         self._cells: dict[Group, Cells] = {}
         self._captured: Group | None = None
 
-    def plan(self) -> dict[Group, Cells]:
-        for source in self._sources:
+    def plan(self, sources: Iterable[Source]) -> dict[Group, Cells]:
+        for source in sources:
             if source not in self.group_of:
                 self._pin(source)
         for guard in self._guards:
@@ -138,11 +182,6 @@ class _Planner:
             if not group.is_worth_it:
                 self._drop(group)
         return self._cells
-
-    def result(self, guards: Sequence[Guard]) -> Plan:
-        covered = {id(guard): guard for group in self.groups for guard in group.covered}
-        rest = [guard for guard in guards if id(guard) not in covered]
-        return Plan(self.groups, self.group_of, [*rest, *_left([*covered.values()], rest)])
 
     def _cover(self, guard: Guard) -> None:
         source = guard.source
@@ -161,7 +200,7 @@ class _Planner:
             if above in self._cells and above is not None and self._stays_in(above, source):
                 self._join(above, source)
                 return
-        elif isinstance(source, CapturedSource) and source not in self._now.loose and not source.held.weak:
+        elif isinstance(source, CapturedSource) and None not in self._now.loose and not source.held.weak:
             self._captured = self._captured or self._new_group(None)
             self._join(self._captured, source)
             return

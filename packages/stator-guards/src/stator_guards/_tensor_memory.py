@@ -126,7 +126,8 @@ def _trials() -> dict[str, Change]:
         "type_and_device": set_data,
         "storage": set_data,
         "strides": lambda tensor: tensor.detach_().t_(),
-        "implementation": lambda tensor: torch.utils.swap_tensors(tensor, torch.empty(2)),  # type: ignore[no-untyped-call]
+        # not `torch.utils.swap_tensors`, which writes to the class
+        "implementation": lambda tensor: torch._C._swap_tensor_impl(tensor, torch.empty(2)),
     }
 
 

@@ -23,8 +23,8 @@ from stator_guards._kind import CANNOT_READ, Guard
 from stator_guards._loads import Loads
 from stator_guards._memory import Layout, reader
 from stator_guards._part import AttrSource, DictItemSource, InstanceDictSource
-from stator_guards._plan import WORTH_A_GROUP, Group, Plan, Situation, make_plan, revise
-from stator_guards._source import CapturedSource, ParameterSource, Source, State
+from stator_guards._plan import WORTH_A_GROUP, Group, Plan, Situation, loosen, make_plan, replace
+from stator_guards._source import ParameterSource, Source, State
 from stator_guards._walk import Walk
 
 CHANGES_TO_BE_LOOSE = 3
@@ -43,6 +43,15 @@ def is_worth_watching(guards: Iterable[Guard]) -> bool:
     return sum(isinstance(guard.source, through) for guard in guards) >= WORTH_A_GROUP
 
 
+@attrs.frozen(eq=False)
+class _Left:
+    """A group, what remains of it, and the ids of the facts that have left."""
+
+    before: Group
+    now: Group
+    facts: frozenset[int]
+
+
 @attrs.define(eq=False)
 class Watching:
     """The watches of one predicate."""
@@ -56,7 +65,7 @@ class Watching:
     plan: Plan | None = None
     watches: dict[Group, Watch] = attrs.field(factory=dict)
     plans: int = 0
-    loose: frozenset[Source] = frozenset()
+    loose: frozenset[Source | None] = frozenset()
     changes: dict[object, tuple[int, float]] = attrs.field(factory=dict)
     lock: Any = attrs.field(factory=threading.Lock)
 
@@ -85,10 +94,12 @@ class Watching:
     def _make_plan(self, state: State, values: dict[Source, Any]) -> None:
         if self.plan is None:
             situation = Situation(state, values, self.layout, self.loose)
-            self._follow(*make_plan(self.guards, situation), situation)
+            self._follow(*make_plan(self.guards, situation), values)
 
-    def _follow(self, plan: Plan, cells: dict[Group, Cells], situation: Situation) -> None:
-        """Install the predicate of a plan; bindings of groups that it keeps stay."""
+    def _follow(
+        self, plan: Plan, cells: dict[Group, Cells], values: dict[Source, Any], left: _Left | None = None
+    ) -> None:
+        """Install the predicate of a plan; bindings of groups that it keeps stay, without what has left one of them."""
         old = self.watches
         self.plan, self.plans = plan, self.plans + 1
         self.watches = {group: self._watch(group) for group in plan.groups}
@@ -98,9 +109,11 @@ class Watching:
         self.install(self, plan if plan.groups else None)
         for group, watch in self.watches.items():
             if group in old:
-                watch.adopt(old[group])
+                watch.adopt(old[group], frozenset())
+            elif left is not None and group is left.now:
+                watch.adopt(old[left.before], left.facts)
             else:
-                self._keep(watch, cells[group], situation.values)
+                self._keep(watch, cells[group], values)
         for watch in old.values():
             watch.bindings.clear()  # code that still refers to them finds nothing, and nothing is kept alive
 
@@ -120,20 +133,21 @@ class Watching:
             watch.keep(root, cells, {source: values[source] for source in group.pinned})
 
     def _serve(self, plan: Plan) -> None:
-        """Hand over what is pinned below one parameter."""
+        """Hand over what is pinned below one parameter, or below captured objects."""
         for loads in self.loads:
             groups = [plan.group_of.get(source) for source in loads.sources]
-            root = None if (first := groups[0]) is None else first.root
-            if first is None or not isinstance(root, ParameterSource) or root in loads.sources:
+            first = groups[0]
+            if first is None or any(group is not first for group in groups):
                 continue
-            if all(group is first for group in groups):
+            root = first.root
+            if root is None or (isinstance(root, ParameterSource) and root not in loads.sources):
                 loads.served = self.watches[first].server(loads, root)
 
     # -- changes ------------------------------------------------------------------------------------------------------
     def _on_change(self, watch: Watch, changed: Sequence[Source], state: State) -> None:
         """Count what changed, and plan the group anew when it changes again and again."""
         group = watch.group
-        loose = {source for source in changed if self._is_churning(source, CHANGES_TO_BE_LOOSE)}
+        loose: set[Source | None] = {source for source in changed if self._is_churning(source, CHANGES_TO_BE_LOOSE)}
         if not changed and group.root is not None and self._is_passing(watch):
             if len(group.covered) <= MOST_GUARDS_OF_A_LOOSE_ROOT:
                 loose.add(group.root)
@@ -156,20 +170,24 @@ class Watching:
         self.changes[what] = (count, now)
         return count >= limit
 
-    def _revise(self, watch: Watch, loose: set[Source], state: State) -> None:
+    def _revise(self, watch: Watch, loose: set[Source | None], state: State) -> None:
         group, plan = watch.group, self.plan
         if self.watches.get(group) is not watch or plan is None:
             return  # another thread did
         if self.plans >= MOST_PLANS:
-            loose |= {group.root} if group.root is not None else {*filter(_is_captured, group.pinned)}
+            loose.add(group.root)
         self.loose |= loose
-        root = None if group.root is None else group.root.evaluate(state)
-        values = group.values(state, root)
+        self.changes.clear()
+        bound = next(iter([*watch.bindings.values()]), None)
+        if group.root in loose or not loose or bound is None:
+            self._replace(plan, group, state)
+        else:
+            made, now, facts = loosen(plan, group, self.guards, loose, bound.pinned)
+            now.words = sum(not facts.issuperset(map(id, standing)) for standing in bound.words.facts)
+            self._follow(made, {}, {}, _Left(group, now, facts))
+
+    def _replace(self, plan: Plan, group: Group, state: State) -> None:
+        values = group.values(state, None if group.root is None else group.root.evaluate(state))
         if values is not None:
             situation = Situation(state, values, self.layout, self.loose)
-            self._follow(*revise(plan, group, self.guards, situation), situation)
-            self.changes.clear()
-
-
-def _is_captured(source: Source) -> bool:
-    return isinstance(source, CapturedSource)
+            self._follow(*replace(plan, group, self.guards, situation), values)

@@ -133,7 +133,8 @@ class WatchedWriter(Writer):
         self._fill_exports()
 
     def _needs_group(self, guard: Guard) -> bool:
-        return any(self._pinned_in(source) is not None for source in parents_first(guard.sources))
+        near = any(self._pinned_in(source) is not None for source in guard.sources)
+        return near or any(self._pinned_in(source) is not None for source in parents_first(guard.sources))
 
     def _fill_exports(self) -> None:
         for group, line, indentation in self._takes:
@@ -145,6 +146,7 @@ class WatchedWriter(Writer):
 
 def write_watched(plan: Plan, watching: Watching, names: Names) -> list[str]:
     """The lines of the watched predicate."""
-    writer = WatchedWriter(names, uses(plan.residual), plan, watching)
+    count = uses(plan.residual, lambda source: source in plan.group_of)
+    writer = WatchedWriter(names, count, plan, watching)
     writer.write_plan(plan)
     return writer.lines

@@ -57,13 +57,13 @@ def _highest(places: dict[Source, tuple[int, int]], sources: Iterable[Source]) -
     return max((rank for rank, _ in found), default=0), max((depth for _, depth in found), default=0)
 
 
-def uses(guards: Iterable[Guard]) -> Counter[Source]:
-    """How often each source would be written out; what is written more than once becomes a local."""
+def uses(guards: Iterable[Guard], is_local: Callable[[Source], bool] = lambda source: False) -> Counter[Source]:
+    """How often each source would be written out, unless it is a local; more than once makes it one."""
     count: Counter[Source] = Counter()
     for guard in guards:
-        if guard.source is not None:
+        if guard.source is not None and not is_local(guard.source):
             count[guard.source] += guard.kind.reads
-        count.update(guard.kind.others)
+        count.update(other for other in guard.kind.others if not is_local(other))
     return with_wholes(count)
 
 

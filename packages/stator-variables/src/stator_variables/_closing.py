@@ -6,7 +6,7 @@ out the end of a generator relies on `except IndexError` not catching GeneratorE
 
 from typing import Any
 
-from stator_bytecode import Frame, GeneratorState, GeneratorStatus, observes_close, tested_names
+from stator_bytecode import Frame, GeneratorState, GeneratorStatus, names_in_handlers, observes_close
 
 from stator_variables import _kinds as k
 from stator_variables._model import _dictionary
@@ -34,7 +34,7 @@ def may_clean_up(t: Tracing, state: GeneratorState) -> bool:
 
 def _tested_classes(frame: Frame) -> dict[str, Any]:
     """Return what the names stand for that the `except` clauses of a generator test."""
-    return {name: _value_of(frame, name) for name in tested_names(frame.code)}
+    return {name: _value_of(frame, name) for name in names_in_handlers(frame.code)}
 
 
 def _value_of(frame: Frame, name: str) -> Any:

@@ -39,8 +39,9 @@ _PLAIN = frozenset(map(id, (*_PLAIN_CLASSES, torch.Tensor, torch.nn.Parameter, t
 """Classes, by identity, of objects whose end nobody can observe, whatever they are: a class of the program's may have
 a hash of its own."""
 
-_ITERABLE = frozenset(map(id, (list, tuple, set, frozenset, deque)))
-"""Containers whose iteration gives all that they refer to."""
+_ITERABLE = frozenset(map(id, (list, set, frozenset, deque)))
+"""Containers whose iteration gives all that they refer to. Not tuples: inside iterators of C they may have holes, which
+only the collector bears."""
 
 _OWNERS = frozenset(id(cls) for cls in (list, tuple, dict, CellType))
 _UNOBSERVABLE = _PLAIN | _OWNERS
@@ -107,7 +108,7 @@ def are_released_unobserved(*values: object) -> bool:
 
     What something else refers to lives on. What dies is looked at, with what dies with it.
     """
-    if are_plain(values):
+    if are_plain(values) or hold_plain_values([*values], values, _REFERENCES):
         return True
     waiting = {id(value): value for value in values if id(type(value)) not in _PLAIN}
     released: dict[int, int] = {}
@@ -125,7 +126,8 @@ def hold_plain_values(values: list[object], state: tuple[object, ...], holders: 
     """Return whether `values` of a state, as far as they die with it, are containers of plain values and of objects
     that something else refers to as well: quickly, False may be wrong.
 
-    `values` grows by what the containers hold. `state` refers to each of its values `holders` times.
+    `values` grows by what the containers hold. `state` refers to each of its values `holders` times. All are values
+    that the program has: a tuple that only C has may have holes.
     """
     count = len(values)
     others: list[object] = []

@@ -47,6 +47,7 @@ class Propagation:
     rebuilder: Rebuilder
     innermost: int
     visible: list[int]
+    rebuilder: Rebuilder
     handlers: dict[int, Exit] = attrs.field(factory=dict)
     answers: dict[int, Exit] = attrs.field(factory=dict)
 

@@ -87,10 +87,10 @@ class NativeStep:
 
     def __init__(self, point: Point) -> None:
         self.point = point
-        self.rebuilder = Rebuilder(point)
         self.stack = stack = NativeStack(point)
         self.run, self.exits = stack.run, stack.exits  # at hand: `take` is most of what crossing a break costs
-        self.propagation = Propagation(point, self.rebuilder, stack.innermost, stack.visible)
+        self.rebuilder = Rebuilder(point)
+        self.propagation = Propagation(point, stack.innermost, stack.visible, self.rebuilder)
 
     def take(self, state: State) -> Step:
         try:
@@ -126,7 +126,7 @@ class ThrowingStep:
 
     def __init__(self, point: Point) -> None:
         self.stack = stack = ThrowingStack(point)
-        self.propagation = Propagation(point, Rebuilder(point), stack.innermost, stack.visible)
+        self.propagation = Propagation(point, stack.innermost, stack.visible, Rebuilder(point))
 
     def throw(self, error: BaseException, state: State) -> Step:
         try:

@@ -61,7 +61,7 @@ def _passes(cls: Any) -> bool:
     return is_exception and all(cls is not base for base in GeneratorExit.__mro__)
 
 
-def tested_names(code: Code) -> frozenset[str]:
+def names_in_handlers(code: Code) -> frozenset[str]:
     """Return the names of the module that the `except` clauses of `code` test exceptions against."""
     found: set[str] = set()
     loaded: list[str] = []
