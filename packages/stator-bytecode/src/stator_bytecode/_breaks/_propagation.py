@@ -44,7 +44,6 @@ class Propagation:
     """
 
     point: Point
-    rebuilder: Rebuilder
     innermost: int
     visible: list[int]
     rebuilder: Rebuilder
