@@ -202,7 +202,7 @@ class TestTable:
         workload = toy(figure=Figure.OVER_EAGER, breaks=1, target="4 us")
         row = _table.row_of(workload, measured("toy", figures(8e-6), figures(4e-6)))
         assert row is not None
-        assert _table.program_line(row) == "| toy | 8.0 | 4.0 | 2.00 | - | 4 us |"
+        assert _table.program_line(row) == "| toy | 8.0 | 4.0 | 2.00 | - | - | 4 us |"
 
     def test_slowest_call_is_one_that_is_slow_in_every_process(self) -> None:
         processes = [figures(slowest={2: 5e-6, 40: 9e-6}), figures(slowest={2: 6e-6, 3: 8e-6})]
