@@ -46,6 +46,7 @@ class Propagation:
     point: Point
     innermost: int
     visible: list[int]
+    rebuilder: Rebuilder
     handlers: dict[int, Exit] = attrs.field(factory=dict)
     answers: dict[int, Exit] = attrs.field(factory=dict)
 
