@@ -228,7 +228,8 @@ class Watch:
         guards = [fact for fact in facts if isinstance(fact, Guard)]
         reread = [*sources, *self.group.inline]
         replaced = {source for source in reread if self._is_replaced(source, old, values, state)}
-        guards += [guard for guard in self.group.covered if guard.source in replaced] if replaced else []
+        if replaced:
+            guards += [guard for guard in self.group.covered if not replaced.isdisjoint(guard.sources)]
 
         for guard in guards:
             if not guard.kind.holds(values[guard.source], state):  # type: ignore[index]

@@ -99,14 +99,15 @@ class Region:
         if entry.guards.check(*values):
             result = entry.run(*values)
         else:
-            result = self.enter(place, values)
+            result = self.enter(place, values, key)
         del values
         return result.run() if type(result) is Plainly else result
 
-    def enter(self, place: Place, state: tuple[Any, ...]) -> Any:
+    def enter(self, place: Place, state: tuple[Any, ...], key: Hashable = None) -> Any:
+        """Run the entry for a state, `key` if that is known already."""
         if _len_function_stack() and can_be_taken() and not is_foreign_below():
             return self._enter_under_modes(place, state)
-        return self._entered(place, state)
+        return self._entered(place, state, key)
 
     def _enter_under_modes(self, place: Place, state: tuple[Any, ...]) -> Any:
         """An entry puts modes back itself, those that are then entered; what runs plainly finds them as they were."""
@@ -122,8 +123,8 @@ class Region:
                 place.under_modes.append(_place(place.target, self.options))
             return place.under_modes[0]
 
-    def _entered(self, place: Place, state: tuple[Any, ...]) -> Any:
-        key = self._key(place, state)
+    def _entered(self, place: Place, state: tuple[Any, ...], key: Hashable = None) -> Any:
+        key = key or self._key(place, state)
         entry = place.cache.lookup(key, state)
         if entry is None and not place.cache.is_full(key) and not _must_not_compile(place):
             entry = place.cache.get_or_make(key, state, lambda: self._make(place, state, key))
