@@ -119,3 +119,40 @@ def test_random_numbers_are_kept_while_a_handler_may_read_them(is_handled: bool)
     dropped = "sin = None" if is_handled else "sin = rand_like = None"
     assert f";  {dropped}\n" in graph.code
     assert graph.forward(torch.ones(2)).shape == (2,)
+
+
+class OwnError(RuntimeError):
+    """An error that no operator of torch raises."""
+
+
+@pytest.mark.parametrize("clause", ["OwnError", "(OwnError, KeyboardInterrupt)", "RuntimeError", ""])
+def test_handlers_for_other_exceptions_need_no_copies(clause: str) -> None:
+    text = f"""
+def fn(x):
+    x.add_(1)
+    try:
+        return x.sin()
+    except {clause}:
+        return x
+"""
+    namespace: dict[str, Any] = {"OwnError": OwnError}
+    exec(text, namespace)
+    source = entry_source(namespace["fn"], torch.zeros(3), backend="aot_eager")
+    assert (".before(" in source) is (clause != "OwnError")
+
+
+def test_evaluation_has_no_effects() -> None:
+    """Neither batch norm nor dropout do anything that could be observed: an error may run everything again."""
+
+    def fn(x: Tensor, index: Tensor) -> Tensor:
+        try:
+            return model(x)[index]
+        except IndexError:
+            return x
+
+    model = nn.Sequential(nn.BatchNorm1d(3), nn.Dropout(0.5)).eval()
+    source = entry_source(fn, torch.ones(4, 3), torch.tensor([1]), backend="aot_eager")
+    assert ".before(" not in source
+    model.train()
+    source = entry_source(fn, torch.ones(4, 3), torch.tensor([1]), backend="aot_eager")
+    assert ".before(" in source

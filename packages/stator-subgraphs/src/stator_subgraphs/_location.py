@@ -68,6 +68,8 @@ class Location:
         meta["began"] = place.began
         if place.caught:
             meta["caught"] = True
+        if place.catches_operators:
+            meta["catches_operators"] = True
         if place.handled:
             meta["handled"] = True
         meta.update({field: copy.copy(place.original[field]) for field in KEPT if field in place.original})

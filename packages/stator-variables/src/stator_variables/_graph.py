@@ -37,6 +37,7 @@ class Place:
     modules: tuple[tuple[str, str, type], ...]  # (unique key, qualified path such as "layers.0.fc", class)
     original: Mapping[str, Any] = attrs.field(factory=dict)  # metadata of a node that is traced again
     caught: bool = False  # the program may catch what an operator raises here
+    catches_operators: bool = False  # and it may be what an operator of torch raises
     handled: bool = False  # code of the program runs when an operator raises here: `except`, `finally`, `with`
     began: int = 0  # how many instructions of the trace had begun, this one included: see `Stop`
 

@@ -48,7 +48,7 @@ class GraphEffects:
         positions = [i for i, node in enumerate(inputs) if _storage(node) in written]
         return cls(
             tuple(positions),
-            draws=any(draws(node.target) for node in calls),
+            draws=any(map(may_draw, calls)),
             is_final=any(map(_is_final, calls)),
             has_checks=any(map(is_check, calls)),
             is_caught=_is_caught_after_effect(module),
@@ -59,7 +59,7 @@ class GraphEffects:
 def has_effect(node: Node) -> bool:
     """Return True if running the node again, or not at all, could be observed."""
     calls = [node, *(inner for body in bodies_of(node) for inner in _all_calls(body))]
-    return any(_written(call) or draws(call.target) or _is_final(call) for call in calls)
+    return any(_written(call) or may_draw(call) or _is_final(call) for call in calls)
 
 
 def is_check(node: Node) -> bool:
@@ -70,7 +70,7 @@ def is_check(node: Node) -> bool:
 def _is_caught_after_effect(module: GraphModule) -> bool:
     changed = False
     for node in calls_in(module):
-        if changed and node.meta.get("caught"):
+        if changed and node.meta.get("catches_operators"):
             return True
         changed = changed or has_effect(node)
     return False
@@ -93,7 +93,7 @@ def _all_calls(module: GraphModule) -> Iterator[Node]:
 def _written(node: Node) -> set[int]:
     """Return the storages of example values that a node writes to."""
     seen: set[int] = set(node.meta.get("writes", ()))
-    if _is_silent(node):
+    if is_silent_write(node):
         seen.update(filter(None, map(_storage, node.all_input_nodes)))
     return seen
 
@@ -103,12 +103,23 @@ def _storage(node: Node) -> int | None:
     return storage_of(value) if isinstance(value, torch.Tensor) else None
 
 
-def _is_silent(node: Node) -> bool:
+def is_silent_write(node: Node) -> bool:
     """Return True for kernels that update running statistics without a new version, and for writes to `.data`."""
     name = name_of(node)
     if "batch_norm" in name or "instance_norm" in name:
-        return True
+        return node.args[5:6] != (False,)  # `training` or `use_input_stats` of the functions in `torch`
     return "data" in [argument for argument in node.args if type(argument) is str]
+
+
+def may_draw(node: Node) -> bool:
+    """Return True if a call may draw random numbers: dropout and attention do not where they drop nothing."""
+    name = name_of(node)
+    if name in ("dropout", "feature_dropout", "alpha_dropout"):
+        return node.args[2:3] != (False,) and node.kwargs.get("training") is not False
+    if name == "scaled_dot_product_attention":
+        given = node.kwargs.get("dropout_p", node.args[4] if len(node.args) > 4 else 0.0)
+        return bool(given != 0)
+    return draws(node.target)
 
 
 def _is_final(node: Node) -> bool:

@@ -1,11 +1,12 @@
 """Where the traced program is, for the metadata of nodes: the user's frames, and the module calls around them."""
 
-from collections.abc import Iterator, Mapping
+import builtins
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 import torch
-from stator_bytecode import Frame, Machine
+from stator_bytecode import Frame, Instruction, Machine
 from stator_guards import Source
 from stator_variables import Place, Tracing, real_of, source_of
 
@@ -30,6 +31,7 @@ class MachinePlaces:
             self._modules(visible),
             self._original(visible),
             caught=any(map(is_caught, frames)),
+            catches_operators=any(map(catches_operators, frames)),
             handled=any(map(is_handled, frames)),
             began=0 if self.tracing is None else self.tracing.progress.begun,
         )
@@ -72,7 +74,12 @@ class MachinePlaces:
 
 def is_caught(frame: Frame) -> bool:
     """Return True in an `except`, or in a `with` of a manager that is not one of torch's."""
-    return any(_catches(ops) for ops in _handlers(frame))
+    return any(_catches(frame, start, lambda cls: True) for start in _handlers(frame))
+
+
+def catches_operators(frame: Frame) -> bool:
+    """Return True where the program may catch what an operator of torch raises: no class of its own."""
+    return any(_catches(frame, start, _may_be_raised_by_torch) for start in _handlers(frame))
 
 
 def is_handled(frame: Frame) -> bool:
@@ -80,15 +87,20 @@ def is_handled(frame: Frame) -> bool:
     return next(_handlers(frame), None) is not None
 
 
-def _handlers(frame: Frame) -> Iterator[list[str]]:
-    """Yield the first operations of each handler around a frame, but for managers of torch."""
+def _handlers(frame: Frame) -> Iterator[int]:
+    """Yield where each handler around a frame starts, but for managers of torch."""
     instructions = frame.code.instructions
     handler = instructions[frame.pc].handler
     while handler is not None:
-        ops = [instr.op for instr in instructions[handler.target : handler.target + _HEAD]]
-        if "WITH_EXCEPT_START" not in ops[:2] or not _is_of_torch(frame.stack[handler.depth - 1]):
-            yield ops
+        is_with = _is_with(frame, handler.target)
+        if not is_with or not _is_of_torch(frame.stack[handler.depth - 1]):
+            yield handler.target
         handler = instructions[handler.target].handler
+
+
+def _is_with(frame: Frame, start: int) -> bool:
+    head = frame.code.instructions[start : start + 2]
+    return any(instr.op == "WITH_EXCEPT_START" for instr in head)
 
 
 def _is_of_torch(leave: Any) -> bool:
@@ -97,14 +109,51 @@ def _is_of_torch(leave: Any) -> bool:
     return manager is not None and str(manager.cls.__module__).startswith("torch")
 
 
-def _catches(ops: list[str]) -> bool:
-    if "WITH_EXCEPT_START" in ops[:2] or ops[:2] == ["PUSH_EXC_INFO", "POP_TOP"]:
+def _catches(frame: Frame, start: int, matches: Callable[[Any], bool]) -> bool:
+    """Return True if a handler is a `with`, or an `except` whose classes match, or cannot be known."""
+    instructions = frame.code.instructions
+    if _is_with(frame, start):
         return True
+    pc = start
+    tested: list[Any] = []
+    while pc < len(instructions):
+        instr = instructions[pc]
+        if instr.op == "LOAD_GLOBAL":
+            tested.append(_global_of(frame, instr.arg[0]))
+        elif instr.op in ("CHECK_EXC_MATCH", "CHECK_EG_MATCH"):
+            if any(map(matches, tested)):
+                return True
+            tested = []
+        elif instr.op == "POP_TOP" and pc == start + 1:
+            return True  # a bare `except`
+        elif instr.op not in _BETWEEN_TESTS:
+            return _tests_exception(instructions, pc)
+        pc = instr.target if "JUMP" in instr.op else pc + 1
+    return False
+
+
+_BETWEEN_TESTS = frozenset({"PUSH_EXC_INFO", "BUILD_TUPLE", "NOP", "COPY", "POP_JUMP_IF_FALSE"})
+
+
+def _tests_exception(instructions: Sequence[Instruction], pc: int) -> bool:
+    """Return True if a class that no name of the module has is tested here: `except torch.linalg.LinAlgError`."""
+    ops = [instr.op for instr in instructions[pc : pc + _HEAD]]
     return "CHECK_EXC_MATCH" in ops or "CHECK_EG_MATCH" in ops
 
 
 _HEAD = 12
-"""Instructions in which a handler shows what it is: what names the class of an `except` is no longer."""
+"""Instructions in which the class of an `except` is named."""
+
+
+def _global_of(frame: Frame, name: str) -> Any:
+    namespace = real_of(frame.globals)
+    found = namespace.get(name) if isinstance(namespace, dict) else None
+    return getattr(builtins, name, None) if found is None else found
+
+
+def _may_be_raised_by_torch(cls: Any) -> bool:
+    """Return False for the exceptions of other libraries and of the program."""
+    return not isinstance(cls, type) or cls.__module__.startswith(("builtins", "torch"))
 
 
 def module_path(source: Source) -> str:
