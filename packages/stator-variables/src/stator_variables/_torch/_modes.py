@@ -217,7 +217,7 @@ def leave_device(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
 _PUBLIC = """is_grad_enabled is_inference_mode_enabled is_autocast_enabled is_autocast_cache_enabled get_autocast_dtype
 get_autocast_gpu_dtype get_autocast_cpu_dtype is_autocast_cpu_enabled get_default_dtype is_anomaly_enabled
 are_deterministic_algorithms_enabled is_deterministic_algorithms_warn_only_enabled"""
-_PRIVATE = """_is_autocast_available _get_deterministic_algorithms
+_PRIVATE = """_is_autocast_available _is_any_autocast_enabled _get_deterministic_algorithms
 _is_torch_function_all_disabled"""
 
 

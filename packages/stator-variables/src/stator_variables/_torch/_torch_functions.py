@@ -129,9 +129,10 @@ _FALSE = (
     *(torch.compiler.is_exporting, is_fx_tracing, is_fx_symbolic_tracing),
 )
 _NONE = (torch._C._get_tracing_state, torch._C._log_api_usage_once)
+_ZERO = (torch._C._len_torch_dispatch_stack,)  # under a dispatch mode a region runs natively
 
 
-@handlers.handles_each({**dict.fromkeys(_FALSE, False), **dict.fromkeys(_NONE)})
+@handlers.handles_each({**dict.fromkeys(_FALSE, False), **dict.fromkeys(_NONE), **dict.fromkeys(_ZERO, 0)})
 def answer(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     return k.ConstantTracker(of)
 
