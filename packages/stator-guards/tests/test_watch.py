@@ -22,6 +22,7 @@ from stator_guards import (
     InstanceDictSource,
     ItemSource,
     ParameterSource,
+    SameObject,
     Source,
     Truth,
     TypeIs,
@@ -453,3 +454,18 @@ def test_a_call_whose_constant_is_all_that_could_be_watched() -> None:
     guards += guards_on(ParameterSource("whole"))
     guard_set = warmed(guards, ["x", "whole"], 1, Whole())
     assert not guard_set.check("1", Whole())
+
+
+@needs_words
+def test_a_replaced_value_that_others_are_compared_with_is_checked() -> None:
+    root = ParameterSource("whole")
+    whole = Whole()
+    whole.current, whole.first = whole.parts["0"], whole.parts["0"]  # type: ignore[attr-defined]
+    same = Guard(field(root, "first"), SameObject(field(root, "current")))
+    guard_set = warmed([*guards_on(root), same], ["whole"], whole)
+    assert is_watched(guard_set)
+
+    whole.current = whole.parts["1"]  # type: ignore[attr-defined]
+    assert not guard_set.check(whole)
+    whole.current = whole.parts["0"]  # type: ignore[attr-defined]
+    assert guard_set.check(whole)
