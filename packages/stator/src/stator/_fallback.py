@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 
-from stator._target import Target
+
+class Native(Protocol):
+    """Whatever can run without an entry; see `Target.plain`."""
+
+    def plain(self) -> Any: ...
 
 
 @attrs.define
 class Plainly:
     """Result of an entry that gives up before it had an effect: run `target` natively on `state`."""
 
-    target: Target
+    target: Native
     state: tuple[Any, ...]
 
     def run(self) -> Any:

@@ -25,7 +25,7 @@ from typing import Any
 import attrs
 import torch
 from stator_backends import AmbientState
-from stator_bytecode import Goto, Site, exception_field, passed_over, set_exception_field
+from stator_bytecode import Point, Site, exception_field, passed_over, set_exception_field
 from stator_subgraphs import bodies_of
 
 from stator._fallback import Plainly
@@ -33,7 +33,7 @@ from stator._graph_effects import GraphEffects, has_effect
 from stator._resumption import Failure, Resumption, Unavailable, has_saved_tensor_hooks
 from stator._retrace import Retrace
 from stator._saved_tensor import Saved, save
-from stator._target import Target
+from stator._target import Continuation, Target
 from stator._traceback import OWN_CODES
 from stator.errors import BackendFailed, Unsupported
 
@@ -92,6 +92,7 @@ class Recovery:
     module: Any = None  # the graph; None for an entry that was loaded from a dump
     retrace: Retrace | None = None
     resumptions: dict[str, Resumption | None] = attrs.field(factory=dict)  # by the name of the node
+    continuations: dict[Point, Continuation] = attrs.field(factory=dict)
 
     def __reduce__(self) -> Any:
         """Leave out the graph and what traces it: an entry that was dumped recovers without."""
@@ -104,7 +105,7 @@ class Recovery:
         rng = torch.get_rng_state() if self.plan.random else None
         return Before(rng, save([inputs[position] for position in self.plan.written]))
 
-    def after(self, error: BaseException, state: tuple[Any, ...], before: Before | None = None) -> Plainly | Goto:
+    def after(self, error: BaseException, state: tuple[Any, ...], before: Before | None = None) -> Plainly:
         """Return how the program goes on; raise `error` where nothing but that is left."""
         self.failures[:] = [f"{type(error).__name__}: {error}"]
         failure = None if self.module is None else Failure.of(error, self.module)
@@ -143,7 +144,7 @@ class Recovery:
 
     def _resume(
         self, error: BaseException, failure: Failure, state: tuple[Any, ...], is_of_operator: bool
-    ) -> Goto | None:
+    ) -> Plainly | None:
         resumption = self._resumption(failure, state)
         if resumption is None:
             return None
@@ -156,8 +157,10 @@ class Recovery:
         set_exception_field(error, "__traceback__", failure.rest)
         failure.frame.clear()  # it holds modes that the graph entered
         if runs_again and next(bodies_of(failure.node), None) is None:
-            return goto
-        return Goto(Throwing(goto.site, error), goto.state)
+            site = goto.site
+        else:
+            site = Throwing(goto.site, error)
+        return Plainly(Resumed(site, self.continuations), tuple(goto.state))
 
     def _resumption(self, failure: Failure, state: tuple[Any, ...]) -> Resumption | None:
         name = failure.node.name
@@ -169,6 +172,27 @@ class Recovery:
             except Unsupported:
                 self.resumptions[name] = None
         return self.resumptions[name]
+
+
+@attrs.frozen(eq=False)
+class Resumed:
+    """A target that starts with the step of a site. What follows an exception runs natively: it is rare."""
+
+    site: Site
+    continuations: dict[Point, Continuation]  # that were needed before: their code is made once
+
+    def plain(self) -> Resumed:
+        return self
+
+    def consume(self, state: list[Any]) -> Any:
+        """Run the target, and keep nothing of the state."""
+        point, after = self.site.step(*state)
+        state.clear()
+        if (continuation := self.continuations.get(point)) is None:
+            continuation = self.continuations[point] = Continuation(point)
+        rest = Plainly(continuation, tuple(after))
+        del after
+        return rest.run()
 
 
 class Throwing(Site):
@@ -207,4 +231,4 @@ def _folders_of_generated_code() -> Sequence[str]:
     return () if folders is None else (folders.cache_dir(),)
 
 
-OWN_CODES.update(passed_over(Recovery.after, Throwing.step))
+OWN_CODES.update(passed_over(Recovery.after, Resumed.consume, Throwing.step))
