@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import attrs
 
-from stator_guards._dispatch import decide
+from stator_guards._dispatch import Dispatch, decide
 from stator_guards._kind import Failure
 from stator_guards._source import State
 
@@ -95,7 +95,7 @@ class Cache:
     def lookup(self, backend_key: Hashable, state: Sequence[object]) -> Entry | None:
         """The first entry whose guards hold."""
         decision = self._decisions.get(backend_key, ())
-        is_scan = type(decision) is tuple
+        is_scan = type(decision) is not Dispatch
         entries = decision if is_scan else decision.candidates(state)
         for entry in entries:
             if entry.guards.check(*state):
