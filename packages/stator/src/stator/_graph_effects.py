@@ -28,6 +28,7 @@ class GraphEffects:
     written: tuple[int, ...]
     draws: bool  # random numbers, or whatever an operator of another library does
     is_final: bool  # other processes took part, or a tensor got another storage: nothing takes that back
+    writes_to_views: bool  # of which autograd may refuse everything afterwards, a new trace included
     has_checks: bool  # a node raises where an assumption of the trace does not hold
     is_caught: bool  # an operator behind the first effect may raise, and the program may catch it
     catches_foreign: bool  # the program may catch what an operator of another library raises
@@ -48,6 +49,7 @@ class GraphEffects:
         positions = [i for i, node in enumerate(inputs) if _storage(node) in written]
         return cls(
             tuple(positions),
+            writes_to_views=any(inputs[i].meta["example_value"]._is_view() for i in positions),
             draws=any(map(may_draw, calls)),
             is_final=any(map(_is_final, calls)),
             has_checks=any(map(is_check, calls)),

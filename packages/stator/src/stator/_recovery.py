@@ -54,8 +54,9 @@ class RollbackPlan:
 
         With the option `fallback` (`forgives`) each graph of a compiler may turn out to be one that cannot run.
         """
-        may_be_caught = effects.is_caught or forgives
-        is_needed = effects.has_checks or (may_be_caught and not runs_in_order)
+        is_needed = effects.has_checks or (effects.is_caught and effects.writes_to_views)
+        if not runs_in_order:
+            is_needed = is_needed or effects.is_caught or forgives
         if not is_needed or effects.is_final or not effects.is_observable:
             return None
         return cls(effects.written, effects.draws)

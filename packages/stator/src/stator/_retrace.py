@@ -28,7 +28,7 @@ class Retrace:
         policy = attrs.evolve(self.policy, stop=Stop(began, reason))
         with making():
             traced = trace(self.target, state, self.options, policy)
-        if traced.point is None or traced.reason is None or traced.reason.reason != reason.reason:
+        if traced.point is None or traced.reason is not reason:
             traced.captured.release()
             raise Unsupported("operator-error", "the operator was not reached again")
         return traced
