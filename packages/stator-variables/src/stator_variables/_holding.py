@@ -164,11 +164,14 @@ def hold_plain_values(values: list[object], state: tuple[object, ...], holders: 
         if id(cls) in _PLAIN:
             continue
         held: Any = value if cls is tuple else _held_by_container(value, cls, iterated)
-        if held is None:
-            if sys.getrefcount(value) <= _FEWEST:
-                return False
+        if held is None and sys.getrefcount(value) > _FEWEST:
             others[id(value)] = value
-        elif id(value) not in seen and not are_plain(held):
+            continue
+        if held is None:
+            held = _held_by_simple_object(value, cls)
+        if held is None:
+            return False
+        if id(value) not in seen and not are_plain(held):
             seen.add(id(value))
             values += held
             if len(values) > _FEW:
@@ -196,6 +199,19 @@ def _held_by_container(value: Any, cls: type, iterated: set[int]) -> Sequence[ob
         iterated.update(id(each) for each in held if type(each) in (list, dict))
         return held
     return None
+
+
+class _Simple:
+    """A class whose instances consist of their `__dict__`."""
+
+
+def _held_by_simple_object(value: object, cls: type) -> Sequence[object] | None:
+    """Return what an object refers to that consists of its `__dict__` and runs nothing when it dies; else None."""
+    is_plain = type(cls) is type and not cls.__itemsize__ and not hasattr(cls, "__del__")
+    like = cls.__basicsize__ == _Simple.__basicsize__ and cls.__dictoffset__ == _Simple.__dictoffset__
+    if not is_plain or not like or weakref.getweakrefcount(value):
+        return None
+    return [*object.__getattribute__(value, "__dict__").values()]
 
 
 _FEWEST = 4
