@@ -112,7 +112,7 @@ class Watch:
         return [*filter(None, origins), *other]
 
     def _passes(self, root: object) -> bool:
-        """Tell whether a new root object is not worth a binding yet, because others are soon replaced."""
+        """Return whether a new root object is not worth a binding yet, because others are soon replaced."""
         if not self.passing:
             return False
         again = self._seen is not None and self._seen() is root
@@ -244,7 +244,7 @@ class Watch:
         return True
 
     def _is_replaced(self, source: Source, old: Binding, values: dict[Source, Any], state: State) -> bool:
-        """Read a source again; tell whether its value is another object."""
+        """Read a source again; return whether its value is another object."""
         before, values[source] = values[source], read(source, values, state)
         if is_same(values[source], before):
             return False

@@ -145,7 +145,7 @@ class Cache:
         return tuple(entry for entries in tuple(self._entries.values()) for entry in entries)
 
     def is_full(self, backend_key: Hashable = None) -> bool:
-        """Tell whether the limit was passed: states that no entry accepts run eagerly from now on."""
+        """Return whether the limit was passed: states that no entry accepts run eagerly from now on."""
         return backend_key in self._full
 
     def reasons(self, state: Sequence[object], backend_key: Hashable = None) -> list[RecompileReason]:

@@ -221,11 +221,11 @@ class Words:
         )
 
     def holds(self, obj: object) -> bool:
-        """Tell whether a word lies in an object or points at it."""
+        """Return whether a word lies in an object or points at it."""
         return any(each is obj for each in (*self.owners.values(), *self.targets.values()))
 
     def matches(self, cells: Cells, now: bytes) -> bool:
-        """Tell whether facts were recorded again on words that are known, and with the values that `now` has.
+        """Return whether facts were recorded again on words that are known, and with the values that `now` has.
 
         A class gets a new version only when one is recorded: then `now` holds none, which is no version to compare.
         """

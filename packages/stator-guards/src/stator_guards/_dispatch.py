@@ -36,7 +36,7 @@ def discriminants(guards: Iterable[Guard]) -> Discriminants:
 
 
 def _is_near(source: Source) -> bool:
-    """Tell whether a source is a parameter or an item of one, which is read without running user code."""
+    """Return whether a source is a parameter or an item of one, which is read without running user code."""
     for _ in range(MOST_PARTS):
         if type(source) is ParameterSource:
             return True

@@ -71,7 +71,7 @@ class GuardSet:
         return failures
 
     def mend(self, *state: object) -> bool:
-        """Mend the guards that fail; tell whether all hold then. See `Kind.mend`."""
+        """Mend the guards that fail; return whether all hold then. See `Kind.mend`."""
         if all(guard.kind.turn is None for guard in self.guards):
             return False
         named = self.state(state)

@@ -103,7 +103,7 @@ def _stands_trial(found: Layout) -> bool:
 
 
 def has_inline_values(found: Layout, mapping: dict[Any, Any]) -> bool:
-    """Tell whether an instance still stores the values of its dict: it writes them past the version of the dict."""
+    """Return whether an instance still stores the values of its dict: it writes them past the version of the dict."""
     values = word(id(mapping) + found.dict_values) if found.dict_values else 0
     return bool(values) and bool(ctypes.c_uint8.from_address(values + EMBEDDED).value)
 

@@ -146,7 +146,7 @@ def loosen(
 
 
 def _leaves(source: PartSource, group: Group, loose: Collection[Source | None], out: set[Source]) -> bool:
-    """Tell whether what proves a source unchanged is gone: its whole, its own identity, or the word of its whole."""
+    """Return whether what proves a source unchanged is gone: its whole, its own identity, or the word of its whole."""
     if source.whole in out:
         return True
     return source in loose if source in group.inline else source.whole in loose
@@ -208,7 +208,7 @@ class _Planner:
             self.group_of[source] = self._new_group(source)
 
     def _stays_in(self, group: Group, source: PartSource) -> bool:
-        """Tell whether the words of the group prove a part of something in it unchanged, or one test per call may."""
+        """Return whether the words of the group prove a part of something in it unchanged, or one test per call may."""
         if source.whole not in self._now.loose and stays(source, self._values, self._cells[group]):
             return True
         if is_inline := self._is_worth_a_test(source):
@@ -287,7 +287,7 @@ def holds_on(guard: Guard, values: Mapping[Source, Any], state: State, cells: Ce
 
 
 def is_same(new: object, old: object) -> bool:
-    """Tell whether a value is the one it was; the proxy of a class dict is made anew for every reader."""
+    """Return whether a value is the one it was; the proxy of a class dict is made anew for every reader."""
     return new is old or (type(new) is MappingProxyType and gc.get_referents(new) == gc.get_referents(old))
 
 

@@ -242,7 +242,7 @@ def storages(*tensors: torch.Tensor) -> frozenset[int] | None:
 
 
 def are_disjoint(*parts: frozenset[int] | None) -> bool:
-    """Tell whether no part is None and no two have a common member."""
+    """Return whether no part is None and no two have a common member."""
     seen: frozenset[int] = frozenset()
     for part in parts:
         if part is None or not seen.isdisjoint(part):

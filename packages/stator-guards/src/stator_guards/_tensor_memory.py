@@ -58,7 +58,7 @@ class TensorLayout:
 
 
 def can_be_watched(tensor: Any) -> bool:
-    """Tell whether words prove the metadata: of strided tensors with plain storage and few dimensions."""
+    """Return whether words prove the metadata: of strided tensors with plain storage and few dimensions."""
     return (
         type(tensor) in (torch.Tensor, torch.nn.Parameter)
         and tensor.layout is torch.strided
@@ -132,7 +132,7 @@ def _trials() -> dict[str, Change]:
 
 
 def _changes(found: TensorLayout, name: str, change: Change) -> bool:
-    """Tell whether a word of a new tensor changes with what it holds."""
+    """Return whether a word of a new tensor changes with what it holds."""
     tensor = torch.empty(5, 3).requires_grad_()
     held = implementation_of(tensor)
     address = _address(tensor, found, name)

@@ -39,7 +39,7 @@ MOST_PLANS = 12
 
 
 def is_worth_watching(guards: Iterable[Guard]) -> bool:
-    """Tell whether enough guards read through containers for words to be faster."""
+    """Return whether enough guards read through containers for words to be faster."""
     through = (DictItemSource, InstanceDictSource, AttrSource)
     return sum(isinstance(guard.source, through) for guard in guards) >= WORTH_A_GROUP
 
@@ -164,13 +164,13 @@ class Watching:
             self._alone(lambda: self._revise(watch, loose, state))
 
     def _is_passing(self, watch: Watch) -> bool:
-        """Tell whether each of the last root objects was new, and followed by another one."""
+        """Return whether each of the last root objects was new, and followed by another one."""
         root = ("root", watch.group.root)
         few = self._is_churning(root, ROOTS_TO_BE_LOOSE) and watch.died >= ROOTS_TO_BE_LOOSE - 1
         return few or self.changes[root][0] >= LIVING_ROOTS_TO_BE_LOOSE
 
     def _is_churning(self, what: object, limit: int) -> bool:
-        """Count a change; tell whether there were `limit` of them, each soon after the one before."""
+        """Count a change; return whether there were `limit` of them, each soon after the one before."""
         count, last = self.changes.get(what, (0, 0.0))
         now = time.monotonic()
         count = count + 1 if now - last < SOON else 1

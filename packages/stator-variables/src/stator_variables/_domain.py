@@ -102,7 +102,7 @@ class SymbolicDomain:
         self.t.graph.rollback(mark[1])
 
     def is_same_graph(self, earlier: Any, later: Any) -> bool:
-        """Whether nothing was added to the graph between two marks."""
+        """Return True if nothing was added to the graph between two marks."""
         return bool(earlier[1] == later[1])
 
     def learned_in_vain(self, outcome: bytecode.Broke) -> Stop | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class GraphEffects:
-    """What running a graph changes outside of it.
+    """Changes that running a graph makes outside of it.
 
     `written` are the positions, among the tensor inputs, of those that share memory with what a node writes to.
     """

@@ -1,4 +1,4 @@
-"""Whether this thread is tracing: compiled functions that are called meanwhile, by a backend or a finalizer, run
+"""Flag of a thread that is tracing: compiled functions called meanwhile, by a backend or a finalizer, run
 natively if they have no entry, since the thread that traces may hold what they would wait for."""
 
 import threading

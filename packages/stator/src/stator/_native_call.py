@@ -76,13 +76,13 @@ def before_library(outcome: Broke, machine: Machine, domain: Any) -> Broke | Non
 
 
 def _is_library(code: Any) -> bool:
-    """Whether a frame or a function is of the standard library."""
+    """Return True for a frame or a function of the standard library."""
     module = str(code.globals.real.get("__name__", ""))
     return module.partition(".")[0] in sys.stdlib_module_names
 
 
 def _runs_as_one(frames: list[Frame], depth: int) -> bool:
-    """Whether frame `depth` may run natively as a whole.
+    """Return True if frame `depth` may run natively as a whole.
 
     One that handles an exception is on a rare path, a key that is not in its cache say: the next call takes another.
     """
@@ -92,7 +92,7 @@ def _runs_as_one(frames: list[Frame], depth: int) -> bool:
 
 
 def _calls_back(stack: list[Any], call: Instruction) -> bool:
-    """Whether a call hands over functions of the program: those are to be captured."""
+    """Return True if a call hands over functions of the program: those are to be captured."""
     return any(_is_of_program(vt) for vt in stack[-operands(call) :])
 
 

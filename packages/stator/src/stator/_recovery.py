@@ -40,7 +40,7 @@ from stator.errors import BackendFailed, Unsupported
 
 @attrs.frozen
 class RollbackPlan:
-    """What an entry copies before its graph runs: where nothing else can bring the program to its handler.
+    """Copies that an entry makes before its graph runs: where nothing else can bring the program to its handler.
 
     `written` are positions among the tensor inputs of the graph.
     """
@@ -64,7 +64,7 @@ class RollbackPlan:
 
 @attrs.frozen
 class Before:
-    """What the graph may change, as it was before."""
+    """State that the graph may change, as it was before."""
 
     rng: torch.Tensor | None
     saved: tuple[Saved, ...]

@@ -227,7 +227,7 @@ def _place(target: Target, options: Options) -> Place:
 
 
 def _must_not_compile(place: Place) -> bool:
-    """Tell whether a call that no entry accepts runs eagerly."""
+    """Return whether a call that no entry accepts runs eagerly."""
     return bool(place.refused or place.target.is_stale or is_making() or is_foreign_call() or has_others())
 
 

@@ -55,7 +55,7 @@ class Rebuilder:
         self.functions: dict[int, Callable[[Any], AnyGenerator]] = {}
 
     def rebuild(self, state: Sequence[Any], numbers: Sequence[int]) -> list[Any]:
-        """What the Point carries under `numbers`."""
+        """Return what the Point carries under `numbers`."""
         full = self.extended(state)
         for number in numbers:
             self.fill(full, number)

@@ -1,4 +1,4 @@
-"""What a Site does when it is reached: kinds of step, each a function of the flat state.
+"""Steps of a Site, taken when it is reached: each a function of the flat state.
 
 - `Shuffling`: the instruction only moves values, so the step edits the state;
 - `Materializing`: an operand is a generator carried as frame state; it becomes an object first;

@@ -1,4 +1,4 @@
-"""What the cache of `functools.lru_cache` has for a call, read without calling it.
+"""Results in the cache of `functools.lru_cache`, read without calling it.
 
 The collector lists the records of a cache; there is no other way to a result that counts and throws out nothing. It is
 called while tracing, and by a guard only when the cache has called its function since the guard held last.
@@ -52,7 +52,7 @@ def key_of_call(names: Sequence[str], typed: bool, mark: object, values: tuple[A
 
 
 class _Guard:
-    """What the guards below know of one cached function.
+    """Facts about one cached function, for the guards below.
 
     A bounded cache keeps a record for each call. As long as its dict has the same record under a key, and the cache has
     called its function no more often, the record has the same result: a record gets another one only when it is used
