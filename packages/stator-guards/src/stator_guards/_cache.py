@@ -1,7 +1,7 @@
 """The entries of one compiled object: found by their guards, made once however many threads ask, and limited in number.
 
 A hit takes no lock: it reads an immutable decision (`_dispatch`) and checks the few entries that it leaves; where no
-fact tells entries apart they are scanned, most recently used first. Everything that changes entries holds the cache's
+fact distinguishes them they are scanned, most recently used first. Everything that changes entries holds the cache's
 own lock, so calls of different compiled objects never wait for each other.
 """
 

@@ -47,7 +47,7 @@ class Layout:
 
 
 EMBEDDED = 2
-"""In the header of such values, the byte that says that they still lie inside the instance."""
+"""In the header of such values, the byte that is set while they lie inside the instance."""
 
 
 def word(address: int) -> int:

@@ -97,7 +97,7 @@ class ShapeExpression(Kind):
 
 @attrs.frozen
 class Custom(Kind):
-    """A pure Python predicate of an upper layer. `template` may use `{fn}` and `{value}`; `fn(value)` says the same.
+    """A pure Python predicate of an upper layer. `template` may use `{fn}` and `{value}`; `fn(value)` gives the same.
 
     `words(value, cells)` records the words of memory that prove it, and returns False if none do.
     """

@@ -38,7 +38,7 @@ def _tested_classes(frame: Frame) -> dict[str, Any]:
 
 
 def _value_of(frame: Frame, name: str) -> Any:
-    """Return what a name of the module stands for, None where that is unknown."""
+    """Return the value of a name of the module, None where it is unknown."""
     for namespace in map(real_of, (frame.globals, frame.builtins)):
         if namespace is not MISSING and name in namespace:
             return namespace[name]
@@ -46,7 +46,7 @@ def _value_of(frame: Frame, name: str) -> Any:
 
 
 def _rely_on(t: Tracing, frame: Frame, name: str) -> None:
-    """Guard what a name of the module stands for."""
+    """Guard the value of a name of the module."""
     found = _dictionary.lookup(t, frame.globals, name)
     if found is MISSING:
         found = _dictionary.lookup(t, frame.builtins, name)
