@@ -22,16 +22,30 @@ sys.path.insert(0, str(ROOT / "tools"))
 import interpreters  # noqa: E402
 
 nox.needs_version = ">=2025.2.9"
-nox.options.default_venv_backend = "virtualenv"  # pip takes the wheel of torch this machine is set up for; uv does not
+nox.options.default_venv_backend = (
+    "virtualenv"  # pip takes the wheel of torch this machine is set up for; uv does not
+)
 nox.options.sessions = ["layers", "lint", "docs", "tests", "integration"]
 
-PACKAGES = {p.parent.name: nox.project.load_toml(p) for p in sorted(ROOT.glob("packages/*/pyproject.toml"))}
+PACKAGES = {
+    p.parent.name: nox.project.load_toml(p) for p in sorted(ROOT.glob("packages/*/pyproject.toml"))
+}
 SOURCES = [str(ROOT / "packages" / name / "src") for name in PACKAGES]
-TORCH = ("torch==2.13.0", "numpy>=1.26")  # exactly this release: the private interfaces we use move with each minor
+TORCH = (
+    "torch==2.13.0",
+    "numpy>=1.26",
+)  # exactly this release: the private interfaces we use move with each minor
 MODELS = ("transformers>=5,<6",)
 TORCH_TESTS = ("expecttest>=0.2",)  # what the kit of torch's own tests imports
 RUNNER = ("pytest>=8", "pytest-timeout>=2.3", "pytest-xdist>=3.6", "hypothesis>=6.100")
-LINTERS = ("ruff>=0.17,<0.18", "mypy>=2.4,<2.5", "nox>=2025.2.9", "packaging>=24", "sympy>=1.13", "attrs>=23.2")
+LINTERS = (
+    "ruff>=0.17,<0.18",
+    "mypy>=2.4,<2.5",
+    "nox>=2025.2.9",
+    "packaging>=24",
+    "sympy>=1.13",
+    "attrs>=23.2",
+)
 # One thread for each of two workers: torch's own pool beside pytest-xdist runs three times slower.
 QUIET = {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1", "HF_HUB_OFFLINE": "1"}
 NO_TESTS = 5  # the exit status of pytest where a selection leaves none
@@ -66,7 +80,9 @@ def tests(session: nox.Session, package: str) -> None:
     if needs_torch(package):
         share_torch(session)
     session.install(*wheels, *wanted_by_tests(package), *RUNNER)
-    elsewhere = pathlib.Path(session.create_tmp()).resolve()  # relative to the folder that is current now
+    elsewhere = pathlib.Path(
+        session.create_tmp()
+    ).resolve()  # relative to the folder that is current now
     with session.chdir(ROOT / "packages" / package):
         run_tests(session, "tests", *session.posargs)
         if not needs_torch(package):
@@ -103,19 +119,25 @@ def demo(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Ratios to torch.compile and to plain Python; rewrites docs/reference/benchmarks.md unless workloads are named."""
     install_everything(session)
-    session.install("--no-deps", "-r", str(ROOT / "integration_tests" / "benchmarks" / "requirements.txt"))
+    session.install(
+        "--no-deps", "-r", str(ROOT / "integration_tests" / "benchmarks" / "requirements.txt")
+    )
     session.run("python", "-m", "integration_tests.benchmarks", *session.posargs, env=QUIET)
 
 
 @nox.session(tags=["nightly"], default=False)
-@nox.parametrize("version", [nox.param(v, id=v) for v in interpreters.SUPPORTED if v != interpreters.CURRENT])
+@nox.parametrize(
+    "version", [nox.param(v, id=v) for v in interpreters.SUPPORTED if v != interpreters.CURRENT]
+)
 def versions(session: nox.Session, version: str) -> None:
     """All package tests on another CPython, with torch. Skipped where either cannot be had."""
     python = interpreters.find(version)
     if python is None:
         session.skip(f"NOT TESTED on CPython {version}: no such interpreter on this machine")
 
-    inside = make_environment(session, python, pathlib.Path(session.create_tmp()).resolve() / version)
+    inside = make_environment(
+        session, python, pathlib.Path(session.create_tmp()).resolve() / version
+    )
     try:
         share_torch(session, inside, f"cpython-{version.replace('.', '')}")
     except CommandFailed:
@@ -139,7 +161,9 @@ def versions(session: nox.Session, version: str) -> None:
 def slow(session: nox.Session) -> None:
     """The tests marked slow, of the packages and of the whole stack."""
     install_everything(session)
-    session.install(*TORCH_TESTS, *(each for package in PACKAGES for each in wanted_by_tests(package)))
+    session.install(
+        *TORCH_TESTS, *(each for package in PACKAGES for each in wanted_by_tests(package))
+    )
     session.install("--no-deps", *build_folders(session, ROOT / "integration_tests" / "plugin"))
     for package in PACKAGES:
         with session.chdir(ROOT / "packages" / package):
@@ -149,7 +173,9 @@ def slow(session: nox.Session) -> None:
 
 def needed_by(package: str) -> list[str]:
     """``package`` and every sibling it declares, directly or through another."""
-    siblings = {Requirement(r).name for r in PACKAGES[package]["project"]["dependencies"]} & set(PACKAGES)
+    siblings = {Requirement(r).name for r in PACKAGES[package]["project"]["dependencies"]} & set(
+        PACKAGES
+    )
     return sorted({package}.union(*map(needed_by, siblings)))
 
 
@@ -177,17 +203,39 @@ def build_folders(session: nox.Session, *folders: pathlib.Path) -> list[str]:
     session.install("hatchling", silent=True)
     out = pathlib.Path(session.create_tmp()).resolve() / "wheels"
     shutil.rmtree(out, ignore_errors=True)
-    command = ("python", "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(out))
+    command = (
+        "python",
+        "-m",
+        "pip",
+        "wheel",
+        "-q",
+        "--no-deps",
+        "--no-build-isolation",
+        "-w",
+        str(out),
+    )
     session.run_install(*command, *map(str, folders))
     return sorted(map(str, out.glob("*.whl")))
 
 
-def share_torch(session: nox.Session, python: str = "python", tag: str = str(sys.implementation.cache_tag)) -> None:
+def share_torch(
+    session: nox.Session, python: str = "python", tag: str = str(sys.implementation.cache_tag)
+) -> None:
     """Put the one torch of ``.nox/shared`` for this interpreter on the path of its environment."""
     # The folder's name is part of compiler command lines: letters only, no "==".
     shared = ROOT / ".nox" / "shared" / f"{tag}-{TORCH[0].replace('==', '-')}"
     if not (shared / "complete").exists():
-        command = (python, "-m", "pip", "install", "-q", "--target", str(shared), "--upgrade", *TORCH)
+        command = (
+            python,
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--target",
+            str(shared),
+            "--upgrade",
+            *TORCH,
+        )
         session.run_install(*command, external=True)
         (shared / "complete").touch()
     script = "import sysconfig; print(sysconfig.get_path('purelib'))"
@@ -221,7 +269,9 @@ def install_inside(session: nox.Session, python: str, *requirements: str) -> Non
     session.run_install(python, "-m", "pip", "install", "-q", *requirements, *RUNNER, external=True)
 
 
-def test_elsewhere(session: nox.Session, folder: pathlib.Path, wheels: list[str], wanted: list[str]) -> None:
+def test_elsewhere(
+    session: nox.Session, folder: pathlib.Path, wheels: list[str], wanted: list[str]
+) -> None:
     """The same tests on each other supported CPython; one that is missing is said, not passed over."""
     for version in interpreters.SUPPORTED:
         python = interpreters.find(version)

@@ -18,7 +18,11 @@ FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 def documents() -> list[pathlib.Path]:
     """Every page of ours; what git ignores lies in folders that start with a dot."""
-    found = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("integration_tests/**/*.md")]
+    found = [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("integration_tests/**/*.md"),
+    ]
     return sorted([*found, *ROOT.glob("packages/*/*.md")])
 
 
@@ -48,14 +52,24 @@ def test_links_lead_somewhere(path: pathlib.Path) -> None:
     assert not broken
 
 
-READMES = [path for path in documents() if path.parent.parent.name == "packages" and path.name == "README.md"]
+READMES = [
+    path
+    for path in documents()
+    if path.parent.parent.name == "packages" and path.name == "README.md"
+]
 
 
 @pytest.mark.parametrize("path", READMES, ids=named)
 def test_readme_of_a_package_has_an_example_that_runs(path: pathlib.Path) -> None:
     examples = list(blocks(path, "python"))
     assert examples, "the second part of a package's README is a runnable example"
-    done = subprocess.run([sys.executable, "-"], input="\n".join(examples), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-"],
+        input="\n".join(examples),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert len(path.read_text().splitlines()) <= 60
 
@@ -64,7 +78,11 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
     (commands,) = blocks(ROOT / "README.md", "sh")
     lines = [line.partition("#")[0].strip() for line in commands.splitlines()]
     assert len(lines) == 2
-    ran = [line for line in (ROOT / ".ci" / "run").read_text().splitlines() if "python3" in line and line[0] != "#"]
+    ran = [
+        line
+        for line in (ROOT / ".ci" / "run").read_text().splitlines()
+        if "python3" in line and line[0] != "#"
+    ]
     assert ran == [f"exec {lines[1]} </dev/null"]
 
 

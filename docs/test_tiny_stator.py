@@ -13,7 +13,9 @@ import pytest
 import torch
 from torch import Tensor
 
-pytestmark = pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="it reads the bytecode of CPython 3.11 only")
+pytestmark = pytest.mark.skipif(
+    sys.version_info[:2] != (3, 11), reason="it reads the bytecode of CPython 3.11 only"
+)
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +106,9 @@ FUNCTIONS = [straight, in_place, writes, branches, calls, makes_lists, handles, 
 
 
 @pytest.mark.parametrize("fn", FUNCTIONS, ids=lambda fn: fn.__name__)
-def test_same_answer_as_python(tiny: ModuleType, fn: Callable[..., Any], capsys: pytest.CaptureFixture[str]) -> None:
+def test_same_answer_as_python(
+    tiny: ModuleType, fn: Callable[..., Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     compiled = tiny.Compiled(fn)
     for shape, n in [((3, 2), 2), ((3, 2), 2), ((4,), 2), ((3, 2), 5)]:
         ours = torch.linspace(-1, 4, torch.Size(shape).numel()).reshape(shape)

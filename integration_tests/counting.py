@@ -15,7 +15,9 @@ class Counting:
 
     graphs: list[torch.fx.GraphModule] = attrs.field(factory=list)
 
-    def __call__(self, graph: torch.fx.GraphModule, inputs: list[Any], **options: Any) -> Callable[..., Any]:
+    def __call__(
+        self, graph: torch.fx.GraphModule, inputs: list[Any], **options: Any
+    ) -> Callable[..., Any]:
         self.graphs.append(graph)
         return graph.forward
 

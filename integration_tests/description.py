@@ -93,14 +93,18 @@ class Description:
             yield ".cell_contents", value.cell_contents
         elif isinstance(value, set | frozenset):
             # what is not told by its value hashes by its address, a NaN as well
-            told = all(type(item) in (int, bool, float, str, bytes) and not _is_nan(item) for item in value)
+            told = all(
+                type(item) in (int, bool, float, str, bytes) and not _is_nan(item) for item in value
+            )
             yield "{}", list(value) if told else sorted(value, key=repr)
         elif isinstance(value, Mapping):
             yield from _mapping(value)
             if isinstance(value, defaultdict):
                 yield ".default_factory", value.default_factory
         elif isinstance(value, tuple | list | deque | array):
-            kind: Any = next(kind for kind in (tuple, list, deque, array) if isinstance(value, kind))
+            kind: Any = next(
+                kind for kind in (tuple, list, deque, array) if isinstance(value, kind)
+            )
             self.facts[path + ".len"] = (
                 kind.__len__(value),
                 deque.maxlen.__get__(value) if kind is deque else None,
@@ -112,14 +116,20 @@ class Description:
         elif isinstance(value, functools.partial):
             yield from ((f".{name}", getattr(value, name)) for name in ("func", "args", "keywords"))
         elif isinstance(value, BaseException):
-            yield from ((f".{name}", getattr(value, name)) for name in ("args", "__cause__", "__context__"))
+            yield from (
+                (f".{name}", getattr(value, name)) for name in ("args", "__cause__", "__context__")
+            )
         if not isinstance(value, torch.Tensor):
             yield from _attributes(value)
 
     def _array(self, path: str, value: Any) -> None:
         self.facts[path + ".dtype"] = (value.dtype, value.shape, value.flags.writeable)
-        steps = zip(value.shape, value.strides, strict=True)  # what leads to no other element may be any number
-        self.facts[path + ".strides"] = tuple(step for size, step in steps if size > 1 and value.size)
+        steps = zip(
+            value.shape, value.strides, strict=True
+        )  # what leads to no other element may be any number
+        self.facts[path + ".strides"] = tuple(
+            step for size, step in steps if size > 1 and value.size
+        )
         kept = value.dtype in KEPT_BY_TENSORS
         self.facts[path + ".data"] = torch.tensor(value.copy()) if kept else value.tolist()
         if value.size:
@@ -127,18 +137,26 @@ class Description:
 
     def _memory(self, path: str, start: int, stop: int) -> str:
         """Where memory that meets this was first met."""
-        found = next((other for low, high, other in self.spans if start < high and low < stop), path)
+        found = next(
+            (other for low, high, other in self.spans if start < high and low < stop), path
+        )
         self.spans.append((start, stop, found))
         return found
 
     def _tensor(self, path: str, value: torch.Tensor) -> Iterator[tuple[str, Any]]:
-        with torch._C.DisableTorchFunctionSubclass():  # what a subclass makes of these questions is its own affair
+        with (
+            torch._C.DisableTorchFunctionSubclass()
+        ):  # what a subclass makes of these questions is its own affair
             self._metadata(path, value)
             grad = value.grad if self.facts[f"{path}.is_leaf"] is True else None
         if grad is not None:
             yield ".grad", grad
         if vars(value):
-            yield from ((f".{k}", v) for k, v in vars(value).items() if not k.startswith("_dynamo") and k not in HIDDEN)
+            yield from (
+                (f".{k}", v)
+                for k, v in vars(value).items()
+                if not k.startswith("_dynamo") and k not in HIDDEN
+            )
 
     def _metadata(self, path: str, value: torch.Tensor) -> None:
         for name in ("dtype", "shape", "device", "requires_grad", "is_leaf", "layout"):
@@ -204,9 +222,14 @@ def _mapping(value: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
     whose methods are the program's, the items are those that C keeps."""
     kind: Any = next((kind for kind in (OrderedDict, dict) if isinstance(value, kind)), type(value))
     items = list(kind.items(value))
-    yield ".keys()", [(_class_name(type(key)), key if isinstance(key, ATOMS) else None) for key, _ in items]
+    yield (
+        ".keys()",
+        [(_class_name(type(key)), key if isinstance(key, ATOMS) else None) for key, _ in items],
+    )
     for i, (key, part) in enumerate(items):
-        named = isinstance(key, ATOMS) and _comparable(key) == key  # a text with an address in it is no name
+        named = (
+            isinstance(key, ATOMS) and _comparable(key) == key
+        )  # a text with an address in it is no name
         yield (f"[{key!r}]" if named else f"[key {i}]"), part
         if not named:
             yield f".key {i}", key
@@ -229,7 +252,11 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
 def _slots(cls: type) -> tuple[str, ...]:
     slots = vars(cls).get("__slots__", ())
     names = (slots,) if isinstance(slots, str) else tuple(slots)
-    return tuple(name for name in names if name not in ("__dict__", "__weakref__") and not name.startswith("__"))
+    return tuple(
+        name
+        for name in names
+        if name not in ("__dict__", "__weakref__") and not name.startswith("__")
+    )
 
 
 def differences(left: Description, right: Description, tolerance: Tolerance = EXACT) -> list[str]:
@@ -249,8 +276,14 @@ def _agree(left: Any, right: Any, tolerance: Tolerance) -> bool:
         if left.dtype != right.dtype or left.shape != right.shape:
             return False
         return bool(_close(left, right, tolerance))
-    if type(left) is type(right) is tuple and len(left) == len(right) == 2 and type(left[1]) is type(right[1]) is float:
-        if left[0] != right[0] or repr(left[1]) == repr(right[1]):  # which tells all floats apart, NaN for NaN
+    if (
+        type(left) is type(right) is tuple
+        and len(left) == len(right) == 2
+        and type(left[1]) is type(right[1]) is float
+    ):
+        if left[0] != right[0] or repr(left[1]) == repr(
+            right[1]
+        ):  # which tells all floats apart, NaN for NaN
             return bool(left[0] == right[0])
         one, other = (torch.tensor(side[1], dtype=torch.float64) for side in (left, right))
         return _close(one, other, tolerance)
@@ -258,9 +291,17 @@ def _agree(left: Any, right: Any, tolerance: Tolerance) -> bool:
 
 
 def _close(left: torch.Tensor, right: torch.Tensor, tolerance: Tolerance) -> bool:
-    left, right = (side.to_dense() if side.layout != torch.strided else side for side in (left, right))
-    if tolerance.relative == tolerance.absolute == 0.0 or not (left.is_floating_point() or left.is_complex()):
-        both = torch.equal(torch.nan_to_num(left), torch.nan_to_num(right)) if left.is_floating_point() else None
+    left, right = (
+        side.to_dense() if side.layout != torch.strided else side for side in (left, right)
+    )
+    if tolerance.relative == tolerance.absolute == 0.0 or not (
+        left.is_floating_point() or left.is_complex()
+    ):
+        both = (
+            torch.equal(torch.nan_to_num(left), torch.nan_to_num(right))
+            if left.is_floating_point()
+            else None
+        )
         if both is None:
             return torch.equal(left, right)
         signs = torch.equal(torch.signbit(left) & (left == 0), torch.signbit(right) & (right == 0))

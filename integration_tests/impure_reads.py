@@ -78,7 +78,9 @@ def _deterministic() -> Callable[[], object]:
 
 
 def _benchmark() -> Callable[[], object]:
-    flags = torch.backends.cudnn.flags(benchmark=True)  # set in no other way once torch's kit of tests is imported
+    flags = torch.backends.cudnn.flags(
+        benchmark=True
+    )  # set in no other way once torch's kit of tests is imported
     flags.__enter__()
     return lambda: flags.__exit__(None, None, None)
 
@@ -90,7 +92,12 @@ READS = (
     Read("levels of loggers", GUARD, lambda x: LOG.getEffectiveLevel(), _level),
     Read("grad mode, inference mode, autocast", GUARD, lambda x: torch.is_grad_enabled(), _grad),
     Read("the default dtype and device", GUARD, lambda x: torch.get_default_dtype(), _dtype),
-    Read("deterministic algorithms", GUARD, lambda x: torch.are_deterministic_algorithms_enabled(), _deterministic),
+    Read(
+        "deterministic algorithms",
+        GUARD,
+        lambda x: torch.are_deterministic_algorithms_enabled(),
+        _deterministic,
+    ),
     Read("flags of `torch.backends`", GUARD, lambda x: torch.backends.cudnn.benchmark, _benchmark),
     Read("`threading.get_ident()`", REREAD, lambda x: threading.get_ident()),
     Read("`id(x)`", REREAD, id),

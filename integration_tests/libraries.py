@@ -46,19 +46,50 @@ def arguments(more: int) -> list[tuple[Any, ...]]:
     image, matrices = real(2, 3, 12 + more, 16), torch.eye(3).repeat(2, 1, 1)
     labels, classes = whole(2, n), whole(3, n)
     return [
-        *((image,), (image, real(2, 3, 12 + more, 16)), (image, 3), (image, (3, 3), (1.5, 1.5)), (image, 0.5)),
-        *((image, real(2)), (image, torch.ones(3, 3)), (image, (4, 4)), (image, 0.1, 0.2), (image, matrices)),
-        *((image, matrices[:, :2], (8, 8)), (matrices,), (matrices, matrices), (real(2, 3, 3), real(2, 3, 1))),
-        *((real(n), real(n)), (real(n), labels), (labels, whole(2, n)), (classes, whole(3, n)), (classes, classes, 3)),
+        *(
+            (image,),
+            (image, real(2, 3, 12 + more, 16)),
+            (image, 3),
+            (image, (3, 3), (1.5, 1.5)),
+            (image, 0.5),
+        ),
+        *(
+            (image, real(2)),
+            (image, torch.ones(3, 3)),
+            (image, (4, 4)),
+            (image, 0.1, 0.2),
+            (image, matrices),
+        ),
+        *(
+            (image, matrices[:, :2], (8, 8)),
+            (matrices,),
+            (matrices, matrices),
+            (real(2, 3, 3), real(2, 3, 1)),
+        ),
+        *(
+            (real(n), real(n)),
+            (real(n), labels),
+            (labels, whole(2, n)),
+            (classes, whole(3, n)),
+            (classes, classes, 3),
+        ),
         *(
             (real(n, 3).softmax(-1), classes, 3),
             (real(n, 3), whole(2, n, 3), 3),
             (real(n, 4), real(n, 4)),
             (real(n, 4),),
         ),
-        *((real(2, 5, 2), matrices), (real(2, 5, 3), real(2, 5, 3)), (real(2, 40 + more), real(2, 40 + more))),
+        *(
+            (real(2, 5, 2), matrices),
+            (real(2, 5, 3), real(2, 5, 3)),
+            (real(2, 40 + more), real(2, 40 + more)),
+        ),
         *((real(2, 3, 8, 8), whole(3, 2, 8, 8)), (real(2, 8, 8, 2),), (8, 8), (5, 1.5), (3,)),
-        *((["a cat sat"], ["a cat sat down"]), (["a cat", "b"], [["a cat"], ["c b"]]), ([1, 2, 3], [1, 2])),
+        *(
+            (["a cat sat"], ["a cat sat down"]),
+            (["a cat", "b"], [["a cat"], ["c b"]]),
+            ([1, 2, 3], [1, 2]),
+        ),
     ]
 
 
@@ -76,18 +107,29 @@ def check(function: Callable[..., Any]) -> Iterator[Any]:
     for kind in itertools.islice(kinds_taken(function), KINDS):
         sizes = itertools.cycle((0, 1, 3))
         compiled = stator.compile(function, backend="eager")
-        assert_same(function, compiled, lambda kind=kind, sizes=sizes: arguments(next(sizes))[kind], tolerance=CLOSE)  # type: ignore[misc]
+        assert_same(
+            function,
+            compiled,
+            lambda kind=kind, sizes=sizes: arguments(next(sizes))[kind],  # type: ignore[misc]
+            tolerance=CLOSE,
+        )
         yield compiled.report
 
 
 def functions(module: str) -> dict[str, Callable[..., Any]]:
     found = vars(importlib.import_module(module)).items()
-    return {name: value for name, value in found if not name.startswith("_") and inspect.isfunction(value)}
+    return {
+        name: value
+        for name, value in found
+        if not name.startswith("_") and inspect.isfunction(value)
+    }
 
 
 def _said(function: Callable[..., Any]) -> str:
     reports = list(check(function))
-    reasons = sorted({str(reason).partition("\n")[0] for report in reports for reason in report.breaks})
+    reasons = sorted(
+        {str(reason).partition("\n")[0] for report in reports for reason in report.breaks}
+    )
     return f"{len(reports)} kinds of arguments, {sum(report.graph_count for report in reports)} graphs {reasons or ''}"
 
 

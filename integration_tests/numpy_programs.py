@@ -18,7 +18,10 @@ def program(*shapes):
     """Of arrays of these shapes, or of other things that are given."""
 
     def keep(fn):
-        PROGRAMS[fn.__name__] = fn, lambda: tuple(ramp(*part) if type(part) is tuple else part() for part in shapes)
+        PROGRAMS[fn.__name__] = (
+            fn,
+            lambda: tuple(ramp(*part) if type(part) is tuple else part() for part in shapes),
+        )
         return fn
 
     return keep
@@ -120,7 +123,9 @@ def grid():
 
 @program((2, 3))
 def sorted_sums(a):
-    return np.cumsum(np.sort(a.ravel())), np.take_along_axis(a, np.argsort(a, axis=1, kind="stable"), axis=1)
+    return np.cumsum(np.sort(a.ravel())), np.take_along_axis(
+        a, np.argsort(a, axis=1, kind="stable"), axis=1
+    )
 
 
 @program((6,))

@@ -41,7 +41,9 @@ def run_cond(body: Body, x: Tensor) -> Any:
 
 
 def run_while_loop(body: Body, x: Tensor) -> Any:
-    return while_loop(lambda i, a: i.sum() < 2, lambda i, a: (i + 1, body(a)), (torch.zeros(1), x))[1]
+    return while_loop(lambda i, a: i.sum() < 2, lambda i, a: (i + 1, body(a)), (torch.zeros(1), x))[
+        1
+    ]
 
 
 def run_scan(body: Body, x: Tensor) -> Any:
@@ -253,7 +255,12 @@ SITUATIONS: dict[str, Callable[[Run, Tensor, Tensor], Any]] = {
     )
 }
 CELLS = [(operator, situation) for situation in SITUATIONS for operator in OPERATORS]
-SYMBOLIC = ("closure over symbol", "closure over symbolic float", "closure over symbolic bool", "dynamic shape")
+SYMBOLIC = (
+    "closure over symbol",
+    "closure over symbolic float",
+    "closure over symbolic bool",
+    "dynamic shape",
+)
 UNBACKED = ("unbacked size", "closure over unbacked int")
 BY_LENGTH = ("associative_scan", "jvp")
 """Another length is another graph: torch's function halves what it is given in Python, or compares sizes natively."""
@@ -289,7 +296,9 @@ def outcome(operator: str, situation: str) -> str:
     plain = program(operator, situation)
     if situation in UNBACKED:
         return _whole(operator, plain)
-    compiled = stator.compile(plain, backend="eager", dynamic=True if situation in SYMBOLIC else None)
+    compiled = stator.compile(
+        plain, backend="eager", dynamic=True if situation in SYMBOLIC else None
+    )
     expected = plain(*inputs(operator))
     if isinstance(expected, str) and expected != "ValueError":  # that is the program's own
         actual = compiled(*inputs(operator))
@@ -319,7 +328,9 @@ def outcome_of_torch(operator: str, situation: str) -> str:
     if situation == "break in body":
         return "–"
     torch._dynamo.reset()
-    with torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
+    with torch._dynamo.config.patch(
+        capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True
+    ):
         whole = torch.compile(bare(operator, situation), backend="eager", fullgraph=True)
         try:
             given = whole(*inputs(operator))
@@ -345,9 +356,14 @@ def page() -> str:
 
 
 def _table(measure: Callable[[str, str], str]) -> list[str]:
-    head = ["| | " + " | ".join(f"`{name}`" for name in OPERATORS) + " |", "|---" * (len(OPERATORS) + 1) + "|"]
+    head = [
+        "| | " + " | ".join(f"`{name}`" for name in OPERATORS) + " |",
+        "|---" * (len(OPERATORS) + 1) + "|",
+    ]
     rows = [
-        f"| {situation} | " + " | ".join(measure(operator, situation) for operator in OPERATORS) + " |"
+        f"| {situation} | "
+        + " | ".join(measure(operator, situation) for operator in OPERATORS)
+        + " |"
         for situation in SITUATIONS
     ]
     return [*head, *rows]
@@ -380,7 +396,11 @@ def written() -> dict[tuple[str, str], str]:
     ours = PAGE.read_text().partition(BESIDE[0])[0]
     rows = [line.strip("|").split("|") for line in ours.splitlines() if line.startswith("| ")]
     names = [name.strip().strip("`") for name in rows[0][1:]]
-    return {(name, row[0].strip()): cell.strip() for row in rows[1:] for name, cell in zip(names, row[1:], strict=True)}
+    return {
+        (name, row[0].strip()): cell.strip()
+        for row in rows[1:]
+        for name, cell in zip(names, row[1:], strict=True)
+    }
 
 
 if __name__ == "__main__":

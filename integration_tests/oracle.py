@@ -25,7 +25,14 @@ import stator
 import torch
 from stator_guards import RecompileLimitWarning
 
-from integration_tests.description import EXACT, Description, Tolerance, asked, describe, differences
+from integration_tests.description import (
+    EXACT,
+    Description,
+    Tolerance,
+    asked,
+    describe,
+    differences,
+)
 from integration_tests.models import Call
 from integration_tests.world import World
 
@@ -39,7 +46,14 @@ CHECKS = (
 """How a check in the graph fails, for which the program raises something of its own."""
 OURS = (RecompileLimitWarning, stator.OracleWarning)
 HERE = pathlib.Path(__file__).resolve()
-MACHINERY = ("stator", "stator_backends", "stator_bytecode", "stator_guards", "stator_subgraphs", "stator_variables")
+MACHINERY = (
+    "stator",
+    "stator_backends",
+    "stator_bytecode",
+    "stator_guards",
+    "stator_subgraphs",
+    "stator_variables",
+)
 
 
 @attrs.define
@@ -97,7 +111,11 @@ def assert_same(
         if gradients and expected.error is None and _backward(expected) and _backward(actual):
             _compare(expected, actual, tolerance, f"gradients of call {number + 1}")
         found = [text for text in _failures(reporting) if not any(text is one for one in known)]
-        new = [text for text in found if text not in raised and not (raised and text.startswith(CHECKS))]
+        new = [
+            text
+            for text in found
+            if text not in raised and not (raised and text.startswith(CHECKS))
+        ]
         assert graphs_may_raise or not new, f"a graph raised what the program does not: {new}"
         missed = getattr(getattr(reporting, "report", None), "missed", ())
         assert not missed, f"expected to raise, and did not: {missed}"
@@ -179,7 +197,9 @@ def as_first_run(fn: Any) -> Callable[..., Any]:
 
 
 def _fresh(code: types.CodeType) -> types.CodeType:
-    return code.replace(co_consts=tuple(_fresh(c) if isinstance(c, types.CodeType) else c for c in code.co_consts))
+    return code.replace(
+        co_consts=tuple(_fresh(c) if isinstance(c, types.CodeType) else c for c in code.co_consts)
+    )
 
 
 def _copy(arguments: Call) -> Call:
@@ -209,7 +229,9 @@ def _compare(expected: Outcome, actual: Outcome, tolerance: Tolerance, when: str
     found = differences(expected.description(), actual.description(), tolerance)
     if found:
         more = [f"… and {len(found) - 20} more"] if len(found) > 20 else []
-        raise AssertionError("\n  ".join([f"{when}: not what plain Python gives", *found[:20], *more]))
+        raise AssertionError(
+            "\n  ".join([f"{when}: not what plain Python gives", *found[:20], *more])
+        )
 
 
 def _backward(outcome: Outcome) -> bool:
@@ -217,9 +239,15 @@ def _backward(outcome: Outcome) -> bool:
 
     That autograd refuses (a tensor it needs was written to since) is an outcome too, and so is what a hook raises.
     """
-    roots = [t for t in _tensors(outcome.result, set()) if t.requires_grad and asked(t, "is_leaf") is False]
+    roots = [
+        t
+        for t in _tensors(outcome.result, set())
+        if t.requires_grad and asked(t, "is_leaf") is False
+    ]
     if roots:
-        weights = [torch.linspace(0.5, 1.5, t.numel(), dtype=t.dtype).reshape(t.shape) for t in roots]
+        weights = [
+            torch.linspace(0.5, 1.5, t.numel(), dtype=t.dtype).reshape(t.shape) for t in roots
+        ]
         try:
             torch.autograd.backward(roots, weights)
         except Exception as error:
@@ -234,8 +262,18 @@ def _tensors(value: Any, seen: set[int]) -> Iterator[torch.Tensor]:
     seen.add(id(value))
     if isinstance(value, torch.Tensor):
         yield value
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-    for part in (*parts, *getattr(value, "__dict__", {}).values()) if not isinstance(value, torch.Tensor) else ():
+    parts = (
+        value.values()
+        if isinstance(value, dict)
+        else value
+        if isinstance(value, list | tuple)
+        else ()
+    )
+    for part in (
+        (*parts, *getattr(value, "__dict__", {}).values())
+        if not isinstance(value, torch.Tensor)
+        else ()
+    ):
         yield from _tensors(part, seen)
 
 
@@ -243,11 +281,18 @@ def _exception(error: BaseException | None) -> Iterator[tuple[str, Any]]:
     if error is None:
         return
     yield "type", type(error)
-    yield "args", list(error.args)  # a copy: CPython passes the very tuple on in KeyError(*other.args), by accident
+    yield (
+        "args",
+        list(error.args),
+    )  # a copy: CPython passes the very tuple on in KeyError(*other.args), by accident
     yield "attributes", dict(vars(error))
     yield (
         "traceback",
-        [_place(frame) for frame in traceback.extract_tb(error.__traceback__) if _is_the_users(frame.filename)],
+        [
+            _place(frame)
+            for frame in traceback.extract_tb(error.__traceback__)
+            if _is_the_users(frame.filename)
+        ],
     )
     yield "cause", dict(_exception(error.__cause__))
     yield "context", dict(_exception(error.__context__))
@@ -261,7 +306,11 @@ def _place(frame: traceback.FrameSummary) -> str:
 def _is_the_users(filename: str) -> bool:
     """Frames of torch, of what compiles, of this file and of generated code are not part of the user's traceback."""
     path = pathlib.Path(filename).resolve()
-    return path.exists() and path != HERE and not any(path.is_relative_to(folder) for folder in _machinery())
+    return (
+        path.exists()
+        and path != HERE
+        and not any(path.is_relative_to(folder) for folder in _machinery())
+    )
 
 
 def _machinery() -> list[pathlib.Path]:

@@ -32,7 +32,9 @@ class Bag:
     numbers: list[Any] = field(default_factory=lambda: [3, 1, 2])
     names: dict[str, Any] = field(default_factory=lambda: {"a": 1, "b": 2})
     seen: set[Any] = field(default_factory=lambda: {1, 5})
-    recent: collections.deque[Any] = field(default_factory=lambda: collections.deque([1, 2, 3], maxlen=3))
+    recent: collections.deque[Any] = field(
+        default_factory=lambda: collections.deque([1, 2, 3], maxlen=3)
+    )
     nested: dict[str, list[int]] = field(default_factory=lambda: {"deep": [1, 2]})
     log: list[Any] = field(default_factory=list)
     tensor: Tensor = field(default_factory=lambda: torch.arange(6.0).reshape(2, 3))
@@ -200,14 +202,25 @@ def the_iterator_tools(x: Tensor, bag: Bag) -> Any:
     for a, b in itertools.chain(zip(bag.numbers, "abc", strict=True), bag.names.items()):
         total = total + (a if isinstance(a, int) else b)
     chosen = [*map(operator.neg, filter(None, [0, 1, 2])), *itertools.islice(itertools.count(3), 2)]
-    return total, chosen, any(n > 2 for n in bag.numbers), all(bag.names), sorted(bag.numbers, key=lambda n: -n)
+    return (
+        total,
+        chosen,
+        any(n > 2 for n in bag.numbers),
+        all(bag.names),
+        sorted(bag.numbers, key=lambda n: -n),
+    )
 
 
 @program
 def comprehensions(x: Tensor, bag: Bag) -> Any:
     grid = [[x * i + j for j in range(2)] for i in range(2)]
     squares = {n: n * n for n in bag.numbers if n != 2}
-    return grid, squares, {n % 2 for n in bag.numbers}, [n for row in [[1, 2], [3]] for n in row if n > 1]
+    return (
+        grid,
+        squares,
+        {n % 2 for n in bag.numbers},
+        [n for row in [[1, 2], [3]] for n in row if n > 1],
+    )
 
 
 class Countdown:
@@ -309,7 +322,13 @@ def a_bare_raise(x: Tensor, bag: Bag) -> Any:
 @program
 def operator_errors_of_python(x: Tensor, bag: Bag) -> Any:
     found = []
-    for attempt in (lambda: [][1], lambda: 1 // 0, lambda: int("x"), lambda: None.nothing, lambda: "a" + 1):
+    for attempt in (
+        lambda: [][1],
+        lambda: 1 // 0,
+        lambda: int("x"),
+        lambda: None.nothing,
+        lambda: "a" + 1,
+    ):
         try:
             attempt()
         except Exception as error:
@@ -447,7 +466,15 @@ def inheritance_and_properties(x: Tensor, bag: Bag) -> Any:
     made.half = made.half + 1
     made.kind = "own"
     del made.made
-    return made.value(), made.half, Base.double(x), made.kind, Derived.kind, made.dynamic_name, hasattr(made, "gone")
+    return (
+        made.value(),
+        made.half,
+        Base.double(x),
+        made.kind,
+        Derived.kind,
+        made.dynamic_name,
+        hasattr(made, "gone"),
+    )
 
 
 class Vector:
@@ -491,7 +518,20 @@ def operators_of_a_user_class(x: Tensor, bag: Bag) -> Any:
     except TypeError as error:
         bag.log.append(str(error))
     w = Vector(x)
-    return v.parts, v[1], v[:1], len(v), v == Vector(8, 12), 2 in v, 7 in v, v(3), w(2), bool(v), 1 if w else 0, [*v]
+    return (
+        v.parts,
+        v[1],
+        v[:1],
+        len(v),
+        v == Vector(8, 12),
+        2 in v,
+        7 in v,
+        v(3),
+        w(2),
+        bool(v),
+        1 if w else 0,
+        [*v],
+    )
 
 
 class Named:
@@ -580,7 +620,13 @@ def dataclasses_named_tuples_enums(x: Tensor, bag: Bag) -> Any:
         bag.log.append(type(error).__name__)
     triple = Triple(x, 2)._replace(b=4)
     a, b, c = triple
-    return other.left * other.right, a * b + c, Color(2).name, Color.RED is Color["RED"], [m.value for m in Color]
+    return (
+        other.left * other.right,
+        a * b + c,
+        Color(2).name,
+        Color.RED is Color["RED"],
+        [m.value for m in Color],
+    )
 
 
 # calls
@@ -593,7 +639,12 @@ def everything(a: Any, /, b: Any, *rest: Any, c: Any = 3, **more: Any) -> Any:
 @program
 def arguments_in_every_position(x: Tensor, bag: Bag) -> Any:
     more = {"d": 4, "c": 5}
-    found = [everything(1, 2), everything(1, *[2, 3], 4), everything(*(1, 2), **more), everything(1, b=x, e=6)]
+    found = [
+        everything(1, 2),
+        everything(1, *[2, 3], 4),
+        everything(*(1, 2), **more),
+        everything(1, b=x, e=6),
+    ]
     try:
         everything(1, **{"a": 2})
     except TypeError as error:
@@ -664,7 +715,12 @@ def match_statements(x: Tensor, bag: Bag) -> Any:
 @program
 def text(x: Tensor, bag: Bag) -> Any:
     n, name = 42, "ab"
-    return f"{n:>5}|{name!r:6}|{n / 7:.2f}|{bag.names}|{n=}", "%s-%d" % (name, n), "x".join(bag.names), x + len(name)
+    return (
+        f"{n:>5}|{name!r:6}|{n / 7:.2f}|{bag.names}|{n=}",
+        "%s-%d" % (name, n),
+        "x".join(bag.names),
+        x + len(name),
+    )
 
 
 @program
@@ -769,7 +825,14 @@ def printing(x: Tensor, bag: Bag) -> Any:
 def identity(x: Tensor, bag: Bag) -> Any:
     y = x
     pair = (x, x)
-    return y is x, pair[0] is pair[1], x, [bag.numbers, bag.numbers], bag.tensor is x, type(x) is Tensor
+    return (
+        y is x,
+        pair[0] is pair[1],
+        x,
+        [bag.numbers, bag.numbers],
+        bag.tensor is x,
+        type(x) is Tensor,
+    )
 
 
 @program
@@ -981,7 +1044,16 @@ def metaclasses_and_special_methods(x: Tensor, bag: Bag) -> Any:
     made = Sub(x)
     with made as second:
         y = second * 2
-    return made.by_meta, Sub.tag, Registered[3], f"{made:abc}", bag.numbers[made], made < made, made.third, y
+    return (
+        made.by_meta,
+        Sub.tag,
+        Registered[3],
+        f"{made:abc}",
+        bag.numbers[made],
+        made < made,
+        made.third,
+        y,
+    )
 
 
 @program

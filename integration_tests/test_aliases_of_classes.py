@@ -31,7 +31,14 @@ def program(fn):
 def aliases_of_builtin_classes(x):
     class C: ...
 
-    made = list[C], dict[str, list[C]], type[C], tuple[C, ...], collections.deque[C], collections.defaultdict[str, C]
+    made = (
+        list[C],
+        dict[str, list[C]],
+        type[C],
+        tuple[C, ...],
+        collections.deque[C],
+        collections.defaultdict[str, C],
+    )
     origin = made[1].__args__[1].__args__[0]
     return [C in alias.__args__ for alias in made], origin is C, str(made[0]), x + 1
 
@@ -41,7 +48,12 @@ def aliases_of_typing(x):
     class C: ...
 
     marked = typing.Annotated[C, 1]
-    called = typing.Callable[[C], int], collections.abc.Callable[[C], int], typing.Optional[C], typing.Union[C, int]  # noqa: UP007, UP045
+    called = (
+        typing.Callable[[C], int],
+        collections.abc.Callable[[C], int],
+        typing.Optional[C],  # noqa: UP045
+        typing.Union[C, int],  # noqa: UP007
+    )
     return marked.__origin__ is C, [C in alias.__args__ for alias in called], x + 1
 
 
@@ -64,7 +76,9 @@ def a_class_that_is_subscripted(x):
     found = []
     for cls in (Counts, Items, Pair):
         made = cls[int]()
-        found.append((type(made) is cls, made.__orig_class__ == cls[int], cls[int].__origin__ is cls))
+        found.append(
+            (type(made) is cls, made.__orig_class__ == cls[int], cls[int].__origin__ is cls)
+        )
     return found, x + 1
 
 
@@ -96,7 +110,13 @@ def variables_and_hints(x):
     fn.__annotations__ = {"a": C, "b": list[C]}
     bound, new = typing.TypeVar("V", bound=C), typing.NewType("N", C)
     hints = typing.get_type_hints(fn)
-    return bound.__bound__ is C, new.__supertype__ is C, hints["a"] is C, hints["b"].__args__[0] is C, x + 1
+    return (
+        bound.__bound__ is C,
+        new.__supertype__ is C,
+        hints["a"] is C,
+        hints["b"].__args__[0] is C,
+        x + 1,
+    )
 
 
 @program
@@ -114,7 +134,15 @@ def what_holds_a_class(x):
     space, part = types.SimpleNamespace(c=C), functools.partial(C)
     view, ref, words = types.MappingProxyType({"c": C}), weakref.ref(C), frozenset([C])
     stator.graph_break()
-    return space.c is C, type(part()) is C, part.func is C, view["c"] is C, ref() is C, C in words, x + 1
+    return (
+        space.c is C,
+        type(part()) is C,
+        part.func is C,
+        view["c"] is C,
+        ref() is C,
+        C in words,
+        x + 1,
+    )
 
 
 @program
@@ -186,6 +214,8 @@ def made_by_another_new(x):
     return type(first).__name__, type(second).__name__, [*first], [*second], Mine(), Items(), x
 
 
-@pytest.mark.parametrize("fn", [name_given_twice, name_deleted, no_enumeration_twice, made_by_another_new])
+@pytest.mark.parametrize(
+    "fn", [name_given_twice, name_deleted, no_enumeration_twice, made_by_another_new]
+)
 def test_class_body_means_what_it_says(fn):
     assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2),), 3)

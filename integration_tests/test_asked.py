@@ -69,7 +69,9 @@ def logged(name: str, answer: Callable[..., Any]) -> None:
 def compared(name: str) -> Callable[..., Any]:
     compare = getattr(operator, name)
     return lambda of, other: (
-        compare(of.value, value_of(other)) if isinstance(value_of(other), int | float) else NotImplemented
+        compare(of.value, value_of(other))
+        if isinstance(value_of(other), int | float)
+        else NotImplemented
     )
 
 
@@ -92,7 +94,9 @@ for _name in "add sub mul floordiv truediv mod pow and or xor lshift rshift matm
     logged(f"__r{_name}__", computed(_name, True))
 ANSWERS: dict[str, Callable[..., Any]] = {
     **{name: getattr(operator, f"__{name}__") for name in ("neg", "pos", "abs", "invert", "index")},
-    **{name: getattr(builtins, name) for name in ("int", "float", "bool", "hash", "str", "complex")},
+    **{
+        name: getattr(builtins, name) for name in ("int", "float", "bool", "hash", "str", "complex")
+    },
     **{name: getattr(math, name) for name in ("trunc", "floor", "ceil")},
 }
 for _name, _answer in ANSWERS.items():
@@ -147,7 +151,12 @@ def logging_class(base: type) -> type:
     for cls in base.__mro__[:-1]:
         for name, raw in vars(cls).items():
             is_method = callable(raw) and not isinstance(raw, classmethod | staticmethod)
-            if is_method and name not in methods and name not in LEFT_ALONE and type(raw) is not CLASS_METHOD:
+            if (
+                is_method
+                and name not in methods
+                and name not in LEFT_ALONE
+                and type(raw) is not CLASS_METHOD
+            ):
                 methods[name] = logging_method(name, raw)
     return type(f"My{base.__name__}", (base,), methods)
 
@@ -177,10 +186,15 @@ VALUES: dict[str, Any] = {
     "deque": [1, 2, 3],
     "OrderedDict": {1: 2, 3: 4},
 }
-CLASSES = {kind: logging_class(getattr(builtins, kind, None) or getattr(collections, kind)) for kind in VALUES}
+CLASSES = {
+    kind: logging_class(getattr(builtins, kind, None) or getattr(collections, kind))
+    for kind in VALUES
+}
 
 
-@pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind in VALUES for text in programs(OF_CONTAINERS[kind])])
+@pytest.mark.parametrize(
+    ("kind", "text"), [(kind, text) for kind in VALUES for text in programs(OF_CONTAINERS[kind])]
+)
 def test_which_methods_of_a_subclass_are_called(kind: str, text: str) -> None:
     program = eval(f"lambda a, x: {text}", dict(MODULES))
     cls, value = CLASSES[kind], VALUES[kind]

@@ -34,7 +34,15 @@ def test_attributes_are_those_of_the_method_or_its_function(name: str, cls: type
     def fn(x: Tensor, obj: Base) -> Any:
         found = getattr(obj.method, name, None)
         of = getattr(found, "__self__", None)
-        return x + 1, hasattr(obj.method, name), type(found), callable(found), of is obj, of == obj.method, repr(found)
+        return (
+            x + 1,
+            hasattr(obj.method, name),
+            type(found),
+            callable(found),
+            of is obj,
+            of == obj.method,
+            repr(found),
+        )
 
     def outcome(run: Any) -> str:
         return re.sub("0x[0-9a-f]+", "", repr(run(torch.ones(1), cls())))
@@ -47,6 +55,11 @@ def test_methods_are_copied() -> None:
     def fn(x: Tensor, obj: Base) -> Any:
         made: Any = Derived()
         same = copy.copy(made.method)() == (made, 2), copy.copy(obj.method) == obj.method
-        return x + 1, same, copy.deepcopy(made.method).__self__ is made, obj.method.__reduce_ex__(4)[1][1]
+        return (
+            x + 1,
+            same,
+            copy.deepcopy(made.method).__self__ is made,
+            obj.method.__reduce_ex__(4)[1][1],
+        )
 
     assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(1), Base()), calls=2)

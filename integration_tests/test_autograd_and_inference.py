@@ -21,7 +21,11 @@ def marks(value: Any) -> Any:
     """What autograd and inference mode leave on the tensors of a result."""
     if isinstance(value, tuple | list):
         return [marks(part) for part in value]
-    return (value.is_inference(), value.requires_grad, value.tolist()) if isinstance(value, Tensor) else value
+    return (
+        (value.is_inference(), value.requires_grad, value.tolist())
+        if isinstance(value, Tensor)
+        else value
+    )
 
 
 def a_block(x: Tensor) -> Any:
@@ -60,17 +64,37 @@ def a_block_left_by_return(x: Tensor) -> Any:
 @torch.inference_mode()
 def views_by_composite_operators(x: Tensor) -> Any:
     square = x.view(-1, 1)
-    found = [square.flatten(), square.view_as(square), square.reshape(-1), square.mT, square.T, square.swapaxes(0, 1)]
-    found += [square.expand_as(square), square.H, *square.tensor_split(2), *square.view_as(square).chunk(2)]
+    found = [
+        square.flatten(),
+        square.view_as(square),
+        square.reshape(-1),
+        square.mT,
+        square.T,
+        square.swapaxes(0, 1),
+    ]
+    found += [
+        square.expand_as(square),
+        square.H,
+        *square.tensor_split(2),
+        *square.view_as(square).chunk(2),
+    ]
     return found, square.data, square.detach(), square.real, (x * 2).flatten()
 
 
-INSIDE = [views_by_composite_operators, a_block, a_decorated_function, nested_blocks, a_block_left_by_return]
+INSIDE = [
+    views_by_composite_operators,
+    a_block,
+    a_decorated_function,
+    nested_blocks,
+    a_block_left_by_return,
+]
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("fn", INSIDE)
-def test_inference_mode_is_one_graph_and_keeps_its_marks(fn: Callable[[Tensor], Any], backend: str) -> None:
+def test_inference_mode_is_one_graph_and_keeps_its_marks(
+    fn: Callable[[Tensor], Any], backend: str
+) -> None:
     compiled = stator.compile(fn, backend=backend, fullgraph=True)
     for requires_grad in (False, True, False):
         x = torch.linspace(-1, 1, 6).reshape(2, 3).requires_grad_(requires_grad)
@@ -104,8 +128,12 @@ def dropout_of_what_was_made_inside(x: Tensor) -> Any:
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-@pytest.mark.parametrize("fn", [dropout_outside_training, dropout_of_nothing, dropout_of_what_was_made_inside])
-def test_dropout_that_drops_nothing_gives_its_input_in_inference_mode_too(fn: Any, backend: str) -> None:
+@pytest.mark.parametrize(
+    "fn", [dropout_outside_training, dropout_of_nothing, dropout_of_what_was_made_inside]
+)
+def test_dropout_that_drops_nothing_gives_its_input_in_inference_mode_too(
+    fn: Any, backend: str
+) -> None:
     compiled = stator.compile(fn, backend=backend, fullgraph=True)
     tolerance = Tolerance(0, 0, strides=False)
     assert_same(fn, compiled, lambda: (torch.ones(2, 3, requires_grad=True),), tolerance=tolerance)
@@ -143,9 +171,16 @@ def gradients_in_blocks_of_either_kind(x: Tensor) -> Any:
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize(
-    "fn", [gradients_turned_on_inside, gradients_turned_on_after_a_break, gradients_in_blocks_of_either_kind]
+    "fn",
+    [
+        gradients_turned_on_inside,
+        gradients_turned_on_after_a_break,
+        gradients_in_blocks_of_either_kind,
+    ],
 )
-def test_in_inference_mode_nothing_gets_a_history_whatever_the_mode_of_gradients(fn: Any, backend: str) -> None:
+def test_in_inference_mode_nothing_gets_a_history_whatever_the_mode_of_gradients(
+    fn: Any, backend: str
+) -> None:
     tolerance = Tolerance(0, 0, strides=False)
     make = lambda: (torch.arange(4.0, requires_grad=True),)  # noqa: E731
     assert_same(fn, stator.compile(fn, backend=backend), make, tolerance=tolerance)
@@ -175,7 +210,12 @@ def in_a_step_that_is_taken_back(x: Tensor) -> Any:
             stator.graph_break()
             yield y, torch.is_grad_enabled()
 
-    return list(producer(True)), torch.is_grad_enabled(), max(producer(False)), torch.is_grad_enabled()
+    return (
+        list(producer(True)),
+        torch.is_grad_enabled(),
+        max(producer(False)),
+        torch.is_grad_enabled(),
+    )
 
 
 def behind_a_block_that_is_taken_back(x: Tensor) -> Any:
@@ -191,9 +231,17 @@ def behind_a_block_that_is_taken_back(x: Tensor) -> Any:
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize(
-    "fn", [broken_inside, raising_inside, in_a_step_that_is_taken_back, behind_a_block_that_is_taken_back]
+    "fn",
+    [
+        broken_inside,
+        raising_inside,
+        in_a_step_that_is_taken_back,
+        behind_a_block_that_is_taken_back,
+    ],
 )
-def test_inference_mode_goes_on_after_a_break_and_ends_where_it_ends(fn: Callable[[Tensor], Any], backend: str) -> None:
+def test_inference_mode_goes_on_after_a_break_and_ends_where_it_ends(
+    fn: Callable[[Tensor], Any], backend: str
+) -> None:
     compiled, x = stator.compile(fn, backend=backend), torch.ones(2, 3)
     for _ in range(2):
         assert marks(compiled(x)) == marks(fn(x))
@@ -319,7 +367,9 @@ LEAVES: dict[str, Any] = {
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("name", LEAVES)
-def test_a_leaf_that_is_made_here_requires_gradients_under_every_backend(name: str, backend: str) -> None:
+def test_a_leaf_that_is_made_here_requires_gradients_under_every_backend(
+    name: str, backend: str
+) -> None:
     def f(x: Tensor, trains: bool) -> Any:
         leaf = LEAVES[name](x)
         found = (leaf * x).sum()
@@ -348,7 +398,9 @@ WRITES: dict[str, Callable[[Tensor, Tensor], Any]] = {
 
 @pytest.mark.parametrize("is_made_here", [True, False])
 @pytest.mark.parametrize("name", WRITES)
-def test_inference_tensors_are_not_written_to_outside_the_mode(name: str, is_made_here: bool) -> None:
+def test_inference_tensors_are_not_written_to_outside_the_mode(
+    name: str, is_made_here: bool
+) -> None:
     """Found by a random program: `_foreach_add_([t], 0)` with such a `t` did not raise."""
     write = WRITES[name]
 
@@ -362,7 +414,11 @@ def test_inference_tensors_are_not_written_to_outside_the_mode(name: str, is_mad
             return str(error), t + x
         return "no error", t + x
 
-    assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2), torch.inference_mode()(torch.ones)(2)))
+    assert_same(
+        fn,
+        stator.compile(fn, backend="eager"),
+        lambda: (torch.ones(2), torch.inference_mode()(torch.ones)(2)),
+    )
 
 
 def sets_by_name(x: Tensor, flag: bool) -> Any:
@@ -390,7 +446,9 @@ FLAGGED: dict[str, Callable[[], Tensor]] = {
 @pytest.mark.parametrize("flag", [True, False])
 @pytest.mark.parametrize("name", FLAGGED)
 @pytest.mark.parametrize("fn", [sets_by_name, sets_by_a_call])
-def test_a_flag_of_gradients_that_is_set_to_what_it_is_may_still_be_refused(fn: Any, name: str, flag: bool) -> None:
+def test_a_flag_of_gradients_that_is_set_to_what_it_is_may_still_be_refused(
+    fn: Any, name: str, flag: bool
+) -> None:
     assert_same(fn, stator.compile(fn, backend="eager"), lambda: (FLAGGED[name](), flag))
 
 
@@ -405,4 +463,6 @@ def test_so_may_that_of_an_input_that_was_computed(fn: Callable[..., Any], flag:
         except RuntimeError as error:
             return str(error), y + 1
 
-    assert_same(run, stator.compile(run, backend="eager"), lambda: (torch.ones(3, requires_grad=True), flag))
+    assert_same(
+        run, stator.compile(run, backend="eager"), lambda: (torch.ones(3, requires_grad=True), flag)
+    )

@@ -283,7 +283,9 @@ def inside_a_checkpoint(x: Tensor, w: Tensor) -> Any:
 
 @captured
 def inside_both_branches(x: Tensor, w: Tensor) -> Any:
-    return torch.cond(x.sum() > -9, lambda a: Product.apply(a, w)[0], lambda a: Power.apply(a, 3) * w, (x,))
+    return torch.cond(
+        x.sum() > -9, lambda a: Product.apply(a, w)[0], lambda a: Power.apply(a, 3) * w, (x,)
+    )
 
 
 @captured
@@ -361,8 +363,15 @@ def test_function_gives_what_it_gives_natively_in_one_graph(title: str) -> None:
     assert counting.count == 1
 
 
-SOME = ("with setup context", "an intermediate marked dirty", "one inside another", "not differentiable results")
-SAMPLED = [title if title in SOME else pytest.param(title, marks=pytest.mark.slow) for title in CAPTURED]
+SOME = (
+    "with setup context",
+    "an intermediate marked dirty",
+    "one inside another",
+    "not differentiable results",
+)
+SAMPLED = [
+    title if title in SOME else pytest.param(title, marks=pytest.mark.slow) for title in CAPTURED
+]
 
 
 @pytest.mark.parametrize("title", SAMPLED)
@@ -391,7 +400,9 @@ def given_to(graph: torch.fx.GraphModule) -> tuple[Any, ...]:
         example = node.meta["example_value"]
         if not isinstance(example, Tensor):
             return int(example.node.hint)
-        return named.get(node.name, torch.ones([int(size) for size in example.shape], dtype=example.dtype))
+        return named.get(
+            node.name, torch.ones([int(size) for size in example.shape], dtype=example.dtype)
+        )
 
     return tuple(map(value, graph.graph.find_nodes(op="placeholder")))
 
@@ -410,7 +421,10 @@ def test_graph_of_it_is_captured_whole_in_several_rounds(title: str, dynamic: bo
     def call_again(*args: Any) -> Any:
         return graph(*args)
 
-    compiled = [stator.compile(call, backend=name, fullgraph=True, dynamic=dynamic) for name in ("eager", "aot_eager")]
+    compiled = [
+        stator.compile(call, backend=name, fullgraph=True, dynamic=dynamic)
+        for name in ("eager", "aot_eager")
+    ]
     for again in (call_again, *compiled):
         assert_same(call, again, lambda: given_to(first), calls=2, tolerance=CLOSE)
     with torch.no_grad():
@@ -424,7 +438,9 @@ def test_graph_without_a_backward_gets_one_where_it_is_called_with_gradients(bac
     def call(x: Tensor, w: Tensor) -> Any:
         return first(x, w)
 
-    assert_same(call, stator.compile(call, backend=backend, fullgraph=True), make_args, tolerance=CLOSE)
+    assert_same(
+        call, stator.compile(call, backend=backend, fullgraph=True), make_args, tolerance=CLOSE
+    )
 
 
 @broken
@@ -479,7 +495,9 @@ def that_misses_an_argument(x: Tensor, w: Tensor) -> Any:
 
 
 class ScaledInside(ScaledBy):
-    forward: Any = staticmethod(functools.wraps(ScaledBy.forward)(lambda *args: ScaledBy.forward(*args) + 1))
+    forward: Any = staticmethod(
+        functools.wraps(ScaledBy.forward)(lambda *args: ScaledBy.forward(*args) + 1)
+    )
 
 
 @broken

@@ -13,7 +13,11 @@ from integration_tests.behaviours import Kept, arguments, catalogue, load
 from integration_tests.oracle import as_first_run, assert_same, refusing
 
 CALLS = 4
-ALL = [pytest.param(name, title, id=f"{name}-{title}") for name, found in catalogue().items() for title in found]
+ALL = [
+    pytest.param(name, title, id=f"{name}-{title}")
+    for name, found in catalogue().items()
+    for title in found
+]
 BROKEN = [
     pytest.param(name, title, id=f"{name}-{title}")
     for name, found in catalogue().items()
@@ -23,7 +27,11 @@ BROKEN = [
 """Those that `fullgraph=True` does not run to their end."""
 SAMPLED = [
     *ALL[::4],
-    *(pytest.param(*case.values, id=case.id, marks=pytest.mark.slow) for at, case in enumerate(ALL) if at % 4),
+    *(
+        pytest.param(*case.values, id=case.id, marks=pytest.mark.slow)
+        for at, case in enumerate(ALL)
+        if at % 4
+    ),
 ]
 SELDOM = {"operations": "operations", "instructions": "instructions", "every third": 3}
 
@@ -57,11 +65,15 @@ def test_program_broken_at_every_call_gives_what_plain_python_gives(name: str, t
 @pytest.mark.parametrize(("name", "title"), ALL)
 def test_fullgraph_holds_or_refuses_for_the_reason_that_is_known(name: str, title: str) -> None:
     known = catalogue()[name][title].breaks
-    assert {error.reason for error in check(name, title, fullgraph=True)} == set((known or "").split())
+    assert {error.reason for error in check(name, title, fullgraph=True)} == set(
+        (known or "").split()
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", SELDOM)
 @pytest.mark.parametrize(("name", "title"), ALL)
-def test_program_broken_elsewhere_gives_what_plain_python_gives(name: str, title: str, mode: str) -> None:
+def test_program_broken_elsewhere_gives_what_plain_python_gives(
+    name: str, title: str, mode: str
+) -> None:
     check(name, title, options={"break_everywhere": SELDOM[mode]})

@@ -39,7 +39,11 @@ def graphs(fn: Callable[..., Any], cut: Callable[[], Any]) -> int:
 
 @pytest.mark.parametrize("title", CUT)
 def test_broken_function_gives_what_plain_python_gives(title: str) -> None:
-    assert_same(CUT[title], stator.compile(CUT[title], backend="eager"), lambda: make_args(stator.graph_break))
+    assert_same(
+        CUT[title],
+        stator.compile(CUT[title], backend="eager"),
+        lambda: make_args(stator.graph_break),
+    )
 
 
 @pytest.mark.parametrize("title", CUT)
@@ -50,7 +54,11 @@ def test_break_costs_one_graph(title: str) -> None:
 
 @pytest.mark.parametrize("title", EXPLODES)
 def test_exception_of_a_broken_call_meets_its_handlers(title: str) -> None:
-    assert_same(EXPLODES[title], stator.compile(EXPLODES[title], backend="eager"), lambda: make_args(explode))
+    assert_same(
+        EXPLODES[title],
+        stator.compile(EXPLODES[title], backend="eager"),
+        lambda: make_args(explode),
+    )
 
 
 def test_break_in_a_long_loop_does_not_nest() -> None:
@@ -74,7 +82,9 @@ def test_every_break_says_why_where_and_what_to_try() -> None:
     assert "broken.py" in str(found.where)
 
 
-@pytest.mark.parametrize("builtin", [any, all, max, min, sum, lambda x: [*filter(None, x)], lambda x: max(x, key=abs)])
+@pytest.mark.parametrize(
+    "builtin", [any, all, max, min, sum, lambda x: [*filter(None, x)], lambda x: max(x, key=abs)]
+)
 def test_break_in_what_c_does_names_the_line_of_the_program(builtin: Callable[..., Any]) -> None:
     def call(x: Tensor) -> Any:
         found = builtin([x.sum(), x.mean()])
@@ -100,7 +110,9 @@ def test_a_traceback_that_is_formatted_costs_what_a_call_costs() -> None:
 LAZY: dict[str, tuple[Callable[[], nn.Module], int]] = {
     "layers": (lambda: nn.Sequential(nn.LazyLinear(5), nn.ReLU(), nn.LazyLinear(2)), 2),
     "convolutions": (
-        lambda: nn.Sequential(nn.LazyConv1d(4, 1), nn.LazyBatchNorm1d(), nn.Flatten(), nn.LazyLinear(2)),
+        lambda: nn.Sequential(
+            nn.LazyConv1d(4, 1), nn.LazyBatchNorm1d(), nn.Flatten(), nn.LazyLinear(2)
+        ),
         3,
     ),
     "one that is used twice": (lambda: nn.Sequential(*[nn.LazyLinear(4)] * 2), 1),

@@ -54,7 +54,9 @@ ITERATORS: dict[str, Made] = {
     "enumerate of a product": lambda xs: enumerate(itertools.product(xs, xs)),
     "enumerate of a tee": lambda xs: enumerate(itertools.tee(xs, 3)[1]),
     "zips in zips": lambda xs: zip(xs, zip(xs, enumerate(xs), strict=True), strict=True),
-    "children of a module": lambda xs: torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh()).named_children(),
+    "children of a module": lambda xs: torch.nn.Sequential(
+        torch.nn.ReLU(), torch.nn.Tanh()
+    ).named_children(),
 }
 
 
@@ -134,7 +136,9 @@ def asked(x: Tensor, of: Any, part: str) -> Any:
 @pytest.mark.parametrize("part", ["keys", "values", "items"])
 @pytest.mark.parametrize("cls", [dict, collections.OrderedDict, Ordered])
 @pytest.mark.parametrize("function", [gone_through, asked])
-def test_a_view_from_before_a_break(function: Callable[..., Any], cls: Callable[..., Any], part: str) -> None:
+def test_a_view_from_before_a_break(
+    function: Callable[..., Any], cls: Callable[..., Any], part: str
+) -> None:
     compiled = stator.compile(function, backend="eager")
     assert_same(function, compiled, lambda: (torch.ones(3), cls([(1, 2), (5, 6), (3, 4)]), part))
     assert {reason.reason for reason in compiled.report.breaks} <= {"graph-break"}
@@ -187,10 +191,15 @@ def test_a_break_inside_next_costs_one_break_and_no_operation() -> None:
     counting = Counting()
     compiled = stator.compile(run, backend=counting)
     sizes = iter((3, 3, 4))
-    assert_same(run, stator.compile(run, backend="eager"), lambda: (torch.ones(2), next(sizes)), calls=3)
+    assert_same(
+        run, stator.compile(run, backend="eager"), lambda: (torch.ones(2), next(sizes)), calls=3
+    )
     compiled(torch.ones(2), 3)
     assert counting.count == 2
-    assert sum(node.op.startswith("call_") for graph in counting.graphs for node in graph.graph.nodes) == 3 * 5
+    assert (
+        sum(node.op.startswith("call_") for graph in counting.graphs for node in graph.graph.nodes)
+        == 3 * 5
+    )
 
 
 def begun(kind: Any, part: str, grows: bool) -> Any:
@@ -222,7 +231,9 @@ def next_of(x: Tensor, kind: Any, part: str, grows: bool) -> Any:
     return x + 1, found
 
 
-CHANGED = [(kind, part) for kind in (dict, collections.OrderedDict) for part in ("keys", "items")] + [(set, "__iter__")]
+CHANGED = [
+    (kind, part) for kind in (dict, collections.OrderedDict) for part in ("keys", "items")
+] + [(set, "__iter__")]
 
 
 @pytest.mark.parametrize("grows", [(0, 1, 0), (1, 0, 1), (0, 0, 1, 1)], ids=str)
@@ -235,4 +246,6 @@ def test_container_changed_under_an_iterator_before_a_break(
     """In some calls: guards on what an iterator has still to give bear that it cannot say."""
     each = iter(grows)
     compiled = stator.compile(function, backend="eager", options={"break_everywhere": mode})
-    assert_same(function, compiled, lambda: (torch.ones(2), kind, part, next(each)), calls=len(grows))
+    assert_same(
+        function, compiled, lambda: (torch.ones(2), kind, part, next(each)), calls=len(grows)
+    )

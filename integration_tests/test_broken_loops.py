@@ -62,11 +62,15 @@ def test_break_in_a_loop_costs_one_entry_for_its_rounds(name: str) -> None:
 
     compiled = stator.compile(fn, backend="eager")
     assert_same(fn, compiled, lambda: (X.clone(),))
-    assert compiled.report.entry_count <= 4, compiled.report  # before, a round, the end; numbers are constants at first
+    assert compiled.report.entry_count <= 4, (
+        compiled.report
+    )  # before, a round, the end; numbers are constants at first
     assert {reason.reason for reason in compiled.report.breaks} == {"graph-break"}
 
 
-@pytest.mark.parametrize("items", [range(3, 30, 4), "abcdefg", b"abcdefg", range(1 << 70, (1 << 70) + 7)])
+@pytest.mark.parametrize(
+    "items", [range(3, 30, 4), "abcdefg", b"abcdefg", range(1 << 70, (1 << 70) + 7)]
+)
 def test_break_in_a_loop_over_constants(items: Any) -> None:
     def fn(x: Tensor) -> Any:
         seen = []
@@ -139,13 +143,28 @@ def changing_around_a_break(given: set[Any], thing: Thing, x: Tensor) -> Any:
 
 def combining(given: set[Any], thing: Thing, x: Tensor) -> Any:
     union, common, less, either = given | {thing}, given & {thing}, given - {thing}, given ^ {thing}
-    return len(union), len(common), len(less), len(either), given == {thing}, given <= union, given.isdisjoint(less), x
+    return (
+        len(union),
+        len(common),
+        len(less),
+        len(either),
+        given == {thing},
+        given <= union,
+        given.isdisjoint(less),
+        x,
+    )
 
 
 def copying(given: set[Any], thing: Thing, x: Tensor) -> Any:
     copied, frozen = given.copy(), frozenset(given)
     copied.discard(thing)
-    return thing in copied, thing in frozen, {frozen: 1}.get(frozen), copied < given, x + len(frozen)
+    return (
+        thing in copied,
+        thing in frozen,
+        {frozen: 1}.get(frozen),
+        copied < given,
+        x + len(frozen),
+    )
 
 
 def removing(given: set[Any], thing: Thing, x: Tensor) -> Any:
@@ -211,7 +230,13 @@ def test_membership_alone_is_guarded() -> None:
         return (thing in given), x + thing.n
 
     compiled = stator.compile(fn, backend="eager")
-    for members, thing, entries in (({A, B}, A, 1), ({A, C}, A, 1), ({A}, A, 1), ({A}, B, 3), ({A, C}, B, 3)):
+    for members, thing, entries in (
+        ({A, B}, A, 1),
+        ({A, C}, A, 1),
+        ({A}, A, 1),
+        ({A}, B, 3),
+        ({A, C}, B, 3),
+    ):
         assert fn(members, thing, X)[0] is compiled(members, thing, X)[0]
         assert compiled.report.entry_count <= entries
 
@@ -388,7 +413,11 @@ class Text(str):
 
 def test_iterator_over_a_container_of_a_class() -> None:
     compiled = stator.compile(all_that_are_left, backend="eager")
-    cases: list[tuple[Any, list[Any]]] = [(Listed([1, 2, 3]), [2, 3]), (Listed([4, 5]), [5]), (Text("abc"), ["b", "c"])]
+    cases: list[tuple[Any, list[Any]]] = [
+        (Listed([1, 2, 3]), [2, 3]),
+        (Listed([4, 5]), [5]),
+        (Text("abc"), ["b", "c"]),
+    ]
     for items, expected in cases:
         made = (list if isinstance(items, list) else str).__iter__(items)
         next(made)
@@ -432,19 +461,25 @@ def one_and_change(it: Iterator[Any], over: Any, change: Callable[[Any], Any], x
     return first, over, x + 1
 
 
-def one_change_and_one(it: Iterator[Any], over: Any, change: Callable[[Any], Any], x: Tensor) -> Any:
+def one_change_and_one(
+    it: Iterator[Any], over: Any, change: Callable[[Any], Any], x: Tensor
+) -> Any:
     first = next(it)
     change(over)
     return first, next(it), over, x + 1
 
 
-def counted_and_change(it: Iterator[Any], over: Any, change: Callable[[Any], Any], x: Tensor) -> Any:
+def counted_and_change(
+    it: Iterator[Any], over: Any, change: Callable[[Any], Any], x: Tensor
+) -> Any:
     pairs = list(zip(it, range(2)))  # noqa: B905
     change(over)
     return pairs, over, x + 1
 
 
-def change_in_a_broken_loop(it: Iterator[Any], over: Any, change: Callable[[Any], Any], x: Tensor) -> Any:
+def change_in_a_broken_loop(
+    it: Iterator[Any], over: Any, change: Callable[[Any], Any], x: Tensor
+) -> Any:
     seen = []
     for item in it:
         seen.append(item)
@@ -454,12 +489,20 @@ def change_in_a_broken_loop(it: Iterator[Any], over: Any, change: Callable[[Any]
     return seen, over, x + 1
 
 
-MOVES = [all_and_change, one_and_change, one_change_and_one, counted_and_change, change_in_a_broken_loop]
+MOVES = [
+    all_and_change,
+    one_and_change,
+    one_change_and_one,
+    counted_and_change,
+    change_in_a_broken_loop,
+]
 
 
 @pytest.mark.parametrize("fn", MOVES, ids=lambda fn: fn.__name__)
 @pytest.mark.parametrize("case", CHANGES)
-def test_existing_iterator_moves_before_its_container_changes(case: str, fn: Callable[..., Any]) -> None:
+def test_existing_iterator_moves_before_its_container_changes(
+    case: str, fn: Callable[..., Any]
+) -> None:
     make, change = CHANGES[case]
     compiled = stator.compile(fn, backend="eager")
     for _ in range(3):

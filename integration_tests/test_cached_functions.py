@@ -89,7 +89,14 @@ def that_raises(x: Tensor, cached: Any) -> Any:
 
 PROGRAMS: dict[str, tuple[Body, Body]] = {
     fn.__name__: (fn, parts)
-    for fn in (row, row_and_column, result_that_leaves, after_random_numbers, after_a_write, of_a_computed_size)
+    for fn in (
+        row,
+        row_and_column,
+        result_that_leaves,
+        after_random_numbers,
+        after_a_write,
+        of_a_computed_size,
+    )
 }
 PROGRAMS |= {"of_a_number": (of_a_number, number), "that_raises": (that_raises, refuses_some)}
 CACHES = {"unbounded": None, "roomy": 128, "small": 2, "of one": 1, "typed": 64}
@@ -173,7 +180,9 @@ def shaped_by_what_is_computed(x: Tensor, cached: Any) -> Any:
 @pytest.mark.parametrize("fn", [shaped, shaped_by_what_is_computed])
 @pytest.mark.parametrize("fullgraph", [False, True])
 @pytest.mark.parametrize("size", [None, 64])
-def test_a_cold_cache_and_new_sizes_cost_no_graph(size: int | None, fullgraph: bool, fn: Body) -> None:
+def test_a_cold_cache_and_new_sizes_cost_no_graph(
+    size: int | None, fullgraph: bool, fn: Body
+) -> None:
     caches = [functools.lru_cache(size)(quiet) for _ in range(2)]
     compiled = stator.compile(fn, backend="eager", fullgraph=fullgraph)
     for rows in range(4, 14):
@@ -197,7 +206,9 @@ def test_a_function_that_raises_for_a_guard_is_not_called_again() -> None:
     log: list[int] = []
     STATE["log"] = log
     cached = functools.lru_cache(refuses_some)
-    compiled = stator.compile(lambda x: x.new_ones(cached(x.size(0))), backend="eager", fullgraph=True, dynamic=True)
+    compiled = stator.compile(
+        lambda x: x.new_ones(cached(x.size(0))), backend="eager", fullgraph=True, dynamic=True
+    )
     for rows in (2, 4, 6):
         compiled(torch.ones(rows))
     for rows in (3, 3):
@@ -253,7 +264,10 @@ def moved_here_and_there(x: Tensor, cached: Any) -> Any:
 @pytest.mark.parametrize("fullgraph", [False, True])
 def test_a_cold_cache_behind_an_iterator_that_moved(fullgraph: bool) -> None:
     found = []
-    for compiled in (moved_here_and_there, stator.compile(moved_here_and_there, backend="eager", fullgraph=fullgraph)):
+    for compiled in (
+        moved_here_and_there,
+        stator.compile(moved_here_and_there, backend="eager", fullgraph=fullgraph),
+    ):
         STATE["iterator"] = iter(range(100))
         cached = functools.lru_cache(moving)
         with contextlib.suppress(stator.Unsupported):
@@ -288,7 +302,9 @@ def times(x: Tensor, n: int) -> Any:
         (seen_after_a_write, times, None),
     ],
 )
-def test_a_cold_cache_behind_random_numbers_and_writes(fn: Body, inside: Body, entries: int | None) -> None:
+def test_a_cold_cache_behind_random_numbers_and_writes(
+    fn: Body, inside: Body, entries: int | None
+) -> None:
     """What computes from sizes alone is called ahead; what draws, or sees a tensor, has its turn."""
     caches = [functools.lru_cache(inside) for _ in range(2)]
     compiled = stator.compile(fn, backend="eager")
@@ -302,7 +318,9 @@ def test_a_cold_cache_behind_random_numbers_and_writes(fn: Body, inside: Body, e
     assert entries in (None, len(compiled.report.entries))
 
 
-@pytest.mark.parametrize("values", [(1, 2, 3, 4), (1.5, 2.5, 3.5, 4.5), (*map(torch.tensor, (1, 2, 3, 4)),)], ids=repr)
+@pytest.mark.parametrize(
+    "values", [(1, 2, 3, 4), (1.5, 2.5, 3.5, 4.5), (*map(torch.tensor, (1, 2, 3, 4)),)], ids=repr
+)
 def test_what_a_body_called_ahead_has_read_is_read_outside_as_well(values: Any) -> None:
     def f(x: Tensor, holder: dict[str, Any]) -> Any:
         largest = max([1, 2], key=functools.lru_cache(lambda a: a * holder["value"]))
@@ -310,7 +328,12 @@ def test_what_a_body_called_ahead_has_read_is_read_outside_as_well(values: Any) 
         return x * holder["value"], largest
 
     given = iter(values)
-    assert_same(f, stator.compile(f, backend="eager"), lambda: (torch.ones(3), {"value": next(given)}), calls=4)
+    assert_same(
+        f,
+        stator.compile(f, backend="eager"),
+        lambda: (torch.ones(3), {"value": next(given)}),
+        calls=4,
+    )
 
 
 def with_calls_of_others() -> tuple[Callable[..., Any], Callable[[], list[Any]]]:
@@ -374,13 +397,19 @@ def over_a_full_cache(inner: Any, outer: Any) -> tuple[Body, list[int], int]:
     return lambda x, n: x * inner(n) * outer(x.size(0)), [1, 5, 2, 4, 4, 3], 8
 
 
-def a_call_by_a_guard_and_one_that_finds_nothing(inner: Any, outer: Any) -> tuple[Body, list[int], int]:
+def a_call_by_a_guard_and_one_that_finds_nothing(
+    inner: Any, outer: Any
+) -> tuple[Body, list[int], int]:
     return lambda x, n: x * outer(n) * outer(n + 1) * inner(x.size(0)), [1, 6, 2, 6, 9, 4], 8
 
 
 @pytest.mark.parametrize("sizes", [*itertools.product([None, 2, 3], repeat=2)], ids=str)
-@pytest.mark.parametrize("program", [past_the_limit, over_a_full_cache, a_call_by_a_guard_and_one_that_finds_nothing])
-def test_one_cached_function_within_another(program: Callable[..., Any], sizes: tuple[int | None, int | None]) -> None:
+@pytest.mark.parametrize(
+    "program", [past_the_limit, over_a_full_cache, a_call_by_a_guard_and_one_that_finds_nothing]
+)
+def test_one_cached_function_within_another(
+    program: Callable[..., Any], sizes: tuple[int | None, int | None]
+) -> None:
     @functools.lru_cache(maxsize=sizes[0])
     def inner(n: int) -> int:
         return n + 1
@@ -394,7 +423,10 @@ def test_one_cached_function_within_another(program: Callable[..., Any], sizes: 
     def outcomes(fn: Body) -> list[Any]:
         inner.cache_clear()
         outer.cache_clear()
-        found = [(fn(torch.ones(n % 4 + 1), n).tolist(), inner.cache_info(), outer.cache_info()) for n in numbers]
+        found = [
+            (fn(torch.ones(n % 4 + 1), n).tolist(), inner.cache_info(), outer.cache_info())
+            for n in numbers
+        ]
         return found
 
     with warnings.catch_warnings():
@@ -415,8 +447,12 @@ def after_two_calls(inner: Any, outer: Any) -> tuple[Body, list[int], int]:
 
 
 @pytest.mark.parametrize("sizes", [*itertools.product([None, 1, 2, 40], [None, 3])], ids=str)
-@pytest.mark.parametrize("program", [over_a_full_cache, after_a_constant, after_the_same_number, after_two_calls])
-def test_what_a_guard_calls_comes_after_the_calls_of_before(program: Any, sizes: tuple[int | None, int | None]) -> None:
+@pytest.mark.parametrize(
+    "program", [over_a_full_cache, after_a_constant, after_the_same_number, after_two_calls]
+)
+def test_what_a_guard_calls_comes_after_the_calls_of_before(
+    program: Any, sizes: tuple[int | None, int | None]
+) -> None:
     """Of one graph nothing is a reason to break, so a guard may call what has other results thrown out."""
     log: list[int] = []
 
@@ -439,7 +475,9 @@ def test_what_a_guard_calls_comes_after_the_calls_of_before(program: Any, sizes:
             inner(n)
         log.clear()
         for n in numbers:
-            found.append((fn(torch.ones(2), n).tolist(), inner.cache_info(), outer.cache_info(), [*log]))
+            found.append(
+                (fn(torch.ones(2), n).tolist(), inner.cache_info(), outer.cache_info(), [*log])
+            )
         for n in range(100, 140 - inner.cache_info().currsize):
             inner(n)
         return [found, [inner(1), inner(0), *log]]
@@ -473,7 +511,19 @@ def test_results_that_were_thrown_out_and_made_again(bound: int | None, constant
             cached(n)
 
     compiled = stator.compile(use, backend="eager", recompile_limit=20)
-    for change in (emptied, list, list, emptied, list, pushed_out, pushed_out, list, emptied, emptied, list):
+    for change in (
+        emptied,
+        list,
+        list,
+        emptied,
+        list,
+        pushed_out,
+        pushed_out,
+        list,
+        emptied,
+        emptied,
+        list,
+    ):
         change()
         kept = cached(7 if constant else key)
         before = cached.cache_info()

@@ -51,7 +51,9 @@ def of_an_object() -> Any:
 @pytest.mark.parametrize("broken", [False, True])
 @pytest.mark.parametrize("inside", [False, True])
 @pytest.mark.parametrize("make", [of_slots, of_a_metaclass, of_an_object])
-def test_where_a_cached_property_keeps_its_value(make: Callable[[], Any], inside: bool, broken: bool) -> None:
+def test_where_a_cached_property_keeps_its_value(
+    make: Callable[[], Any], inside: bool, broken: bool
+) -> None:
     made = [make(), make()]
 
     def program(which: int) -> Callable[[Tensor], Any]:

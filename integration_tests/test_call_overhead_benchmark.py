@@ -31,7 +31,9 @@ def toy(**settings: Any) -> Workload:
     return Workload("toy", lambda: Program(add, always(torch.ones(2), torch.ones(2))), **settings)
 
 
-def figures(steady: float = 2e-6, early: float = 3e-4, slowest: dict[int, float] | None = None) -> Figures:
+def figures(
+    steady: float = 2e-6, early: float = 3e-4, slowest: dict[int, float] | None = None
+) -> Figures:
     return Figures(steady, early, slowest or {2: 4e-6}, recompiled=0, graph_calls=1, first=0.5)
 
 
@@ -131,7 +133,9 @@ class TestMeasuring:
             assert set(seen) == {gradients}
             seen.clear()
 
-    def test_time_over_eager_is_divided_by_the_breaks(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_time_over_eager_is_divided_by_the_breaks(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         times = iter([12.0, 2.0] * 3)
         monkeypatch.setattr(_measure, "_best", lambda run, program, number: next(times))
         found = measure(toy(figure=Figure.OVER_EAGER, breaks=2, first_calls=2), Stator())
@@ -177,9 +181,14 @@ class TestProcesses:
     def test_tree_takes_the_place_of_what_is_installed(self, tmp_path: pathlib.Path) -> None:
         (tmp_path / "packages" / "stator" / "src").mkdir(parents=True)
         path = Place(tree=tmp_path).environment("/somewhere")["PYTHONPATH"]
-        assert path.split(os.pathsep)[:2] == [str(tmp_path), str(tmp_path / "packages" / "stator" / "src")]
+        assert path.split(os.pathsep)[:2] == [
+            str(tmp_path),
+            str(tmp_path / "packages" / "stator" / "src"),
+        ]
 
-    def test_child_names_libraries_that_are_not_installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_child_names_libraries_that_are_not_installed(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         workload = Workload("toy", lambda: Program(add, always()), ("no_such_library",))
         monkeypatch.setitem(WORKLOADS, "toy", workload)
         with pytest.raises(SystemExit, match="not installed: no_such_library"):
@@ -194,9 +203,14 @@ class TestTable:
         assert row.ratio == pytest.approx(0.5)
 
     def test_line_of_a_model(self) -> None:
-        row = _table.row_of(toy(), measured("toy", figures(2e-6, 3e-4, {7: 4e-6}), figures(4e-6, 6e-4)))
+        row = _table.row_of(
+            toy(), measured("toy", figures(2e-6, 3e-4, {7: 4e-6}), figures(4e-6, 6e-4))
+        )
         assert row is not None
-        assert _table.model_line(row) == "| toy | 2.0 | 4.0 | 0.50 | 0.50 | 2.0 (call 7) | 0 / 0 | 1 / 1 |"
+        assert (
+            _table.model_line(row)
+            == "| toy | 2.0 | 4.0 | 0.50 | 0.50 | 2.0 (call 7) | 0 / 0 | 1 / 1 |"
+        )
 
     def test_line_of_a_program_over_eager(self) -> None:
         workload = toy(figure=Figure.OVER_EAGER, breaks=1, target="4 us")
@@ -207,12 +221,20 @@ class TestTable:
     def test_slowest_call_is_one_that_is_slow_in_every_process(self) -> None:
         processes = [figures(slowest={2: 5e-6, 40: 9e-6}), figures(slowest={2: 6e-6, 3: 8e-6})]
         assert _table.slowest_call(processes) == (2, 5e-6)
-        assert _table.slowest_call([figures(slowest={2: 5e-6}), figures(slowest={3: 8e-6})]) == (0, 5e-6)
+        assert _table.slowest_call([figures(slowest={2: 5e-6}), figures(slowest={3: 8e-6})]) == (
+            0,
+            5e-6,
+        )
 
     def test_summary_has_geometric_mean_and_maximum(self) -> None:
-        rows = [_table.row_of(toy(), measured("toy", figures(each), figures(4e-6))) for each in (1e-6, 16e-6)]
+        rows = [
+            _table.row_of(toy(), measured("toy", figures(each), figures(4e-6)))
+            for each in (1e-6, 16e-6)
+        ]
         text = _table.summary([row for row in rows if row is not None])
-        assert text.startswith("2 workloads: geometric mean 1.00, maximum 4.00; calls 2-100: geometric mean 1.00")
+        assert text.startswith(
+            "2 workloads: geometric mean 1.00, maximum 4.00; calls 2-100: geometric mean 1.00"
+        )
 
 
 class TestCommand:
@@ -233,7 +255,10 @@ class TestCommand:
         assert not set(MODELS) & set(PROGRAMS)
 
     def test_results_in_the_file_are_not_measured_again(
-        self, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+        self,
+        tmp_path: pathlib.Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
     ) -> None:
         counted = []
 
@@ -272,7 +297,9 @@ def test_environment_is_that_of_the_interpreter() -> None:
     assert found.torch.partition("+")[0] == torch.__version__.partition("+")[0]
 
 
-def test_page_has_a_part_for_each_interpreter_and_names_what_is_missing(tmp_path: pathlib.Path) -> None:
+def test_page_has_a_part_for_each_interpreter_and_names_what_is_missing(
+    tmp_path: pathlib.Path,
+) -> None:
     store = Store(tmp_path / "results.json")
     for python in ("3.13.1", "3.9.1"):
         results = store.of(Environment(python, "2.13.0")).workloads

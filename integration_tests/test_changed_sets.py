@@ -57,7 +57,9 @@ def clears(group: set[Any]) -> None:
 @pytest.mark.parametrize("change", [adds, removes, adds_and_removes, adds_members, clears])
 @pytest.mark.parametrize("made", ["here", "outside"])
 @pytest.mark.parametrize("leaves", [False, True])
-def test_a_changed_set_is_gone_through_over_breaks(change: Callable[[set[Any]], None], made: str, leaves: bool) -> None:
+def test_a_changed_set_is_gone_through_over_breaks(
+    change: Callable[[set[Any]], None], made: str, leaves: bool
+) -> None:
     def run(x: Tensor, given: set[Any]) -> Any:
         group = given if made == "outside" else {8, 16, 2, 40}
         stator.graph_break()

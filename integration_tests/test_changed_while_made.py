@@ -21,7 +21,9 @@ class Changing(Counting):
         super().__init__()
         self.change = change
 
-    def __call__(self, graph: torch.fx.GraphModule, inputs: list[Any], **options: Any) -> Callable[..., Any]:
+    def __call__(
+        self, graph: torch.fx.GraphModule, inputs: list[Any], **options: Any
+    ) -> Callable[..., Any]:
         self.change()
         return super().__call__(graph, inputs, **options)
 
@@ -48,7 +50,10 @@ class Slotted:
 
 
 def test_an_empty_slot_behind_getattr_is_found_empty_again() -> None:
-    compiled, thing = stator.compile(lambda thing, x: (thing.slot, x + 1), backend=(backend := Counting())), Slotted()
+    compiled, thing = (
+        stator.compile(lambda thing, x: (thing.slot, x + 1), backend=(backend := Counting())),
+        Slotted(),
+    )
     for _ in range(3):
         assert compiled(thing, torch.ones(2))[0] == "instead of slot"
     assert backend.count == 1
@@ -79,7 +84,11 @@ def test_what_a_class_holds_for_a_while_is_no_other_path_to_the_value() -> None:
 
 def kernels() -> tuple[bool, ...]:
     backends = torch.backends.cuda
-    return backends.flash_sdp_enabled(), backends.mem_efficient_sdp_enabled(), backends.math_sdp_enabled()  # type: ignore[no-untyped-call]
+    return (
+        backends.flash_sdp_enabled(),  # type: ignore[no-untyped-call]
+        backends.mem_efficient_sdp_enabled(),  # type: ignore[no-untyped-call]
+        backends.math_sdp_enabled(),  # type: ignore[no-untyped-call]
+    )
 
 
 def restoring(x: Tensor, log: list[Any]) -> Tensor:
@@ -92,7 +101,9 @@ def restoring(x: Tensor, log: list[Any]) -> Tensor:
     return x + 1
 
 
-def test_modes_that_a_compiler_leaves_as_the_graph_does_are_set_back_before_the_entry_runs() -> None:
+def test_modes_that_a_compiler_leaves_as_the_graph_does_are_set_back_before_the_entry_runs() -> (
+    None
+):
     plain: list[Any] = []
     found: list[Any] = []
     restoring(torch.ones(2), plain)
@@ -113,6 +124,8 @@ def test_a_tensor_that_was_no_input_beside_an_array_is_not_asked_for_by_guards()
     counts = []
     for _ in range(3):
         array = numpy.ones(3, dtype=numpy.float32)
-        assert str(compiled(array, torch.from_numpy(array))) == str(over_one_memory(array, torch.from_numpy(array)))
+        assert str(compiled(array, torch.from_numpy(array))) == str(
+            over_one_memory(array, torch.from_numpy(array))
+        )
         counts.append(backend.count)
     assert counts == [counts[0]] * 3

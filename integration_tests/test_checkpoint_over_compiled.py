@@ -87,7 +87,11 @@ def trained(make: Callable[[nn.Module], Any], way: Any, block: nn.Module) -> lis
         x = torch.linspace(-1, 1, 8).reshape(2, 4).add(step).requires_grad_()
         loss = way(run, x).square().sum()
         loss.backward()
-        found += [loss.detach(), x.grad, *(p.grad.clone() for p in block.parameters() if p.grad is not None)]
+        found += [
+            loss.detach(),
+            x.grad,
+            *(p.grad.clone() for p in block.parameters() if p.grad is not None),
+        ]
     return [*found, getattr(block, "calls", 0)]
 
 

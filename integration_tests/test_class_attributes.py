@@ -143,7 +143,14 @@ def attributes_come_and_go(c: Any, x: Tensor) -> Any:
     c.Child.scale = 5
     seen = c.Child.scale
     del c.Child.scale
-    return first, hasattr(c.Child, "extra"), seen, c.Child.scale, getattr(c.Base, "extra", None), x + 1
+    return (
+        first,
+        hasattr(c.Child, "extra"),
+        seen,
+        c.Child.scale,
+        getattr(c.Base, "extra", None),
+        x + 1,
+    )
 
 
 @captured
@@ -268,8 +275,14 @@ def run(fn: Callable[[Any, Tensor], Any], **options: Any) -> None:
 
 def described(result: Any, kept: Any) -> Any:
     """With what the classes hold now; the two sides have classes of their own."""
-    names = [(name, key, value) for name, cls in vars(kept).items() for key, value in sorted(vars(cls).items())]
-    shown = [each for each in names if isinstance(each[2], int | float | Tensor | list | dict | tuple)]
+    names = [
+        (name, key, value)
+        for name, cls in vars(kept).items()
+        for key, value in sorted(vars(cls).items())
+    ]
+    shown = [
+        each for each in names if isinstance(each[2], int | float | Tensor | list | dict | tuple)
+    ]
     return copy.copy(result), [each for each in shown if not each[1].startswith("_")]
 
 
@@ -304,7 +317,9 @@ def test_another_value_of_the_class_is_another_entry() -> None:
     assert kept.Base.last == 5.0
 
 
-@pytest.mark.parametrize("values", [(torch.float32, torch.float64), (int, float), (torch.sin, torch.cos)])
+@pytest.mark.parametrize(
+    "values", [(torch.float32, torch.float64), (int, float), (torch.sin, torch.cos)]
+)
 def test_what_is_handed_to_the_class_is_looked_at(values: tuple[Any, Any]) -> None:
     kept = classes()
 

@@ -21,7 +21,9 @@ from integration_tests.counting import Counting
 from integration_tests.oracle import assert_same
 
 MODULE = "classes_inside"
-PROGRAMS: dict[str, Marked] = {title: marked for title, marked in catalogue()[MODULE].items() if not marked.breaks}
+PROGRAMS: dict[str, Marked] = {
+    title: marked for title, marked in catalogue()[MODULE].items() if not marked.breaks
+}
 
 
 def classes_in(value: Any) -> Iterator[type]:
@@ -38,7 +40,12 @@ def look(value: Any) -> Any:
     """What a program can read of an attribute of a class, as plain data."""
     if isinstance(value, types.FunctionType):
         cells = [look(cell.cell_contents) for cell in value.__closure__ or ()]
-        written = [*(value.__defaults__ or ()), *(value.__kwdefaults__ or ()), value.__doc__, *vars(value)]
+        written = [
+            *(value.__defaults__ or ()),
+            *(value.__kwdefaults__ or ()),
+            value.__doc__,
+            *vars(value),
+        ]
         names = value.__code__.co_freevars, [*value.__annotations__]
         return "function", value.__qualname__, value.__module__, names, cells, [*map(look, written)]
     if isinstance(value, property):
@@ -49,13 +56,25 @@ def look(value: Any) -> Any:
         return "member", value.name, value.value
     if isinstance(value, type):
         return "class", value.__qualname__, value.__module__
-    return repr(value) if isinstance(value, int | str | float | tuple | type(None)) else type(value).__qualname__
+    return (
+        repr(value)
+        if isinstance(value, int | str | float | tuple | type(None))
+        else type(value).__qualname__
+    )
 
 
 def looked_at(cls: type) -> Any:
-    names = {name: look(value) for name, value in vars(cls).items() if not name.startswith("__static")}
+    names = {
+        name: look(value) for name, value in vars(cls).items() if not name.startswith("__static")
+    }
     bases = [base.__qualname__ for base in (*cls.__bases__, *cls.__mro__)]
-    return list(names), names, bases, type(cls).__qualname__, sorted(getattr(cls, "__abstractmethods__", ()))
+    return (
+        list(names),
+        names,
+        bases,
+        type(cls).__qualname__,
+        sorted(getattr(cls, "__abstractmethods__", ())),
+    )
 
 
 @pytest.mark.parametrize("title", PROGRAMS)
@@ -157,7 +176,13 @@ def a_cached_method(x: Tensor) -> Any:
 
 @pytest.mark.parametrize(
     "fn",
-    [broken_body, a_function_as_metaclass, an_enum_with_code, a_decorator_of_a_class_from_outside, a_cached_method],
+    [
+        broken_body,
+        a_function_as_metaclass,
+        an_enum_with_code,
+        a_decorator_of_a_class_from_outside,
+        a_cached_method,
+    ],
 )
 def test_class_statement_that_cannot_be_captured_costs_one_break(fn: Callable[..., Any]) -> None:
     assert entries(fn) == 2

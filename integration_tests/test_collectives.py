@@ -136,7 +136,10 @@ def _process(rank: int, meeting: str) -> None:
         for backend in (counting, "aot_eager"):
             x = (torch.arange(4.0) + rank).requires_grad_()
             y = x.detach().clone().requires_grad_()
-            expected, actual = program(x), stator.compile(program, backend=backend, fullgraph=True)(y)
+            expected, actual = (
+                program(x),
+                stator.compile(program, backend=backend, fullgraph=True)(y),
+            )
             assert torch.equal(expected, actual), program.__name__
             if program is broadcast and backend == "aot_eager":
                 continue  # torch has no formula for its gradient, and AOT stops there
@@ -158,9 +161,11 @@ def _process(rank: int, meeting: str) -> None:
 
 def assert_alike(program: Any, compiled: Any, rank: int) -> None:
     x, y = ((torch.arange(4.0) + rank).requires_grad_() for _ in range(2))
-    expected, actual = (pytree.tree_leaves(fn(given)) for fn, given in ((program, x), (compiled, y)))
-    assert len(expected) == len(actual), program.__name__
-    assert all(torch.equal(*pair) for pair in zip(expected, actual, strict=True) if pair[0] is not None), (
-        program.__name__
+    expected, actual = (
+        pytree.tree_leaves(fn(given)) for fn, given in ((program, x), (compiled, y))
     )
+    assert len(expected) == len(actual), program.__name__
+    assert all(
+        torch.equal(*pair) for pair in zip(expected, actual, strict=True) if pair[0] is not None
+    ), program.__name__
     assert torch.equal(x, y), program.__name__

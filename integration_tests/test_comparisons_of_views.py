@@ -103,7 +103,9 @@ def made(x: Tensor, run: Any, first: Any, second: Any) -> Any:
 @pytest.mark.parametrize("inside", [True, False])
 def test_views_are_as_in_c(first: str, run: Any, inside: bool) -> None:
     fn = made if inside else run
-    for second, make in itertools.islice(MAKERS.items(), list(MAKERS).index(first), None):  # both ways round at once
+    for second, make in itertools.islice(
+        MAKERS.items(), list(MAKERS).index(first), None
+    ):  # both ways round at once
         if run is combined and "nan" in first + second:
             continue  # its place in a set is that of its address
         compiled = stator.compile(fn, backend="eager", recompile_limit=256)

@@ -121,7 +121,11 @@ def calls_of_ours(fn: Callable[..., Any], *args: Any) -> int:
 
         def seen(frame: FrameType, event: str, argument: Any) -> None:
             file = frame.f_code.co_filename
-            if event == "call" and ("stator" in file or "attrs" in file) and "/integration_tests/" not in file:
+            if (
+                event == "call"
+                and ("stator" in file or "attrs" in file)
+                and "/integration_tests/" not in file
+            ):
                 found.append(file)
 
         before = sys.getprofile()

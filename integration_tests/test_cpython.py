@@ -13,7 +13,9 @@ import pytest
 from integration_tests.cpython.record import Record, read
 from integration_tests.cpython.selection import EXCLUDED, GROUPS, MODULES
 
-if importlib.util.find_spec("test.test_list") is None:  # some distributions leave them out, or package them apart
+if (
+    importlib.util.find_spec("test.test_list") is None
+):  # some distributions leave them out, or package them apart
     pytest.skip("this CPython was installed without its own tests", allow_module_level=True)
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -23,7 +25,9 @@ def _records(folder: pathlib.Path, *modules: str) -> dict[str, list[Record]]:
     """One process for all of them: what is imported on a first call takes longer than most modules."""
     paths = ":".join(path for path in (*sys.path, str(ROOT), str(ROOT / "tools")) if path)
     command = [sys.executable, "-m", "integration_tests.cpython", *modules, "--out", str(folder)]
-    subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": paths}, capture_output=True)
+    subprocess.run(
+        command, check=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": paths}, capture_output=True
+    )
     return {module: read(folder / f"{module}.json") for module in modules}
 
 

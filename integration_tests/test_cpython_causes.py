@@ -118,13 +118,33 @@ def handles() -> Iterator[Any]:
 
 
 def wrong_arguments_of_c_functions(x: Any) -> Any:
-    calls: list[Callable[..., Any]] = [bool, int, float, tuple, list, set, frozenset, enumerate, zip, reversed, iter]
+    calls: list[Callable[..., Any]] = [
+        bool,
+        int,
+        float,
+        tuple,
+        list,
+        set,
+        frozenset,
+        enumerate,
+        zip,
+        reversed,
+        iter,
+    ]
     calls += [next, getattr, hasattr, len, range, map, filter, sorted, isinstance]
-    return [caught(lambda: c(1, 2, 3, 4)) for c in calls] + [caught(lambda: c(sequence=1)) for c in calls]  # noqa: B023
+    return [caught(lambda: c(1, 2, 3, 4)) for c in calls] + [  # noqa: B023
+        caught(lambda: c(sequence=1))  # noqa: B023
+        for c in calls
+    ]
 
 
 def results_of_special_methods(x: Any) -> Any:
-    asked = [lambda: bool(Negative()), lambda: bool(Vague()), lambda: not Vague(), lambda: int(Vague())]
+    asked = [
+        lambda: bool(Negative()),
+        lambda: bool(Vague()),
+        lambda: not Vague(),
+        lambda: int(Vague()),
+    ]
     asked += [lambda: iter(Vague()), lambda: [*Vague()], lambda: 1 in Closed()]
     return [caught(run) for run in asked]
 
@@ -162,7 +182,10 @@ def thrown_exception_is_an_object(x: Any) -> Any:
 
 
 def parameterized_class_in_isinstance(x: Any) -> Any:
-    return [caught(lambda: isinstance([], k)) for k in (list[int], int | list[int], dict[str, int], 3)]  # noqa: B023
+    return [
+        caught(lambda: isinstance([], k))  # noqa: B023
+        for k in (list[int], int | list[int], dict[str, int], 3)
+    ]
 
 
 def metaclass_is_not_asked_by_comparison(x: Any) -> Any:
@@ -438,7 +461,13 @@ def methods_through_an_alias(x: Any) -> Any:
     alias = list[int]
     made = alias()
     alias.append(made, "foo")
-    return made, alias.__getitem__(made, 0), alias.__len__(made), alias.__origin__, caught(lambda: alias.nothing)
+    return (
+        made,
+        alias.__getitem__(made, 0),
+        alias.__len__(made),
+        alias.__origin__,
+        caught(lambda: alias.nothing),
+    )
 
 
 def field_of_an_error_that_may_be_missing(x: Any) -> Any:
@@ -470,7 +499,10 @@ def signatures_of_classes_made_here(x: Any) -> Any:
         def __init__(self, other: int) -> None:
             pass
 
-    return [str(inspect.signature(made)) for made in (Base, Derived, Answering, Derived.__init__, Base().__init__)]
+    return [
+        str(inspect.signature(made))
+        for made in (Base, Derived, Answering, Derived.__init__, Base().__init__)
+    ]
 
 
 def namespaces_of_threads(x: torch.Tensor) -> Any:
@@ -495,7 +527,11 @@ def annotations_made_when_asked(x: torch.Tensor) -> Any:
     Made.__annotations__ = {"a": int}
     found += [dict(Made.__annotations__), "__annotations__" in Made.__dict__]
     del Made.__annotations__
-    found += ["__annotations__" in Made.__dict__, Made.__annotations__, "__annotations__" in Made.__dict__]
+    found += [
+        "__annotations__" in Made.__dict__,
+        Made.__annotations__,
+        "__annotations__" in Made.__dict__,
+    ]
     del Made.__annotations__
     try:
         del Made.__annotations__
@@ -550,7 +586,9 @@ PROGRAMS = [
     weak_proxy,
     wrong_class_to_catch,
     value_of_an_iterator_in_yield_from,
-    *([iterator_exhausted_by_its_own_function] if sys.version_info >= (3, 11, 3) else []),  # a SystemError before
+    *(
+        [iterator_exhausted_by_its_own_function] if sys.version_info >= (3, 11, 3) else []
+    ),  # a SystemError before
     deque_emptied_while_it_is_searched,
     metaclass_whose_call_is_a_class,
     subclass_of_classmethod,

@@ -163,7 +163,11 @@ def object_as_a_key_of_an_existing_dict(x: Any) -> Any:
 
 def claimed_class(x: Any) -> Any:
     found = isinstance(Behind(ONE), Key), isinstance(Pretends(), str)
-    return *found, caught(lambda: str.split(Pretends())), caught(lambda: isinstance(1, list[int] | int))
+    return (
+        *found,
+        caught(lambda: str.split(Pretends())),
+        caught(lambda: isinstance(1, list[int] | int)),
+    )
 
 
 def deletion_past_an_override(x: Any) -> Any:
@@ -203,7 +207,11 @@ def descriptor_that_only_sets(x: Any) -> Any:
 def slot_of_another_name(x: Any) -> Any:
     made = Stores()
     made.field = 42
-    return dict(made), caught(lambda: Misplaced() == Misplaced()), caught(lambda: Misplaced() + Misplaced())
+    return (
+        dict(made),
+        caught(lambda: Misplaced() == Misplaced()),
+        caught(lambda: Misplaced() + Misplaced()),
+    )
 
 
 def method_of_c_bound_to_another_class(x: Any) -> Any:
@@ -373,7 +381,11 @@ def coroutine_is_not_copied(x: Any) -> Any:
         made.close()
 
 
-PROGRAMS = [value for name, value in list(globals().items()) if getattr(value, "__annotations__", {}).get("x") == "Any"]
+PROGRAMS = [
+    value
+    for name, value in list(globals().items())
+    if getattr(value, "__annotations__", {}).get("x") == "Any"
+]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
@@ -484,7 +496,11 @@ def over_a_huge_range(x: torch.Tensor) -> tuple[int, int]:
 
 
 def test_iterator_over_a_huge_range_makes_no_items() -> None:
-    assert_same(over_a_huge_range, stator.compile(over_a_huge_range, backend="eager"), lambda: (torch.ones(2),))
+    assert_same(
+        over_a_huge_range,
+        stator.compile(over_a_huge_range, backend="eager"),
+        lambda: (torch.ones(2),),
+    )
 
 
 def of_a_huge_number(x: torch.Tensor, n: int) -> tuple[torch.Tensor, int, float]:
@@ -509,7 +525,15 @@ class Sequence:
 
 def concatenated(x: torch.Tensor) -> list[Any]:
     found: list[Any] = []
-    pairs: list[Any] = [(x, x), ({1: 2}, {1: 2}), (Sequence(), Sequence()), ([1], [2]), ("a", "b"), (1, 2), ((1,), [1])]
+    pairs: list[Any] = [
+        (x, x),
+        ({1: 2}, {1: 2}),
+        (Sequence(), Sequence()),
+        ([1], [2]),
+        ("a", "b"),
+        (1, 2),
+        ((1,), [1]),
+    ]
     for one, other in pairs:
         try:
             found.append(operator.concat(one, other))
@@ -519,4 +543,6 @@ def concatenated(x: torch.Tensor) -> list[Any]:
 
 
 def test_what_c_takes_for_a_sequence_is_concatenated() -> None:
-    assert_same(concatenated, stator.compile(concatenated, backend="eager"), lambda: (torch.ones(2),))
+    assert_same(
+        concatenated, stator.compile(concatenated, backend="eager"), lambda: (torch.ones(2),)
+    )

@@ -17,7 +17,9 @@ def shallow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "DEPTH", 1)
 
 
-def started(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> list[tuple[list[str], dict[str, str]]]:
+def started(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> list[tuple[list[str], dict[str, str]]]:
     """Run all ways with processes that only write results; return the commands and environments of these."""
     found = []
 
@@ -31,7 +33,9 @@ def started(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> list[tup
     return found
 
 
-def test_every_way_has_an_empty_cache_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+def test_every_way_has_an_empty_cache_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
     environments = [env for _, env in started(monkeypatch, tmp_path)]
     for name in demo.CACHES:
         folders = {env[name] for env in environments}
@@ -39,7 +43,9 @@ def test_every_way_has_an_empty_cache_of_its_own(monkeypatch: pytest.MonkeyPatch
         assert not any(pathlib.Path(folder).exists() for folder in folders)
 
 
-def test_every_way_is_a_process_of_this_interpreter(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+def test_every_way_is_a_process_of_this_interpreter(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
     commands = [command for command, _ in started(monkeypatch, tmp_path)]
     assert [command[:2] for command in commands] == [[sys.executable, demo.__file__]] * 3
     assert [command[2] for command in commands] == list(demo.WAYS)
@@ -47,7 +53,9 @@ def test_every_way_is_a_process_of_this_interpreter(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.usefixtures("shallow")
 @pytest.mark.filterwarnings("ignore")
-def test_ways_give_the_same_loss_and_gradients(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ways_give_the_same_loss_and_gradients(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     found: dict[str, Any] = {}
     for way in demo.WAYS:
         demo.run(way, "eager", tmp_path / way)

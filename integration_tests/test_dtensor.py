@@ -16,7 +16,9 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.device_mesh import init_device_mesh
 
-pytestmark = pytest.mark.skipif(not dist.is_available(), reason="torch was built without distributed")
+pytestmark = pytest.mark.skipif(
+    not dist.is_available(), reason="torch was built without distributed"
+)
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +71,11 @@ def test_distributed_tensor_is_left_to_torch(program: Callable[..., Any], mesh: 
     for _ in range(2):
         assert all(map(torch.equal, results(compiled), results(program)))
     assert "tensor-subclass" in {met.reason for met in compiled.report.breaks}
-    assert {met.reason for met in compiled.report.breaks} <= {"tensor-subclass", "not-inlined", "construction"}
+    assert {met.reason for met in compiled.report.breaks} <= {
+        "tensor-subclass",
+        "not-inlined",
+        "construction",
+    }
 
 
 def test_local_map_over_plain_tensors_is_captured(mesh: Any) -> None:

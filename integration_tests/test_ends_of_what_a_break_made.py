@@ -232,7 +232,9 @@ def test_what_was_made_natively_dies_where_it_does_in_plain_python(name: str) ->
 
 
 @pytest.mark.parametrize("first_held", [True, False])
-def test_a_manager_dies_with_its_statement_where_nothing_else_refers_to_it(first_held: bool) -> None:
+def test_a_manager_dies_with_its_statement_where_nothing_else_refers_to_it(
+    first_held: bool,
+) -> None:
     def fn(x: Tensor, holders: list[Any], log: Log) -> Tensor:
         with holders.pop():
             y = x + 1

@@ -251,7 +251,11 @@ LOST: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "a list moved on": (lambda held: [held], lambda c: [c.pop()].clear()),
     "what changed places": (lambda held: [held, 1], _swap_and_drop),
 }
-HELD: dict[str, Callable[[list[str]], Any]] = {"a finalizer": Loud, "a callback": _told, "a generator": _opened}
+HELD: dict[str, Callable[[list[str]], Any]] = {
+    "a finalizer": Loud,
+    "a callback": _told,
+    "a generator": _opened,
+}
 
 
 @pytest.mark.parametrize("held", HELD)
@@ -272,7 +276,10 @@ def test_a_container_that_held_it_last(name: str, held: str) -> None:
         stator.graph_break()
         return use(x, holder, log), log
 
-    compiled, of_caller = stator.compile(make_and_use, backend="eager"), stator.compile(use, backend="eager")
+    compiled, of_caller = (
+        stator.compile(make_and_use, backend="eager"),
+        stator.compile(use, backend="eager"),
+    )
     for _ in range(3):
         expected = make_and_use(torch.ones(2))[1]
         assert len(expected) == 3 or hold is iter
@@ -440,7 +447,10 @@ ELSEWHERE: dict[str, tuple[Callable[[Any], Any], Callable[..., Tensor]]] = {
     "an owner": (lambda held: [held], _read_of_it),
     "a condition": (lambda held: [held], _test_it),
     "a key of the program's": (lambda held: {Key(1): held, "two": 1}, _write_under_a_key),
-    "a key beside one of the program's": (lambda held: {Key(1): 1, "two": held}, _write_under_a_key),
+    "a key beside one of the program's": (
+        lambda held: {Key(1): 1, "two": held},
+        _write_under_a_key,
+    ),
 }
 
 
@@ -462,7 +472,9 @@ def test_a_holder_that_is_no_container_of_the_callers(name: str, is_first_notice
         for fn in (use, compiled):
             log: list[str] = []
             is_noticed = is_first_noticed or number in (2, 4)
-            results.append(fn(torch.ones(2), hold(LoudFactor(log) if is_noticed else Quiet()), log).tolist())
+            results.append(
+                fn(torch.ones(2), hold(LoudFactor(log) if is_noticed else Quiet()), log).tolist()
+            )
             logs.append(log)
         assert results[0] == results[1]
         assert logs[0] == logs[1]
@@ -576,8 +588,12 @@ class Bin:
 
 
 @pytest.mark.parametrize("held", HELD)
-@pytest.mark.parametrize("wrapped", [lambda thing: thing, lambda thing: [thing], lambda thing: {"k": (thing, 1)}])
-def test_what_something_else_holds_may_be_released_later(held: str, wrapped: Callable[[Any], Any]) -> None:
+@pytest.mark.parametrize(
+    "wrapped", [lambda thing: thing, lambda thing: [thing], lambda thing: {"k": (thing, 1)}]
+)
+def test_what_something_else_holds_may_be_released_later(
+    held: str, wrapped: Callable[[Any], Any]
+) -> None:
     """One entry for values that live on, whatever they are; those that die get another one."""
 
     def use(x: Tensor, place: Bin, log: list[str]) -> Tensor:

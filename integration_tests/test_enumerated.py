@@ -43,10 +43,16 @@ IN_STEP: dict[str, Made] = {
     "a zip": lambda items: enumerate(zip(items, items[:3], strict=False), 3),
     "a zip whose first is shorter": lambda items: enumerate(zip(items[1:], items, strict=False)),
     "an enumerate": lambda items: enumerate(enumerate(items, 2)),
-    "a zip with an enumerate": lambda items: enumerate(zip(items, enumerate(items[:2]), strict=False)),
+    "a zip with an enumerate": lambda items: enumerate(
+        zip(items, enumerate(items[:2]), strict=False)
+    ),
     "a zip of nothing": lambda items: enumerate(zip(strict=False)),
-    "a zip in a zip": lambda items: zip(range(9), enumerate(zip(items, items, strict=True)), strict=False),
-    "a zip of many kinds": lambda items: enumerate(zip(reversed(items), {1: 2, 3: 4}.items(), "abcd", strict=False)),
+    "a zip in a zip": lambda items: zip(
+        range(9), enumerate(zip(items, items, strict=True)), strict=False
+    ),
+    "a zip of many kinds": lambda items: enumerate(
+        zip(reversed(items), {1: 2, 3: 4}.items(), "abcd", strict=False)
+    ),
     "a chain": lambda items: enumerate(itertools.chain(items, items)),
 }
 STEP_BY_STEP: dict[str, Made] = {
@@ -142,6 +148,12 @@ def read_in_two_loops(x: Tensor, items: list[Any]) -> Any:
     return x, list(iterator)
 
 
-@pytest.mark.parametrize("function", [shared_below, moved_below, one_iterator_twice, read_in_two_loops])
+@pytest.mark.parametrize(
+    "function", [shared_below, moved_below, one_iterator_twice, read_in_two_loops]
+)
 def test_who_else_moves_what_is_below(function: Callable[..., Any]) -> None:
-    assert_same(function, stator.compile(function, backend="eager"), lambda: (torch.ones(3), [0, 1, 2, 3, 4]))
+    assert_same(
+        function,
+        stator.compile(function, backend="eager"),
+        lambda: (torch.ones(3), [0, 1, 2, 3, 4]),
+    )

@@ -77,7 +77,10 @@ def attributes(x: Tensor, work: Callable[[], Any]) -> Any:
     try:
         work()
     except Exception as error:
-        return x + 1, [getattr(error, name, name) for name in ("name", "reason", "dtypes", "msg", "axis", "value")]
+        return x + 1, [
+            getattr(error, name, name)
+            for name in ("name", "reason", "dtypes", "msg", "axis", "value")
+        ]
 
 
 @pytest.mark.parametrize("mode", [False, "operations"])

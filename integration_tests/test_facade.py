@@ -185,17 +185,25 @@ CHANGES: dict[str, Callable[[pytest.MonkeyPatch, Shop], Any]] = {
     "a global": lambda patch, shop: patch.setattr(sys.modules[__name__], "SCALE", 9),
     "a global function": lambda patch, shop: patch.setattr(sys.modules[__name__], "inner", doubled),
     "a method": lambda patch, shop: patch.setattr(Shop, "method", lambda self, x: x - 1),
-    "a method of one object": lambda patch, shop: patch.setattr(shop, "method", lambda x: x - 2, raising=False),
-    "a class method": lambda patch, shop: patch.setattr(Shop, "of_class", classmethod(lambda cls, x: x * 11)),
+    "a method of one object": lambda patch, shop: patch.setattr(
+        shop, "method", lambda x: x - 2, raising=False
+    ),
+    "a class method": lambda patch, shop: patch.setattr(
+        Shop, "of_class", classmethod(lambda cls, x: x * 11)
+    ),
     "a class attribute": lambda patch, shop: patch.setattr(Shop, "rate", 13),
     "an attribute": lambda patch, shop: patch.setattr(shop, "base", 17),
-    "the code of a function": lambda patch, shop: patch.setattr(inner, "__code__", doubled.__code__.replace()),
+    "the code of a function": lambda patch, shop: patch.setattr(
+        inner, "__code__", doubled.__code__.replace()
+    ),
     "an operator of torch": lambda patch, shop: patch.setattr(Tensor, "__mul__", Tensor.__add__),
 }
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_patch_between_calls_is_seen_and_its_end_too(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_patch_between_calls_is_seen_and_its_end_too(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fn, shop = compiled(reads_all), Shop(3)
     before = reads_all(X, shop)
     for _ in range(4):  # until its guards are watched
@@ -224,7 +232,9 @@ def test_mocks_are_called_and_count() -> None:
 
 
 @pytest.fixture
-def reloaded(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], ModuleType]]:
+def reloaded(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[str], ModuleType]]:
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
@@ -239,11 +249,15 @@ def reloaded(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
 
 
 def test_reload_between_calls_is_seen(reloaded: Callable[[str], ModuleType]) -> None:
-    module = reloaded("K = 2\ndef scale(x): return x * K\nclass C:\n    def m(self, x): return x + 1\n")
+    module = reloaded(
+        "K = 2\ndef scale(x): return x * K\nclass C:\n    def m(self, x): return x + 1\n"
+    )
     fn = compiled(lambda x: module.scale(x) + module.C().m(x))
     for _ in range(4):
         assert torch.equal(fn(X), X * 2 + X + 1)
-    reloaded("K = 3\nL = 1\ndef scale(x): return x * K * 2\nclass C:\n    def m(self, x): return x + 5\n")
+    reloaded(
+        "K = 3\nL = 1\ndef scale(x): return x * K * 2\nclass C:\n    def m(self, x): return x + 5\n"
+    )
     assert torch.equal(fn(X), X * 6 + X + 5)
 
 
@@ -254,7 +268,9 @@ def lines_of(fn: Callable[[Tensor], Any], install: Callable[[Any], None]) -> set
 
     def follow(frame: FrameType, event: str, arg: object) -> Any:
         if frame.f_code.co_filename == __file__ and event in ("line", "call"):
-            seen.add((frame.f_code.co_name, frame.f_lineno if event == "line" else 0))  # stubs begin in the middle
+            seen.add(
+                (frame.f_code.co_name, frame.f_lineno if event == "line" else 0)
+            )  # stubs begin in the middle
         return follow
 
     install(follow)
@@ -266,7 +282,9 @@ def lines_of(fn: Callable[[Tensor], Any], install: Callable[[Any], None]) -> set
 
 
 @pytest.mark.parametrize("install", [sys.settrace, sys.setprofile])
-def test_trace_function_sees_lines_of_the_program_and_changes_nothing(install: Callable[[Any], None]) -> None:
+def test_trace_function_sees_lines_of_the_program_and_changes_nothing(
+    install: Callable[[Any], None],
+) -> None:
     fn = compiled(outer)
     first = lines_of(fn, install)
     assert torch.equal(fn(X), outer(X))
@@ -283,7 +301,9 @@ class Stepper(bdb.Bdb):
         self.stops: list[tuple[str, str]] = []
 
     def user_line(self, frame: FrameType) -> None:
-        self.stops.append((frame.f_code.co_filename, self.format_stack_entry((frame, frame.f_lineno))))
+        self.stops.append(
+            (frame.f_code.co_filename, self.format_stack_entry((frame, frame.f_lineno)))
+        )
         self.set_step()
 
 
@@ -355,8 +375,12 @@ def test_warnings_name_the_line_of_the_program(level: int) -> None:
         found = place_of_warnings(fn, level)
         own = [(text, name, line) for text, name, line in expected if line]
         assert [each[0] for each in found] == [each[0] for each in own]
-        inside = range(inspect.getsourcelines(warns)[1], inspect.getsourcelines(place_of_warnings)[1])
-        assert [each for each in found if each[2] in inside] == [each for each in own if each[2] in inside]
+        inside = range(
+            inspect.getsourcelines(warns)[1], inspect.getsourcelines(place_of_warnings)[1]
+        )
+        assert [each for each in found if each[2] in inside] == [
+            each for each in own if each[2] in inside
+        ]
 
 
 def test_log_records_name_the_line_of_the_program(caplog: pytest.LogCaptureFixture) -> None:
@@ -376,7 +400,9 @@ def test_log_records_name_the_line_of_the_program(caplog: pytest.LogCaptureFixtu
         caplog.clear()
         with caplog.at_level(logging.INFO, logger.name):
             fn(X)
-        return [(r.getMessage(), r.levelname, r.pathname, r.lineno, r.funcName) for r in caplog.records]
+        return [
+            (r.getMessage(), r.levelname, r.pathname, r.lineno, r.funcName) for r in caplog.records
+        ]
 
     fn = compiled(logs)
     for _ in range(3):

@@ -27,7 +27,9 @@ CONTEXTS = {
         return found""",
 }
 """Where a fact is read besides the compiled function itself: in `read`, which is called there."""
-ELSEWHERE = [(name, context) for name, row in ALL.items() if "plain." not in row[2] for context in CONTEXTS]
+ELSEWHERE = [
+    (name, context) for name, row in ALL.items() if "plain." not in row[2] for context in CONTEXTS
+]
 SAMPLED = [
     pytest.param(*pair, marks=[pytest.mark.slow] if at % 7 else [], id=" in ".join(pair))
     for at, pair in enumerate(ELSEWHERE)
@@ -61,7 +63,10 @@ class Scene:
 
     def check(self) -> int:
         """The compiled function gives what the plain one gives; how many entries there are now."""
-        expected, found = self.names["plain"](*self.names["ARGS"]), self.compiled(*self.names["ARGS"])
+        expected, found = (
+            self.names["plain"](*self.names["ARGS"]),
+            self.compiled(*self.names["ARGS"]),
+        )
         assert not differences(describe(result=expected), describe(result=found))
         return int(self.compiled.report.entry_count)
 

@@ -62,7 +62,9 @@ def test_a_list_from_outside_is_left_so_too() -> None:
             items.append("failed")
         return x + len(items)
 
-    assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2), [3, 1, 2, "a"]), calls=2)
+    assert_same(
+        fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2), [3, 1, 2, "a"]), calls=2
+    )
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -90,7 +92,9 @@ RUNS = {
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("consistent", [False, True])
 @pytest.mark.parametrize("name", RUNS)
-def test_a_sort_makes_the_comparisons_that_this_cpython_makes(name: str, consistent: bool, reverse: bool) -> None:
+def test_a_sort_makes_the_comparisons_that_this_cpython_makes(
+    name: str, consistent: bool, reverse: bool
+) -> None:
     def fn(x: Tensor) -> Any:
         made: list[Any] = []
 
@@ -99,6 +103,10 @@ def test_a_sort_makes_the_comparisons_that_this_cpython_makes(name: str, consist
                 made.append((self.number, other.number))
                 return self.number < other.number if consistent else len(made) % 3 == 0
 
-        return x + 1, [item.number for item in sorted(map(Noting, RUNS[name]), reverse=reverse)], made
+        return (
+            x + 1,
+            [item.number for item in sorted(map(Noting, RUNS[name]), reverse=reverse)],
+            made,
+        )
 
     assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2),), calls=2)

@@ -150,7 +150,8 @@ def in_a_set(x: Tensor, d: dict[Any, Any], k: int) -> Any:
 
 @pytest.mark.parametrize("dynamic", [None, True])
 @pytest.mark.parametrize(
-    "function", [written_then_read, written_twice, unhashable, deleted_and_written, a_key_of_data, in_a_set]
+    "function",
+    [written_then_read, written_twice, unhashable, deleted_and_written, a_key_of_data, in_a_set],
 )
 def test_keys_nobody_looked_at(function: Callable[..., Any], dynamic: bool | None) -> None:
     compiled = stator.compile(function, backend="eager", dynamic=dynamic)
@@ -214,7 +215,11 @@ def broken_within(x: Tensor, items: Any) -> Any:
         stator.graph_break()
         return found
 
-    return x + sum(popped() for _ in range(2)), max([3, 1], key=lambda k: items.pop() * k), items[-1]
+    return (
+        x + sum(popped() for _ in range(2)),
+        max([3, 1], key=lambda k: items.pop() * k),
+        items[-1],
+    )
 
 
 def iterated_meanwhile(x: Tensor, items: Any) -> Any:
@@ -228,7 +233,14 @@ def iterated_meanwhile(x: Tensor, items: Any) -> Any:
     return x + 1, found
 
 
-ENDS = [ends_of_all_kinds, read_after_it, too_many_taken, emptied, broken_within, iterated_meanwhile]
+ENDS = [
+    ends_of_all_kinds,
+    read_after_it,
+    too_many_taken,
+    emptied,
+    broken_within,
+    iterated_meanwhile,
+]
 
 
 @pytest.mark.parametrize("kind", [list, collections.deque])

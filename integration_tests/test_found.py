@@ -151,7 +151,11 @@ REFERENCES = (weakref.ref(THINGS[0]), weakref.ref(THINGS[0], repr))
 @found
 def an_object_has_one_weak_reference_without_a_callback(x: Tensor, d: dict[str, Any]) -> Any:
     first, second = map(weakref.ref, THINGS)
-    return x + 1, [made is known for made in (first, second) for known in (*REFERENCES, first, weakref.ref(THINGS[1]))]
+    return x + 1, [
+        made is known
+        for made in (first, second)
+        for known in (*REFERENCES, first, weakref.ref(THINGS[1]))
+    ]
 
 
 @found
@@ -168,7 +172,10 @@ def identities_as_keys_across_a_break(x: Tensor, d: dict[str, Any]) -> Any:
     memo = {id(known): "known", id(x): "x"}
     seen.add(id(known))
     stator.graph_break()
-    found = [memo.get(id(thing)) for thing in (known, other, x, d)], [id(thing) in seen for thing in (known, other, d)]
+    found = (
+        [memo.get(id(thing)) for thing in (known, other, x, d)],
+        [id(thing) in seen for thing in (known, other, d)],
+    )
     memo[id(known)] = "again"
     memo[id(other)] = "new"
     stator.graph_break()
@@ -183,7 +190,13 @@ def a_deep_copy_keeps_what_is_shared(x: Tensor, d: dict[str, Any]) -> Any:
     copied["one"].append(1)
     module = torch.nn.ModuleList([torch.nn.Linear(2, 2, bias=False)] * 2)
     twin = copy.deepcopy(module)
-    return copied, whole, copied["one"] is copied["one again"], copied["itself"] is copied, twin[0] is twin[1]
+    return (
+        copied,
+        whole,
+        copied["one"] is copied["one again"],
+        copied["itself"] is copied,
+        twin[0] is twin[1],
+    )
 
 
 @found
@@ -204,7 +217,10 @@ class Chains(itertools.chain[Any]):
 @found
 def iterators_of_itertools_leave_the_region_not_begun(x: Tensor, d: dict[str, Any]) -> Any:
     chained = itertools.chain.from_iterable([[1], [2]]), Chains.from_iterable([[x], d])
-    drained = itertools.product(iter([1, 2]), "ab"), itertools.combinations((i for i in range(3)), 2)
+    drained = (
+        itertools.product(iter([1, 2]), "ab"),
+        itertools.combinations((i for i in range(3)), 2),
+    )
     return x + 1, [type(made).__name__ for made in chained], chained, drained
 
 
@@ -273,7 +289,9 @@ def variables_named_like_those_of_generated_code(x: Tensor, d: dict[str, Any]) -
 
 
 @found
-def a_generator_writes_to_variables_when_the_last_of_them_lets_it_go(x: Tensor, d: dict[str, Any]) -> Any:
+def a_generator_writes_to_variables_when_the_last_of_them_lets_it_go(
+    x: Tensor, d: dict[str, Any]
+) -> Any:
     part: Any = None
     number = 1
 
@@ -311,7 +329,12 @@ def test_looking_for_the_guard_that_failed_consumes_nothing() -> None:
         return x + 1, a, b
 
     compiled = stator.compile(unpacked, backend="eager")
-    for make in (lambda: {"a": 1, "b": 2}, lambda: (i for i in range(2)), lambda: [1, 2], lambda: iter("xy")):
+    for make in (
+        lambda: {"a": 1, "b": 2},
+        lambda: (i for i in range(2)),
+        lambda: [1, 2],
+        lambda: iter("xy"),
+    ):
         assert compiled(torch.ones(1), make()) == unpacked(torch.ones(1), make())
 
 
@@ -380,7 +403,9 @@ WRITES: dict[str, Callable[[Tensor], Any]] = {
 
 @pytest.mark.parametrize("grad", [False, True])
 @pytest.mark.parametrize("write", WRITES)
-def test_a_graph_that_raises_leaves_the_versions_of_what_it_wrote_to(write: str, grad: bool) -> None:
+def test_a_graph_that_raises_leaves_the_versions_of_what_it_wrote_to(
+    write: str, grad: bool
+) -> None:
     """Fake tensors multiply a float matrix by a double one, real ones do not: the graph raises after its writes."""
 
     def f(x: Tensor) -> tuple[Tensor, int]:
@@ -421,7 +446,9 @@ def test_an_attribute_of_a_tensor_is_found_in_every_way() -> None:
     assert_same(f, stator.compile(f, backend="eager", fullgraph=True), labelled)
 
 
-@pytest.mark.parametrize("before", ["pass", "g.close()", "next(g)", "list(g)", "g.close(); stator.graph_break()"])
+@pytest.mark.parametrize(
+    "before", ["pass", "g.close()", "next(g)", "list(g)", "g.close(); stator.graph_break()"]
+)
 def test_what_is_thrown_into_a_generator_keeps_its_traceback(before: str) -> None:
     """Also where it has ended, and a handler of another class lets it through."""
     text = f"""
@@ -469,9 +496,13 @@ def _laplace(x: Tensor) -> Tensor:
         _laplace,
     ],
 )
-def test_a_size_that_new_is_given_is_a_shape_and_a_tuple_is_content(fn: Callable[[Tensor], Tensor]) -> None:
+def test_a_size_that_new_is_given_is_a_shape_and_a_tuple_is_content(
+    fn: Callable[[Tensor], Tensor],
+) -> None:
     sizes = itertools.cycle([2, 3, 4])
-    assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(next(sizes), 4),), calls=3)
+    assert_same(
+        fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(next(sizes), 4),), calls=3
+    )
 
 
 @pytest.mark.parametrize(
@@ -567,16 +598,27 @@ def test_a_set_takes_numbers_that_nobody_looked_at(breaks: bool, ends: bool) -> 
 
 
 OTHERS: list[Any] = [(), (1,), (1, 2), (1, 2, 3), [1, 2], [1]]
-OTHERS += [(torch.zeros(2),), (torch.zeros(2), 1, 2), (torch.zeros(3), 1, 2), (torch.zeros(()), 1, 2)]
+OTHERS += [
+    (torch.zeros(2),),
+    (torch.zeros(2), 1, 2),
+    (torch.zeros(3), 1, 2),
+    (torch.zeros(()), 1, 2),
+]
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (2,), (2, 1)])
-@pytest.mark.parametrize("text", ["a == b", "b == a", "tuple(a) == b", "a != b", "a < b", "b in [a]", "a == list(b)"])
-def test_tuples_of_different_lengths_are_compared_by_their_items_first(text: str, shape: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(
+    "text", ["a == b", "b == a", "tuple(a) == b", "a != b", "a < b", "b in [a]", "a == list(b)"]
+)
+def test_tuples_of_different_lengths_are_compared_by_their_items_first(
+    text: str, shape: tuple[int, ...]
+) -> None:
     """Of lists the lengths come first."""
     fn = eval(f"lambda x, b: (lambda a: ({text}, x + 1))(x.max(0))")
     for other in OTHERS:
-        assert_same(fn, stator.compile(fn, backend="eager"), functools.partial(_shown, shape, other))
+        assert_same(
+            fn, stator.compile(fn, backend="eager"), functools.partial(_shown, shape, other)
+        )
 
 
 def _shown(shape: tuple[int, ...], other: Any) -> Any:
@@ -589,7 +631,9 @@ float("nan") * 2 | math.inf - math.inf | math.nan | (math.nan, 2) | float(math.n
 """
 
 
-@pytest.mark.parametrize("text", [text for line in NANS.strip().split("\n") for text in line.split(" | ")])
+@pytest.mark.parametrize(
+    "text", [text for line in NANS.strip().split("\n") for text in line.split(" | ")]
+)
 def test_each_run_makes_a_nan_of_its_own(text: str) -> None:
     """Containers keep each of them: equal is what is the same object. One that exists, or is in the code, is one."""
     make = eval(f"lambda: {text}")
@@ -615,6 +659,11 @@ def test_each_look_at_a_gradient_that_no_tensor_gets_warns() -> None:
 
     torch.set_warn_always(True)
     try:
-        assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2, requires_grad=True),), calls=3)
+        assert_same(
+            fn,
+            stator.compile(fn, backend="eager"),
+            lambda: (torch.ones(2, requires_grad=True),),
+            calls=3,
+        )
     finally:
         torch.set_warn_always(False)

@@ -44,7 +44,10 @@ class Changing:
 
 
 def assert_seen(
-    look: Callable[[Any], Any], base: type, *changes: Callable[[Any], None], args: tuple[Any, ...] = ()
+    look: Callable[[Any], Any],
+    base: type,
+    *changes: Callable[[Any], None],
+    args: tuple[Any, ...] = (),
 ) -> None:
     made = Changing(base, [*changes, *changes], *args)
     assert_same(made.side(look, False), made.side(look, True), tuple, calls=1 + 2 * len(changes))
@@ -155,7 +158,9 @@ def test_a_class_as_a_special_method_gives_an_instance(name: str) -> None:
     assert_seen(LOOKS[name], Plain, having(name, Made), lacking(name))
 
 
-@pytest.mark.parametrize("way", [functools.partialmethod(lambda self: 1), property(lambda self: lambda: 1)])
+@pytest.mark.parametrize(
+    "way", [functools.partialmethod(lambda self: 1), property(lambda self: lambda: 1)]
+)
 def test_init_gives_none_whatever_it_is(way: Any) -> None:
     assert_seen(lambda it: type(it)().v, Plain, having("__init__", way), lacking("__init__"))
 
@@ -198,7 +203,11 @@ OF_LISTS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("look", OF_LISTS)
 @pytest.mark.parametrize("name", ["__iter__", "__getitem__", "__len__"])
 def test_a_class_of_lists_begins_to_answer_itself(look: str, name: str) -> None:
-    ways = {"__iter__": lambda self: iter([7, 8]), "__getitem__": lambda self, key: 5, "__len__": lambda self: 1}
+    ways = {
+        "__iter__": lambda self: iter([7, 8]),
+        "__getitem__": lambda self, key: 5,
+        "__len__": lambda self: 1,
+    }
     assert_seen(OF_LISTS[look], list, having(name, ways[name]), lacking(name), args=([1, 2],))
 
 
@@ -223,7 +232,9 @@ OF_DICTS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("look", OF_DICTS)
-@pytest.mark.parametrize("name", ["__getitem__", "__contains__", "__len__", "__iter__", "__missing__"])
+@pytest.mark.parametrize(
+    "name", ["__getitem__", "__contains__", "__len__", "__iter__", "__missing__"]
+)
 def test_a_class_of_dicts_begins_to_answer_itself(look: str, name: str) -> None:
     ways = {"__len__": lambda self: 0, "__iter__": lambda self: iter(["a"])}
     way = ways.get(name, lambda self, key: 5)
@@ -313,7 +324,9 @@ ARRAYS = {
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-@pytest.mark.parametrize("field", ["shape", "size", "ndim", "itemsize", "dtype", "T", "real", "__len__"])
+@pytest.mark.parametrize(
+    "field", ["shape", "size", "ndim", "itemsize", "dtype", "T", "real", "__len__"]
+)
 def test_fields_of_arrays_that_no_tensor_can_stand_for(name: str, field: str) -> None:
     def f(x: torch.Tensor, array: Any) -> Any:
         found = array.__len__() if field == "__len__" else getattr(array, field)
@@ -434,7 +447,9 @@ WRITTEN: dict[str, Callable[[Any], Any]] = {
 def test_members_of_an_enum_begin_to_write_themselves(kind: Any, look: str, name: str) -> None:
     def sides(compiled: bool) -> Any:
         members: Any = (
-            enum.Enum("Members", {"TWO": "two"}, type=kind) if kind is str else kind("Members", ["ONE", "TWO"])
+            enum.Enum("Members", {"TWO": "two"}, type=kind)
+            if kind is str
+            else kind("Members", ["ONE", "TWO"])
         )
         run = stator.compile(WRITTEN[look], backend="eager") if compiled else WRITTEN[look]
         yield run(members.TWO)
@@ -445,7 +460,9 @@ def test_members_of_an_enum_begin_to_write_themselves(kind: Any, look: str, name
     assert list(sides(True)) == list(sides(False))
 
 
-@pytest.mark.parametrize("look", [lambda m: getattr(m, "w", 1), lambda m: hasattr(m, "w"), lambda m: m.v])
+@pytest.mark.parametrize(
+    "look", [lambda m: getattr(m, "w", 1), lambda m: hasattr(m, "w"), lambda m: m.v]
+)
 def test_a_module_begins_to_answer(look: Callable[[Any], Any]) -> None:
     def sides(compiled: bool) -> Any:
         module: Any = types.ModuleType("changing")

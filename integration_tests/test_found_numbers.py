@@ -22,8 +22,12 @@ True**n | 2.0**n | 2**(n-8) | n**-n | n**70 | ((0,)*200)[n]+2**n | n.__lshift__(
 
 
 @pytest.mark.parametrize("first", [3, 70])
-@pytest.mark.parametrize("text", [text for line in LARGE.strip().split("\n") for text in line.split(" | ")])
-def test_shifts_and_powers_of_symbolic_numbers_go_beyond_a_machine_word(text: str, first: int) -> None:
+@pytest.mark.parametrize(
+    "text", [text for line in LARGE.strip().split("\n") for text in line.split(" | ")]
+)
+def test_shifts_and_powers_of_symbolic_numbers_go_beyond_a_machine_word(
+    text: str, first: int
+) -> None:
     fn = eval(f"lambda x, n: (x + ({text}) % 5, {text})")
     numbers = iter((first, 71, 5, 72, 4))
 
@@ -42,9 +46,19 @@ def test_large_products_are_shifted_right_exactly(by: int) -> None:
     def fn(x: Tensor, n: int) -> Any:
         large = n * 10**107
         bits = large.bit_length()
-        return x + 1, bits, large >> by, -large >> by, large >> n % 400, large >> by >= 1, n.__rshift__(by)
+        return (
+            x + 1,
+            bits,
+            large >> by,
+            -large >> by,
+            large >> n % 400,
+            large >> by >= 1,
+            n.__rshift__(by),
+        )
 
-    assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2), next(numbers)), calls=4)
+    assert_same(
+        fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2), next(numbers)), calls=4
+    )
 
 
 @pytest.mark.parametrize("by", [2, 7, 87])
@@ -57,12 +71,24 @@ def test_powers_of_a_number_that_a_comparison_made_known(by: int, late: bool) ->
         before = n**by if late else None
         return (x, n**by, (-n) ** by, n**-by, n**0.5, before) if n == 547 else (x + n, before)
 
-    assert_same(fn, stator.compile(fn, backend="eager", dynamic=True), lambda: (torch.ones(2), next(numbers)), calls=4)
+    assert_same(
+        fn,
+        stator.compile(fn, backend="eager", dynamic=True),
+        lambda: (torch.ones(2), next(numbers)),
+        calls=4,
+    )
 
 
 @pytest.mark.parametrize(
     "wanted",
-    ["1 if u < 10**90 else 2", "1 if t * t > 10**200 else 3", "u % 3", "t * t % 3", "u", "-(n % 5 - 10**25) * (u - t)"],
+    [
+        "1 if u < 10**90 else 2",
+        "1 if t * t > 10**200 else 3",
+        "u % 3",
+        "t * t % 3",
+        "u",
+        "-(n % 5 - 10**25) * (u - t)",
+    ],
 )
 @pytest.mark.parametrize("as_size", [False, True])
 def test_powers_beyond_a_word_are_decided_exactly(wanted: str, as_size: bool) -> None:
@@ -82,7 +108,9 @@ def test_powers_beyond_a_word_are_decided_exactly(wanted: str, as_size: bool) ->
     assert_same(names["fn"], compiled, lambda: (torch.ones(2), next(numbers)), calls=5)
 
 
-@pytest.mark.parametrize("text", ["2**n > 100", "n * n > 10", "n**3 * x.shape[0] == 8", "2**n % 3", "n**n < 9"])
+@pytest.mark.parametrize(
+    "text", ["2**n > 100", "n * n > 10", "n**3 * x.shape[0] == 8", "2**n % 3", "n**n < 9"]
+)
 def test_powers_of_numbers_that_data_decides_are_refused_as_others_are(text: str) -> None:
     names: dict[str, Any] = {}
     exec(f"def fn(x):\n    n = x.sum().item()\n    return x + (1 if {text} else 2), 2**n", names)
@@ -101,7 +129,11 @@ def test_powers_of_numbers_that_data_decides_are_refused_as_others_are(text: str
             "list(itertools.islice(itertools.count(n, n), 2))",
             "list(zip(itertools.count(n), 'ab'))",
         ),
-        *("next(itertools.count(n, 2))", "next(itertools.count(n, 1.0))", "next(itertools.count(Rank.ONE))"),
+        *(
+            "next(itertools.count(n, 2))",
+            "next(itertools.count(n, 1.0))",
+            "next(itertools.count(Rank.ONE))",
+        ),
     ],
 )
 def test_a_count_from_a_bool_gives_ints(text: str, mode: Any) -> None:
@@ -126,7 +158,11 @@ def test_a_symbolic_float_cannot_be_inverted(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("np.int64(1) == range(3)", "(range(3), 1) < (np.int64(1), 2)", "np.int64(1) in [range(3)]"),
+        *(
+            "np.int64(1) == range(3)",
+            "(range(3), 1) < (np.int64(1), 2)",
+            "np.int64(1) in [range(3)]",
+        ),
         *(
             "[range(3)].index(np.int64(1))",
             "not (np.int64(1) == range(3))",
@@ -153,12 +189,25 @@ class Third:
 
 
 @pytest.mark.parametrize("mode", [False, 3])
-@pytest.mark.parametrize("item", [2.5, True, None, "a", -3, 1 << 70, Rank.TWO, Third(), np.int64(3), np.bool_(True)])
+@pytest.mark.parametrize(
+    "item", [2.5, True, None, "a", -3, 1 << 70, Rank.TWO, Third(), np.int64(3), np.bool_(True)]
+)
 @pytest.mark.parametrize(
     "text",
     [
-        *("torch.Size([v, 2])", "torch.Size([v]) * 2", "torch.Size([x.shape[0], v])", "torch.Size([x.sum() > 0])"),
-        *("(v,) + x.shape", "x.shape + (v,)", "x.shape.__radd__((v,))", "x.max(0) + x.shape", "x.shape + (x.sum(),)"),
+        *(
+            "torch.Size([v, 2])",
+            "torch.Size([v]) * 2",
+            "torch.Size([x.shape[0], v])",
+            "torch.Size([x.sum() > 0])",
+        ),
+        *(
+            "(v,) + x.shape",
+            "x.shape + (v,)",
+            "x.shape.__radd__((v,))",
+            "x.max(0) + x.shape",
+            "x.shape + (x.sum(),)",
+        ),
     ],
 )
 def test_the_items_of_a_size_are_ints(text: str, item: Any, mode: Any) -> None:
@@ -175,7 +224,9 @@ def test_the_items_of_a_size_are_ints(text: str, item: Any, mode: Any) -> None:
     assert_same(f, compiled, lambda: (torch.ones(next(sizes)), item))
 
 
-@pytest.mark.parametrize("text", ["str(size)", "f'{[size]}'", "(size, 2).__repr__()", "size.numel()"])
+@pytest.mark.parametrize(
+    "text", ["str(size)", "f'{[size]}'", "(size, 2).__repr__()", "size.numel()"]
+)
 def test_a_size_counts_in_64_bits_where_it_is_written_or_multiplied(text: str) -> None:
     asked = eval(f"lambda size: {text}")
 
@@ -200,10 +251,14 @@ BEYOND: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("number", [np.uint64(2**63), np.uint64(2**64 - 1), np.uint64(2**63 - 1), np.int64(-(2**63))])
+@pytest.mark.parametrize(
+    "number", [np.uint64(2**63), np.uint64(2**64 - 1), np.uint64(2**63 - 1), np.int64(-(2**63))]
+)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
 @pytest.mark.parametrize("name", BEYOND)
-def test_numbers_of_numpy_beyond_64_bits_are_no_numbers_to_torch(name: str, dtype: torch.dtype, number: Any) -> None:
+def test_numbers_of_numpy_beyond_64_bits_are_no_numbers_to_torch(
+    name: str, dtype: torch.dtype, number: Any
+) -> None:
     def f(x: Tensor) -> Any:
         try:
             found = BEYOND[name](x, number)
@@ -277,7 +332,9 @@ max(0, operator.mod(f, 1)) | 2.5%(f or 1) > 1 | f%f == 0 | f%True > 0 | (f+1)%1 
 """
 
 
-@pytest.mark.parametrize("text", [text for line in REMAINDERS.strip().split("\n") for text in line.split(" | ")])
+@pytest.mark.parametrize(
+    "text", [text for line in REMAINDERS.strip().split("\n") for text in line.split(" | ")]
+)
 def test_remainders_of_floats_are_those_of_python(text: str) -> None:
     """Torch's symbolic remainder is one of ints: of 1 it is 0."""
     fn = eval(f"lambda x, f: (x + 1, {text})", {"operator": operator})
@@ -301,12 +358,19 @@ def element(array: Any, index: int) -> Any:
 
 
 @pytest.mark.parametrize("sizes", [(5, 10, 15, 3, 8, 4, 6), (0, 3, 5, 9, 12, 1, 2)])
-@pytest.mark.parametrize("text", [text for line in INDEXED.strip().split("\n") for text in line.split(" | ")])
+@pytest.mark.parametrize(
+    "text", [text for line in INDEXED.strip().split("\n") for text in line.split(" | ")]
+)
 def test_arrays_of_symbolic_sizes_end_where_they_end(text: str, sizes: tuple[int, ...]) -> None:
     """That an index is past the end is a fact about the size."""
     fn = eval(f"lambda x, n: (x + 1, {text})", {"np": np, "element": element})
     numbers = iter(sizes)
-    assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(1), next(numbers)), calls=len(sizes))
+    assert_same(
+        fn,
+        stator.compile(fn, backend="eager"),
+        lambda: (torch.ones(1), next(numbers)),
+        calls=len(sizes),
+    )
 
 
 class Filled:
@@ -314,7 +378,9 @@ class Filled:
         return "filled", other
 
 
-@pytest.mark.parametrize("text", ["'%s and %d' % (n, n)", "'%.2f' % f", "f % Filled()", "n % Filled()", "b'%d' % n"])
+@pytest.mark.parametrize(
+    "text", ["'%s and %d' % (n, n)", "'%.2f' % f", "f % Filled()", "n % Filled()", "b'%d' % n"]
+)
 def test_a_remainder_is_one_of_numbers_alone(text: str) -> None:
     """What `%` means else is as it was: an object is asked, with the number as it is."""
     fn = eval(f"lambda x, n, f: (x + n + f, {text})", {"Filled": Filled})

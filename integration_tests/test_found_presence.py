@@ -152,8 +152,12 @@ def across_a_break(x: Tensor, o: Any) -> Any:
 @pytest.mark.parametrize("calls", [(0, 1, 0), (1, 0, 1)])
 @pytest.mark.parametrize("mode", [False, 3, "operations"])
 @pytest.mark.parametrize("owner", [Slotted, Asked, Plain, lambda: torch.ones(1), torch.nn.Module])
-@pytest.mark.parametrize("fn", [reads, moves, asks, deletes, across_a_break], ids=lambda fn: fn.__name__)
-def test_an_attribute_that_is_handed_on_is_there(fn: Any, owner: Any, mode: Any, calls: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(
+    "fn", [reads, moves, asks, deletes, across_a_break], ids=lambda fn: fn.__name__
+)
+def test_an_attribute_that_is_handed_on_is_there(
+    fn: Any, owner: Any, mode: Any, calls: tuple[int, ...]
+) -> None:
     remaining = iter(calls)
 
     def call() -> tuple[Any, ...]:
@@ -168,9 +172,28 @@ def test_an_attribute_that_is_handed_on_is_there(fn: Any, owner: Any, mode: Any,
 @pytest.mark.parametrize(
     "text",
     [
-        *("divmod('12', n)", "divmod(n, None)", "divmod(2.5, n)", "divmod(n, True)", "divmod(n, np.int64(2))"),
-        *("np.dtype(-1)", "np.dtype('R')", "np.dtype(None)", "np.dtype(n)", "np.dtype('f4') == 'R'"),
-        *("sum(3, 'a')", "sum([], 'a')", "sum([[n]], [])", "sum(3, b'a')", "itertools.tee(1, 0)", "itertools.tee(n)"),
+        *(
+            "divmod('12', n)",
+            "divmod(n, None)",
+            "divmod(2.5, n)",
+            "divmod(n, True)",
+            "divmod(n, np.int64(2))",
+        ),
+        *(
+            "np.dtype(-1)",
+            "np.dtype('R')",
+            "np.dtype(None)",
+            "np.dtype(n)",
+            "np.dtype('f4') == 'R'",
+        ),
+        *(
+            "sum(3, 'a')",
+            "sum([], 'a')",
+            "sum([[n]], [])",
+            "sum(3, b'a')",
+            "itertools.tee(1, 0)",
+            "itertools.tee(n)",
+        ),
         *("delattr(x, 'zzz')", "delattr(x.sum(), 'zzz')", "x.__delattr__('zzz')"),
     ],
 )
@@ -206,7 +229,9 @@ VARIABLE: contextvars.ContextVar[Any] = contextvars.ContextVar("VARIABLE")
 
 
 @pytest.mark.parametrize("calls", [(True, False, True), (False, True, False)])
-@pytest.mark.parametrize("ask", [lambda: [VARIABLE.get()], lambda: (VARIABLE.get(None), 1), lambda: VARIABLE.get(3)])
+@pytest.mark.parametrize(
+    "ask", [lambda: [VARIABLE.get()], lambda: (VARIABLE.get(None), 1), lambda: VARIABLE.get(3)]
+)
 def test_a_context_variable_that_is_handed_on_is_set(ask: Any, calls: tuple[bool, ...]) -> None:
     def f(x: Tensor) -> Any:
         try:
@@ -248,7 +273,9 @@ def twice(x: Tensor, n: int) -> Any:
 @pytest.mark.parametrize("mode", [False, 3, "operations"])
 @pytest.mark.parametrize("numbers", [(-1, 3, 0), (3, 4, 0, 5), (2, 5, 7, 0, 0)])
 @pytest.mark.parametrize("fn", [a_number, a_size, twice], ids=lambda fn: fn.__name__)
-def test_what_a_cache_is_asked_for_may_divide_by_zero(fn: Any, numbers: tuple[int, ...], mode: Any) -> None:
+def test_what_a_cache_is_asked_for_may_divide_by_zero(
+    fn: Any, numbers: tuple[int, ...], mode: Any
+) -> None:
     """A guard that cannot compute its number fails, and the program raises on its own line."""
     cached.cache_clear()
     remaining = iter(numbers)

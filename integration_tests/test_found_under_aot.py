@@ -183,21 +183,39 @@ class Large(enum.IntEnum):
 @found(lambda: (torch.tensor([1, 0, 3]),))
 def a_number_that_is_too_large_for_torch(x: Tensor) -> Any:
     y = x + 0.5
-    found = [raised(lambda: x.mul_(2**70)), raised(lambda: y.mul_(Large.NUMBER)), raised(lambda: x.add_(-(2**64)))]
+    found = [
+        raised(lambda: x.mul_(2**70)),
+        raised(lambda: y.mul_(Large.NUMBER)),
+        raised(lambda: x.add_(-(2**64))),
+    ]
     return x, y, found, raised(lambda: torch._foreach_add_([y], [2**65]))
 
 
 @found(lambda: (torch.tensor([1, 0, 3]), 1.5))
 def a_product_with_a_fraction_that_is_written_to_integers(x: Tensor, f: float) -> Any:
-    found = [raised(lambda: torch._foreach_mul_([x, x * 2], f)), raised(lambda: torch._foreach_mul_([x > 1], f))]
-    found += [raised(lambda: torch._foreach_mul_([x], [f])), raised(lambda: x.mul_(f * x.sum().item()))]
+    found = [
+        raised(lambda: torch._foreach_mul_([x, x * 2], f)),
+        raised(lambda: torch._foreach_mul_([x > 1], f)),
+    ]
+    found += [
+        raised(lambda: torch._foreach_mul_([x], [f])),
+        raised(lambda: x.mul_(f * x.sum().item())),
+    ]
     return x, found, raised(lambda: (x > 1).mul_(x.shape[0])), (x > 1).mul_(True)
 
 
 @found(lambda: (torch.tensor([1, 0, 3]), torch.tensor([1.5, 0.0, 2.0])))
 def a_result_that_the_tensor_it_is_written_to_does_not_hold(x: Tensor, y: Tensor) -> Any:
-    found = [raised(lambda: x.mul_(y)), raised(lambda: y.mul_(1j)), raised(lambda: y.add_(torch.complex(y, y)))]
-    found += [raised(lambda: x.addcmul_(y, y)), raised(lambda: x.ldexp_(x)), raised(lambda: (x > 1).mul_(x))]
+    found = [
+        raised(lambda: x.mul_(y)),
+        raised(lambda: y.mul_(1j)),
+        raised(lambda: y.add_(torch.complex(y, y))),
+    ]
+    found += [
+        raised(lambda: x.addcmul_(y, y)),
+        raised(lambda: x.ldexp_(x)),
+        raised(lambda: (x > 1).mul_(x)),
+    ]
     found += [raised(lambda: torch._foreach_mul_([y, x], [x, y])), raised(lambda: y.sub_(other=2j))]
     return x, y, found, y.mul_(x), y.mul_(y.double()), y.add_(x, alpha=2)
 
@@ -315,7 +333,10 @@ def test_backward_may_be_called_again(backend: str, dynamic: bool) -> None:
 
     compiled = stator.compile(fn, backend=backend, dynamic=dynamic)
     for size in (3, 4):
-        x, other = (torch.linspace(-1, 2, size * size).reshape(size, size).requires_grad_() for _ in range(2))
+        x, other = (
+            torch.linspace(-1, 2, size * size).reshape(size, size).requires_grad_()
+            for _ in range(2)
+        )
         for loss in (fn(x), compiled(other)):
             for retain_graph in (True, True, False):
                 loss.backward(retain_graph=retain_graph)
@@ -364,7 +385,13 @@ def check_statement(statement: str, backend: str) -> Any:
     compiled = stator.compile(names["fn"], backend=backend)
     sizes = iter([6, 6, 6] if "view" in statement else [6, 6, 12])
     tolerance = Tolerance(0, 0, strides=False)
-    assert_same(names["fn"], compiled, lambda: (torch.linspace(-1, 9, next(sizes)),), calls=3, tolerance=tolerance)
+    assert_same(
+        names["fn"],
+        compiled,
+        lambda: (torch.linspace(-1, 9, next(sizes)),),
+        calls=3,
+        tolerance=tolerance,
+    )
     return compiled.report
 
 
@@ -386,7 +413,11 @@ def test_a_check_without_a_message_is_made(backend: str) -> None:
         return x * 2
 
     signs = iter([1, -1, 1])
-    assert_same(fn, stator.compile(fn, backend=backend, fullgraph=True), lambda: (torch.ones(3) * next(signs),))
+    assert_same(
+        fn,
+        stator.compile(fn, backend=backend, fullgraph=True),
+        lambda: (torch.ones(3) * next(signs),),
+    )
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -432,7 +463,12 @@ def test_what_is_written_past_autograd_is_not_refused_in_backward(
         return p.grad, p._version
 
     compiled = stator.compile(fn, backend=backend)
-    assert_same(fn, compiled, lambda: (torch.ones(3, requires_grad=True),), tolerance=Tolerance(0, 0, strides=False))
+    assert_same(
+        fn,
+        compiled,
+        lambda: (torch.ones(3, requires_grad=True),),
+        tolerance=Tolerance(0, 0, strides=False),
+    )
 
 
 def data_of_an_input(p: Tensor, y: Tensor) -> tuple[Tensor, ...]:
@@ -488,7 +524,10 @@ def test_data_that_are_written_after_a_break(
 
     tolerance = Tolerance(1e-6, 1e-6, strides=False)
     assert_same(
-        fn, stator.compile(fn, backend=backend), lambda: (torch.ones(3, requires_grad=True),), tolerance=tolerance
+        fn,
+        stator.compile(fn, backend=backend),
+        lambda: (torch.ones(3, requires_grad=True),),
+        tolerance=tolerance,
     )
 
 
@@ -511,7 +550,9 @@ def check_of_a_library(x: Tensor) -> Any:
 @pytest.mark.parametrize("backend", [*BACKENDS, pytest.param("inductor", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("requires_grad", [False, True])
 @pytest.mark.parametrize("fn", [check_by_branch, check_by_function, check_of_a_library])
-def test_what_the_program_checks_is_checked(fn: Callable[..., Any], requires_grad: bool, backend: str) -> None:
+def test_what_the_program_checks_is_checked(
+    fn: Callable[..., Any], requires_grad: bool, backend: str
+) -> None:
     """AOTAutograd would leave out a check without a text of its own."""
     values = iter([2.0, -1.0, 3.0, 20.0])
     compiled = stator.compile(fn, backend=backend, fullgraph=True)
@@ -566,10 +607,19 @@ def writes_to_intermediate_results(x: Tensor, b: Tensor) -> Any:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize(
-    "fn", [writes_to_intermediate_results, views_after_no_grad, writes_and_views_by_turns, views_apart, written_apart]
+    "fn",
+    [
+        writes_to_intermediate_results,
+        views_after_no_grad,
+        writes_and_views_by_turns,
+        views_apart,
+        written_apart,
+    ],
 )
 def test_views_and_written_inputs_have_the_history_of_the_mode_they_were_made_in(
     fn: Callable[..., Any], backend: str
 ) -> None:
     make = lambda: (torch.arange(3.0, requires_grad=True), torch.ones(3))  # noqa: E731
-    assert_same(fn, stator.compile(fn, backend=backend), make, tolerance=Tolerance(0, 0, strides=False))
+    assert_same(
+        fn, stator.compile(fn, backend=backend), make, tolerance=Tolerance(0, 0, strides=False)
+    )

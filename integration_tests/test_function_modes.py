@@ -44,7 +44,9 @@ class Hearing(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.count += 1
-        named = sorted(kwargs or ())  # or None: under a trace, as the oracle sets one, CPython binds methods first
+        named = sorted(
+            kwargs or ()
+        )  # or None: under a trace, as the oracle sets one, CPython binds methods first
         self.heard.append((func.__name__, [each.__name__ for each in types], len(args), named))
         return func(*args, **(kwargs or {}))
 
@@ -83,7 +85,11 @@ class Saying(TorchFunctionMode):
     """Something that is no tensor."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return [func.__name__, len(args)] if func in (Tensor.add, torch.sin) else func(*args, **(kwargs or {}))
+        return (
+            [func.__name__, len(args)]
+            if func in (Tensor.add, torch.sin)
+            else func(*args, **(kwargs or {}))
+        )
 
 
 class Raising(TorchFunctionMode):
@@ -129,7 +135,9 @@ class Cubed(torch.autograd.Function):
         return grad * 3 * x * x
 
 
-LAYER = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.LayerNorm(4), nn.Dropout(0.0)).requires_grad_(False)
+LAYER = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.LayerNorm(4), nn.Dropout(0.0)).requires_grad_(
+    False
+)
 KEPT = Hearing()
 DISABLING = (torch._C.DisableTorchFunction, torch._C.DisableTorchFunctionSubclass)
 
@@ -206,8 +214,29 @@ def writes_in_place_are_heard(x: Tensor) -> Any:
 @captured
 def attributes_are_heard(x: Tensor) -> Any:
     with Hearing() as mode:
-        found = x.shape, x.dtype, x.device, x.ndim, x.requires_grad, x.layout, x.is_cuda, len(x), x.dim(), x.numel()
-        views = x.T, x.mT, x.data, x.detach(), x.size(0), x.shape[1], x.size(), x.stride(), x.is_contiguous()
+        found = (
+            x.shape,
+            x.dtype,
+            x.device,
+            x.ndim,
+            x.requires_grad,
+            x.layout,
+            x.is_cuda,
+            len(x),
+            x.dim(),
+            x.numel(),
+        )
+        views = (
+            x.T,
+            x.mT,
+            x.data,
+            x.detach(),
+            x.size(0),
+            x.shape[1],
+            x.size(),
+            x.stride(),
+            x.is_contiguous(),
+        )
         x.note = 3
         noted = x.note, hasattr(x, "missing"), isinstance(x, Tensor), type(x).__name__
     return mode.heard, found, views, noted
@@ -216,9 +245,28 @@ def attributes_are_heard(x: Tensor) -> Any:
 @captured
 def functions_are_heard(x: Tensor) -> Any:
     with Hearing() as mode:
-        found = [torch.sin(x), x.sum(dim=0), torch.cat([x, x]), torch.stack((x, x)), torch.where(x > 0, x, -x)]
-        found += [x.max(0), x.split(1), x.view(-1), x.reshape(1, -1), x.new_zeros(2), x.to(torch.float64), x.float()]
-        found += [torch.einsum("ij,ij->i", x, x), torch.linalg.norm(x), torch.zeros_like(x), torch.max(x, dim=0)]
+        found = [
+            torch.sin(x),
+            x.sum(dim=0),
+            torch.cat([x, x]),
+            torch.stack((x, x)),
+            torch.where(x > 0, x, -x),
+        ]
+        found += [
+            x.max(0),
+            x.split(1),
+            x.view(-1),
+            x.reshape(1, -1),
+            x.new_zeros(2),
+            x.to(torch.float64),
+            x.float(),
+        ]
+        found += [
+            torch.einsum("ij,ij->i", x, x),
+            torch.linalg.norm(x),
+            torch.zeros_like(x),
+            torch.max(x, dim=0),
+        ]
         found += [
             torch.norm(x),
             torch.meshgrid(x[0], x[0], indexing="ij"),
@@ -247,7 +295,13 @@ def what_is_no_operation_is_heard(x: Tensor) -> Any:
     return mode.heard, found[:7], found[7].eps, x * 2
 
 
-HANDLED = {Tensor.shape.__get__: "shape", torch.sin: "sin", Tensor.add: "add", F.relu: "relu", len: "len"}
+HANDLED = {
+    Tensor.shape.__get__: "shape",
+    torch.sin: "sin",
+    Tensor.add: "add",
+    F.relu: "relu",
+    len: "len",
+}
 
 
 HANDLED_HERE = {*HANDLED, torch.cos}
@@ -256,8 +310,14 @@ HANDLED_HERE = {*HANDLED, torch.cos}
 @captured
 def a_table_of_functions(x: Tensor) -> Any:
     class Tabled(TorchFunctionMode):
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            if func in HANDLED_HERE and func in HANDLED and func not in {Tensor.T.__get__, torch.sin}:
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            if (
+                func in HANDLED_HERE
+                and func in HANDLED
+                and func not in {Tensor.T.__get__, torch.sin}
+            ):
                 return HANDLED[func]
             return func(*args, **(kwargs or {}))
 
@@ -268,8 +328,19 @@ def a_table_of_functions(x: Tensor) -> Any:
 @captured
 def factories_are_heard(x: Tensor) -> Any:
     with Hearing() as mode:
-        found = [torch.ones(2), torch.zeros(2, 3, dtype=torch.int64), torch.arange(3), torch.tensor([1.0, 2.0])]
-        found += [torch.full((2,), 3.0), torch.eye(2), torch.empty(0), torch.linspace(0, 1, 3), torch.as_tensor(2.0)]
+        found = [
+            torch.ones(2),
+            torch.zeros(2, 3, dtype=torch.int64),
+            torch.arange(3),
+            torch.tensor([1.0, 2.0]),
+        ]
+        found += [
+            torch.full((2,), 3.0),
+            torch.eye(2),
+            torch.empty(0),
+            torch.linspace(0, 1, 3),
+            torch.as_tensor(2.0),
+        ]
     return mode.heard, found, x + 1
 
 
@@ -285,7 +356,10 @@ def functions_in_python_are_heard(x: Tensor) -> Any:
             F.pad(x, (1, 1)),
         ]
         found += [F.layer_norm(x, (3,)), F.mse_loss(x, x * 2), F.normalize(x)]
-        found += [F.cross_entropy(x, torch.zeros(x.shape[0], dtype=torch.int64)), F.silu(x, inplace=False)]
+        found += [
+            F.cross_entropy(x, torch.zeros(x.shape[0], dtype=torch.int64)),
+            F.silu(x, inplace=False),
+        ]
     return mode.heard, found
 
 
@@ -335,7 +409,14 @@ def results_are_changed(x: Tensor) -> Any:
 @captured
 def arguments_are_changed(x: Tensor) -> Any:
     with Adding(x.sum()):
-        return x * 2, torch.mul(x, x), torch.relu(x), F.relu(x), torch.zeros(2), torch.zeros(2, dtype=torch.int64)
+        return (
+            x * 2,
+            torch.mul(x, x),
+            torch.relu(x),
+            F.relu(x),
+            torch.zeros(2),
+            torch.zeros(2, dtype=torch.int64),
+        )
 
 
 @captured
@@ -501,7 +582,9 @@ def a_generator_waits_inside(x: Tensor) -> Any:
 @captured
 def its_function_enters_another(x: Tensor) -> Any:
     class Outer(TorchFunctionMode):
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             with Doubling():
                 return func(*args, **(kwargs or {}))
 
@@ -512,7 +595,9 @@ def its_function_enters_another(x: Tensor) -> Any:
 @breaking
 def its_function_leaves_another_entered(x: Tensor) -> Any:
     class Outer(TorchFunctionMode):
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             Doubling().__enter__()
             return func(*args, **(kwargs or {}))
 
@@ -560,7 +645,15 @@ def one_stays_entered_in_a_body(x: Tensor) -> Any:
 
 @captured
 def functions_of_c_are_compared(x: Tensor) -> Any:
-    known = [torch.add, Tensor.add, len, Tensor.shape.__get__, Tensor.T.__get__, Tensor.__add__, F.relu]
+    known = [
+        torch.add,
+        Tensor.add,
+        len,
+        Tensor.shape.__get__,
+        Tensor.T.__get__,
+        Tensor.__add__,
+        F.relu,
+    ]
     bound, other = x.sin, x.sin
     found = [[a == b for a in known] for b in known], [[a != b for a in known] for b in known]
     return found, torch.sin in known, bound == other, bound == x.cos
@@ -585,7 +678,13 @@ def a_value_is_asked_for(x: Tensor) -> Any:
 @breaking
 def membership_and_formats(x: Tensor) -> Any:
     with Hearing() as mode:
-        found = [1.0 in x, str(x.detach()), f"{x.sum().detach():.2f}", hash(x) == hash(x), bool(x.sum() > 0)]
+        found = [
+            1.0 in x,
+            str(x.detach()),
+            f"{x.sum().detach():.2f}",
+            hash(x) == hash(x),
+            bool(x.sum() > 0),
+        ]
     return mode.heard, found
 
 
@@ -614,7 +713,9 @@ def breaks_inside_two(x: Tensor) -> Any:
 @breaking
 def a_break_in_the_function(x: Tensor) -> Any:
     class Breaking(Hearing):
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             stator.graph_break()
             return super().__torch_function__(func, types, args, kwargs)
 
@@ -699,7 +800,16 @@ def devices(x: Tensor) -> Any:
     def made() -> Tensor:
         return torch.ones(2)
 
-    return y.device, device, z, outer.heard, inner.heard, within, made().device, torch.ones(1).device
+    return (
+        y.device,
+        device,
+        z,
+        outer.heard,
+        inner.heard,
+        within,
+        made().device,
+        torch.ones(1).device,
+    )
 
 
 @captured
@@ -763,7 +873,11 @@ def one_stays_in_a_list(x: Tensor) -> Any:
 def run(fn: Callable[..., Any], **options: Any) -> None:
     numbers = iter([2, 2, 3, 3, 4])
     assert_same(
-        fn, stator.compile(fn, **options), lambda: (tensors(next(numbers)),), 5, tolerance=Tolerance(1e-5, 1e-5)
+        fn,
+        stator.compile(fn, **options),
+        lambda: (tensors(next(numbers)),),
+        5,
+        tolerance=Tolerance(1e-5, 1e-5),
     )
 
 
@@ -810,7 +924,15 @@ def test_keywords_are_none_where_torch_has_none() -> None:
     def fn(x: Tensor) -> Any:
         with Exact() as outer, Exact() as inner, torch.no_grad():
             x + 1, 1 - x, -x, x[0], x.shape, x.T, len(x), x.dim(), x.size(0)
-            torch.add(x, 1), torch.add(x, other=1), x.sum(0), x.sum(dim=0), F.relu(x), torch.ones(2), torch.cat([x, x])
+            (
+                torch.add(x, 1),
+                torch.add(x, other=1),
+                x.sum(0),
+                x.sum(dim=0),
+                F.relu(x),
+                torch.ones(2),
+                torch.cat([x, x]),
+            )
             torch.sin(*[x]), torch.sin(*[x], **{}), x.sin(**{}), x.t(**{})
         return outer.heard, inner.heard
 

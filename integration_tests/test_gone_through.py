@@ -48,7 +48,8 @@ sorted(a) ; dict(a) ; list(collections.deque(a)) ; list(zip([1], a))
 
 
 MODULES = {
-    name: importlib.import_module(name) for name in "collections functools heapq itertools math operator torch".split()
+    name: importlib.import_module(name)
+    for name in "collections functools heapq itertools math operator torch".split()
 }
 
 
@@ -134,7 +135,11 @@ frozenset([9, 1]).difference(a) ; {2: 1}.keys().isdisjoint(a) ; {9: 1}.keys().is
 {1: 2}.keys() | a ; math.prod(a) ; heapq.nsmallest(2, a) ; list(heapq.merge(a, [1])) ; bytes(a)
 collections.deque([1]).extendleft(a) ; max(*a) ; {v: 1 for v in a} ; torch.Size(a)
 """
-ALL = [*programs(GOES), *programs(EAGER), *(f"[*itertools.islice({text}, 6)]" for text in programs(LAZY))]
+ALL = [
+    *programs(GOES),
+    *programs(EAGER),
+    *(f"[*itertools.islice({text}, 6)]" for text in programs(LAZY)),
+]
 
 
 @pytest.mark.parametrize("cls", [Asked, AskedForLength, AskedForSize])

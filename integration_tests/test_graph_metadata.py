@@ -83,7 +83,9 @@ def test_metadata_of_operators_and_their_bodies_survives_several_rounds(operator
     given = dict(zip("xy", inputs(operator), strict=True))
     first = graph = captured(bare(operator, "closure over tensor"), *given.values())
     assert all(source and line for _, _, source, line, _ in with_bodies(first))
-    args = [given[node.name] for node in first.graph.find_nodes(op="placeholder")]  # in the order of their use
+    args = [
+        given[node.name] for node in first.graph.find_nodes(op="placeholder")
+    ]  # in the order of their use
     for _ in range(3):
         graph = captured(graph, *args)
         assert with_bodies(graph) == with_bodies(first)
@@ -115,7 +117,11 @@ def test_graph_of_fx_is_traced_inside_a_function() -> None:
     for node in traced.graph.nodes:
         node.meta["custom"] = {"name": node.name}
     graph = captured(lambda x: traced(x) * 2, torch.ones(2, 4))
-    names = [node.meta.get("custom", {}).get("name") for node in graph.graph.nodes if node.op.startswith("call_")]
+    names = [
+        node.meta.get("custom", {}).get("name")
+        for node in graph.graph.nodes
+        if node.op.startswith("call_")
+    ]
     assert names[0] == "layers_0"
     assert names[-1] is None
 
@@ -144,11 +150,18 @@ def without_line(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 @pytest.mark.parametrize("name", ["check", "STATOR_CHECK"])
 def test_faulty_graph_is_found(name: str, in_body: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     def fn(x: torch.Tensor) -> Any:
-        return torch.ops.higher_order.wrap(lambda a: placed_nowhere(a) * 2, x) if in_body else placed_nowhere(x) + 1
+        return (
+            torch.ops.higher_order.wrap(lambda a: placed_nowhere(a) * 2, x)
+            if in_body
+            else placed_nowhere(x) + 1
+        )
 
     monkeypatch.setenv("STATOR_CHECK", "1" if name == "STATOR_CHECK" else "0")
     options = {} if name == "STATOR_CHECK" else {"check": True}
     stack = stator.Stack(operators=lambda: OPERATORS.merged_with(planted))
     compiled = stator.compile(fn, backend="eager", options=options, stack=stack)
-    with pytest.raises(stator.InternalError, match="wrap_body_0: neg does not say" if in_body else "neg does not say"):
+    with pytest.raises(
+        stator.InternalError,
+        match="wrap_body_0: neg does not say" if in_body else "neg does not say",
+    ):
         compiled(torch.ones(2))

@@ -239,13 +239,19 @@ def a_tee_of_what_breaks(x: Tensor) -> Any:
 def described(value: Any, depth: int = 0) -> Any:
     if hasattr(value, "__next__") and depth < 4:
         return type(value), [described(item, depth + 1) for item in value]
-    return [described(item, depth) for item in value] if isinstance(value, list | tuple) else repr(value)
+    return (
+        [described(item, depth) for item in value]
+        if isinstance(value, list | tuple)
+        else repr(value)
+    )
 
 
 @pytest.mark.parametrize("backwards", [False, True])
 @pytest.mark.parametrize("broken", [False, True])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
-def test_what_leaves_goes_on_where_it_stood(program: Callable[[Tensor], Any], broken: bool, backwards: bool) -> None:
+def test_what_leaves_goes_on_where_it_stood(
+    program: Callable[[Tensor], Any], broken: bool, backwards: bool
+) -> None:
     def run(x: Tensor) -> Any:
         found = program(x)
         if broken:

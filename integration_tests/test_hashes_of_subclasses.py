@@ -115,7 +115,9 @@ NAMED: dict[str, Callable[[Any, Any], Any]] = {
     "__getattribute__": object.__getattribute__,
     "keywords": lambda of, name: dict(**{name: 1}),
     "arguments": lambda of, name: of.__init__(**{name[:0] + "x": 1}),
-    "a module dict": lambda of, name: torch.nn.ModuleDict({name: torch.nn.ReLU()})[name](torch.ones(1)),
+    "a module dict": lambda of, name: torch.nn.ModuleDict({name: torch.nn.ReLU()})[name](
+        torch.ones(1)
+    ),
     "enumerate": lambda of, name: list(enumerate(name, OfInt(3))),
 }
 

@@ -56,7 +56,11 @@ def merged_and_smallest(x: Tensor, queue: list[Any], n: int) -> Any:
 
 def a_bucket(x: Tensor, queue: list[Any], n: int) -> Any:
     edges = [0.1, 0.5, 2.0]
-    found = bisect.bisect(edges, 0.3 * n), bisect.bisect_left(edges, 0.5), bisect.bisect_right(edges, 0.5, 1, hi=2)
+    found = (
+        bisect.bisect(edges, 0.3 * n),
+        bisect.bisect_left(edges, 0.5),
+        bisect.bisect_right(edges, 0.5, 1, hi=2),
+    )
     bisect.insort(edges, 0.5 * n)
     bisect.insort_left(queue, (n, None), key=lambda item: item[0])
     return x * edges[found[0]], found, edges, bisect.bisect(x.shape, 1)

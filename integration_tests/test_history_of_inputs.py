@@ -97,7 +97,9 @@ def test_history_is_that_of_now(use: Callable[[Tensor, Tensor], Any], kind: str)
 
     torch.set_warn_always(True)
     try:
-        assert_same(through(use), through(stator.compile(use, backend="eager")), lambda: (1,), calls=3)
+        assert_same(
+            through(use), through(stator.compile(use, backend="eager")), lambda: (1,), calls=3
+        )
     finally:
         torch.set_warn_always(False)
 
@@ -192,6 +194,12 @@ def test_a_flag_is_set(fn: Flags, backend: str) -> None:
     nets[1].load_state_dict(nets[0].state_dict())
     ours, theirs = (lambda x: fn(x, nets[0])), (lambda x: compiled(x, nets[1]))
     near = Tolerance(1e-5, 1e-6, strides=False)
-    assert_same(ours, theirs, lambda: (torch.ones(next(sizes), 4),), tolerance=near, owners=(nets[0], nets[1]))
+    assert_same(
+        ours,
+        theirs,
+        lambda: (torch.ones(next(sizes), 4),),
+        tolerance=near,
+        owners=(nets[0], nets[1]),
+    )
     breaks = {(broke.where.filename, broke.where.line) for broke in compiled.report.breaks}
     assert FLAGS[fn] in (None, len(breaks))

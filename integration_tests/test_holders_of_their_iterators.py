@@ -67,7 +67,9 @@ HOLDERS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
 @pytest.mark.parametrize("is_broken", [False, True])
 @pytest.mark.parametrize("hold", [_second, _deeper, _several])
 @pytest.mark.parametrize("name", HOLDERS)
-def test_a_container_that_holds_an_iterator_over_itself(name: str, hold: Any, is_broken: bool) -> None:
+def test_a_container_that_holds_an_iterator_over_itself(
+    name: str, hold: Any, is_broken: bool
+) -> None:
     make, iterate = HOLDERS[name]
 
     def fn(x: Tensor) -> Any:
@@ -78,7 +80,9 @@ def test_a_container_that_holds_an_iterator_over_itself(name: str, hold: Any, is
             stator.graph_break()
         return holder, next(it), x + 1
 
-    assert_same(fn, stator.compile(fn, backend="eager", fullgraph=not is_broken), lambda: (torch.ones(2),))
+    assert_same(
+        fn, stator.compile(fn, backend="eager", fullgraph=not is_broken), lambda: (torch.ones(2),)
+    )
 
 
 @pytest.mark.parametrize("is_broken", [False, True])

@@ -56,14 +56,31 @@ def remembering():
 
 PROGRAMS = {
     "a dict": lambda: lambda x, o: (x + 1, NUMBERS.get(id(o)), id(o) in NUMBERS),
-    "a copy of a dict": lambda: lambda x, o: (x + 1, dict(NUMBERS).get(id(o)), id(o) in {**NUMBERS}),
-    "pairs": lambda: lambda x, o: (x + 1, PAIRS.get((id(o), "w")), PAIRS.get(((id(o), 0), "w")), (id(o), B) in PAIRS),
-    "with nothing": lambda: lambda x, o: (x + 1, PAIRS.get((id(o), ())), ((), id(o)) in {((), KEPT.key): 1}),
+    "a copy of a dict": lambda: (
+        lambda x, o: (x + 1, dict(NUMBERS).get(id(o)), id(o) in {**NUMBERS})
+    ),
+    "pairs": lambda: (
+        lambda x, o: (
+            x + 1,
+            PAIRS.get((id(o), "w")),
+            PAIRS.get(((id(o), 0), "w")),
+            (id(o), B) in PAIRS,
+        )
+    ),
+    "with nothing": lambda: (
+        lambda x, o: (x + 1, PAIRS.get((id(o), ())), ((), id(o)) in {((), KEPT.key): 1})
+    ),
     "a copy of pairs": lambda: lambda x, o: (x + 1, dict(PAIRS).get((id(o), "w"))),
     "a set": lambda: lambda x, o: (x + 1, id(o) in SEEN, id(o) in set(SEEN), id(o) in {*NUMBERS}),
-    "a number that was kept": lambda: lambda x, o: (x + 1, {id(o): 3}.get(KEPT.key), KEPT.key in {id(o)}),
-    "a dict made here": lambda: lambda x, o: (x + 1, {id(p): i for i, p in enumerate([A, o])}.get(KEPT.key)),
-    "frozen sets": lambda: lambda x, o: (x + 1, GROUPS.get(frozenset([o])), GROUPS.get(frozenset([o, B]))),
+    "a number that was kept": lambda: (
+        lambda x, o: (x + 1, {id(o): 3}.get(KEPT.key), KEPT.key in {id(o)})
+    ),
+    "a dict made here": lambda: (
+        lambda x, o: (x + 1, {id(p): i for i, p in enumerate([A, o])}.get(KEPT.key))
+    ),
+    "frozen sets": lambda: (
+        lambda x, o: (x + 1, GROUPS.get(frozenset([o])), GROUPS.get(frozenset([o, B])))
+    ),
     "over a break": lambda: waiting,
     "a cache": remembering,
 }
@@ -79,7 +96,9 @@ def test_identities_and_numbers(name):
 
 def test_what_is_in_no_set_from_before_is_no_break():
     """A dataclass notes in a set which of its objects are being shown."""
-    compiled = stator.compile(lambda x, point: (repr(point), id(point) in SEEN), backend="eager", fullgraph=True)
+    compiled = stator.compile(
+        lambda x, point: (repr(point), id(point) in SEEN), backend="eager", fullgraph=True
+    )
     points = [Point(number, []) for number in range(3)]
     for number, point in enumerate(points):
         assert compiled(torch.ones(1), point) == (f"Point(x={number}, y=[])", False)

@@ -29,7 +29,9 @@ def _set() -> Any:
     impure_reads.SET.reset(token)
 
 
-@pytest.mark.parametrize("read", [read for read in READS if read.policy == GUARD], ids=lambda read: read.name)
+@pytest.mark.parametrize(
+    "read", [read for read in READS if read.policy == GUARD], ids=lambda read: read.name
+)
 def test_what_is_guarded_is_compiled_again_when_it_changes(read: Read) -> None:
     compiled: Any = stator.compile(relying(read), backend="eager", fullgraph=True)
     x = torch.ones(2)
@@ -47,7 +49,9 @@ def test_what_is_guarded_is_compiled_again_when_it_changes(read: Read) -> None:
     assert compiled.report.entry_count == 2
 
 
-@pytest.mark.parametrize("read", [read for read in READS if read.policy == REREAD], ids=lambda read: read.name)
+@pytest.mark.parametrize(
+    "read", [read for read in READS if read.policy == REREAD], ids=lambda read: read.name
+)
 def test_what_is_read_again_costs_one_entry(read: Read) -> None:
     compiled: Any = stator.compile(reading(read), backend="eager", fullgraph=True)
     for seed in range(4):
@@ -59,7 +63,9 @@ def test_what_is_read_again_costs_one_entry(read: Read) -> None:
     assert compiled.report.entry_count == 1
 
 
-@pytest.mark.parametrize("read", [read for read in READS if read.policy == BREAK], ids=lambda read: read.name)
+@pytest.mark.parametrize(
+    "read", [read for read in READS if read.policy == BREAK], ids=lambda read: read.name
+)
 def test_what_is_neither_breaks(read: Read) -> None:
     compiled: Any = stator.compile(reading(read), backend="eager")
     value, result = compiled(torch.ones(2))

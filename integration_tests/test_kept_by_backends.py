@@ -65,7 +65,9 @@ def permutation_and_bernoulli(x: Tensor) -> Any:
 def test_numbers_drawn_for_nothing_are_drawn(name: str, wanted: bool, backend: str) -> None:
     tolerance = EXACT if backend == "eager" else Tolerance(1e-5, 1e-6, strides=False)
     compiled = stator.compile(DRAWING[name], backend=backend)
-    assert_same(DRAWING[name], compiled, lambda: (torch.ones(2, requires_grad=wanted),), tolerance=tolerance)
+    assert_same(
+        DRAWING[name], compiled, lambda: (torch.ones(2, requires_grad=wanted),), tolerance=tolerance
+    )
 
 
 @pytest.mark.parametrize("backend", BACKENDS[:2])
@@ -74,7 +76,9 @@ def test_tensor_laid_out_for_mkldnn_is_no_input(backend: str) -> None:
         inside = (x + 1).to_mkldnn()
         return inside.to_dense() * 2, inside.layout, inside.is_mkldnn, (inside + inside).to_dense()
 
-    assert_same(there_and_back, stator.compile(there_and_back, backend=backend), lambda: (torch.ones(2, 3),))
+    assert_same(
+        there_and_back, stator.compile(there_and_back, backend=backend), lambda: (torch.ones(2, 3),)
+    )
 
 
 @pytest.mark.parametrize("backend", BACKENDS[:2])
@@ -82,7 +86,11 @@ def test_nested_tensor_is_no_input(backend: str) -> None:
     def padded(x: Tensor) -> Any:
         nested = torch.nested.nested_tensor([x[0], x[1, :2]])
         sizes = nested.size(0), nested.is_nested, nested.dim()
-        return torch.nested.to_padded_tensor(nested, 0.0) + 1, sizes, [part * 2 for part in nested.unbind()]
+        return (
+            torch.nested.to_padded_tensor(nested, 0.0) + 1,
+            sizes,
+            [part * 2 for part in nested.unbind()],
+        )
 
     assert_same(padded, stator.compile(padded, backend=backend), lambda: (torch.ones(2, 3),))
 
@@ -131,4 +139,6 @@ def test_nobody_asks_members_for_their_texts(backend: Any) -> None:
     def fn(x: Tensor) -> Any:
         return scaled(x, Quiet.FOUR) + scaled(x, Quiet.FOUR).sum(0) + x.reshape(Quiet.FOUR, -1)
 
-    assert_same(fn, stator.compile(fn, backend=backend, fullgraph=True), lambda: (torch.ones(4, 2),))
+    assert_same(
+        fn, stator.compile(fn, backend=backend, fullgraph=True), lambda: (torch.ones(4, 2),)
+    )

@@ -23,14 +23,23 @@ def by_last(a: Any, b: Any) -> int:
 
 
 def sorts(x: Tensor) -> Any:
-    return sorted([31, 12, 23, x.shape[0]], key=cmp_to_key(by_last)), max(3, 12, key=cmp_to_key(by_last))
+    return sorted([31, 12, 23, x.shape[0]], key=cmp_to_key(by_last)), max(
+        3, 12, key=cmp_to_key(by_last)
+    )
 
 
 def is_handed_out(x: Tensor) -> Any:
     key: Any = cmp_to_key(by_last)
     stator.graph_break()
     one = key(31)
-    return type(key).__name__, key.obj, type(one).__name__, one.obj, type(one) is type(key), one < key(12)
+    return (
+        type(key).__name__,
+        key.obj,
+        type(one).__name__,
+        one.obj,
+        type(one) is type(key),
+        one < key(12),
+    )
 
 
 def compares(x: Tensor) -> Any:
@@ -92,13 +101,22 @@ def raising(x: Tensor) -> Any:
 
 
 def gives_something_else(x: Tensor) -> Any:
-    return sorted([2.5, 1.5], key=cmp_to_key(lambda a, b: a - b)), cmp_to_key(lambda a, b: x + a)(1) < cmp_to_key(
-        by_last
-    )(2)
+    return sorted([2.5, 1.5], key=cmp_to_key(lambda a, b: a - b)), cmp_to_key(lambda a, b: x + a)(
+        1
+    ) < cmp_to_key(by_last)(2)
 
 
 PROGRAMS = [
-    *(sorts, is_handed_out, compares, compares_with_others, changes_its_object, in_a_class, over_a_break, raising),
+    *(
+        sorts,
+        is_handed_out,
+        compares,
+        compares_with_others,
+        changes_its_object,
+        in_a_class,
+        over_a_break,
+        raising,
+    ),
     gives_something_else,
 ]
 
@@ -114,7 +132,9 @@ def test_keys(program: Callable[[Tensor], Any], broken: bool) -> None:
         return x + 1, found, [*LOG]
 
     size = iter([1, 1, 2, 2, 3, 3, 1, 1])
-    assert_same(run, stator.compile(run, backend="eager"), lambda: (torch.ones(next(size)),), calls=4)
+    assert_same(
+        run, stator.compile(run, backend="eager"), lambda: (torch.ones(next(size)),), calls=4
+    )
 
 
 def test_what_leaves_is_what_functools_gives() -> None:

@@ -31,7 +31,12 @@ def added_after_a_break(x: Tensor, names: dict[str, Any]) -> Any:
             stator.graph_break()
             yield i
 
-    return sum(numbers()), any(i > 2 for i in numbers()), [*zip(numbers(), numbers(), strict=True)], x + 1
+    return (
+        sum(numbers()),
+        any(i > 2 for i in numbers()),
+        [*zip(numbers(), numbers(), strict=True)],
+        x + 1,
+    )
 
 
 def marked(x: Tensor, names: dict[str, Any]) -> Any:

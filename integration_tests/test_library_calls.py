@@ -30,7 +30,9 @@ class Records(logging.Handler):
         self.lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(f"{record.funcName}:{record.lineno - first_line()}: {record.getMessage()}")
+        self.lines.append(
+            f"{record.funcName}:{record.lineno - first_line()}: {record.getMessage()}"
+        )
 
 
 def first_line() -> int:
@@ -92,7 +94,9 @@ def test_a_library_function_costs_one_break(fn: Callable[..., Any]) -> None:
     for _ in range(3):
         compiled(torch.arange(4.0))
     assert counting.count == LIBRARY[fn]
-    assert {broke.where.filename for broke in compiled.report.breaks} != {__file__}  # the reason lies in the library
+    assert {broke.where.filename for broke in compiled.report.breaks} != {
+        __file__
+    }  # the reason lies in the library
 
 
 def test_logging_shows_the_line_of_the_program() -> None:

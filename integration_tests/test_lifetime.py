@@ -396,7 +396,9 @@ def test_module_with_its_parameters_dies(backend: str) -> None:
     module = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
     compiled = stator.compile(module, backend=backend)
     compiled(torch.ones(3, 2)).sum().backward()
-    dead = [weakref.ref(part) for part in (*module.modules(), *module.parameters(), *module.buffers())]
+    dead = [
+        weakref.ref(part) for part in (*module.modules(), *module.parameters(), *module.buffers())
+    ]
     del module, compiled
     assert not any(each() is not None for each in dead)
 
@@ -422,8 +424,17 @@ def test_arguments_and_results_die(backend: str, breaks: bool) -> None:
 
 
 def _entries(compiled: Any) -> list[weakref.ref[Any]]:
-    entries = [entry for place in compiled.report._region.all_places() for entry in place.cache.all_entries()]
-    return [weakref.ref(part) for entry in entries for part in (entry.data, entry.data.graph) if part is not None]
+    entries = [
+        entry
+        for place in compiled.report._region.all_places()
+        for entry in place.cache.all_entries()
+    ]
+    return [
+        weakref.ref(part)
+        for entry in entries
+        for part in (entry.data, entry.data.graph)
+        if part is not None
+    ]
 
 
 def test_entries_die_on_reset() -> None:
@@ -473,7 +484,9 @@ def test_backend_that_fails_keeps_nothing() -> None:
         raise RuntimeError("no")
 
     for fallback in (False, True):
-        compiled = stator.compile(lambda x, m: x * m.factor, backend=backend, options={"fallback": fallback})
+        compiled = stator.compile(
+            lambda x, m: x * m.factor, backend=backend, options={"fallback": fallback}
+        )
         x, mark = torch.ones(2), Mark()
         dead = [weakref.ref(thing) for thing in (x, mark, mark.tensor)]
         try:
@@ -508,13 +521,17 @@ def grown() -> dict[str, int]:
         again(fn)
     more = Counter(_objects() - before)
     more["lines"] = len(linecache.cache) - lines
-    return {kind: count for kind, count in more.items() if count > 6 * len(PROGRAMS)}  # torch's caches keep the last
+    return {
+        kind: count for kind, count in more.items() if count > 6 * len(PROGRAMS)
+    }  # torch's caches keep the last
 
 
 def test_compiling_again_and_again_keeps_nothing() -> None:
     """In a process of its own: what runs these tests keeps what torch logs."""
     code = "from integration_tests.test_lifetime import grown; print(grown())"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False
+    )
     assert ran.stdout.strip() == "{}", ran.stdout + ran.stderr
 
 
@@ -531,7 +548,9 @@ def test_the_first_trace_of_a_process_keeps_nothing() -> None:
         call()
         print([ref() for ref in alive])
     """
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False
+    )
     assert ran.stdout == "[None, None]\n", ran.stderr
 
 
@@ -556,7 +575,9 @@ def test_a_trace_that_is_made_again_keeps_nothing() -> None:
     compiled = stator.compile(fn, backend="eager", options={"break_everywhere": "operations"})
     gc.disable()
     try:
-        assert [compiled(torch.ones(size, size), n) for size, n in ((1, 1 << 65), (3, 2), (3, 6))] == [["done"]] * 3
+        assert [
+            compiled(torch.ones(size, size), n) for size, n in ((1, 1 << 65), (3, 2), (3, 6))
+        ] == [["done"]] * 3
     finally:
         gc.enable()
 
@@ -586,7 +607,10 @@ def test_keys_of_dicts_die_and_are_not_mistaken_for_others(kind: str, use: str) 
             key = KEYS[kind]()
             table = {key: {"factor": 2}}
             for size in (2, 3, 2) * 7:
-                plainly, found = USES_OF_KEYS[use](table, key, torch.ones(size)), compiled(table, key, torch.ones(size))
+                plainly, found = (
+                    USES_OF_KEYS[use](table, key, torch.ones(size)),
+                    compiled(table, key, torch.ones(size)),
+                )
                 assert str(found) == str(plainly)
             alive = weakref.ref(key)
             del key

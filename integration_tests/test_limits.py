@@ -37,7 +37,9 @@ def test_three_hundred_calls_deep() -> None:
     def deep(x: Tensor, n: int) -> Tensor:
         return x + 1 if n == 0 else deep(x, n - 1)
 
-    assert torch.equal(stator.compile(deep, backend="eager")(torch.ones(1), 300), torch.full((1,), 2.0))
+    assert torch.equal(
+        stator.compile(deep, backend="eager")(torch.ones(1), 300), torch.full((1,), 2.0)
+    )
 
 
 def test_endless_recursion_ends_as_it_does_plainly() -> None:

@@ -83,6 +83,8 @@ def held_by_two(x: Tensor, log: list[str], n: int) -> Any:
 
 
 @pytest.mark.parametrize("n", [4, 300])
-@pytest.mark.parametrize("function", [overwritten, overwritten_but_still_named, filled_inside_a_manager, held_by_two])
+@pytest.mark.parametrize(
+    "function", [overwritten, overwritten_but_still_named, filled_inside_a_manager, held_by_two]
+)
 def test_what_a_container_held_cleans_up_in_time(function: Callable[..., Any], n: int) -> None:
     assert_same(function, stator.compile(function, backend="eager"), lambda: (torch.ones(2), [], n))

@@ -85,7 +85,13 @@ def caught(x: Tensor, make: Callable[[], BaseException]) -> Any:
     try:
         raise make()
     except BaseException as error:
-        return x + 1, error.args, str(error), repr(error), *[getattr(error, name, "none") for name in FIELDS]
+        return (
+            x + 1,
+            error.args,
+            str(error),
+            repr(error),
+            *[getattr(error, name, "none") for name in FIELDS],
+        )
 
 
 def given(x: Tensor, make: Callable[[], BaseException]) -> Any:
@@ -106,13 +112,18 @@ def _said(fn: Callable[..., Any], make: Callable[[], BaseException]) -> Any:
         raise
     except BaseException as error:
         found = (error,)
-    return [(type(part), str(part), repr(part), [getattr(part, name, "none") for name in FIELDS]) for part in found]
+    return [
+        (type(part), str(part), repr(part), [getattr(part, name, "none") for name in FIELDS])
+        for part in found
+    ]
 
 
 @pytest.mark.parametrize("fullgraph", [True, False])
 @pytest.mark.parametrize("program", [caught, given, raised])
 @pytest.mark.parametrize("title", MAKERS)
-def test_new_exception_keeps_what_python_keeps(title: str, program: Callable[..., Any], fullgraph: bool) -> None:
+def test_new_exception_keeps_what_python_keeps(
+    title: str, program: Callable[..., Any], fullgraph: bool
+) -> None:
     compiled = stator.compile(program, backend="eager", fullgraph=fullgraph)
     for _ in range(2):
         assert _said(compiled, MAKERS[title]) == _said(program, MAKERS[title])

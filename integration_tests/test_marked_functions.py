@@ -56,7 +56,9 @@ def _keep_input(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.save_for_backward(inputs[0])
 
 
-sine.register_autograd(lambda ctx, grad: (grad * ctx.saved_tensors[0].cos() * 7, None), setup_context=_keep_input)
+sine.register_autograd(
+    lambda ctx, grad: (grad * ctx.saved_tensors[0].cos() * 7, None), setup_context=_keep_input
+)
 
 
 @torch.library.custom_op("stator_marked::add_to", mutates_args=("x",))
@@ -129,7 +131,10 @@ def function_assumed_constant(x: Tensor) -> Any:
 
 def leaf_function(x: Tensor) -> Any:
     first, second = chosen_by_data(x * 2, {"scale": x.sin()})
-    return checkpoint(lambda a: chosen_by_data(a, {"scale": first})[0], x, use_reentrant=False) + second
+    return (
+        checkpoint(lambda a: chosen_by_data(a, {"scale": first})[0], x, use_reentrant=False)
+        + second
+    )
 
 
 def function_traced_without_looking(x: Tensor) -> Any:
@@ -137,12 +142,16 @@ def function_traced_without_looking(x: Tensor) -> Any:
     return made[0] + made[1]
 
 
-@torch.library.triton_op("stator_marked::doubled", mutates_args={})  # which looks into it is up to compilers
+@torch.library.triton_op(
+    "stator_marked::doubled", mutates_args={}
+)  # which looks into it is up to compilers
 def doubled(x: Tensor) -> Tensor:
     return x.sin() * 2
 
 
-doubled.register_autograd(lambda ctx, grad: grad * 5, setup_context=lambda ctx, inputs, output: None)
+doubled.register_autograd(
+    lambda ctx, grad: grad * 5, setup_context=lambda ctx, inputs, output: None
+)
 
 
 def triton_operator(x: Tensor) -> Any:
@@ -193,7 +202,9 @@ class Mark:
     factor: int
 
 
-pytree.register_pytree_node(Pair, lambda pair: ([pair.first, pair.second], None), lambda parts, _: Pair(*parts))
+pytree.register_pytree_node(
+    Pair, lambda pair: ([pair.first, pair.second], None), lambda parts, _: Pair(*parts)
+)
 pytree.register_dataclass(Settings)
 pytree.register_constant(Mark)
 Named = collections.namedtuple("Named", "left right")
@@ -205,7 +216,11 @@ TRIPLE, WEIGHT, WANTED = Mark(3), torch.linspace(0, 1, 3), torch.linspace(0, 1, 
 def of_structures(pair: Pair, settings: Settings, *, more: Any) -> Any:
     torch._dynamo.graph_break()
     made = Settings(pair.first * settings.scale * more["n"], settings.count + 1)
-    return Pair(made, [pair.second]), Named(pair.first + 1, None), collections.OrderedDict(a=pair.second.sin())
+    return (
+        Pair(made, [pair.second]),
+        Named(pair.first + 1, None),
+        collections.OrderedDict(a=pair.second.sin()),
+    )
 
 
 def empty_structures(pair: Pair, settings: Settings, *, more: Any) -> Any:
@@ -270,7 +285,9 @@ def writing(x: Tensor) -> Any:
     return accumulated(x, total, NORM), total
 
 
-torch_copies_specs = pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")  # in the backward of a leaf
+torch_copies_specs = pytest.mark.filterwarnings(
+    "ignore:.*LeafSpec:FutureWarning"
+)  # in the backward of a leaf
 
 
 @torch_copies_specs
@@ -284,9 +301,13 @@ torch_copies_specs = pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning
         ("leaf", "aot_eager", None),
     ],
 )
-def test_marked_function_takes_and_gives_pytrees(mark: str, backend: str, dynamic: bool | None) -> None:
+def test_marked_function_takes_and_gives_pytrees(
+    mark: str, backend: str, dynamic: bool | None
+) -> None:
     def program(x: Tensor) -> Any:
-        pair, named, ordered = structured[mark](Pair(x, x.cos()), Settings(x * 2), more={"n": x.shape[0]})
+        pair, named, ordered = structured[mark](
+            Pair(x, x.cos()), Settings(x * 2), more={"n": x.shape[0]}
+        )
         return pair.first.scale + named.left, pair.first.count, pair.second, type(named), ordered
 
     compiled = stator.compile(program, backend=backend, fullgraph=True, dynamic=dynamic)
@@ -298,10 +319,17 @@ def test_marked_function_takes_and_gives_pytrees(mark: str, backend: str, dynami
 @pytest.mark.parametrize("mark", with_modules)
 def test_marked_function_takes_modules(mark: str, backend: str) -> None:
     def program(x: Tensor) -> Any:
-        inner = checkpoint(lambda a: with_modules["nonstrict"](LAYER, MODEL.layer, a)[0], x, use_reentrant=False)
+        inner = checkpoint(
+            lambda a: with_modules["nonstrict"](LAYER, MODEL.layer, a)[0], x, use_reentrant=False
+        )
         return with_modules[mark](LAYER, LAYER, inner), with_modules[mark](LAYER_TWICE, LAYER, x)
 
-    assert_same(program, stator.compile(program, backend=backend, fullgraph=True), make_args, graphs_may_raise=False)
+    assert_same(
+        program,
+        stator.compile(program, backend=backend, fullgraph=True),
+        make_args,
+        graphs_may_raise=False,
+    )
 
 
 @torch_copies_specs
@@ -314,8 +342,15 @@ def test_marked_function_takes_modules(mark: str, backend: str) -> None:
         lambda x: multiplied(TRIPLE, x.detach()),
     ],
 )
-def test_marked_function_uses_what_it_is_given(program: Callable[[Tensor], Any], backend: str) -> None:
-    assert_same(program, stator.compile(program, backend=backend, fullgraph=True), make_args, graphs_may_raise=False)
+def test_marked_function_uses_what_it_is_given(
+    program: Callable[[Tensor], Any], backend: str
+) -> None:
+    assert_same(
+        program,
+        stator.compile(program, backend=backend, fullgraph=True),
+        make_args,
+        graphs_may_raise=False,
+    )
 
 
 def test_module_that_stops_to_train_is_looked_at_again() -> None:
@@ -336,7 +371,9 @@ def test_module_that_stops_to_train_is_looked_at_again() -> None:
         ("graph-argument", lambda x: multiplied(Mark(3), x.detach())),
     ],
 )
-def test_what_a_marked_function_cannot_be_given_is_one_break(reason: str, program: Callable[[Tensor], Any]) -> None:
+def test_what_a_marked_function_cannot_be_given_is_one_break(
+    reason: str, program: Callable[[Tensor], Any]
+) -> None:
     compiled = stator.compile(program, backend="aot_eager")
     assert_same(program, compiled, make_args, graphs_may_raise=False)
     assert reason in [met.reason for met in compiled.report.breaks]
@@ -357,7 +394,10 @@ def test_operator_made_of_kernels_is_passed_through() -> None:
     nodes(*make_args().args)
     graph = nodes.report.graphs[0].graph
     operators = torch.ops.stator_marked.doubled.default, torch.ops.stator_marked.doubled
-    assert [len(graph.find_nodes(op="call_function", target=target)) for target in operators] == [1, 1]
+    assert [len(graph.find_nodes(op="call_function", target=target)) for target in operators] == [
+        1,
+        1,
+    ]
 
 
 @pytest.mark.parametrize("program", BROKEN, ids=lambda program: program.__name__)
@@ -369,6 +409,10 @@ def test_function_that_cannot_be_captured_costs_one_break(program: Callable[[Ten
 
 def test_code_can_ask_whether_it_is_compiled() -> None:
     def f() -> Any:
-        return torch.compiler.is_compiling(), torch.compiler.is_dynamo_compiling(), torch.compiler.is_exporting()
+        return (
+            torch.compiler.is_compiling(),
+            torch.compiler.is_dynamo_compiling(),
+            torch.compiler.is_exporting(),
+        )
 
     assert stator.compile(f, backend="eager")() == (True, True, False)

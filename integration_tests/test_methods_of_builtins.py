@@ -108,9 +108,30 @@ VALUES = (
         "range(1, 7, 2)",
         "frozenset({1, 2})",
     ),
-    *("slice(1, 3)", "[3, 1, 2]", "[]", "{'a': 1, 2: 'b'}", "{}", "{1, 2}", "None", "...", "{'a': 1, 'b': 2}.keys()"),
-    *("{'a': 1}.items()", "collections.deque([1, 2, 3], 4)", "collections.OrderedDict(a=1, b=2)", "Box", "Box(1)"),
-    *("collections.defaultdict(list, {'a': [1]})", "collections.Counter('aab')", "function", "Box(1).method"),
+    *(
+        "slice(1, 3)",
+        "[3, 1, 2]",
+        "[]",
+        "{'a': 1, 2: 'b'}",
+        "{}",
+        "{1, 2}",
+        "None",
+        "...",
+        "{'a': 1, 'b': 2}.keys()",
+    ),
+    *(
+        "{'a': 1}.items()",
+        "collections.deque([1, 2, 3], 4)",
+        "collections.OrderedDict(a=1, b=2)",
+        "Box",
+        "Box(1)",
+    ),
+    *(
+        "collections.defaultdict(list, {'a': [1]})",
+        "collections.Counter('aab')",
+        "function",
+        "Box(1).method",
+    ),
     *(
         "generator()",
         "iter([1, 2])",
@@ -121,8 +142,20 @@ VALUES = (
         "Items([3, 1])",
         "Members({1})",
     ),
-    *("Whole(5)", "Word('ab')", "Row((1, 2))", "Pair(1, 2)", "Point(1)", "ValueError('a', 1)", "Box.doubled"),
-    *("collections.ChainMap({'a': 1}, {'b': 2})", "collections.UserDict(a=1)", "collections.UserList([1, 2])"),
+    *(
+        "Whole(5)",
+        "Word('ab')",
+        "Row((1, 2))",
+        "Pair(1, 2)",
+        "Point(1)",
+        "ValueError('a', 1)",
+        "Box.doubled",
+    ),
+    *(
+        "collections.ChainMap({'a': 1}, {'b': 2})",
+        "collections.UserDict(a=1)",
+        "collections.UserList([1, 2])",
+    ),
     *(
         "types.MappingProxyType({'a': 1})",
         "zip('ab', [1, 2])",
@@ -130,10 +163,29 @@ VALUES = (
         "reversed([1, 2])",
         "enumerate('ab')",
     ),
-    *("types.SimpleNamespace(a=1)", "functools.partial(max, 3)", "torch.Size([2, 3])", "torch.float32"),
+    *(
+        "types.SimpleNamespace(a=1)",
+        "functools.partial(max, 3)",
+        "torch.Size([2, 3])",
+        "torch.float32",
+    ),
 )
 ARGUMENTS = (
-    *("", "1", "'a'", "(1, 2)", "[1, 2]", "None", "1, 2", "'a', 'b'", "{'a': 5}", "{1, 2}", "1.5", "0, 1, 2", "'a', 1"),
+    *(
+        "",
+        "1",
+        "'a'",
+        "(1, 2)",
+        "[1, 2]",
+        "None",
+        "1, 2",
+        "'a', 'b'",
+        "{'a': 5}",
+        "{1, 2}",
+        "1.5",
+        "0, 1, 2",
+        "'a', 1",
+    ),
     *("slice(0, 2)", "b'a'", "-1", "int", "Box", "lambda value: value", "range(2)", "2j"),
 )
 LEFT_OUT = frozenset(
@@ -152,9 +204,15 @@ def _made(value: str) -> dict[str, Any]:
 
 def _calls(value: str) -> list[str]:
     receiver = eval(value, globals())
-    found = ((name, getattr(receiver, name, None)) for name in dir(receiver) if name not in LEFT_OUT)
-    named = [(name, ARGUMENTS) if callable(attribute) else (name, (None,)) for name, attribute in found]
-    pairs: Iterator[Any] = itertools.chain.from_iterable(itertools.product([name], args) for name, args in named)
+    found = (
+        (name, getattr(receiver, name, None)) for name in dir(receiver) if name not in LEFT_OUT
+    )
+    named = [
+        (name, ARGUMENTS) if callable(attribute) else (name, (None,)) for name, attribute in found
+    ]
+    pairs: Iterator[Any] = itertools.chain.from_iterable(
+        itertools.product([name], args) for name, args in named
+    )
     return [name if args is None else f"{name}({args})" for name, args in pairs]
 
 
@@ -179,7 +237,9 @@ def _said(value: Any, depth: int = 0) -> Any:
         parts = sorted(value, key=repr)
     elif isinstance(value, list | tuple | collections.deque):
         parts = [*value]
-    elif isinstance(value, Box | collections.UserDict | collections.UserList | collections.ChainMap):
+    elif isinstance(
+        value, Box | collections.UserDict | collections.UserList | collections.ChainMap
+    ):
         parts = [*vars(value).values()]
     if parts is not None:
         return type(value), [_said(part, depth + 1) for part in parts]

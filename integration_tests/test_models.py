@@ -38,7 +38,13 @@ MODELS = [*SHALLOW.values(), *(pytest.param(item, marks=pytest.mark.slow) for it
 
 def described(part: Any) -> str:
     """What pytest calls a run: the model, how many layers of it, the backend."""
-    return f"{part.name}-{part.depth}" if isinstance(part, Item) else part if isinstance(part, str) else ""
+    return (
+        f"{part.name}-{part.depth}"
+        if isinstance(part, Item)
+        else part
+        if isinstance(part, str)
+        else ""
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +53,9 @@ def _fresh() -> None:
 
 
 @pytest.mark.parametrize(("item", "backend", "tolerance"), RUNS, ids=described)
-def test_model_gives_what_plain_python_gives(item: Item, backend: str, tolerance: Tolerance) -> None:
+def test_model_gives_what_plain_python_gives(
+    item: Item, backend: str, tolerance: Tolerance
+) -> None:
     """Outputs and gradients; a second call compiles nothing; another batch size is right."""
     ours, theirs, call, other = item.make_twins()
     compiled = stator.compile(theirs, backend=backend)
@@ -67,7 +75,9 @@ def test_no_more_graphs_than_torch_compile(item: Item) -> None:
     compiled = stator.compile(theirs, backend=counting)
     compiled(*call.args, **call.kwargs)
     assert compiled.report.graph_count == counting.count
-    assert 0 < counting.count <= graphs_of_torch_compile(ours, *call.args, **call.kwargs), compiled.report
+    assert 0 < counting.count <= graphs_of_torch_compile(ours, *call.args, **call.kwargs), (
+        compiled.report
+    )
 
 
 @pytest.mark.parametrize("item", MODELS, ids=described)
@@ -90,7 +100,14 @@ def test_family_gives_what_plain_python_gives_in_no_more_graphs(name: str) -> No
         ours.train(training)
         theirs.train(training)
         for each in calls:
-            assert_same(ours, compiled, partial(copy.copy, each), calls=1, tolerance=AOT, owners=(ours, theirs))
+            assert_same(
+                ours,
+                compiled,
+                partial(copy.copy, each),
+                calls=1,
+                tolerance=AOT,
+                owners=(ours, theirs),
+            )
     counting, plain = Counting(), FAMILIES[name].make_twins()[0]
     stator.compile(plain, backend=counting)(*call.args, **call.kwargs)
     assert counting.count <= graphs_of_torch_compile(plain, *call.args, **call.kwargs)
@@ -105,7 +122,10 @@ def test_library_gives_what_plain_python_gives_in_no_more_graphs(name: str) -> N
     row = LIBRARIES[name]
     made = row.make()
     ours, theirs, others = (copy.deepcopy(made) for _ in range(3))
-    calls = [(training, row.call(batch)) for training, batch in ((False, 2), (False, 2), (False, 3), (True, 2))]
+    calls = [
+        (training, row.call(batch))
+        for training, batch in ((False, 2), (False, 2), (False, 3), (True, 2))
+    ]
     counting, expected = Counting(), Counting()
     compiled = stator.compile(theirs, backend=counting)
     for training, call in calls:
@@ -142,7 +162,13 @@ def test_training_loop_with_compiled_forward(backend: str, tolerance: Tolerance)
         model, optimizer = make_training()
         return train(model, optimizer, model if plainly else stator.compile(model, backend=backend))
 
-    assert_same(lambda: trained(plainly=True), lambda: trained(plainly=False), tuple, calls=1, tolerance=tolerance)
+    assert_same(
+        lambda: trained(plainly=True),
+        lambda: trained(plainly=False),
+        tuple,
+        calls=1,
+        tolerance=tolerance,
+    )
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
@@ -174,7 +200,9 @@ def test_compiled_copy_is_a_model_of_its_own() -> None:
 def test_every_break_that_remains_is_listed() -> None:
     """docs/reference/model-breaks.md says which models break, and all others are one graph."""
     page = (Path(__file__).parent.parent / "docs" / "reference" / "model-breaks.md").read_text()
-    listed = {line.split()[1] for line in page.splitlines() if line.startswith("| ") and "[" in line}
+    listed = {
+        line.split()[1] for line in page.splitlines() if line.startswith("| ") and "[" in line
+    }
     found = set()
     messages.warning_once.cache_clear()  # what is said once in a process is to be said here
     for name in ("gpt2", "bert", "encoder", "resnet", "recurrent"):

@@ -59,7 +59,9 @@ def _torch_has_done_what_it_does_once():
         torch.cond(torch.tensor(True), lambda y: y + 1, lambda y: y - 1, (torch.ones(1),))
 
 
-TITLES = {*inside.CAPTURED, *inside.BREAKING} - {"its function leaves another entered"}  # it empties the stack
+TITLES = {*inside.CAPTURED, *inside.BREAKING} - {
+    "its function leaves another entered"
+}  # it empties the stack
 
 
 @pytest.mark.parametrize("around", ["the other way round", "a device and one that hears"])
@@ -96,10 +98,17 @@ def test_a_model_is_one_graph(around, backend):
                 loss.backward()
                 found.append(loss.detach().clone())
         heard = [getattr(mode, "heard", None) for mode in modes]
-        return [*found, *(p.grad for p in net.parameters()), net.norm.running_mean], heard, net.calls, step
+        return (
+            [*found, *(p.grad for p in net.parameters()), net.norm.running_mean],
+            heard,
+            net.calls,
+            step,
+        )
 
     plainly, heard, calls, _ = trained(lambda net: net)
-    ours, ours_heard, ours_calls, step = trained(lambda net: stator.compile(net, backend=backend, fullgraph=True))
+    ours, ours_heard, ours_calls, step = trained(
+        lambda net: stator.compile(net, backend=backend, fullgraph=True)
+    )
     torch.testing.assert_close(ours, plainly)
     assert (ours_heard, ours_calls) == (heard, calls)
     assert step.report.graph_count >= 1
@@ -176,7 +185,9 @@ def test_what_raises_while_it_runs(around):
     """The graph raises: the program runs plainly instead, under the same modes."""
     given = iter([(torch.ones(2), 2), (torch.ones(2), 3), (torch.ones(4), 4), (torch.ones(4), 3)])
     compiled = stator.compile(raises, backend="eager", dynamic=True)
-    assert_same(under(raises, AROUND[around]), under(compiled, AROUND[around]), lambda: next(given), 4)
+    assert_same(
+        under(raises, AROUND[around]), under(compiled, AROUND[around]), lambda: next(given), 4
+    )
 
 
 def escapes(x, wrong):
@@ -188,9 +199,18 @@ def escapes(x, wrong):
 
 @pytest.mark.parametrize("around", AROUND)
 def test_exception_that_leaves(around):
-    given = iter([(torch.ones(2), False), (torch.ones(2), True), (torch.ones(3), True), (torch.ones(2), False)])
+    given = iter(
+        [
+            (torch.ones(2), False),
+            (torch.ones(2), True),
+            (torch.ones(3), True),
+            (torch.ones(2), False),
+        ]
+    )
     compiled = stator.compile(escapes, backend="eager")
-    assert_same(under(escapes, AROUND[around]), under(compiled, AROUND[around]), lambda: next(given), 4)
+    assert_same(
+        under(escapes, AROUND[around]), under(compiled, AROUND[around]), lambda: next(given), 4
+    )
 
 
 def leaves_the_one_outside(x):
@@ -203,12 +223,16 @@ def leaves_the_one_outside(x):
 def test_mode_of_outside_is_left_and_entered_again():
     made = AROUND["one that hears"]
     compiled = stator.compile(leaves_the_one_outside, backend="eager", fullgraph=True)
-    assert_same(under(leaves_the_one_outside, made), under(compiled, made), lambda: (torch.ones(2),), 3)
+    assert_same(
+        under(leaves_the_one_outside, made), under(compiled, made), lambda: (torch.ones(2),), 3
+    )
 
 
 def test_compiled_functions_call_each_other():
     inner = stator.compile(lambda x: x.sin() + 1, backend="eager")
-    outer = stator.compile(lambda x: stator.disable(lambda y: inner(y) * 2)(x.cos()) - 1, backend="eager")
+    outer = stator.compile(
+        lambda x: stator.disable(lambda y: inner(y) * 2)(x.cos()) - 1, backend="eager"
+    )
     plain = lambda x: (x.cos().sin() + 1) * 2 - 1  # noqa: E731
     for _ in range(3):
         with Hearing() as ours:

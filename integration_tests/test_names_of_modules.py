@@ -33,13 +33,24 @@ def fn(x):
     (x * x).grad
     return found, doubled(x)
 """
-NAMES = {"missing": {}, "a number": {"__name__": 3}, "bytes": {"__name__": b"name"}, "a name": {"__name__": "named"}}
-MODES: dict[str, dict[str, Any]] = {"": {}, "breaking": {"break_everywhere": 1}, "oracle": {"oracle": True}}
+NAMES = {
+    "missing": {},
+    "a number": {"__name__": 3},
+    "bytes": {"__name__": b"name"},
+    "a name": {"__name__": "named"},
+}
+MODES: dict[str, dict[str, Any]] = {
+    "": {},
+    "breaking": {"break_everywhere": 1},
+    "oracle": {"oracle": True},
+}
 
 
 @pytest.mark.parametrize("options", MODES.values(), ids=MODES)
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-def test_what_a_module_is_called_matters_to_nothing(name: dict[str, Any], options: dict[str, Any]) -> None:
+def test_what_a_module_is_called_matters_to_nothing(
+    name: dict[str, Any], options: dict[str, Any]
+) -> None:
     def outcome(compiles: bool) -> Any:
         namespace: dict[str, Any] = {"stator": stator, **name}
         exec(compile(TEXT, "<text>", "exec"), namespace)

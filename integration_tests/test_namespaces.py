@@ -41,7 +41,12 @@ def nested_and_changed(x: Tensor, given: Any) -> Any:
 
 def compared(x: Tensor, given: Any) -> Any:
     one, two = SimpleNamespace(a=1), SimpleNamespace(a=2)
-    same = one == SimpleNamespace(a=1), one != two, one == two, SimpleNamespace() == SimpleNamespace()
+    same = (
+        one == SimpleNamespace(a=1),
+        one != two,
+        one == two,
+        SimpleNamespace() == SimpleNamespace(),
+    )
     return x + 1, same, one == 3, one == {"a": 1}, one != 3, Total(a=1) == one, one == Total(a=1)
 
 
@@ -88,17 +93,31 @@ def with_a_generator(x: Tensor, given: Any) -> Any:
 
 
 PROGRAMS = [
-    *(of_results, nested_and_changed, compared, of_subclasses, broken_in_between, from_outside, in_odd_ways),
+    *(
+        of_results,
+        nested_and_changed,
+        compared,
+        of_subclasses,
+        broken_in_between,
+        from_outside,
+        in_odd_ways,
+    ),
     with_a_generator,
 ]
 
 
 @pytest.mark.parametrize("function", PROGRAMS)
 def test_a_namespace_is_as_in_python(function: Callable[..., Any]) -> None:
-    assert_same(function, stator.compile(function, backend="eager"), lambda: (torch.ones(2), SimpleNamespace(n=1)))
+    assert_same(
+        function,
+        stator.compile(function, backend="eager"),
+        lambda: (torch.ones(2), SimpleNamespace(n=1)),
+    )
 
 
-@pytest.mark.parametrize("function", [of_results, nested_and_changed, compared, of_subclasses, from_outside])
+@pytest.mark.parametrize(
+    "function", [of_results, nested_and_changed, compared, of_subclasses, from_outside]
+)
 def test_a_namespace_is_no_break(function: Callable[..., Any]) -> None:
     stator.compile(function, backend="eager", fullgraph=True)(torch.ones(2), SimpleNamespace(n=1))
 

@@ -19,11 +19,18 @@ ENTERED: dict[str, Callable[[], Any]] = {
     "autocast": lambda: torch.autocast("cpu", dtype=torch.bfloat16),
     "no autocast": lambda: torch.autocast("cpu", enabled=False),
 }
-NESTED = [*itertools.permutations(ENTERED, 2), *itertools.product(list(ENTERED)[:2], ENTERED, list(ENTERED)[2:])]
+NESTED = [
+    *itertools.permutations(ENTERED, 2),
+    *itertools.product(list(ENTERED)[:2], ENTERED, list(ENTERED)[2:]),
+]
 
 
 def modes() -> tuple[bool, ...]:
-    return torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.is_autocast_enabled("cpu")
+    return (
+        torch.is_grad_enabled(),
+        torch.is_inference_mode_enabled(),
+        torch.is_autocast_enabled("cpu"),
+    )
 
 
 def state(x: Tensor) -> tuple[Any, ...]:
@@ -79,7 +86,11 @@ def set_before_a_break(x: Tensor) -> Any:
 
 def raised_inside(x: Tensor) -> Any:
     try:
-        with torch.inference_mode(False), torch.autocast("cpu", dtype=torch.bfloat16), torch.no_grad():
+        with (
+            torch.inference_mode(False),
+            torch.autocast("cpu", dtype=torch.bfloat16),
+            torch.no_grad(),
+        ):
             stator.graph_break()
             y = x @ x
             raise ValueError(str(y.dtype))
@@ -88,20 +99,29 @@ def raised_inside(x: Tensor) -> Any:
 
 
 def some_time_enabled(x: Tensor) -> Any:
-    with torch.inference_mode(False), torch.autocast("cpu", dtype=torch.bfloat16, enabled=len(x) > 3):
+    with (
+        torch.inference_mode(False),
+        torch.autocast("cpu", dtype=torch.bfloat16, enabled=len(x) > 3),
+    ):
         stator.graph_break()
         y = x @ x
     return y, x @ x
 
 
-@pytest.mark.parametrize("function", [set_inside, set_before_a_break, raised_inside, some_time_enabled])
+@pytest.mark.parametrize(
+    "function", [set_inside, set_before_a_break, raised_inside, some_time_enabled]
+)
 def test_what_is_set_inside_is_gone_after(function: Callable[[Tensor], Any]) -> None:
     compiled = stator.compile(function, backend="eager")
     for size in (3, 3, 5, 4, 3):
         x = torch.ones(size, size, requires_grad=True)
         expected, *more = function(x)
         found, *others = compiled(x)
-        assert (state(found), found.dtype, str(others)) == (state(expected), expected.dtype, str(more))
+        assert (state(found), found.dtype, str(others)) == (
+            state(expected),
+            expected.dtype,
+            str(more),
+        )
         assert modes() == (True, False, False)
 
 

@@ -75,7 +75,18 @@ class OfMeta(metaclass=Meta):
 
 
 MADE: list[Callable[[], Any]] = [
-    *(Slotted, WithoutGetter, Raising, Described, Asked, AskedAlways, Naming, Plain, nn.Module, types.SimpleNamespace),
+    *(
+        Slotted,
+        WithoutGetter,
+        Raising,
+        Described,
+        Asked,
+        AskedAlways,
+        Naming,
+        Plain,
+        nn.Module,
+        types.SimpleNamespace,
+    ),
     *(lambda: OfMeta, lambda: torch, lambda: 3, lambda: Slotted, lambda: iter([])),
 ]
 
@@ -95,7 +106,9 @@ def calls_with_a_break_between(obj: Any) -> Any:
 @pytest.mark.parametrize("broken", [False, True])
 @pytest.mark.parametrize("use", [calls, reads, calls_with_a_break_between])
 @pytest.mark.parametrize("make", MADE)
-def test_what_an_attribute_error_says(make: Callable[[], Any], use: Callable[[Any], Any], broken: bool) -> None:
+def test_what_an_attribute_error_says(
+    make: Callable[[], Any], use: Callable[[Any], Any], broken: bool
+) -> None:
     def run(x: Tensor) -> Any:
         if broken:
             stator.graph_break()
@@ -177,8 +190,12 @@ class Deleted:
 
 
 @pytest.mark.parametrize("use", [writes, deletes, writes_by_object])
-@pytest.mark.parametrize("make", [object, Filled, Written, Deleted, Slotted, Plain, lambda: 3, lambda: (), lambda: []])
-def test_what_an_attribute_error_of_a_write_says(make: Callable[[], Any], use: Callable[[Any], Any]) -> None:
+@pytest.mark.parametrize(
+    "make", [object, Filled, Written, Deleted, Slotted, Plain, lambda: 3, lambda: (), lambda: []]
+)
+def test_what_an_attribute_error_of_a_write_says(
+    make: Callable[[], Any], use: Callable[[Any], Any]
+) -> None:
     def run(x: Tensor) -> Any:
         obj = make()
         try:
@@ -197,7 +214,9 @@ def test_what_an_attribute_error_of_a_write_says(make: Callable[[], Any], use: C
 
 @pytest.mark.parametrize("name", ["__module__", "__qualname__", "__name__"])
 @pytest.mark.parametrize("inside", [False, True])
-def test_what_is_said_of_an_empty_slot_names_the_class_as_it_is_now(name: str, inside: bool) -> None:
+def test_what_is_said_of_an_empty_slot_names_the_class_as_it_is_now(
+    name: str, inside: bool
+) -> None:
     class Renamed:
         __slots__ = ("foo",)
 

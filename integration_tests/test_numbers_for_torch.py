@@ -15,7 +15,15 @@ from torch import nn
 
 from integration_tests.oracle import EXACT, Tolerance, assert_same
 
-NUMBERS = ["np.int64(2)", "np.uint8(1)", "np.float32(1)", "np.float64(1.5)", "np.bool_(True)", "n", "2"]
+NUMBERS = [
+    "np.int64(2)",
+    "np.uint8(1)",
+    "np.float32(1)",
+    "np.float64(1.5)",
+    "np.bool_(True)",
+    "n",
+    "2",
+]
 CALLS = """
 torch.broadcast_shapes({0})
 torch.broadcast_shapes((1, 3), ({0}, 1))
@@ -91,9 +99,24 @@ def test_dtype_of_a_result_is_known() -> None:
     def fn(x: torch.Tensor, y: torch.Tensor, n: Any) -> Any:
         found = torch.result_type(x, y)
         kinds = torch.result_type(x, n), torch.result_type(n, x), torch.result_type(1, n)
-        return x.to(found), found, kinds, torch.result_type(x, x.shape[0]), torch.result_type(x.sum(), 1.5)
+        return (
+            x.to(found),
+            found,
+            kinds,
+            torch.result_type(x, x.shape[0]),
+            torch.result_type(x.sum(), 1.5),
+        )
 
     single, whole = torch.ones(3), torch.ones(5, dtype=torch.int8)
     number = torch.tensor(2.0, dtype=torch.float64)
-    given = iter([(single, single.double(), 2), (single, number, 3), (whole, whole.sum(), 2.5), (whole, number, True)])
-    assert_same(fn, stator.compile(fn, backend="eager", fullgraph=True), lambda: next(given), calls=4)
+    given = iter(
+        [
+            (single, single.double(), 2),
+            (single, number, 3),
+            (whole, whole.sum(), 2.5),
+            (whole, number, True),
+        ]
+    )
+    assert_same(
+        fn, stator.compile(fn, backend="eager", fullgraph=True), lambda: next(given), calls=4
+    )

@@ -66,7 +66,9 @@ def refused_by_both(x: Tensor, o: Any) -> Any:
 
 @pytest.mark.parametrize("cls", [Scale, Index])
 @pytest.mark.parametrize("fn", [reflected, in_place, refused_by_both])
-def test_a_tensor_leaves_operators_to_objects_that_are_no_numbers(fn: Any, cls: type[Scale]) -> None:
+def test_a_tensor_leaves_operators_to_objects_that_are_no_numbers(
+    fn: Any, cls: type[Scale]
+) -> None:
     sizes = itertools.cycle([2, 3, 4])
     compiled = stator.compile(fn, backend="eager", fullgraph=True)
     assert_same(fn, compiled, lambda: (torch.ones(next(sizes)), cls(2.0)))
@@ -83,7 +85,9 @@ def heard(x: Tensor, o: Any) -> Any:
 
 
 @pytest.mark.parametrize("cls", [Hearing, float])
-def test_numbers_and_objects_that_hear_of_functions_of_torch_are_not_left_to_themselves(cls: type) -> None:
+def test_numbers_and_objects_that_hear_of_functions_of_torch_are_not_left_to_themselves(
+    cls: type,
+) -> None:
     def fn(x: Tensor, o: Any) -> Any:
         return heard(x, o) if cls is Hearing else x * o
 

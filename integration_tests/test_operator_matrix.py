@@ -11,7 +11,16 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from integration_tests.operator_matrix import BY_LENGTH, CELLS, OPERATORS, SYMBOLIC, bare, inputs, outcome, written
+from integration_tests.operator_matrix import (
+    BY_LENGTH,
+    CELLS,
+    OPERATORS,
+    SYMBOLIC,
+    bare,
+    inputs,
+    outcome,
+    written,
+)
 from integration_tests.oracle import Tolerance, assert_same
 
 PAGE = written()
@@ -44,7 +53,8 @@ WHOLE = [
     (operator, situation)
     for situation in (*SYMBOLIC, "nested in another", "closure over unbacked int")
     for operator in OPERATORS
-    if PAGE.get((operator, situation)) == "captured" and not (operator in BATCHED and situation == "nested in another")
+    if PAGE.get((operator, situation)) == "captured"
+    and not (operator in BATCHED and situation == "nested in another")
 ]
 """What is one graph, here with sizes of which none is known."""
 
@@ -57,19 +67,26 @@ def test_operator_of_any_size_is_lowered_by_autograd(operator: str, situation: s
     check_of_any_size(operator, bare(operator, situation))
 
 
-TAKEN_BY_CHECKPOINT = [operator for operator in OPERATORS if operator not in ("grad", "scan", "vjp")]
+TAKEN_BY_CHECKPOINT = [
+    operator for operator in OPERATORS if operator not in ("grad", "scan", "vjp")
+]
 """Plain torch differentiates none of the others in there."""
 
 
 @pytest.mark.parametrize(
     "operator",
-    [pytest.param(name, marks=[] if name in ("cond", "map") else pytest.mark.slow) for name in TAKEN_BY_CHECKPOINT],
+    [
+        pytest.param(name, marks=[] if name in ("cond", "map") else pytest.mark.slow)
+        for name in TAKEN_BY_CHECKPOINT
+    ],
 )
 def test_operator_in_a_checkpoint_is_lowered_by_autograd(operator: str) -> None:
     run = OPERATORS[operator]
 
     def plain(x: Tensor, y: Tensor) -> Any:
-        return checkpoint(lambda a: run(lambda b: b.sin() * y, a * 2) + a, x + 1, use_reentrant=False)
+        return checkpoint(
+            lambda a: run(lambda b: b.sin() * y, a * 2) + a, x + 1, use_reentrant=False
+        )
 
     check_of_any_size(operator, plain)
 
@@ -78,7 +95,13 @@ def check_of_any_size(operator: str, plain: Callable[..., Any]) -> None:
     torch._dynamo.reset()
     compiled = stator.compile(plain, backend="aot_eager", dynamic=True, fullgraph=True)
     for rows in (2, 5):
-        assert_same(plain, compiled, lambda: inputs(operator, rows), calls=2, graphs_may_raise=False)  # noqa: B023
+        assert_same(
+            plain,
+            compiled,
+            lambda: inputs(operator, rows),  # noqa: B023
+            calls=2,
+            graphs_may_raise=False,
+        )
     assert operator in BY_LENGTH or len(compiled.report.entries) == 1
 
 

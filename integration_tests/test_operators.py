@@ -40,10 +40,14 @@ while_loop: Any = torch_while_loop
 
 
 def inputs() -> tuple[Tensor, Tensor]:
-    return torch.linspace(-1, 1, 6).reshape(2, 3).requires_grad_(), torch.linspace(1, 2, 6).reshape(2, 3)
+    return torch.linspace(-1, 1, 6).reshape(2, 3).requires_grad_(), torch.linspace(1, 2, 6).reshape(
+        2, 3
+    )
 
 
-def check_captured(fn: Callable[..., Any], make: Callable[[], Any] = inputs, backend: str = "eager") -> Any:
+def check_captured(
+    fn: Callable[..., Any], make: Callable[[], Any] = inputs, backend: str = "eager"
+) -> Any:
     """The same as plain Python, in one graph."""
     compiled = stator.compile(fn, backend=backend)
     assert_same(fn, compiled, make)
@@ -145,7 +149,8 @@ STACKED = torch.nn.Sequential(LAYER, torch.nn.ReLU())
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize(
-    "fn", [any_structure, effects, nested, nothing, module, container, parameters_put_in, in_segments]
+    "fn",
+    [any_structure, effects, nested, nothing, module, container, parameters_put_in, in_segments],
 )
 def test_checkpointed_body_is_captured(fn: Callable[..., Any], backend: str) -> None:
     assert "wrap_body_0" in bodies(check_captured(fn, backend=backend))
@@ -272,7 +277,13 @@ def test_as_much_is_computed_again_as_in_plain_python(title: str) -> None:
         out = fn(x, y, CHOOSING[title])
         forward = RUNS[0]
         out.sum().backward()
-        return [forward, RUNS[0], out.tolist(), x.grad.tolist() if x.grad is not None else None, torch.rand(1).item()]
+        return [
+            forward,
+            RUNS[0],
+            out.tolist(),
+            x.grad.tolist() if x.grad is not None else None,
+            torch.rand(1).item(),
+        ]
 
     compiled = stator.compile(recomputing, backend="eager", fullgraph=True)
     compiled(*inputs(), CHOOSING[title])  # traced before anything is counted
@@ -285,23 +296,38 @@ def test_policy_made_in_the_function_is_called_as_it_is() -> None:
 
         def choose(context: Any, operator: Any, *args: Any, **kwargs: Any) -> Any:
             return (
-                save_products(context, operator) if operator in kept else checkpointing.CheckpointPolicy.MUST_RECOMPUTE
+                save_products(context, operator)
+                if operator in kept
+                else checkpointing.CheckpointPolicy.MUST_RECOMPUTE
             )
 
         context_fn = functools.partial(selective, choose)
-        return checkpoint(lambda a: (a @ a.T).sin() @ y, x * 2, use_reentrant=False, context_fn=context_fn)
+        return checkpoint(
+            lambda a: (a @ a.T).sin() @ y, x * 2, use_reentrant=False, context_fn=context_fn
+        )
 
     check_captured(fn)
 
 
 REENTRANT: dict[str, tuple[str, Callable[..., Any]]] = {
-    "no gradients": ("higher-order-operator", lambda x, y: checkpoint(torch.sin, y * 2, use_reentrant=True)),
+    "no gradients": (
+        "higher-order-operator",
+        lambda x, y: checkpoint(torch.sin, y * 2, use_reentrant=True),
+    ),
     "grad mode": (
         "higher-order-operator",
-        lambda x, y: checkpoint(lambda a: a * (2 if torch.is_grad_enabled() else 3), x * 2, use_reentrant=True),
+        lambda x, y: checkpoint(
+            lambda a: a * (2 if torch.is_grad_enabled() else 3), x * 2, use_reentrant=True
+        ),
     ),
-    "detached": ("result-of-body", lambda x, y: checkpoint(lambda a: (a, a.detach()), x * 2, use_reentrant=True)),
-    "structure": ("result-of-body", lambda x, y: checkpoint(lambda a: (a.sin(), [y]), x * 2, use_reentrant=True)),
+    "detached": (
+        "result-of-body",
+        lambda x, y: checkpoint(lambda a: (a, a.detach()), x * 2, use_reentrant=True),
+    ),
+    "structure": (
+        "result-of-body",
+        lambda x, y: checkpoint(lambda a: (a.sin(), [y]), x * 2, use_reentrant=True),
+    ),
     "warned about": ("higher-order-operator", lambda x, y: checkpoint(torch.sin, x * 2)),
 }
 
@@ -396,7 +422,9 @@ def float_in_branches(x: Tensor, f: float) -> Any:
 
 
 def float_in_loops(x: Tensor, f: float) -> Any:
-    ahead = while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * f), (torch.tensor(0), x.detach()))
+    ahead = while_loop(
+        lambda i, a: i < 3, lambda i, a: (i + 1, a * f), (torch.tensor(0), x.detach())
+    )
     scanned = scan(lambda c, a: (c * f, a * f), torch.zeros(3), x)
     return ahead, scanned, map_function(lambda a: a * f + x.shape[0] * 0.5, x)
 
@@ -411,13 +439,17 @@ def float_that_decides(x: Tensor, f: float) -> Any:
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-@pytest.mark.parametrize("fn", [float_in_branches, float_in_loops, float_in_regions, float_that_decides])
+@pytest.mark.parametrize(
+    "fn", [float_in_branches, float_in_loops, float_in_regions, float_that_decides]
+)
 def test_body_uses_a_symbolic_float(fn: Callable[..., Any], backend: str) -> None:
     compiled = stator.compile(fn, backend=backend, dynamic=True, fullgraph=True)
     for value in (1.5, 1.75):
         torch._dynamo.reset()  # some plain functions run in torch's own compiler, which fails on another float
         assert_same(fn, compiled, lambda: (inputs()[0], value), calls=1)  # noqa: B023
-    assert backend == "aot_eager" or len(compiled.report.entries) == 1  # compilers may ask for the value
+    assert (
+        backend == "aot_eager" or len(compiled.report.entries) == 1
+    )  # compilers may ask for the value
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
@@ -440,7 +472,9 @@ def test_operands_of_cond_may_be_numbers(number: float, backend: str, dynamic: b
 
     def given(x: Tensor, n: float) -> Any:
         def true(a: Tensor, s: float, rest: Any) -> Any:
-            return torch.cond(a.sum() > 9, torch.mul, lambda b, u: b * u + rest["rows"] + rest["few"], (a, s + 1))
+            return torch.cond(
+                a.sum() > 9, torch.mul, lambda b, u: b * u + rest["rows"] + rest["few"], (a, s + 1)
+            )
 
         rest = {"rows": x.shape[0], "few": x.shape[0] < 9, "more": [None, "text"]}
         return torch.cond(x.sum() > -9, true, lambda a, s, rest: a + s, (x, n, rest))
@@ -462,18 +496,28 @@ def test_body_uses_a_bool_that_depends_on_data(operator: Callable[..., Any], bac
         def body(a: Tensor) -> Any:
             return run(lambda b: b * large + wide, a)
 
-        return torch.cond(x.sum() > -9, body, lambda a: a + large, (x,)) if operator is torch.cond else run(body, x)
+        return (
+            torch.cond(x.sum() > -9, body, lambda a: a + large, (x,))
+            if operator is torch.cond
+            else run(body, x)
+        )
 
     compiled = stator.compile(fn, backend=backend, dynamic=True, fullgraph=True)
     assert_same(fn, compiled, inputs, graphs_may_raise=False)
 
 
 def test_map_takes_any_constant() -> None:
-    check_captured(lambda x, y: map_function(lambda a, flag, n: a.sin() * n if flag else a, x, True, x.shape[0]))
+    check_captured(
+        lambda x, y: map_function(
+            lambda a, flag, n: a.sin() * n if flag else a, x, True, x.shape[0]
+        )
+    )
 
 
 def test_a_python_value_chooses_the_branch_at_once() -> None:
-    graph = check_captured(lambda x, y: torch.cond(x.dim() == 2, lambda a: a + y, lambda a: a[0], (x,)))
+    graph = check_captured(
+        lambda x, y: torch.cond(x.dim() == 2, lambda a: a + y, lambda a: a[0], (x,))
+    )
     assert bodies(graph) == set()
 
 
@@ -486,12 +530,30 @@ def appending(seen: list[Tensor]) -> Callable[[Tensor], Tensor]:
 
 
 REFUSED: dict[str, tuple[str, Callable[..., Any]]] = {
-    "effect": ("effect-in-body", lambda x, y, seen=[]: torch.cond(x.sum() > 9, appending(seen), torch.sin, (x,))),
-    "structure": ("branches-differ", lambda x, y: torch.cond(x.sum() > 9, lambda a: (a + 1, a + 2), torch.sin, (x,))),
-    "alias": ("alias-in-body", lambda x, y: torch.cond(x.sum() > 9, lambda a: a.view(3, 2), lambda a: a, (x,))),
-    "object": ("result-of-body", lambda x, y: torch.cond(x.sum() > 9, lambda a: "text", lambda a: "text", (x,))),
-    "operand": ("higher-order-operator", lambda x, y: torch.cond(x.sum() > 9, LAYER, torch.sin, (x, LAYER))),
-    "predicate": ("higher-order-operator", lambda x, y: torch.cond(x > 9, torch.cos, torch.sin, (x,))),
+    "effect": (
+        "effect-in-body",
+        lambda x, y, seen=[]: torch.cond(x.sum() > 9, appending(seen), torch.sin, (x,)),
+    ),
+    "structure": (
+        "branches-differ",
+        lambda x, y: torch.cond(x.sum() > 9, lambda a: (a + 1, a + 2), torch.sin, (x,)),
+    ),
+    "alias": (
+        "alias-in-body",
+        lambda x, y: torch.cond(x.sum() > 9, lambda a: a.view(3, 2), lambda a: a, (x,)),
+    ),
+    "object": (
+        "result-of-body",
+        lambda x, y: torch.cond(x.sum() > 9, lambda a: "text", lambda a: "text", (x,)),
+    ),
+    "operand": (
+        "higher-order-operator",
+        lambda x, y: torch.cond(x.sum() > 9, LAYER, torch.sin, (x, LAYER)),
+    ),
+    "predicate": (
+        "higher-order-operator",
+        lambda x, y: torch.cond(x > 9, torch.cos, torch.sin, (x,)),
+    ),
 }
 
 
@@ -526,12 +588,16 @@ def test_number_beside_gradients_is_left_to_torch() -> None:
 
 # -- loops ------------------------------------------------------------------------------------------------------------
 def looping(x: Tensor, y: Tensor) -> Any:
-    return while_loop(lambda i, a: i.sum() < 3, lambda i, a: (i + 1, a * 0.5 + y), (torch.zeros(1), x))
+    return while_loop(
+        lambda i, a: i.sum() < 3, lambda i, a: (i + 1, a * 0.5 + y), (torch.zeros(1), x)
+    )
 
 
 @torch.no_grad()
 def counting(x: Tensor, y: Tensor) -> Any:
-    return while_loop(lambda i, s: i < 3, lambda i, s: (i + 1, {"a": s["a"] + y * i}), (0, {"a": x}))
+    return while_loop(
+        lambda i, s: i < 3, lambda i, s: (i + 1, {"a": s["a"] + y * i}), (0, {"a": x})
+    )
 
 
 def mapping(x: Tensor, y: Tensor) -> Any:
@@ -543,7 +609,9 @@ def scanning(x: Tensor, y: Tensor) -> Any:
 
 
 def backwards(x: Tensor, y: Tensor) -> Any:
-    return scan(lambda carry, a: (carry + a, carry * a), torch.zeros(2), {"x": x}["x"], dim=1, reverse=True)
+    return scan(
+        lambda carry, a: (carry + a, carry * a), torch.zeros(2), {"x": x}["x"], dim=1, reverse=True
+    )
 
 
 def in_a_branch(x: Tensor, y: Tensor) -> Any:
@@ -602,7 +670,9 @@ def loop_writes(x: Tensor, y: Tensor) -> Any:
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("fn", [branch_writes, loop_writes])
 @torch.no_grad()
-def test_write_to_the_outside_without_gradients_is_captured(fn: Callable[..., Any], backend: str) -> None:
+def test_write_to_the_outside_without_gradients_is_captured(
+    fn: Callable[..., Any], backend: str
+) -> None:
     check_captured(fn, detached, backend)
 
 
@@ -622,7 +692,9 @@ def write_seen_through_a_view(x: Tensor, y: Tensor) -> Any:
 def write_seen_through_a_view_in_a_loop(x: Tensor, y: Tensor) -> Any:
     z = y * 2
     row = z[0]
-    return while_loop(lambda i, a: i.sum() < 3, lambda i, a: (i + 1, z.mul_(2) + row), (torch.zeros(1), x)), row
+    return while_loop(
+        lambda i, a: i.sum() < 3, lambda i, a: (i + 1, z.mul_(2) + row), (torch.zeros(1), x)
+    ), row
 
 
 def detached() -> tuple[Tensor, ...]:
@@ -709,7 +781,9 @@ ESCAPING = [generator_from_outside, size_of_the_body, part_of_a_result, effects_
 
 @pytest.mark.parametrize("dynamic", [None, True])
 @pytest.mark.parametrize("fn", ESCAPING)
-def test_value_gets_out_of_a_body_by_every_way(fn: Callable[..., Any], dynamic: bool | None) -> None:
+def test_value_gets_out_of_a_body_by_every_way(
+    fn: Callable[..., Any], dynamic: bool | None
+) -> None:
     compiled = stator.compile(fn, backend="aot_eager", dynamic=dynamic)
     assert_same(fn, compiled, inputs)
     assert not compiled.report.breaks
@@ -791,7 +865,9 @@ def marked(x: Tensor, y: Tensor) -> Any:
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-def test_operators_and_functions_that_are_not_looked_into_are_nodes_in_a_body_too(backend: str) -> None:
+def test_operators_and_functions_that_are_not_looked_into_are_nodes_in_a_body_too(
+    backend: str,
+) -> None:
     x, y = inputs()
     compiled = stator.compile(marked, backend=backend)
     with torch.no_grad():
@@ -834,7 +910,12 @@ def unchanged_scores(q: Tensor, k: Tensor, v: Tensor) -> Any:
 
 def biased_scores(q: Tensor, k: Tensor, v: Tensor) -> Any:
     scale, slope = 3, BIAS.flip(0)
-    return flex_attention(q, k, v, score_mod=lambda score, b, h, i, j: score * scale + BIAS[i] - slope[j] + BIAS[0] * h)
+    return flex_attention(
+        q,
+        k,
+        v,
+        score_mod=lambda score, b, h, i, j: score * scale + BIAS[i] - slope[j] + BIAS[0] * h,
+    )
 
 
 def causal_scores(q: Tensor, k: Tensor, v: Tensor) -> Any:
@@ -843,15 +924,25 @@ def causal_scores(q: Tensor, k: Tensor, v: Tensor) -> Any:
 
 def scores_in_documents(q: Tensor, k: Tensor, v: Tensor) -> Any:
     document, reach = torch.arange(q.shape[2]) // 3, 2
-    near = and_masks(lambda b, h, i, j: document[i] == document[j], lambda b, h, i, j: (i - j).abs() <= reach)
+    near = and_masks(
+        lambda b, h, i, j: document[i] == document[j], lambda b, h, i, j: (i - j).abs() <= reach
+    )
     mask = create_block_mask(near, None, None, q.shape[2], k.shape[2], device=q.device)
-    return flex_attention(q, k, v, block_mask=mask, score_mod=lambda score, b, h, i, j: score + document[i] * 0.5)
+    return flex_attention(
+        q, k, v, block_mask=mask, score_mod=lambda score, b, h, i, j: score + document[i] * 0.5
+    )
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-@pytest.mark.parametrize("fn", [unchanged_scores, biased_scores, causal_scores, scores_in_documents])
-@pytest.mark.filterwarnings("ignore")  # that it is slow, and that `return_lse` will have another name
-def test_scores_and_masks_of_flex_attention_are_bodies(fn: Callable[..., Any], backend: str) -> None:
+@pytest.mark.parametrize(
+    "fn", [unchanged_scores, biased_scores, causal_scores, scores_in_documents]
+)
+@pytest.mark.filterwarnings(
+    "ignore"
+)  # that it is slow, and that `return_lse` will have another name
+def test_scores_and_masks_of_flex_attention_are_bodies(
+    fn: Callable[..., Any], backend: str
+) -> None:
     compiled = stator.compile(fn, backend=backend, fullgraph=True)
     assert_same(fn, compiled, heads, tolerance=Tolerance(1e-5, 1e-6))
     assert {"score_mod_0", "mask_mod_0"} <= bodies(compiled.report.graphs[0])
@@ -995,7 +1086,9 @@ def test_questions_about_derivatives_cost_no_break_and_are_asked_again() -> None
         lambda x, y: torch.func.jvp(lambda x: asks_about_derivatives(x, y), (x,), (y,)),
     ],
 )
-def test_questions_about_derivatives_inside_a_transform_are_asked_natively(transform: Callable[..., Any]) -> None:
+def test_questions_about_derivatives_inside_a_transform_are_asked_natively(
+    transform: Callable[..., Any],
+) -> None:
     check_refused(transform, "unanswered-question")
 
 
@@ -1016,7 +1109,9 @@ def test_flex_attention_has_gradients(backend: str) -> None:
     table = torch.linspace(0, 1, 8)
 
     def fn(q: Tensor, k: Tensor, v: Tensor) -> Any:
-        return flex_attention(q, k, v, score_mod=lambda score, b, h, i, j: score + table[i] * table[j])
+        return flex_attention(
+            q, k, v, score_mod=lambda score, b, h, i, j: score + table[i] * table[j]
+        )
 
     compiled = stator.compile(fn, backend=backend, fullgraph=True)
     make = lambda: tuple(part.requires_grad_() for part in heads())  # noqa: E731
@@ -1040,10 +1135,20 @@ def test_break_in_a_score_is_one_break_at_flex_attention() -> None:
     assert check_refused(fn, "effect-in-body", heads).detail.endswith("in the body score_mod")
 
 
-@pytest.mark.parametrize("distance", [torch.nn.PairwiseDistance(), lambda a, b: (a - b).abs().sum(-1)])
-def test_function_of_torch_that_is_given_a_callable_is_interpreted(distance: Callable[..., Any]) -> None:
+@pytest.mark.parametrize(
+    "distance", [torch.nn.PairwiseDistance(), lambda a, b: (a - b).abs().sum(-1)]
+)
+def test_function_of_torch_that_is_given_a_callable_is_interpreted(
+    distance: Callable[..., Any],
+) -> None:
     def loss(a: Tensor, b: Tensor) -> Tensor:
-        return torch.nn.functional.triplet_margin_with_distance_loss(a, b, a + b, distance_function=distance)
+        return torch.nn.functional.triplet_margin_with_distance_loss(
+            a, b, a + b, distance_function=distance
+        )
 
     compiled = stator.compile(loss, backend="eager", fullgraph=True)
-    assert_same(loss, compiled, lambda: (torch.ones(2, 3).requires_grad_(), torch.linspace(0, 1, 6).view(2, 3)))
+    assert_same(
+        loss,
+        compiled,
+        lambda: (torch.ones(2, 3).requires_grad_(), torch.linspace(0, 1, 6).view(2, 3)),
+    )

@@ -107,7 +107,9 @@ def chained(message: str) -> None:
         raise KeyError(message) from error
 
 
-@pytest.mark.parametrize(("one", "other"), [(fails, outer), (fails, chained), (outer, lambda m: fails(m + "!"))])
+@pytest.mark.parametrize(
+    ("one", "other"), [(fails, outer), (fails, chained), (outer, lambda m: fails(m + "!"))]
+)
 def test_other_exception_is_seen(one: Callable[..., Any], other: Callable[..., Any]) -> None:
     assert_same(one, one, lambda: ("no",))
     with pytest.raises(AssertionError, match="error"):

@@ -38,7 +38,9 @@ def changing() -> Callable[[], tuple[Any, ...]]:
 def test_behaviour_does_the_same_beside_the_plain_function(name: str, title: str) -> None:
     ours, theirs = load(name), load(name)
     plain, fn = ours.PROGRAMS[title].fn, theirs.PROGRAMS[title].fn
-    assert_same(plain, stator.compile(fn, **ORACLE), changing(), CALLS, owners=(Kept(ours), Kept(theirs)))
+    assert_same(
+        plain, stator.compile(fn, **ORACLE), changing(), CALLS, owners=(Kept(ours), Kept(theirs))
+    )
 
 
 @pytest.mark.parametrize("title", PROGRAMS)
@@ -50,11 +52,16 @@ def test_program_does_the_same_beside_the_plain_function(title: str) -> None:
 def test_model_does_the_same_beside_the_plain_one(name: str) -> None:
     ours, theirs, call, other = SHALLOW[name].make_twins()
     calls = iter((call, other))
-    assert_same(ours, stator.compile(theirs, **ORACLE), lambda: next(calls), calls=2, owners=(ours, theirs))
+    assert_same(
+        ours, stator.compile(theirs, **ORACLE), lambda: next(calls), calls=2, owners=(ours, theirs)
+    )
 
 
 def is_compared(fn: Callable[..., Any]) -> bool:
-    with warnings.catch_warnings(record=True) as warned, contextlib.suppress(Exception):  # which it raises either way
+    with (
+        warnings.catch_warnings(record=True) as warned,
+        contextlib.suppress(Exception),
+    ):  # which it raises either way
         warnings.simplefilter("always")
         stator.compile(fn, **ORACLE)(*arguments(0))
     return not any(warning.category is stator.OracleWarning for warning in warned)

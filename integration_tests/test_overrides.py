@@ -97,7 +97,14 @@ ADDED: dict[str, Any] = {
     "__radd__": "radd",
     "__or__": "or",
 }
-ADDED |= {"__neg__": "neg", "__rmul__": "rmul", "__copy__": "copied", "__int__": 4, "__ror__": "ror", "__sub__": "sub"}
+ADDED |= {
+    "__neg__": "neg",
+    "__rmul__": "rmul",
+    "__copy__": "copied",
+    "__int__": 4,
+    "__ror__": "ror",
+    "__sub__": "sub",
+}
 
 
 def choose(c: Any) -> int:
@@ -138,16 +145,27 @@ def match(c: Any) -> Any:
 
 
 def uses_of(base: type) -> list[str]:
-    kinds = [(int | float, OF_NUMBERS), (str, OF_TEXTS), (dict, OF_MAPPINGS), (set | frozenset, OF_SETS)]
+    kinds = [
+        (int | float, OF_NUMBERS),
+        (str, OF_TEXTS),
+        (dict, OF_MAPPINGS),
+        (set | frozenset, OF_SETS),
+    ]
     own = next((text for kind, text in kinds if issubclass(base, kind)), OF_SEQUENCES)
     parts = [COMMON, own] if issubclass(base, int | float | str) else [COMMON, OF_ITERABLES, own]
-    return [use for part in parts for line in part.strip().splitlines() for use in line.split(" ; ")]
+    return [
+        use for part in parts for line in part.strip().splitlines() for use in line.split(" ; ")
+    ]
 
 
 def program(base: type) -> Callable[..., Any]:
     lines = ["def uses(c, d, x):", "    r, out = [], []"]
     for use in uses_of(base):
-        lines += ["    try:", f"        out.append({use})", "    except (TypeError, KeyError, ValueError) as error:"]
+        lines += [
+            "    try:",
+            f"        out.append({use})",
+            "    except (TypeError, KeyError, ValueError) as error:",
+        ]
         lines += ["        out.append(type(error).__name__)"]
     scope: dict[str, Any] = {**globals(), **{module.__name__: module for module in MODULES}}
     exec("\n".join([*lines, "    return out, r, c, x + 1"]), scope)
@@ -188,7 +206,10 @@ def shown(value: Any) -> Any:
         return [shown(item) for item in value]
     base = next((base for base in (*MADE, torch.Tensor) if issubclass(type(value), base)), object)
     base = dict if base is collections.OrderedDict and type(value) is not base else base
-    return (type(value).__name__, base.__repr__(value) if base is not object else type(value).__name__)  # type: ignore[call-arg]  # of the class it is
+    return (
+        type(value).__name__,
+        base.__repr__(value) if base is not object else type(value).__name__,  # type: ignore[call-arg]  # of the class it is
+    )
 
 
 CASES = [(base, name) for base in MADE for name in methods_of(base)]
@@ -208,7 +229,12 @@ COMMONLY = (
 @pytest.mark.parametrize(
     ("base", "name"),
     [
-        pytest.param(base, name, marks=() if name in COMMONLY else pytest.mark.slow, id=f"{base.__name__}-{name}")
+        pytest.param(
+            base,
+            name,
+            marks=() if name in COMMONLY else pytest.mark.slow,
+            id=f"{base.__name__}-{name}",
+        )
         for base, name in CASES
     ],
 )

@@ -30,7 +30,12 @@ def one_more(match: re.Match[str]) -> Any:
 
 def counted(x: Tensor) -> Any:
     count = Counting()
-    return NUMBERS.subn(count, "a1x22", count=1), NUMBERS.sub(count, "a1x22", -1), NUMBERS.sub(count, ""), count.calls
+    return (
+        NUMBERS.subn(count, "a1x22", count=1),
+        NUMBERS.sub(count, "a1x22", -1),
+        NUMBERS.sub(count, ""),
+        count.calls,
+    )
 
 
 def refused(x: Tensor) -> Any:
@@ -63,13 +68,21 @@ PROGRAMS: dict[str, Callable[[Tensor], Any]] = {
     ),
     "a function": lambda x: NUMBERS.sub(one_more, "a1x22"),
     "a function of a text by a size": lambda x: NUMBERS.sub(one_more, f"a{x.shape[0]}"),
-    "empty matches": lambda x: (RUNS.sub(lambda match: "-", "baac"), re.sub(rb"a", lambda match: b"z", b"bab")),
+    "empty matches": lambda x: (
+        RUNS.sub(lambda match: "-", "baac"),
+        re.sub(rb"a", lambda match: b"z", b"bab"),
+    ),
     "an object that counts": counted,
     "what cannot be put in": refused,
     "a loop": in_a_loop,
     "an iterator": lambda x: NUMBERS.finditer("1x2x"),
     "an iterator that was begun": half_consumed,
-    "matches": lambda x: (re.search("a", "xa"), RUNS.match("aa", 1), RUNS.fullmatch("aa"), [*NUMBERS.finditer("1x")]),
+    "matches": lambda x: (
+        re.search("a", "xa"),
+        RUNS.match("aa", 1),
+        RUNS.fullmatch("aa"),
+        [*NUMBERS.finditer("1x")],
+    ),
     "iterators of constants": lambda x: (
         "ab".__iter__(),
         range(3).__iter__(),

@@ -25,7 +25,9 @@ def double(x: Tensor) -> Tensor:
 
 def test_plugin_is_installed_and_listed(plugin: Any) -> None:
     assert "example_plugin" in stator.list_backends()
-    assert not pathlib.Path(plugin.__file__).is_relative_to(PLUGIN), "installed from a wheel, not found in the tree"
+    assert not pathlib.Path(plugin.__file__).is_relative_to(PLUGIN), (
+        "installed from a wheel, not found in the tree"
+    )
 
 
 def test_backend_of_the_plugin_compiles(plugin: Any) -> None:

@@ -12,10 +12,15 @@ from integration_tests.fuzzing import changing_program, check, program
 PROGRAMS = int(os.environ.get("STATOR_PROGRAMS", "2000"))
 CHANGING = int(os.environ.get("STATOR_CHANGING_PROGRAMS", "150"))
 FIRST = int(os.environ.get("STATOR_FIRST_PROGRAM", "0"))
-SHARDS, CHANGING_SHARDS = max(20, PROGRAMS // 500), max(5, CHANGING // 50)  # each well within the limit for one test
+SHARDS, CHANGING_SHARDS = (
+    max(20, PROGRAMS // 500),
+    max(5, CHANGING // 50),
+)  # each well within the limit for one test
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # `finally` of a dying generator
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # `finally` of a dying generator
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_random_programs_give_what_plain_python_gives(shard: int, tmp_path: pathlib.Path) -> None:
     for number in range(FIRST + shard, FIRST + PROGRAMS, SHARDS):

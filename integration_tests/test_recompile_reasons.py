@@ -60,7 +60,19 @@ def test_no_repr_of_the_program_runs(holder: str) -> None:
     assert not RAN
 
 
-CONSTANTS = [3.5, -0.0, "a", b"a", True, None, ..., range(3), slice(1, None), torch.float32, torch.device("cpu")]
+CONSTANTS = [
+    3.5,
+    -0.0,
+    "a",
+    b"a",
+    True,
+    None,
+    ...,
+    range(3),
+    slice(1, None),
+    torch.float32,
+    torch.device("cpu"),
+]
 
 
 @pytest.mark.parametrize("value", CONSTANTS, ids=repr)

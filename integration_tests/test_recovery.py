@@ -165,7 +165,9 @@ _PROGRAM = {"inner", *(place.__name__ for place in PLACES)}
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
 @pytest.mark.parametrize("raiser", RAISERS)
-def test_exception_arrives_once_and_nothing_runs_twice(raiser: str, place: Any, backend: str) -> None:
+def test_exception_arrives_once_and_nothing_runs_twice(
+    raiser: str, place: Any, backend: str
+) -> None:
     def fn(x: Tensor, world: World) -> Any:
         return place(RAISERS[raiser], x, world)
 

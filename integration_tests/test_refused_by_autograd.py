@@ -79,7 +79,9 @@ def outcome(fn: Program, view: str, base: str) -> Any:
     try:
         z = VIEWS[view](x)
         result = fn(x, z, w)
-        seen = [part.tolist() for part in (*(result if isinstance(result, tuple) else (result,)), x, z)]
+        seen = [
+            part.tolist() for part in (*(result if isinstance(result, tuple) else (result,)), x, z)
+        ]
     except RuntimeError as error:
         return type(error), str(error).splitlines()[0]
     return seen, x.requires_grad, z.requires_grad
@@ -88,7 +90,9 @@ def outcome(fn: Program, view: str, base: str) -> Any:
 @pytest.mark.filterwarnings("ignore:Error detected in")
 @pytest.mark.parametrize("fn", PROGRAMS, ids=lambda fn: fn.__name__)
 @pytest.mark.parametrize(("view", "base"), [*itertools.product(VIEWS, BASES)])
-def test_a_graph_that_autograd_does_not_take_runs_as_it_is(fn: Program, view: str, base: str) -> None:
+def test_a_graph_that_autograd_does_not_take_runs_as_it_is(
+    fn: Program, view: str, base: str
+) -> None:
     compiled = stator.compile(fn, backend="aot_eager")
     for _ in range(2):
         assert outcome(compiled, view, base) == outcome(fn, view, base)
@@ -127,4 +131,6 @@ def test_what_a_compiler_raises_is_still_its_failure() -> None:
         raise AssertionError("aot_autograd() does not yet handle this")
 
     with pytest.raises(stator.BackendFailed, match="does not yet handle this"):
-        stator.compile(a_view_is_written, backend=failing)(torch.ones(2), torch.ones(2), torch.ones(2))
+        stator.compile(a_view_is_written, backend=failing)(
+            torch.ones(2), torch.ones(2), torch.ones(2)
+        )

@@ -78,7 +78,9 @@ def check(model: Any, make: Callable[[], Any] = make, **options: Any) -> Any:
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("dynamic", [None, True])
-def test_layers_that_are_alike_are_traced_once(traces: list[str], backend: str, dynamic: bool | None) -> None:
+def test_layers_that_are_alike_are_traced_once(
+    traces: list[str], backend: str, dynamic: bool | None
+) -> None:
     model = Stack()
     for layer in model.layers if dynamic else ():  # sizes of buffers are symbols then, each its own
         del layer.shift
@@ -206,7 +208,11 @@ def changing_state(x: Tensor) -> Any:
 def arguments_in_other_roles(x: Tensor) -> Any:
     y = x * 2
     found = [first_of(LAYERS[0], x, y), first_of(LAYERS[1], y, y), first_of(LAYERS[2], y, x)]
-    found += [first_of(LAYERS[3], x, y, n=2), first_of(LAYERS[0], x, y, True), first_of(LAYERS[1], x, y, -0.0)]
+    found += [
+        first_of(LAYERS[3], x, y, n=2),
+        first_of(LAYERS[0], x, y, True),
+        first_of(LAYERS[1], x, y, -0.0),
+    ]
     return found
 
 
@@ -232,13 +238,17 @@ def closures(x: Tensor) -> Any:
 def after_a_break(x: Tensor) -> Any:
     found = [first_of(LAYERS[0], x * 1, x)]
     try:
-        wrapped = torch.ops.higher_order.wrap(lambda a: (first_of(LAYERS[1], a * 3, a), print(end="")), x)
+        wrapped = torch.ops.higher_order.wrap(
+            lambda a: (first_of(LAYERS[1], a * 3, a), print(end="")), x
+        )
     finally:
         found.append(first_of(LAYERS[2], x * 1, x))
     return found, wrapped[0]
 
 
-@pytest.mark.parametrize("fn", [changing_state, arguments_in_other_roles, other_modes, closures, after_a_break])
+@pytest.mark.parametrize(
+    "fn", [changing_state, arguments_in_other_roles, other_modes, closures, after_a_break]
+)
 def test_region_sees_what_it_would_plainly(fn: Callable[..., Any]) -> None:
     compiled = stator.compile(fn, backend="eager")
     assert_same(fn, compiled, leaf)

@@ -85,7 +85,14 @@ def relations(given: tuple[Tensor, ...]) -> Any:
         with torch.no_grad():
             value.add_(0)
         counted.append([one._version for one in given])
-    return same, related, versions, counted, [value._is_view() for value in given], [value.tolist() for value in given]
+    return (
+        same,
+        related,
+        versions,
+        counted,
+        [value._is_view() for value in given],
+        [value.tolist() for value in given],
+    )
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
@@ -122,7 +129,9 @@ def of_two(x: Tensor) -> Any:
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
-@pytest.mark.parametrize("fn", [with_what_they_are_of, halves, overlapping, of_two], ids=lambda fn: fn.__name__)
+@pytest.mark.parametrize(
+    "fn", [with_what_they_are_of, halves, overlapping, of_two], ids=lambda fn: fn.__name__
+)
 def test_results_of_other_sizes_are_related_likewise(fn: Program, backend: str) -> None:
     compiled = stator.compile(fn, backend=backend)
     for size in (3, 4, 6, 5):
@@ -212,12 +221,19 @@ def trained(call: Program) -> Any:
     values = [value for value in given if isinstance(value, Tensor)]
     sum((value * value).sum() for value in values).backward()  # type: ignore[union-attr]
     assert x.grad is not None
-    return [value.tolist() for value in values], [value.requires_grad for value in values], x.grad.tolist(), given[2:]
+    return (
+        [value.tolist() for value in values],
+        [value.requires_grad for value in values],
+        x.grad.tolist(),
+        given[2:],
+    )
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
 @pytest.mark.parametrize("fn", WRITING, ids=lambda fn: fn.__name__)
-def test_a_write_after_a_break_gives_the_gradients_of_plain_python(fn: Program, backend: str) -> None:
+def test_a_write_after_a_break_gives_the_gradients_of_plain_python(
+    fn: Program, backend: str
+) -> None:
     compiled = stator.compile(fn, backend=backend)
     for _ in range(2):
         assert trained(compiled) == trained(fn)

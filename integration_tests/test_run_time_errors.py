@@ -263,7 +263,9 @@ def not_caught_after_a_write(x: Tensor, index: Tensor, log: list[Any]) -> Any:
 
 
 @raising
-def not_caught_after_writes_to_views_and_statistics(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+def not_caught_after_writes_to_views_and_statistics(
+    x: Tensor, index: Tensor, log: list[Any]
+) -> Any:
     mean, var = torch.zeros(3), torch.ones(3)
     log.extend([mean, var])
     torch.nn.functional.batch_norm(torch.arange(6.0).reshape(2, 3), mean, var, training=True)
@@ -353,7 +355,9 @@ def a_write_to_a_list_of_tensors(x: Tensor, index: Tensor, log: list[Any]) -> An
 
 
 @raising
-def a_write_to_a_list_of_tensors_that_stops_half_way(x: Tensor, index: Tensor, log: list[Any]) -> Any:
+def a_write_to_a_list_of_tensors_that_stops_half_way(
+    x: Tensor, index: Tensor, log: list[Any]
+) -> Any:
     torch._foreach_add_([x, x[:1].expand(3)], 1)
     return pick(x, index)
 
@@ -428,7 +432,9 @@ def drawing_and_raising(gm: Any, inputs: Any) -> Any:
 FAULT = ZeroDivisionError("after it drew")
 
 
-@pytest.mark.parametrize("text", [text.strip() for line in DRAWS.strip().split("\n") for text in line.split("|")])
+@pytest.mark.parametrize(
+    "text", [text.strip() for line in DRAWS.strip().split("\n") for text in line.split("|")]
+)
 def test_what_a_backend_raises_after_it_drew_arrives_and_nothing_is_drawn_again(text: str) -> None:
     fn = eval(f"lambda x: {text}", {"torch": torch, "F": torch.nn.functional})
     compiled = stator.compile(fn, backend=drawing_and_raising)
@@ -443,7 +449,9 @@ def test_what_a_backend_raises_after_it_drew_arrives_and_nothing_is_drawn_again(
         assert torch.equal(torch.get_rng_state(), after)
 
 
-@pytest.mark.parametrize("text", [text.strip() for line in DRAWS.strip().split("\n") for text in line.split("|")])
+@pytest.mark.parametrize(
+    "text", [text.strip() for line in DRAWS.strip().split("\n") for text in line.split("|")]
+)
 def test_what_a_graph_drew_before_an_operator_raised_stays_drawn(text: str) -> None:
     def fn(x: Tensor, index: Tensor, log: list[Any]) -> Any:
         drawn = draw(x)
@@ -461,12 +469,20 @@ def test_what_a_graph_drew_before_an_operator_raised_stays_drawn(text: str) -> N
 
 @pytest.mark.parametrize("draw", ["rand_like", "bernoulli", "poisson", "multinomial", "uniform_"])
 @pytest.mark.parametrize("dtype", [torch.bool, torch.int64])
-def test_integers_that_no_kernel_draws_raise_where_the_program_catches_it(draw: str, dtype: torch.dtype) -> None:
+def test_integers_that_no_kernel_draws_raise_where_the_program_catches_it(
+    draw: str, dtype: torch.dtype
+) -> None:
     def fn(x: Tensor, view: Tensor, y: Tensor) -> Any:
-        view[0].copy_((x.new_ones(3, 2) @ y)[0])  # it has a history from here on that nothing takes back
+        view[0].copy_(
+            (x.new_ones(3, 2) @ y)[0]
+        )  # it has a history from here on that nothing takes back
         given = (x.sum() + view > 0).to(dtype)
         try:
-            drawn = given.uniform_() if draw == "uniform_" else getattr(torch, draw)(given, *((2,) * (draw[0] == "m")))
+            drawn = (
+                given.uniform_()
+                if draw == "uniform_"
+                else getattr(torch, draw)(given, *((2,) * (draw[0] == "m")))
+            )
         except (NotImplementedError, RuntimeError) as error:
             return type(error).__name__, str(error), view + 1
         return drawn, view
@@ -530,7 +546,9 @@ def test_a_write_to_a_view_costs_no_break_where_nothing_may_raise() -> None:
 
 @pytest.mark.parametrize("backend", ["eager", lambda gm, inputs: gm])
 @pytest.mark.parametrize("is_body", [True, False])
-def test_what_a_graph_raises_is_printed_nowhere(capfd: pytest.CaptureFixture[str], backend: Any, is_body: bool) -> None:
+def test_what_a_graph_raises_is_printed_nowhere(
+    capfd: pytest.CaptureFixture[str], backend: Any, is_body: bool
+) -> None:
     """`fx` prints what a graph module raises that is called like a module."""
 
     def fn(x: Tensor, i: Tensor) -> Any:
@@ -538,11 +556,18 @@ def test_what_a_graph_raises_is_printed_nowhere(capfd: pytest.CaptureFixture[str
             return a[i].sin()
 
         try:
-            return torch.utils.checkpoint.checkpoint(looked_up, x, use_reentrant=False) if is_body else looked_up(x)
+            return (
+                torch.utils.checkpoint.checkpoint(looked_up, x, use_reentrant=False)
+                if is_body
+                else looked_up(x)
+            )
         except IndexError as error:
             return str(error)
 
-    compiled, x = stator.compile(fn, backend=backend, fullgraph=True), torch.ones(3, requires_grad=True)
+    compiled, x = (
+        stator.compile(fn, backend=backend, fullgraph=True),
+        torch.ones(3, requires_grad=True),
+    )
     for i in (torch.tensor([1]), torch.tensor([7])):
         assert str(compiled(x, i)) == str(fn(x, i))
     assert capfd.readouterr().err == ""

@@ -51,7 +51,16 @@ def one_takes_itself(x: Tensor) -> Any:
         s = {*numbers, x.shape[0]}
         s |= s
         s.update(s, s)
-        made += [{*s}, s | s, s.union(s), s.union(s, {5, 13}), s & s, s.intersection(s), s - s, s ^ s]
+        made += [
+            {*s},
+            s | s,
+            s.union(s),
+            s.union(s, {5, 13}),
+            s & s,
+            s.intersection(s),
+            s - s,
+            s ^ s,
+        ]
         made += [s.union(), s.difference(), s.intersection(), s.symmetric_difference(s), s]
         emptied = s.copy()
         emptied -= emptied
@@ -162,9 +171,25 @@ FEW = frozenset({"beta", "eta", "eps", "theta"})
 def algebra_of_numbers(x: Tensor) -> Any:
     a, b = {8, 0, 24, 32, 16}, {40, 16, 0, 56, 8, 48}
     b.discard(40)
-    made = a & b, b & a, a - b, b - a, a ^ b, b ^ a, a | b, a.intersection([16, 8, 0]), b.union([64, 72], {80})
+    made = (
+        a & b,
+        b & a,
+        a - b,
+        b - a,
+        a ^ b,
+        b ^ a,
+        a | b,
+        a.intersection([16, 8, 0]),
+        b.union([64, 72], {80}),
+    )
     made[0].add(64)
-    return [order(s) for s in made], made, a.symmetric_difference([24, 88, 0]), a.difference([8], {0}), x
+    return (
+        [order(s) for s in made],
+        made,
+        a.symmetric_difference([24, 88, 0]),
+        a.difference([8], {0}),
+        x,
+    )
 
 
 @program
@@ -182,7 +207,16 @@ def algebra_in_place(x: Tensor) -> Any:
 @program
 def algebra_of_words_from_outside(x: Tensor) -> Any:
     kept, both = WORDS - FEW, WORDS & FEW
-    made = [kept, both, WORDS | FEW, FEW | WORDS, WORDS ^ FEW, FEW - WORDS, WORDS.copy(), WORDS - {"beta", "x"}]
+    made = [
+        kept,
+        both,
+        WORDS | FEW,
+        FEW | WORDS,
+        WORDS ^ FEW,
+        FEW - WORDS,
+        WORDS.copy(),
+        WORDS - {"beta", "x"},
+    ]
     return (
         [x + len(word) for word in kept],
         made,
@@ -208,7 +242,13 @@ def words_are_popped(x: Tensor) -> Any:
 def comprehensions_over_sets(x: Tensor) -> Any:
     words = {"q", "k", "v", "out"}
     lengths = {len(word): word for word in words}
-    return {word + "_proj" for word in words}, lengths, [w for w in words], {n * 8 for n in (1, 5, 3)}, x  # noqa: C416
+    return (
+        {word + "_proj" for word in words},
+        lengths,
+        [w for w in words],  # noqa: C416
+        {n * 8 for n in (1, 5, 3)},
+        x,
+    )
 
 
 @program
@@ -225,7 +265,13 @@ def frozensets_of_words(x: Tensor) -> Any:
 @program
 def views_of_a_dict(x: Tensor) -> Any:
     d, other = {"a": 1, "b": 2, "c": 3, "d": 4}, {"c": 0, "z": 0, "a": 0}
-    made = d.keys() & FEW, d.keys() - {"a"}, d.keys() | other.keys(), d.keys() ^ other.keys(), {"c", "a"} & d.keys()
+    made = (
+        d.keys() & FEW,
+        d.keys() - {"a"},
+        d.keys() | other.keys(),
+        d.keys() ^ other.keys(),
+        {"c", "a"} & d.keys(),
+    )
     more = (
         d.keys() & other.keys(),
         other.keys() & d.keys(),
@@ -233,13 +279,26 @@ def views_of_a_dict(x: Tensor) -> Any:
         {"z", "a"} - d.keys(),
         WORDS & d.keys(),
     )
-    return made, more, [*map(list, made)], [*map(list, more)], {8: 0, 0: 0}.keys() & {0, 16, 8, 24}, x
+    return (
+        made,
+        more,
+        [*map(list, made)],
+        [*map(list, more)],
+        {8: 0, 0: 0}.keys() & {0, 16, 8, 24},
+        x,
+    )
 
 
 @program
 def the_first_of_equal_keys(x: Tensor) -> Any:
     words = {"bb", "aa", "cc"}
-    return sorted(words, key=len), max(words, key=len), min(words & {"aa", "bb"}, key=len), x, ", ".join(words)
+    return (
+        sorted(words, key=len),
+        max(words, key=len),
+        min(words & {"aa", "bb"}, key=len),
+        x,
+        ", ".join(words),
+    )
 
 
 @program
@@ -300,13 +359,17 @@ def a_class_made_of_words(x: Tensor) -> Any:
 
 @pytest.mark.parametrize("title", PROGRAMS)
 def test_new_set_has_the_order_of_plain_python(title: str) -> None:
-    assert_same(PROGRAMS[title], stator.compile(PROGRAMS[title], backend="eager"), lambda: (torch.ones(2),))
+    assert_same(
+        PROGRAMS[title], stator.compile(PROGRAMS[title], backend="eager"), lambda: (torch.ones(2),)
+    )
 
 
 @pytest.mark.parametrize("fn", [an_argument, an_argument_that_is_emptied, an_argument_in_a_loop])
 def test_existing_set_keeps_the_order_of_plain_python(fn: Callable[..., Any]) -> None:
     made = iter([{0, 8, 16}, {16, 8, 0}, {8, 24, 0}, set(range(0, 200, 8))])
-    assert_same(fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2), next(made)), calls=4)
+    assert_same(
+        fn, stator.compile(fn, backend="eager"), lambda: (torch.ones(2), next(made)), calls=4
+    )
 
 
 def test_order_of_an_existing_set_is_guarded_beside_its_members() -> None:
@@ -328,18 +391,26 @@ def test_order_is_that_of_plain_python_whatever_the_seed_of_hashes(seed: int) ->
     """Words have other hashes in every process."""
     environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
     command = [sys.executable, "-c", f"from {__name__} import run_programs; run_programs()"]
-    ended = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert ended.returncode == 0, ended.stderr
 
 
 def run_programs() -> None:
     for fn in PROGRAMS.values():
         for options in ({}, {"break_everywhere": 5}):
-            assert_same(fn, stator.compile(fn, backend="eager", options=options), lambda: (torch.ones(2),), 2)
+            assert_same(
+                fn,
+                stator.compile(fn, backend="eager", options=options),
+                lambda: (torch.ones(2),),
+                2,
+            )
 
 
 @pytest.mark.parametrize(
-    "fn", [algebra_of_words_from_outside, words_are_popped, comprehensions_over_sets, views_of_a_dict]
+    "fn",
+    [algebra_of_words_from_outside, words_are_popped, comprehensions_over_sets, views_of_a_dict],
 )
 def test_sets_of_words_are_no_break(fn: Callable[..., Any]) -> None:
     assert_same(fn, stator.compile(fn, backend="eager", fullgraph=True), lambda: (torch.ones(2),))
@@ -365,7 +436,9 @@ def test_loop_over_an_existing_set_is_one_graph_for_each_order() -> None:
     compiled = stator.compile(an_argument_in_a_loop, backend="eager", fullgraph=True)
     made = iter([{0, 8, 16}, {16, 8, 0}, {8, 0, 16}, {0, 8, 16}])
     assert_same(an_argument_in_a_loop, compiled, lambda: (torch.ones(2), next(made)), calls=4)
-    assert compiled.report.entry_count == len({str([*s]) for s in ({0, 8, 16}, {16, 8, 0}, {8, 0, 16})})
+    assert compiled.report.entry_count == len(
+        {str([*s]) for s in ({0, 8, 16}, {16, 8, 0}, {8, 0, 16})}
+    )
 
 
 def test_number_that_comes_as_a_size_has_its_place() -> None:

@@ -61,7 +61,14 @@ def shown(value: Any) -> Any:
 
 def played(body: str, breaks: bool, make: Callable[[int], Any], compiled: bool) -> list[Any]:
     """Results, and what all is afterwards, of calls with objects that are picked from a few."""
-    names: dict[str, Any] = {"stator": stator, "torch": torch, "Held": Held, "H": {}, "M": [None], "breaks": breaks}
+    names: dict[str, Any] = {
+        "stator": stator,
+        "torch": torch,
+        "Held": Held,
+        "H": {},
+        "M": [None],
+        "breaks": breaks,
+    }
     exec(PROGRAM.format(body=body), names)
     fixed = [make(0), make(1)]
     run = names["outer"](*fixed)
@@ -70,7 +77,9 @@ def played(body: str, breaks: bool, make: Callable[[int], Any], compiled: bool) 
     for call in range(CALLS):
         pick = random.Random(call).choice
         pool = [*fixed, *map(make, range(3))]
-        names["G"], Held.shared, names["H"]["k"], names["M"][0], a, b = (pick(pool) for _ in range(6))
+        names["G"], Held.shared, names["H"]["k"], names["M"][0], a, b = (
+            pick(pool) for _ in range(6)
+        )
         try:
             result = shown(run(a, b))
         except Exception as error:
@@ -83,7 +92,9 @@ def played(body: str, breaks: bool, make: Callable[[int], Any], compiled: bool) 
 @pytest.mark.parametrize("breaks", [False, True])
 @pytest.mark.parametrize("title", OF_LISTS)
 def test_lists(title: str, breaks: bool) -> None:
-    plain, ours = (played(OF_LISTS[title], breaks, lambda i: [i], compiled) for compiled in (False, True))
+    plain, ours = (
+        played(OF_LISTS[title], breaks, lambda i: [i], compiled) for compiled in (False, True)
+    )
     assert ours == plain
 
 
@@ -148,7 +159,11 @@ def kept(body: str, make: Callable[[int], Any], compiled: bool) -> list[Any]:
     cached = functools.lru_cache(maxsize=None)(lambda value: 1)
     names: dict[str, Any] = {"collections": collections, "cached": cached, "D": {}}
     exec(f"def run(a, b):\n    {body}\n    return out", names)
-    run = stator.compile(names["run"], backend="eager", recompile_limit=64) if compiled else names["run"]
+    run = (
+        stator.compile(names["run"], backend="eager", recompile_limit=64)
+        if compiled
+        else names["run"]
+    )
     fixed, found = [make(0), make(1)], []
     for call in range(CALLS):
         pick = random.Random(call).choice
@@ -163,7 +178,9 @@ def kept(body: str, make: Callable[[int], Any], compiled: bool) -> list[Any]:
 @pytest.mark.parametrize("kind", KEYS)
 def test_keys(kind: str) -> None:
     for body in KEYED:
-        if (kind == "tensor" and "==" in body) or (kind == "tensor" and "index" in body):  # no truth value
+        if (kind == "tensor" and "==" in body) or (
+            kind == "tensor" and "index" in body
+        ):  # no truth value
             continue
         assert kept(body, KEYS[kind], compiled=True) == kept(body, KEYS[kind], compiled=False), body
 
@@ -186,7 +203,10 @@ NUMBERS = {
 
 def counted(body: str, breaks: bool, compiled: bool) -> Any:
     names: dict[str, Any] = {"stator": stator}
-    exec(f"def run(o, p, d):\n    {'stator.graph_break()' if breaks else 'pass'}\n    {body}\n    return out", names)
+    exec(
+        f"def run(o, p, d):\n    {'stator.graph_break()' if breaks else 'pass'}\n    {body}\n    return out",
+        names,
+    )
     run = stator.compile(names["run"], backend="eager") if compiled else names["run"]
     o, p, d = Keyed(), Keyed(), dict[Any, Any]()
     found = [(run(o, p, d), len(d)) for _ in range(4)]

@@ -109,7 +109,9 @@ def test_tensors_share_memory_in_some_calls(title: str, options: dict[str, Any])
     check(title, "eager", ARRANGEMENTS, options=dict(options))
 
 
-@pytest.mark.parametrize("title", [title for title in WRITERS if title != "an operator writes to what it is given"])
+@pytest.mark.parametrize(
+    "title", [title for title in WRITERS if title != "an operator writes to what it is given"]
+)
 def test_tensors_share_memory_where_the_backend_has_no_writes(title: str) -> None:
     """It refuses some arrangements, at first or when the graph runs, and the program itself runs then; of an operator
     that may not write to what it reads it does not say so."""
@@ -225,7 +227,9 @@ def a_closure_and_an_argument(x: Tensor, a: Any, b: Any) -> Any:
     return [bump(), bump()], x * bump()
 
 
-@pytest.mark.parametrize("options", [{}, {"break_everywhere": "calls"}], ids=["as it is", "every call"])
+@pytest.mark.parametrize(
+    "options", [{}, {"break_everywhere": "calls"}], ids=["as it is", "every call"]
+)
 @pytest.mark.parametrize("title", READERS)
 def test_objects_are_one_in_some_calls(title: str, options: dict[str, Any]) -> None:
     order = each_after_each(PAIRS)
@@ -280,7 +284,9 @@ COMPUTED_TWICE: dict[str, Callable[[Tensor], Any]] = {
     "parts of orders": lambda x: (x.argsort(0)[0], x.argsort(0)[0], x.exp()),
     "one seen twice": lambda x: (x.argsort(0), order := x.argsort(0), order.view(-1), x.exp()),
     "largest": lambda x: (*x.max(0), *x.max(0)),
-    "in a checkpoint": lambda x: checkpoint(lambda a: (a.argsort(0), a.argsort(0), a.exp()), x, use_reentrant=False),
+    "in a checkpoint": lambda x: checkpoint(
+        lambda a: (a.argsort(0), a.argsort(0), a.exp()), x, use_reentrant=False
+    ),
 }
 
 
@@ -290,5 +296,8 @@ def test_results_that_were_computed_twice_are_two(title: str) -> None:
     fn = COMPUTED_TWICE[title]
     compiled = stator.compile(fn, backend="aot_eager", fullgraph=True)
     assert_same(
-        fn, compiled, lambda: (torch.linspace(-1, 1, 6).reshape(2, 3).requires_grad_(),), graphs_may_raise=False
+        fn,
+        compiled,
+        lambda: (torch.linspace(-1, 1, 6).reshape(2, 3).requires_grad_(),),
+        graphs_may_raise=False,
     )

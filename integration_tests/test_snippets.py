@@ -6,7 +6,14 @@ import pytest
 import stator
 
 from integration_tests.oracle import assert_same
-from integration_tests.snippets import COLLECTIONS, PAGE, SNIPPETS, listed_breaks, page, reason_to_break
+from integration_tests.snippets import (
+    COLLECTIONS,
+    PAGE,
+    SNIPPETS,
+    listed_breaks,
+    page,
+    reason_to_break,
+)
 
 LISTED = listed_breaks()
 

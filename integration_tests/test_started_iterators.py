@@ -43,7 +43,9 @@ KINDS: dict[str, Made] = {
     "pairwise of None": lambda xs: itertools.pairwise([None, *xs, None]),
     "accumulate": itertools.accumulate,
     "accumulate from": lambda xs: itertools.accumulate(xs, operator.mul, initial=5),
-    "accumulate None": lambda xs: itertools.accumulate([None, *xs], lambda a, b: None if b == 1 else b),
+    "accumulate None": lambda xs: itertools.accumulate(
+        [None, *xs], lambda a, b: None if b == 1 else b
+    ),
     "zip_longest": lambda xs: itertools.zip_longest(xs, [1], "ab", fillvalue=7),
     "nested": lambda xs: itertools.islice(itertools.chain(itertools.cycle(xs)), 9),
 }
@@ -138,7 +140,9 @@ class Noticing:
         return self.at
 
 
-@pytest.mark.parametrize("make", [itertools.chain, itertools.cycle, lambda it: itertools.islice(it, 9)])
+@pytest.mark.parametrize(
+    "make", [itertools.chain, itertools.cycle, lambda it: itertools.islice(it, 9)]
+)
 def test_an_iterator_of_the_program_is_asked_once(make: Callable[[Any], Any]) -> None:
     def f(x: Tensor) -> Any:
         below = Noticing()
@@ -179,7 +183,9 @@ OVER: dict[str, Made] = {
 @pytest.mark.parametrize("breaks_before", [False, True])
 @pytest.mark.parametrize("outer", OVER)
 @pytest.mark.parametrize("inner", FOREIGN)
-def test_a_break_while_it_steps_leaves_the_rest_captured(outer: str, inner: str, breaks_before: bool) -> None:
+def test_a_break_while_it_steps_leaves_the_rest_captured(
+    outer: str, inner: str, breaks_before: bool
+) -> None:
     """What it goes through was made before the break: it is a real iterator, which no graph can step."""
 
     def f(x: Tensor, items: list[Any]) -> Any:

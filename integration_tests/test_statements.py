@@ -13,7 +13,10 @@ import torch
 from integration_tests.oracle import assert_same
 from integration_tests.statements import EXPRESSIONS, PRELUDE, STATEMENTS
 
-ALL = [*(f"return {text}" for text in EXPRESSIONS), *(text.replace("\\n", "\n") for text in STATEMENTS)]
+ALL = [
+    *(f"return {text}" for text in EXPRESSIONS),
+    *(text.replace("\\n", "\n") for text in STATEMENTS),
+]
 SETTINGS = {
     "alone": "{}",
     "after a break": "print(end='')\n{}",

@@ -61,7 +61,11 @@ class Work:
 
     def _step(self, frame: FrameType, event: str, arg: Any) -> Any:
         code = frame.f_code
-        if event == "opcode" and code.co_code[frame.f_lasti] in MAKING and not is_comprehension(frame):
+        if (
+            event == "opcode"
+            and code.co_code[frame.f_lasti] in MAKING
+            and not is_comprehension(frame)
+        ):
             self.found.add(f"a function or class made in {code.co_qualname}, line {frame.f_lineno}")
         return self._step
 
@@ -71,7 +75,9 @@ class Work:
         if frame.f_code.co_name in SINGLE_STEPS:
             return
         if arg.__module__ == "gc" or arg.__name__ in BUILDING:
-            self.found.add(f"{arg.__name__} called in {frame.f_code.co_qualname}, line {frame.f_lineno}")
+            self.found.add(
+                f"{arg.__name__} called in {frame.f_code.co_qualname}, line {frame.f_lineno}"
+            )
 
 
 def is_own(filename: str) -> bool:
@@ -81,9 +87,17 @@ def is_own(filename: str) -> bool:
 def is_comprehension(frame: FrameType) -> bool:
     """Return whether the function that is being made is a comprehension or a generator expression."""
     position = frame.f_lasti // 2
-    unit = next(i for i, instr in enumerate(dis.get_instructions(frame.f_code)) if instr.offset == 2 * position)
+    unit = next(
+        i
+        for i, instr in enumerate(dis.get_instructions(frame.f_code))
+        if instr.offset == 2 * position
+    )
     before = list(dis.get_instructions(frame.f_code))[:unit]
-    made = next(instr.argval for instr in reversed(before) if instr.opname == "LOAD_CONST" and is_code(instr.argval))
+    made = next(
+        instr.argval
+        for instr in reversed(before)
+        if instr.opname == "LOAD_CONST" and is_code(instr.argval)
+    )
     return made.co_name in ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
 
@@ -128,14 +142,23 @@ def batch_norm() -> tuple[Any, ...]:
 
 def llama() -> tuple[Any, ...]:
     """A decoder that walks its configuration with generators, and makes a cache."""
-    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
-    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**sizes, num_key_value_heads=1, vocab_size=50))
+    sizes = {
+        "hidden_size": 16,
+        "intermediate_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+    }
+    model = transformers.LlamaForCausalLM(
+        transformers.LlamaConfig(**sizes, num_key_value_heads=1, vocab_size=50)
+    )
     model.eval()
     return lambda ids: model(ids).logits, torch.randint(0, 50, (2, 6))
 
 
 def t5() -> tuple[Any, ...]:
-    config = transformers.T5Config(d_model=16, d_kv=8, d_ff=32, num_layers=2, num_heads=2, vocab_size=50)
+    config = transformers.T5Config(
+        d_model=16, d_kv=8, d_ff=32, num_layers=2, num_heads=2, vocab_size=50
+    )
     model = transformers.T5ForConditionalGeneration(config).eval()
     ids = torch.randint(0, 50, (2, 6))
     return lambda ids: model(input_ids=ids, decoder_input_ids=ids).logits, ids
@@ -158,7 +181,11 @@ class Attention(nn.Module):
     def __init__(self, dim: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
-        self.to_q, self.to_kv, self.out = nn.Linear(dim, dim), nn.Linear(dim, 2 * dim), nn.Linear(dim, dim)
+        self.to_q, self.to_kv, self.out = (
+            nn.Linear(dim, dim),
+            nn.Linear(dim, 2 * dim),
+            nn.Linear(dim, dim),
+        )
 
     def split(self, x: Tensor) -> Tensor:
         order, lengths = split_of("b n (h d) -> b h n d", (self.heads,))
@@ -184,12 +211,16 @@ class Layers(nn.Module):
     def __init__(self, dim: int, depth: int) -> None:
         super().__init__()
         self.layer_types = ("a", "c", "f") * depth
-        blocks = (nn.Linear(dim, dim) if kind == "f" else Attention(dim, 2) for kind in self.layer_types)
+        blocks = (
+            nn.Linear(dim, dim) if kind == "f" else Attention(dim, 2) for kind in self.layer_types
+        )
         parts = ([nn.LayerNorm(dim), block] for block in blocks)
         self.layers = nn.ModuleList(nn.ModuleList(pair) for pair in parts)
         self.register_buffer("rotary", torch.rand(1, 1, 6, 8))
 
-    def forward(self, x: Tensor, context: Tensor, mems: list[Tensor | None] | None = None) -> tuple[Tensor, list[Any]]:
+    def forward(
+        self, x: Tensor, context: Tensor, mems: list[Tensor | None] | None = None
+    ) -> tuple[Tensor, list[Any]]:
         hiddens: list[Tensor] = []
         intermediates: list[Intermediates] = []
         mems = mems.copy() if mems is not None else [None] * len(self.layers)

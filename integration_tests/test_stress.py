@@ -39,7 +39,11 @@ LIMITED: dict[str, dict[str, Any]] = {
 }
 FEW = ("as it is", "calls", "every third", *LIMITED)
 MODELS = [
-    *((name, mode) for name in ("encoder", "resnet", "recurrent", "distilbert") for mode in ("calls", "every seventh")),
+    *(
+        (name, mode)
+        for name in ("encoder", "resnet", "recurrent", "distilbert")
+        for mode in ("calls", "every seventh")
+    ),
     *((name, "operations") for name in ("encoder", "resnet", "recurrent")),
     pytest.param("distilbert", "operations", marks=pytest.mark.slow),
 ]
@@ -67,11 +71,17 @@ def changing_args() -> Callable[[], Call]:
 @pytest.mark.parametrize("title", PROGRAMS)
 def test_program_gives_what_plain_python_gives(title: str, mode: str) -> None:
     program = PROGRAMS[title]
-    assert_same(program, stator.compile(program, backend="eager", options=MODES[mode]), make_program_args, 2)
+    assert_same(
+        program, stator.compile(program, backend="eager", options=MODES[mode]), make_program_args, 2
+    )
 
 
 @pytest.mark.parametrize(
-    "mode", [name if name in FEW else pytest.param(name, marks=pytest.mark.slow) for name in (*MODES, *LIMITED)]
+    "mode",
+    [
+        name if name in FEW else pytest.param(name, marks=pytest.mark.slow)
+        for name in (*MODES, *LIMITED)
+    ],
 )
 @pytest.mark.parametrize("title", PROGRAMS)
 def test_program_gives_what_plain_python_gives_whatever_changes(title: str, mode: str) -> None:
@@ -112,7 +122,12 @@ def test_a_number_that_is_met_only_as_its_frame_ends_is_as_good_as_another(every
     options = {"break_everywhere": every}
     compiled = stator.compile(counts_from_what_was_summed, backend="eager", options=options)
     numbers = iter((1.0, 3.5, 4.25))
-    assert_same(counts_from_what_was_summed, compiled, lambda: Call((torch.ones(2) * next(numbers), object())), 3)
+    assert_same(
+        counts_from_what_was_summed,
+        compiled,
+        lambda: Call((torch.ones(2) * next(numbers), object())),
+        3,
+    )
 
 
 @pytest.mark.parametrize("mode", ["every day", -1, 2.0])

@@ -29,7 +29,9 @@ def vectors(*sizes: int) -> list[tuple[Any, ...]]:
     return [(numbered(size),) for size in sizes]
 
 
-def counts(fn: Function, calls: list[tuple[Any, ...]], relies: bool = False, **options: Any) -> list[int]:
+def counts(
+    fn: Function, calls: list[tuple[Any, ...]], relies: bool = False, **options: Any
+) -> list[int]:
     """Compare every call with plain Python; how many graphs there were after each. A graph that ``relies`` on what data
     was when it was traced checks that, and raises where it is no longer so."""
     backend, seen = Counting(), []
@@ -86,7 +88,10 @@ def split(table: str) -> list[str]:
 
 def function_of(text: str) -> Function:
     scope: dict[str, Any] = {"math": math, "operator": operator, "torch": torch}
-    exec(f"def f(x):\n    n = x.shape[0]\n    f = n / 2\n    b = n > 4\n    c = n < 6\n    return x + 1, {text}", scope)
+    exec(
+        f"def f(x):\n    n = x.shape[0]\n    f = n / 2\n    b = n > 4\n    c = n < 6\n    return x + 1, {text}",
+        scope,
+    )
     made: Function = scope["f"]
     return made
 
@@ -102,7 +107,11 @@ def test_number_becomes_a_guarded_constant(text: str) -> None:
 
 
 def test_power_of_a_negative_constant_is_not_negated() -> None:
-    assert_same(lambda x: (-2.0) ** x, stator.compile(lambda x: (-2.0) ** x, backend="eager"), lambda: (numbered(3),))
+    assert_same(
+        lambda x: (-2.0) ** x,
+        stator.compile(lambda x: (-2.0) ** x, backend="eager"),
+        lambda: (numbered(3),),
+    )
 
 
 OF_BOOLS = """
@@ -148,7 +157,10 @@ def test_size_in_a_user_object() -> None:
 
 
 def test_size_as_a_hashed_key_of_a_user_class_is_a_constant() -> None:
-    assert counts(lambda x: (x + 1, {Pair(x.shape[0]): 1}[Pair(x.shape[0])]), vectors(4, 5, 6))[-1] <= 3
+    assert (
+        counts(lambda x: (x + 1, {Pair(x.shape[0]): 1}[Pair(x.shape[0])]), vectors(4, 5, 6))[-1]
+        <= 3
+    )
 
 
 def test_integers_of_any_size() -> None:
@@ -168,23 +180,53 @@ DATA: dict[str, tuple[Function, list[tuple[Any, ...]]]] = {
     "item as a size": (lambda x: torch.zeros(x.item()) + 1, [ints(3), ints(0), ints(1)]),
     "item as a bound": (lambda x: torch.arange(9)[: x.item()] + 1, [ints(3), ints(0), ints(9)]),
     "tensor as a bound": (lambda x: torch.arange(9)[x[0] :] + x, [ints(3, 1), ints(0, 2)]),
-    "item in split": (lambda x: torch.split(torch.arange(9), [x.item(), 9 - x.item()]), [ints(3), ints(4)]),
+    "item in split": (
+        lambda x: torch.split(torch.arange(9), [x.item(), 9 - x.item()]),
+        [ints(3), ints(4)],
+    ),
     "tolist": (lambda x: (x.tolist(), x + 1), [ints(3, 1), ints(0, 5)]),
     "tolist, nested": (lambda x: (x.tolist(), x + 1), [(numbered(2, 2),), (-numbered(2, 2),)]),
-    "tolist in split": (lambda x: torch.split(torch.arange(9), x.tolist()), [ints(3, 4, 2), ints(2, 7, 0)]),
+    "tolist in split": (
+        lambda x: torch.split(torch.arange(9), x.tolist()),
+        [ints(3, 4, 2), ints(2, 7, 0)],
+    ),
     "conversions": (lambda x: (x + int(x[0]), float(x[0]), bool(x[1])), [ints(3, 0), ints(0, 1)]),
-    "arithmetic": (lambda x: (abs(x[0].item()) // 2, max(x[1].item(), 0)), [ints(-3, 7), ints(5, -1)]),
-    "nonzero": (lambda x: (x.nonzero() + 1, x.nonzero().shape[0]), [ints(3, 0, 1), ints(0, 0, 0), ints(1, 1, 1)]),
-    "nonzero as a tuple": (lambda x: x.nonzero(as_tuple=True)[0] + 1, [ints(3, 0, 1), ints(0, 0, 0)]),
+    "arithmetic": (
+        lambda x: (abs(x[0].item()) // 2, max(x[1].item(), 0)),
+        [ints(-3, 7), ints(5, -1)],
+    ),
+    "nonzero": (
+        lambda x: (x.nonzero() + 1, x.nonzero().shape[0]),
+        [ints(3, 0, 1), ints(0, 0, 0), ints(1, 1, 1)],
+    ),
+    "nonzero as a tuple": (
+        lambda x: x.nonzero(as_tuple=True)[0] + 1,
+        [ints(3, 0, 1), ints(0, 0, 0)],
+    ),
     "mask": (lambda x: x[x > 0] * 2, [ints(3, 0, 1), ints(0, 0, 0), ints(1, 1, 1)]),
-    "size of a mask": (lambda x: (len(x[x > 0]), x[x > 0].sum()), [ints(3, 0, 1), ints(0, 0, 0), ints(1, 0, 0)]),
+    "size of a mask": (
+        lambda x: (len(x[x > 0]), x[x > 0].sum()),
+        [ints(3, 0, 1), ints(0, 0, 0), ints(1, 0, 0)],
+    ),
     "masked_select": (lambda x: torch.masked_select(x, x > 0) + 1, [ints(3, 0, 1), ints(0, 0, 0)]),
     "where": (lambda x: torch.where(x > 0)[0] + 1, [ints(3, 0, 1), ints(0, 0, 0)]),
-    "repeat_interleave": (lambda x: torch.repeat_interleave(torch.arange(3), x), [ints(3, 0, 1), ints(0, 0, 0)]),
-    "unique": (lambda x: (x.unique() + 1, torch.unique(x, return_counts=True)[1]), [ints(3, 0, 3), ints(1, 1, 1)]),
-    "unique_consecutive": (lambda x: torch.unique_consecutive(x) + 1, [ints(3, 0, 3), ints(1, 1, 1)]),
+    "repeat_interleave": (
+        lambda x: torch.repeat_interleave(torch.arange(3), x),
+        [ints(3, 0, 1), ints(0, 0, 0)],
+    ),
+    "unique": (
+        lambda x: (x.unique() + 1, torch.unique(x, return_counts=True)[1]),
+        [ints(3, 0, 3), ints(1, 1, 1)],
+    ),
+    "unique_consecutive": (
+        lambda x: torch.unique_consecutive(x) + 1,
+        [ints(3, 0, 3), ints(1, 1, 1)],
+    ),
     "bincount": (lambda x: torch.bincount(x) + 1, [ints(3, 0, 1), ints(0, 0, 0)]),
-    "chained": (lambda x: torch.cat([x[x > 0], x[x > 0] * 2]).view(-1, 1) + 1, [ints(3, 0, 1), ints(0, 0, 0)]),
+    "chained": (
+        lambda x: torch.cat([x[x > 0], x[x > 0] * 2]).view(-1, 1) + 1,
+        [ints(3, 0, 1), ints(0, 0, 0)],
+    ),
     "broadcast of one": (lambda x: x[x > 0] + numbered(3), [ints(3, 1, 1), ints(0, 5, 0)]),
 }
 
@@ -192,7 +234,10 @@ DATA: dict[str, tuple[Function, list[tuple[Any, ...]]]] = {
 @pytest.mark.parametrize("name", DATA)
 def test_data_dependent_results_are_captured_under_fullgraph(name: str) -> None:
     fn, calls = DATA[name]
-    assert counts(fn, calls, name in ("tensor as a bound", "broadcast of one"), fullgraph=True)[-1] == 1
+    assert (
+        counts(fn, calls, name in ("tensor as a bound", "broadcast of one"), fullgraph=True)[-1]
+        == 1
+    )
 
 
 @pytest.mark.parametrize("name", DATA)
@@ -202,7 +247,9 @@ def test_data_dependent_results_break_where_they_are_not_captured(name: str) -> 
 
 
 @pytest.mark.parametrize("backend", ["aot_eager"])
-@pytest.mark.parametrize("name", ["item as a size", "tolist in split", "nonzero", "mask", "unique", "broadcast of one"])
+@pytest.mark.parametrize(
+    "name", ["item as a size", "tolist in split", "nonzero", "mask", "unique", "broadcast of one"]
+)
 def test_data_dependent_results_are_lowered(name: str, backend: str) -> None:
     fn, calls = DATA[name]
     compiled, arguments = stator.compile(fn, backend=backend, fullgraph=True), iter(calls)
@@ -257,9 +304,16 @@ def test_assertion_about_data_is_part_of_the_graph(fn: Function) -> None:
     assert counts(fn, calls, fullgraph=True) == [1, 1, 1, 1]
 
 
-@pytest.mark.parametrize("fn", [asserting.asserts_a_number, asserting.checks_a_number], ids=lambda fn: fn.__name__)
+@pytest.mark.parametrize(
+    "fn", [asserting.asserts_a_number, asserting.checks_a_number], ids=lambda fn: fn.__name__
+)
 def test_assertion_about_an_unbacked_number(fn: Function) -> None:
-    assert counts(fn, [ints(1, 1), ints(9, 1), ints(0, 3), ints(4, 0)], fullgraph=True) == [1, 1, 1, 1]
+    assert counts(fn, [ints(1, 1), ints(9, 1), ints(0, 3), ints(4, 0)], fullgraph=True) == [
+        1,
+        1,
+        1,
+        1,
+    ]
 
 
 def test_effects_before_a_failed_assertion_stay() -> None:
@@ -276,7 +330,10 @@ def test_effects_before_a_failed_assertion_stay() -> None:
 
 
 def test_assertion_about_several_values_fails_as_in_python() -> None:
-    counts(asserting.asserts_whole, [(torch.tensor([1.0]),), (torch.tensor([1.0, 2.0]),), (torch.tensor([0.0]),)])
+    counts(
+        asserting.asserts_whole,
+        [(torch.tensor([1.0]),), (torch.tensor([1.0, 2.0]),), (torch.tensor([0.0]),)],
+    )
 
 
 def test_handled_exception_is_no_assertion() -> None:
@@ -292,7 +349,13 @@ def test_handled_exception_is_no_assertion() -> None:
 
 
 def test_exception_of_the_program_is_raised_under_fullgraph() -> None:
-    assert counts(asserting.asserts_a_size, vectors(9, 4, 9, 5, 6), fullgraph=True) == [0, 1, 1, 1, 1]
+    assert counts(asserting.asserts_a_size, vectors(9, 4, 9, 5, 6), fullgraph=True) == [
+        0,
+        1,
+        1,
+        1,
+        1,
+    ]
 
 
 def branching(x: torch.Tensor) -> torch.Tensor:
@@ -357,7 +420,12 @@ class Scaled(torch.nn.Module):
 
 
 def test_changed_int_of_an_object_is_symbolic_and_of_a_module_static() -> None:
-    assert counts(lambda x, s: x * s.n, [(numbered(2), Settings(n)) for n in (2, 3, 4, 5)]) == [1, 2, 2, 2]
+    assert counts(lambda x, s: x * s.n, [(numbered(2), Settings(n)) for n in (2, 3, 4, 5)]) == [
+        1,
+        2,
+        2,
+        2,
+    ]
     module, backend = Scaled(), Counting()
     compiled = stator.compile(module, backend=backend)
     for module.n in (2, 3, 4):
@@ -368,12 +436,22 @@ def test_changed_int_of_an_object_is_symbolic_and_of_a_module_static() -> None:
 # -- strides, offsets, marks ------------------------------------------------------------------------------------------
 def test_changed_stride_is_symbolic() -> None:
     calls = [(numbered(64).as_strided((4, 4), (n, 1)),) for n in (4, 5, 6, 7)]
-    assert counts(lambda x: (x * 2, x.stride(), x.contiguous(), x.t().reshape(-1)), calls, fullgraph=True)[-1] == 2
+    assert (
+        counts(
+            lambda x: (x * 2, x.stride(), x.contiguous(), x.t().reshape(-1)), calls, fullgraph=True
+        )[-1]
+        == 2
+    )
 
 
 def test_offset_that_is_read_is_guarded() -> None:
     calls = [(numbered(8)[k : k + 4],) for k in (1, 2, 3, 1)]
-    assert counts(lambda x: (x * 2, x.storage_offset(), x[1:].storage_offset()), calls, fullgraph=True)[-1] == 3
+    assert (
+        counts(
+            lambda x: (x * 2, x.storage_offset(), x[1:].storage_offset()), calls, fullgraph=True
+        )[-1]
+        == 3
+    )
 
 
 def marked(mark: Callable[..., None], size: int, *args: Any, **kwargs: Any) -> tuple[torch.Tensor]:
@@ -392,7 +470,11 @@ def counts_of_marked(fn: Function, calls: list[tuple[Any, ...]], **options: Any)
     return seen
 
 
-OURS = {"dynamic": stator.mark_dynamic, "maybe": stator.maybe_mark_dynamic, "unbacked": stator.mark_unbacked}
+OURS = {
+    "dynamic": stator.mark_dynamic,
+    "maybe": stator.maybe_mark_dynamic,
+    "unbacked": stator.mark_unbacked,
+}
 TORCHS = {
     "dynamic": torch._dynamo.mark_dynamic,
     "maybe": torch._dynamo.maybe_mark_dynamic,
@@ -416,17 +498,25 @@ def test_marked_range_is_guarded() -> None:
     calls = [marked(stator.mark_dynamic, size, 0, min=2, max=8) for size in (4, 8, 2)]
     assert counts_of_marked(lambda x: x * 2, calls) == [1, 1, 1]
     with pytest.raises(stator.InvalidUse):
-        stator.compile(lambda x: x * 2, backend="eager")(*marked(stator.mark_dynamic, 9, 0, min=2, max=8))
+        stator.compile(lambda x: x * 2, backend="eager")(
+            *marked(stator.mark_dynamic, 9, 0, min=2, max=8)
+        )
 
 
 def test_marked_dimension_that_is_needed_as_a_constant_is_refused() -> None:
     with pytest.raises(stator.InvalidUse, match="maybe_mark_dynamic"):
-        stator.compile(lambda x: x + len([1] * x.shape[0]), backend="eager")(*marked(stator.mark_dynamic, 4, 0))
-    assert counts_of_marked(lambda x: x + len([1] * x.shape[0]), [marked(stator.maybe_mark_dynamic, 4, 0)]) == [1]
+        stator.compile(lambda x: x + len([1] * x.shape[0]), backend="eager")(
+            *marked(stator.mark_dynamic, 4, 0)
+        )
+    assert counts_of_marked(
+        lambda x: x + len([1] * x.shape[0]), [marked(stator.maybe_mark_dynamic, 4, 0)]
+    ) == [1]
 
 
 def test_static_mark_keeps_a_graph_for_each_size() -> None:
-    assert counts_of_marked(lambda x: x * 2, [marked(stator.mark_static, size) for size in (4, 5, 6)]) == [1, 2, 3]
+    assert counts_of_marked(
+        lambda x: x * 2, [marked(stator.mark_static, size) for size in (4, 5, 6)]
+    ) == [1, 2, 3]
 
 
 def test_static_address_is_guarded_when_asked() -> None:
@@ -455,12 +545,16 @@ def test_dynamic_true_makes_numbers_on_objects_symbolic_but_not_the_settings_of_
 
     settings = [types.SimpleNamespace(n=n) for n in (3, 4, 5)]
     for made, expected in ((settings, [1, 1, 1]), ([Layer(n) for n in (3, 4)], [1, 2])):
-        assert counts(lambda x, o: x * o.n, [(numbered(2), o) for o in made], dynamic=True) == expected
+        assert (
+            counts(lambda x, o: x * o.n, [(numbered(2), o) for o in made], dynamic=True) == expected
+        )
 
 
 def test_view_that_only_tells_its_shape_costs_no_entry_of_a_compiler() -> None:
     """AOTAutograd would look at the view of one row, and guard that it is one."""
-    compiled = stator.compile(lambda x: (x[1:].t().storage_offset(), x + 1), backend="aot_eager", dynamic=True)
+    compiled = stator.compile(
+        lambda x: (x[1:].t().storage_offset(), x + 1), backend="aot_eager", dynamic=True
+    )
     for rows in (2, 5):
         compiled(torch.ones(rows, 3, requires_grad=True))
     assert [len(compiled.report.graphs), compiled.report.graphs[0].code.count("getitem")] == [1, 0]
@@ -470,9 +564,18 @@ def test_view_that_only_tells_its_shape_costs_no_entry_of_a_compiler() -> None:
 @pytest.mark.parametrize("mode", [False, "operations", 3, 4, 7])
 @pytest.mark.parametrize(
     "text",
-    ["{1: 3, 3: 5}[n]", "'abcd'[n]", "1 // (n - 3)", "(1, 2, 3, 4)[n]", "[1][n - 3:][0]", "{1, 3} - {n} or n[0]"],
+    [
+        "{1: 3, 3: 5}[n]",
+        "'abcd'[n]",
+        "1 // (n - 3)",
+        "(1, 2, 3, 4)[n]",
+        "[1][n - 3:][0]",
+        "{1, 3} - {n} or n[0]",
+    ],
 )
-def test_a_number_that_makes_the_program_raise_is_guarded(text: str, mode: Any, sizes: tuple[int, ...]) -> None:
+def test_a_number_that_makes_the_program_raise_is_guarded(
+    text: str, mode: Any, sizes: tuple[int, ...]
+) -> None:
     """Also one that only the instruction which raises has read: its trace takes that back."""
     fn = eval(f"lambda x: (x + 1, {text.replace('n', 'x.shape[0]')})")
     remaining = iter(sizes)
@@ -488,7 +591,12 @@ def test_an_input_that_an_operator_resizes_has_no_symbols_of_those_after_it(back
         return x + seen
 
     remaining = iter((2, 3, 4, 5))
-    assert_same(f, stator.compile(f, backend=backend), lambda: (torch.empty(0), torch.ones(next(remaining), 3)), 4)
+    assert_same(
+        f,
+        stator.compile(f, backend=backend),
+        lambda: (torch.empty(0), torch.ones(next(remaining), 3)),
+        4,
+    )
 
 
 @pytest.mark.parametrize("layer", [torch.nn.Dropout(0.5).eval(), torch.nn.Dropout(0.0)])
@@ -513,7 +621,12 @@ def causal(x: torch.Tensor) -> Any:
 def test_symbolic_bools_are_decided_where_a_real_one_is_wanted() -> None:
     remaining = iter((2, 3, 4, 5, 6))
     compiled = stator.compile(causal, backend="eager", fullgraph=True)
-    assert_same(causal, compiled, lambda: (torch.ones(1, 2, next(remaining), 4, requires_grad=True),), calls=5)
+    assert_same(
+        causal,
+        compiled,
+        lambda: (torch.ones(1, 2, next(remaining), 4, requires_grad=True),),
+        calls=5,
+    )
     assert compiled.report.entry_count == 4
 
 
@@ -522,12 +635,22 @@ def sums(a: torch.Tensor, b: torch.Tensor, n: int, m: int) -> Any:
     tags = ["seven" if rows == 7 else "other", list(range(both))[-1:]]
     total, more = rows + n, m + both
     both += m
-    return tags, total, more, list(range(both))[-1:], a.new_ones(total).shape, torch.cat([a, b, a]).shape[0], rows - n
+    return (
+        tags,
+        total,
+        more,
+        list(range(both))[-1:],
+        a.new_ones(total).shape,
+        torch.cat([a, b, a]).shape[0],
+        rows - n,
+    )
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("dynamic", [None, True])
-def test_a_sum_that_turned_out_to_be_a_number_is_added_to(backend: str, dynamic: bool | None) -> None:
+def test_a_sum_that_turned_out_to_be_a_number_is_added_to(
+    backend: str, dynamic: bool | None
+) -> None:
     remaining = iter([(2, 3, 4, 1), (3, 4, 5, 2), (4, 3, 6, 1), (2, 5, 5, 2), (6, 2, 7, 3)])
 
     def make() -> Any:

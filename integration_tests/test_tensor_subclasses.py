@@ -68,7 +68,9 @@ class Logged(Tensor):
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        cls.LOG.append((func.__name__, [each.__name__ for each in types], len(args), kwargs is None))
+        cls.LOG.append(
+            (func.__name__, [each.__name__ for each in types], len(args), kwargs is None)
+        )
         return super().__torch_function__(func, types, args, kwargs)
 
 
@@ -120,7 +122,9 @@ def masked_sum(x: Any, *args: Any, **kwargs: Any) -> Any:
 
 @implements(torch.add, Tensor.add)
 def masked_add(x: Any, y: Any) -> Any:
-    first, second = (each.as_subclass(Tensor) if isinstance(each, Masked) else each for each in (x, y))
+    first, second = (
+        each.as_subclass(Tensor) if isinstance(each, Masked) else each for each in (x, y)
+    )
     mask = x.mask if isinstance(x, Masked) else y.mask
     return Masked(first + second, mask)
 
@@ -163,15 +167,42 @@ def results_are_of_the_class(x: Tensor) -> Any:
         y.mT,
         y.detach(),
     ]
-    found += [*y.split(1), *y, torch.cat([y, x]), torch.stack((x, y)), F.relu(y), F.linear(y, x), y.to(torch.float64)]
-    found += [*y.max(0), y.sum(), torch.ones_like(y), y.new_zeros(2), y.reshape(-1), torch.where(y > 0, x, y), abs(y)]
+    found += [
+        *y.split(1),
+        *y,
+        torch.cat([y, x]),
+        torch.stack((x, y)),
+        F.relu(y),
+        F.linear(y, x),
+        y.to(torch.float64),
+    ]
+    found += [
+        *y.max(0),
+        y.sum(),
+        torch.ones_like(y),
+        y.new_zeros(2),
+        y.reshape(-1),
+        torch.where(y > 0, x, y),
+        abs(y),
+    ]
     return [type(each).__name__ for each in found], [plain(each) for each in found]
 
 
 @captured
 def what_is_no_tensor_stays(x: Tensor) -> Any:
     y = x.as_subclass(Plain)
-    return y.shape, y.dtype, y.dim(), len(y), y.size(0), y.requires_grad, y.is_contiguous(), y.device, y.numel(), y.ndim
+    return (
+        y.shape,
+        y.dtype,
+        y.dim(),
+        len(y),
+        y.size(0),
+        y.requires_grad,
+        y.is_contiguous(),
+        y.device,
+        y.numel(),
+        y.ndim,
+    )
 
 
 @captured
@@ -180,7 +211,14 @@ def labels_are_carried_on(x: Tensor) -> Any:
     first = y.label
     y.label = "rows"
     z = (y.sum(0) + 1).relu()
-    return first, z.label, torch.add(1, y).label, torch.cat([y, y]).label, hasattr(z, "other"), plain(z)
+    return (
+        first,
+        z.label,
+        torch.add(1, y).label,
+        torch.cat([y, y]).label,
+        hasattr(z, "other"),
+        plain(z),
+    )
 
 
 @captured
@@ -188,14 +226,41 @@ def subclasses_of_subclasses_go_first(x: Tensor) -> Any:
     y, z = x.as_subclass(Named), x.as_subclass(Child)
     z.label = "child"
     both = y + z
-    return type(both).__name__, both.label, type(z.doubled()).__name__, z.half.label, plain(z.half), plain(both)
+    return (
+        type(both).__name__,
+        both.label,
+        type(z.doubled()).__name__,
+        z.half.label,
+        plain(z.half),
+        plain(both),
+    )
 
 
 @captured
 def it_is_told_what_torch_tells(x: Tensor) -> Any:
     y = (x * 1).as_subclass(Logged)
-    z = [y + 1, 1 + y, 1 - y, y.add(2), torch.add(y, 1, alpha=2), torch.add(x, y), x + y, y[0], y.shape, y.T, y.dim()]
-    z += [F.relu(y), F.dropout(y, 0.5, training=False), torch.cat([x, y]), y.sum(dim=0), y == x, y @ x.t(), y.max(0)]
+    z = [
+        y + 1,
+        1 + y,
+        1 - y,
+        y.add(2),
+        torch.add(y, 1, alpha=2),
+        torch.add(x, y),
+        x + y,
+        y[0],
+        y.shape,
+        y.T,
+        y.dim(),
+    ]
+    z += [
+        F.relu(y),
+        F.dropout(y, 0.5, training=False),
+        torch.cat([x, y]),
+        y.sum(dim=0),
+        y == x,
+        y @ x.t(),
+        y.max(0),
+    ]
     y[0] = 1
     y += 1
     found = list(Logged.LOG)
@@ -232,7 +297,14 @@ def it_is_written_in_place(x: Tensor) -> Any:
     row = y[1]
     row.zero_()
     other = x.detach().as_subclass(Named)
-    return same is y, base, plain(y), y.label, torch.add(plain(other), 1, out=other) is other, plain(other)
+    return (
+        same is y,
+        base,
+        plain(y),
+        y.label,
+        torch.add(plain(other), 1, out=other) is other,
+        plain(other),
+    )
 
 
 @captured
@@ -266,7 +338,9 @@ def modules_take_it(x: Tensor) -> Any:
 def a_print_in_the_function(x: Tensor) -> Any:
     class Printing(Tensor):
         @classmethod
-        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             print(func.__name__)
             return super().__torch_function__(func, types, args, kwargs)
 
@@ -368,9 +442,14 @@ def functions_in_python_are_told_of_all_classes(x: Tensor) -> Any:
 def run(fn: Callable[..., Any], make: Callable[[int], Any], **options: Any) -> None:
     """AOTAutograd writes to a leaf, here known by a view, as no program could: that graph raises, the program runs."""
     compiled = stator.compile(fn, **options)
-    numbers, may_raise = iter([2, 2, 3, 3, 4]), fn is one_is_written_to and options["backend"] == "aot_eager"
+    numbers, may_raise = (
+        iter([2, 2, 3, 3, 4]),
+        fn is one_is_written_to and options["backend"] == "aot_eager",
+    )
     make_args = lambda: (make(next(numbers)),)  # noqa: E731
-    assert_same(fn, compiled, make_args, 5, tolerance=Tolerance(1e-5, 1e-5), graphs_may_raise=may_raise)
+    assert_same(
+        fn, compiled, make_args, 5, tolerance=Tolerance(1e-5, 1e-5), graphs_may_raise=may_raise
+    )
 
 
 def tensors(rows: int) -> Tensor:
@@ -385,7 +464,12 @@ def test_a_subclass_made_inside_is_captured(title: str, backend: str) -> None:
 
 @pytest.mark.parametrize("title", [*CAPTURED, *BREAKING])
 def test_a_subclass_made_inside_is_right_with_breaks(title: str) -> None:
-    run({**CAPTURED, **BREAKING}[title], tensors, backend="eager", options={"break_everywhere": True})
+    run(
+        {**CAPTURED, **BREAKING}[title],
+        tensors,
+        backend="eager",
+        options={"break_everywhere": True},
+    )
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
@@ -405,7 +489,15 @@ def taking(fn: Any) -> Any:
 
 @taking
 def one_is_read(y: Any) -> Any:
-    return y.label, (y + 1).label, plain(y * 2), y.shape, y.requires_grad, type(y).__name__, y.doubled().label
+    return (
+        y.label,
+        (y + 1).label,
+        plain(y * 2),
+        y.shape,
+        y.requires_grad,
+        type(y).__name__,
+        y.doubled().label,
+    )
 
 
 @taking
@@ -445,7 +537,12 @@ def one_is_used_without_gradients(y: Any) -> Any:
 @taking
 def one_and_a_plain_one(y: Any) -> Any:
     x = torch.ones(3)
-    return (x + y).label, (y + x).label, plain(torch.stack([x, y[0]])), torch.where(y > 0, y, x).label
+    return (
+        (x + y).label,
+        (y + x).label,
+        plain(torch.stack([x, y[0]])),
+        torch.where(y > 0, y, x).label,
+    )
 
 
 def made(cls: Any) -> Callable[[int], Any]:
@@ -475,7 +572,11 @@ def scaled(p: Any, x: Tensor) -> Any:
 def test_a_class_of_parameters_has_no_say() -> None:
     compiled = stator.compile(scaled, backend="eager", fullgraph=True)
     for rows in (2, 2, 3):
-        ours, theirs, x = Parameter(torch.ones(rows)), Parameter(torch.ones(rows)), torch.arange(float(rows))
+        ours, theirs, x = (
+            Parameter(torch.ones(rows)),
+            Parameter(torch.ones(rows)),
+            torch.arange(float(rows)),
+        )
         expected, found = scaled(ours, x), compiled(theirs, x)
         expected[0].backward()
         found[0].backward()
@@ -486,7 +587,9 @@ def test_a_class_of_parameters_has_no_say() -> None:
 def test_another_class_or_function_is_another_entry() -> None:
     class Changing(Tensor):
         @classmethod
-        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             return "before"
 
     def fn(x: Any) -> Any:
@@ -525,6 +628,8 @@ def test_the_shape_of_one_from_outside_is_changed_natively(change: str) -> None:
 
     compiled = stator.compile(fn, backend="eager")
     for _ in range(3):
-        ours, theirs = (Tensor._make_subclass(Plain, torch.arange(6.0).reshape(1, 6)) for _ in range(2))
+        ours, theirs = (
+            Tensor._make_subclass(Plain, torch.arange(6.0).reshape(1, 6)) for _ in range(2)
+        )
         assert torch.equal(fn(ours), compiled(theirs))
         assert ours.shape == theirs.shape

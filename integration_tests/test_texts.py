@@ -56,7 +56,13 @@ def caught(x: Tensor) -> Any:
         except Failure as failure:
             raise ValueError(f"outer: {failure}") from failure
     except ValueError as error:
-        return x + 1, str(error), error.args, str(error.__cause__), getattr(error.__cause__, "message", None)
+        return (
+            x + 1,
+            str(error),
+            error.args,
+            str(error.__cause__),
+            getattr(error.__cause__, "message", None),
+        )
 
 
 def stored(x: Tensor) -> Any:
@@ -136,14 +142,31 @@ TEMPLATES = ("{} {:>5} {{}} {a!r} {b[0]}", "{0}{0}{1}{c}", "{}")
 
 def formats(x: Tensor) -> Any:
     n = x.shape[0]
-    yield x + 1, f"{n} {n!s} {n!r} {n!a} {n:04d} {n:,} {n:x} {n:>9} {n:.2f} {n:+} {n * 2 - 1} {n // 2} {n > 5} {{}}"
-    yield str(n), repr(n), str(x.shape), repr(x.shape), f"{x.shape}", format(n, "05"), str((n, 1)), repr([n, {1: n}])
+    yield (
+        x + 1,
+        f"{n} {n!s} {n!r} {n!a} {n:04d} {n:,} {n:x} {n:>9} {n:.2f} {n:+} {n * 2 - 1} {n // 2} {n > 5} {{}}",
+    )
+    yield (
+        str(n),
+        repr(n),
+        str(x.shape),
+        repr(x.shape),
+        f"{x.shape}",
+        format(n, "05"),
+        str((n, 1)),
+        repr([n, {1: n}]),
+    )
     yield [template % choose(n, x.shape) for template, choose in PERCENT.items()]
     yield (
         [template.format(n, n * 2, a=x.shape, b=x.shape, c=f"{n}") for template in TEMPLATES],
         "{a}".format_map({"a": n}),
     )
-    yield "a" + str(n) + "b", Color.RED + f"{n}", ",".join(map(str, x.shape)), "x".join((str(n), "a"))
+    yield (
+        "a" + str(n) + "b",
+        Color.RED + f"{n}",
+        ",".join(map(str, x.shape)),
+        "x".join((str(n), "a")),
+    )
     yield str(n).join("abc"), "".join([str(n)]), str(collections.defaultdict(int, {"a": n}))
 
 
@@ -151,7 +174,12 @@ def errors(x: Tensor) -> Any:
     n, found = x.shape[0], []
     nothing: Any = None
     shape: Any = x.shape
-    tries: list[Function] = [lambda: f"{n:zz}", lambda: f"{n:.3d}", lambda: f"{n}" + nothing, lambda: f"{n}" + shape]
+    tries: list[Function] = [
+        lambda: f"{n:zz}",
+        lambda: f"{n:.3d}",
+        lambda: f"{n}" + nothing,
+        lambda: f"{n}" + shape,
+    ]
     tries += [lambda: ",".join([f"{n}", shape[0]]), lambda: f"{x.shape:>4}"]
     tries += [lambda t=t, c=c: t % c(n, x.shape) for t, c in REFUSED_PERCENT.items()]
     for attempt in tries:
@@ -164,7 +192,16 @@ def errors(x: Tensor) -> Any:
 
 def identities(x: Tensor) -> Any:
     text = f"{x.shape[0]} rows"
-    return x + 1, [text, text], {"a": text}, text is None, text or 3, not text, isinstance(text, str), type(text)
+    return (
+        x + 1,
+        [text, text],
+        {"a": text},
+        text is None,
+        text or 3,
+        not text,
+        isinstance(text, str),
+        type(text),
+    )
 
 
 def chosen(x: Tensor, message: str | None = None) -> Any:
@@ -176,7 +213,18 @@ def chosen(x: Tensor, message: str | None = None) -> Any:
             return x + 1, message if message is not None else 2
 
 
-HANDED_ON = [required, caught, stored, of_generators, nested, in_bodies, formats, errors, identities, chosen]
+HANDED_ON = [
+    required,
+    caught,
+    stored,
+    of_generators,
+    nested,
+    in_bodies,
+    formats,
+    errors,
+    identities,
+    chosen,
+]
 
 LOOKED_AT: dict[str, Function] = {
     "equal": lambda x: (x + 1, f"{x.shape[0]}" == "5"),
@@ -249,7 +297,9 @@ def test_text_as_an_effect() -> None:
     ours, theirs = Noting(), Noting()
     backend, arguments = Counting(), iter([(numbered(n, 2),) for n in SIZES])
     compiled = stator.compile(theirs.forward, backend=backend, fullgraph=True)
-    assert_same(ours.forward, compiled, lambda: next(arguments), calls=len(SIZES), owners=(ours, theirs))
+    assert_same(
+        ours.forward, compiled, lambda: next(arguments), calls=len(SIZES), owners=(ours, theirs)
+    )
     assert backend.count == 2
 
 
@@ -263,7 +313,9 @@ def test_text_of_what_only_data_tell() -> None:
 
 
 def test_text_of_data_that_is_looked_at_is_refused() -> None:
-    compiled = stator.compile(lambda x: (x + 1, len(f"{x.sum().item()}")), backend="eager", fullgraph=True)
+    compiled = stator.compile(
+        lambda x: (x + 1, len(f"{x.sum().item()}")), backend="eager", fullgraph=True
+    )
     with pytest.raises(stator.Unsupported, match="a number that depends on data"):
         compiled(numbered(3))
 

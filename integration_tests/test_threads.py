@@ -64,7 +64,9 @@ def together(*jobs: Callable[[], Any], seconds: float = 60) -> list[Any]:
     for member in crew:
         member.join(max(0.0, deadline - time.monotonic()))
     stuck = [member.ident for member in crew if member.is_alive()]
-    assert not stuck, "\n".join("".join(traceback.format_stack(sys._current_frames()[i])) for i in stuck if i)
+    assert not stuck, "\n".join(
+        "".join(traceback.format_stack(sys._current_frames()[i])) for i in stuck if i
+    )
     return [results[number] for number in range(len(jobs))]
 
 
@@ -221,7 +223,9 @@ def test_recompiles_beside_hits() -> None:
 
     for _ in range(ROUNDS):
         compiled = stator.compile(fn, backend="eager", recompile_limit=32)
-        results = together(*(lambda seed=seed, call=compiled: calls(call, seed) for seed in range(THREADS)))
+        results = together(
+            *(lambda seed=seed, call=compiled: calls(call, seed) for seed in range(THREADS))
+        )
         assert_equal(results, [calls(fn, seed) for seed in range(THREADS)])
 
 
@@ -238,7 +242,9 @@ def test_past_the_limit_in_every_thread() -> None:
     assert compiled.report.entry_count <= 3
 
 
-@pytest.mark.parametrize("title", ["one graph", "a generator alive across a break", "an exception that leaves"])
+@pytest.mark.parametrize(
+    "title", ["one graph", "a generator alive across a break", "an exception that leaves"]
+)
 def test_reset_while_others_call(title: str) -> None:
     fn = PROGRAMS[title]
     compiled = stator.compile(fn, backend="eager")
@@ -339,7 +345,14 @@ class Recent(collections.deque[Any]): ...
 class Shelf:
     """Containers of every kind with a hundred things."""
 
-    def __init__(self, *, dicts: Any = dict, sets: Any = set, lists: Any = list, deques: Any = collections.deque):
+    def __init__(
+        self,
+        *,
+        dicts: Any = dict,
+        sets: Any = set,
+        lists: Any = list,
+        deques: Any = collections.deque,
+    ):
         self.names = dicts({f"k{i}": i for i in range(100)})
         self.pairs: dict[tuple[int, ...], int] = dicts({(i,): i for i in range(50)})
         self.members = sets(range(100))
@@ -379,7 +392,9 @@ SHELVES: dict[str, Callable[[], Shelf]] = {
 @pytest.mark.filterwarnings("ignore::stator_guards.RecompileLimitWarning")
 @pytest.mark.parametrize("kind", SHELVES)
 @pytest.mark.parametrize("title", READS)
-def test_container_that_another_thread_keeps_changing_is_read_at_once(title: str, kind: str) -> None:
+def test_container_that_another_thread_keeps_changing_is_read_at_once(
+    title: str, kind: str
+) -> None:
     """Traced, guarded and watched while it grows and shrinks, with nobody told that it does."""
     shelf, done = SHELVES[kind](), threading.Event()
     sys.setswitchinterval(1e-6)
@@ -466,7 +481,8 @@ def state_of_the_process() -> dict[str, Any]:
         "dtype": torch.get_default_dtype(),
         "context": torch._guards.TracingContext.try_get() is None,
         "recursion": sys.getrecursionlimit(),
-        "python dispatcher": torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) is None,
+        "python dispatcher": torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE)
+        is None,
         "loggers": logging.getLogger("torch._subclasses.fake_tensor").isEnabledFor(logging.ERROR),
         "kernels": torch.ones(2, 3).sum().item(),
         "nothing": _python_dispatch is None,
@@ -521,7 +537,9 @@ def test_a_thread_that_runs_plainly_sees_nothing_of_a_trace(backend: str) -> Non
             done.set()
         assert seen.result() == []
     after = left_in_the_process()
-    if backend == "aot_eager":  # what AOTAutograd made looks at its operators in a mode of its own when it first runs
+    if (
+        backend == "aot_eager"
+    ):  # what AOTAutograd made looks at its operators in a mode of its own when it first runs
         after |= {name: before[name] for name in ("dispatch", "modes")}
     assert after == before
 
@@ -569,7 +587,9 @@ def test_compiled_function_calls_itself_in_another_thread() -> None:
         worker.join()
         return found[0] + n
 
-    compiled: Any = stator.compile(fn, backend="eager", recompile_limit=99)  # a thread's name counts the threads
+    compiled: Any = stator.compile(
+        fn, backend="eager", recompile_limit=99
+    )  # a thread's name counts the threads
     assert_equal(together(*[lambda: compiled(X, 3)] * 3), [fn(X, 3) for _ in range(3)])
 
 
@@ -634,19 +654,28 @@ def test_lru_cache_and_context_variables_and_thread_locals() -> None:
     expected = together(*(lambda n=n: work(fn, n) for n in range(4)))
     for _ in range(ROUNDS):
         compiled = stator.compile(fn, backend="eager", recompile_limit=64)
-        assert_equal(together(*(lambda n=n, call=compiled: work(call, n) for n in range(4))), expected)
+        assert_equal(
+            together(*(lambda n=n, call=compiled: work(call, n) for n in range(4))), expected
+        )
 
 
 # -- endurance --------------------------------------------------------------------------------------------------------
 def soak(seconds: float) -> int:
     """All programs, compiled, called, reset and dropped by eight threads; how many calls that were."""
-    end, shared = time.monotonic() + seconds, [stator.compile(fn, backend="eager") for fn in PROGRAMS.values()]
+    end, shared = (
+        time.monotonic() + seconds,
+        [stator.compile(fn, backend="eager") for fn in PROGRAMS.values()],
+    )
     plain = list(PROGRAMS.values())
 
     def work(seed: int) -> int:
         order, calls = random.Random(seed), 0
         while time.monotonic() < end:
-            which, n, x = order.randrange(len(plain)), order.randrange(4), X[: order.randrange(1, 3)]
+            which, n, x = (
+                order.randrange(len(plain)),
+                order.randrange(4),
+                X[: order.randrange(1, 3)],
+            )
             fresh = order.random() < 0.05
             call, backend = shared[which], order.choice(["eager", "eager", "aot_eager"])
             call = stator.compile(plain[which], backend=backend) if fresh else call
@@ -658,7 +687,9 @@ def soak(seconds: float) -> int:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        results = together(*(lambda seed=seed: work(seed) for seed in range(THREADS)), seconds=seconds + 120)
+        results = together(
+            *(lambda seed=seed: work(seed) for seed in range(THREADS)), seconds=seconds + 120
+        )
     failed = [result for result in results if isinstance(result, BaseException)]
     if failed:
         raise failed[0]
@@ -668,8 +699,16 @@ def soak(seconds: float) -> int:
 def soaked(seconds: float) -> None:
     """What is kept stops growing: less than 2 KB for each of the compilations, a twentieth of the calls."""
     sys.setswitchinterval(1e-5)
-    for backend in ("eager", "aot_eager"):  # what torch imports and sets up on first use is no growth
-        together(*(lambda fn=fn, b=backend: outcome(stator.compile(fn, backend=b), X, 2) for fn in PROGRAMS.values()))
+    for backend in (
+        "eager",
+        "aot_eager",
+    ):  # what torch imports and sets up on first use is no growth
+        together(
+            *(
+                lambda fn=fn, b=backend: outcome(stator.compile(fn, backend=b), X, 2)
+                for fn in PROGRAMS.values()
+            )
+        )
     before = left_in_the_process()
     soak(seconds / 4)
     early = in_use()
@@ -678,7 +717,11 @@ def soaked(seconds: float) -> None:
     assert calls > seconds / 4
     assert kept < (2 << 20) + 100 * calls, f"{calls} calls kept {kept} bytes"
     after = left_in_the_process()
-    assert not {name: (before[name], after[name]) for name in after if name not in RACY and after[name] != before[name]}
+    assert not {
+        name: (before[name], after[name])
+        for name in after
+        if name not in RACY and after[name] != before[name]
+    }
 
 
 RACY = ("dispatch", "modes")
@@ -692,7 +735,9 @@ def test_soak() -> None:
     tests keeps what torch logs, with all that the records refer to."""
     seconds = float(os.environ.get("STATOR_SOAK_SECONDS", "120"))
     code = f"from integration_tests.test_threads import soaked; soaked({seconds})"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False
+    )
     assert ran.returncode == 0, ran.stderr
 
 

@@ -32,7 +32,8 @@ DTYPES = (torch.float32, torch.complex64, torch.int64, torch.bool)
 OPERATORS = {
     f"{op.name} {op.variant_test_name}".strip(): op
     for op in op_db
-    if op.name not in (*UNDEFINED, *NOT_COPIED, *WARNING) and any(op.supports_dtype(dtype, "cpu") for dtype in DTYPES)
+    if op.name not in (*UNDEFINED, *NOT_COPIED, *WARNING)
+    and any(op.supports_dtype(dtype, "cpu") for dtype in DTYPES)
 }
 MODULES = {info.name: info for info in module_db}
 
@@ -65,11 +66,15 @@ def check_operator(op: Any, dtype: torch.dtype, count: int) -> None:
         return op.op(*args, **kwargs)
 
     for sample in samples(op, dtype, count):
-        assert_same(call, stator.compile(call, backend="eager"), partial(copy.copy, sample), calls=2)
+        assert_same(
+            call, stator.compile(call, backend="eager"), partial(copy.copy, sample), calls=2
+        )
 
 
 def check_module(info: Any, training: bool, count: int) -> None:
-    made = info.module_inputs_func(info, device="cpu", dtype=torch.float32, requires_grad=True, training=training)
+    made = info.module_inputs_func(
+        info, device="cpu", dtype=torch.float32, requires_grad=True, training=training
+    )
     for sample in itertools.islice(made, count):
         constructor, forward = sample.constructor_input, sample.forward_input
         torch.manual_seed(0)

@@ -10,7 +10,18 @@ import pytest
 import stator
 import torch
 from torch import Tensor
-from torch.func import functional_call, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp, vmap
+from torch.func import (
+    functional_call,
+    grad,
+    grad_and_value,
+    hessian,
+    jacfwd,
+    jacrev,
+    jvp,
+    linearize,
+    vjp,
+    vmap,
+)
 
 from integration_tests.counting import Counting
 from integration_tests.models import Call
@@ -57,7 +68,11 @@ def _levels() -> Any:
 
 @captured
 def levels_outside(x: Tensor, w: Tensor) -> Any:
-    kinds = LEVELS.is_batchedtensor(x), LEVELS.is_gradtrackingtensor(x), LEVELS.is_functorch_wrapped_tensor(x)
+    kinds = (
+        LEVELS.is_batchedtensor(x),
+        LEVELS.is_gradtrackingtensor(x),
+        LEVELS.is_functorch_wrapped_tensor(x),
+    )
     stacks = LEVELS.peek_interpreter_stack(), LEVELS.get_interpreter_stack()
     return x + 1, _levels(), kinds, stacks, LEVELS.maybe_get_level(x), LEVELS.maybe_get_bdim(x)
 
@@ -70,7 +85,13 @@ def levels_inside(x: Tensor, w: Tensor) -> Any:
         seen.append((_levels(), LEVELS.current_level()))
         return (a * a).sum()
 
-    made = vmap(grad(asking))(x), hessian(asking)(w), jacrev(asking)(w), vjp(asking, w)[0], jvp(asking, (w,), (w,))
+    made = (
+        vmap(grad(asking))(x),
+        hessian(asking)(w),
+        jacrev(asking)(w),
+        vjp(asking, w)[0],
+        jvp(asking, (w,), (w,)),
+    )
     return made, seen, _levels()
 
 
@@ -222,7 +243,13 @@ def mapped_module(x: Tensor, w: Tensor) -> Any:
 
 # -- the others -------------------------------------------------------------------------------------------------------
 def _seen(function: Any) -> Any:
-    names = function.__name__, function.__qualname__, function.__module__, function.__doc__, function.__annotations__
+    names = (
+        function.__name__,
+        function.__qualname__,
+        function.__module__,
+        function.__doc__,
+        function.__annotations__,
+    )
     return names, list(inspect.signature(function).parameters), sorted(vars(function))
 
 
@@ -232,7 +259,9 @@ def what_transforms_take_over_from_their_function(x: Tensor, w: Tensor) -> Any:
         """How far off."""
         return (a**2).sum()
 
-    made: list[Any] = [transform(loss) for transform in (grad, grad_and_value, vmap, jacrev, jacfwd, hessian)]
+    made: list[Any] = [
+        transform(loss) for transform in (grad, grad_and_value, vmap, jacrev, jacfwd, hessian)
+    ]
     nested: Any = vmap(grad(loss))
     same = [each.__wrapped__ is loss for each in made], nested.__wrapped__.__wrapped__ is loss
     return [_seen(each) for each in made], same, [each(w) for each in made], nested(x)
@@ -242,7 +271,15 @@ def what_transforms_take_over_from_their_function(x: Tensor, w: Tensor) -> Any:
 def what_vjp_and_linearize_give_looks_like_theirs(x: Tensor, w: Tensor) -> Any:
     pull, push = vjp(torch.sin, w)[1], linearize(torch.sin, w)[1]
     mapped: Any = vmap(pull)
-    return _seen(pull), pull.__defaults__, _seen(push), _seen(mapped), mapped.__wrapped__ is pull, pull(w), push(w)
+    return (
+        _seen(pull),
+        pull.__defaults__,
+        _seen(push),
+        _seen(mapped),
+        mapped.__wrapped__ is pull,
+        pull(w),
+        push(w),
+    )
 
 
 @broken
@@ -284,7 +321,9 @@ def pushed_forward_with_aux(x: Tensor, w: Tensor) -> Any:
 @captured
 def linearized(x: Tensor, w: Tensor) -> Any:
     scale = w * 2
-    out, push = linearize(lambda d: {"r": (d["a"] * scale).sin() * d["b"].sum()}, {"a": w, "b": w.cos()})
+    out, push = linearize(
+        lambda d: {"r": (d["a"] * scale).sin() * d["b"].sum()}, {"a": w, "b": w.cos()}
+    )
     return out, push({"a": w, "b": w}), push({"a": scale, "b": w})
 
 
@@ -360,7 +399,9 @@ SOME = (
     "jacobian by forward",
     "mapped in chunks",
 )
-SAMPLED = [title if title in SOME else pytest.param(title, marks=pytest.mark.slow) for title in CAPTURED]
+SAMPLED = [
+    title if title in SOME else pytest.param(title, marks=pytest.mark.slow) for title in CAPTURED
+]
 
 
 @pytest.mark.parametrize("title", SAMPLED)
@@ -372,7 +413,9 @@ def test_transform_is_lowered_by_aot(title: str) -> None:
 _STATIC = ("jacobian by forward",)
 """torch has no `jacfwd` of one of several arguments over fake tensors with symbolic shapes."""
 DYNAMIC = [
-    pytest.param(title, marks=[] if title in SOME else pytest.mark.slow) for title in CAPTURED if title not in _STATIC
+    pytest.param(title, marks=[] if title in SOME else pytest.mark.slow)
+    for title in CAPTURED
+    if title not in _STATIC
 ]
 
 
@@ -560,7 +603,9 @@ def _depth() -> int:
     return depth
 
 
-@pytest.mark.parametrize("transform", ["jvp", "vjp", "linearize", "vmap", "grad", "jacfwd", "hessian"])
+@pytest.mark.parametrize(
+    "transform", ["jvp", "vjp", "linearize", "vmap", "grad", "jacfwd", "hessian"]
+)
 @pytest.mark.parametrize("used", [False, True])
 def test_sizes_that_leave_the_function_of_a_transform(transform: str, used: bool) -> None:
     """`jvp` compares sizes, so that they are numbers at the end of a body that began with symbols."""
@@ -598,7 +643,9 @@ BODIES: dict[str, Callable[[Tensor], Tensor]] = {
 def test_hooks_for_all_modules_hear_of_no_graph(name: str, backend: Any) -> None:
     heard: list[torch.nn.Module] = []
     compiled = stator.compile(BODIES[name], backend=backend)
-    handle = torch.nn.modules.module.register_module_forward_pre_hook(lambda module, args: heard.append(module))
+    handle = torch.nn.modules.module.register_module_forward_pre_hook(
+        lambda module, args: heard.append(module)
+    )
     try:
         for _ in range(2):
             compiled(torch.ones(3, requires_grad=True)).sum().backward()

@@ -26,7 +26,9 @@ def _reasons(source: pathlib.Path) -> Iterator[str]:
 
 
 def _all_reasons() -> set[str]:
-    sources = [path for path in ROOT.glob("packages/*/src/**/*.py") if path.name != "conformance.py"]
+    sources = [
+        path for path in ROOT.glob("packages/*/src/**/*.py") if path.name != "conformance.py"
+    ]
     return {reason for source in sources for reason in _reasons(source)}
 
 

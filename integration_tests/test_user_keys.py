@@ -64,7 +64,12 @@ def an_attribute_that_is_hashed_is_written(x):
     key = Word("a")
     table = {key: x}
     key.text = "b"
-    return key in table, Word("a") in table, table[next(iter(table))] if key in table else x, [*table]
+    return (
+        key in table,
+        Word("a") in table,
+        table[next(iter(table))] if key in table else x,
+        [*table],
+    )
 
 
 @program
@@ -202,7 +207,9 @@ def what_is_forgotten(x):
 
 @pytest.mark.parametrize("fn", [what_is_not_hashed, what_is_forgotten])
 def test_what_no_entry_asks_otherwise_is_no_break(fn):
-    assert_same(fn, stator.compile(fn, backend="eager", fullgraph=True), lambda: (torch.ones(2),), 3)
+    assert_same(
+        fn, stator.compile(fn, backend="eager", fullgraph=True), lambda: (torch.ones(2),), 3
+    )
 
 
 def test_break_names_the_line_that_asked():
@@ -241,7 +248,13 @@ def test_a_hash_that_is_noted_may_ask_for_others_that_are(depth, noted, inside):
     def fn(x, given):
         key = term(depth, noted) if inside else given
         table = {key: x + 1, Term("t0"): x}
-        return table[term(depth, noted)], table[key], hash(key) == hash(given), given.noted is not None, len(table)
+        return (
+            table[term(depth, noted)],
+            table[key],
+            hash(key) == hash(given),
+            given.noted is not None,
+            len(table),
+        )
 
     compiled = stator.compile(fn, backend="eager")
     assert_same(fn, compiled, lambda: (torch.ones(2), term(depth, noted)), calls=3)
@@ -278,7 +291,11 @@ def half_made(cls):
 FILLED = {
     "a set": lambda a, cls: {a, cls(1)},
     "a set of a list": lambda a, cls: set([a, cls(1), a]),  # noqa: C405
-    "a set that is changed": lambda a, cls: (s := {cls(4), a}, s.discard(cls(4)), s.update([cls(5), a]))[0],
+    "a set that is changed": lambda a, cls: (
+        s := {cls(4), a},
+        s.discard(cls(4)),
+        s.update([cls(5), a]),
+    )[0],
     "a union": lambda a, cls: {a} | {cls(4), cls(3)},
     "a frozen set": lambda a, cls: frozenset([a, cls(1)]),
     "a frozen set in a tuple": lambda a, cls: (1, frozenset([a, cls(1)])),
@@ -288,7 +305,11 @@ FILLED = {
     "a dict in an object": lambda a, cls: setattr(a, "own", {a: 1}) if cls is Numbered else a,
     "an ordered dict": lambda a, cls: collections.OrderedDict([(a, 1), (cls(1), 2)]),
     "a counter": lambda a, cls: collections.Counter([a, cls(3), cls(1)]),
-    "keys and an iterator": lambda a, cls: ((d := {cls(1): 1, a: 2}).keys(), next(it := iter(d)), it),
+    "keys and an iterator": lambda a, cls: (
+        (d := {cls(1): 1, a: 2}).keys(),
+        next(it := iter(d)),
+        it,
+    ),
     "a generator over a set": lambda a, cls: (b for b in [{a, cls(1)}]),
 }
 
@@ -356,7 +377,13 @@ ON_A_SET = {
     "contains": lambda c, key: (key in c, Rehashed(1) in c, Rehashed(9) in c, 0 in c),
     "list": lambda c, key: list(c),
     "copy": lambda c, key: (list(c.copy()), key in set(c), key in frozenset(c), key in {*c}),
-    "combined": lambda c, key: (len(c | {key}), len(c - {key}), len({key} - c), len(c ^ {key}), c >= {key}),
+    "combined": lambda c, key: (
+        len(c | {key}),
+        len(c - {key}),
+        len({key} - c),
+        len(c ^ {key}),
+        c >= {key},
+    ),
 }
 ON_A_DICT = {
     "contains": lambda c, key: (key in c, Rehashed(1) in c, c.get(key), 0 in c),
@@ -383,7 +410,9 @@ MADE = {
 
 @pytest.mark.parametrize("after", [1, 2, 9])
 @pytest.mark.parametrize("broken", [False, True])
-@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, (_, uses) in MADE.items() for name in uses])
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind, (_, uses) in MADE.items() for name in uses]
+)
 def test_a_key_may_have_another_hash_than_when_it_was_put_in(kind, name, broken, after):
     make, use = MADE[kind][0], MADE[kind][1][name]
 
@@ -409,7 +438,9 @@ def test_a_key_may_have_another_hash_than_when_it_was_put_in(kind, name, broken,
 
 @pytest.mark.parametrize("started", [0, 1])
 @pytest.mark.parametrize("broken", [False, True])
-@pytest.mark.parametrize("over", [iter, reversed, lambda d: iter(d.items()), lambda d: iter(d.values())])
+@pytest.mark.parametrize(
+    "over", [iter, reversed, lambda d: iter(d.items()), lambda d: iter(d.values())]
+)
 def test_the_iterator_of_an_ordered_dict_asks_its_keys(over, broken, started):
     def fn(x, it):
         if broken:
@@ -447,7 +478,9 @@ class HeardInC(Heard):
 
 
 ASKED: list[str] = []
-HELD: dict[str, dict[Any, int]] = {cls.__name__: {cls("a"): 1, "b": 2, 3: 4} for cls in (Heard, HeardInC)}
+HELD: dict[str, dict[Any, int]] = {
+    cls.__name__: {cls("a"): 1, "b": 2, 3: 4} for cls in (Heard, HeardInC)
+}
 LOOKS = "d['a']|d['b']|d[3]|'a' in d|d.get('a')|d.get('c')|d.setdefault('a')|d[held]|d.pop('b')|len(d)|{**d}|held in d"
 
 

@@ -128,8 +128,22 @@ def given_back(x: Tensor, w: Tensor) -> Any:
 
 
 PROGRAMS: tuple[Program, ...] = (
-    *(made_here, behind_a_break, before_a_break, caught, caught_behind_a_break, read_first, read_behind_a_break),
-    *(asked_first, a_gradient_is_asked_for, with_another_memory, without_gradients, made_without_gradients),
+    *(
+        made_here,
+        behind_a_break,
+        before_a_break,
+        caught,
+        caught_behind_a_break,
+        read_first,
+        read_behind_a_break,
+    ),
+    *(
+        asked_first,
+        a_gradient_is_asked_for,
+        with_another_memory,
+        without_gradients,
+        made_without_gradients,
+    ),
     *(the_base_again, given_back),
 )
 
@@ -161,14 +175,20 @@ def outcome(fn: Program, x: Tensor) -> Any:
 def test_a_view_that_is_behind_stays_so(fn: Program, options: dict[str, Any]) -> None:
     compiled = stator.compile(fn, backend="eager", options=options)
     for number in range(3):
-        assert outcome(compiled, torch.ones(3, 3) + number) == outcome(fn, torch.ones(3, 3) + number)
+        assert outcome(compiled, torch.ones(3, 3) + number) == outcome(
+            fn, torch.ones(3, 3) + number
+        )
 
 
-@pytest.mark.parametrize("fn", [made_here, behind_a_break, caught, caught_behind_a_break, with_another_memory])
+@pytest.mark.parametrize(
+    "fn", [made_here, behind_a_break, caught, caught_behind_a_break, with_another_memory]
+)
 def test_compilers_write_to_no_view_that_is_behind(fn: Program) -> None:
     compiled = stator.compile(fn, backend="aot_eager")
     for number in range(2):
-        assert outcome(compiled, torch.ones(3, 3) + number) == outcome(fn, torch.ones(3, 3) + number)
+        assert outcome(compiled, torch.ones(3, 3) + number) == outcome(
+            fn, torch.ones(3, 3) + number
+        )
 
 
 def written(view: Tensor, w: Tensor) -> Any:
@@ -234,7 +254,9 @@ def refused(base: Tensor) -> Tensor:
     return view
 
 
-@pytest.mark.parametrize("makers", [(of_its_base, behind, told), (behind, told, of_its_base), (told, behind, refused)])
+@pytest.mark.parametrize(
+    "makers", [(of_its_base, behind, told), (behind, told, of_its_base), (told, behind, refused)]
+)
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("fn", [written, read, asked_for_gradients])
 def test_a_view_that_is_given_stays_behind(
@@ -250,7 +272,13 @@ def test_a_view_that_is_given_stays_behind(
 def test_a_view_made_without_gradients_gets_a_flag_of_its_own(fn: Program, backend: str) -> None:
     """By its base it has one already."""
     compiled, w = stator.compile(fn, backend=backend), torch.full((3, 3), 2.0)
-    for make in (a_leaf, of_a_leaf, of_a_leaf_without_gradients, of_a_result_without_gradients, a_leaf):
+    for make in (
+        a_leaf,
+        of_a_leaf,
+        of_a_leaf_without_gradients,
+        of_a_result_without_gradients,
+        a_leaf,
+    ):
         gradients = []
         for each in (fn, compiled):
             view = make()
@@ -270,7 +298,10 @@ def written_apart(view: Tensor, w: Tensor) -> Any:
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_the_handler_of_the_program_meets_what_autograd_refuses(backend: str) -> None:
     """Of a view that was made without gradients and is written to apart from autograd: not before the graph runs."""
-    compiled, w = stator.compile(written_apart, backend=backend), torch.full((3, 3), 2.0, requires_grad=True)
+    compiled, w = (
+        stator.compile(written_apart, backend=backend),
+        torch.full((3, 3), 2.0, requires_grad=True),
+    )
     for make in (of_a_leaf, of_a_leaf_without_gradients, of_a_result_without_gradients, a_leaf):
         view, other = make(), make()
         expected, found = written_apart(view, w), compiled(other, w)
@@ -302,8 +333,12 @@ def with_a_part(x: Tensor) -> Any:
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", lambda gm, inputs: gm])
-@pytest.mark.parametrize("make", [a_leaf, of_a_leaf, of_a_leaf_without_gradients, of_a_result_without_gradients])
-def test_compilers_ask_no_view_that_refuses_to_tell(make: Callable[[], Tensor], backend: Any) -> None:
+@pytest.mark.parametrize(
+    "make", [a_leaf, of_a_leaf, of_a_leaf_without_gradients, of_a_result_without_gradients]
+)
+def test_compilers_ask_no_view_that_refuses_to_tell(
+    make: Callable[[], Tensor], backend: Any
+) -> None:
     compiled: Any = stator.compile(with_a_part, backend=backend)
     for _ in range(2):
         assert str(compiled(make())) == str(with_a_part(make()))
@@ -322,7 +357,9 @@ def given_to_regions(x: Tensor) -> Any:
     return first, detached(part) + detached(part)
 
 
-@pytest.mark.parametrize("make", [a_leaf, of_a_leaf, of_a_leaf_without_gradients, of_a_result_without_gradients])
+@pytest.mark.parametrize(
+    "make", [a_leaf, of_a_leaf, of_a_leaf_without_gradients, of_a_result_without_gradients]
+)
 def test_a_region_is_given_views_that_refuse_to_tell(make: Callable[[], Tensor]) -> None:
     compiled: Any = stator.compile(given_to_regions, backend="eager")
     for _ in range(2):

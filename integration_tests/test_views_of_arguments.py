@@ -45,9 +45,13 @@ def arguments(name: str, rows: int) -> tuple[Tensor, Tensor]:
 @pytest.mark.parametrize("dynamic", [None, True])
 @pytest.mark.parametrize("fn", [view_first, base_first, written])
 @pytest.mark.parametrize("name", VIEWS)
-def test_sizes_of_a_view_and_of_its_base_change_together(name: str, fn: Any, dynamic: bool | None) -> None:
+def test_sizes_of_a_view_and_of_its_base_change_together(
+    name: str, fn: Any, dynamic: bool | None
+) -> None:
     compiled = stator.compile(fn, backend="eager", dynamic=dynamic)
     for rows in (2, 3, 2, 5, 4):
         plain, ours = arguments(name, rows), arguments(name, rows)
         expected, found = fn(*plain), compiled(*ours)
-        assert not differences(describe(args=plain, result=expected), describe(args=ours, result=found))
+        assert not differences(
+            describe(args=plain, result=expected), describe(args=ours, result=found)
+        )

@@ -97,7 +97,16 @@ def of_slices_beyond_any_tensor(x: Tensor) -> Any:
 
 
 PROGRAMS: tuple[Callable[[Tensor], Any], ...] = (
-    *(of_python, of_python_twice, of_cpp, of_itself, around_a_break, handled, of_an_attribute, of_what_it_resizes),
+    *(
+        of_python,
+        of_python_twice,
+        of_cpp,
+        of_itself,
+        around_a_break,
+        handled,
+        of_an_attribute,
+        of_what_it_resizes,
+    ),
     *(of_writes_to_an_expanded_tensor, of_known_values, of_sizes),
     *(of_slices_beyond_any_tensor,),
 )
@@ -172,7 +181,9 @@ def test_code_of_no_module_warns_as_well(tmp_path: pathlib.Path) -> None:
 
 def test_what_cpp_says_once_is_said_once() -> None:
     torch.set_warn_always(False)
-    compiled = stator.compile(lambda x: torch.trapz(x, x) + x.view(3, 1).T.T.T.sum(), backend="eager")
+    compiled = stator.compile(
+        lambda x: torch.trapz(x, x) + x.view(3, 1).T.T.T.sum(), backend="eager"
+    )
     assert len({tuple(said(compiled, X, "always")) for _ in range(3)} - {()}) <= 1
 
 
@@ -222,7 +233,13 @@ def in_a_function(x: Tensor) -> Tensor:
     return y + len(managers)
 
 
-CATCHING: dict[Any, int] = {inside: 2, ignored: 4, recorded: 3, left_by_an_error: 4, in_a_function: 6}
+CATCHING: dict[Any, int] = {
+    inside: 2,
+    ignored: 4,
+    recorded: 3,
+    left_by_an_error: 4,
+    in_a_function: 6,
+}
 
 
 @pytest.mark.parametrize("fn", CATCHING, ids=lambda fn: fn.__name__)
@@ -266,7 +283,9 @@ def _tells_once() -> None:
     warnings.warn("told once", stacklevel=1)
 
 
-@pytest.mark.parametrize("fn", [a_number_of_numpy, an_array, what_has_gradients, a_group], ids=lambda fn: fn.__name__)
+@pytest.mark.parametrize(
+    "fn", [a_number_of_numpy, an_array, what_has_gradients, a_group], ids=lambda fn: fn.__name__
+)
 def test_what_was_shown_once_is_not_shown_again(fn: Any) -> None:
     """Whatever stator makes of the warnings of its own work, also when it compiles again and each time it runs."""
     compiled = stator.compile(fn, backend="eager")
@@ -321,7 +340,9 @@ WAYS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("fn", FURTHER, ids=lambda fn: fn.__name__)
-def test_a_warning_of_a_frame_outside_names_that_frame(fn: Any, way: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_warning_of_a_frame_outside_names_that_frame(
+    fn: Any, way: str, caplog: pytest.LogCaptureFixture
+) -> None:
     def places(run: Any) -> list[tuple[str, int]]:
         caplog.clear()
         with warnings.catch_warnings(record=True) as shown:
@@ -329,6 +350,8 @@ def test_a_warning_of_a_frame_outside_names_that_frame(fn: Any, way: str, caplog
             for _ in range(2):
                 run(X)
         said = [(one.filename, one.lineno) for one in shown if "of " in str(one.message)]
-        return said + [(record.pathname, record.lineno) for record in caplog.records if record.name == LOG.name]
+        return said + [
+            (record.pathname, record.lineno) for record in caplog.records if record.name == LOG.name
+        ]
 
     assert places(stator.compile(fn, backend="eager", **WAYS[way])) == places(fn)

@@ -40,10 +40,23 @@ def test_elements_of_a_size_are_counted_in_a_word(text: str) -> None:
         names: dict[str, Any] = {"f": f, "stator": stator}
         plain = eval(f"lambda n: ({text}, {middle}{text})", names)
         remaining = iter([(value,) for value in VALUES])
-        assert_same(plain, stator.compile(plain, backend="eager"), functools.partial(next, remaining), len(VALUES))
+        assert_same(
+            plain,
+            stator.compile(plain, backend="eager"),
+            functools.partial(next, remaining),
+            len(VALUES),
+        )
 
 
-WHOLE = ("int(y)", "y.__int__()", "y.__trunc__()", "y.__floor__()", "y.__ceil__()", "math.floor(y)", "round(y)")
+WHOLE = (
+    "int(y)",
+    "y.__int__()",
+    "y.__trunc__()",
+    "y.__floor__()",
+    "y.__ceil__()",
+    "math.floor(y)",
+    "round(y)",
+)
 
 
 @pytest.mark.parametrize("text", WHOLE)

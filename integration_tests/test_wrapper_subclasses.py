@@ -44,7 +44,13 @@ class Scaled(torch.Tensor):
     @staticmethod
     def __new__(cls, inner: Tensor, factor: Any) -> Any:
         made: Any = torch.Tensor._make_wrapper_subclass
-        return made(cls, inner.shape, strides=inner.stride(), dtype=inner.dtype, requires_grad=inner.requires_grad)
+        return made(
+            cls,
+            inner.shape,
+            strides=inner.stride(),
+            dtype=inner.dtype,
+            requires_grad=inner.requires_grad,
+        )
 
     def __init__(self, inner: Tensor, factor: Any) -> None:
         self.inner, self.factor = inner, factor
@@ -106,7 +112,12 @@ def two_of_a_class(x: Any, s: Any, w: Any) -> Any:
 @captured
 def classes_are_seen(x: Any, s: Any, w: Any) -> Any:
     y = x + 1
-    checks = (isinstance(x, TwoTensor), isinstance(y, Tensor), isinstance(x, nn.Parameter), isinstance(w, TwoTensor))
+    checks = (
+        isinstance(x, TwoTensor),
+        isinstance(y, Tensor),
+        isinstance(x, nn.Parameter),
+        isinstance(w, TwoTensor),
+    )
     return y, type(x), type(y) is TwoTensor, type(s).__name__, checks, x.__class__
 
 
@@ -196,7 +207,12 @@ def rows_in_a_loop(x: Any, s: Any, w: Any) -> Any:
 
 @captured
 def custom_functions(x: Any, s: Any, w: Any) -> Any:
-    return nn.functional.softmax(x, -1), nn.functional.linear(x, a_kept_weight), x.norm(), torch.where(x > 0, x, w)
+    return (
+        nn.functional.softmax(x, -1),
+        nn.functional.linear(x, a_kept_weight),
+        x.norm(),
+        torch.where(x > 0, x, w),
+    )
 
 
 a_kept_weight = a_pair(rows=3)
@@ -309,7 +325,9 @@ class Layer(nn.Module):
 
     def forward(self, x: Any) -> Any:
         assert isinstance(self.weight, nn.Parameter)
-        return (nn.functional.linear(x, self.weight) + self.shift).relu(), len(list(self.parameters()))
+        return (nn.functional.linear(x, self.weight) + self.shift).relu(), len(
+            list(self.parameters())
+        )
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
@@ -353,7 +371,9 @@ def nested() -> Any:
 
 
 def transposed() -> Any:
-    return TwoTensor(torch.ones(3, 2, dtype=torch.float64).t(), torch.zeros(3, 2, dtype=torch.float64).t())
+    return TwoTensor(
+        torch.ones(3, 2, dtype=torch.float64).t(), torch.zeros(3, 2, dtype=torch.float64).t()
+    )
 
 
 def scaled(factor: Any) -> Any:
@@ -454,7 +474,9 @@ def alone() -> Any:
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-@pytest.mark.parametrize("make", [sharing_a_part, one_part_twice, with_its_part, with_its_view, alone, nested])
+@pytest.mark.parametrize(
+    "make", [sharing_a_part, one_part_twice, with_its_part, with_its_view, alone, nested]
+)
 def test_memory_in_common(make: Any, backend: str) -> None:
     def args() -> Any:
         made = make()
@@ -494,9 +516,15 @@ class Loose(Scaled):
         return tree_map_only(Tensor, lambda x: Loose(x, 1.0), plain)
 
 
-@pytest.mark.parametrize(("backend", "is_handled"), [("eager", False), ("eager", True), ("aot_eager", True)])
-@pytest.mark.parametrize("make", [a_pair, nested, lambda: Loose(torch.ones(2, 3, dtype=torch.float64), 1.0)])
-def test_error_after_a_write_meets_what_plain_python_has(make: Any, backend: str, is_handled: bool) -> None:
+@pytest.mark.parametrize(
+    ("backend", "is_handled"), [("eager", False), ("eager", True), ("aot_eager", True)]
+)
+@pytest.mark.parametrize(
+    "make", [a_pair, nested, lambda: Loose(torch.ones(2, 3, dtype=torch.float64), 1.0)]
+)
+def test_error_after_a_write_meets_what_plain_python_has(
+    make: Any, backend: str, is_handled: bool
+) -> None:
     """Under a compiler the writes before an error that nobody handles are missing: run-time-errors.md."""
 
     @torch.no_grad()
@@ -530,7 +558,11 @@ class Sized(TwoTensor):
 class Asking(TwoTensor):
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return 7 if func is torch.Tensor.mul else super().__torch_function__(func, types, args, kwargs or {})
+        return (
+            7
+            if func is torch.Tensor.mul
+            else super().__torch_function__(func, types, args, kwargs or {})
+        )
 
 
 class Unfaithful(TwoTensor):

@@ -17,13 +17,25 @@ import torch
 MODES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any] | None]] = {
     "grad enabled": (torch.is_grad_enabled, torch._C._set_grad_enabled),
     "inference mode": (torch.is_inference_mode_enabled, None),
-    "cpu autocast": (lambda: torch.is_autocast_enabled("cpu"), lambda on: torch.set_autocast_enabled("cpu", on)),
-    "cuda autocast": (lambda: torch.is_autocast_enabled("cuda"), lambda on: torch.set_autocast_enabled("cuda", on)),
-    "cpu autocast dtype": (lambda: torch.get_autocast_dtype("cpu"), lambda to: torch.set_autocast_dtype("cpu", to)),
+    "cpu autocast": (
+        lambda: torch.is_autocast_enabled("cpu"),
+        lambda on: torch.set_autocast_enabled("cpu", on),
+    ),
+    "cuda autocast": (
+        lambda: torch.is_autocast_enabled("cuda"),
+        lambda on: torch.set_autocast_enabled("cuda", on),
+    ),
+    "cpu autocast dtype": (
+        lambda: torch.get_autocast_dtype("cpu"),
+        lambda to: torch.set_autocast_dtype("cpu", to),
+    ),
     "autocast cache": (torch.is_autocast_cache_enabled, torch.set_autocast_cache_enabled),
     "default dtype": (torch.get_default_dtype, torch.set_default_dtype),
     "default device": (torch.get_default_device, None),
-    "deterministic": (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms),
+    "deterministic": (
+        torch.are_deterministic_algorithms_enabled,
+        torch.use_deterministic_algorithms,
+    ),
     "matmul precision": (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
     "anomaly": (torch.is_anomaly_enabled, torch.set_anomaly_enabled),
     "function modes": (torch._C._len_torch_function_stack, None),
@@ -45,7 +57,9 @@ class World:
     @classmethod
     def now(cls) -> World:
         modes = {name: read() for name, (read, _) in MODES.items()}
-        return cls(random.getstate(), np.random.get_state(legacy=False), torch.get_rng_state(), modes)
+        return cls(
+            random.getstate(), np.random.get_state(legacy=False), torch.get_rng_state(), modes
+        )
 
     def restore(self) -> None:
         random.setstate(self.python_random)

@@ -26,13 +26,17 @@ def main(arguments: list[str]) -> int:
 def _has_nox(python: pathlib.Path) -> bool:
     """A first run that was interrupted leaves an environment without nox."""
     asked = [str(python), "-c", "import nox"]
-    return python.exists() and subprocess.run(asked, capture_output=True, check=False).returncode == 0
+    return (
+        python.exists() and subprocess.run(asked, capture_output=True, check=False).returncode == 0
+    )
 
 
 def _create(python: pathlib.Path) -> None:
     base = next(filter(None, map(interpreters.find, interpreters.SUPPORTED)), None)
     if base is None:
-        sys.exit(f"stator needs CPython {', '.join(interpreters.SUPPORTED)}; none was found on this machine.")
+        sys.exit(
+            f"stator needs CPython {', '.join(interpreters.SUPPORTED)}; none was found on this machine."
+        )
     subprocess.run([base, "-m", "venv", "--clear", HOME], check=True)
     subprocess.run([python, "-m", "pip", "install", "--quiet", NOX], check=True)
 

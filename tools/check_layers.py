@@ -19,7 +19,10 @@ import attrs
 from packaging.requirements import Requirement
 from source_facts import Reference, public_names, references, spelled_all
 
-DISTRIBUTION_OF = {"attr": "attrs", "functorch": "torch"}  # import names that differ from what pip installs
+DISTRIBUTION_OF = {
+    "attr": "attrs",
+    "functorch": "torch",
+}  # import names that differ from what pip installs
 
 
 @attrs.frozen
@@ -43,7 +46,11 @@ class Package:
     def imported(self) -> dict[str, str]:
         """Every other top-level name that shipped code imports -> a place where it does."""
         found = [
-            (ref.top, f"{m.path}:{ref.line}") for m in self.modules if m.shipped for ref in m.found if ref.is_import
+            (ref.top, f"{m.path}:{ref.line}")
+            for m in self.modules
+            if m.shipped
+            for ref in m.found
+            if ref.is_import
         ]
         return {top: where for top, where in reversed(found) if top != self.name}
 
@@ -68,7 +75,10 @@ def read(root: pathlib.Path) -> Repository:
 def _read_package(root: pathlib.Path, manifest: pathlib.Path) -> Package:
     tables = tomllib.loads(manifest.read_text())
     project = tables["project"]
-    extras = [*project.get("optional-dependencies", {}).values(), *tables.get("dependency-groups", {}).values()]
+    extras = [
+        *project.get("optional-dependencies", {}).values(),
+        *tables.get("dependency-groups", {}).values(),
+    ]
     return Package(
         name=project["name"].replace("-", "_"),
         declared=frozenset(map(_import_name, project["dependencies"])),
@@ -118,7 +128,9 @@ def nothing_private_is_borrowed(repo: Repository) -> Iterator[str]:
         for module in package.modules:
             for ref in module.found:
                 top, *rest = ref.name.split(".")
-                borrowed = top in repo.names - {package.name} and any(_is_private(part) for part in rest)
+                borrowed = top in repo.names - {package.name} and any(
+                    _is_private(part) for part in rest
+                )
                 if borrowed:
                     yield f"{module.path}:{ref.line}: {ref.name} is private to {top}"
 
@@ -132,7 +144,9 @@ def torch_stays_above(repo: Repository) -> Iterator[str]:
     for name, patterns in repo.settings["stator"]["layers"]["torch_only_in"].items():
         package = next((package for package in repo.packages if package.name == name), None)
         for module in package.modules if package else ():
-            if not module.shipped or any(fnmatch.fnmatch(module.path.name, pattern) for pattern in patterns):
+            if not module.shipped or any(
+                fnmatch.fnmatch(module.path.name, pattern) for pattern in patterns
+            ):
                 continue
             lines = [ref.line for ref in module.found if ref.top == "torch"]
             if lines:
@@ -156,7 +170,9 @@ def all_is_the_public_names(repo: Repository) -> Iterator[str]:
 
 def _is_public(path: pathlib.Path) -> bool:
     inside = path.parts[path.parts.index("src") + 1 :]
-    return not any(part.startswith("_") and part not in {"__init__.py", "__main__.py"} for part in inside)
+    return not any(
+        part.startswith("_") and part not in {"__init__.py", "__main__.py"} for part in inside
+    )
 
 
 def _differences(path: pathlib.Path, shown: pathlib.Path) -> Iterator[str]:
@@ -188,4 +204,6 @@ def faults(root: pathlib.Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit("\n".join(faults(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve())) or 0)
+    sys.exit(
+        "\n".join(faults(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve())) or 0
+    )

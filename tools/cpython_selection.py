@@ -9,11 +9,46 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
 LANGUAGE = (
-    *("test_list", "test_tuple", "test_dict", "test_set", "test_generators", "test_yield_from", "test_iter"),
-    *("test_with", "test_raise", "test_exceptions", "test_except_star", "test_scope", "test_class", "test_super"),
-    *("test_funcattrs", "test_extcall", "test_keywordonlyarg", "test_positional_only_arg", "test_decorators"),
-    *("test_unpack", "test_unpack_ex", "test_augassign", "test_compare", "test_contains", "test_fstring"),
-    *("test_string_literals", "test_named_expressions", "test_patma", "test_listcomps", "test_dictcomps"),
+    *(
+        "test_list",
+        "test_tuple",
+        "test_dict",
+        "test_set",
+        "test_generators",
+        "test_yield_from",
+        "test_iter",
+    ),
+    *(
+        "test_with",
+        "test_raise",
+        "test_exceptions",
+        "test_except_star",
+        "test_scope",
+        "test_class",
+        "test_super",
+    ),
+    *(
+        "test_funcattrs",
+        "test_extcall",
+        "test_keywordonlyarg",
+        "test_positional_only_arg",
+        "test_decorators",
+    ),
+    *(
+        "test_unpack",
+        "test_unpack_ex",
+        "test_augassign",
+        "test_compare",
+        "test_contains",
+        "test_fstring",
+    ),
+    *(
+        "test_string_literals",
+        "test_named_expressions",
+        "test_patma",
+        "test_listcomps",
+        "test_dictcomps",
+    ),
     *("test_setcomps", "test_genexps"),
 )
 

@@ -33,7 +33,9 @@ logits and gradients are compared with those of the plain model, which compiles 
 def main() -> None:
     backend = "inductor" if _has_compiler() else "aot_eager"
     parameters = sum(p.numel() for p in _make()[0].parameters())
-    print(f"GPT-2, {DEPTH} layers, random weights, {parameters:,} parameters; {backend}\n", flush=True)
+    print(
+        f"GPT-2, {DEPTH} layers, random weights, {parameters:,} parameters; {backend}\n", flush=True
+    )
 
     with tempfile.TemporaryDirectory() as folder:
         found = {way: _run_alone(way, backend, pathlib.Path(folder)) for way in WAYS}
@@ -54,7 +56,13 @@ def _make() -> tuple[Any, dict[str, torch.Tensor]]:
 
     torch.manual_seed(0)
     config = transformers.GPT2Config(
-        vocab_size=WORDS, n_embd=WIDTH, n_layer=DEPTH, n_head=4, n_positions=64, bos_token_id=1, eos_token_id=2
+        vocab_size=WORDS,
+        n_embd=WIDTH,
+        n_layer=DEPTH,
+        n_head=4,
+        n_positions=64,
+        bos_token_id=1,
+        eos_token_id=2,
     )
     model = transformers.GPT2LMHeadModel(config).eval()
     text = torch.randint(3, WORDS, (2, 32))
@@ -67,7 +75,11 @@ def _run_alone(way: str, backend: str, folder: pathlib.Path) -> dict[str, Any]:
     own.mkdir()
     caches = {name: str(own / name.lower()) for name in CACHES}
     results = own / "results.pt"
-    subprocess.run([sys.executable, __file__, way, backend, str(results)], env={**os.environ, **caches}, check=True)
+    subprocess.run(
+        [sys.executable, __file__, way, backend, str(results)],
+        env={**os.environ, **caches},
+        check=True,
+    )
     found: dict[str, Any] = torch.load(results)
     return found
 
@@ -86,7 +98,12 @@ def run(way: str, backend: str, results: pathlib.Path) -> None:
     gradients = [p.grad.clone() for p in model.parameters()]
     best = min(_timed(compiled, inputs) for _ in range(10))
 
-    found = {"first": first, "best": best, "loss": output.loss.item(), "logits": output.logits.detach()}
+    found = {
+        "first": first,
+        "best": best,
+        "loss": output.loss.item(),
+        "logits": output.logits.detach(),
+    }
     torch.save({**found, "gradients": gradients}, results)
     if way == "stator":
         _show_report(compiled.report)
@@ -127,7 +144,9 @@ def _show_report(report: Any) -> None:
         print(f"entry {number}: {entry.target}, {len(entry.guards)} guards, for example")
         for guard in entry.guards[:: max(1, len(entry.guards) // 5)][:5]:
             what = guard.source.name if guard.source is not None else "global state"
-            print(f"  {what} must be {guard.kind.needed}, needed by line {guard.where.line} of {guard.where.function}")
+            print(
+                f"  {what} must be {guard.kind.needed}, needed by line {guard.where.line} of {guard.where.function}"
+            )
 
 
 if __name__ == "__main__":

@@ -31,7 +31,12 @@ def _candidates(version: str) -> Iterator[str]:
             yield found
     root = _answer("pyenv", "root")
     if root:
-        yield from map(str, sorted(pathlib.Path(root).glob(f"versions/{version}*/bin/python{version}"), reverse=True))
+        yield from map(
+            str,
+            sorted(
+                pathlib.Path(root).glob(f"versions/{version}*/bin/python{version}"), reverse=True
+            ),
+        )
     yield _answer("uv", "python", "find", "--no-python-downloads", version)
 
 

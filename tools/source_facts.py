@@ -12,8 +12,18 @@ from collections.abc import Iterator
 
 import attrs
 
-IMPORTERS = {"import_module", "__import__", "find_spec", "resolve_name", "importorskip", "run_module", "find_loader"}
-IMPORT_IN_TEXT = re.compile(r"^\s*(?:import|from)\s+(torch\._dynamo\b[\w.]*)|^\s*from\s+torch\s+import\s+_dynamo", re.M)
+IMPORTERS = {
+    "import_module",
+    "__import__",
+    "find_spec",
+    "resolve_name",
+    "importorskip",
+    "run_module",
+    "find_loader",
+}
+IMPORT_IN_TEXT = re.compile(
+    r"^\s*(?:import|from)\s+(torch\._dynamo\b[\w.]*)|^\s*from\s+torch\s+import\s+_dynamo", re.M
+)
 
 
 @attrs.frozen
@@ -37,14 +47,20 @@ def references(source: str, filename: str) -> Iterator[Reference]:
         if isinstance(node, ast.Import):
             yield from (Reference(alias.name, node.lineno, True) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level:
-            yield from (Reference(f"{node.module}.{alias.name}", node.lineno, True) for alias in node.names)
+            yield from (
+                Reference(f"{node.module}.{alias.name}", node.lineno, True) for alias in node.names
+            )
         elif isinstance(node, ast.Call) and _last_name(node.func) in IMPORTERS:
             yield from (Reference(text, node.lineno, True) for text in _texts(node))
         elif isinstance(node, ast.Attribute):
             name = _dotted(node, modules)
             if name:
                 yield Reference(name, node.lineno, False)
-        elif isinstance(node, ast.Constant) and id(node) not in docstrings and _imports_dynamo(node.value):
+        elif (
+            isinstance(node, ast.Constant)
+            and id(node) not in docstrings
+            and _imports_dynamo(node.value)
+        ):
             yield Reference("torch._dynamo", node.lineno, True)
 
 
@@ -53,7 +69,9 @@ def _modules_bound(tree: ast.AST) -> Iterator[tuple[str, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield (alias.asname, alias.name) if alias.asname else (alias.name.split(".")[0],) * 2
+                yield (
+                    (alias.asname, alias.name) if alias.asname else (alias.name.split(".")[0],) * 2
+                )
 
 
 def _imports_dynamo(value: object) -> bool:
@@ -73,7 +91,11 @@ def _last_name(func: ast.expr) -> str:
 
 def _texts(call: ast.Call) -> Iterator[str]:
     values = [*call.args, *(keyword.value for keyword in call.keywords)]
-    yield from (v.value for v in values if isinstance(v, ast.Constant) and isinstance(v.value, str) and v.value)
+    yield from (
+        v.value
+        for v in values
+        if isinstance(v, ast.Constant) and isinstance(v.value, str) and v.value
+    )
 
 
 def _dotted(node: ast.expr, modules: dict[str, str]) -> str | None:

@@ -29,7 +29,9 @@ import torch
 import torch.fx
 
 if sys.version_info[:2] != (3, 11):
-    raise ImportError("tiny_stator reads the bytecode of CPython 3.11 only; the packages read 3.11 to 3.13")
+    raise ImportError(
+        "tiny_stator reads the bytecode of CPython 3.11 only; the packages read 3.11 to 3.13"
+    )
 
 
 class Unsupported(Exception):
@@ -64,13 +66,36 @@ NEUTRAL: dict[str, tuple[tuple[str, Any], ...]] = {
     "BUILD_TUPLE": (("BUILD_TUPLE", ...),),
 }
 SILENT = {"RESUME", "PRECALL", "CACHE", "NOP", "EXTENDED_ARG"}
-SAME = {"LOAD_FAST", "STORE_FAST", "LOAD_CONST", "LOAD_ATTR", "POP_TOP", "PUSH_NULL", "SWAP", "COPY", "BINARY_SUBSCR"}
-SAME |= {"STORE_SUBSCR", "STORE_ATTR", "COMPARE_OP", "IS_OP", "CALL", "RETURN_VALUE", "UNARY_NEGATIVE"}
+SAME = {
+    "LOAD_FAST",
+    "STORE_FAST",
+    "LOAD_CONST",
+    "LOAD_ATTR",
+    "POP_TOP",
+    "PUSH_NULL",
+    "SWAP",
+    "COPY",
+    "BINARY_SUBSCR",
+}
+SAME |= {
+    "STORE_SUBSCR",
+    "STORE_ATTR",
+    "COMPARE_OP",
+    "IS_OP",
+    "CALL",
+    "RETURN_VALUE",
+    "UNARY_NEGATIVE",
+}
 
 
 def decode(code: types.CodeType) -> tuple[Instruction, ...] | None:
     """The function's instructions, or None when one of them is not known here."""
-    if code.co_exceptiontable or code.co_freevars or code.co_cellvars or code.co_flags & inspect.CO_GENERATOR:
+    if (
+        code.co_exceptiontable
+        or code.co_freevars
+        or code.co_cellvars
+        or code.co_flags & inspect.CO_GENERATOR
+    ):
         return None
     starts: dict[int, int] = {}
     found: list[tuple[str, Any, dis.Instruction]] = []
@@ -81,7 +106,8 @@ def decode(code: types.CodeType) -> tuple[Instruction, ...] | None:
             return None
         found += [(op, arg, item) for op, arg in parts]
     return tuple(
-        Instruction(op, arg, starts[item.argval] if "JUMP" in op else -1, _line(item)) for op, arg, item in found
+        Instruction(op, arg, starts[item.argval] if "JUMP" in op else -1, _line(item))
+        for op, arg, item in found
     )
 
 
@@ -90,7 +116,9 @@ def _line(item: dis.Instruction) -> int:
 
 
 def _neutral(item: dis.Instruction) -> Iterator[tuple[str, Any]]:
-    if item.opname == "LOAD_GLOBAL":  # the lowest bit of its argument asks for a NULL below the value
+    if (
+        item.opname == "LOAD_GLOBAL"
+    ):  # the lowest bit of its argument asks for a NULL below the value
         yield from (("PUSH_NULL", None),) if item.arg and item.arg & 1 else ()
         yield "LOAD_GLOBAL", item.argval
     elif item.opname == "BINARY_OP":
@@ -184,7 +212,9 @@ class Machine:
                 # Rollback never resumes: it chooses the state that the break is written from.
                 self.domain.rollback(mark)
                 frame.pc, frame.stack = before
-                return Broke(frames, f"{reason} (line {frame.instruction.line} of {frame.function.__name__})")
+                return Broke(
+                    frames, f"{reason} (line {frame.instruction.line} of {frame.function.__name__})"
+                )
             if isinstance(outcome, Invoke):
                 frames.append(outcome.frame)
             elif isinstance(outcome, Returned):
@@ -200,7 +230,9 @@ class Machine:
         frame.pc += 1
         match instr.op:
             case "LOAD_FAST":
-                stack.append(frame.slots[instr.arg] if instr.arg in frame.slots else ask.unbound(instr.arg))
+                stack.append(
+                    frame.slots[instr.arg] if instr.arg in frame.slots else ask.unbound(instr.arg)
+                )
             case "STORE_FAST":
                 frame.slots[instr.arg] = stack.pop()
             case "LOAD_CONST":
@@ -237,10 +269,28 @@ class Machine:
         return None
 
 
-OPERANDS = {"LOAD_ATTR": 1, "UNARY_NEGATIVE": 1, "BINARY_OP": 2, "BINARY_SUBSCR": 2, "COMPARE_OP": 2, "IS_OP": 2}
-NAMES = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow", "@": "matmul"}
+OPERANDS = {
+    "LOAD_ATTR": 1,
+    "UNARY_NEGATIVE": 1,
+    "BINARY_OP": 2,
+    "BINARY_SUBSCR": 2,
+    "COMPARE_OP": 2,
+    "IS_OP": 2,
+}
+NAMES = {
+    "+": "add",
+    "-": "sub",
+    "*": "mul",
+    "/": "truediv",
+    "//": "floordiv",
+    "%": "mod",
+    "**": "pow",
+    "@": "matmul",
+}
 NAMES |= {"<<": "lshift", ">>": "rshift", "&": "and_", "|": "or_", "^": "xor"}
-BINARY: dict[str, Callable[..., Any]] = {sign: getattr(operator, name) for sign, name in NAMES.items()}
+BINARY: dict[str, Callable[..., Any]] = {
+    sign: getattr(operator, name) for sign, name in NAMES.items()
+}
 BINARY |= {f"{sign}=": getattr(operator, "i" + name.rstrip("_")) for sign, name in NAMES.items()}
 COMPARE = {
     "<": operator.lt,
@@ -281,7 +331,9 @@ class Concrete:
         return value
 
     def unbound(self, name: str) -> Any:
-        raise UnboundLocalError(f"cannot access local variable '{name}' where it is not associated with a value")
+        raise UnboundLocalError(
+            f"cannot access local variable '{name}' where it is not associated with a value"
+        )
 
     def global_(self, function: Any, name: str) -> Any:
         for names in (function.__globals__, function.__builtins__):
@@ -377,7 +429,10 @@ class Symbolic:
             self.graph.erase_node(node)
 
     def name(self, value: Any) -> str:
-        name = next((name for name, other in self.captured.items() if other is value), f"K{len(self.captured)}")
+        name = next(
+            (name for name, other in self.captured.items() if other is value),
+            f"K{len(self.captured)}",
+        )
         self.captured[name] = value
         return name
 
@@ -395,7 +450,9 @@ class Symbolic:
     def guard(self, source: str, real: Any) -> str:
         """An expression that is true as long as ``real`` may be taken for what ``source`` gives."""
         if isinstance(real, types.FunctionType):
-            return f"{source} is {self.name(real)} and {source}.__code__ is {self.name(real.__code__)}"
+            return (
+                f"{source} is {self.name(real)} and {source}.__code__ is {self.name(real.__code__)}"
+            )
         if isinstance(real, types.BuiltinFunctionType | types.ModuleType | type):
             return f"{source} is {self.name(real)}"
         same_type = f"type({source}) is {self.name(type(real))}"
@@ -411,7 +468,9 @@ class Symbolic:
             self.guards[f"same_kind({value.source}, {kind_of(real)!r})"] = None
             with self.graph.inserting_before(next(iter(self.graph.nodes), None)):
                 node = self.graph.placeholder(f"input_{len(self.inputs)}")
-            example = torch.empty_strided(real.shape, real.stride(), dtype=real.dtype, device="meta")
+            example = torch.empty_strided(
+                real.shape, real.stride(), dtype=real.dtype, device="meta"
+            )
             self.inputs[value.source] = Tensor(node, example, value.source)
         return self.inputs[value.source]
 
@@ -456,7 +515,9 @@ class Symbolic:
             return self.record("call_method", target.name, [target.tensor, *operands])
         if is_torch(target) and any(isinstance(part, Tensor) for part in operands):
             return self.record("call_function", target, operands)
-        if any(target is each for each in PURE) and all(isinstance(part, LITERALS) for part in operands):
+        if any(target is each for each in PURE) and all(
+            isinstance(part, LITERALS) for part in operands
+        ):
             return Known(really(target, operands))
         raise Unsupported(f"a call of {getattr(target, '__name__', target)}")
 
@@ -483,7 +544,11 @@ class Symbolic:
                 return Method(value, name)
         if isinstance(owner, Given) and not isinstance(value, Tensor):
             # Only what a dictionary holds: anything else may run code of the user's.
-            held = vars(value) if isinstance(value, types.ModuleType) else getattr(value, "__dict__", {})
+            held = (
+                vars(value)
+                if isinstance(value, types.ModuleType)
+                else getattr(value, "__dict__", {})
+            )
             if name in held and not hasattr(type(value), name):
                 return Given(f"{owner.source}.{name}", held[name])
         raise Unsupported(f"the attribute {name!r} of {type(value).__name__}")
@@ -541,7 +606,12 @@ class Point:
 
     @classmethod
     def of(cls, frames: list[Frame]) -> Point:
-        return cls(tuple((f.function, f.pc, tuple(f.slots), tuple(v is NULL for v in f.stack)) for f in frames))
+        return cls(
+            tuple(
+                (f.function, f.pc, tuple(f.slots), tuple(v is NULL for v in f.stack))
+                for f in frames
+            )
+        )
 
     @property
     def size(self) -> int:
@@ -552,7 +622,10 @@ class Point:
         values = iter(state)
         return [
             Frame(
-                function, pc, {name: next(values) for name in slots}, [NULL if null else next(values) for null in nulls]
+                function,
+                pc,
+                {name: next(values) for name in slots},
+                [NULL if null else next(values) for null in nulls],
             )
             for function, pc, slots, nulls in self.frames
         ]
@@ -637,7 +710,11 @@ class Writer:
             case Method():
                 return f"{self.expression(value.tensor)}.{value.name}"
         constant = value.value
-        return repr(constant) if type(constant) in (int, bool, str, type(None)) else self.domain.name(constant)
+        return (
+            repr(constant)
+            if type(constant) in (int, bool, str, type(None))
+            else self.domain.name(constant)
+        )
 
     def entry(self, names: list[str], result: str, backend: Backend) -> Entry:
         domain, parameters = self.domain, ", ".join(names)

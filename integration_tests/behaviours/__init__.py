@@ -100,7 +100,9 @@ class Kept(Mapping[str, Any]):
         for name, value in vars(self.__module).items():
             if name.isupper() and name != "PROGRAMS":
                 found[name] = value
-            elif isinstance(value, types.FunctionType) and value.__module__ == self.__module.__name__:
+            elif (
+                isinstance(value, types.FunctionType) and value.__module__ == self.__module.__name__
+            ):
                 found[name] = (value.__defaults__, value.__kwdefaults__, dict(vars(value)))
         return found
 

@@ -45,7 +45,11 @@ def an_operand_of_a_call(x, n, box):
 @program(breaks="generator-dropped")
 def an_operand_of_a_test(x, n, box):
     log = box.log
-    found = 2 in parts(1, log, 1, 2, 3), 9 not in parts(1, log, 4), operator.contains(parts(1, log, n, 5), n)
+    found = (
+        2 in parts(1, log, 1, 2, 3),
+        9 not in parts(1, log, 4),
+        operator.contains(parts(1, log, n, 5), n),
+    )
     log.append("after")
     return found, any(part > 1 for part in parts(1, log, 1, 2, 3)), log.append("end"), x + 1
 
@@ -53,11 +57,21 @@ def an_operand_of_a_test(x, n, box):
 @program(breaks="generator-dropped")
 def held_by_an_iterator(x, n, box):
     log = box.log
-    for part in (enumerate, iter, lambda each: zip(each, "ab"), lambda each: map(str, each), itertools.chain):
+    for part in (
+        enumerate,
+        iter,
+        lambda each: zip(each, "ab"),
+        lambda each: map(str, each),
+        itertools.chain,
+    ):
         for _ in part(parts(n, log, 1, 2)):
             break
         log.append("next")
-    return list(itertools.islice(parts(x, log, 1, 2), 1)), list(zip("a", parts(x, log, 3, 4), strict=False)), log[:]
+    return (
+        list(itertools.islice(parts(x, log, 1, 2), 1)),
+        list(zip("a", parts(x, log, 3, 4), strict=False)),
+        log[:],
+    )
 
 
 @program(breaks="generator-dropped")

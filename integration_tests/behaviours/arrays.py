@@ -15,7 +15,14 @@ SCALE = np.float64(2.5)
 
 @program(breaks="builtin")
 def arrays_from_outside_are_read(x, n, box):
-    return TABLE.sum(), TABLE.shape, TABLE[0, 1], TABLE.dtype, (TABLE * n).tolist(), x + float(TABLE[1, 2])
+    return (
+        TABLE.sum(),
+        TABLE.shape,
+        TABLE[0, 1],
+        TABLE.dtype,
+        (TABLE * n).tolist(),
+        x + float(TABLE[1, 2]),
+    )
 
 
 @program
@@ -109,18 +116,46 @@ RATE = np.float32(1.5)
 
 @program
 def numbers_of_numpy_scale_tensors(x, n, box):
-    return x * np.float32(2.0), np.float64(3) * x, np.pi * x, np.int64(n) * x, x - np.int8(n), np.float32(n) / 3
+    return (
+        x * np.float32(2.0),
+        np.float64(3) * x,
+        np.pi * x,
+        np.int64(n) * x,
+        x - np.int8(n),
+        np.float32(n) / 3,
+    )
 
 
 @program
 def functions_of_numbers_give_numbers(x, n, box):
-    sizes = int(np.prod(x.shape)), np.prod(x.shape), np.ceil(n / 2) * x, np.mean((1, 2, n)), np.clip(n, 0, 3)
-    return sizes, np.sqrt(2.0), np.log(n), np.sqrt(np.float32(n)), np.maximum(n, 3), np.exp(-0.5) * x
+    sizes = (
+        int(np.prod(x.shape)),
+        np.prod(x.shape),
+        np.ceil(n / 2) * x,
+        np.mean((1, 2, n)),
+        np.clip(n, 0, 3),
+    )
+    return (
+        sizes,
+        np.sqrt(2.0),
+        np.log(n),
+        np.sqrt(np.float32(n)),
+        np.maximum(n, 3),
+        np.exp(-0.5) * x,
+    )
 
 
 @program
 def a_number_of_numpy_from_outside(x, n, box):
-    return x * RATE, RATE + 1, RATE, float(RATE), RATE.item(), np.float32(1) < RATE, isinstance(RATE, np.floating)
+    return (
+        x * RATE,
+        RATE + 1,
+        RATE,
+        float(RATE),
+        RATE.item(),
+        np.float32(1) < RATE,
+        isinstance(RATE, np.floating),
+    )
 
 
 @program
@@ -139,4 +174,11 @@ def numbers_of_numpy_as_indices_and_keys(x, n, box):
 @program
 def arithmetic_of_numbers_keeps_their_classes(x, n, box):
     small = np.int8(100) + np.int8(n), -np.int8(3), abs(np.float32(-2)), round(np.float64(2.567), 2)
-    return small, np.float32(0.1) + 0.2, np.int64(7) // n, n + np.int64(1), f"{np.float32(n)} {np.int64(n)!r}", x + 1
+    return (
+        small,
+        np.float32(0.1) + 0.2,
+        np.int64(7) // n,
+        n + np.int64(1),
+        f"{np.float32(n)} {np.int64(n)!r}",
+        x + 1,
+    )

@@ -84,7 +84,14 @@ class Chained:
         raise AttributeError(f"{name} is not there")
 
 
-PLAIN, FALLS, MODULE, ASKED, AGAIN, CHAINED = Plain(), Falls(), Module(), Asked(), AskedAgain(), Chained()
+PLAIN, FALLS, MODULE, ASKED, AGAIN, CHAINED = (
+    Plain(),
+    Falls(),
+    Module(),
+    Asked(),
+    AskedAgain(),
+    Chained(),
+)
 
 
 def noted(read):
@@ -101,7 +108,13 @@ def a_property_that_fails_is_read_by_getattr(x, n, box):
 
 @program(breaks="builtin")
 def a_property_that_fails_after_a_break_is_read_by_getattr(x, n, box):
-    return FALLS.breaks, FALLS.breaks.upper(), getattr(FALLS, "breaks", None), hasattr(FALLS, "breaks"), x + n
+    return (
+        FALLS.breaks,
+        FALLS.breaks.upper(),
+        getattr(FALLS, "breaks", None),
+        hasattr(FALLS, "breaks"),
+        x + n,
+    )
 
 
 @program
@@ -138,7 +151,13 @@ def another_error_of_a_property_shows_the_lines_of_the_program_alone(x, n, box):
 
 @program
 def what_getattribute_refuses_is_read_by_getattr(x, n, box):
-    return AGAIN.nothing, AGAIN.nobody.upper(), getattr(AGAIN, "now", 3), hasattr(ASKED, "now"), x + n
+    return (
+        AGAIN.nothing,
+        AGAIN.nobody.upper(),
+        getattr(AGAIN, "now", 3),
+        hasattr(ASKED, "now"),
+        x + n,
+    )
 
 
 @program
@@ -169,12 +188,22 @@ def an_error_notes_the_innermost_look_up(x, n, box):
         def own(self):
             raise AttributeError("own", name="mine")
 
-    return noted(lambda: Outer().inner), noted(lambda: Outer().own), noted(lambda: getattr(Outer(), "own")), x + n
+    return (
+        noted(lambda: Outer().inner),
+        noted(lambda: Outer().own),
+        noted(lambda: getattr(Outer(), "own")),
+        x + n,
+    )
 
 
 @program(breaks="exception-object")
 def an_error_of_a_called_property_notes_nothing(x, n, box):
-    return noted(lambda: PLAIN.fails()), noted(lambda: CHAINED.one()), noted(lambda: ASKED.nothing()), x + n
+    return (
+        noted(lambda: PLAIN.fails()),
+        noted(lambda: CHAINED.one()),
+        noted(lambda: ASKED.nothing()),
+        x + n,
+    )
 
 
 @program(breaks="builtin")

@@ -226,7 +226,11 @@ def looked_at(thing, name):
 @program
 def class_methods_bind_what_they_wrap(x, n, box):
     names = ("of_property", "of_another", "of_a_number", "of_a_method", "of_a_builtin")
-    return [looked_at(Wrapping, name) for name in names], [looked_at(Wrapping(), name) for name in names], x + n
+    return (
+        [looked_at(Wrapping, name) for name in names],
+        [looked_at(Wrapping(), name) for name in names],
+        x + n,
+    )
 
 
 @program

@@ -172,7 +172,14 @@ def classes_made_by_a_function_are_distinct(x, n, box):
         return Made
 
     one, two = make(1), make(n)
-    return one.value, two.value, one is two, one.__name__ == two.__name__, isinstance(one(), two), x + 1
+    return (
+        one.value,
+        two.value,
+        one is two,
+        one.__name__ == two.__name__,
+        isinstance(one(), two),
+        x + 1,
+    )
 
 
 @program
@@ -253,7 +260,14 @@ def slots_are_set_deleted_and_missing(x, n, box):
         plain.other = 1
     except AttributeError as error:
         box.log.append(str(error))
-    return made.c, made.__dict__, hasattr(plain, "b"), hasattr(plain, "__dict__"), plain, Slotted.a.__name__
+    return (
+        made.c,
+        made.__dict__,
+        hasattr(plain, "b"),
+        hasattr(plain, "__dict__"),
+        plain,
+        Slotted.a.__name__,
+    )
 
 
 class Hooked:
@@ -279,7 +293,13 @@ class Hooked:
 def attribute_hooks(x, n, box):
     made = Hooked()
     made.a = x
-    found = made.auto_one, made.a, getattr(made, "missing", n), hasattr(made, "auto"), hasattr(made, "no")
+    found = (
+        made.auto_one,
+        made.a,
+        getattr(made, "missing", n),
+        hasattr(made, "auto"),
+        hasattr(made, "no"),
+    )
     del made.a
     made.a = n
     try:
@@ -307,7 +327,14 @@ class Intercepting:
 def getattribute_intercepts_everything(x, n, box):
     made = Intercepting()
     made.real = n
-    return made.virtual, made.real, made.method(), getattr(made, "real"), "real" in made.__dict__, x + made.real
+    return (
+        made.virtual,
+        made.real,
+        made.method(),
+        getattr(made, "real"),
+        "real" in made.__dict__,
+        x + made.real,
+    )
 
 
 class Callable_:
@@ -324,7 +351,13 @@ class Callable_:
 @program
 def instances_are_called_and_classes_subscripted(x, n, box):
     made = Callable_(n)
-    return made(x, 1, k=2), Callable_[int], Callable_[int, "a"], callable(made), list(map(made, [1, 2]))
+    return (
+        made(x, 1, k=2),
+        Callable_[int],
+        Callable_[int, "a"],
+        callable(made),
+        list(map(made, [1, 2])),
+    )
 
 
 @program
@@ -341,7 +374,13 @@ def super_in_every_form(x, n, box):
             return [super(Child, self).value() for _ in range(1)]
 
     made = Child(x, n)
-    return made.value(), Child.build(x), made.nested(), super(Right, made).kind, super(Child, Child).build(x).n
+    return (
+        made.value(),
+        Child.build(x),
+        made.nested(),
+        super(Right, made).kind,
+        super(Child, Child).build(x).n,
+    )
 
 
 @program
@@ -396,7 +435,13 @@ def sets_of_objects(x, n, box):
     a, b = Base(x), Base(x, n)
     s = {a, b, a}
     s.discard(b)
-    return len(s), a in s, b in s, next(iter(s)) is a, {Keyed(1), Keyed(1), Keyed(n)} == {Keyed(n), Keyed(1)}
+    return (
+        len(s),
+        a in s,
+        b in s,
+        next(iter(s)) is a,
+        {Keyed(1), Keyed(1), Keyed(n)} == {Keyed(n), Keyed(1)},
+    )
 
 
 @program

@@ -120,7 +120,13 @@ def super_reaches_classes_made_inside(x, n, box):
         pass
 
     both = Both.create()
-    return both.value(), isinstance(both, Base), issubclass(Both, Right), [c.__name__ for c in Both.__mro__], Both
+    return (
+        both.value(),
+        isinstance(both, Base),
+        issubclass(Both, Right),
+        [c.__name__ for c in Both.__mro__],
+        Both,
+    )
 
 
 @program
@@ -173,7 +179,14 @@ def descriptors_are_told_their_names(x, n, box):
 
     made = Inside()
     made.tensor = x
-    return made.plain, made.tensor + 1, Inside.plain.name, Inside.tensor.owner is Inside, Inside, made
+    return (
+        made.plain,
+        made.tensor + 1,
+        Inside.plain.name,
+        Inside.tensor.owner is Inside,
+        Inside,
+        made,
+    )
 
 
 @program
@@ -192,7 +205,15 @@ def metaclasses_make_classes(x, n, box):
     class Loud(metaclass=Meta):
         pass
 
-    return Made.initialised, Made().called, Made().value(), type(Made) is Counting, Loud.shout(), Loud, Made
+    return (
+        Made.initialised,
+        Made().called,
+        Made().value(),
+        type(Made) is Counting,
+        Loud.shout(),
+        Loud,
+        Made,
+    )
 
 
 @program
@@ -227,7 +248,15 @@ def dataclasses_are_made(x, n, box):
     made = Sample(n, x)
     made.c.append(n)
     names = [field.name for field in dataclasses.fields(made)]
-    return made, made.total(), made == Sample(n, x, [n]), Sample(1).c, names, dataclasses.asdict(Sample(1, n)), Sample
+    return (
+        made,
+        made.total(),
+        made == Sample(n, x, [n]),
+        Sample(1).c,
+        names,
+        dataclasses.asdict(Sample(1, n)),
+        Sample,
+    )
 
 
 @program
@@ -275,7 +304,13 @@ def total_ordering_fills_in(x, n, box):
         def __lt__(self, other):
             return self.value < other.value
 
-    return Size(1) >= Size(n), max(Size(1), Size(n)).value, sorted([Size(n), Size(1)])[0].value, x + 1, Size
+    return (
+        Size(1) >= Size(n),
+        max(Size(1), Size(n)).value,
+        sorted([Size(n), Size(1)])[0].value,
+        x + 1,
+        Size,
+    )
 
 
 @program
@@ -293,7 +328,15 @@ def enums_are_made(x, n, box):
         HIGH = enum.auto()
 
     found = [color.name for color in Color], Color(1) is Color.CRIMSON, Color["BLUE"].value
-    return found, Color.RED, x * Color.BLUE.doubled(), Level.HIGH + 1, Level.LOW < Level.HIGH, Color, Level
+    return (
+        found,
+        Color.RED,
+        x * Color.BLUE.doubled(),
+        Level.HIGH + 1,
+        Level.LOW < Level.HIGH,
+        Color,
+        Level,
+    )
 
 
 @program
@@ -308,7 +351,16 @@ def named_tuples_are_made(x, n, box):
     Plain = collections.namedtuple("Plain", "p q")
     made = Pair(x, n)
     a, b = made
-    return made, made.total(), Pair._fields, made._replace(b=2), a is x, Pair(1).b, Plain(1, 2).q, Pair
+    return (
+        made,
+        made.total(),
+        Pair._fields,
+        made._replace(b=2),
+        a is x,
+        Pair(1).b,
+        Plain(1, 2).q,
+        Pair,
+    )
 
 
 @program
@@ -318,7 +370,14 @@ def typed_dicts_are_made(x, n, box):
         year: int
 
     movie = Movie(title="t", year=n)
-    return movie, type(movie) is dict, x + movie["year"], sorted(Movie.__annotations__), Movie.__total__, Movie
+    return (
+        movie,
+        type(movie) is dict,
+        x + movie["year"],
+        sorted(Movie.__annotations__),
+        Movie.__total__,
+        Movie,
+    )
 
 
 @program
@@ -342,7 +401,13 @@ def protocols_and_abstract_classes_are_made(x, n, box):
         Shape()
     except TypeError as error:
         box.log.append(str(error))
-    return Square().twice(), isinstance(Square(), HasArea), isinstance(Square(), Shape), isinstance(n, Shape), Shape
+    return (
+        Square().twice(),
+        isinstance(Square(), HasArea),
+        isinstance(Square(), Shape),
+        isinstance(n, Shape),
+        Shape,
+    )
 
 
 @program
@@ -365,7 +430,11 @@ def modules_are_made(x, n, box):
             return value * self.by
 
     module = torch.nn.Sequential(Scaled(n), torch.nn.ReLU())
-    return module(x), [type(child).__name__ for child in module], isinstance(module[0], torch.nn.Module)
+    return (
+        module(x),
+        [type(child).__name__ for child in module],
+        isinstance(module[0], torch.nn.Module),
+    )
 
 
 @program
@@ -399,7 +468,14 @@ def nested_classes_and_conditional_bodies(x, n, box):
         def inner(self):
             return self.Inner.value * x
 
-    return Outer().inner(), Outer.values, hasattr(Outer, "large"), Outer.Inner.__qualname__, Outer.Inner, Outer
+    return (
+        Outer().inner(),
+        Outer.values,
+        hasattr(Outer, "large"),
+        Outer.Inner.__qualname__,
+        Outer.Inner,
+        Outer,
+    )
 
 
 @program
@@ -423,7 +499,14 @@ def classes_are_made_by_functions_and_decorated(x, n, box):
         pass
 
     first, second = make(n), make(n)
-    return first is second, first().value() + second().value(), Marked.label, Marked().value(), first, second
+    return (
+        first is second,
+        first().value() + second().value(),
+        Marked.label,
+        Marked().value(),
+        first,
+        second,
+    )
 
 
 @program
@@ -458,8 +541,21 @@ def what_a_class_says_of_itself(x, n, box):
 
         def method(self): ...
 
-    told = Told.__name__, Told.__module__ == __name__, Told.__qualname__, Told.__doc__, Told.__bases__
-    return told, Told.__annotations__, "method" in vars(Told), Told.__dict__["a"], Told.method.__qualname__, x + n
+    told = (
+        Told.__name__,
+        Told.__module__ == __name__,
+        Told.__qualname__,
+        Told.__doc__,
+        Told.__bases__,
+    )
+    return (
+        told,
+        Told.__annotations__,
+        "method" in vars(Told),
+        Told.__dict__["a"],
+        Told.method.__qualname__,
+        x + n,
+    )
 
 
 @program
@@ -478,7 +574,14 @@ def the_text_of_a_class_may_be_a_property(x, n, box):
     class Plain:
         "plain"
 
-    return Told.__doc__, type(Asked.__doc__), Asked().__doc__, Plain.__doc__, type("Sub", (Plain,), {}).__doc__, x + 1
+    return (
+        Told.__doc__,
+        type(Asked.__doc__),
+        Asked().__doc__,
+        Plain.__doc__,
+        type("Sub", (Plain,), {}).__doc__,
+        x + 1,
+    )
 
 
 @program(breaks="class-definition")

@@ -43,7 +43,13 @@ def late_binding_and_default_capture(x, n, box):
 
         fns.append(inner)
     k = 100
-    return [f() for f in late], [f() for f in early], [f(x) for f in fns], fns[0].__defaults__, fns[1].__kwdefaults__
+    return (
+        [f() for f in late],
+        [f() for f in early],
+        [f(x) for f in fns],
+        fns[0].__defaults__,
+        fns[1].__kwdefaults__,
+    )
 
 
 @program
@@ -57,7 +63,13 @@ def a_closure_escapes_and_lives_on(x, n, box):
 
     first = step(x)
     box.log.append(step)
-    return first, step(x), [f(x) for f in box.log], step.__closure__[0].cell_contents, step.__code__.co_freevars
+    return (
+        first,
+        step(x),
+        [f(x) for f in box.log],
+        step.__closure__[0].cell_contents,
+        step.__code__.co_freevars,
+    )
 
 
 def counter(start):
@@ -224,7 +236,9 @@ def partial_methods_and_cached_properties(x, n, box):
     return made.double(x), made.heavy, made.heavy, made.k, "heavy" in made.__dict__
 
 
-@program(breaks=None if sys.version_info < (3, 13) else "construction")  # of a weak dict of what was found
+@program(
+    breaks=None if sys.version_info < (3, 13) else "construction"
+)  # of a weak dict of what was found
 def single_dispatch_methods(x, n, box):
     made = WithPartial(n)
     return made.show(1), made.show("a"), made.show(True), x + 1
@@ -338,7 +352,15 @@ def typed(a, b=2.0):
 
 @program
 def types_may_be_part_of_the_key(x, n, box):
-    return typed(1), typed(1.0), typed(True), typed(1, b=2), typed(1, b=2.0), typed((1, "a")), x.sum() * len(CALLS)
+    return (
+        typed(1),
+        typed(1.0),
+        typed(True),
+        typed(1, b=2),
+        typed(1, b=2.0),
+        typed((1, "a")),
+        x.sum() * len(CALLS),
+    )
 
 
 @functools.cache
@@ -395,7 +417,10 @@ def single_dispatch_by_type(x, n, box):
 
 @program
 def reduce_with_and_without_start(x, n, box):
-    found = functools.reduce(lambda a, b: a * b, range(1, n + 2)), functools.reduce(lambda a, b: a + b, [x, x], x)
+    found = (
+        functools.reduce(lambda a, b: a * b, range(1, n + 2)),
+        functools.reduce(lambda a, b: a + b, [x, x], x),
+    )
     try:
         functools.reduce(lambda a, b: a, [])
     except TypeError as error:
@@ -411,7 +436,12 @@ def defaults(item, into=[], *, seen={}):
 @program
 def mutable_defaults_are_shared_by_calls(x, n, box):
     defaults(n)
-    return defaults(n + 1), list(defaults.__defaults__[0]), dict(defaults.__kwdefaults__["seen"]), x + 1
+    return (
+        defaults(n + 1),
+        list(defaults.__defaults__[0]),
+        dict(defaults.__kwdefaults__["seen"]),
+        x + 1,
+    )
 
 
 @program
@@ -432,7 +462,14 @@ def functions_have_attributes(x, n, box):
     inner.count = n
     inner.__name__ = "renamed"
     inner.__doc__ = "doc"
-    got = inner(), inner.__name__, inner.__doc__, inner.__module__, inner.__dict__, hasattr(inner, "nothing")
+    got = (
+        inner(),
+        inner.__name__,
+        inner.__doc__,
+        inner.__module__,
+        inner.__dict__,
+        hasattr(inner, "nothing"),
+    )
     del inner.count
     return got, hasattr(inner, "count"), x + 1
 

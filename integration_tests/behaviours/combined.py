@@ -85,7 +85,14 @@ def an_ordered_dict_moves_while_equal(x: Tensor, n: int, box: Box) -> Any:
     box.ordered.move_to_end("x")
     box.ordered.move_to_end("z", last=False)
     last = box.ordered.popitem(), box.ordered.popitem(last=False)
-    return before, other == box.ordered, dict(other) == box.ordered, last, list(reversed(box.ordered)), x
+    return (
+        before,
+        other == box.ordered,
+        dict(other) == box.ordered,
+        last,
+        list(reversed(box.ordered)),
+        x,
+    )
 
 
 @program
@@ -285,7 +292,9 @@ class Vector:
 
     def __add__(self, other: Any) -> Any:
         return (
-            Vector(*(a + b for a, b in zip(self.parts, other.parts))) if isinstance(other, Vector) else NotImplemented
+            Vector(*(a + b for a, b in zip(self.parts, other.parts)))
+            if isinstance(other, Vector)
+            else NotImplemented
         )
 
     def __radd__(self, other: Any) -> Any:
@@ -329,7 +338,19 @@ def a_vector_in_every_operator(x: Tensor, n: int, box: Box) -> Any:
     u = sum([v, w])
     alias = u
     u *= 2
-    found = [u.parts, alias is u, v @ w, divmod(w, 2), 2**v, round(w, 1), f"{w:.2f}", v == w, v != w, v < w, v > w]
+    found = [
+        u.parts,
+        alias is u,
+        v @ w,
+        divmod(w, 2),
+        2**v,
+        round(w, 1),
+        f"{w:.2f}",
+        v == w,
+        v != w,
+        v < w,
+        v > w,
+    ]
     try:
         v + 1
     except TypeError as error:
@@ -357,7 +378,14 @@ def dataclasses_with_every_field_kind(x: Tensor, n: int, box: Box) -> Any:
     match items[0]:
         case Item(rank=rank, name=str(name)):
             found = rank, name
-    return [repr(i) for i in items], changed, dataclasses.astuple(changed)[0], found, items[0] < items[1], Item.kind
+    return (
+        [repr(i) for i in items],
+        changed,
+        dataclasses.astuple(changed)[0],
+        found,
+        items[0] < items[1],
+        Item.kind,
+    )
 
 
 class Color(enum.Enum):
@@ -376,7 +404,13 @@ class Color(enum.Enum):
 
 @program
 def enums_with_aliases_and_missing(x: Tensor, n: int, box: Box) -> Any:
-    found = [Color("r") is Color.ROUGE, Color("?"), Color["GREEN"].upper, [c.name for c in Color], len(Color)]
+    found = [
+        Color("r") is Color.ROUGE,
+        Color("?"),
+        Color["GREEN"].upper,
+        [c.name for c in Color],
+        len(Color),
+    ]
     try:
         Color("q")
     except ValueError as error:
@@ -466,7 +500,19 @@ def match_on_mappings_sequences_and_guards(x: Tensor, n: int, box: Box) -> Any:
             case _:
                 return "other"
 
-    values = [{"a": 9, "z": 1}, {"a": 1}, [1, 2, 3], (x, 1), 2, "s", None, Item(4), 2.5, {"q": 1}, []]
+    values = [
+        {"a": 9, "z": 1},
+        {"a": 1},
+        [1, 2, 3],
+        (x, 1),
+        2,
+        "s",
+        None,
+        Item(4),
+        2.5,
+        {"q": 1},
+        [],
+    ]
     return [kind(v) for v in values]
 
 
@@ -481,7 +527,17 @@ def sorting_is_stable_by_keys_that_tie(x: Tensor, n: int, box: Box) -> Any:
 @program
 def integers_wrap_nowhere(x: Tensor, n: int, box: Box) -> Any:
     big = 2**70 + n
-    found = [-7 // n, -7 % n, divmod(-7, -n), -5 >> 1, 1 << 65, big & 0xFF, ~big, pow(3, 200, 97), big.bit_length()]
+    found = [
+        -7 // n,
+        -7 % n,
+        divmod(-7, -n),
+        -5 >> 1,
+        1 << 65,
+        big & 0xFF,
+        ~big,
+        pow(3, 200, 97),
+        big.bit_length(),
+    ]
     try:
         1 << -n
     except ValueError as error:
@@ -528,7 +584,12 @@ def deep_copies_of_what_refers_to_itself(x: Tensor, n: int, box: Box) -> Any:
     box.items.append(box.items)
     twin = copy.deepcopy(box.nested)
     items = copy.copy(box.items)
-    return twin["self"] is twin, items[-1] is box.items, copy.deepcopy(box.items)[-1] is not box.items, x
+    return (
+        twin["self"] is twin,
+        items[-1] is box.items,
+        copy.deepcopy(box.items)[-1] is not box.items,
+        x,
+    )
 
 
 @program

@@ -59,7 +59,13 @@ def a_submodule_is_swapped_and_deleted(x: Tensor, n: int, box: Box) -> Any:
     m.append(nn.ELU())
     m.insert(0, nn.Hardtanh())
     m.add_module("last", nn.Identity())
-    return y, m(x), [name for name, _ in m.named_modules()], len(m), [type(c).__name__ for c in m.children()]
+    return (
+        y,
+        m(x),
+        [name for name, _ in m.named_modules()],
+        len(m),
+        [type(c).__name__ for c in m.children()],
+    )
 
 
 @program(breaks="construction")
@@ -108,7 +114,14 @@ def modes_nest_and_are_left_by_return(x: Tensor, n: int, box: Box) -> Any:
         return y, torch.is_autocast_enabled("cpu")
 
     result, flag = inner(x)
-    return result.dtype, flag, torch.is_grad_enabled(), torch.is_autocast_enabled("cpu"), result.requires_grad, result
+    return (
+        result.dtype,
+        flag,
+        torch.is_grad_enabled(),
+        torch.is_autocast_enabled("cpu"),
+        result.requires_grad,
+        result,
+    )
 
 
 @program
@@ -144,7 +157,13 @@ def streams_are_seeded_drawn_and_restored(x: Tensor, n: int, box: Box) -> Any:
     torch.manual_seed(n)
     random.seed(n)
     np.random.seed(n)
-    drawn = torch.rand(2), random.random(), random.sample(range(9), 3), np.random.rand(2).tolist(), torch.randperm(5)
+    drawn = (
+        torch.rand(2),
+        random.random(),
+        random.sample(range(9), 3),
+        np.random.rand(2).tolist(),
+        torch.randperm(5),
+    )
     g = torch.Generator().manual_seed(7)
     again = torch.rand(2, generator=g), torch.randint(0, 9, (3,), generator=g), g.initial_seed()
     torch.set_rng_state(state)
@@ -162,7 +181,17 @@ def attributes_of_tensors_are_pythons(x: Tensor, n: int, box: Box) -> Any:
     alias = y.view(-1)
     has = hasattr(alias, "label"), hasattr(x, "label")
     del y.label
-    return has, z.parts, z, getattr(y, "label", "gone"), y.T.shape, y.mT.shape, y.is_leaf, y.itemsize, y.nbytes
+    return (
+        has,
+        z.parts,
+        z,
+        getattr(y, "label", "gone"),
+        y.T.shape,
+        y.mT.shape,
+        y.is_leaf,
+        y.itemsize,
+        y.nbytes,
+    )
 
 
 @program(breaks="builtin")
@@ -195,7 +224,13 @@ def parameters_are_shared_and_rebound(x: Tensor, n: int, box: Box) -> Any:
         a.weight[0] = n
     names = [name for name, _ in nn.ModuleList([a, b]).named_parameters()]
     b.weight = nn.Parameter(b.weight.detach().clone() + 1, requires_grad=False)
-    return names, b(x), a.weight is b.weight, b.weight.requires_grad, sum(p.numel() for p in a.parameters())
+    return (
+        names,
+        b(x),
+        a.weight is b.weight,
+        b.weight.requires_grad,
+        sum(p.numel() for p in a.parameters()),
+    )
 
 
 @program(breaks="builtin")
@@ -235,7 +270,15 @@ def arrays_and_tensors_share(x: Tensor, n: int, box: Box) -> Any:
 @program(breaks="data-dependent-branch")
 def tensor_truth_and_membership(x: Tensor, n: int, box: Box) -> Any:
     t = torch.tensor([1, n])
-    found = [n in t, bool(t[0]), t.tolist(), int(t.sum()), t.max().item() > 2, len(t), [int(v) for v in t]]
+    found = [
+        n in t,
+        bool(t[0]),
+        t.tolist(),
+        int(t.sum()),
+        t.max().item() > 2,
+        len(t),
+        [int(v) for v in t],
+    ]
     try:
         bool(t)
     except RuntimeError as error:

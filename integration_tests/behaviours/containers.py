@@ -190,7 +190,14 @@ def every_ordered_dict_method(x, n, box):
         o.move_to_end("none")
     except KeyError as error:
         box.log.append(error.args)
-    return first, got, list(o), list(reversed(o)), o == collections.OrderedDict([("y", "changed")]), o.popitem()
+    return (
+        first,
+        got,
+        list(o),
+        list(reversed(o)),
+        o == collections.OrderedDict([("y", "changed")]),
+        o.popitem(),
+    )
 
 
 @program
@@ -253,7 +260,17 @@ def chain_maps_write_to_the_first(x, n, box):
         del child["a"]
     except KeyError as error:
         box.log.append(str(error))
-    return m["b"], m.maps[0], child["b"], list(child), len(child), "a" in child, m.parents, child.pop("c"), dict(m)
+    return (
+        m["b"],
+        m.maps[0],
+        child["b"],
+        list(child),
+        len(child),
+        "a" in child,
+        m.parents,
+        child.pop("c"),
+        dict(m),
+    )
 
 
 @program(breaks="builtin")
@@ -303,7 +320,15 @@ def globals_are_mutated(x, n, box):
     DEQUE.append(n)
     ORDERED.move_to_end("a", last=n > 2)
     GROUPS[n].append(1)
-    return list(LIST), dict(DICT), sorted(SET), list(DEQUE), list(ORDERED), dict(GROUPS), x * len(LIST)
+    return (
+        list(LIST),
+        dict(DICT),
+        sorted(SET),
+        list(DEQUE),
+        list(ORDERED),
+        dict(GROUPS),
+        x * len(LIST),
+    )
 
 
 def keeper():
@@ -341,7 +366,13 @@ class Registry:
 @program
 def class_attributes_and_defaults_are_mutated(x, n, box):
     found = Registry().add(n), Registry().add(n * 2)
-    return found, list(Registry.items), dict(Registry.table), Registry.add.__defaults__[0][-1], x + 1
+    return (
+        found,
+        list(Registry.items),
+        dict(Registry.table),
+        Registry.add.__defaults__[0][-1],
+        x + 1,
+    )
 
 
 @program

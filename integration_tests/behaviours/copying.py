@@ -184,7 +184,16 @@ def tensors_are_copied(x, n, box):
 def copy_methods_of_containers(x, n, box):
     a, b, c = box.items.copy(), box.table.copy(), box.members.copy()
     a.append(n), b.update(n=n), c.add(99)
-    return a, b, sorted(c), box.items[:] == box.items, box.ring.copy(), box.ordered.copy(), box.counts.copy(), x + 1
+    return (
+        a,
+        b,
+        sorted(c),
+        box.items[:] == box.items,
+        box.ring.copy(),
+        box.ordered.copy(),
+        box.counts.copy(),
+        x + 1,
+    )
 
 
 class Base:

@@ -70,12 +70,24 @@ def enum_members_are_singletons(x, n, box):
 
 @program
 def enum_classes_are_iterated_and_measured(x, n, box):
-    return [c.name for c in Color], len(Color), Color.RED in Color, list(Color.__members__), [*reversed(Color)], x + n
+    return (
+        [c.name for c in Color],
+        len(Color),
+        Color.RED in Color,
+        list(Color.__members__),
+        [*reversed(Color)],
+        x + n,
+    )
 
 
 @program
 def enum_lookup_that_fails(x, n, box):
-    for bad in (lambda: Color(n + 10), lambda: Color["NO"], lambda: Color.NO, lambda: setattr(Color.RED, "value", 2)):
+    for bad in (
+        lambda: Color(n + 10),
+        lambda: Color["NO"],
+        lambda: Color.NO,
+        lambda: setattr(Color.RED, "value", 2),
+    ):
         try:
             bad()
         except (ValueError, KeyError, AttributeError) as error:
@@ -177,7 +189,17 @@ class Derived(Point):
 def dataclasses_are_made_compared_and_shown(x, n, box):
     a, b = Point(1, n), Point(1, n)
     a.tags.append(n)
-    return a, a == b, a != b, b == Point(1, n), repr(b), Point.kind, a.tags is b.tags, Derived(1, seed=n), x + 1
+    return (
+        a,
+        a == b,
+        a != b,
+        b == Point(1, n),
+        repr(b),
+        Point.kind,
+        a.tags is b.tags,
+        Derived(1, seed=n),
+        x + 1,
+    )
 
 
 @program
@@ -307,7 +329,13 @@ def named_tuples_behave_as_tuples(x, n, box):
 def named_tuples_are_reversed(x, n, box):
     point = Named(n, x)
     backwards = reversed(point)
-    return next(backwards) is x, backwards, reversed(Plain(1, n)), [*reversed(Pair(n, 2))], tuple(reversed(point))
+    return (
+        next(backwards) is x,
+        backwards,
+        reversed(Plain(1, n)),
+        [*reversed(Pair(n, 2))],
+        tuple(reversed(point)),
+    )
 
 
 @program
@@ -363,7 +391,13 @@ def attrs_classes(x, n, box):
 @program
 def attrs_functions(x, n, box):
     made = Defined(n, [1])
-    return attrs.asdict(made), [f.name for f in attrs.fields(Defined)], attrs.has(Defined), attrs.astuple(made), x + 1
+    return (
+        attrs.asdict(made),
+        [f.name for f in attrs.fields(Defined)],
+        attrs.has(Defined),
+        attrs.astuple(made),
+        x + 1,
+    )
 
 
 class Movie(typing.TypedDict, total=False):
@@ -375,7 +409,14 @@ class Movie(typing.TypedDict, total=False):
 def typed_dicts_are_dicts(x, n, box):
     movie = Movie(name="a", year=n)
     other: Movie = {"name": "b"}
-    return movie, type(movie), other, Movie.__annotations__.keys() == {"name", "year"}, Movie.__total__, x + 1
+    return (
+        movie,
+        type(movie),
+        other,
+        Movie.__annotations__.keys() == {"name", "year"},
+        Movie.__total__,
+        x + 1,
+    )
 
 
 @typing.runtime_checkable
@@ -425,7 +466,14 @@ def generic_classes_are_subscripted_and_called(x, n, box):
     one, two = Stack[int](), Stack()
     one.push(n)
     two.push(x)
-    return one, two.items, Stack[int] is Stack[int], isinstance(one, Stack), type(one) is Stack, Stack.__parameters__
+    return (
+        one,
+        two.items,
+        Stack[int] is Stack[int],
+        isinstance(one, Stack),
+        type(one) is Stack,
+        Stack.__parameters__,
+    )
 
 
 @program

@@ -123,7 +123,13 @@ def logging_below_the_level_does_nothing(x, n, box):
 @program(breaks="builtin")
 def pythons_random_stream(x, n, box):
     random.seed(n)
-    a = random.random(), random.randint(0, 10), random.uniform(1, 2), random.choice(box.items), random.gauss(0, 1)
+    a = (
+        random.random(),
+        random.randint(0, 10),
+        random.uniform(1, 2),
+        random.choice(box.items),
+        random.gauss(0, 1),
+    )
     random.shuffle(box.items)
     return (
         a,
@@ -148,7 +154,14 @@ def random_objects(x, n, box):
     mine = random.Random(n)
     items = [1, 2, 3, 4]
     mine.shuffle(items)
-    return mine.random(), items, GENERATOR.random(), GENERATOR.randint(0, 9), mine.choice("abc"), x + 1
+    return (
+        mine.random(),
+        items,
+        GENERATOR.random(),
+        GENERATOR.randint(0, 9),
+        mine.choice("abc"),
+        x + 1,
+    )
 
 
 @program(breaks="builtin")

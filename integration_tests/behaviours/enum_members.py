@@ -93,7 +93,13 @@ def a_function_of_c_asks_a_member_for_its_number(x, n, box):
 
 @program
 def members_say_whether_they_are_true(x, n, box):
-    found = "yes" if Number.FOUR else "no", not Number.ONE, Sign.MINUS and 1, bool(Sign.PLUS), any([Number.ONE])
+    found = (
+        "yes" if Number.FOUR else "no",
+        not Number.ONE,
+        Sign.MINUS and 1,
+        bool(Sign.PLUS),
+        any([Number.ONE]),
+    )
     return found, len(Sign.PLUS), x + n
 
 
@@ -108,14 +114,37 @@ def members_are_sorted_by_their_own_comparison(x, n, box):
 @program
 def texts_of_members_are_made_on_each_call(x, n, box):
     one = Number.ONE
-    found = repr(one), f"{one!r:>9}", "{!r}".format(one), "%r" % one, repr((one, 1)), str([one]), f"{(one,)}"
-    return found, str(Mode.FAST), f"{Mode.FAST}", "%s" % Mode.SLOW, f"{Sign.PLUS:x}", format(Sign.MINUS, "y"), x + n
+    found = (
+        repr(one),
+        f"{one!r:>9}",
+        "{!r}".format(one),
+        "%r" % one,
+        repr((one, 1)),
+        str([one]),
+        f"{(one,)}",
+    )
+    return (
+        found,
+        str(Mode.FAST),
+        f"{Mode.FAST}",
+        "%s" % Mode.SLOW,
+        f"{Sign.PLUS:x}",
+        format(Sign.MINUS, "y"),
+        x + n,
+    )
 
 
 @program
 def members_that_are_texts_are_used_as_such(x, n, box):
     fast = Mode.FAST
-    found = fast.upper(), fast + "x", "y" + fast, fast.startswith("fa"), "-".join([fast, "q"]), {fast: 1}["fast"]
+    found = (
+        fast.upper(),
+        fast + "x",
+        "y" + fast,
+        fast.startswith("fa"),
+        "-".join([fast, "q"]),
+        {fast: 1}["fast"],
+    )
     return found, "fa" in fast, "f" in fast, fast in ("fast", 2), fast(x), len(fast)
 
 

@@ -38,7 +38,14 @@ def a_user_exception_keeps_its_attributes(x, n, box):
     try:
         raise Worse(n, "more", hint=x)
     except KeyError as error:
-        return error.args, error.code, error.hint, str(error), repr(error), isinstance(error, Problem)
+        return (
+            error.args,
+            error.code,
+            error.hint,
+            str(error),
+            repr(error),
+            isinstance(error, Problem),
+        )
 
 
 @program
@@ -68,7 +75,14 @@ def context_is_what_was_being_handled(x, n, box):
         except Problem:
             {}["missing"]
     except KeyError as error:
-        found.append((error.args, type(error.__context__), error.__context__.args, error.__suppress_context__))
+        found.append(
+            (
+                error.args,
+                type(error.__context__),
+                error.__context__.args,
+                error.__suppress_context__,
+            )
+        )
     try:
         try:
             raise IndexError
@@ -253,7 +267,9 @@ def raising_what_is_no_exception(x, n, box):
 @program(breaks="exception-object")
 def groups_are_caught_by_star_handlers(x, n, box):
     try:
-        raise ExceptionGroup("many", [ValueError(1), KeyError(n), ExceptionGroup("in", [ValueError(2), TypeError()])])
+        raise ExceptionGroup(
+            "many", [ValueError(1), KeyError(n), ExceptionGroup("in", [ValueError(2), TypeError()])]
+        )
     except* ValueError as group:
         box.log.append([str(e) for e in group.exceptions])
         x = x + 1
@@ -305,7 +321,12 @@ def raising_inside_a_star_handler_makes_a_group(x, n, box):
 def groups_split_and_subgroup(x, n, box):
     group = ExceptionGroup("g", [ValueError(n), ExceptionGroup("h", [KeyError(1)])])
     match, rest = group.split(KeyError)
-    return match.exceptions[0].message, rest.exceptions[0].args, group.subgroup(ValueError).message, x + 1
+    return (
+        match.exceptions[0].message,
+        rest.exceptions[0].args,
+        group.subgroup(ValueError).message,
+        x + 1,
+    )
 
 
 @program(breaks="exception-object")
@@ -463,7 +484,15 @@ def an_exception_is_kept_and_raised_later(x, n, box):
 @program
 def equality_and_instances_of_exceptions(x, n, box):
     a, b = ValueError(n), ValueError(n)
-    return a == b, a == a, a.args == b.args, repr(a), ValueError("a", 1).args, str(KeyError("k")), x + 1
+    return (
+        a == b,
+        a == a,
+        a.args == b.args,
+        repr(a),
+        ValueError("a", 1).args,
+        str(KeyError("k")),
+        x + 1,
+    )
 
 
 @program
@@ -495,4 +524,13 @@ def stop_iteration_and_key_error_details(x, n, box):
     system = SystemExit(3)
     unicode = UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad")
     file = FileNotFoundError(2, "No such", "name")
-    return stop.value, str(key), system.code, unicode.reason, file.errno, file.filename, str(file), x + 1
+    return (
+        stop.value,
+        str(key),
+        system.code,
+        unicode.reason,
+        file.errno,
+        file.filename,
+        str(file),
+        x + 1,
+    )

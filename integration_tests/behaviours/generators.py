@@ -39,7 +39,12 @@ def a_generator_is_returned_as_one(x, n, box):
     gen = parts(x, box.log, n)
     next(gen)
     box.gen = None
-    return type(gen) is types.GeneratorType, inspect.isgenerator(gen), gen.gi_frame is not None, list(gen)
+    return (
+        type(gen) is types.GeneratorType,
+        inspect.isgenerator(gen),
+        gen.gi_frame is not None,
+        list(gen),
+    )
 
 
 KEPT = []
@@ -329,7 +334,13 @@ def a_method_that_is_a_generator(x, n, box):
 @program
 def unpacking_and_star_arguments_consume_it(x, n, box):
     first, *rest = (x + i for i in range(3))
-    return first, rest, max(*(i * n for i in range(4))), [*parts(x, box.log), *countdown(2)], (*countdown(n),)
+    return (
+        first,
+        rest,
+        max(*(i * n for i in range(4))),
+        [*parts(x, box.log), *countdown(2)],
+        (*countdown(n),),
+    )
 
 
 OUTSIDE = iter(())

@@ -99,7 +99,13 @@ def reversed_of_every_sequence(x, n, box):
     ]  # fmt: skip
     found = [list(reversed(thing)) for thing in many]
     started = reversed([1, 2, n])
-    found += [next(started), started, type(reversed(many)), next(reversed((x, n))), [*reversed(many[2])][:1]]
+    found += [
+        next(started),
+        started,
+        type(reversed(many)),
+        next(reversed((x, n))),
+        [*reversed(many[2])][:1],
+    ]
     return found, x + n
 
 
@@ -144,7 +150,13 @@ def reversed_over_what_changes(x, n, box):
 @program
 def reversed_and_iteration_by_the_sequence_protocol(x, n, box):
     it = iter(Sequence(1, n, x))
-    return next(it), list(it), list(reversed(Sequence(1, 2))), list(reversed(Backwards(n))), n in Sequence(1, n)
+    return (
+        next(it),
+        list(it),
+        list(reversed(Sequence(1, 2))),
+        list(reversed(Backwards(n))),
+        n in Sequence(1, n),
+    )
 
 
 @program
@@ -164,7 +176,15 @@ def map_and_filter_are_lazy(x, n, box):
     before = list(box.log)
     first = next(lazy)
     kept = filter(lambda i: i > 1, box.items)
-    return before, first, next(kept), list(box.log), list(lazy), list(kept), list(filter(None, [0, n, "", "a"]))
+    return (
+        before,
+        first,
+        next(kept),
+        list(box.log),
+        list(lazy),
+        list(kept),
+        list(filter(None, [0, n, "", "a"])),
+    )
 
 
 @program
@@ -275,7 +295,13 @@ def next_with_and_without_default(x, n, box):
 
 @program
 def not_iterable_and_not_an_iterator(x, n, box):
-    for attempt in (lambda: iter(n), lambda: next([1]), lambda: list(3), lambda: [*None], lambda: sum(n)):
+    for attempt in (
+        lambda: iter(n),
+        lambda: next([1]),
+        lambda: list(3),
+        lambda: [*None],
+        lambda: sum(n),
+    ):
         try:
             attempt()
         except TypeError as error:

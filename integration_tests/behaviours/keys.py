@@ -60,7 +60,12 @@ def a_dict_of_objects(x, n, box):
 @program
 def frozen_dataclasses_as_keys(x, n, box):
     table = {Version(1): x, Version(n): x + 1, Version(1, (2, Version(3))): 3}
-    return table[Version(n)], table[Version(1, (2, Version(3)))], hash(Version(n)) == hash(Version(n)), list(table)
+    return (
+        table[Version(n)],
+        table[Version(1, (2, Version(3)))],
+        hash(Version(n)) == hash(Version(n)),
+        list(table),
+    )
 
 
 @program
@@ -80,7 +85,13 @@ def a_set_of_objects(x, n, box):
     members.add(Key(n))
     members.discard(Key(1))
     other = {Key(5), Key(n)}
-    return len(members), Key(n) in members, members <= other, members | {Key(5)} == other, x + len(members & other)
+    return (
+        len(members),
+        Key(n) in members,
+        members <= other,
+        members | {Key(5)} == other,
+        x + len(members & other),
+    )
 
 
 @program
@@ -89,7 +100,12 @@ def objects_of_one_hash(x, n, box):
     table[Crowded(2)] = 2
     table[Crowded(n)] = x
     del table[Crowded(1)]
-    return table[Crowded(n)], [key.value for key in table], Crowded(9) in table, {Crowded(1), Crowded(1)}.pop().value
+    return (
+        table[Crowded(n)],
+        [key.value for key in table],
+        Crowded(9) in table,
+        {Crowded(1), Crowded(1)}.pop().value,
+    )
 
 
 @program
@@ -109,7 +125,15 @@ def objects_in_other_keys_and_containers(x, n, box):
     groups[Key(n)].append(x)
     groups[Key(n)].append(n)
     pair = (Key(1), 2) in {(Key(1), 2): x}
-    return copied[Key(1)], copied == table, counts[Key(1)], pair, len(groups), groups, dict.fromkeys([Key(1), Key(1)])
+    return (
+        copied[Key(1)],
+        copied == table,
+        counts[Key(1)],
+        pair,
+        len(groups),
+        groups,
+        dict.fromkeys([Key(1), Key(1)]),
+    )
 
 
 TABLE = {Key(1): "one", Key(2): "two"}

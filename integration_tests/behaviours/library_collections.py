@@ -50,7 +50,10 @@ def combinatoric_iterators(x, n, box):
 def grouping(x, n, box):
     rows = [("a", 1), ("a", 2), ("b", n)]
     return (
-        [(key, [v for _, v in group]) for key, group in itertools.groupby(rows, key=lambda r: r[0])],
+        [
+            (key, [v for _, v in group])
+            for key, group in itertools.groupby(rows, key=lambda r: r[0])
+        ],
         [k for k, _ in itertools.groupby("aabba")],
         x + 1,
     )

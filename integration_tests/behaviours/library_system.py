@@ -75,7 +75,15 @@ def math_errors(x, n, box):
 
 @program
 def complex_math(x, n, box):
-    return cmath.sqrt(-n), cmath.exp(1j * n), cmath.phase(-1), cmath.polar(1j), cmath.isnan(n), cmath.rect(1, n), x + 1
+    return (
+        cmath.sqrt(-n),
+        cmath.exp(1j * n),
+        cmath.phase(-1),
+        cmath.polar(1j),
+        cmath.isnan(n),
+        cmath.rect(1, n),
+        x + 1,
+    )
 
 
 @program(breaks="builtin")
@@ -156,7 +164,15 @@ def weak_references(x, n, box):
 def weak_containers(x, n, box):
     CACHE[THING] = n
     VALUES["thing"] = THING
-    return CACHE[THING], THING in CACHE, len(CACHE), VALUES["thing"] is THING, VALUES.get("none"), list(VALUES), x + 1
+    return (
+        CACHE[THING],
+        THING in CACHE,
+        len(CACHE),
+        VALUES["thing"] is THING,
+        VALUES.get("none"),
+        list(VALUES),
+        x + 1,
+    )
 
 
 @program(breaks="construction")
@@ -172,7 +188,12 @@ PROXY = weakref.proxy(THING)
 
 @program(breaks="c-attribute")
 def a_proxy_is_an_instance_of_what_its_object_is(x, n, box):
-    return isinstance(PROXY, Thing), isinstance(PROXY, int | Thing), isinstance(PROXY, weakref.ProxyType), x + n
+    return (
+        isinstance(PROXY, Thing),
+        isinstance(PROXY, int | Thing),
+        isinstance(PROXY, weakref.ProxyType),
+        x + n,
+    )
 
 
 @program(breaks="c-attribute")
@@ -275,7 +296,13 @@ def time_goes_on(x, n, box):
     start = time.perf_counter()
     time.sleep(0)
     y = x + 1
-    return time.perf_counter() >= start, time.time() > 1e9, time.monotonic() > 0, isinstance(time.time_ns(), int), y
+    return (
+        time.perf_counter() >= start,
+        time.time() > 1e9,
+        time.monotonic() > 0,
+        isinstance(time.time_ns(), int),
+        y,
+    )
 
 
 @program(breaks="construction")
@@ -333,7 +360,13 @@ def threads_locals_and_locks(x, n, box):
     lock = threading.RLock()
     with lock:
         y = y + 1
-    return y, LOCAL.value, hasattr(LOCAL, "none"), LOCK.locked(), threading.current_thread() is threading.main_thread()
+    return (
+        y,
+        LOCAL.value,
+        hasattr(LOCAL, "none"),
+        LOCK.locked(),
+        threading.current_thread() is threading.main_thread(),
+    )
 
 
 @program(breaks="construction")
@@ -398,7 +431,13 @@ def frames_and_the_garbage_collector(x, n, box):
     import sys
 
     gc.collect(0)
-    return sys._getframe().f_code.co_name, sys.getrefcount(box) > 1, sys.maxsize, sys.version_info >= (3, 11), x + 1
+    return (
+        sys._getframe().f_code.co_name,
+        sys.getrefcount(box) > 1,
+        sys.maxsize,
+        sys.version_info >= (3, 11),
+        x + 1,
+    )
 
 
 class OfThread(threading.local):

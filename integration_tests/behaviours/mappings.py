@@ -77,7 +77,13 @@ def set_operators_and_methods(x, n, box):
 
 @program
 def set_operators_refuse_lists(x, n, box):
-    for bad in (lambda: {1} | [2], lambda: {1} < [2], lambda: {}.keys() - 3, lambda: {[1]}, lambda: {1}.add({2})):
+    for bad in (
+        lambda: {1} | [2],
+        lambda: {1} < [2],
+        lambda: {}.keys() - 3,
+        lambda: {[1]},
+        lambda: {1}.add({2}),
+    ):
         try:
             box.log.append(bad())
         except TypeError as error:
@@ -154,7 +160,11 @@ def lying(base):
 
 
 LIARS = [lying(list)([1, 2, 3]), lying(collections.deque)([1, 2, 3])]
-LYING_SET, LYING_TUPLE, LYING_DICT = lying(set)([1, 2, 3]), lying(tuple)((1, 2, 3)), lying(dict)(a=1, b=2)
+LYING_SET, LYING_TUPLE, LYING_DICT = (
+    lying(set)([1, 2, 3]),
+    lying(tuple)((1, 2, 3)),
+    lying(dict)(a=1, b=2),
+)
 
 
 def contents(thing):
@@ -171,10 +181,29 @@ def what_a_subclass_says_of_itself_is_not_what_it_holds(x, n, box):
     set.add(LYING_SET, n + 5)
     set.discard(LYING_SET, 1)
     dict.__setitem__(LYING_DICT, "c", n)
-    box.log.append((set.__contains__(LYING_SET, 2), set.__contains__(LYING_SET, 99), 99 in LYING_SET, len(LYING_SET)))
-    box.log.append((LYING_TUPLE[2], LYING_TUPLE[1:], LYING_TUPLE + (n,), list(LYING_TUPLE), len(LYING_TUPLE)))
-    box.log.append((LYING_DICT["b"], list(LYING_DICT), len(LYING_DICT), dict.__len__(LYING_DICT), "zz" in LYING_DICT))
-    return [sorted(map(str, contents(made))) for made in (LYING_SET, LYING_TUPLE, LYING_DICT)], x + 1
+    box.log.append(
+        (
+            set.__contains__(LYING_SET, 2),
+            set.__contains__(LYING_SET, 99),
+            99 in LYING_SET,
+            len(LYING_SET),
+        )
+    )
+    box.log.append(
+        (LYING_TUPLE[2], LYING_TUPLE[1:], LYING_TUPLE + (n,), list(LYING_TUPLE), len(LYING_TUPLE))
+    )
+    box.log.append(
+        (
+            LYING_DICT["b"],
+            list(LYING_DICT),
+            len(LYING_DICT),
+            dict.__len__(LYING_DICT),
+            "zz" in LYING_DICT,
+        )
+    )
+    return [
+        sorted(map(str, contents(made))) for made in (LYING_SET, LYING_TUPLE, LYING_DICT)
+    ], x + 1
 
 
 class Pair(tuple):
@@ -235,7 +264,15 @@ def sort_is_stable_and_in_place(x, n, box):
     rows.sort(key=lambda row: row[0])
     down = sorted(rows, key=lambda row: row[0], reverse=True)
     box.items.sort(reverse=True)
-    return rows, down, box.items, sorted("hello"), sorted({"b": 1, "a": 2}), sorted([3, 1.5, True]), x + 1
+    return (
+        rows,
+        down,
+        box.items,
+        sorted("hello"),
+        sorted({"b": 1, "a": 2}),
+        sorted([3, 1.5, True]),
+        x + 1,
+    )
 
 
 @program
@@ -253,7 +290,12 @@ def sort_by_a_user_comparison(x, n, box):
     import functools
 
     compare = functools.cmp_to_key(lambda a, b: (a % 3) - (b % 3))
-    return sorted([5, 3, 4, n, 7], key=compare), min(box.items, key=lambda i: -i), max([], default=n), x + 1
+    return (
+        sorted([5, 3, 4, n, 7], key=compare),
+        min(box.items, key=lambda i: -i),
+        max([], default=n),
+        x + 1,
+    )
 
 
 @program
@@ -365,7 +407,13 @@ NAMES = frozenset(["alpha", "beta"])
 
 @program
 def a_frozen_set_from_outside(x, n, box):
-    return [len(name) for name in NAMES], "beta" in NAMES, NAMES | {"c"}, NAMES <= {"alpha", "beta", n}, x + 1
+    return (
+        [len(name) for name in NAMES],
+        "beta" in NAMES,
+        NAMES | {"c"},
+        NAMES <= {"alpha", "beta", n},
+        x + 1,
+    )
 
 
 class Noting(collections.OrderedDict):
@@ -398,16 +446,31 @@ class NotingSteps(dict):
 
 @program(breaks=None if sys.version_info < (3, 12) else "container-subclass")
 def what_the_text_of_an_ordered_dict_asks_for(x, n, box):
-    return repr(Noting(a=n)), str(NotingKeys(a=n, b=2)), repr(NotingSteps(c=n)), repr(Noting()), Noting.asked, x + n
+    return (
+        repr(Noting(a=n)),
+        str(NotingKeys(a=n, b=2)),
+        repr(NotingSteps(c=n)),
+        repr(Noting()),
+        Noting.asked,
+        x + n,
+    )
 
 
 @program
 def what_joining_dicts_asks_for(x, n, box):
-    joined = {"c": 3} | NotingSteps(a=n), box.ordered | Noting(a=n), box.ordered | NotingKeys(a=n, b=2)
+    joined = (
+        {"c": 3} | NotingSteps(a=n),
+        box.ordered | Noting(a=n),
+        box.ordered | NotingKeys(a=n, b=2),
+    )
     return joined, box.groups | NotingSteps(k=n), Noting.asked, x + n
 
 
 @program(breaks="container-subclass")
 def what_a_subclass_is_asked_when_it_is_joined(x, n, box):
-    joined = NotingSteps(a=n) | {"c": 3}, {"c": 3}.__ror__(NotingSteps(a=n)), box.table | Noting(a=n)
+    joined = (
+        NotingSteps(a=n) | {"c": 3},
+        {"c": 3}.__ror__(NotingSteps(a=n)),
+        box.table | Noting(a=n),
+    )
     return joined, Noting.asked, x + n

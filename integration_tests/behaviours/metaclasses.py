@@ -161,14 +161,27 @@ class NoKey(Compared, metaclass=type("Both", (Unhashable, Comparing), {})):
 def a_metaclass_that_compares_is_asked_by_the_program_alone(x, n, box):
     made = Compared(n)
     made.w = x
-    return vars(made), made.double(), Compared == NoKey, type(made) is Compared, isinstance(made, Compared), [Compared]
+    return (
+        vars(made),
+        made.double(),
+        Compared == NoKey,
+        type(made) is Compared,
+        isinstance(made, Compared),
+        [Compared],
+    )
 
 
 @program
 def instances_of_a_class_without_a_hash(x, n, box):
     made, other = NoKey(x), NoKey(n)
     other.v = n + 1
-    return vars(made), made.double(), other.double(), isinstance(other, Compared), issubclass(NoKey, Compared)
+    return (
+        vars(made),
+        made.double(),
+        other.double(),
+        isinstance(other, Compared),
+        issubclass(NoKey, Compared),
+    )
 
 
 @program

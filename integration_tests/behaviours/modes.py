@@ -256,7 +256,10 @@ def profiler_ranges(x, n, box):
 
 @program(breaks="not-inlined")
 def a_profiler_around_it(x, n, box):
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile, record_function("mine"):
+    with (
+        torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile,
+        record_function("mine"),
+    ):
         y = x * n
     return y, "mine" in [event.key for event in profile.key_averages()]
 
@@ -348,7 +351,12 @@ def a_manager_is_passed_on(x, n, box):
         with manager:
             return x * n
 
-    return run(torch.no_grad()), run(contextlib.nullcontext()), run(torch.set_grad_enabled(False)), modes()
+    return (
+        run(torch.no_grad()),
+        run(contextlib.nullcontext()),
+        run(torch.set_grad_enabled(False)),
+        modes(),
+    )
 
 
 @program

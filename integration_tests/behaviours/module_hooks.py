@@ -68,8 +68,12 @@ def a_forward_hook_with_keywords(x, n, box):
 
 @program
 def hooks_run_in_order_and_prepend(x, n, box):
-    added = [model.register_forward_hook(lambda m, a, out, i=i: box.log.append(i)) for i in range(2)]
-    added.append(model.register_forward_hook(lambda m, a, out: box.log.append("first"), prepend=True))
+    added = [
+        model.register_forward_hook(lambda m, a, out, i=i: box.log.append(i)) for i in range(2)
+    ]
+    added.append(
+        model.register_forward_hook(lambda m, a, out: box.log.append("first"), prepend=True)
+    )
     y = model(x)
     for handle in added:
         handle.remove()
@@ -78,7 +82,9 @@ def hooks_run_in_order_and_prepend(x, n, box):
 
 @program(breaks="operator-error")
 def a_hook_that_is_always_called_sees_an_error(x, n, box):
-    handle = model.register_forward_hook(lambda m, a, out: box.log.append(out is None), always_call=True)
+    handle = model.register_forward_hook(
+        lambda m, a, out: box.log.append(out is None), always_call=True
+    )
     try:
         model(torch.ones(7))
     except RuntimeError:
@@ -112,7 +118,9 @@ def a_hook_keeps_features(x, n, box):
 
 @program(breaks="not-inlined")
 def a_full_backward_hook(x, n, box):
-    handle = model.register_full_backward_hook(lambda m, gin, gout: box.log.append([g.sum() for g in gout]))
+    handle = model.register_full_backward_hook(
+        lambda m, gin, gout: box.log.append([g.sum() for g in gout])
+    )
     model(x * 2).sum().backward()
     handle.remove()
     model.zero_grad()
@@ -183,7 +191,9 @@ def a_registration_hook(x, n, box):
 def a_state_dict_hook(x, n, box):
     hooked = nn.Linear(2, 1, bias=False)
     hooked.register_state_dict_pre_hook(lambda m, prefix, keep: box.log.append(prefix))
-    handle = hooked._register_state_dict_hook(lambda m, state, prefix, meta: state.update(extra=torch.ones(1)))
+    handle = hooked._register_state_dict_hook(
+        lambda m, state, prefix, meta: state.update(extra=torch.ones(1))
+    )
     found = list(hooked.state_dict())
     handle.remove()
     return found, box.log, x * n

@@ -115,8 +115,16 @@ def registering(x, n, box):
     model.register_buffer("b", torch.ones(3) * n, persistent=False)
     model.register_module("m", nn.ReLU())
     model.add_module("k", nn.Tanh())
-    names = [name for name, _ in model.named_parameters()], [name for name, _ in model.named_buffers()]
-    return model.m(x * model.p) + model.b, names, [name for name, _ in model.named_children()], model.none is None
+    names = (
+        [name for name, _ in model.named_parameters()],
+        [name for name, _ in model.named_buffers()],
+    )
+    return (
+        model.m(x * model.p) + model.b,
+        names,
+        [name for name, _ in model.named_children()],
+        model.none is None,
+    )
 
 
 @program
@@ -206,7 +214,13 @@ def a_sequential(x, n, box):
     model = nn.Sequential(nn.ReLU(), nn.Tanh())
     model.append(nn.Sigmoid())
     model[0] = nn.ELU()
-    return model(x), len(model), model[1:](x), [type(m).__name__ for m in model], type(model[-1]).__name__
+    return (
+        model(x),
+        len(model),
+        model[1:](x),
+        [type(m).__name__ for m in model],
+        type(model[-1]).__name__,
+    )
 
 
 @program(breaks="builtin")
@@ -215,7 +229,14 @@ def modules_are_walked(x, n, box):
     names = [name for name, _ in model.named_modules()]
     count = sum(p.numel() for p in model.parameters())
     sub = model.get_submodule("1.0")
-    return names, count, sub.weight.shape, model.get_parameter("0.w") * n, len(list(model.children())), x
+    return (
+        names,
+        count,
+        sub.weight.shape,
+        model.get_parameter("0.w") * n,
+        len(list(model.children())),
+        x,
+    )
 
 
 @program(breaks="builtin")
@@ -237,7 +258,13 @@ def train_and_eval(x, n, box):
     model.eval()
     after = model(x)
     model.train(n > 2)
-    return before, after, model(x), [m.training for m in model.modules()], model[1].num_batches_tracked
+    return (
+        before,
+        after,
+        model(x),
+        [m.training for m in model.modules()],
+        model[1].num_batches_tracked,
+    )
 
 
 @program(breaks="builtin")
@@ -255,7 +282,12 @@ def parameters_are_frozen(x, n, box):
 def modules_change_dtype(x, n, box):
     model = nn.Linear(3, 2).double()
     half = model.to(torch.bfloat16)
-    return half is model, model.weight.dtype, model(x.to(torch.bfloat16)).shape, model.float().bias.dtype
+    return (
+        half is model,
+        model.weight.dtype,
+        model(x.to(torch.bfloat16)).shape,
+        model.float().bias.dtype,
+    )
 
 
 @program(breaks="builtin")
@@ -438,7 +470,11 @@ def one_module_under_two_names(x, n, box):
     nn.init.eye_(shared.weight)
     nn.init.zeros_(shared.bias)
     model = nn.Sequential(shared, nn.ReLU(), shared)
-    return model(x), len(list(model.parameters())), len(list(model.named_parameters(remove_duplicate=False)))
+    return (
+        model(x),
+        len(list(model.parameters())),
+        len(list(model.named_parameters(remove_duplicate=False))),
+    )
 
 
 @program(breaks="builtin")
@@ -449,4 +485,8 @@ def dir_and_repr_of_a_module(x, n, box):
 @program
 def interpolate_and_friends(x, n, box):
     y = F.interpolate(x.T[None], scale_factor=2.0, mode="linear")
-    return F.pad(y, (1, n)), F.one_hot(torch.arange(3), n + 2), nn.functional.cosine_similarity(x, x + 1)
+    return (
+        F.pad(y, (1, n)),
+        F.one_hot(torch.arange(3), n + 2),
+        nn.functional.cosine_similarity(x, x + 1),
+    )

@@ -29,7 +29,19 @@ def integers_of_any_size(x, n, box):
 
 @program
 def floor_division_modulo_and_shifts_on_negatives(x, n, box):
-    found = [-7 // n, -7 % n, 7 // -n, 7 % -n, divmod(-7, n), -1 >> n, -5 << n, ~n, -n ^ 3, -n & 0xFF, -(n**3) // 2]
+    found = [
+        -7 // n,
+        -7 % n,
+        7 // -n,
+        7 % -n,
+        divmod(-7, n),
+        -1 >> n,
+        -5 << n,
+        ~n,
+        -n ^ 3,
+        -n & 0xFF,
+        -(n**3) // 2,
+    ]
     found += [
         -7.5 // n,
         -7.5 % n,

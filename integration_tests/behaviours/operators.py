@@ -23,7 +23,9 @@ for _name in OPERATORS:
         return NotImplemented if isinstance(other, str) else (_name, self.v, self._both(other))
 
     def _reflected(self, other, _name=_name):
-        return NotImplemented if isinstance(other, str) else ("r" + _name, self._both(other), self.v)
+        return (
+            NotImplemented if isinstance(other, str) else ("r" + _name, self._both(other), self.v)
+        )
 
     def _in_place(self, other, _name=_name):
         self.v = ("i" + _name, self.v, self._both(other))
@@ -120,7 +122,19 @@ def unary_and_conversion_dunders(x, n, box):
     import operator
 
     u = Unary()
-    found = [-u, +u, ~u, abs(u), round(u), round(u, n), math.floor(u), math.ceil(u), math.trunc(u), int(u), float(u)]
+    found = [
+        -u,
+        +u,
+        ~u,
+        abs(u),
+        round(u),
+        round(u, n),
+        math.floor(u),
+        math.ceil(u),
+        math.trunc(u),
+        int(u),
+        float(u),
+    ]
     return (
         found,
         complex(u),
@@ -216,7 +230,17 @@ def container_dunders_and_truth(x, n, box):
     c = Collection(1, n, x)
     c[0] = 5
     del c[1]
-    found = [len(c), c[0], c[1:2], "magic" in c, 5 in c, bool(c), bool(Collection()), not Truthy(n > 2), [*c][0]]
+    found = [
+        len(c),
+        c[0],
+        c[1:2],
+        "magic" in c,
+        5 in c,
+        bool(c),
+        bool(Collection()),
+        not Truthy(n > 2),
+        [*c][0],
+    ]
     for bad in (lambda: bool(Truthy(1)), lambda: len(Lengthy(-1)), lambda: len(Lengthy("a"))):
         try:
             found.append(bad())

@@ -39,7 +39,12 @@ def dropout_draws(x, n, box):
 
 @program
 def like_functions_draw(x, n, box):
-    return torch.rand_like(x), torch.randn_like(x), torch.randint_like(x, n), x.new_empty(2).exponential_()
+    return (
+        torch.rand_like(x),
+        torch.randn_like(x),
+        torch.randint_like(x, n),
+        x.new_empty(2).exponential_(),
+    )
 
 
 GENERATOR = torch.Generator().manual_seed(3)
@@ -112,7 +117,11 @@ LEGACY = np.random.RandomState(5)
 
 @program(breaks="builtin")
 def numpy_generators(x, n, box):
-    return x * float(NUMPY.random()), torch.from_numpy(NUMPY.permutation(4)), int(LEGACY.randint(100)) + n
+    return (
+        x * float(NUMPY.random()),
+        torch.from_numpy(NUMPY.permutation(4)),
+        int(LEGACY.randint(100)) + n,
+    )
 
 
 @program(breaks="builtin")
@@ -140,7 +149,11 @@ def draws_on_one_branch_only(x, n, box):
 def multinomial_and_distributions(x, n, box):
     weights = torch.tensor([0.2, 0.3, 0.5])
     normal = torch.distributions.Normal(torch.zeros(2), torch.ones(2))
-    return torch.multinomial(weights, n, replacement=True), normal.sample(), torch.normal(0.0, 1.0, (2,))
+    return (
+        torch.multinomial(weights, n, replacement=True),
+        normal.sample(),
+        torch.normal(0.0, 1.0, (2,)),
+    )
 
 
 @program(breaks="builtin")

@@ -257,4 +257,12 @@ def a_number_that_is_mixed_over_and_over(x, n, box):
 
 @program
 def methods_of_ints_decline_floats(x, n, box):
-    return n.__add__(2.5), n.__rsub__(1.5), n.__lt__(2.5), n.__eq__(3.0), n.__mul__(True), (n * 1.5).__eq__(n), x + n
+    return (
+        n.__add__(2.5),
+        n.__rsub__(1.5),
+        n.__lt__(2.5),
+        n.__eq__(3.0),
+        n.__mul__(True),
+        (n * 1.5).__eq__(n),
+        x + n,
+    )

@@ -55,7 +55,12 @@ def star_arguments_in_every_position(x, n, box):
         spread(*"ab", *box.items, c=n, **box.table),
         spread(0, b=1, a=n),
     ]
-    for bad in (lambda: spread(), lambda: spread(1, 2, b=3), lambda: spread(a=1, b=2), lambda: spread(1, 2, **{1: 2})):
+    for bad in (
+        lambda: spread(),
+        lambda: spread(1, 2, b=3),
+        lambda: spread(a=1, b=2),
+        lambda: spread(1, 2, **{1: 2}),
+    ):
         try:
             bad()
         except TypeError as error:
@@ -65,7 +70,10 @@ def star_arguments_in_every_position(x, n, box):
 
 @program(breaks="repeated-keyword")
 def repeated_keywords_are_refused(x, n, box):
-    for bad in (lambda: spread(1, 2, c=1, **{"c": 2}), lambda: spread(1, 2, **{"d": 1}, **{"d": 2})):
+    for bad in (
+        lambda: spread(1, 2, c=1, **{"c": 2}),
+        lambda: spread(1, 2, **{"d": 1}, **{"d": 2}),
+    ):
         try:
             bad()
         except TypeError as error:
@@ -115,7 +123,13 @@ class Unshown:
 
 @program
 def ascii_of_objects(x, n, box):
-    found = [f"{Shown()!a:>9}", ascii(Shown()), ascii([Shown(), "é", n]), ascii(box.text), ascii(Shown)]
+    found = [
+        f"{Shown()!a:>9}",
+        ascii(Shown()),
+        ascii([Shown(), "é", n]),
+        ascii(box.text),
+        ascii(Shown),
+    ]
     for value in (Unshown(), [Unshown()]):
         try:
             found.append(ascii(value))
@@ -255,14 +269,26 @@ def chained_comparisons_evaluate_once_and_stop(x, n, box):
         box.log.append(value)
         return value
 
-    return note(1) < note(n) < note(4) < note(3) < note(9), note(1) == note(1) != note(n), 1 < n in box.items, box.log
+    return (
+        note(1) < note(n) < note(4) < note(3) < note(9),
+        note(1) == note(1) != note(n),
+        1 < n in box.items,
+        box.log,
+    )
 
 
 @program
 def slices_with_symbolic_bounds(x, n, box):
     wide = x.repeat(2, 4)
     k = x.shape[0] - 1
-    return wide[:, :n], wide[k:, -n:], wide[:: x.shape[0]], wide[..., n - 1], box.items[n - 2 : k + 1], "abcdef"[:n]
+    return (
+        wide[:, :n],
+        wide[k:, -n:],
+        wide[:: x.shape[0]],
+        wide[..., n - 1],
+        box.items[n - 2 : k + 1],
+        "abcdef"[:n],
+    )
 
 
 @program

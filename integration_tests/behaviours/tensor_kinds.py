@@ -20,7 +20,16 @@ with warnings.catch_warnings():  # given once in a process, so to one side only
 @program
 def complex_numbers(x, n, box):
     z = torch.complex(x, x + 1)
-    return z.real, z.imag, z.conj() * n, z.abs(), z.angle(), torch.view_as_real(z), z.is_complex(), z.dtype
+    return (
+        z.real,
+        z.imag,
+        z.conj() * n,
+        z.abs(),
+        z.angle(),
+        torch.view_as_real(z),
+        z.is_complex(),
+        z.dtype,
+    )
 
 
 @program
@@ -47,12 +56,18 @@ def real_and_imag_are_views(x, n, box):
 @program
 def fourier_transforms(x, n, box):
     y = torch.fft.rfft(x)
-    return torch.fft.irfft(y, n=3), torch.fft.fftshift(torch.fft.fft2(x)).abs(), torch.fft.fftfreq(n + 1)
+    return (
+        torch.fft.irfft(y, n=3),
+        torch.fft.fftshift(torch.fft.fft2(x)).abs(),
+        torch.fft.fftfreq(n + 1),
+    )
 
 
 @program(breaks="builtin")
 def sparse_made_here(x, n, box):
-    s = torch.sparse_coo_tensor(torch.tensor([[0, 1], [2, 0]]), torch.tensor([3.0, float(n)]), (2, 3))
+    s = torch.sparse_coo_tensor(
+        torch.tensor([[0, 1], [2, 0]]), torch.tensor([3.0, float(n)]), (2, 3)
+    )
     return s.to_dense(), s.is_sparse, s.layout, torch.sparse.mm(s, torch.ones(3, 2))
 
 
@@ -85,7 +100,12 @@ def how_many_items_a_sparse_tensor_stores(x, n, box):
 @program(breaks="data-dependent-shape")
 def how_many_items_compressed_rows_store(x, n, box):
     made = (box.tensor * n).to_sparse_csr()
-    return made._nnz(), len(made.values()), made.col_indices().shape, made.to_sparse_coo().is_coalesced()
+    return (
+        made._nnz(),
+        len(made.values()),
+        made.col_indices().shape,
+        made.to_sparse_coo().is_coalesced(),
+    )
 
 
 @program(breaks="data-dependent-shape")
@@ -104,13 +124,27 @@ def sparse_tensors_are_written_to(x, n, box):
 
 @program
 def half_and_odd_dtypes(x, n, box):
-    return x.half() * n, x.bfloat16() + 1, x.to(torch.float8_e4m3fn).float(), torch.tensor([1, n], dtype=torch.uint8)
+    return (
+        x.half() * n,
+        x.bfloat16() + 1,
+        x.to(torch.float8_e4m3fn).float(),
+        torch.tensor([1, n], dtype=torch.uint8),
+    )
 
 
 @program
 def booleans_and_integers(x, n, box):
     m = x > 0
-    return m & ~m, m | True, m.sum(), m.long() << n, torch.bitwise_not(m), m.any(), m.all(dim=0), m.float().mean()
+    return (
+        m & ~m,
+        m | True,
+        m.sum(),
+        m.long() << n,
+        torch.bitwise_not(m),
+        m.any(),
+        m.all(dim=0),
+        m.float().mean(),
+    )
 
 
 @program
@@ -162,7 +196,15 @@ def quantized(x, n, box):
 @program
 def type_promotion(x, n, box):
     i = torch.arange(3)
-    return i + 1.5, i * n, i / 2, i // 2, i + x.double()[0], torch.result_type(i, 1.0), torch.can_cast(i.dtype, x.dtype)
+    return (
+        i + 1.5,
+        i * n,
+        i / 2,
+        i // 2,
+        i + x.double()[0],
+        torch.result_type(i, 1.0),
+        torch.can_cast(i.dtype, x.dtype),
+    )
 
 
 @program
@@ -191,9 +233,17 @@ def factories(x, n, box):
 
 @program
 def constructors_of_before(x, n, box):
-    made = torch.Tensor([[1, n], [True, 2.5]]), torch.LongTensor((1, n, -2.9)), torch.DoubleTensor([x.shape[0]] * 2)
+    made = (
+        torch.Tensor([[1, n], [True, 2.5]]),
+        torch.LongTensor((1, n, -2.9)),
+        torch.DoubleTensor([x.shape[0]] * 2),
+    )
     empty = torch.Tensor(), torch.IntTensor([]), torch.ByteTensor([[]])
-    sized = torch.Tensor(2, n).fill_(1), torch.BoolTensor(x.shape).zero_(), torch.HalfTensor(torch.Size([2])).fill_(n)
+    sized = (
+        torch.Tensor(2, n).fill_(1),
+        torch.BoolTensor(x.shape).zero_(),
+        torch.HalfTensor(torch.Size([2])).fill_(n),
+    )
     return made, empty, sized, x + torch.FloatTensor([n]), type(made[0])
 
 
@@ -217,7 +267,11 @@ def constructors_of_before_share_memory_with_a_tensor(x, n, box):
 @program(breaks="construction")
 def constructors_of_before_refuse(x, n, box):
     found = []
-    for make in (lambda: torch.Tensor(2.5), lambda: torch.LongTensor([[1], 2]), lambda: torch.Tensor(True)):
+    for make in (
+        lambda: torch.Tensor(2.5),
+        lambda: torch.LongTensor([[1], 2]),
+        lambda: torch.Tensor(True),
+    ):
         try:
             found.append(make())
         except (TypeError, ValueError) as error:

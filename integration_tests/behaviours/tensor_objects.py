@@ -92,14 +92,39 @@ def setattr_and_getattr_by_name(x, n, box):
 @program
 def metadata(x, n, box):
     y = (x * n).T
-    flags = (y.is_contiguous(), y.is_leaf, y.requires_grad, y.is_sparse, y.is_floating_point(), y.is_complex())
-    return y.shape, y.stride(), y.dtype, y.device, y.ndim, y.layout, y.numel(), y.itemsize, flags, y.storage_offset()
+    flags = (
+        y.is_contiguous(),
+        y.is_leaf,
+        y.requires_grad,
+        y.is_sparse,
+        y.is_floating_point(),
+        y.is_complex(),
+    )
+    return (
+        y.shape,
+        y.stride(),
+        y.dtype,
+        y.device,
+        y.ndim,
+        y.layout,
+        y.numel(),
+        y.itemsize,
+        flags,
+        y.storage_offset(),
+    )
 
 
 @program
 def metadata_is_data_of_the_program(x, n, box):
     sizes = {x.dtype: "f", x.device.type: "d", tuple(x.shape): "s"}
-    return sizes[torch.float32], sizes["cpu"], list(x.size()), x.size(0) * x.size(-1), str(x.dtype), repr(x.device)
+    return (
+        sizes[torch.float32],
+        sizes["cpu"],
+        list(x.size()),
+        x.size(0) * x.size(-1),
+        str(x.dtype),
+        repr(x.device),
+    )
 
 
 @program(breaks="tensor-attribute")
@@ -159,7 +184,15 @@ def copies(x, n, box):
 @program(breaks="data-dependent-number")
 def as_python_numbers(x, n, box):
     y = torch.tensor([[1.5, 2.0], [3.0, n]])
-    return y.tolist(), y[0, 1].item(), float(y[1, 0]), int(y[1, 1]), bool(y[0, 0] > 1), len(y), f"{y[0, 0]:.2f}"
+    return (
+        y.tolist(),
+        y[0, 1].item(),
+        float(y[1, 0]),
+        int(y[1, 1]),
+        bool(y[0, 0] > 1),
+        len(y),
+        f"{y[0, 0]:.2f}",
+    )
 
 
 @program
@@ -196,7 +229,12 @@ def identity_of_tensors_as_keys(x, n, box):
 @program
 def reversed_and_contains_and_index(x, n, box):
     items = [10, 20, 30, 40, 50, 60]
-    return reversed(box.tensor), items[torch.tensor(1)], list(range(torch.tensor(3))), box.tensor[torch.tensor(1)]
+    return (
+        reversed(box.tensor),
+        items[torch.tensor(1)],
+        list(range(torch.tensor(3))),
+        box.tensor[torch.tensor(1)],
+    )
 
 
 @program
@@ -222,7 +260,15 @@ def printing(x, n, box):
 @program
 def conversions(x, n, box):
     y = box.tensor
-    return y.to(torch.float64), y.to(y.long()), y.type(torch.int32), y.half(), y.type_as(x.double()), y.bool(), y.cpu()
+    return (
+        y.to(torch.float64),
+        y.to(y.long()),
+        y.type(torch.int32),
+        y.half(),
+        y.type_as(x.double()),
+        y.bool(),
+        y.cpu(),
+    )
 
 
 @program(breaks="not-inlined")
@@ -244,7 +290,21 @@ def a_hook_on_an_argument_is_removed_again(x, n, box):
 @program
 def operators_with_numbers_on_the_left(x, n, box):
     y = x.detach() + 3
-    return 1 / y, n - y, 2**y, n // y, 7 % y, y > 1, -y, +y, abs(y), ~(y > 3), (y > 3) ^ True, round(y), divmod(n, 2)
+    return (
+        1 / y,
+        n - y,
+        2**y,
+        n // y,
+        7 % y,
+        y > 1,
+        -y,
+        +y,
+        abs(y),
+        ~(y > 3),
+        (y > 3) ^ True,
+        round(y),
+        divmod(n, 2),
+    )
 
 
 @program(breaks="unrepresentable-argument")
@@ -272,7 +332,14 @@ def fields_of_named_results_are_items(x, n, box):
 @program
 def conversion_by_type(x, n, box):
     same, other = x.type(x.dtype), x.type(torch.float64 if n % 2 else torch.int32)
-    return same is x, other, x.type(), other.type(), x.type("torch.DoubleTensor"), x.type(dtype=torch.float16)
+    return (
+        same is x,
+        other,
+        x.type(),
+        other.type(),
+        x.type("torch.DoubleTensor"),
+        x.type(dtype=torch.float16),
+    )
 
 
 @program
@@ -285,4 +352,11 @@ def conversion_to_an_old_class(x, n, box):
 def distributions_check_their_arguments(x, n, box):
     chosen = torch.distributions.Categorical(logits=x)
     coin = torch.distributions.Bernoulli(logits=x)
-    return chosen.sample(), chosen.entropy(), chosen.probs, coin.sample((n,)), coin.mean, coin.variance
+    return (
+        chosen.sample(),
+        chosen.entropy(),
+        chosen.probs,
+        coin.sample((n,)),
+        coin.mean,
+        coin.variance,
+    )

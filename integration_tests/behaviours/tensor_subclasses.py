@@ -18,7 +18,9 @@ class Named(torch.Tensor):
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         out = super().__torch_function__(func, types, args, kwargs or {})
         if isinstance(out, cls):
-            out.label = next((a.label for a in args if isinstance(a, cls) and hasattr(a, "label")), None)
+            out.label = next(
+                (a.label for a in args if isinstance(a, cls) and hasattr(a, "label")), None
+            )
         return out
 
 
@@ -57,7 +59,11 @@ def a_subclass_that_logs(x, n, box):
     z = torch.add(y, n).relu()
     found = list(Logged.LOG)
     Logged.LOG.clear()
-    return type(z).__name__, [name for name in found if name in ("add", "relu")], torch.sum(z).item() > -100
+    return (
+        type(z).__name__,
+        [name for name in found if name in ("add", "relu")],
+        torch.sum(z).item() > -100,
+    )
 
 
 @program
@@ -86,7 +92,9 @@ class Scaled(torch.Tensor):
 
     @staticmethod
     def __new__(cls, inner, factor):
-        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, device=inner.device)
+        return torch.Tensor._make_wrapper_subclass(
+            cls, inner.shape, dtype=inner.dtype, device=inner.device
+        )
 
     def __init__(self, inner, factor):
         self.inner, self.factor = inner, factor

@@ -47,7 +47,9 @@ def measured_costs() -> list[Row]:
 
 
 def page(rows: list[Row], store: Store) -> str:
-    return HEAD + "\n".join(map(line, rows)) + "\n\n" + "\n".join(_page.lines(store)).rstrip() + "\n"
+    return (
+        HEAD + "\n".join(map(line, rows)) + "\n\n" + "\n".join(_page.lines(store)).rstrip() + "\n"
+    )
 
 
 def main(arguments: list[str]) -> None:

@@ -47,7 +47,10 @@ def cold_capture(title: str) -> Row:
         way()
     times = best_times(ways, rounds=4)
     return Row(
-        f"cold capture, {title}", times["stator"] / times["torch"], times["stator"] / times["plain"], "<= 1/2, then 1/3"
+        f"cold capture, {title}",
+        times["stator"] / times["torch"],
+        times["stator"] / times["plain"],
+        "<= 1/2, then 1/3",
     )
 
 
@@ -75,22 +78,30 @@ print(peak() - before)
 
 
 def _measured(script: str) -> float:
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, check=True
+    )
     return float(done.stdout.split()[-1])
 
 
 def import_time() -> Row:
     """Beside what the first ``torch.compile`` has to import; the least of five fresh processes each, taken in turn."""
     pairs = [
-        (_measured(IMPORT.format(what=f"import {name}")) for name in ("stator", "torch._dynamo")) for _ in range(5)
+        (_measured(IMPORT.format(what=f"import {name}")) for name in ("stator", "torch._dynamo"))
+        for _ in range(5)
     ]
     ours, theirs = (min(times) for times in zip(*pairs, strict=True))
-    return Row("import after torch (to `import torch._dynamo`)", ours / theirs, None, "at most 0.3 s")
+    return Row(
+        "import after torch (to `import torch._dynamo`)", ours / theirs, None, "at most 0.3 s"
+    )
 
 
 def peak_memory() -> Row:
     """What a cold capture adds to the peak of a process that has made and run the model."""
-    pairs = [(_measured(MEMORY.format(compile_=f"{name}.compile")) for name in ("stator", "torch")) for _ in range(2)]
+    pairs = [
+        (_measured(MEMORY.format(compile_=f"{name}.compile")) for name in ("stator", "torch"))
+        for _ in range(2)
+    ]
     ours, theirs = (min(peaks) for peaks in zip(*pairs, strict=True))
     return Row("peak memory of a cold capture, 12-layer GPT-2", ours / theirs, None, "<= 1")
 

@@ -11,7 +11,9 @@ import time
 from collections.abc import Callable
 
 
-def best_times(ways: dict[str, Callable[[], object]], rounds: int, repeats: int = 1) -> dict[str, float]:
+def best_times(
+    ways: dict[str, Callable[[], object]], rounds: int, repeats: int = 1
+) -> dict[str, float]:
     """Seconds for one call of each way: the least of ``rounds``, each the mean of ``repeats`` calls."""
     best = dict.fromkeys(ways, float("inf"))
     gc.collect()

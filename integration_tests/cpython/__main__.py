@@ -21,7 +21,9 @@ from integration_tests.warming import warm_up
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("modules", nargs="*")
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--only", default="*")
@@ -33,11 +35,15 @@ def main() -> None:
         return
     warm_up()
     for module in options.modules:
-        chosen = {name: case for name, case in methods(module).items() if fnmatchcase(name, options.only)}
+        chosen = {
+            name: case for name, case in methods(module).items() if fnmatchcase(name, options.only)
+        }
         records = [_recorded(name, case, options.limit) for name, case in chosen.items()]
         if options.out:
             options.out.mkdir(parents=True, exist_ok=True)
-            (options.out / f"{module}.json").write_text(json.dumps([attrs.asdict(record) for record in records]))
+            (options.out / f"{module}.json").write_text(
+                json.dumps([attrs.asdict(record) for record in records])
+            )
 
 
 def _recorded(name: str, case: Method, limit: int) -> Record:
@@ -45,7 +51,9 @@ def _recorded(name: str, case: Method, limit: int) -> Record:
     if reason is not None:
         return Record(name, left_out=reason)
     plain, ours = natively(case, limit), compiled(case, limit)
-    record = Record(name, plain.ending, ours.ending, ours.breaks, ours.crashes, seconds=ours.seconds)
+    record = Record(
+        name, plain.ending, ours.ending, ours.breaks, ours.crashes, seconds=ours.seconds
+    )
     if record.kind != "passes":
         print(f"{record.kind}: {record.said()} ({ours.seconds:.1f} s)", flush=True)
     return record

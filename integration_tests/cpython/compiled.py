@@ -31,7 +31,10 @@ from integration_tests.cpython.record import TIMED_OUT
 from integration_tests.oracle import MACHINERY
 
 MEMORY = 5 << 30
-OURS = tuple(str(pathlib.Path(str(importlib.import_module(name).__file__)).parent) + os.sep for name in MACHINERY)
+OURS = tuple(
+    str(pathlib.Path(str(importlib.import_module(name).__file__)).parent) + os.sep
+    for name in MACHINERY
+)
 
 
 @attrs.define
@@ -145,7 +148,9 @@ def _look(error: BaseException, crashes: list[str]) -> None:
 
 def _said(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)[-6:]
-    place = " < ".join(f"{pathlib.Path(each.filename).name}:{each.lineno} {each.name}" for each in reversed(frames))
+    place = " < ".join(
+        f"{pathlib.Path(each.filename).name}:{each.lineno} {each.name}" for each in reversed(frames)
+    )
     return without_addresses(f"{type(error).__name__}: {str(error)[:300]} @ {place}")
 
 

@@ -60,7 +60,10 @@ def read(path: pathlib.Path) -> list[Record]:
 
 def page(folder: pathlib.Path) -> str:
     """The page, from one record file for each module."""
-    lines = [f"| module | methods | {' | '.join(KINDS)} | breaks |", "|---|---|" + "---|" * (len(KINDS) + 1)]
+    lines = [
+        f"| module | methods | {' | '.join(KINDS)} | breaks |",
+        "|---|---|" + "---|" * (len(KINDS) + 1),
+    ]
     everything: list[Record] = []
     missing = [module for module in MODULES if not (folder / f"{module}.json").exists()]
     for module in (module for module in MODULES if module not in missing):
@@ -69,10 +72,14 @@ def page(folder: pathlib.Path) -> str:
         lines.append(_row(f"`{module}`", records))
     lines.append(_row("**all**", everything))
     reasons = [f"- `{pattern}`: {reason}" for pattern, reason in EXCLUDED.items()]
-    known = [f"- {record.kind}: `{record.name}`" for record in everything if record.kind in KINDS[1:4]]
+    known = [
+        f"- {record.kind}: `{record.name}`" for record in everything if record.kind in KINDS[1:4]
+    ]
     uncounted = [", ".join(f"`{module}`" for module in missing)] if missing else []
     sections = {"Left out": reasons, "Known to fail": known, "Not counted in this run": uncounted}
-    return HEAD + "\n".join([*lines, "", *(line for title, rows in sections.items() for line in _section(title, rows))])
+    return HEAD + "\n".join(
+        [*lines, "", *(line for title, rows in sections.items() for line in _section(title, rows))]
+    )
 
 
 def _section(title: str, rows: list[str]) -> list[str]:

@@ -10,16 +10,52 @@ from cpython_selection import LANGUAGE, LIFETIME, MEMORY, UNRAISABLE, reason_for
 
 GROUPS = {
     "syntax": (
-        *("test_with", "test_raise", "test_augassign", "test_super", "test_keywordonlyarg", "test_positional_only_arg"),
-        *("test_listcomps", "test_unpack", "test_unpack_ex", "test_extcall", "test_dictcomps", "test_setcomps"),
-        *("test_decorators", "test_scope", "test_yield_from", "test_named_expressions", "test_except_star"),
+        *(
+            "test_with",
+            "test_raise",
+            "test_augassign",
+            "test_super",
+            "test_keywordonlyarg",
+            "test_positional_only_arg",
+        ),
+        *(
+            "test_listcomps",
+            "test_unpack",
+            "test_unpack_ex",
+            "test_extcall",
+            "test_dictcomps",
+            "test_setcomps",
+        ),
+        *(
+            "test_decorators",
+            "test_scope",
+            "test_yield_from",
+            "test_named_expressions",
+            "test_except_star",
+        ),
     ),
     "numbers": (
-        *("test_bool", "test_int", "test_float", "test_complex", "test_range", "test_slice", "test_enumerate"),
+        *(
+            "test_bool",
+            "test_int",
+            "test_float",
+            "test_complex",
+            "test_range",
+            "test_slice",
+            "test_enumerate",
+        ),
         *("test_contains", "test_compare", "test_math", "test_cmath", "test_operator"),
     ),
     "containers": (
-        *("test_tuple", "test_dict", "test_list", "test_iter", "test_userlist", "test_userdict", "test_bisect"),
+        *(
+            "test_tuple",
+            "test_dict",
+            "test_list",
+            "test_iter",
+            "test_userlist",
+            "test_userdict",
+            "test_bisect",
+        ),
         *("test_sort", "test_defaultdict"),
     ),
     "sets": ("test_set",),
@@ -28,24 +64,42 @@ GROUPS = {
     "functions": ("test_itertools", "test_functools", "test_contextlib", "test_context"),
     "draws": ("test_random", "test_heapq"),
     "objects": (
-        *("test_class", "test_property", "test_abc", "test_funcattrs", "test_patma", "test_exceptions"),
+        *(
+            "test_class",
+            "test_property",
+            "test_abc",
+            "test_funcattrs",
+            "test_patma",
+            "test_exceptions",
+        ),
         *("test_exception_group", "test_copy", "test_types"),
     ),
     "dataclasses": ("test_dataclasses",),
     "enums": ("test_enum",),
     "typing": ("test_typing",),
-    "lifetimes": ("test_generators", "test_genexps", "test_weakref", "test_coroutines", "test_descr"),
+    "lifetimes": (
+        "test_generators",
+        "test_genexps",
+        "test_weakref",
+        "test_coroutines",
+        "test_descr",
+    ),
 }
 """Run a process for each group: the modules of `cpython_selection.LANGUAGE`, and the library's."""
 
-MODULES = (*LANGUAGE, *(name for group in GROUPS.values() for name in group if name not in LANGUAGE))
+MODULES = (
+    *LANGUAGE,
+    *(name for group in GROUPS.values() for name in group if name not in LANGUAGE),
+)
 
 _ATOMS = "asks whether two equal strings or numbers are one object, which is up to the interpreter"
 _BUILTINS = "replaces builtins that the tracer itself uses, or takes them away"
 _COUNTS = "counts references, objects, collections or look-ups of the whole process, those of the tracer too"
 _THREADS = "another thread changes a container between the check of it and its use"
 _TIME = "compares how long two conversions take"
-_WEAK = "expects the collector to run at certain moments, or an object to die between two instructions"
+_WEAK = (
+    "expects the collector to run at certain moments, or an object to die between two instructions"
+)
 _REBUILT = "compares the code of a generator that was carried over a break: it is made again"
 _QUIRK = "a fault of CPython, expected to fail there: compiled, the method passes"
 

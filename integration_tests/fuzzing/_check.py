@@ -33,10 +33,26 @@ from integration_tests.oracle import assert_same
 from integration_tests.world import World
 
 MODULES = (
-    *(collections, contextlib, contextvars, copy, dataclasses, functools, itertools, math, operator, random, types),
+    *(
+        collections,
+        contextlib,
+        contextvars,
+        copy,
+        dataclasses,
+        functools,
+        itertools,
+        math,
+        operator,
+        random,
+        types,
+    ),
     *(stator, torch, warnings, weakref),
 )
-TOOLS = {name: tool for name, tool in vars(_toolbox).items() if getattr(tool, "__module__", "") == _toolbox.__name__}
+TOOLS = {
+    name: tool
+    for name, tool in vars(_toolbox).items()
+    if getattr(tool, "__module__", "") == _toolbox.__name__
+}
 
 
 class Globals(Mapping[str, Any]):
@@ -82,7 +98,11 @@ def _fails(program: Program, file: pathlib.Path, other: Callable[[Any, Program],
 
 
 def _check(
-    program: Program, file: pathlib.Path, other: Callable[[Any, Program], Any], *, collects: bool = False
+    program: Program,
+    file: pathlib.Path,
+    other: Callable[[Any, Program], Any],
+    *,
+    collects: bool = False,
 ) -> None:
     """Compare the calls of the program with those of what ``other`` makes of it."""
     ours, theirs = _namespace(program, file), _namespace(program, file)
@@ -118,14 +138,18 @@ class Refused(BaseException):
 
 
 def _compiled(fn: Callable[..., Any], program: Program) -> Any:
-    return stator.compile(fn, backend="eager", fullgraph=program.fullgraph, options=dict(program.options))
+    return stator.compile(
+        fn, backend="eager", fullgraph=program.fullgraph, options=dict(program.options)
+    )
 
 
 def _itself(fn: Callable[..., Any], program: Program) -> Any:
     return fn
 
 
-def _in_full(fn: Callable[..., Any], namespace: dict[str, Any], collects: bool) -> Callable[..., Any]:
+def _in_full(
+    fn: Callable[..., Any], namespace: dict[str, Any], collects: bool
+) -> Callable[..., Any]:
     """Both sides go through this one: it is part of tracebacks. Each counts the hooks it registers, and has classes."""
     hooks, kinds = 0, {name: namespace[name] for name in ("Box", "SmallBox")}
 
@@ -148,7 +172,12 @@ def _in_full(fn: Callable[..., Any], namespace: dict[str, Any], collects: bool) 
 
 
 def _namespace(program: Program, file: pathlib.Path) -> dict[str, Any]:
-    namespace = {"__name__": "random_program", "np": np, **TOOLS, **{module.__name__: module for module in MODULES}}
+    namespace = {
+        "__name__": "random_program",
+        "np": np,
+        **TOOLS,
+        **{module.__name__: module for module in MODULES},
+    }
     if program.changes:
         namespace |= _own_world()
     exec(compile(program.text, str(file), "exec", dont_inherit=True), namespace)
@@ -158,7 +187,10 @@ def _namespace(program: Program, file: pathlib.Path) -> dict[str, Any]:
 def _own_world() -> dict[str, Any]:
     """Classes and functions that may be changed, and the two functions that changes go through."""
     toolbox, changes = types.ModuleType(_toolbox.__name__), Changes()
-    exec(compile(pathlib.Path(_toolbox.__file__).read_text(), _toolbox.__file__, "exec"), vars(toolbox))
+    exec(
+        compile(pathlib.Path(_toolbox.__file__).read_text(), _toolbox.__file__, "exec"),
+        vars(toolbox),
+    )
     torch.manual_seed(0)
     own = {name: tool for name, tool in vars(toolbox).items() if name in TOOLS}
     return {**own, "toolbox": toolbox, "swap": changes.swap, "back": changes.back}
@@ -181,7 +213,9 @@ def make_call(inputs: Inputs) -> Call:
     count = inputs.size * inputs.size
     x = torch.linspace(-1, 2, count, dtype=dtype).reshape(inputs.size, inputs.size)
     x.requires_grad_(inputs.grad)
-    y = {"same": x, "view": x.detach()}.get(inputs.sharing, torch.arange(float(count)).reshape_as(x) / 4)
+    y = {"same": x, "view": x.detach()}.get(
+        inputs.sharing, torch.arange(float(count)).reshape_as(x) / 4
+    )
     items = [4] if inputs.short else [4, 2, 3]
     box = (_toolbox.SmallBox if inputs.small else _toolbox.Box)(inputs.number, items)
     return Call((x, y, inputs.number, [items, {"a": inputs.number, "k": box}, box]))

@@ -14,7 +14,13 @@ import attrs
 
 from integration_tests.fuzzing import _grammar as g
 from integration_tests.fuzzing._expressions import EXPRESSIONS
-from integration_tests.fuzzing._statements import ATTEMPT, IN_GENERATORS, IN_LOOPS, SIMPLE, STATEMENTS
+from integration_tests.fuzzing._statements import (
+    ATTEMPT,
+    IN_GENERATORS,
+    IN_LOOPS,
+    SIMPLE,
+    STATEMENTS,
+)
 from integration_tests.fuzzing._worlds import PRELUDE as CHANGED
 from integration_tests.fuzzing._worlds import WORDS, WORLDS, World
 
@@ -67,7 +73,9 @@ class Place:
     depth: int = 3
     loop: bool = False
     generator: bool = False
-    calls: bool = True  # false inside of nested functions, which could call themselves through a variable
+    calls: bool = (
+        True  # false inside of nested functions, which could call themselves through a variable
+    )
 
 
 class Writer:
@@ -85,7 +93,9 @@ class Writer:
         template = self.draw.choice(options + extra)
         if self.draw.randrange(5) < 2:
             template = ATTEMPT.format(textwrap.indent(template, "    "))
-        template = re.sub(r"\bturn\b", f"turn{place.depth}", template)  # a loop within a loop counts for itself
+        template = re.sub(
+            r"\bturn\b", f"turn{place.depth}", template
+        )  # a loop within a loop counts for itself
         return "\n".join(self.line(line, place) for line in template.split("\n"))
 
     def line(self, line: str, place: Place) -> str:
@@ -97,7 +107,9 @@ class Writer:
             case "<loop>":
                 text = self.block(attrs.evolve(inner, loop=True), 2)
             case "<nested>" | "<generator>" as kind:
-                inside = attrs.evolve(inner, loop=False, calls=False, generator=kind == "<generator>")
+                inside = attrs.evolve(
+                    inner, loop=False, calls=False, generator=kind == "<generator>"
+                )
                 text = self.block(inside, 2)
             case "<nonlocal>":
                 text = f"nonlocal {', '.join(g.NAMES)}\nglobal COUNT, LOG, TABLE, HELD"
@@ -146,7 +158,9 @@ def changing_program(number: int) -> Program:
 
 def _reading(draw: random.Random, worlds: list[World]) -> str:
     writer = Writer(draw)
-    reads = [writer.fill(_word(draw, _read(draw, draw.choice(worlds))), Place(0), 1) for _ in range(4)]
+    reads = [
+        writer.fill(_word(draw, _read(draw, draw.choice(worlds))), Place(0), 1) for _ in range(4)
+    ]
     before = writer.block(Place(1), 2) if draw.randrange(2) else "pass"
     attempts = "\n".join(ATTEMPT.format(textwrap.indent(read, "    ")) for read in reads)
     body = textwrap.indent(f"{g.START}{before}\n{attempts}\n{g.END}", "    ")
@@ -154,16 +168,26 @@ def _reading(draw: random.Random, worlds: list[World]) -> str:
 
 
 def _read(draw: random.Random, world: World) -> str:
-    return draw.choice(world.uses) if draw.randrange(4) == 0 else f"out.append({draw.choice(world.asks)})"
+    return (
+        draw.choice(world.uses)
+        if draw.randrange(4) == 0
+        else f"out.append({draw.choice(world.asks)})"
+    )
 
 
 def _change(draw: random.Random, worlds: list[World]) -> str:
-    return "back()" if draw.randrange(4) == 0 else _word(draw, draw.choice(draw.choice(worlds).changes))
+    return (
+        "back()"
+        if draw.randrange(4) == 0
+        else _word(draw, draw.choice(draw.choice(worlds).changes))
+    )
 
 
 def _word(draw: random.Random, template: str) -> str:
     """With its words drawn; the holes of the grammar stay."""
-    return HOLE.sub(lambda hole: draw.choice(WORDS[hole[1]]) if hole[1] in WORDS else hole[0], template)
+    return HOLE.sub(
+        lambda hole: draw.choice(WORDS[hole[1]]) if hole[1] in WORDS else hole[0], template
+    )
 
 
 def _is_valid(text: str) -> bool:

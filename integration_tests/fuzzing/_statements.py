@@ -855,7 +855,13 @@ if <B>:
 STATEMENTS = SIMPLE + COMPOUND
 
 IN_LOOPS = ("break", "continue", "if <B>:\n    break", "if <B>:\n    continue")
-IN_GENERATORS = ("yield <A>", "yield <T>", "out.append((yield <I>))", "yield from <L>[:3]", "if <B>:\n    return")
+IN_GENERATORS = (
+    "yield <A>",
+    "yield <T>",
+    "out.append((yield <I>))",
+    "yield from <L>[:3]",
+    "if <B>:\n    return",
+)
 
 ATTEMPT = """\
 try:

@@ -41,12 +41,19 @@ def printout(program: str, path: pathlib.Path) -> str:
 
 
 def graphs(program: str, name: str) -> list[fx.GraphModule]:
-    linecache.cache[name] = (len(program), None, program.splitlines(keepends=True), name)  # nodes name their lines
+    linecache.cache[name] = (
+        len(program),
+        None,
+        program.splitlines(keepends=True),
+        name,
+    )  # nodes name their lines
     namespace = {**vars(scope), "__name__": "case"}
     exec(compile(program, name, "exec"), namespace)
     given = scope.given_to(namespace["program"])
     torch.manual_seed(0)
-    compiled = stator.compile(namespace["program"], backend="eager", dynamic=given.dynamic, fullgraph=True)
+    compiled = stator.compile(
+        namespace["program"], backend="eager", dynamic=given.dynamic, fullgraph=True
+    )
     with torch.set_grad_enabled(given.gradients):
         compiled(*given.tensors())
     assert not compiled.report.failures
@@ -73,7 +80,11 @@ class Printer:
     def module_lines(self, name: str, module: fx.GraphModule) -> Iterator[str]:
         inputs = ", ".join(typed(node) for node in module.graph.nodes if node.op == "placeholder")
         yield f"{name}({inputs}):\n"
-        calls = [node for node in module.graph.nodes if node.op in ("call_function", "call_method", "output")]
+        calls = [
+            node
+            for node in module.graph.nodes
+            if node.op in ("call_function", "call_method", "output")
+        ]
         for place, nodes in itertools.groupby(calls, self.line_of):
             yield f"    # {place}\n" if place else ""
             yield from map(node_line, nodes)
@@ -91,7 +102,9 @@ class Printer:
 def node_line(node: fx.Node) -> str:
     if node.op == "output":
         return f"    return {argument(node.args[0])}\n"
-    args = [argument(arg) for arg in node.args] + [f"{name}={argument(arg)}" for name, arg in node.kwargs.items()]
+    args = [argument(arg) for arg in node.args] + [
+        f"{name}={argument(arg)}" for name, arg in node.kwargs.items()
+    ]
     if node.target is operator.getitem:
         return f"    {typed(node)} = {args[0]}[{args[1]}]\n"
     name = f".{node.target}" if node.op == "call_method" else callable_name(node.target)
@@ -107,7 +120,13 @@ def argument(value: Any) -> str:
         return str(value.target) if value.op == "get_attr" else value.name
     if isinstance(value, list | tuple):
         inner = ", ".join(map(argument, value))
-        return f"[{inner}]" if isinstance(value, list) else f"({inner},)" if len(value) == 1 else f"({inner})"
+        return (
+            f"[{inner}]"
+            if isinstance(value, list)
+            else f"({inner},)"
+            if len(value) == 1
+            else f"({inner})"
+        )
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key!r}: {argument(item)}" for key, item in value.items()) + "}"
     return repr(value)

@@ -6,4 +6,6 @@ from integration_tests.golden import DIVIDER, FILES, RULE, cases, printout
 
 if __name__ == "__main__":
     for path in FILES:
-        path.write_text(RULE.join(program + DIVIDER + printout(program, path) for program, _ in cases(path)))
+        path.write_text(
+            RULE.join(program + DIVIDER + printout(program, path) for program, _ in cases(path))
+        )

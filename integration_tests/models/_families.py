@@ -27,7 +27,9 @@ DeiT Beit Dinov2 Dinov2WithRegisters Swinv2 ConvNextV2 ViTMAE ViTMSN Segformer P
 MobileNetV2 MobileViT MobileViTV2 FocalNet Hiera PvtV2 Pvt SwiftFormer DPT GLPN Data2VecVision IJepa SiglipVision
 CLIPVision HGNetV2 TextNet VitDet Yolos
 """.split()
-AUDIO = "Wav2Vec2 Hubert WavLM UniSpeech UniSpeechSat SEW SEWD Wav2Vec2Conformer Data2VecAudio".split()
+AUDIO = (
+    "Wav2Vec2 Hubert WavLM UniSpeech UniSpeechSat SEW SEWD Wav2Vec2Conformer Data2VecAudio".split()
+)
 PAIRS = """
 Bart MBart Pegasus PegasusX Marian Blenderbot BlenderbotSmall M2M100 MT5 UMT5 LongT5 SwitchTransformers LED ProphetNet
 PLBart NllbMoe BigBirdPegasus FSMT
@@ -36,16 +38,38 @@ PLBart NllbMoe BigBirdPegasus FSMT
 WIDTH = 32
 _SIZES = {
     **dict.fromkeys(("hidden_size", "d_model", "n_embd", "dim", "emb_dim"), WIDTH),
-    **dict.fromkeys(("intermediate_size", "ffn_dim", "d_ff", "hidden_dim", "intermediate_size_mlp"), 48),
+    **dict.fromkeys(
+        ("intermediate_size", "ffn_dim", "d_ff", "hidden_dim", "intermediate_size_mlp"), 48
+    ),
     **dict.fromkeys(("encoder_ffn_dim", "decoder_ffn_dim"), 48),
-    **dict.fromkeys(("num_hidden_layers", "n_layer", "num_layers", "n_layers", "encoder_layers", "decoder_layers"), 2),
+    **dict.fromkeys(
+        (
+            "num_hidden_layers",
+            "n_layer",
+            "num_layers",
+            "n_layers",
+            "encoder_layers",
+            "decoder_layers",
+        ),
+        2,
+    ),
     **dict.fromkeys(("num_attention_heads", "n_head", "num_heads", "n_heads"), 4),
     **dict.fromkeys(("encoder_attention_heads", "decoder_attention_heads"), 4),
-    **dict.fromkeys(("num_local_experts", "num_experts", "n_routed_experts", "attention_window", "rotary_dim"), 4),
-    **dict.fromkeys(("head_dim", "d_kv", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim", "patch_size"), 8),
+    **dict.fromkeys(
+        ("num_local_experts", "num_experts", "n_routed_experts", "attention_window", "rotary_dim"),
+        4,
+    ),
+    **dict.fromkeys(
+        ("head_dim", "d_kv", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim", "patch_size"), 8
+    ),
     **dict.fromkeys(("embedding_size", "moe_intermediate_size", "q_lora_rank", "kv_lora_rank"), 16),
     **dict.fromkeys(("n_group", "topk_group", "first_k_dense_replace", "num_hidden_groups"), 1),
-    **{"vocab_size": 100, "entity_vocab_size": 20, "max_position_embeddings": 64, "n_positions": 64},
+    **{
+        "vocab_size": 100,
+        "entity_vocab_size": 20,
+        "max_position_embeddings": 64,
+        "n_positions": 64,
+    },
     **{"num_key_value_heads": 2, "num_experts_per_tok": 2, "state_size": 8, "image_size": 32},
     **{"num_conv_pos_embeddings": 16, "num_conv_pos_embedding_groups": 4},
     **{"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2},
@@ -59,7 +83,12 @@ def _labelled(batch: int) -> Call:
 
 
 def _masked(batch: int) -> Call:
-    return Call(kwargs={"input_ids": tokens(batch), "attention_mask": torch.ones(batch, 16, dtype=torch.long)})
+    return Call(
+        kwargs={
+            "input_ids": tokens(batch),
+            "attention_mask": torch.ones(batch, 16, dtype=torch.long),
+        }
+    )
 
 
 @attrs.frozen

@@ -56,16 +56,22 @@ _DECODER = {
 
 
 def _llama(depth: int) -> Any:
-    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**_DECODER, num_hidden_layers=depth))
+    return transformers.LlamaForCausalLM(
+        transformers.LlamaConfig(**_DECODER, num_hidden_layers=depth)
+    )
 
 
 def _qwen2(depth: int) -> Any:
-    return transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**_DECODER, num_hidden_layers=depth))
+    return transformers.Qwen2ForCausalLM(
+        transformers.Qwen2Config(**_DECODER, num_hidden_layers=depth)
+    )
 
 
 def _mixtral(depth: int) -> Any:
     return transformers.MixtralForCausalLM(
-        transformers.MixtralConfig(**_DECODER, num_hidden_layers=depth, num_local_experts=4, num_experts_per_tok=2)
+        transformers.MixtralConfig(
+            **_DECODER, num_hidden_layers=depth, num_local_experts=4, num_experts_per_tok=2
+        )
     )
 
 
@@ -89,7 +95,9 @@ def _masked(batch: int) -> Call:
 
 def _labelled(batch: int) -> Call:
     text = tokens(batch)
-    return Call(kwargs={"input_ids": text, "attention_mask": unmasked(batch), "labels": text.clone()})
+    return Call(
+        kwargs={"input_ids": text, "attention_mask": unmasked(batch), "labels": text.clone()}
+    )
 
 
 def _causal(batch: int) -> Call:
@@ -97,7 +105,13 @@ def _causal(batch: int) -> Call:
 
 
 def _translated(batch: int) -> Call:
-    return Call(kwargs={"input_ids": tokens(batch), "attention_mask": unmasked(batch), "labels": tokens(batch, 8)})
+    return Call(
+        kwargs={
+            "input_ids": tokens(batch),
+            "attention_mask": unmasked(batch),
+            "labels": tokens(batch, 8),
+        }
+    )
 
 
 LANGUAGE = (

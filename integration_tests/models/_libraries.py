@@ -91,7 +91,9 @@ def _multiclass(function: Any, given: Tensor, wanted: Tensor) -> Any:
 
 def _ode(lib: Any, method: str) -> Any:
     grid = torch.linspace(0, 1, 3)
-    return lambda y: lib.odeint(lambda t, y: torch.tanh(y) * t, y, grid, method=method, rtol=1e-2, atol=1e-2)
+    return lambda y: lib.odeint(
+        lambda t, y: torch.tanh(y) * t, y, grid, method=method, rtol=1e-2, atol=1e-2
+    )
 
 
 def _autoencoder(lib: Any) -> Any:
@@ -100,10 +102,22 @@ def _autoencoder(lib: Any) -> Any:
     return lib.AutoencoderKL(**sizes, down_block_types=down, up_block_types=up)
 
 
-_VIT = {"image_size": 32, "patch_size": 8, "num_classes": 10, "dim": 32, "depth": 1, "heads": 2, "mlp_dim": 48}
+_VIT = {
+    "image_size": 32,
+    "patch_size": 8,
+    "num_classes": 10,
+    "dim": 32,
+    "depth": 1,
+    "heads": 2,
+    "mlp_dim": 48,
+}
 
 ROWS = (
-    Row("einops.layers.torch.Rearrange", lambda lib: lib.Rearrange("b (h p) w -> b h (p w)", p=2), _rows(8, 4)),
+    Row(
+        "einops.layers.torch.Rearrange",
+        lambda lib: lib.Rearrange("b (h p) w -> b h (p w)", p=2),
+        _rows(8, 4),
+    ),
     Row("einx.rearrange", lambda lib: lambda x: lib.id("b (h p) -> (b h) p", x, p=2), _rows(6)),
     Row("einx.softmax", lambda lib: lambda x: lib.softmax("b [c]", x), _rows(6)),
     Row("vit_pytorch.ViT", lambda lib: lib.ViT(**_VIT, dropout=0.1), _images),
@@ -111,9 +125,17 @@ ROWS = (
     Row("vit_pytorch.simple_vit.SimpleViT", lambda lib: lib.SimpleViT(**_VIT), _images),
     Row("x_transformers.plain", _decoder, _tokens),
     Row("x_transformers.rotary", lambda lib: _decoder(lib, rotary_pos_emb=True), _tokens),
-    Row("x_transformers.dropout", lambda lib: _decoder(lib, attn_dropout=0.1, ff_dropout=0.1), _tokens),
+    Row(
+        "x_transformers.dropout",
+        lambda lib: _decoder(lib, attn_dropout=0.1, ff_dropout=0.1),
+        _tokens,
+    ),
     Row("x_transformers.loss", lambda lib: lib.AutoregressiveWrapper(_decoder(lib)), _tokens),
-    Row("torchmetrics.functional.accuracy", lambda lib: lambda p, t: _multiclass(lib.accuracy, p, t), _classes),
+    Row(
+        "torchmetrics.functional.accuracy",
+        lambda lib: lambda p, t: _multiclass(lib.accuracy, p, t),
+        _classes,
+    ),
     Row(
         "torchmetrics.functional.confusion_matrix",
         lambda lib: lambda p, t: _multiclass(lib.confusion_matrix, p, t),
@@ -125,15 +147,27 @@ ROWS = (
     Row("kornia.filters.sobel", lambda lib: lib.sobel, _images),
     Row("kornia.filters.median_blur", lambda lib: lambda x: lib.median_blur(x, 3), _images),
     Row("kornia.color.rgb_to_lab", lambda lib: lib.rgb_to_lab, _images),
-    Row("kornia.morphology.dilation", lambda lib: lambda x: lib.dilation(x, torch.ones(3, 3)), _images),
+    Row(
+        "kornia.morphology.dilation",
+        lambda lib: lambda x: lib.dilation(x, torch.ones(3, 3)),
+        _images,
+    ),
     Row("kornia.metrics.ssim", lambda lib: lambda x: lib.ssim(x, x.flip(0), 5), _images),
     Row("kornia.losses.dice_loss", lambda lib: lib.dice_loss, _masks),
     Row("kornia.geometry.build_pyramid", lambda lib: lambda x: lib.build_pyramid(x, 2), _images),
-    Row("timm.test_vit", lambda lib: lib.create_model("test_vit", num_classes=4, img_size=32), _images),
+    Row(
+        "timm.test_vit",
+        lambda lib: lib.create_model("test_vit", num_classes=4, img_size=32),
+        _images,
+    ),
     Row("timm.test_resnet", lambda lib: lib.create_model("test_resnet", num_classes=4), _images),
     Row("timm.layers.SplitAttn", lambda lib: lib.SplitAttn(8), _rows(8, 6, 6)),
     Row("torchvision.transforms.v2.Resize", lambda lib: lib.Resize((8, 8)), _images),
-    Row("torchvision.ops.FeaturePyramidNetwork", lambda lib: lib.FeaturePyramidNetwork([4, 8], 6), _levels),
+    Row(
+        "torchvision.ops.FeaturePyramidNetwork",
+        lambda lib: lib.FeaturePyramidNetwork([4, 8], 6),
+        _levels,
+    ),
     Row("torch_geometric.nn.GCNConv", lambda lib: lib.GCNConv(8, 4), _graph),
     Row("torch_geometric.nn.SAGEConv", lambda lib: lib.SAGEConv(8, 4), _graph),
     Row("torch_geometric.nn.GATConv", lambda lib: lib.GATConv(8, 4, 2), _graph),
@@ -146,18 +180,32 @@ ROWS = (
     Row("entmax.Entmax15", lambda lib: lib.Entmax15(dim=-1), _rows(7)),
     Row("entmax.Sparsemax", lambda lib: lib.Sparsemax(dim=-1), _rows(7)),
     Row("entmax.EntmaxBisect", lambda lib: lib.EntmaxBisect(alpha=1.3), _rows(7)),
-    Row("e3nn.o3.spherical_harmonics", lambda lib: lambda x: lib.spherical_harmonics([0, 1, 2], x, True), _rows(3)),
+    Row(
+        "e3nn.o3.spherical_harmonics",
+        lambda lib: lambda x: lib.spherical_harmonics([0, 1, 2], x, True),
+        _rows(3),
+    ),
     Row("e3nn.nn.BatchNorm", lambda lib: lib.BatchNorm("2x0e+1x1o"), _rows(5)),
     Row(
-        "tensordict.apply", lambda lib: lambda x: lib.TensorDict({"a": x}, [x.shape[0]]).apply(torch.sin)["a"], _rows(3)
+        "tensordict.apply",
+        lambda lib: lambda x: lib.TensorDict({"a": x}, [x.shape[0]]).apply(torch.sin)["a"],
+        _rows(3),
     ),
     Row(
         "pytorch_metric_learning.losses.NTXentLoss",
         lambda lib: lib.NTXentLoss(),
         lambda n: (randn(4 * n, 8), torch.arange(4 * n) % 3),
     ),
-    Row("segmentation_models_pytorch.losses.DiceLoss", lambda lib: lib.DiceLoss("multiclass"), _masks),
-    Row("segmentation_models_pytorch.losses.FocalLoss", lambda lib: lib.FocalLoss("multiclass"), _masks),
+    Row(
+        "segmentation_models_pytorch.losses.DiceLoss",
+        lambda lib: lib.DiceLoss("multiclass"),
+        _masks,
+    ),
+    Row(
+        "segmentation_models_pytorch.losses.FocalLoss",
+        lambda lib: lib.FocalLoss("multiclass"),
+        _masks,
+    ),
     Row("lightly.loss.NTXentLoss", lambda lib: lib.NTXentLoss(), _pair(8)),
     Row("lightly.loss.BarlowTwinsLoss", lambda lib: lib.BarlowTwinsLoss(), _pair(8)),
     Row(

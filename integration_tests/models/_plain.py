@@ -16,7 +16,9 @@ class Recurrent(nn.Module):
         self.gates = nn.ModuleList(nn.Linear(2 * width, 2 * width) for _ in range(layers))
         self.news = nn.ModuleList(nn.Linear(2 * width, width) for _ in range(layers))
 
-    def forward(self, steps: Tensor, states: list[Tensor] | None = None) -> tuple[Tensor, list[Tensor]]:
+    def forward(
+        self, steps: Tensor, states: list[Tensor] | None = None
+    ) -> tuple[Tensor, list[Tensor]]:
         if states is None:
             states = [steps.new_zeros(steps.shape[0], steps.shape[2]) for _ in self.gates]
         seen = []
@@ -40,7 +42,9 @@ class Block(nn.Module):
         self.norms = nn.ModuleList([nn.BatchNorm2d(outputs), nn.BatchNorm2d(outputs)])
         self.around = None
         if stride != 1 or inputs != outputs:
-            self.around = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+            self.around = nn.Sequential(
+                nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs)
+            )
 
     def forward(self, x: Tensor) -> Tensor:
         y = torch.relu(self.norms[0](self.first(x)))
@@ -57,9 +61,15 @@ class ResNet(nn.Module):
         self.stem = nn.Sequential(
             nn.Conv2d(3, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(inplace=True)
         )
-        sizes = [(width, width, 1), (width, 2 * width, 2), (2 * width, 4 * width, 2), (4 * width, 8 * width, 2)]
+        sizes = [
+            (width, width, 1),
+            (width, 2 * width, 2),
+            (2 * width, 4 * width, 2),
+            (4 * width, 8 * width, 2),
+        ]
         self.stages = nn.ModuleList(
-            nn.Sequential(Block(i, o, s), *(Block(o, o, 1) for _ in range(1, blocks))) for i, o, s in sizes
+            nn.Sequential(Block(i, o, s), *(Block(o, o, 1) for _ in range(1, blocks)))
+            for i, o, s in sizes
         )
         self.head = nn.Linear(8 * width, 10)
 

@@ -63,7 +63,9 @@ def _wav2vec2(depth: int) -> Any:
 
 
 def _picture(batch: int) -> Call:
-    return Call(kwargs={"pixel_values": torch.randn(batch, 3, 32, 32), "labels": torch.arange(batch) % 2})
+    return Call(
+        kwargs={"pixel_values": torch.randn(batch, 3, 32, 32), "labels": torch.arange(batch) % 2}
+    )
 
 
 def _spectrum(batch: int) -> Call:

@@ -19,7 +19,11 @@ def make_training() -> tuple[nn.Module, torch.optim.AdamW]:
 
 
 def train(
-    model: nn.Module, optimizer: torch.optim.Optimizer, forward: Callable[..., Tensor], *, steps: int = 5
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    forward: Callable[..., Tensor],
+    *,
+    steps: int = 5,
 ) -> dict[str, Any]:
     """Train ``model`` through ``forward`` (the model itself or compiled); what a user would look at afterwards."""
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.9**step)
@@ -34,4 +38,8 @@ def train(
         optimizer.step()
         schedule.step()
         losses.append(loss.item())
-    return {"losses": losses, "weights": dict(model.state_dict()), "optimizer": optimizer.state_dict()}
+    return {
+        "losses": losses,
+        "weights": dict(model.state_dict()),
+        "optimizer": optimizer.state_dict(),
+    }

@@ -16,7 +16,9 @@ from integration_tests.snippets._collection import Collection
 attention = Collection("attention and masks")
 
 
-@attention.add(lambda d: (d.leaf(d.batch, 2, 5, 4), d.leaf(d.batch, 2, 5, 4), d.leaf(d.batch, 2, 5, 4)))
+@attention.add(
+    lambda d: (d.leaf(d.batch, 2, 5, 4), d.leaf(d.batch, 2, 5, 4), d.leaf(d.batch, 2, 5, 4))
+)
 def scaled_dot_product(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
     causal = torch.tril(torch.ones(q.size(-2), k.size(-2), dtype=torch.bool))
@@ -35,7 +37,9 @@ class SelfAttention(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         B, T, C = x.size()
         q, k, v = self.qkv(x).split(C, dim=2)
-        q, k, v = (part.view(B, T, self.heads, C // self.heads).transpose(1, 2) for part in (q, k, v))
+        q, k, v = (
+            part.view(B, T, self.heads, C // self.heads).transpose(1, 2) for part in (q, k, v)
+        )
         att = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
         att = att.masked_fill(self.bias[:, :, :T, :T] == 0, float("-inf"))
         y = self.drop(F.softmax(att, dim=-1)) @ v
@@ -47,7 +51,12 @@ def causal_self_attention(model: nn.Module, x: Tensor) -> Tensor:
     return model(x)
 
 
-@attention.add(lambda d: (d.module(lambda: nn.MultiheadAttention(8, 2, batch_first=True)), d.normal(d.batch, 5, 8)))
+@attention.add(
+    lambda d: (
+        d.module(lambda: nn.MultiheadAttention(8, 2, batch_first=True)),
+        d.normal(d.batch, 5, 8),
+    )
+)
 def multihead_attention_module(model: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
     out, weights = model(x, x, x, need_weights=True)
     return out, weights
@@ -101,7 +110,9 @@ def sliding_window_mask(length: int, window: int) -> Tensor:
     return (j <= i) & (i - j < window)
 
 
-@attention.add(lambda d: (d.normal(d.batch, 8, 5, 4), d.normal(d.batch, 2, 5, 4), d.normal(d.batch, 2, 5, 4)))
+@attention.add(
+    lambda d: (d.normal(d.batch, 8, 5, 4), d.normal(d.batch, 2, 5, 4), d.normal(d.batch, 2, 5, 4))
+)
 def grouped_query_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     n_rep = q.shape[1] // k.shape[1]
     if n_rep > 1:
@@ -147,7 +158,14 @@ class AttentionOutput(NamedTuple):
     weights: Tensor | None = None
 
 
-@attention.add(lambda d: (d.normal(d.batch, 5, 4), d.normal(d.batch, 3, 4), d.mask(d.batch, 3), bool(d.call % 2)))
+@attention.add(
+    lambda d: (
+        d.normal(d.batch, 5, 4),
+        d.normal(d.batch, 3, 4),
+        d.mask(d.batch, 3),
+        bool(d.call % 2),
+    )
+)
 def cross_attention(x: Tensor, memory: Tensor, mask: Tensor, need_weights: bool) -> AttentionOutput:
     scores = torch.einsum("bqd,bkd->bqk", x, memory) * x.shape[-1] ** -0.5
     weights = scores.masked_fill(~mask[:, None, :], torch.finfo(scores.dtype).min).softmax(-1)

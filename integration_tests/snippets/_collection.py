@@ -72,7 +72,9 @@ class Collection:
     group: str
     snippets: list[Snippet] = attrs.field(factory=list)
 
-    def add(self, inputs: Callable[[Draw], tuple[Any, ...]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def add(
+        self, inputs: Callable[[Draw], tuple[Any, ...]]
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         def keep(function: Callable[..., Any]) -> Callable[..., Any]:
             self.snippets.append(Snippet(function.__name__, self.group, function, inputs))
             return function

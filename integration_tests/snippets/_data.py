@@ -75,13 +75,17 @@ def _move(value: Any, fn: Callable[[Tensor], Tensor]) -> Any:
     return value
 
 
-@data.add(lambda d: ({"a": [d.normal(2), "text"], "b": (d.normal(3), None), "c": Sample(d.normal(1), 3)},))
+@data.add(
+    lambda d: ({"a": [d.normal(2), "text"], "b": (d.normal(3), None), "c": Sample(d.normal(1), 3)},)
+)
 def move_nested_batch(batch: dict[str, Any]) -> dict[str, Any]:
     return _move(batch, lambda t: t.to("cpu", torch.float64, non_blocking=True))
 
 
 @data.add(lambda d: (d.normal(d.batch, 3, 4, 4),))
-def normalize_images(x: Tensor, mean: Sequence[float] = (0.4, 0.5, 0.6), std: Sequence[float] = (1, 2, 3)) -> Tensor:
+def normalize_images(
+    x: Tensor, mean: Sequence[float] = (0.4, 0.5, 0.6), std: Sequence[float] = (1, 2, 3)
+) -> Tensor:
     mean_t = torch.as_tensor(mean, dtype=x.dtype, device=x.device).view(-1, 1, 1)
     std_t = torch.as_tensor(std, dtype=x.dtype, device=x.device).view(-1, 1, 1)
     return (x - mean_t).div_(std_t)

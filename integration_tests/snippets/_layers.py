@@ -62,7 +62,11 @@ def batch_norm_by_hand(model: nn.Module, x: Tensor) -> Tensor:
 
 def _conv_block() -> nn.Module:
     return nn.Sequential(
-        OrderedDict(conv=nn.Conv2d(2, 4, 3, padding=1, bias=False), bn=nn.BatchNorm2d(4), act=nn.ReLU(inplace=True))
+        OrderedDict(
+            conv=nn.Conv2d(2, 4, 3, padding=1, bias=False),
+            bn=nn.BatchNorm2d(4),
+            act=nn.ReLU(inplace=True),
+        )
     )
 
 
@@ -144,7 +148,10 @@ def unrolled_gru(model: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @layers.add(
-    lambda d: (d.module(lambda: nn.LSTM(3, 4, 2, batch_first=True, bidirectional=True)), d.normal(d.batch, 5, 3))
+    lambda d: (
+        d.module(lambda: nn.LSTM(3, 4, 2, batch_first=True, bidirectional=True)),
+        d.normal(d.batch, 5, 3),
+    )
 )
 def lstm_last_state(model: nn.Module, x: Tensor) -> Tensor:
     out, (h, _) = model(x)
@@ -152,9 +159,17 @@ def lstm_last_state(model: nn.Module, x: Tensor) -> Tensor:
 
 
 @layers.add(
-    lambda d: (d.normal(d.batch, 3), d.normal(d.batch, 4), d.normal(d.batch, 4), d.normal(16, 3), d.normal(16, 4))
+    lambda d: (
+        d.normal(d.batch, 3),
+        d.normal(d.batch, 4),
+        d.normal(d.batch, 4),
+        d.normal(16, 3),
+        d.normal(16, 4),
+    )
 )
-def lstm_cell_by_hand(x: Tensor, h: Tensor, c: Tensor, w_ih: Tensor, w_hh: Tensor) -> tuple[Tensor, Tensor]:
+def lstm_cell_by_hand(
+    x: Tensor, h: Tensor, c: Tensor, w_ih: Tensor, w_hh: Tensor
+) -> tuple[Tensor, Tensor]:
     i, f, g, o = (F.linear(x, w_ih) + F.linear(h, w_hh)).chunk(4, 1)
     c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
     return torch.sigmoid(o) * torch.tanh(c), c
@@ -186,7 +201,9 @@ class Pyramid(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.stages = nn.ModuleDict({f"c{i}": nn.Conv2d(2, 2, 3, stride=2, padding=1) for i in range(3)})
+        self.stages = nn.ModuleDict(
+            {f"c{i}": nn.Conv2d(2, 2, 3, stride=2, padding=1) for i in range(3)}
+        )
         self.laterals = nn.ModuleList(nn.Conv2d(2, 2, 1) for _ in range(3))
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
@@ -194,7 +211,9 @@ class Pyramid(nn.Module):
         for name, stage in self.stages.items():
             x = features[name] = stage(x)
         last = None
-        for (name, feature), lateral in zip(reversed(features.items()), reversed(self.laterals), strict=False):
+        for (name, feature), lateral in zip(
+            reversed(features.items()), reversed(self.laterals), strict=False
+        ):
             out = lateral(feature)
             if last is not None:
                 out = out + F.interpolate(last, size=out.shape[-2:], mode="nearest")
@@ -236,7 +255,9 @@ def functional_call_with_made_weights(model: nn.ModuleDict, x: Tensor, z: Tensor
     return torch.func.functional_call(model["body"], made, (x,))
 
 
-@layers.add(lambda d: (d.module(lambda: nn.Embedding(10, 4, padding_idx=0)), d.integers(10, d.batch, 6)))
+@layers.add(
+    lambda d: (d.module(lambda: nn.Embedding(10, 4, padding_idx=0)), d.integers(10, d.batch, 6))
+)
 def embedding_bag_of_words(model: nn.Embedding, ids: Tensor) -> Tensor:
     mask = (ids != model.padding_idx).unsqueeze(-1).to(model.weight.dtype)
     return (model(ids) * mask).sum(1) / mask.sum(1).clamp(min=1.0)
@@ -251,7 +272,14 @@ def weight_norm(model: nn.Module, x: Tensor) -> Tensor:
     return model(x)
 
 
-@layers.add(lambda d: (d.normal(d.batch, 4), d.module(lambda: nn.Linear(4, 2)), d.normal(3, 4), d.normal(2, 3)))
+@layers.add(
+    lambda d: (
+        d.normal(d.batch, 4),
+        d.module(lambda: nn.Linear(4, 2)),
+        d.normal(3, 4),
+        d.normal(2, 3),
+    )
+)
 def low_rank_adapter(x: Tensor, base: nn.Linear, a: Tensor, b: Tensor) -> Tensor:
     with torch.no_grad():
         frozen = base(x)
@@ -264,6 +292,11 @@ def layers_made_inside(x: Tensor) -> Tensor:
     return model(x)
 
 
-@layers.add(lambda d: (d.module(lambda: nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0)), d.normal(5, d.batch, 8)))
+@layers.add(
+    lambda d: (
+        d.module(lambda: nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0)),
+        d.normal(5, d.batch, 8),
+    )
+)
 def encoder_layer(model: nn.Module, x: Tensor) -> Tensor:
     return model(x, src_mask=nn.Transformer.generate_square_subsequent_mask(x.size(0)))

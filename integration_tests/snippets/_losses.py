@@ -74,7 +74,9 @@ def vae_loss(mu: Tensor, logvar: Tensor) -> dict[str, Tensor]:
 
 @losses.add(lambda d: (d.leaf(d.batch, 5), d.normal(d.batch, 5)))
 def distillation_loss(student: Tensor, teacher: Tensor, T: float = 2.0) -> Tensor:
-    soft = F.kl_div(F.log_softmax(student / T, -1), F.softmax(teacher.detach() / T, -1), reduction="batchmean")
+    soft = F.kl_div(
+        F.log_softmax(student / T, -1), F.softmax(teacher.detach() / T, -1), reduction="batchmean"
+    )
     return soft * T**2
 
 
@@ -100,7 +102,11 @@ def top_k_accuracy(output: Tensor, target: Tensor, topk: tuple[int, ...] = (1, 3
 @losses.add(lambda d: (d.integers(3, d.batch, 8), d.integers(3, d.batch, 8)))
 def confusion_matrix(pred: Tensor, target: Tensor, classes: int = 3) -> Tensor:
     index = target.flatten() * classes + pred.flatten()
-    return torch.zeros(classes * classes, dtype=torch.long).scatter_add_(0, index, torch.ones_like(index)).view(3, 3)
+    return (
+        torch.zeros(classes * classes, dtype=torch.long)
+        .scatter_add_(0, index, torch.ones_like(index))
+        .view(3, 3)
+    )
 
 
 @losses.add(lambda d: (d.uniform(d.batch, 4), d.uniform(d.batch, 4)))
@@ -149,7 +155,9 @@ class MultiTaskLoss(torch.nn.Module):
         {"a": d.normal(d.batch, 2), "b": d.normal(d.batch)},
     )
 )
-def multi_task_loss(model: MultiTaskLoss, outputs: dict[str, Tensor], targets: dict[str, Tensor]) -> Tensor:
+def multi_task_loss(
+    model: MultiTaskLoss, outputs: dict[str, Tensor], targets: dict[str, Tensor]
+) -> Tensor:
     return model(outputs, targets)
 
 

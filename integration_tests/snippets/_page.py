@@ -17,7 +17,10 @@ change from call to call. Compiled with breaks allowed, all of them give what pl
 
 def reason_to_break(snippet: Snippet) -> str | None:
     """Why the snippet is not one graph under ``fullgraph=True``; None when it is."""
-    compiled, make = stator.compile(snippet.function, backend="eager", fullgraph=True), snippet.numbered()
+    compiled, make = (
+        stator.compile(snippet.function, backend="eager", fullgraph=True),
+        snippet.numbered(),
+    )
     try:
         for _ in range(CALLS):
             compiled(*make())
@@ -33,7 +36,10 @@ def page(collections: tuple[Collection, ...], breaks: Mapping[str, str]) -> str:
         whole = [snippet for snippet in collection.snippets if snippet.name not in breaks]
         rows.append(f"| {collection.group} | {len(collection.snippets)} | {len(whole)} |")
     total = sum(len(collection.snippets) for collection in collections)
-    listed = [f"| `{name}` | [{reason}](unsupported/{reason}.md) |" for name, reason in sorted(breaks.items())]
+    listed = [
+        f"| `{name}` | [{reason}](unsupported/{reason}.md) |"
+        for name, reason in sorted(breaks.items())
+    ]
     lines = [
         "# Everyday code in one graph",
         "",

@@ -30,7 +30,12 @@ class Config:
     extra: dict[str, float] = field(default_factory=dict)
 
 
-@plumbing.add(lambda d: (Config(act=("gelu", "relu", "gelu")[d.call], extra={"shift": 1.0}), d.normal(d.batch, 4)))
+@plumbing.add(
+    lambda d: (
+        Config(act=("gelu", "relu", "gelu")[d.call], extra={"shift": 1.0}),
+        d.normal(d.batch, 4),
+    )
+)
 def configured_block(config: Config, x: Tensor) -> Tensor:
     for layer in config.layers:
         match layer:
@@ -157,7 +162,12 @@ def replaced_config(config: Config, x: Tensor) -> tuple[Tensor, dict[str, Any]]:
     return x * smaller.scale, shown
 
 
-@plumbing.add(lambda d: (d.module(lambda: nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2))), d.normal(2, 4)))
+@plumbing.add(
+    lambda d: (
+        d.module(lambda: nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2))),
+        d.normal(2, 4),
+    )
+)
 def features_by_hook(model: nn.Sequential, x: Tensor) -> dict[str, Tensor]:
     features: dict[str, Tensor] = {}
 
@@ -186,7 +196,9 @@ def hooks_set_before(model: nn.Module, x: Tensor) -> Tensor:
     return model(x)
 
 
-@plumbing.add(lambda d: (d.module(lambda: nn.Sequential(nn.Linear(4, 4), nn.Tanh())), d.normal(d.batch, 4)))
+@plumbing.add(
+    lambda d: (d.module(lambda: nn.Sequential(nn.Linear(4, 4), nn.Tanh())), d.normal(d.batch, 4))
+)
 def walk_modules(model: nn.Module, x: Tensor) -> tuple[Tensor, list[str]]:
     names = [f"{n}:{type(m).__name__}" for n, m in model.named_modules() if n]
     count = sum(isinstance(m, nn.Linear) for m in model.modules())
@@ -210,7 +222,11 @@ def cached_constants(x: Tensor) -> Tensor:
 
 @plumbing.add(lambda d: (d.normal(d.batch, 4),))
 def partials_and_reduce(x: Tensor) -> Tensor:
-    steps = [functools.partial(torch.clamp, min=-1.0), functools.partial(F.dropout, p=0.0), torch.neg]
+    steps = [
+        functools.partial(torch.clamp, min=-1.0),
+        functools.partial(F.dropout, p=0.0),
+        torch.neg,
+    ]
     return functools.reduce(lambda value, step: step(value), steps, x)
 
 

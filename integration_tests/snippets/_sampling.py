@@ -70,13 +70,17 @@ class Beams:
         return Beams(self.tokens[rows, origin], self.scores.gather(1, origin))
 
 
-@sampling.add(lambda d: (Beams(d.integers(9, d.batch, 3, 4), d.normal(d.batch, 3)), d.integers(3, d.batch, 3)))
+@sampling.add(
+    lambda d: (Beams(d.integers(9, d.batch, 3, 4), d.normal(d.batch, 3)), d.integers(3, d.batch, 3))
+)
 def reorder_beams(beams: Beams, origin: Tensor) -> Beams:
     return beams.reorder(origin)
 
 
 @sampling.add(lambda d: (d.integers(9, d.batch, 3), d.normal(9, 9), [F.tanh, torch.relu]))
-def logits_processors(tokens: Tensor, table: Tensor, processors: list[Callable[[Tensor], Tensor]]) -> Tensor:
+def logits_processors(
+    tokens: Tensor, table: Tensor, processors: list[Callable[[Tensor], Tensor]]
+) -> Tensor:
     for _ in range(3):
         logits = table[tokens[:, -1]]
         for process in processors:
@@ -165,7 +169,9 @@ def discounted_returns(rewards: Tensor, values: Tensor, done: Tensor) -> tuple[T
     return advantages, advantages + values
 
 
-@sampling.add(lambda d: (d.leaf(d.batch, 3), d.integers(3, d.batch), d.normal(d.batch), d.normal(d.batch)))
+@sampling.add(
+    lambda d: (d.leaf(d.batch, 3), d.integers(3, d.batch), d.normal(d.batch), d.normal(d.batch))
+)
 def ppo_loss(logits: Tensor, action: Tensor, old: Tensor, advantage: Tensor) -> Tensor:
     log_prob = logits.log_softmax(-1).gather(1, action[:, None]).squeeze(1)
     ratio = torch.exp(log_prob - old)
@@ -183,5 +189,7 @@ def categorical_distribution(logits: Tensor, action: Tensor) -> tuple[Tensor, Te
 def normal_distribution(mu: Tensor, log_std: Tensor) -> tuple[Tensor, Tensor]:
     dist = torch.distributions.Normal(mu, log_std.exp(), validate_args=False)
     sample = dist.rsample()
-    prior = torch.distributions.Normal(torch.zeros_like(mu), torch.ones_like(mu), validate_args=False)
+    prior = torch.distributions.Normal(
+        torch.zeros_like(mu), torch.ones_like(mu), validate_args=False
+    )
     return sample, torch.distributions.kl_divergence(dist, prior).sum(-1)

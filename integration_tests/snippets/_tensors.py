@@ -143,7 +143,9 @@ def outer_by_vmap(a: Tensor, b: Tensor) -> Tensor:
 @tensors.add(lambda d: (d.normal(d.batch, 4),))
 def casts_and_constants(x: Tensor) -> Tensor:
     half = x.to(torch.float16).float()
-    return half.clamp(torch.finfo(torch.float16).min, torch.finfo(torch.float16).max) + x.new_tensor([1, 2, 3, 4])
+    return half.clamp(
+        torch.finfo(torch.float16).min, torch.finfo(torch.float16).max
+    ) + x.new_tensor([1, 2, 3, 4])
 
 
 @tensors.add(lambda d: (d.normal(d.batch, 3), d.normal(3)))

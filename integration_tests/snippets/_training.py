@@ -53,7 +53,9 @@ def adam_step(params: list[nn.Parameter], state: dict[int, dict[str, Any]]) -> N
 
 @training.add(_params)
 def clip_by_global_norm(params: list[nn.Parameter]) -> Tensor:
-    total = torch.norm(torch.stack([torch.norm(p.grad.detach(), 2.0) for p in params if p.grad is not None]), 2.0)
+    total = torch.norm(
+        torch.stack([torch.norm(p.grad.detach(), 2.0) for p in params if p.grad is not None]), 2.0
+    )
     coefficient = torch.clamp(1.0 / (total + 1e-6), max=1.0)
     for p in params:
         p.grad.detach().mul_(coefficient)
@@ -82,7 +84,9 @@ def zero_gradients(params: list[nn.Parameter]) -> Tensor:
     return norms
 
 
-@training.add(lambda d: (d.module(lambda: nn.Linear(3, 2)), d.normal(d.batch, 3), d.normal(d.batch, 2)))
+@training.add(
+    lambda d: (d.module(lambda: nn.Linear(3, 2)), d.normal(d.batch, 3), d.normal(d.batch, 2))
+)
 def forward_and_backward(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     loss = F.mse_loss(model(x), y)
     loss.backward()
@@ -95,7 +99,12 @@ def gradient_penalty(model: nn.Module, x: Tensor) -> Tensor:
     return ((grad.norm(2, dim=1) - 1) ** 2).mean()
 
 
-@training.add(lambda d: (d.module(lambda: nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))), d.normal(d.batch, 3)))
+@training.add(
+    lambda d: (
+        d.module(lambda: nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))),
+        d.normal(d.batch, 3),
+    )
+)
 def evaluation_toggle(model: nn.Module, x: Tensor) -> Tensor:
     was = model.training
     model.eval()
@@ -145,7 +154,12 @@ def _evaluating(model: nn.Module) -> Iterator[nn.Module]:
         model.train(was)
 
 
-@training.add(lambda d: (d.module(lambda: nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5))), d.normal(d.batch, 3)))
+@training.add(
+    lambda d: (
+        d.module(lambda: nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5))),
+        d.normal(d.batch, 3),
+    )
+)
 def evaluating_manager(model: nn.Module, x: Tensor) -> tuple[Tensor, bool]:
     with _evaluating(model) as quiet:
         out = quiet(x)
@@ -161,7 +175,9 @@ def accumulated_loss(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     return total
 
 
-@training.add(lambda d: (d.module(lambda: nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 2))),))
+@training.add(
+    lambda d: (d.module(lambda: nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 2))),)
+)
 def parameter_groups(model: nn.Module) -> tuple[Tensor, list[dict[str, Any]]]:
     decay, no_decay = [], []
     for name, p in model.named_parameters():
@@ -169,10 +185,18 @@ def parameter_groups(model: nn.Module) -> tuple[Tensor, list[dict[str, Any]]]:
             continue
         (no_decay if p.ndim < 2 or name.endswith("bias") else decay).append(p)
     penalty = torch.stack([p.norm() for p in decay]).sum()
-    return penalty, [{"params": decay, "weight_decay": 0.1}, {"params": no_decay, "weight_decay": 0.0}]
+    return penalty, [
+        {"params": decay, "weight_decay": 0.1},
+        {"params": no_decay, "weight_decay": 0.0},
+    ]
 
 
-@training.add(lambda d: (d.module(lambda: nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 2))), d.normal(d.batch, 3)))
+@training.add(
+    lambda d: (
+        d.module(lambda: nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 2))),
+        d.normal(d.batch, 3),
+    )
+)
 def freeze_then_forward(model: nn.Sequential, x: Tensor) -> tuple[Tensor, int]:
     for p in model[0].parameters():
         p.requires_grad_(False)

@@ -22,24 +22,44 @@ PLANTED = {
     ),
     "an undeclared library": ("stator-guards", "import requests", "does not declare"),
     "a private module": ("stator", "from stator_guards import _cache", "private to stator_guards"),
-    "a private name": ("stator", "from stator_guards._cache import Cache", "private to stator_guards"),
+    "a private name": (
+        "stator",
+        "from stator_guards._cache import Cache",
+        "private to stator_guards",
+    ),
     "a private name under TYPE_CHECKING": (
         "stator",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import stator_guards._cache",
         "private to stator_guards",
     ),
-    "a private attribute": ("stator", "import stator_guards as g\ng._cache.Cache", "private to stator_guards"),
+    "a private attribute": (
+        "stator",
+        "import stator_guards as g\ng._cache.Cache",
+        "private to stator_guards",
+    ),
     "a private module by name": (
         "stator",
         "import importlib\nimportlib.import_module('stator_guards._cache')",
         "private to stator_guards",
     ),
     "torch under the interpreter": ("stator-bytecode", "import torch", "torch-free part"),
-    "torch under the torch-free guards": ("stator-guards", "def f():\n    from torch import Tensor", "torch-free part"),
+    "torch under the torch-free guards": (
+        "stator-guards",
+        "def f():\n    from torch import Tensor",
+        "torch-free part",
+    ),
     "Dynamo": ("stator-variables", "import torch._dynamo", "imports torch._dynamo"),
     "Dynamo from torch": ("stator-variables", "from torch import _dynamo", "imports torch._dynamo"),
-    "a part of Dynamo": ("stator-variables", "from torch._dynamo.utils import counters", "imports torch._dynamo"),
-    "Dynamo by attribute": ("stator-variables", "import torch\ntorch._dynamo.reset()", "imports torch._dynamo"),
+    "a part of Dynamo": (
+        "stator-variables",
+        "from torch._dynamo.utils import counters",
+        "imports torch._dynamo",
+    ),
+    "Dynamo by attribute": (
+        "stator-variables",
+        "import torch\ntorch._dynamo.reset()",
+        "imports torch._dynamo",
+    ),
     "Dynamo by name": ("stator-backends", "__import__('torch._dynamo')", "imports torch._dynamo"),
     "Dynamo by importlib": (
         "stator-backends",
@@ -56,13 +76,17 @@ PLANTED = {
 
 @pytest.fixture
 def copy(tmp_path: pathlib.Path) -> pathlib.Path:
-    shutil.copytree(ROOT / "packages", tmp_path / "packages", ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    shutil.copytree(
+        ROOT / "packages", tmp_path / "packages", ignore=shutil.ignore_patterns("__pycache__", ".*")
+    )
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     return tmp_path
 
 
 def plant(root: pathlib.Path, package: str, source: str, name: str = "_planted.py") -> None:
-    (root / "packages" / package / "src" / package.replace("-", "_") / name).write_text(source + "\n")
+    (root / "packages" / package / "src" / package.replace("-", "_") / name).write_text(
+        source + "\n"
+    )
 
 
 def contracts_hold(root: pathlib.Path) -> bool:
@@ -70,7 +94,12 @@ def contracts_hold(root: pathlib.Path) -> bool:
     sources = os.pathsep.join(str(path) for path in root.glob("packages/*/src"))
     command = [str(pathlib.Path(sys.executable).parent / "lint-imports"), "--no-cache"]
     done = subprocess.run(
-        command, cwd=root, env={**os.environ, "PYTHONPATH": sources}, capture_output=True, text=True, check=False
+        command,
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": sources},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert "Contracts" in done.stdout, done.stdout + done.stderr
     return done.returncode == 0
@@ -108,7 +137,9 @@ def test_package_missing_from_the_contracts_is_seen(copy: pathlib.Path) -> None:
 def test_dependency_nobody_imports_is_seen(copy: pathlib.Path) -> None:
     path = copy / "packages" / "stator-bytecode" / "pyproject.toml"
     path.write_text(path.read_text().replace('"attrs>=23.2",', '"attrs>=23.2", "requests",'))
-    assert any("declares requests but never imports it" in fault for fault in check_layers.faults(copy))
+    assert any(
+        "declares requests but never imports it" in fault for fault in check_layers.faults(copy)
+    )
 
 
 @pytest.mark.parametrize(
@@ -122,7 +153,9 @@ def test_dependency_nobody_imports_is_seen(copy: pathlib.Path) -> None:
         ("", False),
     ],
 )
-def test_all_that_differs_from_the_public_names_is_seen(copy: pathlib.Path, source: str, seen: bool) -> None:
+def test_all_that_differs_from_the_public_names_is_seen(
+    copy: pathlib.Path, source: str, seen: bool
+) -> None:
     plant(copy, "stator-guards", source, "__init__.py")
     assert any("stator_guards/__init__.py" in fault for fault in check_layers.faults(copy)) is seen
 
@@ -132,7 +165,10 @@ def test_contracts_hold_here_and_fail_for_each_upward_import(copy: pathlib.Path)
     for package, source in (
         ("stator-bytecode", "import stator_guards"),
         ("stator-guards", "def f():\n    import stator_variables"),
-        ("stator-variables", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import stator"),
+        (
+            "stator-variables",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import stator",
+        ),
         ("stator-subgraphs", "import stator_backends"),
         ("stator-backends", "import stator_variables"),
         ("stator-bytecode", "import torch"),

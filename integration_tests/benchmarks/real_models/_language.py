@@ -9,7 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from integration_tests.benchmarks.real_models._workload import Arguments, Program, Workload, always, library
+from integration_tests.benchmarks.real_models._workload import (
+    Arguments,
+    Program,
+    Workload,
+    always,
+    library,
+)
 
 # Sizes under the names that the configurations have for them; each takes those that it knows.
 _DECODER = {
@@ -164,7 +170,11 @@ def _pair_decoding(name: str) -> Program:
     encoded = model.get_encoder()(text)
 
     def arguments(number: int) -> Arguments:
-        given = {"encoder_outputs": encoded, "decoder_input_ids": token, "past_key_values": make_cache()}
+        given = {
+            "encoder_outputs": encoded,
+            "decoder_input_ids": token,
+            "past_key_values": make_cache(),
+        }
         return (), {**given, "use_cache": True}
 
     return Program(model, arguments)
@@ -232,7 +242,10 @@ _PAIRS = {"t5": "t5", "bart": "BartForConditionalGeneration"}
 LANGUAGE = (
     *(_hugging_face(title, functools.partial(_decoder, name)) for title, name in _DECODERS.items()),
     *(_hugging_face(title, functools.partial(_pair, name)) for title, name in _PAIRS.items()),
-    *(_hugging_face(f"{title}, decoding", functools.partial(_pair_decoding, name)) for title, name in _PAIRS.items()),
+    *(
+        _hugging_face(f"{title}, decoding", functools.partial(_pair_decoding, name))
+        for title, name in _PAIRS.items()
+    ),
     _hugging_face("bert", lambda: _zoo("bert")),
     _hugging_face("distilbert", lambda: _zoo("distilbert")),
     _hugging_face("gpt2 training, loss and dropout", lambda: _zoo("gpt2", True), True),
@@ -242,7 +255,11 @@ LANGUAGE = (
     _hugging_face("llama, decoding", lambda: _decoding("llama")),
     _hugging_face("llama, six greedy tokens", lambda: _greedy_decoding("llama")),
     Workload("x-transformers", _x_decoder, ("x_transformers",)),
-    Workload("x-transformers, rotary", lambda: _x_decoder(rotary_pos_emb=True, rotary_emb_dim=32), ("x_transformers",)),
+    Workload(
+        "x-transformers, rotary",
+        lambda: _x_decoder(rotary_pos_emb=True, rotary_emb_dim=32),
+        ("x_transformers",),
+    ),
     Workload(
         "x-transformers training, dropout",
         lambda: _x_decoder(True, attn_dropout=0.1, ff_dropout=0.1),

@@ -82,7 +82,9 @@ def _overhead(workload: Workload, program: Program, side: Side) -> Figures:
     replay.end_call()
     graph_seconds = replay.seconds_per_call()
 
-    steady = _best(run, program, workload.first_calls + 1) - _best(_nothing, program, 0) - graph_seconds
+    steady = (
+        _best(run, program, workload.first_calls + 1) - _best(_nothing, program, 0) - graph_seconds
+    )
     clock = min(_timed(_nothing, program, 0) for _ in range(20))
     early = {number: max(seconds - clock - graph_seconds, 0.0) for number, seconds in calls.items()}
     slowest = sorted(early, key=lambda number: early[number], reverse=True)[:_SLOWEST]

@@ -48,7 +48,9 @@ class Attention(nn.Module):
         self.second_norm = nn.LayerNorm(width)
         self.projection = nn.Linear(width, 3 * width)
         self.output = nn.Linear(width, width)
-        self.feed_forward = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+        self.feed_forward = nn.Sequential(
+            nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         batch, length, width = x.shape
@@ -61,7 +63,9 @@ class Attention(nn.Module):
 
 
 def _attention_blocks() -> Program:
-    return Program(nn.Sequential(*(Attention() for _ in range(12))).eval(), always(torch.ones(2, 8, 32)))
+    return Program(
+        nn.Sequential(*(Attention() for _ in range(12))).eval(), always(torch.ones(2, 8, 32))
+    )
 
 
 def _batch_norm_loss(model: nn.Module, x: Tensor, wanted: Tensor) -> Tensor:
@@ -70,9 +74,13 @@ def _batch_norm_loss(model: nn.Module, x: Tensor, wanted: Tensor) -> Tensor:
 
 
 def _batch_norm_training() -> Program:
-    parts = [part for _ in range(10) for part in (nn.Linear(_WIDTH, _WIDTH), nn.BatchNorm1d(_WIDTH))]
+    parts = [
+        part for _ in range(10) for part in (nn.Linear(_WIDTH, _WIDTH), nn.BatchNorm1d(_WIDTH))
+    ]
     model = nn.Sequential(*parts).train()
-    return Program(_batch_norm_loss, always(model, torch.randn(4, _WIDTH), torch.tensor([1, 0, 3, 2])))
+    return Program(
+        _batch_norm_loss, always(model, torch.randn(4, _WIDTH), torch.tensor([1, 0, 3, 2]))
+    )
 
 
 def _scaled(x: Tensor, mode: str) -> Tensor:
@@ -198,7 +206,13 @@ MICRO = (
     Workload("64 entries", lambda: _entries(64), recompile_limit=64, target="0.25"),
     Workload("at the recompile limit", _beyond_limit, figure=Figure.OVER_EAGER, target="1.0"),
     Workload("12 attention blocks", _attention_blocks, target="early below 1"),
-    Workload("40 generate calls", _make_generate, ("transformers",), first_calls=40, target="early below 1"),
+    Workload(
+        "40 generate calls",
+        _make_generate,
+        ("transformers",),
+        first_calls=40,
+        target="early below 1",
+    ),
     _breaking("in straight-line code", _straight, 1),
     _breaking("two calls deep", _nested, 1),
     _breaking("twice in a loop of ten", _in_loop, 2),

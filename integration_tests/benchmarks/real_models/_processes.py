@@ -30,12 +30,21 @@ class Place:
 
     def environment(self, caches: str) -> dict[str, str]:
         """Return the environment of a process: one thread, empty caches, and nothing downloaded."""
-        own = {name: os.path.join(caches, name.lower()) for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")}
-        fixed = {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+        own = {
+            name: os.path.join(caches, name.lower())
+            for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+        }
+        fixed = {
+            "OMP_NUM_THREADS": "1",
+            "TORCHINDUCTOR_COMPILE_THREADS": "1",
+            "HF_HUB_OFFLINE": "1",
+        }
         found = {**os.environ, **own, **fixed}
         if self.tree is not None:
             paths = [str(self.tree), *map(str, sorted(self.tree.glob("packages/*/src")))]
-            found["PYTHONPATH"] = os.pathsep.join([*paths, *filter(None, [os.environ.get("PYTHONPATH")])])
+            found["PYTHONPATH"] = os.pathsep.join(
+                [*paths, *filter(None, [os.environ.get("PYTHONPATH")])]
+            )
         return found
 
 

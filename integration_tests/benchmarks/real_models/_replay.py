@@ -44,7 +44,9 @@ class Replay:
     graphs: list[RecordedGraph] = attrs.field(factory=list)
     real_seconds: float = 0.0
 
-    def __call__(self, graph: torch.fx.GraphModule, inputs: list[Any], **options: Any) -> Callable[..., Any]:
+    def __call__(
+        self, graph: torch.fx.GraphModule, inputs: list[Any], **options: Any
+    ) -> Callable[..., Any]:
         recorded = RecordedGraph(graph.forward)
 
         def run(*inputs: Any) -> Any:

@@ -29,7 +29,9 @@ class Environment:
 
     @classmethod
     def of(cls, place: Place) -> Environment:
-        done = subprocess.run([place.python, "-c", _VERSIONS], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [place.python, "-c", _VERSIONS], capture_output=True, text=True, check=True
+        )
         return cls(*done.stdout.split())
 
 
@@ -52,7 +54,10 @@ class Store:
     def read(cls, path: pathlib.Path) -> Store:
         if not path.exists():
             return cls(path)
-        return cls(path, {python: _results(found) for python, found in json.loads(path.read_text()).items()})
+        return cls(
+            path,
+            {python: _results(found) for python, found in json.loads(path.read_text()).items()},
+        )
 
     def of(self, environment: Environment) -> Results:
         """Return the results of an interpreter, empty ones if it has none with this torch."""
@@ -67,9 +72,13 @@ class Store:
 
 
 def _results(found: dict[str, Any]) -> Results:
-    return Results(found["torch"], {name: _measured(each) for name, each in found["workloads"].items()})
+    return Results(
+        found["torch"], {name: _measured(each) for name, each in found["workloads"].items()}
+    )
 
 
 def _measured(found: dict[str, Any]) -> Measured:
-    figures = {side: list(map(figures_of, processes)) for side, processes in found["figures"].items()}
+    figures = {
+        side: list(map(figures_of, processes)) for side, processes in found["figures"].items()
+    }
     return Measured(found["name"], figures, found["errors"])

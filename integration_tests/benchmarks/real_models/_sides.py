@@ -9,7 +9,9 @@ from typing import Any, Protocol
 class Side(Protocol):
     """A compiler under measurement; one process uses one of them once."""
 
-    def compile(self, fn: Callable[..., Any], backend: Callable[..., Any], recompile_limit: int) -> Any: ...
+    def compile(
+        self, fn: Callable[..., Any], backend: Callable[..., Any], recompile_limit: int
+    ) -> Any: ...
 
     def compilations(self) -> int:
         """Return a number that has grown if anything was compiled or traced, graph or not."""
@@ -21,7 +23,9 @@ class Stator:
     def __init__(self) -> None:
         self._compiled: Any = None
 
-    def compile(self, fn: Callable[..., Any], backend: Callable[..., Any], recompile_limit: int) -> Any:
+    def compile(
+        self, fn: Callable[..., Any], backend: Callable[..., Any], recompile_limit: int
+    ) -> Any:
         import stator
 
         self._compiled = stator.compile(fn, backend=backend, recompile_limit=recompile_limit)
@@ -38,7 +42,9 @@ class Torch:
     It leaves recurrent layers to eager execution unless ``allow_rnn`` is set, which would not be overhead.
     """
 
-    def compile(self, fn: Callable[..., Any], backend: Callable[..., Any], recompile_limit: int) -> Any:
+    def compile(
+        self, fn: Callable[..., Any], backend: Callable[..., Any], recompile_limit: int
+    ) -> Any:
         import torch._dynamo
 
         torch._dynamo.config.recompile_limit = recompile_limit

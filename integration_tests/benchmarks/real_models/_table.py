@@ -118,7 +118,9 @@ def _worst(row: Row) -> str:
 
 
 def failure_line(measured: Measured) -> str:
-    causes = "; ".join(f"{side}: {_last_line(text)[:100]}" for side, text in measured.errors.items())
+    causes = "; ".join(
+        f"{side}: {_last_line(text)[:100]}" for side, text in measured.errors.items()
+    )
     return f"| {measured.name} | failed: {causes} |"
 
 

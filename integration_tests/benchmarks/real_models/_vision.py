@@ -16,24 +16,36 @@ def _cross_entropy(model: nn.Module, x: Tensor, wanted: Tensor) -> Tensor:
 
 def _timm(name: str, size: int = 64, **options: Any) -> Program:
     return Program(
-        library("timm").create_model(name, num_classes=10, **options).eval(), always(torch.randn(2, 3, size, size))
+        library("timm").create_model(name, num_classes=10, **options).eval(),
+        always(torch.randn(2, 3, size, size)),
     )
 
 
 def _timm_training(name: str, size: int = 64) -> Program:
     model = library("timm").create_model(name, num_classes=10).train()
-    return Program(_cross_entropy, always(model, torch.randn(2, 3, size, size), torch.tensor([1, 3])))
+    return Program(
+        _cross_entropy, always(model, torch.randn(2, 3, size, size), torch.tensor([1, 3]))
+    )
 
 
 def _vit_pytorch() -> Program:
-    sizes = {"image_size": 32, "patch_size": 8, "num_classes": 10, "dim": 32, "depth": 6, "heads": 2, "mlp_dim": 48}
+    sizes = {
+        "image_size": 32,
+        "patch_size": 8,
+        "num_classes": 10,
+        "dim": 32,
+        "depth": 6,
+        "heads": 2,
+        "mlp_dim": 48,
+    }
     return Program(library("vit_pytorch").ViT(**sizes).eval(), always(torch.randn(2, 3, 32, 32)))
 
 
 def _max_vit() -> Program:
     sizes = {"num_classes": 10, "dim": 16, "dim_head": 8, "depth": (1, 1, 2), "window_size": 4}
     return Program(
-        library("vit_pytorch.max_vit").MaxViT(**sizes, dropout=0.1).eval(), always(torch.randn(1, 3, 64, 64))
+        library("vit_pytorch.max_vit").MaxViT(**sizes, dropout=0.1).eval(),
+        always(torch.randn(1, 3, 64, 64)),
     )
 
 
@@ -55,8 +67,16 @@ def _graph_network(name: str, **options: Any) -> Program:
 
 
 def _perceiver() -> Program:
-    sizes = {"num_latents": 8, "latent_dim": 16, "latent_heads": 2, "cross_dim_head": 8, "latent_dim_head": 8}
-    model = library("perceiver_pytorch").Perceiver(num_freq_bands=4, depth=4, max_freq=8.0, num_classes=10, **sizes)
+    sizes = {
+        "num_latents": 8,
+        "latent_dim": 16,
+        "latent_heads": 2,
+        "cross_dim_head": 8,
+        "latent_dim_head": 8,
+    }
+    model = library("perceiver_pytorch").Perceiver(
+        num_freq_bands=4, depth=4, max_freq=8.0, num_classes=10, **sizes
+    )
     return Program(model.eval(), always(torch.randn(1, 16, 16, 3)))
 
 
@@ -67,7 +87,9 @@ def _reformer() -> Program:
 
 
 def _conformer() -> Program:
-    model = library("conformer").Conformer(dim=32, depth=6, dim_head=16, heads=2, conv_kernel_size=7)
+    model = library("conformer").Conformer(
+        dim=32, depth=6, dim_head=16, heads=2, conv_kernel_size=7
+    )
     return Program(model.eval(), always(torch.randn(2, 24, 32)))
 
 
@@ -98,11 +120,20 @@ _TIMM = ("timm", "torchvision")
 VISION = (
     Workload("timm resnet18", lambda: _timm("resnet18"), _TIMM),
     Workload("timm resnet18 training, loss", lambda: _timm_training("resnet18"), _TIMM, True),
-    Workload("timm efficientnet_b0 training, loss", lambda: _timm_training("efficientnet_b0"), _TIMM, True),
-    Workload("timm mobilevit_xxs training, loss", lambda: _timm_training("mobilevit_xxs"), _TIMM, True),
+    Workload(
+        "timm efficientnet_b0 training, loss",
+        lambda: _timm_training("efficientnet_b0"),
+        _TIMM,
+        True,
+    ),
+    Workload(
+        "timm mobilevit_xxs training, loss", lambda: _timm_training("mobilevit_xxs"), _TIMM, True
+    ),
     Workload("timm vit_tiny", lambda: _timm("vit_tiny_patch16_224", img_size=64), _TIMM),
     Workload("timm convnext_atto", lambda: _timm("convnext_atto"), _TIMM),
-    Workload("timm swin_tiny", lambda: _timm("swin_tiny_patch4_window7_224", 56, img_size=56), _TIMM),
+    Workload(
+        "timm swin_tiny", lambda: _timm("swin_tiny_patch4_window7_224", 56, img_size=56), _TIMM
+    ),
     Workload("vit", lambda: _hugging_face("vit"), ("transformers",)),
     Workload("whisper", lambda: _hugging_face("whisper"), ("transformers",)),
     Workload("wav2vec2", lambda: _hugging_face("wav2vec2"), ("transformers",)),
@@ -116,6 +147,8 @@ VISION = (
     Workload("conformer", _conformer, ("conformer",)),
     Workload("diffusers UNet2D", _unet, ("diffusers",)),
     Workload("torch Transformer", lambda: _torch_transformer(False)),
-    Workload("torch Transformer training, dropout", lambda: _torch_transformer(True), gradients=True),
+    Workload(
+        "torch Transformer training, dropout", lambda: _torch_transformer(True), gradients=True
+    ),
     Workload("torch LSTM", _lstm),
 )

@@ -17,15 +17,36 @@ _ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(description="Call overhead of real models, stator beside torch.compile.")
-    found.add_argument("names", nargs="*", help="workloads; a part of a name stands for all that contain it")
+    found = argparse.ArgumentParser(
+        description="Call overhead of real models, stator beside torch.compile."
+    )
+    found.add_argument(
+        "names", nargs="*", help="workloads; a part of a name stands for all that contain it"
+    )
     found.add_argument("--only", nargs="+", default=[], metavar="NAME", help="the same as names")
-    found.add_argument("--list", action="store_true", help="print the names of all workloads and stop")
-    found.add_argument("--quick", action="store_true", help=f"{len(QUICK)} workloads, one process for each compiler")
-    found.add_argument("--repeats", type=int, default=3, help="processes for each workload and compiler")
-    found.add_argument("--python", action="append", metavar="PATH", help="an interpreter to measure; may be repeated")
-    found.add_argument("--tree", type=pathlib.Path, help="the checkout to measure instead of what is installed")
-    found.add_argument("--save", type=pathlib.Path, metavar="FILE", help="add the results to this JSON file")
+    found.add_argument(
+        "--list", action="store_true", help="print the names of all workloads and stop"
+    )
+    found.add_argument(
+        "--quick",
+        action="store_true",
+        help=f"{len(QUICK)} workloads, one process for each compiler",
+    )
+    found.add_argument(
+        "--repeats", type=int, default=3, help="processes for each workload and compiler"
+    )
+    found.add_argument(
+        "--python",
+        action="append",
+        metavar="PATH",
+        help="an interpreter to measure; may be repeated",
+    )
+    found.add_argument(
+        "--tree", type=pathlib.Path, help="the checkout to measure instead of what is installed"
+    )
+    found.add_argument(
+        "--save", type=pathlib.Path, metavar="FILE", help="add the results to this JSON file"
+    )
     found.add_argument("--resume", action="store_true", help="skip what the file of results has")
     return found
 
@@ -37,7 +58,11 @@ def selected(names: list[str]) -> list[Workload]:
 
     found: dict[str, Workload] = {}
     for name in names:
-        keys = [name] if name in WORKLOADS else [key for key in WORKLOADS if name.lower() in key.lower()]
+        keys = (
+            [name]
+            if name in WORKLOADS
+            else [key for key in WORKLOADS if name.lower() in key.lower()]
+        )
         if not keys:
             raise SystemExit(f"no workload is named {name!r}; --list prints all names")
         found |= {key: WORKLOADS[key] for key in keys}
@@ -64,7 +89,9 @@ def measure(workloads: list[Workload], options: argparse.Namespace, store: Store
         environment = Environment.of(place)
         print(f"\nCPython {environment.python}, torch {environment.torch}")
 
-        def run(workload: Workload, place: Place = place, environment: Environment = environment) -> Measured:
+        def run(
+            workload: Workload, place: Place = place, environment: Environment = environment
+        ) -> Measured:
             return _kept(workload, place, environment, options, store)
 
         print_models([each for each in workloads if each.name in MODELS], run)
@@ -79,7 +106,11 @@ def _tree(given: pathlib.Path | None, python: str) -> pathlib.Path | None:
 
 
 def _kept(
-    workload: Workload, place: Place, environment: Environment, options: argparse.Namespace, store: Store | None
+    workload: Workload,
+    place: Place,
+    environment: Environment,
+    options: argparse.Namespace,
+    store: Store | None,
 ) -> Measured:
     """Measure a workload, or return what the store has of it."""
     if store is None:

@@ -28,7 +28,9 @@ def changed(**replace: Any) -> Any:
     """A backend that gives the graph's results, some of them replaced by position."""
 
     def backend(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
-        return lambda *args: [replace.get(f"at{at}", value) for at, value in enumerate(gm.forward(*args))]
+        return lambda *args: [
+            replace.get(f"at{at}", value) for at, value in enumerate(gm.forward(*args))
+        ]
 
     return backend
 
@@ -55,7 +57,11 @@ def test_inputs_of_a_comparison_stay_as_they_are() -> None:
 def test_differences_are_named() -> None:
     built = weighted()
     report = compare(built.gm, built.inputs, changed(at0=torch.zeros(4, 3), at1=3))
-    assert [mismatch.where for mismatch in report.mismatches] == ["output 0", "output 1", "gradient of input 1"]
+    assert [mismatch.where for mismatch in report.mismatches] == [
+        "output 0",
+        "output 1",
+        "gradient of input 1",
+    ]
     assert "output 1: 3 instead of None" in str(report)
 
 
@@ -107,7 +113,9 @@ def test_repro_rebuilds_graph_and_inputs(tmp_path: Path) -> None:
 def test_repro_runs_on_its_own(tmp_path: Path) -> None:
     built = weighted(dynamic=(0,))
     path = write_repro(built.gm, built.inputs, tmp_path, backend="aot_eager")
-    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [sys.executable, str(path)], capture_output=True, text=True, check=False, timeout=60
+    )
     assert done.returncode == 0, done.stderr
     assert "values compared, 0 differ" in done.stdout
 

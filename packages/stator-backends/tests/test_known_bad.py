@@ -35,7 +35,9 @@ def _loses_constants(forward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _is_slightly_off(forward: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *args: tuple(v * 1.01 if isinstance(v, torch.Tensor) else v for v in forward(*args))
+    return lambda *args: tuple(
+        v * 1.01 if isinstance(v, torch.Tensor) else v for v in forward(*args)
+    )
 
 
 def _works_once(forward: Callable[..., Any]) -> Callable[..., Any]:
@@ -48,16 +50,24 @@ def _works_once(forward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _always_contiguous(forward: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *args: tuple(v.contiguous() if isinstance(v, torch.Tensor) else v for v in forward(*args))
+    return lambda *args: tuple(
+        v.contiguous() if isinstance(v, torch.Tensor) else v for v in forward(*args)
+    )
 
 
 def _bakes_in_the_sizes(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
-    sizes = [value.node.hint if isinstance(value, torch.SymInt) else None for value in example_inputs]
-    return lambda *args: gm.forward(*[arg if size is None else size for arg, size in zip(args, sizes, strict=True)])
+    sizes = [
+        value.node.hint if isinstance(value, torch.SymInt) else None for value in example_inputs
+    ]
+    return lambda *args: gm.forward(
+        *[arg if size is None else size for arg, size in zip(args, sizes, strict=True)]
+    )
 
 
 def _draws_at_run_time(forward: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *args: tuple(v + torch.rand(()) if isinstance(v, torch.Tensor) else v for v in forward(*args))
+    return lambda *args: tuple(
+        v + torch.rand(()) if isinstance(v, torch.Tensor) else v for v in forward(*args)
+    )
 
 
 def failures(backend: Backend) -> set[str]:
@@ -99,7 +109,9 @@ def test_weakened_kit_fails() -> None:
         def test_graph_without_inputs(self, backend: Backend) -> None:
             pass
 
-    with pytest.raises(AssertionError, match="test_graph_without_inputs replaces a test of BackendConformance"):
+    with pytest.raises(
+        AssertionError, match="test_graph_without_inputs replaces a test of BackendConformance"
+    ):
         Weak().test_nothing_weakened()
 
 

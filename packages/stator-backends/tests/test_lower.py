@@ -37,7 +37,9 @@ from torch.fx.graph_module import _loader
 
 def sine(*shape: int, dynamic: tuple[int, ...] = (), grad: bool = False) -> HandBuilt:
     build = GraphBuilder()
-    return build.finish(build.call(torch.sin, build.input(torch.randn(*shape, requires_grad=grad), dynamic)))
+    return build.finish(
+        build.call(torch.sin, build.input(torch.randn(*shape, requires_grad=grad), dynamic))
+    )
 
 
 def watching(look: Callable[[torch.fx.GraphModule, Sequence[Any]], None]) -> Backend:
@@ -60,7 +62,9 @@ def test_backend_runs_in_context_and_leaves_none() -> None:
 
     def look(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> None:
         context = TracingContext.get()
-        seen.extend([context.fake_mode, CompileContext.current_compile_id(), gm.meta["dynamo_compile_id"]])
+        seen.extend(
+            [context.fake_mode, CompileContext.current_compile_id(), gm.meta["dynamo_compile_id"]]
+        )
         seen.append(bool(torch.compiler.is_compiling()))
 
     built, compile_id = sine(3), CompileId(frame_id=4, frame_compile_id=2)
@@ -146,8 +150,12 @@ def test_backend_must_return_something_to_call() -> None:
         (BackendSpec("b", training=False), sine(4, grad=True), "no gradients"),
     ],
 )
-def test_what_a_backend_cannot_do_is_not_asked_of_it(spec: BackendSpec, built: HandBuilt, reason: str) -> None:
-    backend = BackendRegistry().register(watching(lambda gm, inputs: pytest.fail("called")), spec=spec)
+def test_what_a_backend_cannot_do_is_not_asked_of_it(
+    spec: BackendSpec, built: HandBuilt, reason: str
+) -> None:
+    backend = BackendRegistry().register(
+        watching(lambda gm, inputs: pytest.fail("called")), spec=spec
+    )
     with pytest.raises(BackendFailed, match=reason):
         lower_built(built, backend)
 
@@ -196,7 +204,9 @@ def test_layout_guard_only_for_a_backend_that_assumes_it() -> None:
 
 def test_overlap_guard_of_symbolic_inputs_speaks_of_positions() -> None:
     built = overlapping_write(2, dynamic=(0,))
-    tensors = frozenset(at for at, value in enumerate(built.inputs) if isinstance(value, torch.Tensor))
+    tensors = frozenset(
+        at for at, value in enumerate(built.inputs) if isinstance(value, torch.Tensor)
+    )
     guards = lower_built(built, aot_eager).guards
     assert Overlap(tensors, frozenset()) in guards
     base = torch.arange(8.0)
@@ -232,11 +242,15 @@ def test_symbol_that_was_not_lifted_is_refused() -> None:
     built = sine(4, dynamic=(0,))
     symbol, _ = built.gm.graph.find_nodes(op="placeholder")
     built.gm.graph.erase_node(symbol)
-    with pytest.raises(MalformedGraph, match="input t0 has symbols that no earlier placeholder binds"):
+    with pytest.raises(
+        MalformedGraph, match="input t0 has symbols that no earlier placeholder binds"
+    ):
         lower(built.gm, built.inputs[1:], eager, fake_mode=built.fake_mode)
 
 
-@pytest.mark.parametrize(("output", "fault"), [(lambda x: x, "not a flat tuple"), (lambda x: ((x,),), "is nested")])
+@pytest.mark.parametrize(
+    ("output", "fault"), [(lambda x: x, "not a flat tuple"), (lambda x: ((x,),), "is nested")]
+)
 def test_output_must_be_a_flat_tuple(output: Callable[[Any], Any], fault: str) -> None:
     build = GraphBuilder()
     x = build.input(torch.randn(3))
@@ -312,7 +326,10 @@ def test_non_leaf_input_under_warnings_as_errors() -> None:
 
 def test_parameters_kept_as_attributes_of_the_graph() -> None:
     build = GraphBuilder()
-    x, weight = build.input(torch.ones(3)), build.attribute("weight", torch.nn.Parameter(torch.full((3,), 2.0)))
+    x, weight = (
+        build.input(torch.ones(3)),
+        build.attribute("weight", torch.nn.Parameter(torch.full((3,), 2.0))),
+    )
     built = build.finish(build.call(torch.mul, x, weight))
     (context,) = built.contexts.values()  # any source will do, as long as it is no other input's
     lowered = lower(

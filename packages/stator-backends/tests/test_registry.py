@@ -87,7 +87,9 @@ def test_spec_given_at_registration_travels_with_the_backend() -> None:
 
 def test_name_taken_twice_names_both() -> None:
     registry = BackendRegistry({"plain": eager})
-    with pytest.raises(ValueError, match=r"two backends are called 'plain': .*eager.* and <function plain"):
+    with pytest.raises(
+        ValueError, match=r"two backends are called 'plain': .*eager.* and <function plain"
+    ):
         registry.register(plain)
 
 
@@ -115,7 +117,9 @@ def test_first_entry_point_of_a_name_wins(third_party: types.ModuleType) -> None
 
 def test_entry_point_that_cannot_be_imported_is_the_backends_failure() -> None:
     registry = registry_with(("gone", "no_such_module_anywhere:x", "stator_backends"))
-    with pytest.raises(BackendFailed, match="'gone' failed while loading no_such_module_anywhere:x") as caught:
+    with pytest.raises(
+        BackendFailed, match="'gone' failed while loading no_such_module_anywhere:x"
+    ) as caught:
         registry.lookup("gone")
     assert isinstance(caught.value.__cause__, ModuleNotFoundError)
 

@@ -87,14 +87,20 @@ def test_compile_flag_is_that_of_one_thread() -> None:
 
 
 def test_all_names_are_public_and_nothing_else_is() -> None:
-    public = {name for name in vars(stator_backends) if not name.startswith("_") and name != "annotations"}
+    public = {
+        name for name in vars(stator_backends) if not name.startswith("_") and name != "annotations"
+    }
     assert public - {"errors", "conformance"} == set(stator_backends.__all__)
 
 
 def test_import_is_light() -> None:
     heavy = ["sympy", "pytest", "torch._dynamo", "torch._inductor", "torch._functorch.aot_autograd"]
-    program = f"import sys, stator_backends; print([name for name in {heavy} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    program = (
+        f"import sys, stator_backends; print([name for name in {heavy} if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
     assert done.stdout.strip() == "[]"
 
 

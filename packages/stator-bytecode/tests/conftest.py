@@ -25,9 +25,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     files = sorted(path for path in STDLIB.rglob("*.py") if "site-packages" not in path.parts)
     small = [path for path in files if path.stat().st_size < 20_000]
-    samples = [pytest.param([path], id=str(path.relative_to(STDLIB))) for path in small[:: len(small) // SAMPLES]]
+    samples = [
+        pytest.param([path], id=str(path.relative_to(STDLIB)))
+        for path in small[:: len(small) // SAMPLES]
+    ]
     shares = [
-        pytest.param(files[share::SHARES], id=f"share {share}", marks=[pytest.mark.slow]) for share in range(SHARES)
+        pytest.param(files[share::SHARES], id=f"share {share}", marks=[pytest.mark.slow])
+        for share in range(SHARES)
     ]
     metafunc.parametrize("stdlib_codes", samples + shares, indirect=True)
 

@@ -50,10 +50,14 @@ def _ending(call: Callable[[], Any]) -> Any:
     signature=st.sampled_from(SIGNATURES),
     args=st.lists(st.integers(), max_size=6),
     kwargs=st.dictionaries(
-        st.sampled_from(["a", "b", "c", "k", "j", "first", "secnd", "other"]), st.integers(), max_size=4
+        st.sampled_from(["a", "b", "c", "k", "j", "first", "secnd", "other"]),
+        st.integers(),
+        max_size=4,
     ),
 )
-def test_any_call_binds_as_natively(signature: str, args: list[int], kwargs: dict[str, int]) -> None:
+def test_any_call_binds_as_natively(
+    signature: str, args: list[int], kwargs: dict[str, int]
+) -> None:
     fn = FUNCTIONS[signature]
     assert _ending(lambda: interpret(fn, *args, **kwargs)) == _ending(lambda: fn(*args, **kwargs))
 

@@ -53,7 +53,9 @@ class BreakingDomain(ConcreteDomain):
     made_generators = False
 
     def __init__(self, make_machine: Any) -> None:
-        super().__init__(interprets=lambda fn: fn.__name__ not in programs.NATIVE, make_machine=make_machine)
+        super().__init__(
+            interprets=lambda fn: fn.__name__ not in programs.NATIVE, make_machine=make_machine
+        )
 
     def make_generator(self, state: GeneratorState) -> Any:
         generator = super().make_generator(state)
@@ -95,32 +97,46 @@ class BreakingDomain(ConcreteDomain):
 
     def get_attribute(self, value: Any, name: str) -> Any:
         found = getattr(type(value), name, None)
-        if type(found) is property and type(found.fget) is FunctionType and type(value).__module__ == programs.__name__:
+        if (
+            type(found) is property
+            and type(found.fget) is FunctionType
+            and type(value).__module__ == programs.__name__
+        ):
             return Invoke(self.frame_of(found.fget, [value], {}))
         return super().get_attribute(value, name)
 
     def set_attribute(self, value: Any, name: str, new: Any) -> Any:
         found = getattr(type(value), name, None)
-        if type(found) is property and type(found.fset) is FunctionType and type(value).__module__ == programs.__name__:
+        if (
+            type(found) is property
+            and type(found.fset) is FunctionType
+            and type(value).__module__ == programs.__name__
+        ):
             return Invoke(self.frame_of(found.fset, [value, new], {}))
         return super().set_attribute(value, name, new)
 
     def binary(self, operator: str, left: Any, right: Any) -> Any:
         frame = self.method_frame(left, "__add__", right) if operator == "+" else None
-        return super().binary(operator, left, right) if frame is None else Invoke(frame, Then("value"))
+        return (
+            super().binary(operator, left, right) if frame is None else Invoke(frame, Then("value"))
+        )
 
     def complete(self, then: Then, value: Any) -> Any:
         if then.kind == "instance":
             return super().complete(then, value)
         if then.kind == "truth":
             if type(value) is not bool:
-                raise Raised(TypeError(f"__bool__ should return bool, returned {type(value).__name__}"))
+                raise Raised(
+                    TypeError(f"__bool__ should return bool, returned {type(value).__name__}")
+                )
             return value
         if then.kind == "length":
             return bool(range(value)) if value >= 0 else self._negative_length()
         assert then.kind == "iter"
         if not hasattr(type(value), "__next__"):
-            raise Raised(TypeError(f"iter() returned non-iterator of type '{type(value).__name__}'"))
+            raise Raised(
+                TypeError(f"iter() returned non-iterator of type '{type(value).__name__}'")
+            )
         return value
 
     def _negative_length(self) -> bool:
@@ -137,7 +153,8 @@ class Breaker:
         self.moved: list[GeneratorState] = []
         self.machine: Machine | None = None
         self.handlers = {
-            op: handler if op in self.spared else self._counted(handler) for op, handler in DEFAULT.items()
+            op: handler if op in self.spared else self._counted(handler)
+            for op, handler in DEFAULT.items()
         }
         self.domain = BreakingDomain(self._make_machine)
 
@@ -166,8 +183,12 @@ class Breaker:
     def _runs_shared_generator(self) -> bool:
         """Whether a frame is a generator's whose object something else refers to, so that it cannot be state."""
         assert self.machine is not None
-        running = {id(frame.generator) for frame in self.machine.frames if frame.generator is not None}
-        return any(id(state) in running and _is_shared(found) for found, state in list(GENERATORS.items()))
+        running = {
+            id(frame.generator) for frame in self.machine.frames if frame.generator is not None
+        }
+        return any(
+            id(state) in running and _is_shared(found) for found, state in list(GENERATORS.items())
+        )
 
     def make_generator(self, state: GeneratorState) -> Any:
         raw = state.frame.code.raw
@@ -197,7 +218,9 @@ def _is_inside_barrier(machine: Machine) -> bool:
     """Nothing of the concrete domain can be rolled back, so nothing may break where that would be needed."""
     if any(frame.names is not None for frame in machine.frames):
         return True
-    return any(frame.parked is not None and frame.parked.coroutine is not None for frame in machine.frames)
+    return any(
+        frame.parked is not None and frame.parked.coroutine is not None for frame in machine.frames
+    )
 
 
 def _place(outcome: Any, breaker: Breaker) -> tuple[Site, list[Any]]:
@@ -205,7 +228,9 @@ def _place(outcome: Any, breaker: Breaker) -> tuple[Site, list[Any]]:
     assert len(point.parameters) == len(set(point.parameters)) == len(values) == point.count
     for state in (*breaker.moved, *(frame.generator for frame in outcome.snapshot.frames)):
         if state is not None:
-            state.status = GeneratorStatus.CLOSED  # the Point has taken it over: the object is to die in silence
+            state.status = (
+                GeneratorStatus.CLOSED
+            )  # the Point has taken it over: the object is to die in silence
     return Site(point), values
 
 
@@ -233,7 +258,9 @@ def _value(outcome: Any) -> Any:
     return outcome.value
 
 
-def _go_on_in_machine(point: Any, state: Any, at: int = 0, spared: frozenset[str] = frozenset()) -> Any:
+def _go_on_in_machine(
+    point: Any, state: Any, at: int = 0, spared: frozenset[str] = frozenset()
+) -> Any:
     """With `at` of 1 only leaving a frame is left to the Machine, and what that raises is raised natively."""
     breaker = Breaker(at, spared)
     frames = point.frames_from(state, breaker.make_generator)
@@ -253,8 +280,14 @@ def break_once(program: Any, at: int, mode: str) -> Any:
         raise Reached
     if not isinstance(found, Goto):
         return _value(found)
-    programs.TRACES.append(BROKEN if _is_clean(found.state, breaker.domain) else "broken while an exception was alive")
-    dispatch = _go_on_in_machine if mode == "machine" else lambda point, values: plain(point).consume(values)
+    programs.TRACES.append(
+        BROKEN if _is_clean(found.state, breaker.domain) else "broken while an exception was alive"
+    )
+    dispatch = (
+        _go_on_in_machine
+        if mode == "machine"
+        else lambda point, values: plain(point).consume(values)
+    )
     return drive(found.site, found.state, dispatch)
 
 
@@ -263,18 +296,39 @@ BROKEN = "broken"
 
 def _is_clean(state: list[Any], domain: BreakingDomain) -> bool:
     """Whether nothing is alive whose traceback has the Machine's frames, or lacks its own."""
-    return not domain.made_generators and not any(isinstance(value, BaseException) for value in state)
+    return not domain.made_generators and not any(
+        isinstance(value, BaseException) for value in state
+    )
 
 
 def break_always(program: Any, spared: frozenset[str] = frozenset()) -> Any:
     found = _start(program, Breaker(1, spared))
-    return drive(found.site, found.state, lambda point, state: _go_on_in_machine(point, state, 1, spared))
+    return drive(
+        found.site, found.state, lambda point, state: _go_on_in_machine(point, state, 1, spared)
+    )
 
 
 CALLING = frozenset(
     {
-        *("CALL", "CALL_FUNCTION_EX", "FOR_ITER", "SEND", "BEFORE_WITH", "WITH_EXCEPT_START", "GET_ITER", "LOAD_ATTR"),
-        *("LOAD_METHOD", "LOAD_SUPER_ATTR", "STORE_ATTR", "BINARY_OP", "CONTAINS_OP", "TO_BOOL", "UNARY_OP"),
+        *(
+            "CALL",
+            "CALL_FUNCTION_EX",
+            "FOR_ITER",
+            "SEND",
+            "BEFORE_WITH",
+            "WITH_EXCEPT_START",
+            "GET_ITER",
+            "LOAD_ATTR",
+        ),
+        *(
+            "LOAD_METHOD",
+            "LOAD_SUPER_ATTR",
+            "STORE_ATTR",
+            "BINARY_OP",
+            "CONTAINS_OP",
+            "TO_BOOL",
+            "UNARY_OP",
+        ),
         *("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP"),
     }
 )
@@ -314,11 +368,17 @@ def _entries(error: BaseException) -> list[Any]:
     found = traceback.extract_tb(error.__traceback__)
     while found and found[0].filename == __file__:
         del found[0]
-    return [(entry.filename, entry.name, entry.lineno, entry.end_lineno, entry.colno) for entry in found]
+    return [
+        (entry.filename, entry.name, entry.lineno, entry.end_lineno, entry.colno) for entry in found
+    ]
 
 
 def _differences(expected: dict[str, Any], found: dict[str, Any], keys: str) -> dict[str, Any]:
-    return {key: (expected.get(key), found.get(key)) for key in keys.split() if expected.get(key) != found.get(key)}
+    return {
+        key: (expected.get(key), found.get(key))
+        for key in keys.split()
+        if expected.get(key) != found.get(key)
+    }
 
 
 @pytest.fixture(autouse=True)

@@ -153,10 +153,16 @@ def test_a_generator_observes_its_close_if_its_code_runs(name: str) -> None:
 def test_the_names_are_what_the_module_says(found: Any) -> None:
     """`except IndexError` catches whatever the name stands for; what is no exception class raises."""
     code = decode(except_another.__code__)
-    passes = isinstance(found, type) and issubclass(found, GeneratorExit) and found is not GeneratorExit
+    passes = (
+        isinstance(found, type) and issubclass(found, GeneratorExit) and found is not GeneratorExit
+    )
     assert observes_close(code, place_of_yield(except_another), {"IndexError": found}) is not passes
 
 
 def test_only_names_that_are_tested_are_needed() -> None:
-    assert names_in_handlers(decode(except_several.__code__)) == {"IndexError", "KeyError", "Exception"}
+    assert names_in_handlers(decode(except_several.__code__)) == {
+        "IndexError",
+        "KeyError",
+        "Exception",
+    }
     assert names_in_handlers(decode(with_finally.__code__)) == frozenset()

@@ -33,7 +33,9 @@ class ForgetsCauses(ConcreteDomain):
 
 
 @pytest.mark.parametrize(("domain", "program"), [(WrongRemainder, loops), (ForgetsCauses, handles)])
-def test_known_bad_domain_fails_the_kit(domain: type[ConcreteDomain], program: Callable[[int], Any]) -> None:
+def test_known_bad_domain_fails_the_kit(
+    domain: type[ConcreteDomain], program: Callable[[int], Any]
+) -> None:
     def call(fn: Callable[..., Any], *args: Any) -> Any:
         return interpret_in(domain(), fn, args, {})
 
@@ -57,7 +59,9 @@ def test_known_bad_machine_fails_the_kit() -> None:
 
 
 def _without_identity(domain: ConcreteDomain) -> Machine:
-    wrong = {"IS_OP": lambda machine, frame, instr: frame.stack.__setitem__(slice(-2, None), [False])}
+    wrong = {
+        "IS_OP": lambda machine, frame, instr: frame.stack.__setitem__(slice(-2, None), [False])
+    }
     return Machine(domain, DEFAULT.overridden_by(wrong))
 
 

@@ -74,7 +74,9 @@ def check_raw_ranges(decoded: Code, raws: list[Raw]) -> None:
 def check_vanished(raws: list[Raw]) -> None:
     """POP_TOP belongs to the END_FOR before it (3.13)."""
     for before, raw in zip([None, *raws], raws, strict=False):
-        assert raw.name in VANISHED or (raw.name == "POP_TOP" and before is not None and before.name == "END_FOR")
+        assert raw.name in VANISHED or (
+            raw.name == "POP_TOP" and before is not None and before.name == "END_FOR"
+        )
 
 
 def check_effects(decoded: Code, raws: list[Raw]) -> None:
@@ -85,9 +87,15 @@ def check_effects(decoded: Code, raws: list[Raw]) -> None:
     for (start, stop), instrs in by_range.items():
         covered = raws[start:stop]
         natively = sum(raw_effect(raw.opcode, raw.arg, False) for raw in covered)
-        assert sum(stack_effect(each, False) for each in instrs) == natively + unsaid(covered), (instrs, covered)
+        assert sum(stack_effect(each, False) for each in instrs) == natively + unsaid(covered), (
+            instrs,
+            covered,
+        )
         if can_jump(instrs[-1]):
-            assert stack_effect(instrs[-1], True) == jump_effect(covered[-1], raws), (instrs, covered)
+            assert stack_effect(instrs[-1], True) == jump_effect(covered[-1], raws), (
+                instrs,
+                covered,
+            )
 
 
 def unsaid(covered: list[Raw]) -> int:
@@ -124,8 +132,24 @@ def check_depths(decoded: Code) -> None:
         paths += [(target, there) for target, there in following if depths.get(target) != there]
 
 
-NAMED = {"LOAD_NAME", "STORE_NAME", "STORE_ATTR", "DELETE_ATTR", "STORE_GLOBAL", "IMPORT_NAME", "IMPORT_FROM"}
-SLOTTED = {"LOAD_FAST", "STORE_FAST", "DELETE_FAST", "LOAD_DEREF", "STORE_DEREF", "MAKE_CELL", "LOAD_CLOSURE"}
+NAMED = {
+    "LOAD_NAME",
+    "STORE_NAME",
+    "STORE_ATTR",
+    "DELETE_ATTR",
+    "STORE_GLOBAL",
+    "IMPORT_NAME",
+    "IMPORT_FROM",
+}
+SLOTTED = {
+    "LOAD_FAST",
+    "STORE_FAST",
+    "DELETE_FAST",
+    "LOAD_DEREF",
+    "STORE_DEREF",
+    "MAKE_CELL",
+    "LOAD_CLOSURE",
+}
 
 
 def test_arguments_are_those_of_dis(stdlib_codes: list[CodeType]) -> None:
@@ -150,7 +174,11 @@ def check_argument(instr: Instruction, decoded: Code, listed: list[dis.Instructi
         assert instr.arg == first.argrepr
     elif instr.op == "COMPARE_OP":
         assert first.argrepr == (f"bool({instr.arg[0]})" if instr.arg[1] else instr.arg[0])
-    assert first.positions is None or instr.positions == tuple(listed[-1].positions or ()) or instr.op == "IMPORT_STAR"
+    assert (
+        first.positions is None
+        or instr.positions == tuple(listed[-1].positions or ())
+        or instr.op == "IMPORT_STAR"
+    )
 
 
 def test_slots_are_those_of_the_interpreter(stdlib_codes: list[CodeType]) -> None:
@@ -186,7 +214,11 @@ def test_call_covers_all_its_raw_instructions() -> None:
     decoded = decode(fn.__code__)
     (call,) = [instr for instr in decoded.instructions if instr.op == "CALL"]
     names = [raw.name for raw in disassemble(fn.__code__)[slice(*call.raw)]]
-    assert names in (["KW_NAMES", "PRECALL", "CALL"], ["KW_NAMES", "CALL"], ["LOAD_CONST", "CALL_KW"])
+    assert names in (
+        ["KW_NAMES", "PRECALL", "CALL"],
+        ["KW_NAMES", "CALL"],
+        ["LOAD_CONST", "CALL_KW"],
+    )
     assert (operands(call), results(call, False)) == (4, 1)
 
 
@@ -229,7 +261,9 @@ def test_constant_return_is_two_instructions() -> None:
 
 def test_assertion_error_is_a_constant() -> None:
     code = compile("assert a", "m", "exec")  # pytest rewrites the statement in this file
-    assert AssertionError in [instr.arg for instr in decode(code).instructions if instr.op == "LOAD_CONST"]
+    assert AssertionError in [
+        instr.arg for instr in decode(code).instructions if instr.op == "LOAD_CONST"
+    ]
 
 
 def test_null_of_a_call_is_where_the_interpreter_has_it() -> None:
@@ -297,7 +331,13 @@ def test_asynchronous_code_decodes_to_refused_operations() -> None:
                 await b
 
     found = {op for op, _ in ops(fn)} & set(REFUSED)
-    assert found == {"BEFORE_ASYNC_WITH", "GET_AITER", "GET_ANEXT", "GET_AWAITABLE", "END_ASYNC_FOR"}
+    assert found == {
+        "BEFORE_ASYNC_WITH",
+        "GET_AITER",
+        "GET_ANEXT",
+        "GET_AWAITABLE",
+        "END_ASYNC_FOR",
+    }
 
 
 def test_handler_is_shared_and_points_into_the_stream() -> None:
@@ -323,7 +363,9 @@ def test_call_torn_apart_is_refused() -> None:
         return f(key=1)
 
     raws = disassemble(fn.__code__)
-    index = next(index for index, raw in enumerate(raws) if raw.name in {"PRECALL", "CALL", "CALL_KW"})
+    index = next(
+        index for index, raw in enumerate(raws) if raw.name in {"PRECALL", "CALL", "CALL_KW"}
+    )
     raws.insert(index, Raw(dis.opmap["NOP"]))
     with pytest.raises(Unsupported, match=r"NOP|CALL_KW"):
         decode(assemble(raws, fn.__code__))

@@ -72,7 +72,11 @@ def generator_values() -> Any:
 
     running = returns()
     seen: list[Any] = [next(running)]
-    for ask in (lambda: next(running), lambda: running.send(None), lambda: running.throw(KeyError("late"))):
+    for ask in (
+        lambda: next(running),
+        lambda: running.send(None),
+        lambda: running.throw(KeyError("late")),
+    ):
         try:
             ask()
         except (StopIteration, KeyError) as error:
@@ -113,7 +117,15 @@ def class_bodies() -> Any:
             super().__init__(7)
 
     made = Derived()
-    return Base.prepared, Base.x, Base.y, made.value, made.me() is Base, Base.__annotations__, Derived.__qualname__
+    return (
+        Base.prepared,
+        Base.x,
+        Base.y,
+        made.value,
+        made.me() is Base,
+        Base.__annotations__,
+        Derived.__qualname__,
+    )
 
 
 def imports() -> Any:
@@ -125,7 +137,14 @@ def imports() -> Any:
     try:
         from math import nothing_like_it  # type: ignore[attr-defined]
     except ImportError as error:
-        return path.join("a", "b"), down(pi), collections.abc.Sized.__name__, error.name, nothing(error), str(error)
+        return (
+            path.join("a", "b"),
+            down(pi),
+            collections.abc.Sized.__name__,
+            error.name,
+            nothing(error),
+            str(error),
+        )
     return nothing_like_it
 
 
@@ -151,7 +170,12 @@ def spread_calls() -> Any:
     texts = []
     bad: Any = 3
     one, two = {"a": 1}, {"a": 2}
-    for attempt in (lambda: shows(*bad), lambda: shows(**bad), lambda: shows(**one, **two), lambda: shows(1, *bad)):
+    for attempt in (
+        lambda: shows(*bad),
+        lambda: shows(**bad),
+        lambda: shows(**one, **two),
+        lambda: shows(1, *bad),
+    ):
         try:
             attempt()
         except TypeError as error:
@@ -184,7 +208,8 @@ def except_star() -> Any:
     try:
         try:
             raise ExceptionGroup(
-                "all", [ValueError(1), TypeError(2), ExceptionGroup("in", [ValueError(3), KeyError(4)])]
+                "all",
+                [ValueError(1), TypeError(2), ExceptionGroup("in", [ValueError(3), KeyError(4)])],
             )
         except* ValueError as group:
             seen.append(repr(group))
@@ -209,7 +234,13 @@ def scopes_of_comprehensions() -> Any:
     made = [lambda: x for x in range(3)]  # noqa: B023
     nested = [[x + y for y in range(x)] for x in range(3)]
     called = [f() for f in made]
-    return x, called, nested, {k: v + 1 for k, v in zip("ab", (1, 2), strict=True)}, {i % 2 for i in range(5)}
+    return (
+        x,
+        called,
+        nested,
+        {k: v + 1 for k, v in zip("ab", (1, 2), strict=True)},
+        {i % 2 for i in range(5)},
+    )
 
 
 PROGRAMS: tuple[Callable[[], Any], ...] = (

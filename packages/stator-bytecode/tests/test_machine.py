@@ -29,7 +29,15 @@ from stator_bytecode import (
     settle,
 )
 from stator_bytecode._concrete._generators import value_of
-from stator_bytecode.conformance_program import closures, contexts, handles, loops, matches, unpacks, withs
+from stator_bytecode.conformance_program import (
+    closures,
+    contexts,
+    handles,
+    loops,
+    matches,
+    unpacks,
+    withs,
+)
 
 
 def stop() -> str:
@@ -95,8 +103,12 @@ def resumes(n: int) -> Any:
     return seen, next(inner, "done")
 
 
-@pytest.mark.parametrize("program", [loops, closures, unpacks, handles, contexts, withs, resumes, matches])
-def test_a_whole_stack_saved_anywhere_goes_on_to_the_same_end(program: Callable[[int], Any]) -> None:
+@pytest.mark.parametrize(
+    "program", [loops, closures, unpacks, handles, contexts, withs, resumes, matches]
+)
+def test_a_whole_stack_saved_anywhere_goes_on_to_the_same_end(
+    program: Callable[[int], Any],
+) -> None:
     expected = program(3)
     for count in range(1, 10_000):
         outcome = run(ConcreteDomain(make_machine=stopping_after(count)), program, 3)
@@ -129,7 +141,9 @@ class Barriers(Stopping):
     """`twice(f)` is an operation that calls back."""
 
     def call(self, function: Any, args: Any, kwargs: Any) -> Any:
-        return self.call_twice(args[0]) if function is twice else super().call(function, args, kwargs)
+        return (
+            self.call_twice(args[0]) if function is twice else super().call(function, args, kwargs)
+        )
 
     @operation
     def call_twice(self, function: Any) -> Any:
@@ -208,13 +222,20 @@ class Inlining(ConcreteDomain):
 
     def truth(self, value: Any) -> Any:
         method = getattr(type(value), "__bool__", None)
-        return self._then(method, "truth", value) if type(method) is type(stop) else super().truth(value)
+        return (
+            self._then(method, "truth", value)
+            if type(method) is type(stop)
+            else super().truth(value)
+        )
 
     def contains(self, container: Any, item: Any, invert: bool) -> Any:
         method = type(container).__contains__
         if type(method) is not type(stop):
             return super().contains(container, item, invert)
-        return after(after(self.call(method, [container, item], {}), self.truth), lambda truth: truth is not invert)
+        return after(
+            after(self.call(method, [container, item], {}), self.truth),
+            lambda truth: truth is not invert,
+        )
 
     def _then(self, method: Any, kind: str, *args: Any) -> Any:
         invoke = self.call(method, list(args), {})
@@ -242,7 +263,16 @@ class Odd:
 def asks(n: int) -> Any:
     odd, even = Odd(n), Odd(n + 1)
     branch = "odd" if odd else "even"
-    return branch, not even, odd and 1, even or 2, n in odd, n not in odd, n + 1 in odd, [n for n in (1, 2) if Odd(n)]
+    return (
+        branch,
+        not even,
+        odd and 1,
+        even or 2,
+        n in odd,
+        n not in odd,
+        n + 1 in odd,
+        [n for n in (1, 2) if Odd(n)],
+    )
 
 
 def test_truth_of_a_frames_result_completes_every_branch() -> None:
@@ -337,7 +367,10 @@ def test_barrier_in_the_completion_of_a_continued_frame_lets_its_callee_return_a
 
 def test_refused_instruction_breaks_only_where_it_is_reached() -> None:
     namespace: dict[str, Any] = {}
-    exec("async def outer(flag):\n    if flag:\n        return 1\n    async with flag: pass", namespace)
+    exec(
+        "async def outer(flag):\n    if flag:\n        return 1\n    async with flag: pass",
+        namespace,
+    )
     frame = new_frame(namespace["outer"].__code__, [True], (), namespace, {})
     while frame.code.instructions[frame.pc].op != "LOAD_FAST":
         frame.pc += 1

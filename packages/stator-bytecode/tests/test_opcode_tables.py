@@ -14,7 +14,11 @@ from stator_bytecode._codec._tables import DIALECTS, OPCODES, dialect_of
 from stator_bytecode.errors import InvalidUse
 
 DIALECT = OPCODES.dialect
-REAL = {name: number for name, number in dis.opmap.items() if number < 256 and not name.startswith("INSTRUMENTED_")}
+REAL = {
+    name: number
+    for name, number in dis.opmap.items()
+    if number < 256 and not name.startswith("INSTRUMENTED_")
+}
 SCOPE = Scope(("name",) * 256, (("names",),) * 256, frozenset({1}))
 
 
@@ -60,7 +64,10 @@ def _ops(name: str) -> list[str]:
     rule = DIALECT.rules[name]
     if isinstance(rule, tuple):
         return [emit.op for emit in rule]
-    following = {"PRECALL": ["CALL"], "KW_NAMES": ["PRECALL", "CALL"] if "PRECALL" in REAL else ["CALL"]}
+    following = {
+        "PRECALL": ["CALL"],
+        "KW_NAMES": ["PRECALL", "CALL"] if "PRECALL" in REAL else ["CALL"],
+    }
     raws = [Raw(REAL[each]) for each in [name, *following.get(name, ["POP_TOP"])]]
     return [op for arg in (1, 2, 3) if (op := rule(_with_arg(raws, arg), 0, SCOPE)[2]) is not None]
 

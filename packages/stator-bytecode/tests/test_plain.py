@@ -33,13 +33,19 @@ def talking(n: int) -> Iterator[Any]:
 def layout_at(fn: Any, pc: int, **changes: Any) -> FrameLayout:
     code = decode(fn.__code__)
     slots = tuple(VALUE if name in changes.pop("bound", ()) else NULL_KIND for name in code.slots)
-    return FrameLayout(code, pc, **{"slots": slots, "stack": (), "globals": fn.__globals__, **changes})
+    return FrameLayout(
+        code, pc, **{"slots": slots, "stack": (), "globals": fn.__globals__, **changes}
+    )
 
 
 def suspended(n: int, i: int) -> Any:
     """`talking(n)` after it yielded `i`."""
     code = decode(talking.__code__)
-    (pc,) = [at.index for at in code.instructions if at.op == "YIELD_VALUE" and at.positions[0] == line_of_yield()]
+    (pc,) = [
+        at.index
+        for at in code.instructions
+        if at.op == "YIELD_VALUE" and at.positions[0] == line_of_yield()
+    ]
     # The bound method `got.append` and the loop's iterator lie on the stack.
     got: list[Any] = []
     methods = (NULL_KIND, VALUE) if code.null_first else (VALUE, NULL_KIND)
@@ -49,10 +55,17 @@ def suspended(n: int, i: int) -> Any:
     bound = ("n", "got", "i")
     slots = tuple(VALUE if name in bound else NULL_KIND for name in code.slots)
     layout = FrameLayout(
-        code, pc + 1, slots, (VALUE, *methods), talking.__globals__, generator=GeneratorStatus.SUSPENDED
+        code,
+        pc + 1,
+        slots,
+        (VALUE, *methods),
+        talking.__globals__,
+        generator=GeneratorStatus.SUSPENDED,
     )
     values = {"n": n, "got": got, "i": i}
-    return GeneratorFactory(layout)([*(values[name] for name in code.slots if name in values), iterator, got.append])
+    return GeneratorFactory(layout)(
+        [*(values[name] for name in code.slots if name in values), iterator, got.append]
+    )
 
 
 def line_of_yield() -> int:
@@ -63,7 +76,9 @@ def test_a_rebuilt_generator_stands_where_it_stood() -> None:
     generator = suspended(3, 0)
     assert inspect.getgeneratorstate(generator) == inspect.GEN_SUSPENDED
     assert generator.gi_frame.f_lineno == line_of_yield()
-    assert (generator.__name__, generator.__qualname__, generator.gi_code.co_name) == ("talking",) * 3
+    assert (generator.__name__, generator.__qualname__, generator.gi_code.co_name) == (
+        "talking",
+    ) * 3
     assert inspect.getgeneratorlocals(generator)["n"] == 3
 
 
@@ -84,7 +99,9 @@ def test_a_generator_that_has_not_started_is_rebuilt_unstarted() -> None:
     code = decode(talking.__code__)
     slots = tuple(VALUE if name == "n" else NULL_KIND for name in code.slots)
     created = next(at.index for at in code.instructions if at.op == "RETURN_GENERATOR") + 1
-    layout = FrameLayout(code, created, slots, (), talking.__globals__, generator=GeneratorStatus.CREATED)
+    layout = FrameLayout(
+        code, created, slots, (), talking.__globals__, generator=GeneratorStatus.CREATED
+    )
     generator = GeneratorFactory(layout)([2])
     assert inspect.getgeneratorstate(generator) == inspect.GEN_CREATED
     with pytest.raises(TypeError, match="just-started"):

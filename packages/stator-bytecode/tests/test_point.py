@@ -191,7 +191,9 @@ def test_what_the_instruction_works_on_is_never_taken_apart() -> None:
         slots = ("found", *snapshot.frames[0].slots[1:])
         state = attrs.evolve(snapshot.frames[0], slots=slots, stack=(3, 3))
         changed = attrs.evolve(snapshot, frames=(state,))
-        point, _ = layout_of(changed, lambda seen, value=value: parts if seen == value else None, lambda s: s.globals)
+        point, _ = layout_of(
+            changed, lambda seen, value=value: parts if seen == value else None, lambda s: s.globals
+        )
         assert len(point.carried) == carried
 
 
@@ -225,6 +227,8 @@ def test_values_of_a_then_are_part_of_the_state_and_its_name_of_the_point() -> N
 def test_markers_of_instructions_carry_no_value() -> None:
     snapshot, domain = stop_at("RAISE_VARARGS", Keeper().outer, 1)
     marked = attrs.evolve(snapshot.frames[1], stack=(LastInstruction(3), NULL))
-    point, values = layout_of(Snapshot((marked,), None), domain.generator_state, lambda state: state.globals)
+    point, values = layout_of(
+        Snapshot((marked,), None), domain.generator_state, lambda state: state.globals
+    )
     (frame,) = point.frames_from(values, domain.make_generator)
     assert frame.stack == [LastInstruction(3), NULL]

@@ -45,11 +45,15 @@ def test_stdlib_comes_back_byte_for_byte(stdlib_codes: list[CodeType]) -> None:
         assert again.co_stacksize >= code.co_stacksize
 
 
-def test_stack_size_of_stdlib_covers_what_the_compiler_counted(stdlib_codes: list[CodeType]) -> None:
+def test_stack_size_of_stdlib_covers_what_the_compiler_counted(
+    stdlib_codes: list[CodeType],
+) -> None:
     """Except that compilers count handlers that nothing can raise into."""
     for code in stdlib_codes:
         raws = numbered(disassemble(code))
-        assert stack_size(raws, code.co_flags) >= code.co_stacksize or len(reachable(raws)) < len(raws), code
+        assert stack_size(raws, code.co_flags) >= code.co_stacksize or len(reachable(raws)) < len(
+            raws
+        ), code
 
 
 def numbered(raws: list[Raw]) -> list[Raw]:
@@ -89,15 +93,22 @@ def with_nops(code: CodeType, count: int = 1) -> CodeType:
         raw.target = first_of.get(raw.target, raw.target) if raw.target is not None else None
         if (handler := raw.handler) is not None and handler.target in first_of:
             raw.handler = RawHandler(first_of[handler.target], handler.depth, handler.lasti)
-    consts = tuple(with_nops(value, count) if isinstance(value, CodeType) else value for value in code.co_consts)
+    consts = tuple(
+        with_nops(value, count) if isinstance(value, CodeType) else value
+        for value in code.co_consts
+    )
     return assemble(raws, code, co_consts=consts)
 
 
 def module_with_nops(name: str, count: int) -> ModuleType:
     original = importlib.import_module(name)
     module = ModuleType(name)
-    module.__dict__.update(__file__=original.__file__, __package__=original.__package__, __spec__=original.__spec__)
-    code = compile(inspect.getsource(original), original.__file__ or name, "exec", dont_inherit=True)
+    module.__dict__.update(
+        __file__=original.__file__, __package__=original.__package__, __spec__=original.__spec__
+    )
+    code = compile(
+        inspect.getsource(original), original.__file__ or name, "exec", dont_inherit=True
+    )
     registered = sys.modules[name]
     sys.modules[name] = module  # dataclasses look their own module up while it runs
     try:
@@ -110,19 +121,38 @@ def module_with_nops(name: str, count: int) -> ModuleType:
 TEXT = "the quick brown fox\njumps over\n\n  the lazy dog " * 3
 USES: dict[str, Callable[[Any], object]] = {
     "textwrap": lambda m: (m.fill(TEXT, 20), m.dedent("  a\n   b"), m.shorten(TEXT, 30)),
-    "difflib": lambda m: (list(m.unified_diff(TEXT.split(), TEXT[::2].split())), m.get_close_matches("ape", ["apple"])),
-    "heapq": lambda m: (list(m.merge([1, 4], [2, 3], reverse=False)), m.nsmallest(2, [3, 1, 2], key=lambda v: -v)),
+    "difflib": lambda m: (
+        list(m.unified_diff(TEXT.split(), TEXT[::2].split())),
+        m.get_close_matches("ape", ["apple"]),
+    ),
+    "heapq": lambda m: (
+        list(m.merge([1, 4], [2, 3], reverse=False)),
+        m.nsmallest(2, [3, 1, 2], key=lambda v: -v),
+    ),
     "statistics": lambda m: (m.stdev([1.5, 2, 8]), m.quantiles(range(20), n=5), m.mode("abb")),
-    "fractions": lambda m: (str(m.Fraction("1.25") ** 3), str(m.Fraction(0.3).limit_denominator(100))),
+    "fractions": lambda m: (
+        str(m.Fraction("1.25") ** 3),
+        str(m.Fraction(0.3).limit_denominator(100)),
+    ),
     "ast": lambda m: (m.literal_eval("{'a': [1, (2, -3j)]}"), m.dump(m.parse("a = b + 1"))),
-    "json.decoder": lambda m: (m.JSONDecoder().decode('{"a": [1, 2.5, null, "\\u00e9"]}'), error(m)),
-    "json.encoder": lambda m: m.JSONEncoder(indent=2, sort_keys=True).encode({"b": [1, {"c": None}], "a": 1.5}),
+    "json.decoder": lambda m: (
+        m.JSONDecoder().decode('{"a": [1, 2.5, null, "\\u00e9"]}'),
+        error(m),
+    ),
+    "json.encoder": lambda m: m.JSONEncoder(indent=2, sort_keys=True).encode(
+        {"b": [1, {"c": None}], "a": 1.5}
+    ),
     "dataclasses": lambda m: repr(m.replace(m.make_dataclass("D", ["x", ("y", int, 3)])(1), y=5)),
-    "tokenize": lambda m: [token.string for token in m.generate_tokens(iter(["def f(x):\n", " return x\n"]).__next__)],
+    "tokenize": lambda m: [
+        token.string for token in m.generate_tokens(iter(["def f(x):\n", " return x\n"]).__next__)
+    ],
     "contextlib": lambda m: nested_contexts(m.contextmanager, m.ExitStack, m.suppress),
     "colorsys": lambda m: m.hsv_to_rgb(*m.rgb_to_hsv(0.2, 0.5, 0.7)),
     "shlex": lambda m: (m.split("a 'b c' d\\ e"), m.quote("it's")),
-    "string": lambda m: (m.Template("$a ${b}").substitute(a=1, b=2), m.Formatter().format("{0!r:>5}{x}", "a", x=2)),
+    "string": lambda m: (
+        m.Template("$a ${b}").substitute(a=1, b=2),
+        m.Formatter().format("{0!r:>5}{x}", "a", x=2),
+    ),
 }
 
 
@@ -231,7 +261,10 @@ def test_replacements_reach_the_code_object() -> None:
 def test_code_that_is_longer_than_its_table_of_lines_is_read_to_its_end() -> None:
     code = (lambda x: x + 1).__code__
     longer = code.replace(co_code=bytes([NOP, 0]) + code.co_code)
-    assert [raw.name for raw in disassemble(longer)] == ["NOP", *(raw.name for raw in disassemble(code))]
+    assert [raw.name for raw in disassemble(longer)] == [
+        "NOP",
+        *(raw.name for raw in disassemble(code)),
+    ]
 
 
 def test_jump_turns_round_with_its_target() -> None:
@@ -303,7 +336,9 @@ def test_positions_are_read_as_written(positions: list[Any], first_line: int) ->
     def nothing() -> None: ...
 
     raws = [Raw(NOP, positions=each) for each in positions]
-    code = assemble([*raws, *disassemble(nothing.__code__)], nothing.__code__, co_firstlineno=first_line)
+    code = assemble(
+        [*raws, *disassemble(nothing.__code__)], nothing.__code__, co_firstlineno=first_line
+    )
     assert list(code.co_positions())[: len(positions)] == positions
 
 
@@ -316,5 +351,9 @@ def test_nops_anywhere_change_nothing(insertions: list[tuple[int, int]]) -> None
 
     raws = disassemble(gcd.__code__)
     for place, count in insertions:
-        raws = [*raws[: place % len(raws)], *(Raw(NOP) for _ in range(count)), *raws[place % len(raws) :]]
+        raws = [
+            *raws[: place % len(raws)],
+            *(Raw(NOP) for _ in range(count)),
+            *raws[place % len(raws) :],
+        ]
     assert FunctionType(assemble(raws, gcd.__code__), {})(84, 36) == 12

@@ -115,7 +115,9 @@ def with_handler(x: int) -> Any:
 def test_the_native_stack_shows_the_users_frames() -> None:
     def look(value: Any) -> Any:
         frames = inspect.stack()[2:]  # without this function and `native`
-        return [(frame.function, frame.lineno, frame.filename) for frame in frames[:2]], sys._getframe(2).f_locals
+        return [
+            (frame.function, frame.lineno, frame.filename) for frame in frames[:2]
+        ], sys._getframe(2).f_locals
 
     _, state = step(look, outermost, 1)
     (seen, local_values) = state[-1]
@@ -171,7 +173,11 @@ def test_an_exception_raised_while_handling_has_its_context_and_the_users_traceb
     assert isinstance(caught.value.__context__, KeyError)
     names = [entry.name for entry in traceback.extract_tb(caught.value.__traceback__)]
     assert names[-3:] == ["handling", "native", "raise_value_error"]
-    assert not [entry for entry in traceback.extract_tb(caught.tb) if "stator_bytecode/src" in entry.filename]
+    assert not [
+        entry
+        for entry in traceback.extract_tb(caught.tb)
+        if "stator_bytecode/src" in entry.filename
+    ]
     assert sys.exc_info() == (None, None, None)
 
 
@@ -221,7 +227,9 @@ def test_a_crossing_takes_two_calls_of_ours_besides_the_native_frames() -> None:
     finally:
         sys.setprofile(before)
         ACTION.pop()
-    assert calls == 1 + 50 * 2 + 49  # drive; step and its method; the state that is taken out of each Goto
+    assert (
+        calls == 1 + 50 * 2 + 49
+    )  # drive; step and its method; the state that is taken out of each Goto
 
 
 def test_every_instruction_is_stepped_or_has_a_reason() -> None:
@@ -234,8 +242,12 @@ def test_a_place_without_a_step_is_refused() -> None:
     def stop(machine: Machine, frame: Frame, instr: Any) -> None:
         raise Unsupported("test")
 
-    domain = ConcreteDomain(make_machine=lambda domain: Machine(domain, {**DEFAULT, "RETURN_VALUE": stop}))
-    outcome = domain.active.run([domain.call(raise_value_error.__class__(returning.__code__, {}), (), {}).frame])
+    domain = ConcreteDomain(
+        make_machine=lambda domain: Machine(domain, {**DEFAULT, "RETURN_VALUE": stop})
+    )
+    outcome = domain.active.run(
+        [domain.call(raise_value_error.__class__(returning.__code__, {}), (), {}).frame]
+    )
     assert isinstance(outcome, Broke)
     point, _ = layout_of(outcome.snapshot, domain.generator_state, lambda state: state.globals)
     with pytest.raises(Unsupported, match="RETURN_VALUE"):
@@ -256,7 +268,9 @@ def test_a_site_is_cheap_to_make() -> None:
         fresh.step(*state)
         best = min(best, time.perf_counter() - start)
     ACTION.pop()
-    assert best < 0.005  # the aim is 1 ms, with two stubs and the step; the margin is for a busy machine
+    assert (
+        best < 0.005
+    )  # the aim is 1 ms, with two stubs and the step; the margin is for a busy machine
 
 
 def counted() -> Iterator[int]:

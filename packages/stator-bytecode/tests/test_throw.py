@@ -92,7 +92,17 @@ def entries(error: BaseException | None) -> list[tuple[str, int]]:
     """Names and lines of the traceback, without the functions of this test, and those that run differently."""
     assert error is not None
     found = traceback.extract_tb(error.__traceback__)
-    ours = ("native", "plainly", "thrown", "seen_of", "step", "go_on", "hidden_call", "manager", "_drive")
+    ours = (
+        "native",
+        "plainly",
+        "thrown",
+        "seen_of",
+        "step",
+        "go_on",
+        "hidden_call",
+        "manager",
+        "_drive",
+    )
     return [(entry.name, entry.lineno or 0) for entry in found if entry.name not in ours]
 
 
@@ -261,7 +271,15 @@ def in_loop() -> Any:
 
 
 PROGRAMS = [
-    *(nested, caught_inside, caught_outside, finally_runs, in_with, in_swallowing_with, in_passing_with),
+    *(
+        nested,
+        caught_inside,
+        caught_outside,
+        finally_runs,
+        in_with,
+        in_swallowing_with,
+        in_passing_with,
+    ),
     *(while_handling, while_handling_caught, reraised_with_cause),
     *(in_generator, in_handling_generator, in_hidden, in_loop),
 ]
@@ -292,7 +310,11 @@ def test_the_traceback_of_the_exception_is_the_tail() -> None:
     assert caught.value is error
     found = [entry.name for entry in traceback.extract_tb(error.__traceback__)]
     assert found[-3:] == ["nested", "inner", "tail"]
-    assert not [entry for entry in traceback.extract_tb(error.__traceback__) if "stator_bytecode/src" in entry.filename]
+    assert not [
+        entry
+        for entry in traceback.extract_tb(error.__traceback__)
+        if "stator_bytecode/src" in entry.filename
+    ]
 
 
 def test_the_context_that_the_exception_has_is_kept_without_a_handled_one() -> None:

@@ -54,7 +54,9 @@ def test_an_entry_is_made_once_and_found_afterwards() -> None:
 def test_where_entries_are_scanned_the_most_recently_used_comes_first() -> None:
     cache = Cache()
     for value in (1, 2, 3):
-        facts = compile_guards([Guard(ParameterSource("x"), Custom(f"{{value}} == {value}", value.__eq__))], ["x"])
+        facts = compile_guards(
+            [Guard(ParameterSource("x"), Custom(f"{{value}} == {value}", value.__eq__))], ["x"]
+        )
         cache.insert(Entry(facts, lambda x, value=value: value, backend_key="eager"))
     cache.lookup("eager", (1,))
     found = cache.lookup("eager", (1,))
@@ -74,7 +76,9 @@ def test_past_the_limit_there_is_one_warning_that_names_the_guard() -> None:
     cache, made = Cache(name="step", limit=3), []
     for value in range(3):
         cache.get_or_make("eager", (value,), make(value, made))
-    with pytest.warns(RecompileLimitWarning, match=r"step was compiled 3 times.*guard to blame: x was") as caught:
+    with pytest.warns(
+        RecompileLimitWarning, match=r"step was compiled 3 times.*guard to blame: x was"
+    ) as caught:
         assert cache.get_or_make("eager", (10,), make(10, made)) is None
     assert len(caught) == 1
     with warnings.catch_warnings():
@@ -153,7 +157,10 @@ def test_caches_never_wait_for_each_other() -> None:
         return make(1, made)()
 
     caches = [Cache(), Cache()]
-    threads = [threading.Thread(target=cache.get_or_make, args=("eager", (1,), meet_and_make)) for cache in caches]
+    threads = [
+        threading.Thread(target=cache.get_or_make, args=("eager", (1,), meet_and_make))
+        for cache in caches
+    ]
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
     assert made == [1, 1]

@@ -82,7 +82,9 @@ def test_the_kit_refuses_an_engine_that_misses_a_word(monkeypatch: pytest.Monkey
     guard_set = compile_guards([*_guards_on_parts(ParameterSource("a")), *own], ["a"])
     assert guard_set.check(root)
     with pytest.raises(AssertionError):
-        WatchKit().test_the_next_call_detects_a_mutation(Scene(mutation, root, root.subject, guard_set, (root,)))
+        WatchKit().test_the_next_call_detects_a_mutation(
+            Scene(mutation, root, root.subject, guard_set, (root,))
+        )
 
 
 def evaluated(guards: Sequence[Guard], parameters: Sequence[str]) -> GuardSet:

@@ -58,8 +58,27 @@ def candidates(cache: Cache, *state: object) -> tuple[Entry, ...]:
 
 
 OBJECTS = [Unfriendly(), Unfriendly()]
-VALUES: list[Any] = [1, True, 1.0, 0.0, -0.0, float("nan"), "a", b"a", None, (1,), [1], {"k": 1}, *OBJECTS]
-VALUES += [torch.ones(2), torch.ones(3), torch.ones(2, dtype=torch.int64), torch.nn.Parameter(torch.ones(2))]
+VALUES: list[Any] = [
+    1,
+    True,
+    1.0,
+    0.0,
+    -0.0,
+    float("nan"),
+    "a",
+    b"a",
+    None,
+    (1,),
+    [1],
+    {"k": 1},
+    *OBJECTS,
+]
+VALUES += [
+    torch.ones(2),
+    torch.ones(3),
+    torch.ones(2, dtype=torch.int64),
+    torch.nn.Parameter(torch.ones(2)),
+]
 
 
 def fact_of(source: Source, value: Any, way: int) -> Guard:
@@ -74,13 +93,17 @@ def fact_of(source: Source, value: Any, way: int) -> Guard:
 
 
 places = st.sampled_from(range(len(VALUES)))
-facts = st.lists(st.tuples(st.sampled_from("xy"), places, st.integers(0, 3)), min_size=1, max_size=3)
+facts = st.lists(
+    st.tuples(st.sampled_from("xy"), places, st.integers(0, 3)), min_size=1, max_size=3
+)
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(facts, min_size=2, max_size=10), st.lists(st.tuples(places, places), max_size=8))
 def test_what_is_excluded_does_not_hold(sets: list[Any], states: list[tuple[int, int]]) -> None:
-    cache, entries = cache_of(*([fact_of(ParameterSource(n), VALUES[i], way) for n, i, way in each] for each in sets))
+    cache, entries = cache_of(
+        *([fact_of(ParameterSource(n), VALUES[i], way) for n, i, way in each] for each in sets)
+    )
     for i, j in states:
         state = (VALUES[i], VALUES[j])
         holding = {id(entry) for entry in entries if entry.guards.check(*state)}
@@ -89,7 +112,9 @@ def test_what_is_excluded_does_not_hold(sets: list[Any], states: list[tuple[int,
         assert (found is not None and id(found) in holding) if holding else found is None
 
 
-@pytest.mark.parametrize("values", [[*range(64)], [f"{i}" for i in range(64)], [torch.ones(i) for i in range(1, 65)]])
+@pytest.mark.parametrize(
+    "values", [[*range(64)], [f"{i}" for i in range(64)], [torch.ones(i) for i in range(1, 65)]]
+)
 def test_of_many_entries_one_is_checked(values: list[Any]) -> None:
     kind = TensorMatch if isinstance(values[0], torch.Tensor) else Equals
     cache, entries = cache_of(*([Guard(X, kind(value))] for value in values))
@@ -112,7 +137,9 @@ def test_items_of_plain_containers_decide_and_others_are_not_read() -> None:
             raise AssertionError("read")
 
     source = ItemSource(DictItemSource(X, "key"), 1)
-    cache, entries = cache_of(*([Guard(X, TypeIs(dict)), Guard(source, Equals(i))] for i in range(4)))
+    cache, entries = cache_of(
+        *([Guard(X, TypeIs(dict)), Guard(source, Equals(i))] for i in range(4))
+    )
     assert candidates(cache, {"key": (0, 2)}, None) == (entries[2],)
     for odd in (Mapping(key=2), {}, {"key": [0]}, Unfriendly()):
         assert len(candidates(cache, odd, None)) == 4
@@ -135,7 +162,9 @@ def test_a_new_object_at_the_address_of_a_dead_one_is_not_mistaken() -> None:
 
 def test_sizes_are_not_read_under_a_function_mode() -> None:
     class Forbids(TorchFunctionMode):
-        def __torch_function__(self, fn: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_function__(
+            self, fn: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
             raise AssertionError("read")
 
     tensors = [torch.ones(i) for i in (1, 2, 3)]

@@ -99,14 +99,18 @@ def test_hooks_that_are_called_when_a_graph_runs_are_no_state() -> None:
 
 @pytest.mark.parametrize("enter", STATES.values(), ids=STATES)
 @pytest.mark.parametrize("kind", ["plain", "parameter", "inference", "sparse", "subclass"])
-def test_each_state_misses_where_tensors_are_checked_too(enter: Callable[[], Any], kind: str) -> None:
+def test_each_state_misses_where_tensors_are_checked_too(
+    enter: Callable[[], Any], kind: str
+) -> None:
     class Subclass(torch.Tensor): ...
 
     with torch.inference_mode(kind == "inference"):
         tensor = torch.ones(2, 2)
     made = {"parameter": torch.nn.Parameter, "sparse": torch.Tensor.to_sparse, "subclass": Subclass}
     tensor = made.get(kind, lambda same: same)(tensor)
-    guard_set = compile_guards([Guard(None, GlobalState()), Guard(ParameterSource("x"), TensorMatch(tensor))], ["x"])
+    guard_set = compile_guards(
+        [Guard(None, GlobalState()), Guard(ParameterSource("x"), TensorMatch(tensor))], ["x"]
+    )
     for _ in range(3):
         assert guard_set.check(tensor)
         with enter():

@@ -34,7 +34,9 @@ print("works")
 
 
 def run(program: str) -> str:
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 def test_everything_else_works_without_torch() -> None:

@@ -20,7 +20,9 @@ from stator_guards import (
 )
 from stator_guards._memory import layout
 
-needs_words = pytest.mark.skipif(layout() is None, reason="this interpreter keeps no versions; nothing is handed over")
+needs_words = pytest.mark.skipif(
+    layout() is None, reason="this interpreter keeps no versions; nothing is handed over"
+)
 
 
 class Holder:

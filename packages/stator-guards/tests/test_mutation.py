@@ -49,7 +49,9 @@ def field(source: Source, name: str) -> Source:
 
 def make_node(depth: int) -> Any:
     node = Node()
-    node.__dict__.update(flag=True, hooks=OrderedDict(), named=OrderedDict(a=1, b=2), sizes=[1, 2], shape=(1, 2.0))
+    node.__dict__.update(
+        flag=True, hooks=OrderedDict(), named=OrderedDict(a=1, b=2), sizes=[1, 2], shape=(1, 2.0)
+    )
     node.__dict__["children"] = {name: make_node(depth - 1) for name in ("x", "y")} if depth else {}
     return node
 
@@ -75,7 +77,19 @@ def guards_on(source: Source, node: Any) -> list[Guard]:
     return guards
 
 
-VALUES = [True, 1, 1.0, 0, None, (1, 2.0), (True, 2.0), {}, [1, 2], OrderedDict(b=1, a=2), OrderedDict(a=3, b=4)]
+VALUES = [
+    True,
+    1,
+    1.0,
+    0,
+    None,
+    (1, 2.0),
+    (True, 2.0),
+    {},
+    [1, 2],
+    OrderedDict(b=1, a=2),
+    OrderedDict(a=3, b=4),
+]
 NAMES = ["flag", "hooks", "named", "sizes", "shape", "children", "extra", "scale", "unrelated"]
 
 
@@ -138,7 +152,10 @@ CHANGES: list[Callable[[Any, str, object], None]] = [
     shadow_on_class,
 ]
 steps = st.lists(
-    st.tuples(st.sampled_from(CHANGES), st.integers(0, 6), st.sampled_from(NAMES), st.sampled_from(VALUES)), max_size=8
+    st.tuples(
+        st.sampled_from(CHANGES), st.integers(0, 6), st.sampled_from(NAMES), st.sampled_from(VALUES)
+    ),
+    max_size=8,
 )
 
 
@@ -153,7 +170,9 @@ def snapshot(root: Any) -> list[tuple[Any, type, dict[str, object], list[tuple[A
     saved = []
     for node in nodes_of(root):
         containers = [(c, c.copy()) for c in node.__dict__.values() if isinstance(c, dict | list)]
-        saved.append((node, type(node), node.__dict__, [(node.__dict__, dict(node.__dict__)), *containers]))
+        saved.append(
+            (node, type(node), node.__dict__, [(node.__dict__, dict(node.__dict__)), *containers])
+        )
     return saved
 
 
@@ -170,9 +189,14 @@ def restore(saved: list[tuple[Any, type, dict[str, object], list[tuple[Any, Any]
 
 @settings(max_examples=40, deadline=None)
 @given(steps)
-def test_predicate_and_mirror_agree_after_any_changes(changes: list[tuple[Any, int, str, object]]) -> None:
+def test_predicate_and_mirror_agree_after_any_changes(
+    changes: list[tuple[Any, int, str, object]],
+) -> None:
     root, captured = make_node(2), make_node(1)
-    guards = [*guards_on(ParameterSource("a"), root), *guards_on(CapturedSource("captured", captured), captured)]
+    guards = [
+        *guards_on(ParameterSource("a"), root),
+        *guards_on(CapturedSource("captured", captured), captured),
+    ]
     guard_set = compile_guards([*guards, Guard(ParameterSource("b"), IsNotNone())], ["a", "b"])
     saved = [*snapshot(root), *snapshot(captured)]
     try:

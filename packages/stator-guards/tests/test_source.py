@@ -102,8 +102,17 @@ def test_a_long_chain_that_is_read_once_is_not_one_long_expression() -> None:
 
 
 constants = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(-2, 2), st.floats(), st.text(max_size=2), st.binary(max_size=2)),
-    lambda inner: st.one_of(st.lists(inner, max_size=3).map(tuple), st.frozensets(inner, max_size=2)),
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-2, 2),
+        st.floats(),
+        st.text(max_size=2),
+        st.binary(max_size=2),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3).map(tuple), st.frozensets(inner, max_size=2)
+    ),
     max_leaves=5,
 )
 

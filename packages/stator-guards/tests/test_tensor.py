@@ -139,12 +139,19 @@ def test_one_tensor_in_two_places_may_be_two_unless_guarded() -> None:
 def test_gradients_and_shapes_are_sources() -> None:
     x = base().requires_grad_()
     y = base()
-    sizes = {"s0": SizeSource(X, "size", 0), "s1": SizeSource(Y, "size", 1), "o": SizeSource(X, "storage_offset")}
+    sizes = {
+        "s0": SizeSource(X, "size", 0),
+        "s1": SizeSource(Y, "size", 1),
+        "o": SizeSource(X, "storage_offset"),
+    }
     guards = [
         Guard(X, TensorMatch(x, frozenset({0}))),
         Guard(Y, TensorMatch(y, frozenset({1}))),
         Guard(AttrSource(X, "grad"), IsNone()),
-        Guard(None, ShapeExpression("max(s0, s1) <= limit and o == 0", sizes, {"limit": 10, "max": max})),
+        Guard(
+            None,
+            ShapeExpression("max(s0, s1) <= limit and o == 0", sizes, {"limit": 10, "max": max}),
+        ),
     ]
     guard_set = compile_guards(guards, ["x", "y"])
     assert check(guard_set, x, y)
@@ -165,7 +172,9 @@ def test_metadata_changed_in_place_is_seen() -> None:
 def test_attributes_of_tensors_are_read_after_the_tensor_check() -> None:
     x = base()
     x.note = None
-    guard_set = compile_guards([Guard(AttrSource(X, "note"), IsNone()), Guard(X, TensorMatch(x))], ["x"])
+    guard_set = compile_guards(
+        [Guard(AttrSource(X, "note"), IsNone()), Guard(X, TensorMatch(x))], ["x"]
+    )
     assert guard_set.source.index("tensors_match") < guard_set.source.index("note")
     assert not check(guard_set, base())
 

@@ -95,7 +95,9 @@ CHANGES: dict[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_changed_metadata_is_detected(checked: GuardSet, holder: Holder, x: Any, change: str) -> None:
+def test_changed_metadata_is_detected(
+    checked: GuardSet, holder: Holder, x: Any, change: str
+) -> None:
     CHANGES[change](holder.p7)
     assert not checked.check(holder, x)
     assert not checked.mirror(holder, x)
@@ -133,7 +135,9 @@ def test_one_tensor_in_two_places_is_detected(checked: GuardSet, holder: Holder,
 
 
 def test_keys_of_the_thread_are_checked(checked: GuardSet, holder: Holder, x: Any) -> None:
-    with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(torch._C.DispatchKey.AutogradCPU)):
+    with torch._C._ExcludeDispatchKeyGuard(
+        torch._C.DispatchKeySet(torch._C.DispatchKey.AutogradCPU)
+    ):
         assert not checked.check(holder, x)
     assert checked.check(holder, x)
 

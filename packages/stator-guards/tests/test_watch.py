@@ -32,7 +32,9 @@ from stator_guards._binding import Binding
 from stator_guards._memory import JOIN, layout, reader
 from stator_guards._plan import Group
 
-needs_words = pytest.mark.skipif(layout() is None, reason="this interpreter keeps no versions; every check walks")
+needs_words = pytest.mark.skipif(
+    layout() is None, reason="this interpreter keeps no versions; every check walks"
+)
 
 
 class Part:
@@ -196,7 +198,9 @@ def test_a_new_root_object_concerns_no_other_group(checked: list[Source | None])
 
 
 @needs_words
-def test_root_objects_that_are_new_on_every_call_are_not_watched_any_longer(checked: list[Source | None]) -> None:
+def test_root_objects_that_are_new_on_every_call_are_not_watched_any_longer(
+    checked: list[Source | None],
+) -> None:
     whole = Whole()
     guard_set = warmed([*guards_on(A), *guards_on(B)], ["a", "b"], whole, Whole())
     checked.clear()
@@ -246,7 +250,9 @@ def test_of_a_change_only_the_facts_on_changed_words_are_checked(
     guard_set = warmed(guards_on(A, 100), ["a"], whole)
     checked.clear()
     facts: list[Guard] = []
-    monkeypatch.setattr("stator_guards._binding.holds_on", lambda guard, *rest: facts.append(guard) or True)
+    monkeypatch.setattr(
+        "stator_guards._binding.holds_on", lambda guard, *rest: facts.append(guard) or True
+    )
     whole.calls += 1
     whole.parts["7"].flag, whole.parts["7"].unrelated = True, 1  # type: ignore[attr-defined]
     assert guard_set.check(whole)
@@ -255,7 +261,9 @@ def test_of_a_change_only_the_facts_on_changed_words_are_checked(
 
 
 @needs_words
-def test_a_container_that_keeps_changing_is_taken_out_without_checking_the_rest(checked: list[Source | None]) -> None:
+def test_a_container_that_keeps_changing_is_taken_out_without_checking_the_rest(
+    checked: list[Source | None],
+) -> None:
     whole, other = Whole(), Whole()
     guard_set = warmed(guards_on(A), ["a"], whole)
     assert guard_set.check(other)
@@ -337,7 +345,9 @@ class Late:
 late = Late()
 late.itself = late
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "checked\n", "")
 
 
@@ -449,7 +459,11 @@ def test_both_ways_of_reading_words_agree() -> None:
 @needs_words
 def test_a_call_whose_constant_is_all_that_could_be_watched() -> None:
     """Too little for a group of its own: it is let go, and the plan comes to an end."""
-    call = CallSource(lambda value, constant: [value, constant], ParameterSource("x"), CapturedSource("constant", (3,)))
+    call = CallSource(
+        lambda value, constant: [value, constant],
+        ParameterSource("x"),
+        CapturedSource("constant", (3,)),
+    )
     guards = [Guard(ItemSource(call, i), TypeIs(cls)) for i, cls in ((0, int), (1, tuple))]
     guards += guards_on(ParameterSource("whole"))
     guard_set = warmed(guards, ["x", "whole"], 1, Whole())

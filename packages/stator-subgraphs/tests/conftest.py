@@ -11,7 +11,9 @@ from stator_subgraphs.conformance import Driver, FixedPlaces
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-cases", action="store_true", help="rewrite tests/cases/*.txt; read the diff")
+    parser.addoption(
+        "--update-cases", action="store_true", help="rewrite tests/cases/*.txt; read the diff"
+    )
 
 
 @pytest.fixture

@@ -21,7 +21,9 @@ def reason_of(driver: Driver, target: object, *args: object, **kwargs: object) -
     return caught.value
 
 
-@pytest.mark.parametrize("error", [RuntimeError("mine"), ValueError("mine"), TypeError("mine"), KeyError("mine")])
+@pytest.mark.parametrize(
+    "error", [RuntimeError("mine"), ValueError("mine"), TypeError("mine"), KeyError("mine")]
+)
 def test_errors_of_the_operator_are_breaks(driver: Driver, error: Exception) -> None:
     def fail(value: torch.Tensor) -> None:
         raise error
@@ -51,7 +53,10 @@ def test_reading_data(driver: Driver) -> None:
 
 def test_a_real_tensor_in_an_operator(driver: Driver) -> None:
     constant = torch.ones(2)
-    assert reason_of(driver, lambda x: x + constant, driver.input("x", torch.ones(2))).reason == "real-tensor"
+    assert (
+        reason_of(driver, lambda x: x + constant, driver.input("x", torch.ones(2))).reason
+        == "real-tensor"
+    )
 
 
 def test_an_operator_without_a_fake_kernel(driver: Driver) -> None:
@@ -59,7 +64,9 @@ def test_an_operator_without_a_fake_kernel(driver: Driver) -> None:
     def no_fake(x: torch.Tensor) -> torch.Tensor:
         return x.clone()
 
-    found = reason_of(driver, torch.ops.stator_test.no_fake.default, driver.input("x", torch.ones(2)))
+    found = reason_of(
+        driver, torch.ops.stator_test.no_fake.default, driver.input("x", torch.ones(2))
+    )
     assert (found.reason, found.hint != "") == ("no-fake-kernel", True)
 
 
@@ -88,7 +95,9 @@ def test_a_wrapper_that_is_reshaped_is_refused(driver: Driver) -> None:
 
 def test_a_lazy_parameter_is_refused(driver: Driver) -> None:
     with pytest.raises(Unsupported) as caught:
-        driver.recorder.tensor_input(ParameterSource("x"), torch.nn.UninitializedParameter(), [], "x")
+        driver.recorder.tensor_input(
+            ParameterSource("x"), torch.nn.UninitializedParameter(), [], "x"
+        )
     assert caught.value.reason == "uninitialized-parameter"
 
 

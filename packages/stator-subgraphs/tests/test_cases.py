@@ -32,7 +32,12 @@ def traced(program: str) -> Any:
     graph = OutputGraph(FixedPlaces(), capture_data=True)
     driver = Driver(graph)
     scope: dict[str, Any] = {"torch": torch, "F": F, "operator": operator, "graph": graph}
-    scope |= {"input": driver.input, "call": driver.call, "finish": driver.finish, "hops": torch.ops.higher_order}
+    scope |= {
+        "input": driver.input,
+        "call": driver.call,
+        "finish": driver.finish,
+        "hops": torch.ops.higher_order,
+    }
     with graph.tracing():
         exec(program, scope)
     return scope["captured"]

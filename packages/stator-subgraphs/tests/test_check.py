@@ -96,7 +96,10 @@ def other_graph(graph: fx.Graph) -> None:
         (no_output, "is no output"),
         (use_before, "lint"),
         (other_graph, "of another graph"),
-        *((leaked(kind), f"has a {kind} of the trace") for kind in ("SymInt", "FakeTensor", "Traced", "Proxy")),
+        *(
+            (leaked(kind), f"has a {kind} of the trace")
+            for kind in ("SymInt", "FakeTensor", "Traced", "Proxy")
+        ),
     ],
 )
 def test_a_fault_is_told(driver: Driver, spoil: Any, fault: str) -> None:

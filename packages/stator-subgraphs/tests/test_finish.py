@@ -21,7 +21,10 @@ def test_queries_and_parts_that_nobody_uses_are_left_out(driver: Driver) -> None
     driver.call(operator.mul, size, 2)
     parts = driver.call(torch.max, x, 0)
     driver.recorder.project(parts, 1)
-    assert targets(driver, driver.finish(driver.recorder.project(parts, 0))) == [torch.max, operator.getitem]
+    assert targets(driver, driver.finish(driver.recorder.project(parts, 0))) == [
+        torch.max,
+        operator.getitem,
+    ]
 
 
 def test_an_operator_that_nobody_uses_is_kept(driver: Driver) -> None:
@@ -63,7 +66,10 @@ def test_one_value_may_be_returned_twice_and_an_input_returned(driver: Driver) -
 def test_the_module_is_marked_as_of_a_front_end() -> None:
     compile_id = CompileId(frame_id=3, frame_compile_id=1)
     driver = Driver(OutputGraph(FixedPlaces(), compile_id=compile_id))
-    weight, x = driver.input("weight", torch.nn.Parameter(torch.ones(3))), driver.input("x", torch.ones(3))
+    weight, x = (
+        driver.input("weight", torch.nn.Parameter(torch.ones(3))),
+        driver.input("x", torch.ones(3)),
+    )
     module = driver.finish(driver.call(torch.mul, x, weight)).module
     first, second = module.graph.find_nodes(op="placeholder")
     assert module.meta["dynamo_compile_id"] == compile_id
@@ -73,7 +79,9 @@ def test_the_module_is_marked_as_of_a_front_end() -> None:
     assert first._dynamo_source.name == "weight"
 
 
-def test_hooks_for_all_modules_do_not_hear_of_the_module_and_its_own_are_called(driver: Driver) -> None:
+def test_hooks_for_all_modules_do_not_hear_of_the_module_and_its_own_are_called(
+    driver: Driver,
+) -> None:
     x, heard = driver.input("x", torch.ones(3)), []
     module = driver.finish(driver.call(torch.neg, x)).module
     with torch.nn.modules.module.register_module_forward_hook(lambda *_: heard.append("for all")):
@@ -87,7 +95,9 @@ def test_hooks_for_all_modules_do_not_hear_of_the_module_and_its_own_are_called(
 def test_a_buffer_can_be_said_to_stay_where_it_is(driver: Driver) -> None:
     buffer = torch.ones(1)
     buffer._dynamo_static_input_type = "unguarded"  # type: ignore[attr-defined]  # as mark_static_address does
-    assert driver.input("x", buffer).node.meta["tensor_dict"] == {"_dynamo_static_input_type": "unguarded"}
+    assert driver.input("x", buffer).node.meta["tensor_dict"] == {
+        "_dynamo_static_input_type": "unguarded"
+    }
 
 
 def test_backends_are_shown_real_tensors_and_symbols(driver: Driver) -> None:
@@ -107,9 +117,16 @@ def test_hints_that_collide_or_are_no_names(driver: Driver) -> None:
 
 def test_what_is_written_down_of_arguments(driver: Driver) -> None:
     x = driver.input("x", torch.ones(3))
-    y = driver.call("to", x, torch.device("cpu"), dtype=torch.float64, memory_format=torch.preserve_format)
-    z = driver.call("type", driver.call(torch.full, (3,), float("inf"), dtype=float), "torch.FloatTensor")
-    assert driver.run(driver.finish(driver.call(operator.getitem, y, (..., None)), z))[1].tolist() == [float("inf")] * 3
+    y = driver.call(
+        "to", x, torch.device("cpu"), dtype=torch.float64, memory_format=torch.preserve_format
+    )
+    z = driver.call(
+        "type", driver.call(torch.full, (3,), float("inf"), dtype=float), "torch.FloatTensor"
+    )
+    assert (
+        driver.run(driver.finish(driver.call(operator.getitem, y, (..., None)), z))[1].tolist()
+        == [float("inf")] * 3
+    )
 
 
 def test_a_trace_that_meets_no_tensor_makes_nothing_fake_and_no_module(driver: Driver) -> None:

@@ -13,7 +13,15 @@ from stator_variables import Traced
 
 def description(traced: Traced) -> tuple[object, ...]:
     x = traced.example
-    return tuple(x.shape), x.stride(), x.storage_offset(), x._version, x.requires_grad, x.is_leaf, x._base is None
+    return (
+        tuple(x.shape),
+        x.stride(),
+        x.storage_offset(),
+        x._version,
+        x.requires_grad,
+        x.is_leaf,
+        x._base is None,
+    )
 
 
 WRITES: dict[str, Callable[[Driver, Traced], object]] = {
@@ -28,7 +36,9 @@ WRITES: dict[str, Callable[[Driver, Traced], object]] = {
     "set_": lambda driver, x: driver.call("set_", x, driver.call(torch.empty, 7)),
     "requires_grad_": lambda driver, x: driver.call("requires_grad_", x),
     "data": lambda driver, x: driver.call(setattr, x, "data", driver.call(torch.zeros, 4)),
-    "gradient": lambda driver, x: driver.call("mul_", x, driver.input("w", torch.nn.Parameter(torch.ones(2, 3)))),
+    "gradient": lambda driver, x: driver.call(
+        "mul_", x, driver.input("w", torch.nn.Parameter(torch.ones(2, 3)))
+    ),
 }
 
 

@@ -14,7 +14,11 @@ def tagged() -> list[str]:
         namespace, _, name = qualified.partition("::")
         base, _, overload = name.partition(".")
         operator = getattr(getattr(torch.ops.aten, base, None), overload or "default", None)
-        if namespace == "aten" and operator is not None and torch.Tag.nondeterministic_seeded in operator.tags:
+        if (
+            namespace == "aten"
+            and operator is not None
+            and torch.Tag.nondeterministic_seeded in operator.tags
+        ):
             found.add(base)
     return sorted(found - {*CHOICES})
 

@@ -20,7 +20,10 @@ def _no_collector() -> Iterator[None]:
 
 
 def use(driver: Driver) -> None:
-    x, w = driver.input("x", torch.ones(4, 3), "dynamic"), driver.input("w", torch.nn.Parameter(torch.ones(3)))
+    x, w = (
+        driver.input("x", torch.ones(4, 3), "dynamic"),
+        driver.input("w", torch.nn.Parameter(torch.ones(3))),
+    )
     mark = driver.recorder.mark()
     driver.call("mul_", x, w)
     driver.recorder.rollback(mark)

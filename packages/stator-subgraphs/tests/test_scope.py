@@ -166,7 +166,11 @@ def test_a_rollback_may_go_back_into_a_body(driver: Driver) -> None:
         driver.call(torch.neg, inner)
         driver.recorder.rollback(mark)
         made = scope.close([driver.call(torch.sin, inner)])
-    assert [node.op for node in made.module.graph.nodes] == ["placeholder", "call_function", "output"]
+    assert [node.op for node in made.module.graph.nodes] == [
+        "placeholder",
+        "call_function",
+        "output",
+    ]
 
 
 def test_a_rollback_to_before_a_body_forgets_it(driver: Driver) -> None:
@@ -211,10 +215,17 @@ def test_nodes_know_the_operators_they_are_inside_of(driver: Driver, places: Fix
 # -- operators --------------------------------------------------------------------------------------------------------
 def cond_graph(driver: Driver, x: Traced) -> Any:
     w = driver.input("w", torch.nn.Parameter(torch.ones(3)))
-    taken = body(driver, "true", lambda inner, weight: [driver.call(torch.mul, inner, weight)], x, w)
-    other = body(driver, "false", lambda inner, weight: [driver.call(torch.sub, weight, inner)], x, w)
+    taken = body(
+        driver, "true", lambda inner, weight: [driver.call(torch.mul, inner, weight)], x, w
+    )
+    other = body(
+        driver, "false", lambda inner, weight: [driver.call(torch.sub, weight, inner)], x, w
+    )
     assert taken.lifted == other.lifted
-    held = [driver.recorder.install(name, made.module) for name, made in (("true", taken), ("false", other))]
+    held = [
+        driver.recorder.install(name, made.module)
+        for name, made in (("true", taken), ("false", other))
+    ]
     predicate = driver.call(torch.gt, driver.call("sum", x), 0)
     result = driver.call(HOPS.cond, predicate, *held, (x, w, *taken.lifted))
     return driver.finish(driver.recorder.project(result, 0))
@@ -240,7 +251,10 @@ def test_cond_with_a_dynamic_size(driver: Driver) -> None:
 
 def wrapped(driver: Driver, operator: Any, *prefix: Any, **options: Any) -> Any:
     """`operator` around two operators on an input and a lifted parameter, used twice."""
-    x, w = driver.input("x", torch.ones(2, 3)), driver.input("w", torch.nn.Parameter(torch.full((3,), 2.0)))
+    x, w = (
+        driver.input("x", torch.ones(2, 3)),
+        driver.input("w", torch.nn.Parameter(torch.full((3,), 2.0))),
+    )
     made = body(driver, "body", lambda: [driver.call(torch.sin, driver.call(torch.mul, x, w))])
     return driver.finish(apply(driver, operator, made, *prefix, **options))
 
@@ -254,7 +268,9 @@ def wrapped(driver: Driver, operator: Any, *prefix: Any, **options: Any) -> Any:
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_operators_that_wrap_a_body_run_and_train(driver: Driver, operator: Any, prefix: Any, options: Any) -> None:
+def test_operators_that_wrap_a_body_run_and_train(
+    driver: Driver, operator: Any, prefix: Any, options: Any
+) -> None:
     captured = wrapped(driver, operator, *prefix, **options)
     (result,) = through_aot(driver, captured)(*driver.arguments(captured))
     x, w = driver.values["x"], driver.values["w"]

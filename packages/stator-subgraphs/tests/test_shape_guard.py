@@ -79,7 +79,9 @@ def test_a_shape_changed_while_tracing_is_guarded_as_it_came_in(driver: Driver) 
     assert not holds(captured, x=torch.ones(2, 5))
 
 
-def test_an_input_that_was_taken_back_is_asked_about_only_if_a_fact_needs_it(driver: Driver) -> None:
+def test_an_input_that_was_taken_back_is_asked_about_only_if_a_fact_needs_it(
+    driver: Driver,
+) -> None:
     x = driver.input("x", torch.ones(6), "dynamic")
     mark = driver.recorder.mark()
     driver.input("forgotten", torch.ones(7), "dynamic")
@@ -173,4 +175,6 @@ def test_an_unbacked_size_runs_at_every_value() -> None:
 
 def test_all_dimensions_must_be_described() -> None:
     with pytest.raises(InvalidUse, match="has 2 dimensions"):
-        OutputGraph(FixedPlaces()).tensor_input(ParameterSource("x"), torch.ones(2, 2), [Dim()], "x")
+        OutputGraph(FixedPlaces()).tensor_input(
+            ParameterSource("x"), torch.ones(2, 2), [Dim()], "x"
+        )

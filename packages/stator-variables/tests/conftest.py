@@ -18,7 +18,18 @@ from typing import Any
 import attrs
 import pytest
 import torch
-from stator_bytecode import Broke, Goto, Machine, Point, Returned, Site, Unsupported, drive, layout_of, plain
+from stator_bytecode import (
+    Broke,
+    Goto,
+    Machine,
+    Point,
+    Returned,
+    Site,
+    Unsupported,
+    drive,
+    layout_of,
+    plain,
+)
 from stator_guards import CapturedSource, GuardSet, ParameterSource, Source, compile_guards
 from stator_variables import (
     DEFAULT_HANDLERS,
@@ -48,9 +59,13 @@ class TinyGraph:
         self.known: dict[Source, Traced] = {}
         self.operations: list[tuple[Any, Any, Any]] = []
 
-    def tensor_input(self, source: Source, tensor: torch.Tensor, dims: Sequence[Dim], hint: str) -> Traced:
+    def tensor_input(
+        self, source: Source, tensor: torch.Tensor, dims: Sequence[Dim], hint: str
+    ) -> Traced:
         if source not in self.known:
-            self.known[source] = Traced(("input", len(self.inputs)), self.fake_mode.from_tensor(tensor))
+            self.known[source] = Traced(
+                ("input", len(self.inputs)), self.fake_mode.from_tensor(tensor)
+            )
             self.inputs.append(source)
         return self.known[source]
 
@@ -88,7 +103,11 @@ class TinyGraph:
 
 
 def _run(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return getattr(args[0], target)(*args[1:], **kwargs) if isinstance(target, str) else target(*args, **kwargs)
+    return (
+        getattr(args[0], target)(*args[1:], **kwargs)
+        if isinstance(target, str)
+        else target(*args, **kwargs)
+    )
 
 
 def _parts(node: Any, example: Any) -> Any:
@@ -105,7 +124,11 @@ def _read(value: Any, real: Callable[[Traced], Any]) -> Any:
         return type(value)(_read(item, real) for item in value)
     if isinstance(value, dict):
         return {key: _read(item, real) for key, item in value.items()}
-    return slice(*_read((value.start, value.stop, value.step), real)) if isinstance(value, slice) else value
+    return (
+        slice(*_read((value.start, value.stop, value.step), real))
+        if isinstance(value, slice)
+        else value
+    )
 
 
 class Bug(BaseException):
@@ -138,7 +161,9 @@ class Compiled:
         domain = SymbolicDomain(t)
         t.machine = machine = Machine(domain)
         names = self.fn.__code__.co_varnames[: len(state)] if point is None else point.parameters
-        trackers = [wrap(t, value, ParameterSource(name)) for name, value in zip(names, state, strict=True)]
+        trackers = [
+            wrap(t, value, ParameterSource(name)) for name, value in zip(names, state, strict=True)
+        ]
         try:
             outcome = machine.run(self._frames(t, domain, point, trackers))
             outcome, run, text = _written(t, graph, outcome, machine, names)
@@ -156,10 +181,14 @@ class Compiled:
         self.entries[point].append((guards, run, text))
         return run
 
-    def _frames(self, t: Tracing, domain: SymbolicDomain, point: Point | None, trackers: list[Any]) -> list[Any]:
+    def _frames(
+        self, t: Tracing, domain: SymbolicDomain, point: Point | None, trackers: list[Any]
+    ) -> list[Any]:
         if point is None:
             return [function_frame(t, wrap(t, self.fn, CapturedSource("fn", self.fn)), trackers)]
-        return point.frames_from(trackers, domain.make_generator, lambda namespace: globals_tracker(t, namespace))
+        return point.frames_from(
+            trackers, domain.make_generator, lambda namespace: globals_tracker(t, namespace)
+        )
 
 
 def _written(
@@ -170,7 +199,9 @@ def _written(
             return outcome, *_entry(t, graph, outcome, names)
         except RaisedBefore as needed:
             _, saved = machine.origins.pop(id(needed.tracker))
-            outcome = Broke(machine.go_back(saved), Unsupported("exception-object", "", "", t.where()))
+            outcome = Broke(
+                machine.go_back(saved), Unsupported("exception-object", "", "", t.where())
+            )
 
 
 def _entry(t: Tracing, graph: TinyGraph, outcome: Any, names: Sequence[str]) -> tuple[Any, str]:
@@ -178,7 +209,9 @@ def _entry(t: Tracing, graph: TinyGraph, outcome: Any, names: Sequence[str]) -> 
     if isinstance(outcome, Returned):
         ending = f"return {emitter.expr(outcome.value)}"
     else:
-        point, trackers = layout_of(outcome.snapshot, generator_state, lambda frame: frame.globals.real)
+        point, trackers = layout_of(
+            outcome.snapshot, generator_state, lambda frame: frame.globals.real
+        )
         values = "".join(f"{emitter.expr(vt)}, " for vt in trackers)
         ending = f"return {emitter.capture(Goto, 'Goto')}({emitter.capture(Site(point), 'site')}, ({values}))"
     emit_effects(emitter)
@@ -202,7 +235,16 @@ def describe(value: Any, seen: dict[int, int] | None = None) -> Any:
     """A value as nested tuples in which identity, order and class count."""
     seen = {} if seen is None else seen
     if isinstance(
-        value, int | float | complex | str | bytes | type | types.ModuleType | None | types.BuiltinFunctionType
+        value,
+        int
+        | float
+        | complex
+        | str
+        | bytes
+        | type
+        | types.ModuleType
+        | None
+        | types.BuiltinFunctionType,
     ):
         return type(value), repr(value)
     if isinstance(value, enum.Enum):
@@ -244,11 +286,18 @@ def _contents(value: Any, seen: dict[int, int]) -> list[Any]:
     if any("__iter__" in vars(cls) for cls in type(value).__mro__) and not isinstance(value, range):
         parts = [describe(item, seen) for item in value]
         return [*parts, getattr(value, "maxlen", None)]
-    return [describe(getattr(value, name), seen) for name in _slots(type(value)) if hasattr(value, name)]
+    return [
+        describe(getattr(value, name), seen) for name in _slots(type(value)) if hasattr(value, name)
+    ]
 
 
 def _slots(kind: type) -> list[str]:
-    return [name for cls in kind.__mro__ for name in getattr(cls, "__slots__", ()) if not name.startswith("__")]
+    return [
+        name
+        for cls in kind.__mro__
+        for name in getattr(cls, "__slots__", ())
+        if not name.startswith("__")
+    ]
 
 
 def outcome_of(fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
@@ -269,9 +318,15 @@ def check() -> Callable[..., Compiled]:
         compiled = Compiled(fn)
         for number, make in enumerate(calls or ((),)):
             for _ in range(2):
-                ours, theirs = (make(), make()) if callable(make) else (copy.deepcopy(make), copy.deepcopy(make))
+                ours, theirs = (
+                    (make(), make())
+                    if callable(make)
+                    else (copy.deepcopy(make), copy.deepcopy(make))
+                )
                 expected, actual = outcome_of(fn, ours), outcome_of(compiled, theirs)
-                assert actual == expected, f"call {number}\n{expected}\n{actual}\n{_texts(compiled)}"
+                assert actual == expected, (
+                    f"call {number}\n{expected}\n{actual}\n{_texts(compiled)}"
+                )
         reasons = [f"{r.reason}: {r.detail}" for r in compiled.breaks if r.reason not in NATIVE]
         assert breaks is None or len(reasons) <= breaks, reasons
         assert traces is None or compiled.traces == traces, compiled.traces

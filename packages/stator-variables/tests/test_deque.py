@@ -75,5 +75,7 @@ def caught(method: Callable[[Any], Any], d: Any) -> Any:
 def test_deque_method(check: Any, method: int, limit: int | None) -> None:
     run = METHODS[method]
     allowed = 4 if "__setitem__(0, i)" in str(method) or method == len(METHODS) - 6 else 0
-    check(lambda d: caught(run, d), (deque([1, 2, 2], limit),), (deque(maxlen=limit),), breaks=allowed)
+    check(
+        lambda d: caught(run, d), (deque([1, 2, 2], limit),), (deque(maxlen=limit),), breaks=allowed
+    )
     check(lambda: caught(run, deque([1, 2, 2], limit)), breaks=allowed)

@@ -176,7 +176,17 @@ def test_counter(check: Any) -> None:
         c.update("aab")
         c.subtract("b")
         more = c + Counter(a=1)
-        return c, more, c.most_common(1), list(c.elements()), c["zz"], c.total(), more & c, more | c, -c
+        return (
+            c,
+            more,
+            c.most_common(1),
+            list(c.elements()),
+            c["zz"],
+            c.total(),
+            more & c,
+            more | c,
+            -c,
+        )
 
     check(count, ("hello aab",))
 
@@ -195,7 +205,17 @@ def test_chain_map(check: Any) -> None:
         m = ChainMap(a, b)
         m["new"] = 1
         child = m.new_child({"a": 9})
-        return m["x"], m["y"], child["a"], "y" in m, len(m), list(m), m.get("q"), child.parents == m, m.pop("x")
+        return (
+            m["x"],
+            m["y"],
+            child["a"],
+            "y" in m,
+            len(m),
+            list(m),
+            m.get("q"),
+            child.parents == m,
+            m.pop("x"),
+        )
 
     check(chain, ({"x": 1}, {"x": 2, "y": 3}))
 

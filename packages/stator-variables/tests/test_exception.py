@@ -193,7 +193,21 @@ def returned() -> Any:
 
 
 @pytest.mark.parametrize(
-    "fn", [attributes, chained, context, from_none, notes, texts, returns, bare, unbound, bad_raise, group, returned]
+    "fn",
+    [
+        attributes,
+        chained,
+        context,
+        from_none,
+        notes,
+        texts,
+        returns,
+        bare,
+        unbound,
+        bad_raise,
+        group,
+        returned,
+    ],
 )
 def test_exceptions(check: Any, fn: Any) -> None:
     check(fn)

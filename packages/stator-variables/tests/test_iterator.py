@@ -155,7 +155,18 @@ def escaping() -> Any:
     next(a), next(b), next(c)
     d = iter([1])
     list(d)
-    return a, b, c, zip([1], "a"), map(len, ["a"]), iter((1, 2)), reversed([1, 2]), d, iter(range(3)), iter("ab")
+    return (
+        a,
+        b,
+        c,
+        zip([1], "a"),
+        map(len, ["a"]),
+        iter((1, 2)),
+        reversed([1, 2]),
+        d,
+        iter(range(3)),
+        iter("ab"),
+    )
 
 
 @pytest.mark.parametrize("fn", [lazy, pairs, strict_zip, callables, many, failures, escaping])
@@ -201,7 +212,8 @@ def test_iterator_from_outside(check: Any, fn: Any, make: Callable[[], Any]) -> 
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: deque([1, 2, 3]), lambda: {1: 2}, lambda: OrderedDict(a=1, b=2), lambda: [1, 2]]
+    "make",
+    [lambda: deque([1, 2, 3]), lambda: {1: 2}, lambda: OrderedDict(a=1, b=2), lambda: [1, 2]],
 )
 def test_other_iterators_from_outside_break(check: Any, make: Callable[[], Any]) -> None:
     check(lambda it: [v for v in it], lambda: (iter(make()),), breaks=None)
@@ -247,16 +259,33 @@ class OwnItems(list[int]):
 
 
 SEQUENCES: list[Callable[[], Any]] = [
-    *(lambda: iter([1, 2, 3]), lambda: iter((1, 2, 3)), lambda: iter(range(3)), lambda: iter(range(9, 1, -3))),
-    *(lambda: iter("abc"), lambda: iter(b"abc"), lambda: iter(range(2**70, 2**70 + 3)), lambda: iter({1: 2, 3: 4})),
-    *(lambda: reversed([1, 2, 3]), lambda: reversed((1, 2, 3)), lambda: reversed(range(3)), lambda: iter([])),
+    *(
+        lambda: iter([1, 2, 3]),
+        lambda: iter((1, 2, 3)),
+        lambda: iter(range(3)),
+        lambda: iter(range(9, 1, -3)),
+    ),
+    *(
+        lambda: iter("abc"),
+        lambda: iter(b"abc"),
+        lambda: iter(range(2**70, 2**70 + 3)),
+        lambda: iter({1: 2, 3: 4}),
+    ),
+    *(
+        lambda: reversed([1, 2, 3]),
+        lambda: reversed((1, 2, 3)),
+        lambda: reversed(range(3)),
+        lambda: iter([]),
+    ),
     lambda: iter(OwnItems([1, 2, 3])),
 ]
 
 
 @pytest.mark.parametrize("make", SEQUENCES)
 @pytest.mark.parametrize("steps", range(5))
-def test_the_items_ahead_are_those_that_an_iterator_gives(make: Callable[[], Any], steps: int) -> None:
+def test_the_items_ahead_are_those_that_an_iterator_gives(
+    make: Callable[[], Any], steps: int
+) -> None:
     iterator, twin = make(), make()
     for _ in range(steps):
         assert next(iterator, None) == next(twin, None)

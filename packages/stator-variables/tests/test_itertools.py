@@ -70,7 +70,11 @@ class Asked:
     def __getattr__(self, name: str) -> Any:
         if name == "chain":
             return lambda *parts: app.chain(iter(parts))
-        asks = (lambda v: v) if name == "repeat" else (lambda v: iter(v) if hasattr(v, "__iter__") else v)
+        asks = (
+            (lambda v: v)
+            if name == "repeat"
+            else (lambda v: iter(v) if hasattr(v, "__iter__") else v)
+        )
         return lambda *args, **kwargs: getattr(app, name)(*map(asks, args), **kwargs)
 
     def tee(self, of: Any, n: int = 2) -> list[Any]:
@@ -107,5 +111,14 @@ def test_existing_itertools_objects_break(check: Any) -> None:
     def run(it: Any) -> Any:
         return next(it), next(it)
 
-    compiled = check(run, lambda: (itertools.islice("abc", 3),), lambda: (itertools.chain([1, 2], [3]),), breaks=None)
-    assert {reason.reason for reason in compiled.breaks} <= {"existing-iterator", "foreign-iterator", "foreign-object"}
+    compiled = check(
+        run,
+        lambda: (itertools.islice("abc", 3),),
+        lambda: (itertools.chain([1, 2], [3]),),
+        breaks=None,
+    )
+    assert {reason.reason for reason in compiled.breaks} <= {
+        "existing-iterator",
+        "foreign-iterator",
+        "foreign-object",
+    }

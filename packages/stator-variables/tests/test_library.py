@@ -27,7 +27,11 @@ T = TypeVar("T")
 
 
 def getters() -> Any:
-    get, pick, call = operator.itemgetter(1), operator.itemgetter("a", "b"), operator.methodcaller("index", 2)
+    get, pick, call = (
+        operator.itemgetter(1),
+        operator.itemgetter("a", "b"),
+        operator.methodcaller("index", 2),
+    )
     return (
         get([4, 5]), pick({"a": 1, "b": 2}), call([1, 2]), operator.attrgetter("real")(5),
         operator.attrgetter("real", "imag")(2j), operator.methodcaller("split", sep=",")("a,b"),
@@ -101,7 +105,15 @@ class Version:
 
 def ordering() -> Any:
     a, b = Version(1), Version(2)
-    return a <= b, a >= b, a > b, max(a, b).n, [v.n for v in sorted([b, a])], a == Version(1), a != b
+    return (
+        a <= b,
+        a >= b,
+        a > b,
+        max(a, b).n,
+        [v.n for v in sorted([b, a])],
+        a == Version(1),
+        a != b,
+    )
 
 
 @functools.singledispatch
@@ -490,7 +502,9 @@ def test_a_cache_is_read_without_calling_it(maxsize: int | None, typed: bool) ->
     before = cached.cache_info()
     found = [peek(tuple(kwargs), typed, cached, *args, *kwargs.values()) for args, kwargs in kept]
     assert all(a is b for a, b in zip(found, results))
-    assert peek((), typed, cached, 1.0) is MISSING  # one argument that is no int or str: the key is a tuple
+    assert (
+        peek((), typed, cached, 1.0) is MISSING
+    )  # one argument that is no int or str: the key is a tuple
     assert (peek((), typed, cached, "a", 2) is MISSING) is typed
     assert peek(("c", "b"), typed, cached, 3, (), 1) is MISSING
     assert cached.cache_info() == before

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from stator_variables._applevel import _ordered as app
 
-HEAPS = "heappush heappop heapreplace heappushpop heapify _heappop_max _heapreplace_max _heapify_max"
+HEAPS = (
+    "heappush heappop heapreplace heappushpop heapify _heappop_max _heapreplace_max _heapify_max"
+)
 SORTED = "bisect_left bisect_right insort_left insort_right"
 
 
@@ -39,7 +41,9 @@ def ended(function: Any, *args: Any, then: Any = None, **kwargs: Any) -> Any:
     return getattr(given, "number", given), Noted.log, [item.number for item in args[0]]
 
 
-@pytest.mark.parametrize("then", [None, list.pop, lambda heap: heap.append(Noted(0))], ids=["plain", "pops", "appends"])
+@pytest.mark.parametrize(
+    "then", [None, list.pop, lambda heap: heap.append(Noted(0))], ids=["plain", "pops", "appends"]
+)
 @pytest.mark.parametrize("name", [name for name in HEAPS.split() if hasattr(heapq, name)])
 def test_heaps(name: str, then: Any) -> None:
     numbers = random.Random(1)

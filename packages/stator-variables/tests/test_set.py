@@ -91,7 +91,13 @@ def test_set_method(check: Any, method: int, kind: Any) -> None:
 
 @pytest.mark.parametrize(
     "method",
-    [lambda s: list(s), lambda s: s.pop(), lambda s: repr(s), lambda s: [v for v in s], lambda s: next(iter(s))],
+    [
+        lambda s: list(s),
+        lambda s: s.pop(),
+        lambda s: repr(s),
+        lambda s: [v for v in s],
+        lambda s: next(iter(s)),
+    ],
 )
 def test_order_of_hashes_breaks(check: Any, method: Any) -> None:
     compiled = check(lambda s: method(s), ({"a", "b"},), breaks=None)

@@ -279,5 +279,7 @@ def test_fullgraph_raises_where_it_would_break() -> None:
 def test_importing_stator_is_quick() -> None:
     """What takes long to import is imported by the first compilation that needs it."""
     program = "import sys, torch, stator; print(*{'sympy', 'torch._numpy', 'torch._dynamo'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout.split() == []

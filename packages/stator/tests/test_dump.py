@@ -38,7 +38,15 @@ def dumped(tmp_path: pathlib.Path) -> pathlib.Path:
 
 def test_every_part_is_a_file(dumped: pathlib.Path) -> None:
     names = {path.name for path in dumped.iterdir()}
-    assert {"run.py", "report.txt", "constants.pkl", "entry_0.py", "guards_0.py", "graph_0.py", "break_0.txt"} <= names
+    assert {
+        "run.py",
+        "report.txt",
+        "constants.pkl",
+        "entry_0.py",
+        "guards_0.py",
+        "graph_0.py",
+        "break_0.txt",
+    } <= names
     assert "code: y = x.sin() * SCALE + k" in (dumped / "graph_0.py").read_text()
     assert "SCALE" in (dumped / "guards_0.py").read_text()
     assert "runs natively" in (dumped / "break_0.txt").read_text()
@@ -60,9 +68,13 @@ def test_what_the_files_say_is_what_runs(dumped: pathlib.Path) -> None:
 
 @pytest.mark.slow
 def test_run_in_a_fresh_process(dumped: pathlib.Path) -> None:
-    program = "import sys; sys.path.insert(0, sys.argv[1]); from run import compiled; import torch\n"
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from run import compiled; import torch\n"
+    )
     program += "print([part.tolist() for part in compiled(torch.arange(3.0)).values()])"
-    done = subprocess.run([sys.executable, "-c", program, str(dumped)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(dumped)], capture_output=True, text=True, check=False
+    )
     assert done.stdout.strip() == str(values(steps(X))), done.stderr
 
 

@@ -46,7 +46,11 @@ def test_compiled_function_dies_with_all_it_made(compile_: Compile) -> None:
     before = {name for name in linecache.cache if name.startswith("<stator")}
     compiled = compile_(lambda x: x.sin() + 1)
     compiled(torch.ones(3))
-    dead = [weakref.ref(compiled), weakref.ref(compiled.__wrapped__), weakref.ref(compiled.report._region)]
+    dead = [
+        weakref.ref(compiled),
+        weakref.ref(compiled.__wrapped__),
+        weakref.ref(compiled.report._region),
+    ]
     del compiled
     assert [each() for each in dead] == [None, None, None]
     assert {name for name in linecache.cache if name.startswith("<stator")} <= before

@@ -74,7 +74,9 @@ def state_of(rng: random.Random, kept: list[Any]) -> tuple[Any, ...]:
     values: list[Any] = []
     for _ in range(rng.randrange(1, 7)):
         repeated = values and rng.random() < 0.2
-        values.append(rng.choice([rng.choice(values), [rng.choice(values)]]) if repeated else value(rng, kept))
+        values.append(
+            rng.choice([rng.choice(values), [rng.choice(values)]]) if repeated else value(rng, kept)
+        )
     return tuple(values)
 
 

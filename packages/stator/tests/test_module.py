@@ -106,7 +106,9 @@ def test_as_a_submodule(model: Affine, compiled: Any, compile_: Compile) -> None
     assert whole.report.graph_count == 1
 
 
-def test_compiling_a_compiled_module_starts_from_the_original(compiled: Any, model: Affine, compile_: Compile) -> None:
+def test_compiling_a_compiled_module_starts_from_the_original(
+    compiled: Any, model: Affine, compile_: Compile
+) -> None:
     again = compile_(compiled)
     assert again._stator_model is model
     assert torch.equal(again(X), model(X))

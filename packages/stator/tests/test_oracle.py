@@ -88,7 +88,10 @@ def test_arguments_with_a_history_are_copied() -> None:
 def test_what_autograd_refuses_a_computed_argument_is_said_not_to_be_compared() -> None:
     """Its copy is no view of a leaf."""
     view = torch.ones(2, 3, requires_grad=True)[0]
-    with pytest.warns(stator.OracleWarning, match="another history"), pytest.raises(RuntimeError, match="a view of a"):
+    with (
+        pytest.warns(stator.OracleWarning, match="another history"),
+        pytest.raises(RuntimeError, match="a view of a"),
+    ):
         checked(lambda y: y.mul_(2))(view)
 
 
@@ -131,7 +134,9 @@ def test_what_is_not_compared_is_not_the_context_of_what_it_raises() -> None:
 @pytest.mark.parametrize("makes_graph", [False, True])
 def test_parameters_are_copied_with_their_gradients(makes_graph: bool) -> None:
     layer = torch.nn.Linear(3, 1)
-    (layer.weight.grad,) = torch.autograd.grad((layer(X) ** 2).sum(), layer.weight, create_graph=makes_graph)
+    (layer.weight.grad,) = torch.autograd.grad(
+        (layer(X) ** 2).sum(), layer.weight, create_graph=makes_graph
+    )
     before = layer.weight.grad.detach().clone()
     checked(lambda x: layer(x) + layer.weight.grad.sum())(X)
     assert torch.equal(layer.weight.grad, before)
@@ -183,7 +188,14 @@ def test_effects_outside_of_the_arguments_happen_once(capsys: pytest.CaptureFixt
         setattr(fn, "last", calls)
         print("call", calls)
         warnings.warn("said once", stacklevel=1)
-        return x + calls, count(), random.random(), np.random.rand(), Counter.made, getattr(fn, "last")
+        return (
+            x + calls,
+            count(),
+            random.random(),
+            np.random.rand(),
+            Counter.made,
+            getattr(fn, "last"),
+        )
 
     compiled = checked(fn)
     for number in (1, 2, 3):
@@ -191,7 +203,14 @@ def test_effects_outside_of_the_arguments_happen_once(capsys: pytest.CaptureFixt
             result = compiled(X)
         assert len(warned) == 1
         assert result[0][0] == calls == COUNT == len(SEEN) == number
-        assert result[1] == Counter.made == len(Counter.all) == VARIABLE.get() == getattr(fn, "last") == number
+        assert (
+            result[1]
+            == Counter.made
+            == len(Counter.all)
+            == VARIABLE.get()
+            == getattr(fn, "last")
+            == number
+        )
     assert capsys.readouterr().out == "call 1\ncall 2\ncall 3\n"
 
 

@@ -125,7 +125,9 @@ class OwnError(RuntimeError):
     """An error that no operator of torch raises."""
 
 
-@pytest.mark.parametrize("clause", ["OwnError", "(OwnError, KeyboardInterrupt)", "RuntimeError", ""])
+@pytest.mark.parametrize(
+    "clause", ["OwnError", "(OwnError, KeyboardInterrupt)", "RuntimeError", ""]
+)
 def test_handlers_for_other_exceptions_need_no_copies(clause: str) -> None:
     text = f"""
 def fn(x):

@@ -43,7 +43,10 @@ def test_a_fault_of_ours_names_the_users_line(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("stator_subgraphs._call._write_down", fault)
     with pytest.raises(stator.InternalError, match="TypeError: ours") as caught:
         stator.compile(broken, backend="eager")(X)
-    assert (caught.value.where.filename, caught.value.where.line) == (__file__, broken.__code__.co_firstlineno + 1)
+    assert (caught.value.where.filename, caught.value.where.line) == (
+        __file__,
+        broken.__code__.co_firstlineno + 1,
+    )
 
 
 def _wrongly_raising() -> stator.Stack:
@@ -62,7 +65,10 @@ def test_an_exception_that_did_not_come_is_reported_once_with_its_line() -> None
     for _ in range(2):
         assert torch.equal(compiled(X), rooted(X))
     (reason,) = compiled.report.breaks
-    assert (reason.reason, reason.where.line) == ("no-exception", rooted.__code__.co_firstlineno + 1)
+    assert (reason.reason, reason.where.line) == (
+        "no-exception",
+        rooted.__code__.co_firstlineno + 1,
+    )
     assert "broken for nothing" in str(compiled.report)
 
 
@@ -178,7 +184,9 @@ def test_command_line_prints_versions_and_backends(capsys: Any) -> None:
     assert "inductor" in printed
 
 
-def test_command_line_runs_a_script_and_prints_its_reports(tmp_path: pathlib.Path, capsys: Any) -> None:
+def test_command_line_runs_a_script_and_prints_its_reports(
+    tmp_path: pathlib.Path, capsys: Any
+) -> None:
     script = tmp_path / "script.py"
     script.write_text(
         "import sys, stator, torch\n\n@stator.compile(backend='eager')\ndef scaled(x):\n    return x * 2\n\n"

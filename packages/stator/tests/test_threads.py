@@ -61,5 +61,7 @@ def test_calls_from_threads_with_different_entries() -> None:
     names = "abcd" * 8
     with ThreadPoolExecutor(4) as threads:
         results = list(threads.map(lambda name: compiled(X, name), names))
-    assert all(torch.equal(result, X + ord(name)) for result, name in zip(results, names, strict=True))
+    assert all(
+        torch.equal(result, X + ord(name)) for result, name in zip(results, names, strict=True)
+    )
     assert compiled.report.entry_count == 4

@@ -85,7 +85,10 @@ def test_changed_defaults_of_the_original_are_used(compile_: Compile) -> None:
     scaled.__defaults__ = (5,)
     assert inspect.getfullargspec(compiled) == inspect.getfullargspec(scaled)
     assert inspect.signature(compiled) == inspect.signature(scaled)
-    assert inspect.signature(compiled, follow_wrapped=False).bind(X).signature.parameters["by"].default == 5
+    assert (
+        inspect.signature(compiled, follow_wrapped=False).bind(X).signature.parameters["by"].default
+        == 5
+    )
     scaled.__kwdefaults__ = {"plus": 1}
     assert torch.equal(compiled(X), X * 5 + 1)
     scaled.__defaults__ = None
@@ -100,7 +103,9 @@ def test_traceback_has_the_users_frames_only(compile_: Compile) -> None:
 
     with pytest.raises(ValueError, match="Size") as error:
         compile_(raises)(X)
-    assert [frame.name for frame in traceback.extract_tb(error.value.__traceback__)][1:] == ["raises"]
+    assert [frame.name for frame in traceback.extract_tb(error.value.__traceback__)][1:] == [
+        "raises"
+    ]
 
 
 def test_operator_that_raises_is_caught_by_the_function_itself(compile_: Compile) -> None:
@@ -134,7 +139,9 @@ def test_past_the_recompile_limit_one_graph_cannot_be_had(compile_: Compile) -> 
     compiled = compile_(lambda x, text: (x + len(text), text), fullgraph=True, recompile_limit=2)
     assert compiled(X, "a")[1] + compiled(X, "bc")[1] == "abc"
     for _ in range(2):
-        with pytest.raises(stator.Unsupported, match=r"another version .* text was 'bc', is now 'def'") as caught:
+        with pytest.raises(
+            stator.Unsupported, match=r"another version .* text was 'bc', is now 'def'"
+        ) as caught:
             compiled(X, "def")
         assert caught.value.reason == "recompile-limit"
     assert compiled(X, "a")[1] == "a"

@@ -19,7 +19,15 @@ from .errors import BackendFailed, InvalidOption, MalformedGraph, UnknownBackend
 __all__ = ["Backend", "BackendRegistry", "BackendSpec", "configure", "spec_of"]
 __all__ += ["default_registry", "list_backends", "lookup", "register_backend"]
 # the backends
-__all__ += ["AotEager", "CountingBackend", "Inductor", "aot_eager", "aot_eager_decomp_partition", "eager", "inductor"]
+__all__ += [
+    "AotEager",
+    "CountingBackend",
+    "Inductor",
+    "aot_eager",
+    "aot_eager_decomp_partition",
+    "eager",
+    "inductor",
+]
 # lowering, and what it looks after
 __all__ += ["AliasLayout", "AmbientState", "InputGuard", "Lowered", "Overlap", "SameInput", "lower"]
 __all__ += ["compile_session", "one_at_a_time", "preserved_rng"]

@@ -85,7 +85,8 @@ def layout_of(inputs: Sequence[Any], positions: Sequence[int]) -> Layout:
 def _group(inputs: Sequence[Any], members: list[int]) -> tuple[Any, ...]:
     nbytes = inputs[members[0]].untyped_storage().nbytes()
     places = tuple(
-        (position, inputs[position].storage_offset(), *_base(inputs, position, members)) for position in members
+        (position, inputs[position].storage_offset(), *_base(inputs, position, members))
+        for position in members
     )
     return nbytes, overlapping(inputs, members), places
 
@@ -94,12 +95,18 @@ def _base(inputs: Sequence[Any], position: int, members: list[int]) -> tuple[Any
     """The tensor this one is a view of, told apart by who else is a view of it; compiled code works on the base."""
     if (base := inputs[position]._base) is None:
         return (None,)
-    relatives = tuple(other for other in members if inputs[other] is base or inputs[other]._base is base)
+    relatives = tuple(
+        other for other in members if inputs[other] is base or inputs[other]._base is base
+    )
     return relatives, tuple(base.shape), base.stride(), base.storage_offset()
 
 
 def has_storage(value: Any) -> bool:
-    if not isinstance(value, Tensor) or value.layout is not torch.strided or is_traceable_wrapper_subclass(value):
+    if (
+        not isinstance(value, Tensor)
+        or value.layout is not torch.strided
+        or is_traceable_wrapper_subclass(value)
+    ):
         return False  # sparse and wrapper tensors: their parts are compared by whoever unwraps them
     return not torch._C._functorch.is_functorch_wrapped_tensor(value)
 
@@ -118,7 +125,9 @@ def writes_to_inputs(examples: Iterable[Any]) -> bool:
 
 
 def was_written(value: torch.Tensor) -> bool:
-    return value.is_inference() or value._version > 0  # an inference tensor keeps no count: it may have been
+    return (
+        value.is_inference() or value._version > 0
+    )  # an inference tensor keeps no count: it may have been
 
 
 def from_torch(name: str, guard: GuardEnvExpr, positions: dict[Source, int]) -> InputGuard:
@@ -128,8 +137,14 @@ def from_torch(name: str, guard: GuardEnvExpr, positions: dict[Source, int]) -> 
             case DuplicateInputs(input_source_a=first, input_source_b=second):
                 return SameInput(positions[first], positions[second])
             case StorageOverlap(overlapping_sources=meeting, non_overlapping_sources=apart):
-                meet, part = (frozenset(positions[source] for source in group) for group in (meeting, apart))
+                meet, part = (
+                    frozenset(positions[source] for source in group) for group in (meeting, apart)
+                )
                 return Overlap(meet, part)
-    except KeyError as error:  # a tensor that the graph module holds: nothing about it can be checked at a call
-        raise BackendFailed(name, f"it relies on {error.args[0].name}, which is no input of the graph") from error
+    except (
+        KeyError
+    ) as error:  # a tensor that the graph module holds: nothing about it can be checked at a call
+        raise BackendFailed(
+            name, f"it relies on {error.args[0].name}, which is no input of the graph"
+        ) from error
     raise BackendFailed(name, f"it added a guard of unknown kind {guard!r}")

@@ -37,7 +37,9 @@ class BackendSpec:
 class Configurable(Protocol):
     """A backend with a mode and options, as `torch.compile` has them."""
 
-    def configured(self, mode: str | None, options: Mapping[str, Any] | None, dynamic: bool | None) -> Backend: ...
+    def configured(
+        self, mode: str | None, options: Mapping[str, Any] | None, dynamic: bool | None
+    ) -> Backend: ...
 
 
 @attrs.frozen
@@ -50,10 +52,14 @@ class FunctionBackend:
     def __call__(self, gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Compiled:
         return self.function(gm, example_inputs)
 
-    def configured(self, mode: str | None, options: Mapping[str, Any] | None, dynamic: bool | None) -> Backend:
+    def configured(
+        self, mode: str | None, options: Mapping[str, Any] | None, dynamic: bool | None
+    ) -> Backend:
         for option, value in {"mode": mode, "options": options}.items():
             if value is not None:
-                raise InvalidOption(self.spec.name, option, value, "nothing: this backend takes no options")
+                raise InvalidOption(
+                    self.spec.name, option, value, "nothing: this backend takes no options"
+                )
         return self
 
 
@@ -88,7 +94,10 @@ def spec_of(backend: Backend) -> BackendSpec:
 
 
 def configure(
-    backend: Backend, mode: str | None = None, options: Mapping[str, Any] | None = None, dynamic: bool | None = None
+    backend: Backend,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    dynamic: bool | None = None,
 ) -> Backend:
     """The backend with these settings: a value again, equal for equal settings, so it can be part of a cache key."""
     if mode == "default":

@@ -79,10 +79,16 @@ def compare(
     return _report(actual, expected, tolerance)
 
 
-def _moved(contexts: Mapping[Tensor, Any], inputs: Sequence[Any], examples: Sequence[Any]) -> dict[Tensor, Any]:
+def _moved(
+    contexts: Mapping[Tensor, Any], inputs: Sequence[Any], examples: Sequence[Any]
+) -> dict[Tensor, Any]:
     """The contexts of the inputs as contexts of their copies."""
     pairs = zip(inputs, examples, strict=True)
-    return {copied: contexts[value] for value, copied in pairs if isinstance(value, Tensor) and value in contexts}
+    return {
+        copied: contexts[value]
+        for value, copied in pairs
+        if isinstance(value, Tensor) and value in contexts
+    }
 
 
 def copies(inputs: Sequence[Any]) -> list[Any]:
@@ -90,7 +96,9 @@ def copies(inputs: Sequence[Any]) -> list[Any]:
 
 
 def _copy(value: Tensor) -> Tensor:
-    copied = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
+    copied = torch.empty_strided(
+        value.shape, value.stride(), dtype=value.dtype, device=value.device
+    )
     return copied.copy_(value.detach()).requires_grad_(value.requires_grad)
 
 
@@ -111,12 +119,19 @@ def _observed(function: Compiled, inputs: list[Any]) -> Iterator[tuple[str, Any]
 
 def _non_leaf(inputs: list[Any]) -> list[Any]:
     """A leaf that needs a gradient may not be written to: a view with the same memory may."""
-    return [value.view_as(value) if isinstance(value, Tensor) and value.requires_grad else value for value in inputs]
+    return [
+        value.view_as(value) if isinstance(value, Tensor) and value.requires_grad else value
+        for value in inputs
+    ]
 
 
 def _gradients(outputs: Sequence[Any], inputs: list[Any]) -> Iterator[tuple[str, Any]]:
     roots = [value for value in outputs if isinstance(value, Tensor) and value.requires_grad]
-    leaves = {at: value for at, value in enumerate(inputs) if isinstance(value, Tensor) and value.requires_grad}
+    leaves = {
+        at: value
+        for at, value in enumerate(inputs)
+        if isinstance(value, Tensor) and value.requires_grad
+    }
     if not roots or not leaves:
         return
     seeds = [_seed(value) for value in roots]
@@ -126,7 +141,9 @@ def _gradients(outputs: Sequence[Any], inputs: list[Any]) -> Iterator[tuple[str,
 
 def _seed(value: Tensor) -> Tensor:
     """Different in each element, so that elements which change places are noticed."""
-    steps = torch.linspace(0.5, 1.5, max(value.numel(), 1), dtype=torch.float64, device=value.device)
+    steps = torch.linspace(
+        0.5, 1.5, max(value.numel(), 1), dtype=torch.float64, device=value.device
+    )
     return steps[: value.numel()].reshape(value.shape).to(value.dtype)
 
 

@@ -14,7 +14,9 @@ from ._backend import BackendSpec, Compiled, FunctionBackend
 def graph_function(gm: torch.fx.GraphModule, example_inputs: Sequence[Any] = ()) -> Compiled:
     """The bound `forward`, which skips the hooks machinery of `Module.__call__`: about 2 us less a call."""
     real_recompile = getattr(gm, "real_recompile", None)
-    if real_recompile is not None:  # a lazy graph module generates code at its first call; that is now
+    if (
+        real_recompile is not None
+    ):  # a lazy graph module generates code at its first call; that is now
         real_recompile()
     forward: Compiled = gm.forward
     return forward
@@ -72,7 +74,9 @@ class AotEager:
         from torch._functorch.aot_autograd import aot_module_simplified
         from torch._inductor import config
 
-        with config.patch(fallback_random=True):  # else numbers that nobody uses are not drawn, and the next are others
+        with config.patch(
+            fallback_random=True
+        ):  # else numbers that nobody uses are not drawn, and the next are others
             return aot_module_simplified(
                 gm,
                 example_inputs,

@@ -49,7 +49,10 @@ class HandBuilt:
 
     def arguments(self, *tensors: Tensor) -> list[Any]:
         """The flat inputs for these tensors, lifted numbers included."""
-        return [item.read(tensors) if isinstance(item, Lifted) else tensors[item] for item in self.layout]
+        return [
+            item.read(tensors) if isinstance(item, Lifted) else tensors[item]
+            for item in self.layout
+        ]
 
 
 @attrs.define(eq=False)
@@ -72,7 +75,9 @@ class GraphBuilder:
     def input(self, tensor: Tensor, dynamic: tuple[int, ...] = ()) -> torch.fx.Node:
         """A tensor placeholder, after one for each symbol that it brings in."""
         number = sum(isinstance(item, int) for item in self._layout)
-        source = GraphInput(1000 + number)  # where the tensor comes from; not the position of its placeholder
+        source = GraphInput(
+            1000 + number
+        )  # where the tensor comes from; not the position of its placeholder
         context = static_context(tensor, source)
         for dim in dynamic:
             context.dynamic_sizes[dim] = shapes.DimDynamic.DYNAMIC
@@ -84,7 +89,9 @@ class GraphBuilder:
                 self._placeholder(f"s{number}_{index}", value, value, Lifted(number, index))
         return self._placeholder(f"t{number}", tensor, fake, number)
 
-    def _placeholder(self, name: str, value: Any, example: Any, item: int | Lifted) -> torch.fx.Node:
+    def _placeholder(
+        self, name: str, value: Any, example: Any, item: int | Lifted
+    ) -> torch.fx.Node:
         node = self.graph.placeholder(name)
         node.meta["example_value"] = example
         self._inputs.append(value)
@@ -95,7 +102,9 @@ class GraphBuilder:
         """A tensor or an inner graph that the graph module itself holds."""
         self._attributes[name] = value
         node = self.graph.create_node("get_attr", name)
-        node.meta["example_value"] = self.fake_mode.from_tensor(value) if isinstance(value, Tensor) else value
+        node.meta["example_value"] = (
+            self.fake_mode.from_tensor(value) if isinstance(value, Tensor) else value
+        )
         return node
 
     def call(self, target: Callable[..., Any] | str, *args: Any, **kwargs: Any) -> torch.fx.Node:

@@ -18,7 +18,9 @@ _creation: Any = torch._C._autograd._get_creation_meta
 _set_creation: Any = torch._C._autograd._set_creation_meta
 
 
-def keeping_history(compiled: Compiled, begins: bool, apart: Sequence[int], creations: Mapping[int, Any]) -> Compiled:
+def keeping_history(
+    compiled: Compiled, begins: bool, apart: Sequence[int], creations: Mapping[int, Any]
+) -> Compiled:
     """A compiler makes views and written inputs anew after the graph, in the mode that it is called in: without history
     where that is `no_grad`, unless the graph `begins` with gradients; and with one the results `apart`, which it made
     under `no_grad`. It makes them under `no_grad` where nothing requires gradients: how the program makes them, which
@@ -29,7 +31,9 @@ def keeping_history(compiled: Compiled, begins: bool, apart: Sequence[int], crea
             results = list(compiled(*inputs))
         with torch.no_grad():
             for i in apart:
-                results[i] = results[i] if results[i].grad_fn is None else results[i].view_as(results[i])
+                results[i] = (
+                    results[i] if results[i].grad_fn is None else results[i].view_as(results[i])
+                )
         for i, creation in creations.items():
             if results[i]._is_view():
                 _set_creation(results[i], creation)
@@ -38,10 +42,14 @@ def keeping_history(compiled: Compiled, begins: bool, apart: Sequence[int], crea
     return call if begins or apart or creations else compiled
 
 
-def beginning_with_gradients(gm: fx.GraphModule, modes: _session.AmbientState) -> _session.AmbientState:
+def beginning_with_gradients(
+    gm: fx.GraphModule, modes: _session.AmbientState
+) -> _session.AmbientState:
     """As AOTAutograd expects of a graph that turns them on. One that begins without them turns them off first."""
     nodes = [node for node in gm.graph.nodes if node.op != "placeholder"]
-    if modes.grad or not any(node.target is torch._C._set_grad_enabled and node.args[0] is True for node in nodes):
+    if modes.grad or not any(
+        node.target is torch._C._set_grad_enabled and node.args[0] is True for node in nodes
+    ):
         return modes
     with gm.graph.inserting_before(nodes[0]):
         gm.graph.call_function(torch._C._set_grad_enabled, (False,))
@@ -52,15 +60,23 @@ def beginning_with_gradients(gm: fx.GraphModule, modes: _session.AmbientState) -
 def without_history(gm: fx.GraphModule) -> list[int]:
     """The results that are views made under `no_grad`: of what requires gradients, and leaves all the same."""
     given: Any = gm.graph.output_node().args[0]
-    values = [node.meta.get("example_value") if isinstance(node, fx.Node) else None for node in given]
-    return [i for i, value in enumerate(values) if isinstance(value, Tensor) and _is_view_apart(value)]
+    values = [
+        node.meta.get("example_value") if isinstance(node, fx.Node) else None for node in given
+    ]
+    return [
+        i for i, value in enumerate(values) if isinstance(value, Tensor) and _is_view_apart(value)
+    ]
 
 
 def creations_of(gm: fx.GraphModule) -> dict[int, Any]:
     """The results that are views of what has no gradients, made with gradients on."""
     given: Any = gm.graph.output_node().args[0]
-    values = [node.meta.get("example_value") if isinstance(node, fx.Node) else None for node in given]
-    views = {i: value for i, value in enumerate(values) if isinstance(value, Tensor) and value._is_view()}
+    values = [
+        node.meta.get("example_value") if isinstance(node, fx.Node) else None for node in given
+    ]
+    views = {
+        i: value for i, value in enumerate(values) if isinstance(value, Tensor) and value._is_view()
+    }
     found = {i: _creation(view) for i, view in views.items() if not view.requires_grad}
     return {i: creation for i, creation in found.items() if creation != _Creation.NO_GRAD_MODE}
 

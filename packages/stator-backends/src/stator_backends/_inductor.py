@@ -30,7 +30,9 @@ class Inductor:
         compiled: Any = compile_fx(gm, example_inputs, config_patches=dict(self.options))
         return compiled  # type: ignore[no-any-return]  # a callable, unless settings ask for ahead-of-time files
 
-    def configured(self, mode: str | None, options: Mapping[str, Any] | None, dynamic: bool | None) -> Backend:
+    def configured(
+        self, mode: str | None, options: Mapping[str, Any] | None, dynamic: bool | None
+    ) -> Backend:
         patches = {**_mode_options(mode, dynamic), **(options or {})}
         checked = dict(_checked(option, value) for option, value in patches.items())
         return attrs.evolve(self, mode=mode or self.mode, options={**self.options, **checked})
@@ -57,7 +59,9 @@ def _checked(option: str, value: Any) -> tuple[str, Any]:
     declared = config.get_type(name)  # type: ignore[attr-defined]  # installed into the module at run time
     # A subscripted type cannot be asked about instances; Inductor itself meets such a value unchecked.
     if typing.get_origin(declared) is None and not isinstance(value, declared):
-        raise InvalidOption("inductor", option, value, f"a value of type {getattr(declared, '__name__', declared)}")
+        raise InvalidOption(
+            "inductor", option, value, f"a value of type {getattr(declared, '__name__', declared)}"
+        )
     return name, value
 
 

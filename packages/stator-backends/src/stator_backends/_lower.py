@@ -20,7 +20,14 @@ import torch
 from torch import Tensor
 from torch._functorch import _aot_autograd
 from torch._functorch import config as functorch_config
-from torch._guards import CompileContext, CompileId, Source, TracingContext, compile_context, tracing
+from torch._guards import (
+    CompileContext,
+    CompileId,
+    Source,
+    TracingContext,
+    compile_context,
+    tracing,
+)
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -34,7 +41,15 @@ from . import _session
 from ._alias import AliasLayout, InputGuard, from_torch, has_storage, was_written, writes_to_inputs
 from ._backend import Backend, BackendSpec, Compiled, spec_of
 from ._check import check_graph
-from ._context import GraphInput, attach_sources, cleared, placeholders, sources_of_held, static_context, without_number
+from ._context import (
+    GraphInput,
+    attach_sources,
+    cleared,
+    placeholders,
+    sources_of_held,
+    static_context,
+    without_number,
+)
 from ._eager import eager
 from ._history import beginning_with_gradients, creations_of, keeping_history, without_history
 from ._repeats import gives_repeats
@@ -58,7 +73,9 @@ class Lowered:
     callable: Compiled
     spec: BackendSpec
     guards: tuple[InputGuard, ...]  # over the flat inputs
-    shape_guards: tuple[Any, ...]  # what ShapeEnv.guards gained; `produce_guards` after this has them too
+    shape_guards: tuple[
+        Any, ...
+    ]  # what ShapeEnv.guards gained; `produce_guards` after this has them too
     count: int  # of the results
     refused: str = ""  # why AOTAutograd did not take the graph, which runs as it is then
 
@@ -109,9 +126,14 @@ def lower(
         refused = as_it_is or next((reason for reason, holds in _AS_IT_IS.items() if holds(gm)), "")
     if keeps_history or refused:
         backend = eager
-    inputs = [_symbol_or(value, node) for value, node in zip(example_inputs, placeholders(gm), strict=True)]
+    inputs = [
+        _symbol_or(value, node)
+        for value, node in zip(example_inputs, placeholders(gm), strict=True)
+    ]
     tracing_context = context or TracingContext(None)
-    job = _Job(gm, inputs, backend, spec_of(backend), fake_mode, tracing_context, attach_sources(gm))
+    job = _Job(
+        gm, inputs, backend, spec_of(backend), fake_mode, tracing_context, attach_sources(gm)
+    )
     if not job.spec.compiles:
         return attrs.evolve(_as_it_is(job), refused=refused)
     _forget_floats()
@@ -142,7 +164,9 @@ def lower(
         return Lowered(compiled, job.spec, tuple(guards), gained, len(output[0]))
     gm.graph.output_node().args = output
     gm.recompile()
-    return attrs.evolve(_as_it_is(attrs.evolve(job, backend=eager, spec=spec_of(eager))), refused=refused)
+    return attrs.evolve(
+        _as_it_is(attrs.evolve(job, backend=eager, spec=spec_of(eager))), refused=refused
+    )
 
 
 def _refused_by_autograd(failure: BackendFailed) -> str:
@@ -150,15 +174,28 @@ def _refused_by_autograd(failure: BackendFailed) -> str:
     share memory but are no views of each other for autograd, say, a write to what backward needs, or a backward that no
     fake tensor goes through. Run as it is, the graph does what the program does."""
     error = failure.__cause__
-    files = [frame.f_code.co_filename for frame, _ in walk_tb(None if error is None else error.__traceback__)]
+    files = [
+        frame.f_code.co_filename
+        for frame, _ in walk_tb(None if error is None else error.__traceback__)
+    ]
     own = [i for i, file in enumerate(files) if file.startswith(_AOT_AUTOGRAD)]
     called = files[own[-1] :] if own else []
     is_its_own = all(file.startswith(_TORCH) and not file.startswith(_COMPILERS) for file in called)
-    return f"{type(error).__name__}: {error}" if own and (isinstance(error, _UNTRACEABLE) or is_its_own) else ""
+    return (
+        f"{type(error).__name__}: {error}"
+        if own and (isinstance(error, _UNTRACEABLE) or is_its_own)
+        else ""
+    )
 
 
-_UNTRACEABLE = (UnsupportedOperatorException, DynamicOutputShapeException, DataDependentOutputException)
-_AOT_AUTOGRAD, _TORCH = (str(Path(str(module.__file__)).parent) for module in (_aot_autograd, torch))
+_UNTRACEABLE = (
+    UnsupportedOperatorException,
+    DynamicOutputShapeException,
+    DataDependentOutputException,
+)
+_AOT_AUTOGRAD, _TORCH = (
+    str(Path(str(module.__file__)).parent) for module in (_aot_autograd, torch)
+)
 _COMPILERS = tuple(str(Path(_TORCH, *parts)) for parts in (("_inductor",), ("_dynamo", "backends")))
 
 
@@ -167,20 +204,34 @@ def _differentiates_wrappers(gm: torch.fx.GraphModule) -> bool:
     class, and raises in backward where one is missing or of another; a graph that runs as it is does not."""
     inputs = [node.meta.get("example_value") for node in placeholders(gm)]
     trained = [value for value in given(gm) if value.requires_grad]
-    trained += [value for value in inputs if isinstance(value, Tensor) and value.requires_grad and was_written(value)]
+    trained += [
+        value
+        for value in inputs
+        if isinstance(value, Tensor) and value.requires_grad and was_written(value)
+    ]
     return any(map(is_traceable_wrapper_subclass, trained))
 
 
 def _writes_to_what_is_unfolded(gm: torch.fx.GraphModule) -> bool:
     """Functionalised, a write to `x.unfold(0, 2, 3)` makes zeros of the elements of `x` that it leaves out."""
-    unfolded = [node.meta["example_value"] for node in all_nodes(gm) if node.target in ("unfold", Tensor.unfold)]
-    return bool(written(gm).intersection(value.untyped_storage()._cdata for value in unfolded if has_storage(value)))
+    unfolded = [
+        node.meta["example_value"]
+        for node in all_nodes(gm)
+        if node.target in ("unfold", Tensor.unfold)
+    ]
+    return bool(
+        written(gm).intersection(
+            value.untyped_storage()._cdata for value in unfolded if has_storage(value)
+        )
+    )
 
 
 def _has_sparse_tensors(gm: torch.fx.GraphModule) -> bool:
     """Of those AOTAutograd takes some, Inductor none; they meet kernels that nobody could compile."""
     given = [node.meta.get("example_value") for node in all_nodes(gm)]
-    parts = [part for value in given for part in (value if isinstance(value, tuple | list) else (value,))]
+    parts = [
+        part for value in given for part in (value if isinstance(value, tuple | list) else (value,))
+    ]
     return any(isinstance(part, Tensor) and part.layout is not torch.strided for part in parts)
 
 
@@ -207,7 +258,9 @@ def _symbol_or(value: Any, node: torch.fx.Node) -> Any:
 
 
 @contextmanager
-def _surroundings(job: _Job, ambient: _session.AmbientState, compile_id: CompileId) -> Iterator[None]:
+def _surroundings(
+    job: _Job, ambient: _session.AmbientState, compile_id: CompileId
+) -> Iterator[None]:
     """Everything that is on while a backend runs, and taken away after it."""
     job.gm.meta["dynamo_compile_id"] = compile_id
     with ExitStack() as stack:
@@ -221,13 +274,17 @@ def _surroundings(job: _Job, ambient: _session.AmbientState, compile_id: Compile
         stack.enter_context(compile_context(CompileContext(compile_id)))
         # Fake tensors of the trace may have been changed by it (`x.t_()`): a backend must start from unchanged ones.
         job.context.fake_mode = FakeTensorMode(shape_env=job.fake_mode.shape_env)
-        job.context.fake_mode.allow_scalar_outputs = True  # the backward of a loop counts its rounds
+        job.context.fake_mode.allow_scalar_outputs = (
+            True  # the backward of a loop counts its rounds
+        )
         stack.enter_context(tracing(job.context))
         if torch.is_grad_enabled() and any(
             getattr(node.target, "__name__", "") == "lstm" for node in all_nodes(job.gm)
         ):
             stack.enter_context(_session.without_mkldnn())
-        stack.enter_context(functorch_config.patch(cse=functorch_config.cse and not gives_repeats(job.gm)))
+        stack.enter_context(
+            functorch_config.patch(cse=functorch_config.cse and not gives_repeats(job.gm))
+        )
         yield
 
 
@@ -257,7 +314,9 @@ def _fresh_fakes(job: _Job, contexts: Mapping[Tensor, Any]) -> None:
             symbolic = without_number(symbolic)
         job.context.tensor_to_context[value] = symbolic
         if job.spec.fake_inputs:
-            job.inputs[position] = mode.from_tensor(value, source=symbolic.tensor_source, symbolic_context=symbolic)
+            job.inputs[position] = mode.from_tensor(
+                value, source=symbolic.tensor_source, symbolic_context=symbolic
+            )
 
 
 def _is_symbol_inside(node: torch.fx.Node) -> bool:
@@ -282,7 +341,9 @@ def _call_backend(job: _Job) -> Compiled:
     _require_capabilities(job)
     try:
         compiled: Any = job.backend(job.gm, job.inputs)
-    except Exception as error:  # someone else's code: whatever it raises is its failure, chained and named
+    except (
+        Exception
+    ) as error:  # someone else's code: whatever it raises is its failure, chained and named
         raise BackendFailed(name, f"{type(error).__name__}: {error}") from error
     if not callable(compiled):
         raise BackendFailed(name, f"it returned {compiled!r}, which cannot be called")

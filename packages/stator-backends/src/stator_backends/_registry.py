@@ -30,15 +30,23 @@ class BackendRegistry:
     _backends: dict[str, Backend] = attrs.field(factory=dict)
     _discover: Callable[[], Iterable[EntryPoint]] = installed_entry_points
 
-    def register(self, backend: Backend, name: str | None = None, spec: BackendSpec | None = None) -> Backend:
+    def register(
+        self, backend: Backend, name: str | None = None, spec: BackendSpec | None = None
+    ) -> Backend:
         """Give a backend a name, and say what it can do where a bare function cannot; returns what `lookup` will."""
         if spec is not None:
             backend = FunctionBackend(backend, spec)
-        name = name or getattr(getattr(backend, "spec", None), "name", None) or getattr(backend, "__name__", None)
+        name = (
+            name
+            or getattr(getattr(backend, "spec", None), "name", None)
+            or getattr(backend, "__name__", None)
+        )
         if name is None:
             raise ValueError(f"{backend!r} has no name of its own: pass one")
         if name in self._backends:
-            raise ValueError(f"two backends are called {name!r}: {self._backends[name]!r} and {backend!r}")
+            raise ValueError(
+                f"two backends are called {name!r}: {self._backends[name]!r} and {backend!r}"
+            )
         self._backends[name] = backend
         return backend
 
@@ -61,8 +69,12 @@ class BackendRegistry:
             raise UnknownBackend(name, known, tuple(difflib.get_close_matches(name, known)))
         try:
             loaded = point.load()
-        except Exception as error:  # importing is the plugin's code: whatever it raises is its failure
-            raise BackendFailed(name, f"{type(error).__name__}: {error}", f"loading {point.value}") from error
+        except (
+            Exception
+        ) as error:  # importing is the plugin's code: whatever it raises is its failure
+            raise BackendFailed(
+                name, f"{type(error).__name__}: {error}", f"loading {point.value}"
+            ) from error
         # Threads may race to here; all of them must come away with the same object, which is a cache key.
         return self._backends.setdefault(name, loaded)
 
@@ -74,7 +86,9 @@ for _backend in (eager, aot_eager, aot_eager_decomp_partition, inductor):
     default_registry.register(_backend)
 
 
-def register_backend(backend: Backend, name: str | None = None, spec: BackendSpec | None = None) -> Backend:
+def register_backend(
+    backend: Backend, name: str | None = None, spec: BackendSpec | None = None
+) -> Backend:
     """`default_registry.register`; also a decorator for a function that is a backend."""
     return default_registry.register(backend, name, spec)
 

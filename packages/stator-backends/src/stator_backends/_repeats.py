@@ -16,7 +16,11 @@ from ._alias import has_storage
 
 def gives_repeats(gm: torch.fx.GraphModule) -> bool:
     """Whether two equal calls are in the memory that this graph, or one of its bodies, gives back."""
-    return any(_gives_repeats(module.graph) for module in gm.modules() if isinstance(module, fx.GraphModule))
+    return any(
+        _gives_repeats(module.graph)
+        for module in gm.modules()
+        if isinstance(module, fx.GraphModule)
+    )
 
 
 def _gives_repeats(graph: fx.Graph) -> bool:
@@ -26,10 +30,18 @@ def _gives_repeats(graph: fx.Graph) -> bool:
     met = set()
 
     def written(leaf: Any) -> Any:
-        return numbers[leaf] if isinstance(leaf, fx.Node) else id(leaf) if isinstance(leaf, Enum) else leaf
+        return (
+            numbers[leaf]
+            if isinstance(leaf, fx.Node)
+            else id(leaf)
+            if isinstance(leaf, Enum)
+            else leaf
+        )
 
     for node in graph.nodes:
-        call = repr((node.op, node.target, fx.node.map_aggregate((node.args, node.kwargs), written)))
+        call = repr(
+            (node.op, node.target, fx.node.map_aggregate((node.args, node.kwargs), written))
+        )
         number = numbers[node] = known.setdefault(call, f"%{len(known)}")
         if not given.isdisjoint(_storages(node)):
             if number in met:
@@ -39,5 +51,9 @@ def _gives_repeats(graph: fx.Graph) -> bool:
 
 
 def _storages(node: fx.Node) -> list[Any]:
-    tensors = (leaf for leaf in tree_leaves(node.meta.get("example_value")) if isinstance(leaf, torch.Tensor))
+    tensors = (
+        leaf
+        for leaf in tree_leaves(node.meta.get("example_value"))
+        if isinstance(leaf, torch.Tensor)
+    )
     return [tensor.untyped_storage()._cdata for tensor in tensors if has_storage(tensor)]

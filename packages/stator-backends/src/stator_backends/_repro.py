@@ -54,7 +54,10 @@ if __name__ == "__main__":
 
 
 def write_repro(
-    gm: torch.fx.GraphModule, example_inputs: Sequence[Any], folder: str | Path, backend: str = "inductor"
+    gm: torch.fx.GraphModule,
+    example_inputs: Sequence[Any],
+    folder: str | Path,
+    backend: str = "inductor",
 ) -> Path:
     """Write `folder/repro.py` and say where it is. Symbolic sizes are written as the numbers they stood for."""
     path = Path(folder) / "repro.py"
@@ -68,7 +71,11 @@ def repro_source(gm: torch.fx.GraphModule, example_inputs: Sequence[Any], backen
     printer.graph(gm)
     inputs = ", ".join(printer.value(value) for value in example_inputs)
     imports = "\n".join(f"import {name}" for name in sorted(printer.modules))
-    return HEAD.format(imports=imports) + "\n\n".join(printer.functions) + TAIL.format(inputs=inputs, backend=backend)
+    return (
+        HEAD.format(imports=imports)
+        + "\n\n".join(printer.functions)
+        + TAIL.format(inputs=inputs, backend=backend)
+    )
 
 
 @attrs.define(eq=False)
@@ -85,7 +92,9 @@ class _Printer:
         attributes = ", ".join(f"{name!r}: {self.value(value)}" for name, value in _attributes(gm))
         lines = ["graph = torch.fx.Graph()", *map(self.node, gm.graph.nodes)]
         lines.append(f"return torch.fx.GraphModule({{{attributes}}}, graph)")
-        self.functions[number] = f"def graph_{number}():\n" + "".join(f"    {line}\n" for line in lines)
+        self.functions[number] = f"def graph_{number}():\n" + "".join(
+            f"    {line}\n" for line in lines
+        )
         return f"graph_{number}()"
 
     def node(self, node: torch.fx.Node) -> str:
@@ -133,7 +142,11 @@ def _tensor(printer: _Printer, value: Tensor) -> str:
 
 
 def _dict(printer: _Printer, value: dict[Any, Any]) -> str:
-    return "{" + "".join(f"{printer.value(key)}: {printer.value(item)}, " for key, item in value.items()) + "}"
+    return (
+        "{"
+        + "".join(f"{printer.value(key)}: {printer.value(item)}, " for key, item in value.items())
+        + "}"
+    )
 
 
 def _plain(printer: _Printer, value: Any) -> str:
@@ -146,14 +159,23 @@ _TEXTS: tuple[tuple[Any, Callable[[_Printer, Any], str]], ...] = (
     (torch.fx.Node, lambda printer, value: value.name),
     (Tensor, _tensor),
     (torch.SymInt, lambda printer, value: str(int(value.node.hint))),
-    (float, lambda printer, value: repr(value) if math.isfinite(value) else f"float({str(value)!r})"),
+    (
+        float,
+        lambda printer, value: repr(value) if math.isfinite(value) else f"float({str(value)!r})",
+    ),
     (bool | int | complex | str | types.NoneType, _plain),
     (types.EllipsisType, lambda printer, value: "..."),
     (torch.dtype | torch.layout | torch.memory_format, _plain),
     (torch.device, lambda printer, value: f"torch.device({str(value)!r})"),
-    (slice, lambda printer, value: f"slice({printer.items((value.start, value.stop, value.step))})"),
+    (
+        slice,
+        lambda printer, value: f"slice({printer.items((value.start, value.stop, value.step))})",
+    ),
     (tuple, lambda printer, value: f"({printer.items(value)})"),
     (list, lambda printer, value: f"[{printer.items(value)}]"),
     (dict, _dict),
-    ((types.BuiltinFunctionType, types.FunctionType), lambda printer, value: printer.function(value)),
+    (
+        (types.BuiltinFunctionType, types.FunctionType),
+        lambda printer, value: printer.function(value),
+    ),
 )

@@ -62,7 +62,9 @@ def harmless_warnings() -> Iterator[None]:
         yield
         return
     with warnings.catch_warnings():
-        shown: Any = [("default" if action == "error" else action, *which) for action, *which in filters]
+        shown: Any = [
+            ("default" if action == "error" else action, *which) for action, *which in filters
+        ]
         warnings.filters[:] = shown  # type: ignore[index]
         yield
 
@@ -143,13 +145,18 @@ class AmbientState:
 
     grad: bool
     inference: bool
-    autocast: tuple[tuple[str, bool, torch.dtype], ...]  # of each device type: enabled, and to what it casts
+    autocast: tuple[
+        tuple[str, bool, torch.dtype], ...
+    ]  # of each device type: enabled, and to what it casts
     autocast_cache: bool
 
     @classmethod
     def capture(cls) -> AmbientState:
         devices = _device_types()
-        autocast = [(each, torch.is_autocast_enabled(each), torch.get_autocast_dtype(each)) for each in devices]
+        autocast = [
+            (each, torch.is_autocast_enabled(each), torch.get_autocast_dtype(each))
+            for each in devices
+        ]
         modes = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
         return cls(*modes, tuple(autocast), torch.is_autocast_cache_enabled())
 

@@ -51,7 +51,9 @@ def sees_results_as_several_kinds(gm: fx.GraphModule) -> bool:
     for node in gm.graph.nodes:
         value: Any = node.meta.get("example_value")
         if has_storage(value):
-            kinds[value.untyped_storage()._cdata].add((value.dtype, value.is_conj(), value.is_neg()))
+            kinds[value.untyped_storage()._cdata].add(
+                (value.dtype, value.is_conj(), value.is_neg())
+            )
     return any(len(kinds[memory]) > 1 for memory in _groups(gm))
 
 
@@ -66,7 +68,9 @@ def _groups(gm: fx.GraphModule) -> dict[int, dict[int, Tensor]]:
         if has_storage(value) and value.untyped_storage()._cdata not in taken:
             groups[value.untyped_storage()._cdata][i] = value
     for memory, group in list(groups.items()):
-        if len(group) == 1 or any(value.requires_grad or value.is_inference() for value in group.values()):
+        if len(group) == 1 or any(
+            value.requires_grad or value.is_inference() for value in group.values()
+        ):
             del groups[memory]
     return groups
 
@@ -82,7 +86,9 @@ def _roots(given: list[Any], group: Mapping[int, Tensor]) -> list[Root]:
         index = next((i for i, value in group.items() if value is root), len(given))
         if index == len(given):
             given.append(nodes[id(root)])
-        family = next(n for n, other in enumerate(roots) if other is root or count_together(other, root))
+        family = next(
+            n for n, other in enumerate(roots) if other is root or count_together(other, root)
+        )
         views = tuple(i for i, base in bases.items() if base is root and i != index)
         made.append(Root(index, family, root._version, views))
     return made
@@ -105,7 +111,9 @@ def _tell_apart(results: list[Any], group: Sequence[Root]) -> None:
     parts, roots = list(results), list[Tensor]()
     for root in group:
         like = parts[root.index]
-        roots.append(like.data if root.family == len(roots) else _placed(roots[root.family], like).detach())
+        roots.append(
+            like.data if root.family == len(roots) else _placed(roots[root.family], like).detach()
+        )
         set_versions((roots[-1],), (root.version,))
         results[root.index] = roots[-1]
         for i in root.views:

@@ -21,7 +21,12 @@ set_versions: Any = torch._C._autograd._unsafe_set_version_counter
 
 
 def all_nodes(gm: fx.GraphModule) -> list[fx.Node]:
-    return [node for part in gm.modules() if isinstance(part, fx.GraphModule) for node in part.graph.nodes]
+    return [
+        node
+        for part in gm.modules()
+        if isinstance(part, fx.GraphModule)
+        for node in part.graph.nodes
+    ]
 
 
 def given(gm: fx.GraphModule) -> list[Tensor]:
@@ -39,7 +44,10 @@ def writes_to_what_has_gradients(gm: fx.GraphModule) -> bool:
     outcome to the input, which it may have saved for backward itself: that refuses it then. Where it saved a copy, that
     does not see what is written past autograd later."""
     gives_gradients = any(value.requires_grad for value in given(gm))
-    return any(value.requires_grad and (gives_gradients or not is_leaf(value)) for _, value, _ in _written_inputs(gm))
+    return any(
+        value.requires_grad and (gives_gradients or not is_leaf(value))
+        for _, value, _ in _written_inputs(gm)
+    )
 
 
 def counts_of(gm: fx.GraphModule) -> dict[int, int]:
@@ -48,7 +56,9 @@ def counts_of(gm: fx.GraphModule) -> dict[int, int]:
     if any(value.requires_grad for value in given(gm)):
         return {}
     counts = {position: count for position, _, count in _written_inputs(gm)}
-    return dict(sorted(counts.items(), key=itemgetter(1)))  # views have one counter between them: the last one has it
+    return dict(
+        sorted(counts.items(), key=itemgetter(1))
+    )  # views have one counter between them: the last one has it
 
 
 def _written_inputs(gm: fx.GraphModule) -> list[tuple[int, Tensor, int]]:
@@ -65,7 +75,9 @@ def counted_apart_in(gm: fx.GraphModule) -> dict[int, int]:
     """The results with a counter of their own (`x.data`), of which the graph keeps nothing but views; and what they
     count. Their memory belongs to something else, too."""
     output: Any = gm.graph.output_node().args[0]
-    examples: list[tuple[fx.Node, Any]] = [(node, node.meta.get("example_value")) for node in gm.graph.nodes]
+    examples: list[tuple[fx.Node, Any]] = [
+        (node, node.meta.get("example_value")) for node in gm.graph.nodes
+    ]
     holding = [(node, value) for node, value in examples if _counts(value)]
     storages = {node: value.untyped_storage()._cdata for node, value in holding}
     found: dict[int, int] = {}
@@ -74,7 +86,9 @@ def counted_apart_in(gm: fx.GraphModule) -> dict[int, int]:
             continue
         same = [held for held in holding if storages[held[0]] == storages[node]]
         kin = {one for one, held in same if count_together(held, value)}
-        is_given_alone = all(user in kin or user.op == "output" for one in kin for user in one.users)
+        is_given_alone = all(
+            user in kin or user.op == "output" for one in kin for user in one.users
+        )
         if len(kin) < len(same) and is_given_alone and len(kin.intersection(output)) == 1:
             found[output.index(node)] = value._version
     return found
@@ -93,13 +107,17 @@ def count_together(one: Tensor, other: Tensor) -> bool:
     return together
 
 
-def keeping_versions(compiled: Compiled, counts: Mapping[int, int], apart: Mapping[int, int]) -> Compiled:
+def keeping_versions(
+    compiled: Compiled, counts: Mapping[int, int], apart: Mapping[int, int]
+) -> Compiled:
     def call(*inputs: Any) -> Sequence[Any]:
         tensors = tuple(inputs[position] for position in counts)
         versions = tuple(inputs[position]._version + count for position, count in counts.items())
         results = compiled(*inputs)
         set_versions(tensors, versions)
-        return [_apart(result, apart[i]) if i in apart else result for i, result in enumerate(results)]
+        return [
+            _apart(result, apart[i]) if i in apart else result for i, result in enumerate(results)
+        ]
 
     return call if counts or apart else compiled
 

@@ -43,7 +43,14 @@ class Conformance:
 
 
 def lower_built(built: HandBuilt, backend: Backend, ambient: AmbientState | None = None) -> Lowered:
-    return lower(built.gm, built.inputs, backend, fake_mode=built.fake_mode, contexts=built.contexts, ambient=ambient)
+    return lower(
+        built.gm,
+        built.inputs,
+        backend,
+        fake_mode=built.fake_mode,
+        contexts=built.contexts,
+        ambient=ambient,
+    )
 
 
 class BackendConformance(Conformance):
@@ -56,7 +63,9 @@ class BackendConformance(Conformance):
         raise NotImplementedError("override the fixture `backend`")
 
     def same_as_eager(self, built: HandBuilt, backend: Backend) -> None:
-        report = compare(built.gm, built.inputs, backend, contexts=built.contexts, tolerance=self.tolerance)
+        report = compare(
+            built.gm, built.inputs, backend, contexts=built.contexts, tolerance=self.tolerance
+        )
         assert report.ok, str(report)
 
     def test_outputs_are_those_of_the_graph(self, backend: Backend) -> None:
@@ -129,7 +138,9 @@ class BackendConformance(Conformance):
 
     def test_view_of_an_input_shares_its_memory(self, backend: Backend) -> None:
         build = GraphBuilder()
-        compiled = lower_built(build.finish(build.call("view", build.input(torch.zeros(4)), 2, 2)), backend).callable
+        compiled = lower_built(
+            build.finish(build.call("view", build.input(torch.zeros(4)), 2, 2)), backend
+        ).callable
         x = torch.zeros(4)
         view = compiled(x)[0]
         x.add_(1)
@@ -147,7 +158,9 @@ class BackendConformance(Conformance):
 
     def test_constants_among_the_outputs(self, backend: Backend) -> None:
         build = GraphBuilder()
-        self.same_as_eager(build.finish(None, build.call(torch.neg, build.input(torch.randn(3))), 7, None), backend)
+        self.same_as_eager(
+            build.finish(None, build.call(torch.neg, build.input(torch.randn(3))), 7, None), backend
+        )
 
     def test_graph_without_inputs(self, backend: Backend) -> None:
         build = GraphBuilder()
@@ -164,11 +177,16 @@ class BackendConformance(Conformance):
     def test_strides_are_those_of_eager(self, backend: Backend) -> None:
         build = GraphBuilder()
         x = build.input(torch.randn(3, 4).t())
-        self.same_as_eager(build.finish(build.call("transpose", x, 0, 1), build.call(torch.neg, x)), backend)
+        self.same_as_eager(
+            build.finish(build.call("transpose", x, 0, 1), build.call(torch.neg, x)), backend
+        )
 
     def test_symbolic_size_serves_other_sizes(self, backend: Backend) -> None:
         build = GraphBuilder()
-        x, y = build.input(torch.randn(4, 3), dynamic=(0,)), build.input(torch.randn(4, 3), dynamic=(0,))
+        x, y = (
+            build.input(torch.randn(4, 3), dynamic=(0,)),
+            build.input(torch.randn(4, 3), dynamic=(0,)),
+        )
         added = build.call(operator.add, x, y)
         size = build.call("size", x, 0)
         built = build.finish(build.call(torch.mul, added, size), size)
@@ -185,7 +203,9 @@ class BackendConformance(Conformance):
         build = GraphBuilder()
         x = build.input(torch.randn(4, requires_grad=True), dynamic=(0,))
         built = build.finish(build.call("sum", build.call(torch.mul, x, build.call(torch.sin, x))))
-        if self.refuses(built, backend, spec_of(backend).training and spec_of(backend).symbolic_shapes):
+        if self.refuses(
+            built, backend, spec_of(backend).training and spec_of(backend).symbolic_shapes
+        ):
             return
         compiled = lower_built(built, backend).callable
         for count in (4, 6):
@@ -231,7 +251,9 @@ class BackendConformance(Conformance):
         leaves = [torch.randn(3, requires_grad=True) for _ in range(3)]
         with ThreadPoolExecutor() as pool:
             list(pool.map(lambda leaf: compiled(leaf)[0].sum().backward(), leaves))
-        assert all(self.tolerance.difference(leaf.grad, leaf.detach().cos()) is None for leaf in leaves)
+        assert all(
+            self.tolerance.difference(leaf.grad, leaf.detach().cos()) is None for leaf in leaves
+        )
 
     def test_compiling_draws_no_random_number(self, backend: Backend) -> None:
         build = GraphBuilder()

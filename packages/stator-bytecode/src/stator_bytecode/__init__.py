@@ -64,10 +64,30 @@ __all__ += ["OPERATOR_NAMES", "ConcreteDomain", "Domain", "interpret"]
 __all__ += ["VALUE", "Invoke", "Parked", "Pending", "Raised", "Result", "Resume", "Then"]
 __all__ += ["HandlerConflict", "HandlerTable", "after", "is_suspended", "operation", "settle"]
 # the codec
-__all__ += ["REFUSED", "Code", "Handler", "Instruction", "Positions", "assemble", "decode", "disassemble"]
+__all__ += [
+    "REFUSED",
+    "Code",
+    "Handler",
+    "Instruction",
+    "Positions",
+    "assemble",
+    "decode",
+    "disassemble",
+]
 __all__ += ["Raw", "RawHandler", "operands", "results", "stack_depths", "stack_effect"]
 # breaks and continuations
-__all__ += ["NO_STEP", "Dispatch", "Goto", "Parts", "Point", "Recipe", "Site", "State", "drive", "plain"]
+__all__ += [
+    "NO_STEP",
+    "Dispatch",
+    "Goto",
+    "Parts",
+    "Point",
+    "Recipe",
+    "Site",
+    "State",
+    "drive",
+    "plain",
+]
 __all__ += ["PASSED_OVER", "exception_field", "passed_over", "set_exception_field"]
 __all__ += ["GeneratorFactory", "layout_of", "layout_of_generator", "restore_frames"]
 # errors

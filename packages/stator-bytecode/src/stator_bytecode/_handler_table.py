@@ -62,7 +62,9 @@ class HandlerTable(Mapping[K, H], Generic[K, H]):
         # Checked before any is stored: a conflict leaves the table as it was.
         for key, handler in new.items():
             if key in self._handlers:
-                raise HandlerConflict(f"{self.what} {key!r}: both {_name(self[key])} and {_name(handler)}")
+                raise HandlerConflict(
+                    f"{self.what} {key!r}: both {_name(self[key])} and {_name(handler)}"
+                )
         self._handlers.update(new)
 
     def __getitem__(self, key: K) -> H:

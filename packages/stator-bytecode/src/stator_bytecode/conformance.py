@@ -50,7 +50,9 @@ class DomainConformance(Conformance):
 
     @pytest.fixture
     def call(self) -> Call:
-        raise NotImplementedError("give a function that runs fn(*args) through the Machine under test")
+        raise NotImplementedError(
+            "give a function that runs fn(*args) through the Machine under test"
+        )
 
     @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
     def test_program_ends_as_natively(self, call: Call, program: Callable[[int], Any]) -> None:
@@ -70,7 +72,9 @@ class DomainConformance(Conformance):
         domain.rollback(mark)
         domain.rollback(mark)
 
-    def test_what_cannot_be_captured_is_no_exception_of_the_program(self, make_domain: Callable[[], Domain]) -> None:
+    def test_what_cannot_be_captured_is_no_exception_of_the_program(
+        self, make_domain: Callable[[], Domain]
+    ) -> None:
         assert make_domain().as_raised(Unsupported("some-reason")) is None
 
     def test_truth_is_a_python_bool(self, make_domain: Callable[[], Domain]) -> None:

@@ -8,7 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any
 
-__all__ = ["PROGRAMS", "closures", "contexts", "formats", "generators", "handles", "loops", "matches", "recurses"]
+__all__ = [
+    "PROGRAMS",
+    "closures",
+    "contexts",
+    "formats",
+    "generators",
+    "handles",
+    "loops",
+    "matches",
+    "recurses",
+]
 __all__ += ["divides_by_zero", "misses_arguments", "unbound", "unpacks", "withs"]
 
 

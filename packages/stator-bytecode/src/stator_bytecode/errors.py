@@ -56,7 +56,11 @@ class Unsupported(StatorError):
     where: SourceSpan = NOWHERE
 
     def __str__(self) -> str:
-        lines = [f"cannot capture: {self.detail or self.reason}", f"  at {self.where}", f"  reason: {self.reason}"]
+        lines = [
+            f"cannot capture: {self.detail or self.reason}",
+            f"  at {self.where}",
+            f"  reason: {self.reason}",
+        ]
         return "\n".join([*lines, f"  try: {self.hint}"] if self.hint else lines)
 
 

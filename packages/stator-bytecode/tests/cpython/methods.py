@@ -30,7 +30,15 @@ from stator_bytecode import (
 from stator_bytecode._concrete._generators import value_of
 from stator_bytecode._concrete._interpreter import interpret_in
 
-INTERPRETED = ("test", "unittest.case", "contextlib", "functools", "types", "collections", "inspect")
+INTERPRETED = (
+    "test",
+    "unittest.case",
+    "contextlib",
+    "functools",
+    "types",
+    "collections",
+    "inspect",
+)
 """Functions of these modules become frames; what else tests call runs natively."""
 
 __all__ = ["Method", "interpreted", "methods", "natively"]

@@ -32,7 +32,9 @@ checked before each instruction. It agrees when both end the same way (passed, s
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--fast", action="store_true", help="leave out the slow methods")
     parser.add_argument("--write", nargs="+", metavar="PYTHON")
@@ -60,7 +62,9 @@ def record(fast: bool) -> dict[str, Any]:
 
 def _run(python: str, fast: bool) -> dict[str, Any]:
     command = [python, __file__, "--record", *(["--fast"] if fast else [])]
-    found: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    found: dict[str, Any] = json.loads(
+        subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    )
     return found
 
 
@@ -72,7 +76,10 @@ def page(records: list[dict[str, Any]]) -> str:
         for module in MODULES
     ]
     totals = [
-        sum((collections.Counter(counts) for counts in found["modules"].values()), collections.Counter())
+        sum(
+            (collections.Counter(counts) for counts in found["modules"].values()),
+            collections.Counter(),
+        )
         for found in records
     ]
     lines.append("| **all** | " + " | ".join(f"**{_cell(total)}**" for total in totals) + " |")

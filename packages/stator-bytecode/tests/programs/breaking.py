@@ -24,7 +24,9 @@ def note(*values):
     for value in values:
         if isinstance(value, BaseException):
             TRACES.append((type(value).__name__, entries(value)))
-            LOG.append((type(value).__name__, value.args, type(value.__cause__), type(value.__context__)))
+            LOG.append(
+                (type(value).__name__, value.args, type(value.__cause__), type(value.__context__))
+            )
         else:
             LOG.append(value)
 
@@ -418,7 +420,14 @@ class Derived(Base):
 def methods():
     d = Derived(3, 4)
     d.double = 10
-    return d.area(), d.double, [f() for f in d.captured()], Derived.make(7), Base.plus(1, 2), repr(d)
+    return (
+        d.area(),
+        d.double,
+        [f() for f in d.captured()],
+        Derived.make(7),
+        Base.plus(1, 2),
+        repr(d),
+    )
 
 
 class SelfInCell(Base):
@@ -646,7 +655,23 @@ def booleans():
 @program
 def operators():
     x, y = 7, 2
-    found = [x + y, x - y, x * y, x / y, x // y, x % y, x**y, x << y, x >> y, x & y, x | y, x ^ y, -x, +x, ~x]
+    found = [
+        x + y,
+        x - y,
+        x * y,
+        x / y,
+        x // y,
+        x % y,
+        x**y,
+        x << y,
+        x >> y,
+        x & y,
+        x | y,
+        x ^ y,
+        -x,
+        +x,
+        ~x,
+    ]
     x += 1
     x -= 2
     x *= 3
@@ -775,7 +800,12 @@ class BadLen:
 
 @program
 def wrong_results():
-    for attempt in (lambda: BadInit(5), lambda: 1 if BadBool() else 2, lambda: [*BadIter()], lambda: not BadLen()):
+    for attempt in (
+        lambda: BadInit(5),
+        lambda: 1 if BadBool() else 2,
+        lambda: [*BadIter()],
+        lambda: not BadLen(),
+    ):
         try:
             attempt()
         except (TypeError, ValueError) as error:

@@ -28,7 +28,14 @@ from stator_guards._part import (
     TypeSource,
 )
 from stator_guards._relation import Custom, DistinctObject, SameObject, ShapeExpression
-from stator_guards._source import CallSource, CapturedSource, ParameterSource, Renderer, Source, State
+from stator_guards._source import (
+    CallSource,
+    CapturedSource,
+    ParameterSource,
+    Renderer,
+    Source,
+    State,
+)
 from stator_guards._value import Equals, Is, IsNone, IsNotNone, Truth, TypeIs
 from stator_guards._walk import load_source
 
@@ -44,8 +51,24 @@ __all__ += ["AttrAbsent", "KeyAbsent", "KeyPresent", "KeysAre", "Length", "Longe
 __all__ += ["Custom", "DistinctObject", "SameObject", "ShapeExpression"]
 __all__ += ["DistinctStorages", "GlobalState", "TensorMatch"]
 # sources
-__all__ += ["CallSource", "CapturedSource", "ParameterSource", "PartSource", "Renderer", "Source", "State"]
-__all__ += ["AttrSource", "DictItemSource", "InstanceDictSource", "ItemSource", "KeySource", "SlotSource", "TypeSource"]
+__all__ += [
+    "CallSource",
+    "CapturedSource",
+    "ParameterSource",
+    "PartSource",
+    "Renderer",
+    "Source",
+    "State",
+]
+__all__ += [
+    "AttrSource",
+    "DictItemSource",
+    "InstanceDictSource",
+    "ItemSource",
+    "KeySource",
+    "SlotSource",
+    "TypeSource",
+]
 __all__ += ["CellSource", "FunctionPartSource", "SizeSource"]
 
 _NEED_TORCH = {

@@ -101,12 +101,18 @@ class Watch:
             self.on_change(self, changed, state)
         return found
 
-    def _changed(self, binding: Binding, differing: Sequence[int], root: object, state: State) -> list[Source]:
+    def _changed(
+        self, binding: Binding, differing: Sequence[int], root: object, state: State
+    ) -> list[Source]:
         """The containers whose words are no longer what they were, and the inline sources with another value."""
         origins = [_origin(binding.words.facts[i][0]) for i in differing]
         values = self._with_root(binding.pinned, root) if self.group.inline else {}
         try:
-            other = [source for source in self.group.inline if read(source, values, state) is not values[source]]
+            other = [
+                source
+                for source in self.group.inline
+                if read(source, values, state) is not values[source]
+            ]
         except CANNOT_READ:
             other = []
         return [*filter(None, origins), *other]
@@ -129,7 +135,11 @@ class Watch:
         if values is None:
             return None
         try:
-            cells = self.group.cells(self.layout, values, state) if root is None or can_be_root(root) else None
+            cells = (
+                self.group.cells(self.layout, values, state)
+                if root is None or can_be_root(root)
+                else None
+            )
         except CANNOT_READ:
             cells = None  # another thread changed something meanwhile
         if cells is None:
@@ -147,7 +157,9 @@ class Watch:
         self._store(root, binding)
         return binding
 
-    def _binding(self, words: Words, places: Any, expected: bytes, values: dict[Source, Any]) -> Binding:
+    def _binding(
+        self, words: Words, places: Any, expected: bytes, values: dict[Source, Any]
+    ) -> Binding:
         return Binding(
             words,
             places,
@@ -203,7 +215,9 @@ class Watch:
         return self._binding(words, self.reader.places_of([*words.indices]), expected, values)
 
     # -- what stands on changed words ---------------------------------------------------------------------------------
-    def _patched(self, old: Binding, now: bytes, differing: Sequence[int], root: Any, state: State) -> Binding | None:
+    def _patched(
+        self, old: Binding, now: bytes, differing: Sequence[int], root: Any, state: State
+    ) -> Binding | None:
         """Check what stands on changed words and keep the rest, which `now` proves; otherwise check everything.
 
         `now` was read before anything is checked, so a later change makes another difference.
@@ -221,15 +235,24 @@ class Watch:
         return made
 
     def _check_again(
-        self, facts: Sequence[object], old: Binding, now: bytes, values: dict[Source, Any], state: State
+        self,
+        facts: Sequence[object],
+        old: Binding,
+        now: bytes,
+        values: dict[Source, Any],
+        state: State,
     ) -> bool:
         """Read sources again into `values` and check guards. Raises Restructured."""
-        sources = [fact for fact in facts if isinstance(fact, Source) and fact not in self.group.inline]
+        sources = [
+            fact for fact in facts if isinstance(fact, Source) and fact not in self.group.inline
+        ]
         guards = [fact for fact in facts if isinstance(fact, Guard)]
         reread = [*sources, *self.group.inline]
         replaced = {source for source in reread if self._is_replaced(source, old, values, state)}
         if replaced:
-            guards += [guard for guard in self.group.covered if not replaced.isdisjoint(guard.sources)]
+            guards += [
+                guard for guard in self.group.covered if not replaced.isdisjoint(guard.sources)
+            ]
 
         for guard in guards:
             if not guard.kind.holds(values[guard.source], state):  # type: ignore[index]
@@ -243,7 +266,9 @@ class Watch:
             raise Restructured
         return True
 
-    def _is_replaced(self, source: Source, old: Binding, values: dict[Source, Any], state: State) -> bool:
+    def _is_replaced(
+        self, source: Source, old: Binding, values: dict[Source, Any], state: State
+    ) -> bool:
         """Read a source again; return whether its value is another object."""
         before, values[source] = values[source], read(source, values, state)
         if is_same(values[source], before):
@@ -258,7 +283,9 @@ class Watch:
         return {source.whole for source in self.group.pinned if isinstance(source, PartSource)}
 
     # -- values for the entry -----------------------------------------------------------------------------------------
-    def server(self, loads: Loads, root: ParameterSource | None) -> Callable[..., tuple[object, ...] | None]:
+    def server(
+        self, loads: Loads, root: ParameterSource | None
+    ) -> Callable[..., tuple[object, ...] | None]:
         """Give the values for the root in a state, as they were when the words were last compared."""
         bindings, place = self.bindings, len(self.loads)
         self.loads.append(loads.sources)
@@ -292,4 +319,6 @@ def _differing(now: bytes, before: bytes) -> list[int]:
 
 def _origin(fact: object) -> Source | None:
     """The container to blame for a change of the word that a fact stands on."""
-    return fact.source if isinstance(fact, Guard) else fact.base if isinstance(fact, Source) else None
+    return (
+        fact.source if isinstance(fact, Guard) else fact.base if isinstance(fact, Source) else None
+    )

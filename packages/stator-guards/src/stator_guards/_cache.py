@@ -67,7 +67,9 @@ def _decision(entries: tuple[Entry, ...]) -> Any:
     """Decide how entries are found for a state; another guard compiler need not give discriminants."""
     sets: list[Any] = [entry.guards for entry in entries]
     facts = [getattr(guards, "discriminants", {}) for guards in sets]
-    parameters = next((guards.parameters for guards, found in zip(sets, facts, strict=True) if found), ())
+    parameters = next(
+        (guards.parameters for guards, found in zip(sets, facts, strict=True) if found), ()
+    )
     return decide([*zip(entries, facts, strict=True)], parameters)
 
 
@@ -119,14 +121,18 @@ class Cache:
             if entry is not None or self._is_past_limit(backend_key, state):
                 return entry
             if (entry := self._mended(backend_key, state)) is not None:
-                return entry  # past the limit it would be done in vain where another guard fails then
+                return (
+                    entry  # past the limit it would be done in vain where another guard fails then
+                )
             reasons = self.reasons(state, backend_key)
             if (entry := make()) is not None:
                 self.insert(entry, reasons)
             return entry
 
     def _mended(self, backend_key: Hashable, state: Sequence[object]) -> Entry | None:
-        return next((entry for entry in self.entries(backend_key) if entry.guards.mend(*state)), None)
+        return next(
+            (entry for entry in self.entries(backend_key) if entry.guards.mend(*state)), None
+        )
 
     def insert(self, entry: Entry, reasons: Sequence[RecompileReason] = ()) -> None:
         """Put a new entry first; entries that can never hold again are dropped."""
@@ -148,9 +154,13 @@ class Cache:
         """Return whether the limit was passed: states that no entry accepts run eagerly from now on."""
         return backend_key in self._full
 
-    def reasons(self, state: Sequence[object], backend_key: Hashable = None) -> list[RecompileReason]:
+    def reasons(
+        self, state: Sequence[object], backend_key: Hashable = None
+    ) -> list[RecompileReason]:
         """Explain why each entry cannot be used for `state`; entries that can be are left out."""
-        found = [(entry, tuple(entry.guards.explain(*state))) for entry in self.entries(backend_key)]
+        found = [
+            (entry, tuple(entry.guards.explain(*state))) for entry in self.entries(backend_key)
+        ]
         return [RecompileReason(entry, failures) for entry, failures in found if failures]
 
     def _promote(self, entry: Entry) -> None:
@@ -179,6 +189,10 @@ class Cache:
         """Names the guard that most often was the first to fail."""
         firsts = [failure for failures in (*self.history, _firsts(reasons)) for failure in failures]
         blamed = Counter((failure.source, failure.where) for failure in firsts).most_common(1)
-        example = next((str(f) for f in reversed(firsts) if (f.source, f.where) == blamed[0][0]), "") if blamed else ""
+        example = (
+            next((str(f) for f in reversed(firsts) if (f.source, f.where) == blamed[0][0]), "")
+            if blamed
+            else ""
+        )
         text = f"{self.name} was compiled {len(self.history)} times and now runs plainly for further inputs"
         return RecompileLimitWarning(f"{text}; the guard to blame: {example}")

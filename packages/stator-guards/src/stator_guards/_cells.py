@@ -12,7 +12,15 @@ from typing import Any
 
 import attrs
 
-from stator_guards._memory import HEAP_TYPE, MANAGED_DICT, Layout, detach, give_version, has_inline_values, word
+from stator_guards._memory import (
+    HEAP_TYPE,
+    MANAGED_DICT,
+    Layout,
+    detach,
+    give_version,
+    has_inline_values,
+    word,
+)
 
 SAFE_KEYS = (str, int, bool, float, bytes, NoneType, type, FunctionType)
 """Types of keys whose hash and equality run no user code; with others a lookup may change while the dict does not."""
@@ -166,7 +174,10 @@ class Cells:
         return (
             self.type_version(cls)
             and _lookup(cls, "__getattribute__") in _PLAIN_LOOKUP
-            and (attributes is None or (self.instance_dict(obj, attributes) and self.mapping(attributes)))
+            and (
+                attributes is None
+                or (self.instance_dict(obj, attributes) and self.mapping(attributes))
+            )
         )
 
     def _stays_what_it_is(self, found: object) -> bool:

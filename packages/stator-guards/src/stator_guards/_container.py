@@ -159,7 +159,11 @@ class AttrAbsent(Kind):
         return f"not {render.capture(hasattr, 'hasattr')}({value}, {self.attribute!r})"
 
     def holds(self, value: Any, state: State) -> bool:
-        return not hasattr(value, self.attribute) if self.member is None else is_empty(self.member, value)
+        return (
+            not hasattr(value, self.attribute)
+            if self.member is None
+            else is_empty(self.member, value)
+        )
 
     def watch(self, value: Any, cells: Cells) -> bool:
         return self.member is None and cells.no_attribute(value, self.attribute)

@@ -21,7 +21,10 @@ from stator_guards._source import ParameterSource, Source
 MOST_PARTS = 3
 Discriminants = dict[tuple[Source, Case], Hashable]
 
-_CONTAINERS: dict[type[Source], tuple[type, ...]] = {ItemSource: (list, tuple), DictItemSource: (dict,)}
+_CONTAINERS: dict[type[Source], tuple[type, ...]] = {
+    ItemSource: (list, tuple),
+    DictItemSource: (dict,),
+}
 
 
 def discriminants(guards: Iterable[Guard]) -> Discriminants:
@@ -29,7 +32,11 @@ def discriminants(guards: Iterable[Guard]) -> Discriminants:
     found: Discriminants = {}
     for guard in guards:
         source = guard.source
-        if source is not None and type(guard.kind).discriminants is not Kind.discriminants and _is_near(source):
+        if (
+            source is not None
+            and type(guard.kind).discriminants is not Kind.discriminants
+            and _is_near(source)
+        ):
             for case, key in guard.kind.discriminants():
                 found.setdefault((source, case), key)
     return found
@@ -103,7 +110,9 @@ def decide(entries: Sequence[tuple[Any, Discriminants]], parameters: Sequence[st
             others.append(each)
     table = {key: decide([*listed, *others], parameters) for key, listed in cases.items()}
     source, case = feature
-    return Dispatch(everything, _reader(source, parameters), case, table, decide(others, parameters))
+    return Dispatch(
+        everything, _reader(source, parameters), case, table, decide(others, parameters)
+    )
 
 
 def _best(entries: Sequence[tuple[Any, Discriminants]]) -> tuple[Source, Case] | None:

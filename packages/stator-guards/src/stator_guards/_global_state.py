@@ -49,10 +49,12 @@ def ambient() -> dict[str, object]:
     return {
         "inference mode": torch.is_inference_mode_enabled(),
         "function modes": [
-            _mode(torch._C._get_function_stack_at(i)) for i in range(torch._C._len_torch_function_stack())
+            _mode(torch._C._get_function_stack_at(i))
+            for i in range(torch._C._len_torch_function_stack())
         ],
         "dispatch modes": [
-            type(torch._C._get_dispatch_stack_at(i)) for i in range(torch._C._len_torch_dispatch_stack())
+            type(torch._C._get_dispatch_stack_at(i))
+            for i in range(torch._C._len_torch_dispatch_stack())
         ],
         "functorch layers": [(layer.key(), layer.level()) for layer in layers],
         "saved tensor hooks": inlined_hooks(),
@@ -88,10 +90,18 @@ class GlobalState(Kind):
 
     def _rest_tests(self, render: Renderer) -> list[str]:
         if self.rest != AT_REST:
-            return [f"{render.capture(ambient, 'ambient')}() == {render.capture(self.rest, 'ambient_before')}"]
-        read = DEPTHS_WITHOUT_KEYS if TensorMatch in render.kinds else (*DEPTHS_WITHOUT_KEYS, *DEPTHS_WITH_KEYS)
+            return [
+                f"{render.capture(ambient, 'ambient')}() == {render.capture(self.rest, 'ambient_before')}"
+            ]
+        read = (
+            DEPTHS_WITHOUT_KEYS
+            if TensorMatch in render.kinds
+            else (*DEPTHS_WITHOUT_KEYS, *DEPTHS_WITH_KEYS)
+        )
         depths = [f"not {render.capture(depth, depth.__name__)}()" for depth in read]
-        hooks = render.capture(_autograd._top_saved_tensors_default_hooks, "top_saved_tensors_hooks")
+        hooks = render.capture(
+            _autograd._top_saved_tensors_default_hooks, "top_saved_tensors_hooks"
+        )
         level = render.capture(vars(forward_ad), "forward_ad")
         inlined = render.capture(inlined_hooks, "inlined_hooks")
         no_hooks = f"({hooks}(True) is None or {inlined}() is None)"
@@ -102,12 +112,20 @@ class GlobalState(Kind):
 
     def found(self, value: Any, state: State) -> str:
         now = ambient()
-        changed = [f"{name} {now[name]} (was {old})" for name, old in self.rest.items() if now[name] != old]
-        reason = [] if self.native.check() else [f"{self.native.reason().strip()} changed ({described()})"]
+        changed = [
+            f"{name} {now[name]} (was {old})" for name, old in self.rest.items() if now[name] != old
+        ]
+        reason = (
+            []
+            if self.native.check()
+            else [f"{self.native.reason().strip()} changed ({described()})"]
+        )
         return ", ".join(reason + changed)
 
 
 def described() -> str:
     grad = "on" if torch.is_grad_enabled() else "off"
-    autocast = "on" if torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda") else "off"
+    autocast = (
+        "on" if torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda") else "off"
+    )
     return f"grad {grad}, autocast {autocast}, default dtype {torch.get_default_dtype()}"

@@ -111,7 +111,9 @@ class Unexplained(Kind):
     fix = "do not change the inputs from another thread during the call"
 
 
-def compile_guards(guards: Iterable[Guard], parameters: Sequence[str], *, watch: bool = True) -> GuardSet:
+def compile_guards(
+    guards: Iterable[Guard], parameters: Sequence[str], *, watch: bool = True
+) -> GuardSet:
     """Compile guards over an entry's parameters into a predicate with readable source.
 
     With `watch`, guards on what rarely changes are verified by memory words where the interpreter has them.
@@ -137,11 +139,17 @@ def _install(owner: Callable[[], GuardSet | None], written: Predicate) -> None:
 
 
 def _watch(guard_set: GuardSet, guards: list[Guard], names: Names, known: Layout) -> None:
-    walk, filename, parameters = guard_set.walk, f"{guard_set.filename[:-1]}, watched>", guard_set.parameters
+    walk, filename, parameters = (
+        guard_set.walk,
+        f"{guard_set.filename[:-1]}, watched>",
+        guard_set.parameters,
+    )
     owner = weakref.ref(guard_set)
 
     def install(watching: Watching, plan: Plan | None) -> None:
-        target = owner()  # weakly: the watching belongs to the set, and what guards refer to is to die with it
+        target = (
+            owner()
+        )  # weakly: the watching belongs to the set, and what guards refer to is to die with it
         if target is None:
             return
         if plan is None:

@@ -82,7 +82,9 @@ class Held:
 
 def _name(obj: object) -> str:
     """A class or function by its name, another object by its class alone."""
-    name = getattr(obj, "__qualname__", None) if issubclass(type(obj), (type, FunctionType)) else None
+    name = (
+        getattr(obj, "__qualname__", None) if issubclass(type(obj), (type, FunctionType)) else None
+    )
     return name if isinstance(name, str) else f"of class {type(obj).__name__}"
 
 
@@ -97,7 +99,12 @@ def short(obj: object, limit: int = 80) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
-_BRACKETS: dict[type, tuple[str, str]] = {list: ("[", "]"), tuple: ("(", ")"), set: ("{", "}"), frozenset: ("{", "}")}
+_BRACKETS: dict[type, tuple[str, str]] = {
+    list: ("[", "]"),
+    tuple: ("(", ")"),
+    set: ("{", "}"),
+    frozenset: ("{", "}"),
+}
 _HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 _MOST = 40  # items: more have no place in a line
 _MOST_BITS = 1000
@@ -109,14 +116,22 @@ def _text(obj: Any, depth: int) -> str:
         return "..."
     if cls is dict:  # copied, as other threads may change it meanwhile
         items = itertools.islice(dict.copy(obj).items(), _MOST)
-        return "{" + ", ".join(f"{_text(key, depth - 1)}: {_text(value, depth - 1)}" for key, value in items) + "}"
+        return (
+            "{"
+            + ", ".join(
+                f"{_text(key, depth - 1)}: {_text(value, depth - 1)}" for key, value in items
+            )
+            + "}"
+        )
     if cls in _BRACKETS:
         start, end = _BRACKETS[cls]
         texts = [_text(item, depth - 1) for item in list(obj)[:_MOST]]  # at once, too
         return start + ", ".join(texts) + ("," if cls is tuple and len(texts) == 1 else "") + end
     if cls is int and obj.bit_length() > _MOST_BITS:  # Python may refuse to write it down
         return f"<int of {obj.bit_length()} bits>"
-    holds_others = cls.__flags__ & _HEAP or gc.is_tracked(obj)  # and its `repr` theirs, the program's among them
+    holds_others = cls.__flags__ & _HEAP or gc.is_tracked(
+        obj
+    )  # and its `repr` theirs, the program's among them
     return repr(obj) if is_constant(obj) or not holds_others else f"<{cls.__name__} object>"
 
 
@@ -204,6 +219,8 @@ def is_literal(value: object) -> bool:
     """Whether `repr` of the constant, written into source, gives it back."""
     if type(value) is tuple:
         return all(map(is_literal, value))
-    if type(value) is int:  # a longer one than sys.set_int_max_str_digits may set as the limit cannot be written down
+    if (
+        type(value) is int
+    ):  # a longer one than sys.set_int_max_str_digits may set as the limit cannot be written down
         return value.bit_length() <= 2000
     return type(value) in (NoneType, bool, str, bytes, EllipsisType)

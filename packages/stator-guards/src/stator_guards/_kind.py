@@ -18,7 +18,15 @@ from stator_guards._held import short
 from stator_guards._source import GuardRenderer, Once, Source, State
 
 CANNOT_READ = (
-    *(KeyError, AttributeError, TypeError, IndexError, ValueError, NotImplementedError, ArithmeticError),
+    *(
+        KeyError,
+        AttributeError,
+        TypeError,
+        IndexError,
+        ValueError,
+        NotImplementedError,
+        ArithmeticError,
+    ),
     ReferenceError,
 )
 """What reading a source may raise when the program's state no longer has its shape, or a formula divides by zero: then

@@ -61,9 +61,13 @@ class Loads:
 
     def text(self, names: Names | None = None) -> str:
         """The same as Python."""
-        writer = Writer(names or Names([*self.parameters, "loads"]), with_wholes(Counter(self.sources)))
+        writer = Writer(
+            names or Names([*self.parameters, "loads"]), with_wholes(Counter(self.sources))
+        )
         values = [writer.value(source) for source in self.sources]
-        lines = "".join(f"    {line}\n" for line in [*writer.lines, f"return ({', '.join(values)},)"])
+        lines = "".join(
+            f"    {line}\n" for line in [*writer.lines, f"return ({', '.join(values)},)"]
+        )
         return f"def loads({', '.join(self.parameters)}):\n{lines}"
 
     def _write(self) -> Callable[..., Any]:

@@ -174,7 +174,9 @@ def _gather() -> Reader | None:
     return Reader(
         "take({places}).tobytes()",
         {"take": take},
-        lambda addresses: numpy.array([(address - _FIRST_PAGE) // WORD for address in addresses], dtype=numpy.intp),
+        lambda addresses: numpy.array(
+            [(address - _FIRST_PAGE) // WORD for address in addresses], dtype=numpy.intp
+        ),
         lambda places: take(places).tobytes(),
     )
 

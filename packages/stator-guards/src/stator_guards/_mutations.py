@@ -38,7 +38,14 @@ class Mutation:
 
 def mutations() -> dict[str, Mutation]:
     """All of them by name."""
-    return {**_of_dicts(), **_of_instances(), **_of_classes(), **_of_modules(), **_of_functions(), **_of_cells()}
+    return {
+        **_of_dicts(),
+        **_of_instances(),
+        **_of_classes(),
+        **_of_modules(),
+        **_of_functions(),
+        **_of_cells(),
+    }
 
 
 # -- dicts ------------------------------------------------------------------------------------------------------------
@@ -63,7 +70,8 @@ def _of_dicts() -> dict[str, Mutation]:
         subject.update(x=1, y=2)
 
     return {
-        f"dict {name}": Mutation(lambda: {"x": 1, "y": 2}, guards, change, undo) for name, change in changes.items()
+        f"dict {name}": Mutation(lambda: {"x": 1, "y": 2}, guards, change, undo)
+        for name, change in changes.items()
     }
 
 
@@ -107,7 +115,11 @@ def _of_instances() -> dict[str, Mutation]:
     def guards(source: Source, subject: Any) -> list[Guard]:
         attributes = InstanceDictSource(source)
         fixed = [Guard(source, TypeIs(type(subject))), Guard(source, AttrAbsent("extra"))]
-        return [*fixed, Guard(DictItemSource(attributes, "x"), Equals(1)), Guard(attributes, KeyAbsent("z"))]
+        return [
+            *fixed,
+            Guard(DictItemSource(attributes, "x"), Equals(1)),
+            Guard(attributes, KeyAbsent("z")),
+        ]
 
     changes: dict[str, Change] = {
         "attribute set": lambda o: setattr(o, "x", 2),
@@ -123,15 +135,22 @@ def _of_instances() -> dict[str, Mutation]:
     }
 
     def undo(subject: Any) -> None:
-        object.__setattr__(subject, "__class__", Refusing if isinstance(subject, Refusing) else Plain)
+        object.__setattr__(
+            subject, "__class__", Refusing if isinstance(subject, Refusing) else Plain
+        )
         attributes = subject.__dict__
         attributes.clear()
         attributes["x"] = 1
 
-    found = {f"instance {name}": Mutation(Plain, guards, change, undo) for name, change in changes.items()}
+    found = {
+        f"instance {name}": Mutation(Plain, guards, change, undo)
+        for name, change in changes.items()
+    }
     for count in (1, 10, 29, 31, 40):
         made = _maker(count)
-        found[f"instance specialized store, {count} attributes"] = Mutation(made, guards, _specialized(made), undo)
+        found[f"instance specialized store, {count} attributes"] = Mutation(
+            made, guards, _specialized(made), undo
+        )
     past = changes["attribute set past its class"]
     return {**found, "instance that refuses to be set": Mutation(Refusing, guards, past, undo)}
 
@@ -156,7 +175,11 @@ def _of_classes() -> dict[str, Mutation]:
     def guards(source: Source, subject: Any) -> list[Guard]:
         cls = TypeSource(source)
         method = Guard(AttrSource(cls, "method"), Is(type(subject).method))
-        return [Guard(source, TypeIs(type(subject))), Guard(AttrSource(source, "kind"), Equals("base")), method]
+        return [
+            Guard(source, TypeIs(type(subject))),
+            Guard(AttrSource(source, "kind"), Equals("base")),
+            method,
+        ]
 
     def shadowed(subject: Any) -> None:
         setattr(type(subject), "kind", property(lambda self: "property"))
@@ -186,14 +209,17 @@ def _of_classes() -> dict[str, Mutation]:
         return lambda subject: delattr(type(subject), name)
 
     return {
-        "class attribute set": mutation(lambda o: setattr(type(o), "kind", "derived"), remove("kind")),
+        "class attribute set": mutation(
+            lambda o: setattr(type(o), "kind", "derived"), remove("kind")
+        ),
         "class attribute set on a base": mutation(
             lambda o: setattr(o.base, "kind", "other"), lambda o: setattr(o.base, "kind", "base")
         ),
         "class attribute shadowed by a property": mutation(shadowed, remove("kind")),
         "method replaced": mutation(lambda o: setattr(type(o), "method", len), remove("method")),
         "lookup replaced": mutation(
-            lambda o: setattr(type(o), "__getattribute__", lambda self, name: "user"), remove("__getattribute__")
+            lambda o: setattr(type(o), "__getattribute__", lambda self, name: "user"),
+            remove("__getattribute__"),
         ),
         "bases assigned": mutation(rebased, undo_rebased),
     }
@@ -209,7 +235,10 @@ def _module() -> ModuleType:
 def _of_modules() -> dict[str, Mutation]:
     def guards(source: Source, subject: Any) -> list[Guard]:
         attributes = InstanceDictSource(source)
-        return [Guard(DictItemSource(attributes, "x"), Equals(1)), Guard(attributes, KeyAbsent("z"))]
+        return [
+            Guard(DictItemSource(attributes, "x"), Equals(1)),
+            Guard(attributes, KeyAbsent("z")),
+        ]
 
     def undo(subject: Any) -> None:
         subject.x = 1
@@ -225,7 +254,10 @@ def _of_modules() -> dict[str, Mutation]:
         "attribute added": lambda m: setattr(m, "z", 2),
         "global stored": stored,
     }
-    return {f"module {name}": Mutation(_module, guards, change, undo) for name, change in changes.items()}
+    return {
+        f"module {name}": Mutation(_module, guards, change, undo)
+        for name, change in changes.items()
+    }
 
 
 def _function() -> Any:
@@ -254,7 +286,10 @@ def _of_functions() -> dict[str, Mutation]:
         "keyword defaults": lambda fn: setattr(fn, "__kwdefaults__", {"b": 3}),
         "keyword default": lambda fn: fn.__kwdefaults__.update(b=3),
     }
-    found = {f"function {name}": Mutation(_function, guards, change, undo) for name, change in changes.items()}
+    found = {
+        f"function {name}": Mutation(_function, guards, change, undo)
+        for name, change in changes.items()
+    }
     bare = Mutation(
         lambda: lambda a: a,
         lambda source, subject: [Guard(FunctionPartSource(source, "defaults"), IsNone())],
@@ -292,5 +327,6 @@ def _of_cells() -> dict[str, Mutation]:
         "stored by a closure": stored,
     }
     return {
-        f"cell {name}": Mutation(_closure, guards, change, lambda fn: fn.write(1)) for name, change in changes.items()
+        f"cell {name}": Mutation(_closure, guards, change, lambda fn: fn.write(1))
+        for name, change in changes.items()
     }

@@ -70,7 +70,11 @@ class PartSource(Source):
         while isinstance(one, PartSource) and isinstance(other, PartSource):
             if one is other:
                 return True
-            if type(one) is not type(other) or hash(one) != hash(other) or one.identity[1:] != other.identity[1:]:
+            if (
+                type(one) is not type(other)
+                or hash(one) != hash(other)
+                or one.identity[1:] != other.identity[1:]
+            ):
                 return False
             one, other = one.whole, other.whole
         return not isinstance(one, PartSource) and one == other
@@ -157,7 +161,11 @@ class DictItemSource(PartSource):
 
     def write(self, whole: str, render: Renderer) -> str:
         key = written_key(self.key, render)
-        return f"{whole}[{key}]" if self.owner is None else f"{render.capture(stored, 'stored')}({whole}, {key})"
+        return (
+            f"{whole}[{key}]"
+            if self.owner is None
+            else f"{render.capture(stored, 'stored')}({whole}, {key})"
+        )
 
     def read(self, whole: Any) -> Any:
         key = real(self.key)
@@ -196,7 +204,9 @@ class ItemSource(PartSource):
         return f"{render.capture(self.owner.__getitem__, f'{self.owner.__name__}_getitem')}({whole}, {self.index})"
 
     def read(self, whole: Any) -> Any:
-        return whole[self.index] if self.owner is None else self.owner.__getitem__(whole, self.index)
+        return (
+            whole[self.index] if self.owner is None else self.owner.__getitem__(whole, self.index)
+        )
 
     def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
         return type(whole) is tuple
@@ -314,4 +324,8 @@ class SizeSource(PartSource):
         return "" if self.kind == "storage_offset" else str(self.dim)
 
     def read(self, whole: Any) -> Any:
-        return whole.storage_offset() if self.kind == "storage_offset" else getattr(whole, self.kind)(self.dim)
+        return (
+            whole.storage_offset()
+            if self.kind == "storage_offset"
+            else getattr(whole, self.kind)(self.dim)
+        )

@@ -55,12 +55,18 @@ class Group:
         """The pinned values below a root object, if all covered guards hold there."""
         known = () if self.root is None else (root,)
         read = self.steps.read(state, *known)
-        return None if read is None else {source: read[place] for source, place in self.steps.places.items()}
+        return (
+            None
+            if read is None
+            else {source: read[place] for source, place in self.steps.places.items()}
+        )
 
     def cells(self, layout: Layout, values: Mapping[Source, Any], state: State) -> Cells | None:
         """The words that the group stands on there; None when some of its facts cannot be watched."""
         cells = Cells(layout)
-        pinned = all(source in self.inline or stays(source, values, cells) for source in self.pinned)
+        pinned = all(
+            source in self.inline or stays(source, values, cells) for source in self.pinned
+        )
         if not pinned or not all(holds_on(guard, values, state, cells) for guard in self.covered):
             return None
         return cells
@@ -106,7 +112,9 @@ def make_plan(guards: Sequence[Guard], situation: Situation) -> tuple[Plan, dict
     return _plan(guards, planner.groups, planner.group_of, below), cells
 
 
-def replace(plan: Plan, group: Group, guards: Sequence[Guard], situation: Situation) -> tuple[Plan, dict[Group, Cells]]:
+def replace(
+    plan: Plan, group: Group, guards: Sequence[Guard], situation: Situation
+) -> tuple[Plan, dict[Group, Cells]]:
     """Plan one group anew for the values it has now; the others stay as they are."""
     above = [] if group.root is None else [group.root]
     kept = {source: other for source, other in plan.group_of.items() if other is not group}
@@ -117,7 +125,11 @@ def replace(plan: Plan, group: Group, guards: Sequence[Guard], situation: Situat
 
 
 def loosen(
-    plan: Plan, group: Group, guards: Sequence[Guard], loose: Collection[Source | None], values: Mapping[Source, Any]
+    plan: Plan,
+    group: Group,
+    guards: Sequence[Guard],
+    loose: Collection[Source | None],
+    values: Mapping[Source, Any],
 ) -> tuple[Plan, Group, frozenset[int]]:
     """Take out of a group what stands on containers that change too often; also give the ids of those facts."""
     made = Group(group.root, inline=dict(group.inline))
@@ -127,7 +139,11 @@ def loosen(
         if isinstance(source, PartSource) and _leaves(source, made, loose, out):
             removed.add(id(source))
             tested = source not in loose and source.whole not in out and source not in made.inline
-            if not tested or plan.below[source] < WORTH_AN_INLINE_TEST or type(values[source]) is MappingProxyType:
+            if (
+                not tested
+                or plan.below[source] < WORTH_AN_INLINE_TEST
+                or type(values[source]) is MappingProxyType
+            ):
                 made.inline.pop(source, None)
                 out.add(source)
                 continue
@@ -140,19 +156,30 @@ def loosen(
         else:
             made.covered.append(guard)
 
-    moved = {source: made if other is group else other for source, other in plan.group_of.items() if source not in out}
+    moved = {
+        source: made if other is group else other
+        for source, other in plan.group_of.items()
+        if source not in out
+    }
     groups = [made if other is group else other for other in plan.groups]
     return _plan(guards, groups, moved, plan.below), made, frozenset(removed)
 
 
-def _leaves(source: PartSource, group: Group, loose: Collection[Source | None], out: set[Source]) -> bool:
+def _leaves(
+    source: PartSource, group: Group, loose: Collection[Source | None], out: set[Source]
+) -> bool:
     """Return whether what proves a source unchanged is gone: its whole, its own identity, or the word of its whole."""
     if source.whole in out:
         return True
     return source in loose if source in group.inline else source.whole in loose
 
 
-def _plan(guards: Sequence[Guard], groups: list[Group], group_of: dict[Source, Group], below: Counter[Source]) -> Plan:
+def _plan(
+    guards: Sequence[Guard],
+    groups: list[Group],
+    group_of: dict[Source, Group],
+    below: Counter[Source],
+) -> Plan:
     covered = {id(guard): guard for group in groups for guard in group.covered}
     rest = [guard for guard in guards if id(guard) not in covered]
     return Plan(groups, group_of, [*rest, *_left([*covered.values()], rest)], below)
@@ -160,7 +187,11 @@ def _plan(guards: Sequence[Guard], groups: list[Group], group_of: dict[Source, G
 
 class _Planner:
     def __init__(
-        self, guards: Sequence[Guard], situation: Situation, below: Counter[Source], kept: dict[Source, Group]
+        self,
+        guards: Sequence[Guard],
+        situation: Situation,
+        below: Counter[Source],
+        kept: dict[Source, Group],
     ) -> None:
         self._guards = guards
         self._now = situation
@@ -200,11 +231,19 @@ class _Planner:
             if above in self._cells and above is not None and self._stays_in(above, source):
                 self._join(above, source)
                 return
-        elif isinstance(source, CapturedSource) and None not in self._now.loose and not source.held.weak:
+        elif (
+            isinstance(source, CapturedSource)
+            and None not in self._now.loose
+            and not source.held.weak
+        ):
             self._captured = self._captured or self._new_group(None)
             self._join(self._captured, source)
             return
-        if self._below[source] >= ROOT_GUARDS and source not in self._now.loose and can_be_root(self._values[source]):
+        if (
+            self._below[source] >= ROOT_GUARDS
+            and source not in self._now.loose
+            and can_be_root(self._values[source])
+        ):
             self.group_of[source] = self._new_group(source)
 
     def _stays_in(self, group: Group, source: PartSource) -> bool:
@@ -233,7 +272,9 @@ class _Planner:
     def _drop(self, group: Group) -> None:
         self.groups.remove(group)
         del self._cells[group]
-        self.group_of = {source: other for source, other in self.group_of.items() if other is not group}
+        self.group_of = {
+            source: other for source, other in self.group_of.items() if other is not group
+        }
 
 
 def _left(covered: Sequence[Guard], rest: Sequence[Guard]) -> list[Guard]:
@@ -259,7 +300,11 @@ def _below(guards: Iterable[Guard], sources: Iterable[Source]) -> Counter[Source
 
 def read(source: Source, values: Mapping[Source, Any], state: State) -> Any:
     """The value of a source whose base was read already."""
-    return source.read(values[source.whole]) if isinstance(source, PartSource) else source.evaluate(state)
+    return (
+        source.read(values[source.whole])
+        if isinstance(source, PartSource)
+        else source.evaluate(state)
+    )
 
 
 def stays(source: Source, values: Mapping[Source, Any], cells: Cells) -> bool:
@@ -288,7 +333,9 @@ def holds_on(guard: Guard, values: Mapping[Source, Any], state: State, cells: Ce
 
 def is_same(new: object, old: object) -> bool:
     """Return whether a value is the one it was; the proxy of a class dict is made anew for every reader."""
-    return new is old or (type(new) is MappingProxyType and gc.get_referents(new) == gc.get_referents(old))
+    return new is old or (
+        type(new) is MappingProxyType and gc.get_referents(new) == gc.get_referents(old)
+    )
 
 
 def can_be_root(value: object) -> bool:

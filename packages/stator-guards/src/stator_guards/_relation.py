@@ -112,7 +112,11 @@ class Custom(Kind):
     fix = "keep this property of the value, or expect another compiled version"
 
     def test(self, value: str, render: Renderer) -> str:
-        fn = render.capture(self.fn, getattr(self.fn, "__name__", "fn")) if "{fn}" in self.template else ""
+        fn = (
+            render.capture(self.fn, getattr(self.fn, "__name__", "fn"))
+            if "{fn}" in self.template
+            else ""
+        )
         return f"({self.template.format(fn=fn, value=value)})"
 
     def holds(self, value: Any, state: State) -> bool:
@@ -123,4 +127,6 @@ class Custom(Kind):
 
     @property
     def needed(self) -> str:
-        return self.description or f"such that {self.template.format(fn=short(self.fn), value='it')}"
+        return (
+            self.description or f"such that {self.template.format(fn=short(self.fn), value='it')}"
+        )

@@ -81,7 +81,11 @@ class Source:
         # chains are shared, so comparing identities first keeps this from walking down to the parameter
         if self is other:
             return True
-        if type(self) is not type(other) or not isinstance(other, Source) or hash(self) != hash(other):
+        if (
+            type(self) is not type(other)
+            or not isinstance(other, Source)
+            or hash(self) != hash(other)
+        ):
             return False
         return self.identity == other.identity
 
@@ -191,7 +195,9 @@ class CallSource(Source):
 
     def __init__(self, fn: Callable[..., object], *arguments: Source) -> None:
         self.__attrs_init__(fn, arguments)
-        hash(self)  # now, while those of the arguments are known: later it would recurse along the chain
+        hash(
+            self
+        )  # now, while those of the arguments are known: later it would recurse along the chain
 
     @property
     def base(self) -> Source | None:
@@ -210,7 +216,9 @@ class CallSource(Source):
         return f"{self.label}({', '.join(source.name for source in self.arguments)})"
 
     def expression(self, render: Renderer) -> str:
-        return f"{render.capture(self.fn, self.label)}({', '.join(map(render.value, self.arguments))})"
+        return (
+            f"{render.capture(self.fn, self.label)}({', '.join(map(render.value, self.arguments))})"
+        )
 
     def evaluate(self, state: State) -> Any:
         return self.fn(*(source.evaluate(state) for source in self.arguments))

@@ -82,10 +82,14 @@ class TensorMatch(Kind):
         dynamic_dims: frozenset[int] = frozenset(),
         dynamic_strides: frozenset[int] = frozenset(),
     ) -> None:
-        sizes = tuple(None if i in dynamic_dims else int(size) for i, size in enumerate(tensor.shape))
+        sizes = tuple(
+            None if i in dynamic_dims else int(size) for i, size in enumerate(tensor.shape)
+        )
         strides = static_strides(tensor, dynamic_dims) if tensor.layout is torch.strided else ()
         if dynamic_strides:
-            strides = tuple(None if i in dynamic_strides else stride for i, stride in enumerate(strides))
+            strides = tuple(
+                None if i in dynamic_strides else stride for i, stride in enumerate(strides)
+            )
         facts = (type(tensor), tensor.dtype, tensor.device, tensor.layout, tensor.requires_grad)
         self.__attrs_init__(*facts, effective_keys(tensor), sizes, strides, weakref.ref(tensor))
 
@@ -119,8 +123,14 @@ class TensorMatch(Kind):
         check = _native_once(first, render.once)
         chosen = set(map(id, first))
         again = [guard for guard in guards if id(guard) not in chosen]
-        texts = [guard.kind.test(render.value(guard.source), render) for guard in again if guard.source is not None]
-        return " and ".join([f"{render.capture(check, 'tensors_match')}({render.arguments(sources)})", *texts])
+        texts = [
+            guard.kind.test(render.value(guard.source), render)
+            for guard in again
+            if guard.source is not None
+        ]
+        return " and ".join(
+            [f"{render.capture(check, 'tensors_match')}({render.arguments(sources)})", *texts]
+        )
 
     @classmethod
     def implied(cls, guards: Sequence[Guard], once: Once) -> tuple[Guard, ...]:
@@ -173,7 +183,11 @@ def _distinct(sources: Sequence[Source]) -> tuple[Guard, ...]:
 
 def _unequal(what: str, old: Sequence[int | None], new: Sequence[int]) -> list[str]:
     pairs = enumerate(zip(old, new, strict=True))
-    return [f"{what} {is_} in dimension {i} (was {was})" for i, (was, is_) in pairs if was is not None and was != is_]
+    return [
+        f"{what} {is_} in dimension {i} (was {was})"
+        for i, (was, is_) in pairs
+        if was is not None and was != is_
+    ]
 
 
 def _firsts(guards: Sequence[Guard]) -> list[Guard]:
@@ -192,7 +206,9 @@ def _native(guards: Sequence[Guard]) -> Any:
     kinds: list[Any] = [guard.kind for guard in guards]
     tensors = [kind.reference() for kind in kinds]
     pairs = zip(tensors, kinds, strict=True)
-    examples = [tensor if _is_as_described(tensor, kind) else _example(kind) for tensor, kind in pairs]
+    examples = [
+        tensor if _is_as_described(tensor, kind) else _example(kind) for tensor, kind in pairs
+    ]
     if any(example is None for example in examples):
         return _slow(kinds)
     # both keywords are needed: without them the native constructor reads past its arguments

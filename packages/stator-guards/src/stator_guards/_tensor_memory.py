@@ -92,7 +92,10 @@ def _stands_trial(found: TensorLayout) -> bool:
     """Check that each word holds what it should, and changes with it."""
     tensor = torch.empty(3, 5).t().requires_grad_()
     base = tensor._cdata
-    if ctypes.sizeof(ctypes.c_void_p) != _WORD or torch.Tensor.__basicsize__ < found.implementation + _WORD:
+    if (
+        ctypes.sizeof(ctypes.c_void_p) != _WORD
+        or torch.Tensor.__basicsize__ < found.implementation + _WORD
+    ):
         return False
     if word(id(tensor) + found.implementation) != base:
         return False
@@ -109,7 +112,9 @@ def _stands_trial(found: TensorLayout) -> bool:
         return False
     if word(base + found.keys) != torch._C._dispatch_keys(tensor).raw_repr():
         return False
-    return word(base + found.autograd) != 0 and all(_changes(found, name, change) for name, change in _trials().items())
+    return word(base + found.autograd) != 0 and all(
+        _changes(found, name, change) for name, change in _trials().items()
+    )
 
 
 Change = Callable[[torch.Tensor], object]

@@ -7,7 +7,16 @@ from typing import Any, ClassVar
 import attrs
 
 from stator_guards._cells import Cells
-from stator_guards._held import PLAIN, Held, constant_key, is_constant, is_literal, key_of, same_constant, short
+from stator_guards._held import (
+    PLAIN,
+    Held,
+    constant_key,
+    is_constant,
+    is_literal,
+    key_of,
+    same_constant,
+    short,
+)
 from stator_guards._kind import Case, Kind
 from stator_guards._source import Renderer, State
 from stator_guards.errors import InvalidUse
@@ -141,7 +150,9 @@ class Truth(Kind):
 
 def _constant(instance: object, attribute: object, value: object) -> None:
     if not is_constant(value):
-        raise InvalidUse(f"Equals needs a constant, not {short(value)}", "guard other objects with Is")
+        raise InvalidUse(
+            f"Equals needs a constant, not {short(value)}", "guard other objects with Is"
+        )
 
 
 @attrs.frozen
@@ -191,11 +202,16 @@ def _same(value: str, constant: object, render: Renderer) -> list[str]:
         return [f"{value} is {constant!r}"]
     is_cls = f"{render.capture(type, 'type')}({value}) is {render.capture(cls, cls.__name__)}"
     if cls in (int, str, bytes):
-        return [is_cls, f"{value} == {repr(constant) if is_literal(constant) else render.capture(constant, 'number')}"]
+        return [
+            is_cls,
+            f"{value} == {repr(constant) if is_literal(constant) else render.capture(constant, 'number')}",
+        ]
     if isinstance(constant, float) and cls is float and constant and math.isfinite(constant):
         return [is_cls, f"{value} == {constant!r}"]
     if isinstance(constant, tuple) and cls is tuple and len(constant) <= 8:
-        items = [test for i, item in enumerate(constant) for test in _same(f"{value}[{i}]", item, render)]
+        items = [
+            test for i, item in enumerate(constant) for test in _same(f"{value}[{i}]", item, render)
+        ]
         return [is_cls, f"{render.capture(len, 'len')}({value}) == {len(constant)}", *items]
     key = render.capture(constant_key(constant), "key")
     return [is_cls, f"{render.capture(same_constant, 'same_constant')}({value}, {key})"]

@@ -34,7 +34,9 @@ class Steps:
     steps: list[Step]
 
     @classmethod
-    def of(cls, guards: Iterable[Guard], known: Iterable[Source] = (), also: Iterable[Source] = ()) -> "Steps":
+    def of(
+        cls, guards: Iterable[Guard], known: Iterable[Source] = (), also: Iterable[Source] = ()
+    ) -> "Steps":
         """Place 0 is the state, for sources at the start of a chain and guards without one; `known` follow."""
         places = {source: place for place, source in enumerate(known, 1)}
         steps: list[Step] = []
@@ -158,7 +160,9 @@ def function(name: str, parameters: Sequence[str], lines: Sequence[str], names: 
     )
 
 
-def load_source(source: str, filename: str, objects: Mapping[str, object], owner: object) -> dict[str, Any]:
+def load_source(
+    source: str, filename: str, objects: Mapping[str, object], owner: object
+) -> dict[str, Any]:
     """Run generated source whose lines debuggers and tracebacks can show, as long as `owner` lives."""
     _show(source, filename, owner)
     return _run(source, filename, objects)

@@ -104,7 +104,11 @@ class Watching:
             self.walk.release()
 
     def _follow(
-        self, plan: Plan, cells: dict[Group, Cells], values: dict[Source, Any], left: _Left | None = None
+        self,
+        plan: Plan,
+        cells: dict[Group, Cells],
+        values: dict[Source, Any],
+        left: _Left | None = None,
     ) -> None:
         """Install the predicate of a plan; bindings of groups that it keeps stay, without what has left one of them."""
         old = self.watches
@@ -128,7 +132,9 @@ class Watching:
         owner = weakref.ref(self)
 
         def on_change(watch: Watch, changed: Sequence[Source], state: State) -> None:
-            if (watching := owner()) is not None:  # weakly: what guards refer to is to die with their set
+            if (
+                watching := owner()
+            ) is not None:  # weakly: what guards refer to is to die with their set
                 watching._on_change(watch, changed, state)
 
         return Watch(group, self.layout, reader(group.words), self.walk.parameters, on_change)
@@ -154,7 +160,9 @@ class Watching:
     def _on_change(self, watch: Watch, changed: Sequence[Source], state: State) -> None:
         """Count what changed, and plan the group anew when it changes again and again."""
         group = watch.group
-        loose: set[Source | None] = {source for source in changed if self._is_churning(source, CHANGES_TO_BE_LOOSE)}
+        loose: set[Source | None] = {
+            source for source in changed if self._is_churning(source, CHANGES_TO_BE_LOOSE)
+        }
         if not changed and group.root is not None and self._is_passing(watch):
             if len(group.covered) <= MOST_GUARDS_OF_A_LOOSE_ROOT:
                 loose.add(group.root)
@@ -191,7 +199,9 @@ class Watching:
             self._replace(plan, group, state)
         else:
             made, now, facts = loosen(plan, group, self.guards, loose, bound.pinned)
-            now.words = sum(not facts.issuperset(map(id, standing)) for standing in bound.words.facts)
+            now.words = sum(
+                not facts.issuperset(map(id, standing)) for standing in bound.words.facts
+            )
             self._follow(made, {}, {}, _Left(group, now, facts))
 
     def _replace(self, plan: Plan, group: Group, state: State) -> None:

@@ -17,7 +17,9 @@ CHEAP = 28
 class WatchedWriter(Writer):
     """A writer that knows pinned sources: they are exported by the binding of their group."""
 
-    def __init__(self, names: Names, count: Counter[Source], plan: Plan, watching: Watching) -> None:
+    def __init__(
+        self, names: Names, count: Counter[Source], plan: Plan, watching: Watching
+    ) -> None:
         super().__init__(names, count)
         self._watches = watching.watches
         self._group_of = plan.group_of
@@ -44,7 +46,9 @@ class WatchedWriter(Writer):
             self._watches[group].exports.append(source)
 
     def arguments(self, sources: Sequence[Source]) -> str:
-        return ", ".join(self._run(group, tuple(run)) for group, run in groupby(sources, self._pinned_in))
+        return ", ".join(
+            self._run(group, tuple(run)) for group, run in groupby(sources, self._pinned_in)
+        )
 
     def _run(self, group: Group | None, run: tuple[Source, ...]) -> str:
         if group is None or len(run) < 3:
@@ -70,8 +74,17 @@ class WatchedWriter(Writer):
         return found
 
     def proven(self, sources: Sequence[Source], kind: type) -> list[Source]:
-        covered = {guard.source for group in self._watches for guard in group.covered if type(guard.kind) is kind}
-        return [source for source in sources if source in covered and self._pinned_in(source) is not None]
+        covered = {
+            guard.source
+            for group in self._watches
+            for guard in group.covered
+            if type(guard.kind) is kind
+        }
+        return [
+            source
+            for source in sources
+            if source in covered and self._pinned_in(source) is not None
+        ]
 
     def _pinned_in(self, source: Source) -> Group | None:
         group = self._group_of.get(source)
@@ -121,7 +134,11 @@ class WatchedWriter(Writer):
         self._take(group, "    ")
 
     def write_plan(self, plan: Plan) -> None:
-        early = [guard for guard in plan.residual if guard.kind.rank <= CHEAP and not self._needs_group(guard)]
+        early = [
+            guard
+            for guard in plan.residual
+            if guard.kind.rank <= CHEAP and not self._needs_group(guard)
+        ]
         self.write(early)
         for group in plan.groups:
             if group.root is None or not group.root.children:
@@ -134,7 +151,9 @@ class WatchedWriter(Writer):
 
     def _needs_group(self, guard: Guard) -> bool:
         near = any(self._pinned_in(source) is not None for source in guard.sources)
-        return near or any(self._pinned_in(source) is not None for source in parents_first(guard.sources))
+        return near or any(
+            self._pinned_in(source) is not None for source in parents_first(guard.sources)
+        )
 
     def _fill_exports(self) -> None:
         for group, line, indentation in self._takes:

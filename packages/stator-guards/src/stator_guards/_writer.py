@@ -38,7 +38,9 @@ def ordered(guards: Iterable[Guard]) -> list[Guard]:
     below: dict[Source, tuple[int, int]] = {}
     for source in parents_first(read):
         children = source.children
-        rank, depth = places[source] = below[children[0]] if len(children) == 1 else _highest(below, children)
+        rank, depth = places[source] = (
+            below[children[0]] if len(children) == 1 else _highest(below, children)
+        )
         below[source] = (max(rank, own.get(source, 0)), depth + 1)
 
     keys = [_key(guard, places) for guard in unique]
@@ -48,16 +50,22 @@ def ordered(guards: Iterable[Guard]) -> list[Guard]:
 def _key(guard: Guard, places: dict[Source, tuple[int, int]]) -> tuple[int, int]:
     """The rank at which a guard may run (no lower than that of any guard above it), and how deep its sources lie."""
     kind, source = guard.kind, guard.source
-    above, depth = _highest(places, guard.sources) if source is None or kind.others else places[source]
+    above, depth = (
+        _highest(places, guard.sources) if source is None or kind.others else places[source]
+    )
     return (kind.rank if kind.rank > above else above), depth
 
 
 def _highest(places: dict[Source, tuple[int, int]], sources: Iterable[Source]) -> tuple[int, int]:
     found = [places[source] for source in sources]
-    return max((rank for rank, _ in found), default=0), max((depth for _, depth in found), default=0)
+    return max((rank for rank, _ in found), default=0), max(
+        (depth for _, depth in found), default=0
+    )
 
 
-def uses(guards: Iterable[Guard], is_local: Callable[[Source], bool] = lambda source: False) -> Counter[Source]:
+def uses(
+    guards: Iterable[Guard], is_local: Callable[[Source], bool] = lambda source: False
+) -> Counter[Source]:
     """Count how often each source would be written out, unless it is a local; more than once makes it one."""
     count: Counter[Source] = Counter()
     for guard in guards:
@@ -134,7 +142,9 @@ class Writer:
                 self._write_one(guard)
             elif kind not in done:
                 done.add(kind)
-                self.require(kind.test_all([other for other in guards if type(other.kind) is kind], self), "")
+                self.require(
+                    kind.test_all([other for other in guards if type(other.kind) is kind], self), ""
+                )
 
     def _write_one(self, guard: Guard) -> None:
         value = "" if guard.source is None else self.value(guard.source)
@@ -175,7 +185,11 @@ class Names:
 
     def fresh(self, hint: str) -> str:
         stem = re.sub(r"\W+", "_", hint).strip("_")[:40] or "v"
-        stem = f"v_{stem}" if stem[0].isdigit() or keyword.iskeyword(stem) or stem in vars(builtins) else stem
+        stem = (
+            f"v_{stem}"
+            if stem[0].isdigit() or keyword.iskeyword(stem) or stem in vars(builtins)
+            else stem
+        )
         name = stem
         while name in self._taken:
             self._numbers[stem] += 1

@@ -128,7 +128,9 @@ def _on(index: int, change: Callable[[Any], object]) -> Callable[[list[Any]], ob
 def _case(source: Source, kind: Any, a: Any, broken: Any, other: Any = None) -> Case:
     """A guard whose fact is broken by `broken`: a change of `a`, or `a`'s new value. `other` must not matter."""
     break_fact = _on(0, broken) if callable(broken) else _set(0, broken)
-    change_else = _set(1, "other") if other is None else _on(0, other) if callable(other) else _set(0, other)
+    change_else = (
+        _set(1, "other") if other is None else _on(0, other) if callable(other) else _set(0, other)
+    )
     return Case([Guard(source, kind)], [a, "b"], break_fact, change_else)
 
 
@@ -141,7 +143,9 @@ def _value_cases() -> dict[str, Callable[[], Case]]:
     thing = _Thing()
     return {
         "type": lambda: _case(_A, TypeIs(_Thing), _Thing(), _OtherThing(), _Thing()),
-        "class assigned": lambda: _case(_A, TypeIs(_Thing), _Thing(), _sets("__class__", _OtherThing), _sets("x", 1)),
+        "class assigned": lambda: _case(
+            _A, TypeIs(_Thing), _Thing(), _sets("__class__", _OtherThing), _sets("x", 1)
+        ),
         "bool is no int": lambda: _case(_A, TypeIs(int), 1, True, 2),
         "identity": lambda: _case(_A, Is(thing), thing, _Thing(), _sets("x", 1)),
         "none": lambda: _case(_A, IsNone(), None, 0),
@@ -158,9 +162,13 @@ def _value_cases() -> dict[str, Callable[[], Case]]:
         "ellipsis": lambda: _case(_A, Equals(...), ..., None),
         "slice": lambda: _case(_A, Equals(slice(1, None)), slice(1, None), slice(True, None)),
         "range": lambda: _case(_A, Equals(range(0, 3, 2)), range(0, 3, 2), range(0, 4, 2)),
-        "nested tuple": lambda: _case(_A, Equals((1, (0.0, "x"))), (1, (0.0, "x")), (1, (-0.0, "x"))),
+        "nested tuple": lambda: _case(
+            _A, Equals((1, (0.0, "x"))), (1, (0.0, "x")), (1, (-0.0, "x"))
+        ),
         "long tuple": lambda: _case(_A, Equals((1,) * 20), (1,) * 20, (True,) + (1,) * 19),
-        "frozenset": lambda: _case(_A, Equals(frozenset({1, "x"})), frozenset({1, "x"}), frozenset({True, "x"})),
+        "frozenset": lambda: _case(
+            _A, Equals(frozenset({1, "x"})), frozenset({1, "x"}), frozenset({True, "x"})
+        ),
         "true": lambda: _case(_A, Truth(True), [1], [], [2]),
         "false": lambda: _case(_A, Truth(False), {}, lambda a: a.update(x=1)),
     }
@@ -171,39 +179,67 @@ def _container_cases() -> dict[str, Callable[[], Case]]:
         return OrderedDict(x=1, y=2)
 
     return {
-        "list length": lambda: _case(_A, Length(2), [1, 2], lambda a: a.append(3), lambda a: a.reverse()),
-        "list no longer": lambda: _case(_A, LongerThan(1), [1, 2], lambda a: a.clear(), lambda a: a.append(3)),
-        "dict length": lambda: _case(_A, Length(1), {"x": 1}, lambda a: a.clear(), lambda a: a.update(x=2)),
-        "keys": lambda: _case(_A, KeysAre(("x", "y")), {"x": 1, "y": 2}, {"y": 2, "x": 1}, {"x": 3, "y": 4}),
+        "list length": lambda: _case(
+            _A, Length(2), [1, 2], lambda a: a.append(3), lambda a: a.reverse()
+        ),
+        "list no longer": lambda: _case(
+            _A, LongerThan(1), [1, 2], lambda a: a.clear(), lambda a: a.append(3)
+        ),
+        "dict length": lambda: _case(
+            _A, Length(1), {"x": 1}, lambda a: a.clear(), lambda a: a.update(x=2)
+        ),
+        "keys": lambda: _case(
+            _A, KeysAre(("x", "y")), {"x": 1, "y": 2}, {"y": 2, "x": 1}, {"x": 3, "y": 4}
+        ),
         "key types": lambda: _case(_A, KeysAre((1,)), {1: "x"}, {True: "x"}, {1: "y"}),
         "float keys": lambda: _case(_A, KeysAre((0.0,)), {0.0: "x"}, {-0.0: "x"}, {0.0: "y"}),
-        "class keys": lambda: _case(_A, KeysAre((_Thing,)), {_Thing: 1}, {_OtherThing: 1}, {_Thing: 2}),
+        "class keys": lambda: _case(
+            _A, KeysAre((_Thing,)), {_Thing: 1}, {_OtherThing: 1}, {_Thing: 2}
+        ),
         "no keys": lambda: _case(_A, KeysAre(()), {}, {"x": 1}),
         "moved key": lambda: _case(
-            _A, KeysAre(("x", "y")), ordered(), lambda a: a.move_to_end("x"), lambda a: a.update(x=5)
+            _A,
+            KeysAre(("x", "y")),
+            ordered(),
+            lambda a: a.move_to_end("x"),
+            lambda a: a.update(x=5),
         ),
-        "key absent": lambda: _case(_A, KeyAbsent("x"), {}, lambda a: a.update(x=1), lambda a: a.update(y=1)),
-        "key present": lambda: _case(_A, KeyPresent("x"), {"x": 1}, lambda a: a.pop("x"), lambda a: a.update(x=2)),
-        "attribute absent": lambda: _case(_A, AttrAbsent("x"), _Thing(), _sets("x", 1), _sets("y", 1)),
+        "key absent": lambda: _case(
+            _A, KeyAbsent("x"), {}, lambda a: a.update(x=1), lambda a: a.update(y=1)
+        ),
+        "key present": lambda: _case(
+            _A, KeyPresent("x"), {"x": 1}, lambda a: a.pop("x"), lambda a: a.update(x=2)
+        ),
+        "attribute absent": lambda: _case(
+            _A, AttrAbsent("x"), _Thing(), _sets("x", 1), _sets("y", 1)
+        ),
     }
 
 
 def _source_cases() -> dict[str, Callable[[], Case]]:
     return {
-        "attribute": lambda: _case(AttrSource(_A, "x"), Equals(1), _Thing(x=1), _sets("x", 2), _sets("y", 2)),
+        "attribute": lambda: _case(
+            AttrSource(_A, "x"), Equals(1), _Thing(x=1), _sets("x", 2), _sets("y", 2)
+        ),
         "attribute deleted": lambda: _case(
             AttrSource(_A, "x"), Equals(1), _Thing(x=1), lambda a: delattr(a, "x"), _sets("y", 2)
         ),
         "class attribute shadowed": lambda: _case(
             AttrSource(_A, "kind"), Equals("thing"), _Thing(), _sets("kind", "mine")
         ),
-        "instance dict": lambda: _case(_attribute(_A, "x"), Equals(1), _Thing(x=1), _updates(x=2), _updates(y=2)),
+        "instance dict": lambda: _case(
+            _attribute(_A, "x"), Equals(1), _Thing(x=1), _updates(x=2), _updates(y=2)
+        ),
         "instance dict replaced": lambda: _case(
             _attribute(_A, "x"), Equals(1), _Thing(x=1), _sets("__dict__", {"x": 3})
         ),
-        "item": lambda: _case(ItemSource(_A, 1), Equals(5), [4, 5], lambda a: a.pop(0), lambda a: a.append(1)),
+        "item": lambda: _case(
+            ItemSource(_A, 1), Equals(5), [4, 5], lambda a: a.pop(0), lambda a: a.append(1)
+        ),
         "item gone": lambda: _case(ItemSource(_A, 1), Equals(5), [4, 5], lambda a: a.pop()),
-        "dict item": lambda: _case(DictItemSource(_A, (1, "x")), Equals(5), {(1, "x"): 5}, {(1, "x"): 6}),
+        "dict item": lambda: _case(
+            DictItemSource(_A, (1, "x")), Equals(5), {(1, "x"): 5}, {(1, "x"): 6}
+        ),
         "type": lambda: _case(TypeSource(_A), Is(_Thing), _Thing(), _OtherThing(), _Thing()),
         "cell": lambda: _case(
             ItemSource(CellSource(_part_of(_A, "closure")), 0),
@@ -212,7 +248,9 @@ def _source_cases() -> dict[str, Callable[[], Case]]:
             lambda fn: fn.__closure__[0].cell_contents.insert(0, 7),
             lambda fn: fn.__closure__[0].cell_contents.append(7),
         ),
-        "default": lambda: _case(_part_of(_A, "defaults"), Equals(1), _make_function(), _sets("__defaults__", (9,))),
+        "default": lambda: _case(
+            _part_of(_A, "defaults"), Equals(1), _make_function(), _sets("__defaults__", (9,))
+        ),
         "keyword default": lambda: _case(
             DictItemSource(FunctionPartSource(_A, "kwdefaults"), "c"),
             Equals(2),
@@ -221,8 +259,12 @@ def _source_cases() -> dict[str, Callable[[], Case]]:
         ),
         "code": _code_case,
         "slot": _slot_case,
-        "key": lambda: _case(KeySource(_A, 1), Equals("y"), {"x": 1, "y": 2}, {"y": 2, "x": 1}, {"z": 0, "y": 2}),
-        "call": lambda: _case(CallSource(len, _A), Equals(2), [1, 2], lambda a: a.pop(), lambda a: a.reverse()),
+        "key": lambda: _case(
+            KeySource(_A, 1), Equals("y"), {"x": 1, "y": 2}, {"y": 2, "x": 1}, {"z": 0, "y": 2}
+        ),
+        "call": lambda: _case(
+            CallSource(len, _A), Equals(2), [1, 2], lambda a: a.pop(), lambda a: a.reverse()
+        ),
         "captured": _captured_case,
     }
 
@@ -230,7 +272,9 @@ def _source_cases() -> dict[str, Callable[[], Case]]:
 def _code_case() -> Case:
     fn, other = _make_function(), _make_function()
     changed = fn.__code__.replace(co_name="changed")
-    return _case(FunctionPartSource(_A, "code"), Is(fn.__code__), fn, _sets("__code__", changed), other)
+    return _case(
+        FunctionPartSource(_A, "code"), Is(fn.__code__), fn, _sets("__code__", changed), other
+    )
 
 
 def _slot_case() -> Case:
@@ -250,8 +294,12 @@ def _relation_cases() -> dict[str, Callable[[], Case]]:
     sizes = {"n": CallSource(len, _A), "m": CallSource(len, _B)}
     shape = ShapeExpression("n + m == total", sizes, {"total": 3})
     return {
-        "same object": lambda: Case([Guard(_A, SameObject(_B))], [thing, thing], _set(1, _Thing()), _on(0, repr)),
-        "two objects": lambda: Case([Guard(_A, DistinctObject(_B))], [thing, 1], _set(1, thing), _set(1, 2)),
+        "same object": lambda: Case(
+            [Guard(_A, SameObject(_B))], [thing, thing], _set(1, _Thing()), _on(0, repr)
+        ),
+        "two objects": lambda: Case(
+            [Guard(_A, DistinctObject(_B))], [thing, 1], _set(1, thing), _set(1, 2)
+        ),
         "shape": lambda: Case([Guard(None, shape)], [[1], [1, 2]], _set(1, [1]), _set(1, [3, 4])),
         "custom": lambda: _case(_A, Custom("{fn}({value})", callable), len, 1, print),
     }
@@ -271,13 +319,17 @@ class GuardCompilerKit(Conformance):
         made: Case = self.CASES[request.param]()
         return made
 
-    def test_guards_hold_where_they_were_made(self, compile_guards: CompileGuards, case: Case) -> None:
+    def test_guards_hold_where_they_were_made(
+        self, compile_guards: CompileGuards, case: Case
+    ) -> None:
         guard_set = compile_guards(case.guards, ["a", "b"])
         assert guard_set.check(*case.state)
         assert guard_set.mirror(*case.state)
         assert guard_set.explain(*case.state) == []
 
-    def test_a_broken_fact_misses_and_is_explained(self, compile_guards: CompileGuards, case: Case) -> None:
+    def test_a_broken_fact_misses_and_is_explained(
+        self, compile_guards: CompileGuards, case: Case
+    ) -> None:
         guard_set = compile_guards(case.guards, ["a", "b"])
         assert guard_set.check(*case.state)
         case.break_fact(case.state)
@@ -294,7 +346,9 @@ class GuardCompilerKit(Conformance):
         assert guard_set.check(*case.state)
         assert guard_set.mirror(*case.state)
 
-    def test_a_broken_fact_misses_after_many_hits(self, compile_guards: CompileGuards, case: Case) -> None:
+    def test_a_broken_fact_misses_after_many_hits(
+        self, compile_guards: CompileGuards, case: Case
+    ) -> None:
         guard_set = compile_guards(case.guards, ["a", "b"])
         for _ in range(6):
             assert guard_set.check(*case.state)
@@ -304,7 +358,10 @@ class GuardCompilerKit(Conformance):
         assert not guard_set.check(*case.state)
 
     def test_an_unreadable_state_is_a_miss(self, compile_guards: CompileGuards) -> None:
-        guards = [Guard(DictItemSource(AttrSource(_A, "x"), "y"), Equals(1)), Guard(ItemSource(_B, 3), IsNone())]
+        guards = [
+            Guard(DictItemSource(AttrSource(_A, "x"), "y"), Equals(1)),
+            Guard(ItemSource(_B, 3), IsNone()),
+        ]
         guard_set = compile_guards(guards, ["a", "b"])
         for state in [(1, 2), (_Thing(x={}), []), (_Thing(x=3), None), (_Thing(x={"y": 1}), {})]:
             assert not guard_set.check(*state)
@@ -324,7 +381,9 @@ class GuardCompilerKit(Conformance):
         assert guard_set.is_gone
         assert guard_set.explain(None)
 
-    def test_parents_are_tested_before_what_is_read_from_them(self, compile_guards: CompileGuards) -> None:
+    def test_parents_are_tested_before_what_is_read_from_them(
+        self, compile_guards: CompileGuards
+    ) -> None:
         class Exploding:
             @property
             def x(self) -> int:
@@ -345,7 +404,9 @@ class GuardCompilerKit(Conformance):
     def test_names_never_clash(self, compile_guards: CompileGuards) -> None:
         names = ["type", "len", "check", "id", "Thing", "class_"]
         guards = [Guard(ParameterSource(name), TypeIs(_Thing)) for name in names]
-        guards += [Guard(_attribute(ParameterSource(name), "class"), Equals((1, 2))) for name in names]
+        guards += [
+            Guard(_attribute(ParameterSource(name), "class"), Equals((1, 2))) for name in names
+        ]
         things = [_Thing(**{"class": (1, 2)}) for _ in names]
         guard_set = compile_guards(guards, names)
         assert guard_set.check(*things)
@@ -378,8 +439,14 @@ def _structure_changes(root: Any) -> list[tuple[Callable[[], object], Callable[[
     return [
         (lambda: setattr(part, "flag", 1), lambda: setattr(part, "flag", True)),
         (lambda: part.hooks.update(a=1), part.hooks.clear),
-        (lambda: setattr(part, "__class__", _OtherThing), lambda: setattr(part, "__class__", _Thing)),
-        (lambda: setattr(part, "__dict__", {**flags, "flag": 0}), lambda: setattr(part, "__dict__", flags)),
+        (
+            lambda: setattr(part, "__class__", _OtherThing),
+            lambda: setattr(part, "__class__", _Thing),
+        ),
+        (
+            lambda: setattr(part, "__dict__", {**flags, "flag": 0}),
+            lambda: setattr(part, "__dict__", flags),
+        ),
         (lambda: parts.update({"3": _Thing(flag=0, hooks={})}), lambda: parts.update({"3": part})),
         (lambda: setattr(root, "parts", {}), lambda: setattr(root, "parts", parts)),
         (lambda: part.__dict__.pop("flag"), lambda: part.__dict__.update(flag=True)),
@@ -411,12 +478,17 @@ class WatchKit(Conformance):
         return str(request.param)
 
     @pytest.fixture(params=sorted(MUTATIONS))
-    def scene(self, request: pytest.FixtureRequest, compile_guards: CompileGuards, starts_at: str) -> Scene:
+    def scene(
+        self, request: pytest.FixtureRequest, compile_guards: CompileGuards, starts_at: str
+    ) -> Scene:
         mutation: Mutation = self.MUTATIONS[request.param]
         subject = mutation.make()
         root, is_captured = _large(subject), starts_at == "captured"
         source = CapturedSource("root", root) if is_captured else _A
-        guards = [*_guards_on_parts(source), *mutation.guards(_attribute(source, "subject"), subject)]
+        guards = [
+            *_guards_on_parts(source),
+            *mutation.guards(_attribute(source, "subject"), subject),
+        ]
         guard_set = compile_guards(guards, [] if is_captured else ["a"])
         state = () if is_captured else (root,)
         assert all(guard_set.check(*state) for _ in range(4))
@@ -450,12 +522,16 @@ class WatchKit(Conformance):
         scene.mutation.change(scene.subject)
         assert not scene.guard_set.check(*scene.state)
 
-    def test_the_dict_of_an_instance_stays_the_same_object(self, compile_guards: CompileGuards) -> None:
+    def test_the_dict_of_an_instance_stays_the_same_object(
+        self, compile_guards: CompileGuards
+    ) -> None:
         root = _large(None)
         dicts = [part.__dict__ for part in root.parts.values()]
         guard_set = compile_guards(_guards_on_parts(_A), ["a"])
         assert all(guard_set.check(root) for _ in range(4))
-        assert all(part.__dict__ is before for part, before in zip(root.parts.values(), dicts, strict=True))
+        assert all(
+            part.__dict__ is before for part, before in zip(root.parts.values(), dicts, strict=True)
+        )
 
     def test_nothing_is_kept_alive_by_a_watch(self, compile_guards: CompileGuards) -> None:
         roots = [_large(None) for _ in range(3)]

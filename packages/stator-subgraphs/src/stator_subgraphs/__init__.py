@@ -15,5 +15,13 @@ from stator_subgraphs._random import draws, is_of_torch, may_draw
 from stator_subgraphs._scope import BodyScope
 
 __all__ = ["Body", "BodyScope", "CapturedGraph", "GraphInput", "OutputGraph", "ShapeFact", "Warned"]
-__all__ += ["OPERATORS", "check_graph", "draws", "is_mode_call", "is_of_torch", "may_draw", "storage_of"]
+__all__ += [
+    "OPERATORS",
+    "check_graph",
+    "draws",
+    "is_mode_call",
+    "is_of_torch",
+    "may_draw",
+    "storage_of",
+]
 __all__ += ["CHECKS", "bodies_of", "calls_in", "may_raise", "name_of"]

@@ -26,15 +26,27 @@ class Limit:
 LIMITS: dict[str, Limit] = {
     "DataDependentOutputException": Limit("data-dependent-output", CAPTURE_SCALARS),
     "DynamicOutputShapeException": Limit("data-dependent-shape", CAPTURE_SCALARS),
-    "GuardOnDataDependentSymNode": Limit("data-dependent-guard", "tell the bound with torch._check"),
-    "PendingUnbackedSymbolNotFound": Limit("unbacked-symbol-lost", "return the value that the symbol comes from"),
+    "GuardOnDataDependentSymNode": Limit(
+        "data-dependent-guard", "tell the bound with torch._check"
+    ),
+    "PendingUnbackedSymbolNotFound": Limit(
+        "unbacked-symbol-lost", "return the value that the symbol comes from"
+    ),
     "UnsupportedFakeTensorException": Limit("no-fake-tensor"),
-    "UnsupportedOperatorException": Limit("no-fake-kernel", "register a fake implementation of the operator"),
-    "UnsupportedMutationAliasingException": Limit("mutation-or-aliasing-in-body", "clone the value first"),
-    "UnsupportedAliasMutationException": Limit("mutation-or-aliasing-in-body", "clone the value first"),
+    "UnsupportedOperatorException": Limit(
+        "no-fake-kernel", "register a fake implementation of the operator"
+    ),
+    "UnsupportedMutationAliasingException": Limit(
+        "mutation-or-aliasing-in-body", "clone the value first"
+    ),
+    "UnsupportedAliasMutationException": Limit(
+        "mutation-or-aliasing-in-body", "clone the value first"
+    ),
     "UncapturedHigherOrderOpError": Limit("higher-order-operator"),
     "CondOpArgsMismatchError": Limit("higher-order-operator"),
-    "MetadataMismatchError": Limit("wrong-fake-kernel", "correct the fake implementation of the operator"),
+    "MetadataMismatchError": Limit(
+        "wrong-fake-kernel", "correct the fake implementation of the operator"
+    ),
     "OperatorIssue": Limit("no-fake-kernel"),
     "ValueRangeError": Limit("shape-out-of-range"),
 }
@@ -43,8 +55,12 @@ LIMITS: dict[str, Limit] = {
 TEXTS: dict[str, Limit] = {
     r"no fake impl registered": LIMITS["UnsupportedOperatorException"],
     r"Cannot access data pointer|data is not allocated yet|data_ptr\(\)": Limit("data-pointer"),
-    r"invoking .* with non-Fake Tensor inputs|Please convert all Tensors to FakeTensors": Limit("real-tensor"),
-    r"numpy\(\)|\.tolist\(\) is not supported for tensor subclasses|storage is not accessible": Limit("data-access"),
+    r"invoking .* with non-Fake Tensor inputs|Please convert all Tensors to FakeTensors": Limit(
+        "real-tensor"
+    ),
+    r"numpy\(\)|\.tolist\(\) is not supported for tensor subclasses|storage is not accessible": Limit(
+        "data-access"
+    ),
 }
 """For errors that torch raises as a plain RuntimeError."""
 
@@ -88,4 +104,6 @@ def name_of(what: Any) -> str:
 
 def broken(limit: Limit, error: Exception, what: str) -> Unsupported:
     first = next(iter(str(error).strip().splitlines()), "")
-    return Unsupported(limit.reason, f"{what}: {type(error).__name__}: {first}".rstrip(": "), limit.hint)
+    return Unsupported(
+        limit.reason, f"{what}: {type(error).__name__}: {first}".rstrip(": "), limit.hint
+    )

@@ -18,20 +18,33 @@ from stator_subgraphs._heard import Hearing, Warned
 from stator_subgraphs._mutation import Target, Watched, called, may_write, storage_of
 from stator_subgraphs._picky import may_raise, name_of
 from stator_subgraphs._random import undisturbed
-from stator_subgraphs._refused import Operation, refuse, refuse_expanded, refuse_new_leaves, refuse_setting
+from stator_subgraphs._refused import (
+    Operation,
+    refuse,
+    refuse_expanded,
+    refuse_new_leaves,
+    refuse_setting,
+)
 from stator_subgraphs._state import GraphState
 from stator_subgraphs._structure import constant_argument, rebuild, tensors_in
 from stator_subgraphs._symbol import symbols_of_any
 
 
 def record_call(
-    state: GraphState, target: Target, args: Sequence[Any], kwargs: dict[str, Any], body: Body | None, example: Any
+    state: GraphState,
+    target: Target,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    body: Body | None,
+    example: Any,
 ) -> Traced:
     """See `OutputGraph.call`. Nothing is recorded when this raises."""
     target = _writable(target, args)
     tensors: list[torch.Tensor] = []
     examples, example_kwargs = _examples(args, tensors), _examples(kwargs, tensors)
-    operation = Operation(target, examples, example_kwargs, tensors, state.root.placeholders, called(target))
+    operation = Operation(
+        target, examples, example_kwargs, tensors, state.root.placeholders, called(target)
+    )
     refuse(operation)
     if body is not None or has_body(examples):
         refuse_wrappers(operation.inputs)
@@ -47,7 +60,9 @@ def record_call(
         refuse_new_leaves(example, tensors)
     traced = _write_down(state, target, args, kwargs, example)
     if state.root.lasting and (traced.node.meta.get("caught") or may_raise(traced.node)):
-        raise Unsupported("operator-error", f"{name_of(traced.node)}: what was written stays if it raises")
+        raise Unsupported(
+            "operator-error", f"{name_of(traced.node)}: what was written stays if it raises"
+        )
     if heard:
         traced.node.meta["warns"] = heard
     changed = watched.changed() if body is None else _gives(state, body, traced)
@@ -71,7 +86,9 @@ def _writable(target: Target, args: Sequence[Any]) -> Target:
     if target is operator.pow and isinstance(args[0], int | float):
         return pow
     name = getattr(target, "__name__", "")
-    is_hidden = target is getattr(_FUNCTIONS, name, None) and target is not getattr(torch, name, target)
+    is_hidden = target is getattr(_FUNCTIONS, name, None) and target is not getattr(
+        torch, name, target
+    )
     return _by_path(target) if is_hidden else target
 
 
@@ -118,13 +135,17 @@ def _propagate(state: GraphState, target: Target, args: Any, kwargs: dict[str, A
     try:
         with Foreign(target), undisturbed(target):
             example = run(state.mode, target, args, kwargs)
-            if type(example) is torch.Tensor and example.is_meta:  # `torch.tensor` makes no fake there
+            if (
+                type(example) is torch.Tensor and example.is_meta
+            ):  # `torch.tensor` makes no fake there
                 example = state.mode.from_tensor(example)
         if has_body(args):  # what it made up for itself is nobody's
             given, made = symbols_of_any(example), state.env.pending_fresh_unbacked_symbols
             made[pending:] = [symbol for symbol in made[pending:] if symbol in given]
         return example
-    except BaseException:  # whatever it was goes on; symbols born in a call that failed must not wait for a binding
+    except (
+        BaseException
+    ):  # whatever it was goes on; symbols born in a call that failed must not wait for a binding
         del state.env.pending_fresh_unbacked_symbols[pending:]
         state.keeps_history |= _is_refused_view(args)
         raise
@@ -138,7 +159,9 @@ def _is_refused_view(args: Any) -> bool:
     return base is not None and base.requires_grad
 
 
-def _write_down(state: GraphState, target: Target, args: Sequence[Any], kwargs: dict[str, Any], example: Any) -> Traced:
+def _write_down(
+    state: GraphState, target: Target, args: Sequence[Any], kwargs: dict[str, Any], example: Any
+) -> Traced:
     bindings = _bindings(state, target, example)
     tracer = state.current
 
@@ -148,7 +171,9 @@ def _write_down(state: GraphState, target: Target, args: Sequence[Any], kwargs: 
     op = "call_method" if isinstance(target, str) else "call_function"
     node = tracer.node(op, target, rebuild(tuple(args), leaf), rebuild(kwargs, leaf))
     state.annotate(node, example)
-    if "source_fn_stack" not in node.meta or isinstance(target, type):  # a record is made where an operator takes it
+    if "source_fn_stack" not in node.meta or isinstance(
+        target, type
+    ):  # a record is made where an operator takes it
         node.meta["source_fn_stack"] = [*tracer.function_stack, (node.name, target)]
     traced = state.issue(node, example)
     if bindings:
@@ -206,5 +231,8 @@ def project(state: GraphState, traced: Traced, index: Any) -> Traced:
     part = tracer.part(traced, index)
     if not known:
         state.annotate(part.node, part.example)
-        part.node.meta["source_fn_stack"] = [*tracer.function_stack, (part.node.name, operator.getitem)]
+        part.node.meta["source_fn_stack"] = [
+            *tracer.function_stack,
+            (part.node.name, operator.getitem),
+        ]
     return part

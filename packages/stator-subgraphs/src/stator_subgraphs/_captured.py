@@ -53,7 +53,9 @@ class CapturedGraph:
     keeps_history: bool
     example_inputs: Callable[[], list[Any]]
     shape_guards: Callable[..., list[ShapeFact]]
-    contexts: Mapping[torch.Tensor, StatefulSymbolicContext]  # how each real input was made fake, for doing it again
+    contexts: Mapping[
+        torch.Tensor, StatefulSymbolicContext
+    ]  # how each real input was made fake, for doing it again
     release: Callable[[], None]
 
     @cached_property
@@ -66,7 +68,12 @@ class CapturedModule(GraphModule):
     """A graph, or the body of an operator: no module of the program, so hooks for all modules do not hear of it."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks:
+        if (
+            self._forward_hooks
+            or self._forward_pre_hooks
+            or self._backward_hooks
+            or self._backward_pre_hooks
+        ):
             return super().__call__(*args, **kwargs)  # those are a backend's own
         return self.forward(*args, **kwargs)
 
@@ -88,7 +95,9 @@ class Body:
 
     module: GraphModule
     tracer: SubgraphTracer
-    arguments: tuple[Traced | None, ...]  # None where the operator makes the argument up (a slice of a scanned tensor)
+    arguments: tuple[
+        Traced | None, ...
+    ]  # None where the operator makes the argument up (a slice of a scanned tensor)
     lifted: tuple[Traced, ...]
     outputs: tuple[Any, ...]
     written: tuple[int, ...] = ()

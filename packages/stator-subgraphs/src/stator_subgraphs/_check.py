@@ -17,7 +17,13 @@ def check_graph(module: fx.GraphModule, *, is_body: bool = False) -> list[str]:
     """Everything that is wrong with a finished graph or one of its bodies; empty when a compiler may see it. A body
     may give one value as it is (the condition of a loop)."""
     graph = module.graph
-    faults = [*_lint(module), *_nodes(graph), *_placeholders(graph), *_symbols(graph), *_output(graph, is_body)]
+    faults = [
+        *_lint(module),
+        *_nodes(graph),
+        *_placeholders(graph),
+        *_symbols(graph),
+        *_output(graph, is_body),
+    ]
     for name, child in module.named_children():
         if isinstance(child, fx.GraphModule):
             faults += [f"{name}: {fault}" for fault in check_graph(child, is_body=True)]
@@ -34,10 +40,18 @@ def _lint(module: fx.GraphModule) -> Iterator[str]:
 def _nodes(graph: fx.Graph) -> Iterator[str]:
     known = set(graph.nodes)
     for node in graph.nodes:
-        yield from (f"{node} uses {source} of another graph" for source in node.all_input_nodes if source not in known)
+        yield from (
+            f"{node} uses {source} of another graph"
+            for source in node.all_input_nodes
+            if source not in known
+        )
         if node.op.startswith("call_") and "example_value" not in node.meta:
             yield f"{node} has no example"
-        if node.op.startswith("call_") and "stack_trace" not in node.meta and "source_fn_stack" in node.meta:
+        if (
+            node.op.startswith("call_")
+            and "stack_trace" not in node.meta
+            and "source_fn_stack" in node.meta
+        ):
             yield f"{node} does not say which line it is from"
         yield from _leaks(node)
 
@@ -49,7 +63,11 @@ def _leaks(node: fx.Node) -> Iterator[str]:
     """What belongs to the trace and not to the graph: as an argument it would be a constant of one compilation."""
     found: list[Any] = []
     fx.node.map_aggregate((node.args, node.kwargs), found.append)
-    yield from (f"{node} has a {type(item).__name__} of the trace in it" for item in found if isinstance(item, LEAKED))
+    yield from (
+        f"{node} has a {type(item).__name__} of the trace in it"
+        for item in found
+        if isinstance(item, LEAKED)
+    )
 
 
 def _placeholders(graph: fx.Graph) -> Iterator[str]:
@@ -62,16 +80,23 @@ def _placeholders(graph: fx.Graph) -> Iterator[str]:
             yield f"the placeholder {node} comes after an operator"
         if "example_value" not in node.meta:
             yield f"the placeholder {node} has no example"
-        elif isinstance(node.meta["example_value"], (torch.Tensor, *SymbolicTypes)) and node.type is None:
+        elif (
+            isinstance(node.meta["example_value"], (torch.Tensor, *SymbolicTypes))
+            and node.type is None
+        ):
             yield f"the placeholder {node} has no type"
 
 
 def _symbols(graph: fx.Graph) -> Iterator[str]:
     """Each symbol of an example is a placeholder, or made by a node, before it is met; in a body its place is free."""
-    is_body = not any(hasattr(node, "_dynamo_source") for node in graph.find_nodes(op="placeholder"))
+    is_body = not any(
+        hasattr(node, "_dynamo_source") for node in graph.find_nodes(op="placeholder")
+    )
     bound: set[Any] = set()
     if is_body:
-        bound = {symbol for node in graph.find_nodes(op="placeholder") for symbol in _bound_by(node)}
+        bound = {
+            symbol for node in graph.find_nodes(op="placeholder") for symbol in _bound_by(node)
+        }
     for node in graph.nodes:
         bound |= _bound_by(node)
         if missing := {*symbols_of_any(node.meta.get("example_value"))} - bound - _of_offset(node):
@@ -84,7 +109,9 @@ def _of_offset(node: fx.Node) -> set[Any]:
     parts = example if isinstance(example, tuple | list) else [example]
     if node.op == "placeholder":
         return set()
-    tensors = [part for part in parts if isinstance(part, torch.Tensor) and part.layout is torch.strided]
+    tensors = [
+        part for part in parts if isinstance(part, torch.Tensor) and part.layout is torch.strided
+    ]
     return {symbol for tensor in tensors for symbol in symbols_of(tensor.storage_offset())}
 
 
@@ -92,7 +119,10 @@ def _bound_by(node: fx.Node) -> set[Any]:
     bindings = node.meta.get("unbacked_bindings") or {}
     example = node.meta.get("example_value")
     binds = node.op == "placeholder" or (node.op, node.target) == ("call_method", "item")
-    return {*bindings, *(symbols_of(example) if binds and isinstance(example, SymbolicTypes) else [])}
+    return {
+        *bindings,
+        *(symbols_of(example) if binds and isinstance(example, SymbolicTypes) else []),
+    }
 
 
 def _output(graph: fx.Graph, is_body: bool) -> Iterator[str]:
@@ -104,4 +134,8 @@ def _output(graph: fx.Graph, is_body: bool) -> Iterator[str]:
         yield "the output is no tuple"
     else:
         allowed = (fx.Node, *NUMBERS, type(None))
-        yield from (f"the output has {value!r} in it" for value in last.args[0] if not isinstance(value, allowed))
+        yield from (
+            f"the output has {value!r} in it"
+            for value in last.args[0]
+            if not isinstance(value, allowed)
+        )

@@ -34,7 +34,9 @@ def truth_of(state: GraphState, traced: Traced) -> bool:
     """A comparison of a float symbol with a number is exact; of a sum of several it need not be."""
     expression = expression_of(traced.example)
     if expression is None and any(_is_float(node) for node in traced.node.all_input_nodes):
-        return bool(_value(traced.node, {}))  # its symbols are fixed already, and sympy multiplied them
+        return bool(
+            _value(traced.node, {})
+        )  # its symbols are fixed already, and sympy multiplied them
     exact = expression is None or not has_floats(expression) or all(map(_is_exact, expression.args))
     if exact and (expression is None or not _overflows(traced.example, expression)):
         return bool(traced.example)
@@ -84,7 +86,11 @@ def _bits(part: Any, hints: Any, known: dict[Any, int]) -> int:
 def _counted(part: Any, hints: Any, known: dict[Any, int]) -> int:
     if not part.args:
         value = hints.get(part, 0) if part.is_Symbol else part
-        return int(abs(value)).bit_length() if getattr(value, "is_Integer", isinstance(value, int)) else 0
+        return (
+            int(abs(value)).bit_length()
+            if getattr(value, "is_Integer", isinstance(value, int))
+            else 0
+        )
     bits = [_bits(inner, hints, known) for inner in part.args]
     if part.is_Mul:
         return sum(bits)
@@ -106,5 +112,7 @@ def _computed(node: fx.Node, known: dict[fx.Node, Any]) -> Any:
     inputs = [source.meta["example_value"] for source in node.all_input_nodes]
     if node.op != "call_function" or any(isinstance(value, torch.Tensor) for value in inputs):
         return example.node.pytype(example)
-    args = rebuild(node.args, lambda item: _value(item, known) if isinstance(item, fx.Node) else item)
+    args = rebuild(
+        node.args, lambda item: _value(item, known) if isinstance(item, fx.Node) else item
+    )
     return node.target(*args)  # type: ignore[operator]  # no str: it is no method

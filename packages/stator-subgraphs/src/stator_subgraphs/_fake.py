@@ -81,13 +81,20 @@ class World:
 
 
 def fake_input(
-    mode: FakeTensorMode, tensor: torch.Tensor, source: AnyTorchSource, context: StatefulSymbolicContext, static: bool
+    mode: FakeTensorMode,
+    tensor: torch.Tensor,
+    source: AnyTorchSource,
+    context: StatefulSymbolicContext,
+    static: bool,
 ) -> FakeTensor:
     """`tensor` without its memory: a parameter stays one, a view a view, a leaf a leaf.
 
     Static shapes take the path without `ShapeEnv`: twice as fast, and the *value* of a 0-d tensor becomes no symbol.
     """
-    with _quiet(tensor), torch._C.DisableTorchFunctionSubclass():  # it may be a view of a tensor with a say in that
+    with (
+        _quiet(tensor),
+        torch._C.DisableTorchFunctionSubclass(),
+    ):  # it may be a view of a tensor with a say in that
         if static:
             return mode.from_tensor(tensor, static_shapes=True, source=source)
         return mode.from_tensor(tensor, source=source, symbolic_context=context)
@@ -107,10 +114,16 @@ def refuse_subclass(tensor: torch.Tensor, name: str) -> None:
     """Plain tensors are understood, and those with others in them; another subclass has ways of its own everywhere."""
     if type(tensor) in PLAIN:
         if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
-            raise Unsupported("functorch-tensor", f"{name} is a tensor inside a torch.func transform")
+            raise Unsupported(
+                "functorch-tensor", f"{name} is a tensor inside a torch.func transform"
+            )
         return
     if is_lazy(tensor):
-        raise Unsupported("uninitialized-parameter", f"{name} has no shape yet", "run the module once before compiling")
+        raise Unsupported(
+            "uninitialized-parameter",
+            f"{name} has no shape yet",
+            "run the module once before compiling",
+        )
     if not is_traceable_wrapper_subclass(tensor):
         raise Unsupported("tensor-subclass", f"{name} is a {type(tensor).__qualname__}")
 
@@ -118,17 +131,28 @@ def refuse_subclass(tensor: torch.Tensor, name: str) -> None:
 def refuse_wrappers(inputs: Sequence[Any]) -> None:
     """For a graph with bodies: what they write to, and which memory they share, is not seen in the parts."""
     if any(map(is_traceable_wrapper_subclass, inputs)):
-        raise Unsupported("tensor-subclass", "a tensor with others in it, beside an operator with a body")
+        raise Unsupported(
+            "tensor-subclass", "a tensor with others in it, beside an operator with a body"
+        )
 
 
 def run(mode: FakeTensorMode, target: Target, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """`target(*args, **kwargs)` on fakes. Shapes with symbols need decompositions in Python; that of `dropout` copies
     where the operator itself gives its input, as it does in inference mode, too."""
     name, given = called(target), tensors_in([*args, *kwargs.values()])
-    with mode, nullcontext() if name == "dropout" else _dispatcher(mode), _scalars(mode, args), _unhooked():
+    with (
+        mode,
+        nullcontext() if name == "dropout" else _dispatcher(mode),
+        _scalars(mode, args),
+        _unhooked(),
+    ):
         if isinstance(target, str):
             made = getattr(args[0], target)(*args[1:], **kwargs)
-        elif name == "dropout" and torch.is_inference_mode_enabled() and _gives_back(target, given[0], args, kwargs):
+        elif (
+            name == "dropout"
+            and torch.is_inference_mode_enabled()
+            and _gives_back(target, given[0], args, kwargs)
+        ):
             made = given[0]
         else:
             made = target(*args, **kwargs)
@@ -138,7 +162,9 @@ def run(mode: FakeTensorMode, target: Target, args: Sequence[Any], kwargs: dict[
     return made
 
 
-def _gives_back(target: Any, given: torch.Tensor, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+def _gives_back(
+    target: Any, given: torch.Tensor, args: Sequence[Any], kwargs: dict[str, Any]
+) -> bool:
     with torch.inference_mode(False), torch.no_grad():
         other = torch.empty_like(given)
         named = {name: other if value is given else value for name, value in kwargs.items()}
@@ -205,11 +231,15 @@ class ModeCall:
 
 
 MODE_CALLS = {
-    torch._C._set_grad_enabled: ModeCall(lambda before, *_: torch._C._set_grad_enabled(before), torch.is_grad_enabled),
+    torch._C._set_grad_enabled: ModeCall(
+        lambda before, *_: torch._C._set_grad_enabled(before), torch.is_grad_enabled
+    ),
     autocast_mode._enter_autocast: ModeCall(lambda before, args, entered: exit_autocast(entered)),
     exit_autocast: ModeCall(lambda before, args, result: args[0].__enter__()),
     enter_inference_mode: ModeCall(lambda before, args, entered: exit_inference_mode(entered)),
-    exit_inference_mode: ModeCall(lambda before, *_: enter_inference_mode(before), torch.is_inference_mode_enabled),
+    exit_inference_mode: ModeCall(
+        lambda before, *_: enter_inference_mode(before), torch.is_inference_mode_enabled
+    ),
 }
 
 

@@ -23,11 +23,22 @@ from stator_subgraphs._state import GraphState
 from stator_subgraphs._symbol import SymbolicTypes, symbols_of, symbols_of_any
 from stator_subgraphs._tracer import SubgraphTracer
 
-QUERIES = frozenset({"size", "stride", "storage_offset", "dim", "ndimension", "numel", "nelement", "element_size"})
+QUERIES = frozenset(
+    {"size", "stride", "storage_offset", "dim", "ndimension", "numel", "nelement", "element_size"}
+)
 ARITHMETIC = frozenset(
     {operator.add, operator.sub, operator.mul, operator.neg, operator.pos, operator.abs}
     | {builtins.abs, builtins.max, builtins.min}
-    | {operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge, torch.sym_max, torch.sym_min}
+    | {
+        operator.eq,
+        operator.ne,
+        operator.lt,
+        operator.le,
+        operator.gt,
+        operator.ge,
+        torch.sym_max,
+        torch.sym_min,
+    }
     | {torch.sym_not, torch.sym_int, torch.sym_float, operator.and_, operator.or_}
 )
 """On numbers these neither fail nor change anything. Division may fail, so it stays."""
@@ -94,7 +105,9 @@ def _forget_text(filename: str) -> None:
 # -- checks that only the values at run time can answer ------------------------------------------------------------
 def has_deferred_asserts(state: GraphState) -> bool:
     """Only symbols that data decides have any; without one the pass would walk the graph for nothing."""
-    return state.world.is_made and bool(state.env.deferred_runtime_asserts or state.env.unbacked_alloc_order)
+    return state.world.is_made and bool(
+        state.env.deferred_runtime_asserts or state.env.unbacked_alloc_order
+    )
 
 
 def _write_asserts(state: GraphState) -> None:
@@ -103,7 +116,9 @@ def _write_asserts(state: GraphState) -> None:
         if isinstance(held, fx.GraphModule):
             insert_deferred_runtime_asserts(held, state.env, name)
             held.recompile()
-    insert_deferred_runtime_asserts(fx.GraphModule(state.held, state.root.graph), state.env, "graph")
+    insert_deferred_runtime_asserts(
+        fx.GraphModule(state.held, state.root.graph), state.env, "graph"
+    )
 
 
 # -- what nothing needs --------------------------------------------------------------------------------------------
@@ -140,14 +155,23 @@ def is_droppable(node: fx.Node) -> bool:
 
 def _slices(node: fx.Node) -> bool:
     index = node.args[1] if isinstance(node.args[1], tuple) else (node.args[1],)
-    if len(node.all_input_nodes) != 1 or not all(isinstance(step, slice | None | type(...)) for step in index):
+    if len(node.all_input_nodes) != 1 or not all(
+        isinstance(step, slice | None | type(...)) for step in index
+    ):
         return False
-    ends = [end for step in index if isinstance(step, slice) for end in (step.start, step.stop, step.step)]
+    ends = [
+        end
+        for step in index
+        if isinstance(step, slice)
+        for end in (step.start, step.stop, step.step)
+    ]
     return all(end is None or abs(end) <= sys.maxsize for end in ends)  # else it is warned of
 
 
 def _is_container(node: Any) -> bool:
-    return isinstance(node, fx.Node) and isinstance(node.meta.get("example_value"), tuple | list | dict)
+    return isinstance(node, fx.Node) and isinstance(
+        node.meta.get("example_value"), tuple | list | dict
+    )
 
 
 def _is_number(node: fx.Node) -> bool:
@@ -162,7 +186,11 @@ def unused(tracer: SubgraphTracer, placeholders: Iterable[fx.Node]) -> list[fx.N
     gone = {node for node in dead if not isinstance(node.meta["example_value"], SymbolicTypes)}
     kept = (node for node in tracer.graph.nodes if node not in gone and node not in dead)
     needed = {symbol for node in kept for symbol in symbols_of_any(node.meta.get("example_value"))}
-    return [node for node in dead if not needed.intersection(symbols_of(node.meta["example_value"])) or node in gone]
+    return [
+        node
+        for node in dead
+        if not needed.intersection(symbols_of(node.meta["example_value"])) or node in gone
+    ]
 
 
 # What a body gives and nobody uses: compilers would keep it, for a backward that nobody asked for.
@@ -175,8 +203,16 @@ def _only_module(state: GraphState, node: fx.Node, inner: SubgraphTracer) -> fx.
     held = [argument for argument in node.all_input_nodes if argument.op == "get_attr"]
     names = [str(argument.target) for argument in held if len(argument.users) == 1]
     found: list[Any] = [state.held[name] for name in names]
-    modules = [module for module in found if isinstance(module, fx.GraphModule) and module.graph is inner.graph]
-    return modules[0] if modules and _is_read_once(tracers(state.root), names[found.index(modules[0])]) else None
+    modules = [
+        module
+        for module in found
+        if isinstance(module, fx.GraphModule) and module.graph is inner.graph
+    ]
+    return (
+        modules[0]
+        if modules and _is_read_once(tracers(state.root), names[found.index(modules[0])])
+        else None
+    )
 
 
 def tracers(tracer: SubgraphTracer) -> list[SubgraphTracer]:

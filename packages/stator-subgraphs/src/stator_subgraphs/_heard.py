@@ -42,7 +42,9 @@ class Hearing:
     show: Callable[..., Any] = warnings.showwarning
 
     def __enter__(self) -> list[Warned]:
-        vars(_fake).pop("__warningregistry__", None)  # all operators are called at one line: each is to be heard
+        vars(_fake).pop(
+            "__warningregistry__", None
+        )  # all operators are called at one line: each is to be heard
         self.thread, self.show = threading.get_ident(), warnings.showwarning
         warnings.showwarning = self._hear
         return self.heard
@@ -51,13 +53,17 @@ class Hearing:
         warnings.showwarning = self.show
         self.thread = 0
 
-    def _hear(self, message: Any, category: Any, filename: str, lineno: int, *more: Any, **named: Any) -> None:
+    def _hear(
+        self, message: Any, category: Any, filename: str, lineno: int, *more: Any, **named: Any
+    ) -> None:
         # Of another thread; or somebody kept this method, and it is over; or nothing that the operator does each time.
         if threading.get_ident() != self.thread or issubclass(category, DeprecationWarning):
             self.show(message, category, filename, lineno, *more, **named)
             return
         text = str(message)
-        if SYMBOL.search(text):  # of a size, that is another one in each call: the graph says it itself
+        if SYMBOL.search(
+            text
+        ):  # of a size, that is another one in each call: the graph says it itself
             return
         often = "(Triggered internally at" not in text or torch.is_warn_always_enabled()
         if filename.startswith(MACHINERY):

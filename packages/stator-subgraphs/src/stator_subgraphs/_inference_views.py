@@ -20,14 +20,25 @@ def as_views(name: str, made: Any, given: Sequence[torch.Tensor]) -> Any:
         return made
     if isinstance(made, torch.Tensor):
         return _as_view(made, given)
-    return type(made)([as_views(name, item, given) for item in made]) if type(made) in (tuple, list) else made
+    return (
+        type(made)([as_views(name, item, given) for item in made])
+        if type(made) in (tuple, list)
+        else made
+    )
 
 
 def _as_view(made: torch.Tensor, given: Sequence[torch.Tensor]) -> torch.Tensor:
-    if made.is_inference() or made.layout is not torch.strided or made._is_view() or any(made is one for one in given):
+    if (
+        made.is_inference()
+        or made.layout is not torch.strided
+        or made._is_view()
+        or any(made is one for one in given)
+    ):
         return made
     base = next((one for one in given if _may_be_viewed_as(one, made)), None)
-    return made if base is None else base.as_strided(made.size(), made.stride(), made.storage_offset())
+    return (
+        made if base is None else base.as_strided(made.size(), made.stride(), made.storage_offset())
+    )
 
 
 def _may_be_viewed_as(base: torch.Tensor, made: torch.Tensor) -> bool:

@@ -24,7 +24,15 @@ from stator_subgraphs._captured import GraphInput
 from stator_subgraphs._fake import fake_input, refuse_subclass, refuse_wrappers
 from stator_subgraphs._origin import TorchSource, WrappedFloatSource, ours
 from stator_subgraphs._state import GraphState
-from stator_subgraphs._symbol import Symbol, formula, is_symbol, number_for, readable_symbols, sizes_of, symbols_of
+from stator_subgraphs._symbol import (
+    Symbol,
+    formula,
+    is_symbol,
+    number_for,
+    readable_symbols,
+    sizes_of,
+    symbols_of,
+)
 
 _CACHED = tuple(method for method in vars(ShapeEnv).values() if hasattr(method, "cache_clear"))
 """Some of these caches have no limit, and each key holds its `ShapeEnv`."""
@@ -42,7 +50,9 @@ class Record:
     traced: Traced
     live: bool = True
     constant: frozenset[Part] = frozenset()  # sizes and the like that had no symbol from the start
-    first: FakeTensorMeta | None = None  # its shape then, which the trace may change (`x.t_()`): of a plain tensor
+    first: FakeTensorMeta | None = (
+        None  # its shape then, which the trace may change (`x.t_()`): of a plain tensor
+    )
 
 
 @attrs.define(eq=False)
@@ -57,7 +67,9 @@ class Inputs:
     contexts: WeakIdKeyDictionary = attrs.field(factory=WeakIdKeyDictionary)
 
     # -- tensors ----------------------------------------------------------------------------------------------------
-    def tensor(self, source: Source, tensor: torch.Tensor, dims: Sequence[Dim], hint: str) -> Traced:
+    def tensor(
+        self, source: Source, tensor: torch.Tensor, dims: Sequence[Dim], hint: str
+    ) -> Traced:
         if (known := self.tensors.get(id(tensor))) is not None and known.live:
             return known.traced
         refuse_subclass(tensor, source.name)
@@ -68,23 +80,38 @@ class Inputs:
         self.described[record.traced.node] = GraphInput(source, record.traced.example, "tensor")
         return record.traced
 
-    def _tensor(self, origin: TorchSource, tensor: torch.Tensor, dims: Sequence[Dim], hint: str) -> Record:
+    def _tensor(
+        self, origin: TorchSource, tensor: torch.Tensor, dims: Sequence[Dim], hint: str
+    ) -> Record:
         context = symbolic_context(origin, tensor, dims)
         static = is_static(dims) and type(origin) is TorchSource
         fake = self.fake(origin, tensor, context, static)
-        static = static and not symbols_of(fake)  # torch may know it: another tensor, or its gradient, is a view of it
+        static = static and not symbols_of(
+            fake
+        )  # torch may know it: another tensor, or its gradient, is a view of it
         if not static:
             self._bind_symbols(fake, origin.source)
         record = Record(origin, tensor, context, static, self._placeholder(hint, fake, origin))
         if not static:
-            record.constant = frozenset((kind, dim) for part, kind, dim in sizes_of(fake) if type(part) is int)
+            record.constant = frozenset(
+                (kind, dim) for part, kind, dim in sizes_of(fake) if type(part) is int
+            )
             if fake.layout is torch.strided and not is_traceable_wrapper_subclass(fake):
                 record.first = FakeTensorMeta.from_fake(fake)
         self._keep(record, id(tensor))
         return record
 
-    def fake(self, origin: TorchSource, tensor: torch.Tensor, context: StatefulSymbolicContext, static: bool) -> Any:
-        with Foreign(origin.source.name), self.state.env.ignore_fresh_unbacked_symbols():  # the placeholder binds them
+    def fake(
+        self,
+        origin: TorchSource,
+        tensor: torch.Tensor,
+        context: StatefulSymbolicContext,
+        static: bool,
+    ) -> Any:
+        with (
+            Foreign(origin.source.name),
+            self.state.env.ignore_fresh_unbacked_symbols(),
+        ):  # the placeholder binds them
             return fake_input(self.state.mode, tensor, origin, context, static)
 
     def _bind_symbols(self, fake: torch.Tensor, source: Source) -> None:
@@ -106,7 +133,9 @@ class Inputs:
     # -- numbers ----------------------------------------------------------------------------------------------------
     def integer(self, source: Source, value: int, hint: str) -> Traced:
         origin = TorchSource(source)
-        number = self.state.env.create_unspecified_symint_and_symbol(value, origin, DimDynamic.DYNAMIC)
+        number = self.state.env.create_unspecified_symint_and_symbol(
+            value, origin, DimDynamic.DYNAMIC
+        )
         traced = self._placeholder(hint, number, origin)
         self.described[traced.node] = GraphInput(source, number, "number")
         self._keep(Record(origin, value, None, False, traced), None)
@@ -115,7 +144,10 @@ class Inputs:
     def wrapped_float(self, source: Source, value: float, hint: str) -> Traced:
         """A float as a tensor of no dimensions: compilers take no floats. The float itself is its `item()`."""
         if math.isnan(value) or math.isinf(value):
-            raise Unsupported("float-not-finite", f"{source.name} is {value}: it can only be a constant of the graph")
+            raise Unsupported(
+                "float-not-finite",
+                f"{source.name} is {value}: it can only be a constant of the graph",
+            )
         real = torch.tensor(value, dtype=torch.float64)
         record = self._tensor(WrappedFloatSource(source), real, (), hint)
         self.described[record.traced.node] = GraphInput(source, record.traced.example, "float")
@@ -131,11 +163,20 @@ class Inputs:
         return traced
 
     def source_of(self, expression: Any, computed: bool) -> Source | None:
-        if computed and expression is not None and expression.is_integer and not is_symbol(expression):
+        if (
+            computed
+            and expression is not None
+            and expression.is_integer
+            and not is_symbol(expression)
+        ):
             symbols = sorted(expression.free_symbols, key=str)
             parts = [self.source_of(symbol, False) for symbol in symbols]
             known = [part for part in parts if part is not None]
-            return CallSource(formula(expression, tuple(symbols)), *known) if len(known) == len(parts) else None
+            return (
+                CallSource(formula(expression, tuple(symbols)), *known)
+                if len(known) == len(parts)
+                else None
+            )
         bound = self.state.root.symbols.get(expression) if is_symbol(expression) else None
         described = None if bound is None else self.described.get(bound.node)
         return described.source if described is not None and described.kind == "number" else None
@@ -144,8 +185,12 @@ class Inputs:
     def _placeholder(self, hint: str, example: Any, origin: TorchSource) -> Traced:
         traced = self.state.root.placeholder(hint, example)
         if isinstance(example, torch.Tensor) and not example.is_inference() and example._version:
-            traced.node.meta["version"] = example._version  # what does not begin with its memory was set to it
-        traced.node._dynamo_source = origin  # an attribute, not an entry of `meta`, is where AOTAutograd looks
+            traced.node.meta["version"] = (
+                example._version
+            )  # what does not begin with its memory was set to it
+        traced.node._dynamo_source = (
+            origin  # an attribute, not an entry of `meta`, is where AOTAutograd looks
+        )
         self.state.journal.record(lambda: self.described.pop(traced.node))
         return traced
 
@@ -168,8 +213,12 @@ class Inputs:
 
     def examples(self) -> list[Any]:
         """What to show a backend: the real tensor, or the symbol."""
-        real = {record.traced.node: record.real for record in self.records if record.context is not None}
-        return [real.get(node, self.described[node].example) for node in self.state.root.placeholders]
+        real = {
+            record.traced.node: record.real for record in self.records if record.context is not None
+        }
+        return [
+            real.get(node, self.described[node].example) for node in self.state.root.placeholders
+        ]
 
     def release(self) -> None:
         """Let go of every real tensor, and of weak references, which would block `swap_tensors`."""
@@ -195,7 +244,9 @@ class Inputs:
 
 def _mark_static_address(node: fx.Node, tensor: torch.Tensor) -> None:
     """Parameters and buffers keep their address between calls; CUDA graphs rely on being told."""
-    marked: Literal["guarded", "unguarded"] | None = getattr(tensor, "_dynamo_static_input_type", None)
+    marked: Literal["guarded", "unguarded"] | None = getattr(
+        tensor, "_dynamo_static_input_type", None
+    )
     if marked is None and isinstance(tensor, torch.nn.Parameter):
         marked = "unguarded"
     if marked is not None:
@@ -213,19 +264,31 @@ def symbolic_context(
 ) -> shapes.StatefulSymbolicContext:
     """Says which symbols `tensor` gets; the same object gives the same symbols when it is made fake again."""
     if len(dims) != tensor.dim():
-        raise InvalidUse(f"{source.name} has {tensor.dim()} dimensions, but {len(dims)} are described")
+        raise InvalidUse(
+            f"{source.name} has {tensor.dim()} dimensions, but {len(dims)} are described"
+        )
     base = tensor._base if tensor._is_view() else None
     is_wrapper = is_traceable_wrapper_subclass(tensor)
     kind, more = (
-        (shapes.SubclassSymbolicContext, _inner(source, tensor)) if is_wrapper else (StatefulSymbolicContext, {})
+        (shapes.SubclassSymbolicContext, _inner(source, tensor))
+        if is_wrapper
+        else (StatefulSymbolicContext, {})
     )
     return kind(
         dynamic_sizes=[KINDS[dim.kind] for dim in dims],
-        dynamic_strides=[shapes.DimDynamic.DYNAMIC if dim.stride else shapes.DimDynamic.INFER_STRIDE for dim in dims],
+        dynamic_strides=[
+            shapes.DimDynamic.DYNAMIC if dim.stride else shapes.DimDynamic.INFER_STRIDE
+            for dim in dims
+        ],
         constraint_sizes=[_constraint(dim) for dim in dims],
         constraint_strides=[None] * len(dims),
-        unbacked_bounds={i: (dim.low, dim.high) for i, dim in enumerate(dims) if _bounded_unbacked(dim)} or None,
-        view_base_context=None if base is None else symbolic_context(source, base, [Dim()] * base.dim()),
+        unbacked_bounds={
+            i: (dim.low, dim.high) for i, dim in enumerate(dims) if _bounded_unbacked(dim)
+        }
+        or None,
+        view_base_context=None
+        if base is None
+        else symbolic_context(source, base, [Dim()] * base.dim()),
         tensor_source=source,
         **more,
     )
@@ -235,7 +298,10 @@ def _inner(source: Any, wrapper: Any) -> dict[str, Any]:
     """How its parts are treated, which have no symbols."""
     parts = {name: getattr(wrapper, name) for name in wrapper.__tensor_flatten__()[0]}
     named = {name: TorchSource(AttrSource(ours(source), name)) for name in parts}
-    contexts = {name: symbolic_context(named[name], part, [Dim()] * part.dim()) for name, part in parts.items()}
+    contexts = {
+        name: symbolic_context(named[name], part, [Dim()] * part.dim())
+        for name, part in parts.items()
+    }
     return {"inner_contexts": contexts}
 
 

@@ -49,7 +49,9 @@ class Location:
     stack: LiveStack = attrs.field()
     _lines: dict[tuple[str, int | None, str], str] = attrs.field(factory=dict)
     _modules: dict[tuple[tuple[str, str, type], ...], ModuleStack] = attrs.field(factory=dict)
-    _last: tuple[SourceSpan, ...] = ()  # where the program was: modes are left after it raised, and locals dropped
+    _last: tuple[
+        SourceSpan, ...
+    ] = ()  # where the program was: modes are left after it raised, and locals dropped
 
     @stack.default
     def _stack(self) -> LiveStack:
@@ -72,7 +74,9 @@ class Location:
             meta["catches_operators"] = True
         if place.handled:
             meta["handled"] = True
-        meta.update({field: copy.copy(place.original[field]) for field in KEPT if field in place.original})
+        meta.update(
+            {field: copy.copy(place.original[field]) for field in KEPT if field in place.original}
+        )
 
     def _line(self, span: SourceSpan) -> str:
         key = (span.filename, span.line, span.function)

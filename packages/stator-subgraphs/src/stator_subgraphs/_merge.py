@@ -18,9 +18,16 @@ def merge(bodies: Sequence[Body]) -> tuple[Traced, ...]:
 
 def _take(body: Body, operands: tuple[Traced, ...]) -> None:
     tracer = body.tracer
-    known = dict(zip((traced.node for traced in body.lifted), tracer.placeholders[tracer.explicit :], strict=True))
+    known = dict(
+        zip(
+            (traced.node for traced in body.lifted),
+            tracer.placeholders[tracer.explicit :],
+            strict=True,
+        )
+    )
     wanted = [
-        known.get(traced.node) or tracer.placeholder(traced.node.name, traced.example).node for traced in operands
+        known.get(traced.node) or tracer.placeholder(traced.node.name, traced.example).node
+        for traced in operands
     ]
     written = {tracer.placeholders[position] for position in body.written}
     aliased = [(output, tracer.placeholders[position]) for output, position in body.aliased]

@@ -17,7 +17,9 @@ from stator_variables import UNTOLD, history_of
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 Target = Callable[..., Any] | str
-WRITING_FUNCTIONS = frozenset({setattr, delattr, operator.setitem, operator.delitem, "__setitem__", "__setattr__"})
+WRITING_FUNCTIONS = frozenset(
+    {setattr, delattr, operator.setitem, operator.delitem, "__setitem__", "__setattr__"}
+)
 
 
 def called(target: Target) -> str:
@@ -30,7 +32,9 @@ def may_write(target: Target, kwargs: dict[str, Any]) -> bool:
     if "out" in kwargs or target in WRITING_FUNCTIONS:
         return True
     name = called(target).partition(".")[0]
-    return (name.endswith("_") and not name.endswith("__")) or (name.startswith("__i") and name not in NOT_IN_PLACE)
+    return (name.endswith("_") and not name.endswith("__")) or (
+        name.startswith("__i") and name not in NOT_IN_PLACE
+    )
 
 
 NOT_IN_PLACE = frozenset({"__int__", "__invert__", "__index__", "__iter__", "__init__"})
@@ -50,11 +54,19 @@ class Watched:
 
     def changed(self) -> list[torch.Tensor]:
         states = zip(self.tensors, self.before, strict=True)
-        return [tensor for tensor, before in states if not _same(before, state_of(tensor, self.thorough))]
+        return [
+            tensor
+            for tensor, before in states
+            if not _same(before, state_of(tensor, self.thorough))
+        ]
 
     def with_new_history(self) -> list[torch.Tensor]:
         states = zip(self.tensors, self.before, strict=True)
-        return [one for one, before in states if one.requires_grad and type(before) is tuple and not before[1]]
+        return [
+            one
+            for one, before in states
+            if one.requires_grad and type(before) is tuple and not before[1]
+        ]
 
     def refuse_resizing(self, name: str, inputs: Iterable[Any]) -> None:
         """Raises Unsupported where `out=` had elements and got another shape: a real kernel warns of it. An input has
@@ -72,7 +84,10 @@ class Watched:
             if not is_traceable_wrapper_subclass(tensor) or type(before) is not tuple:
                 continue
             if not _same_shape(before[5], state_of(tensor, True)[5]):
-                raise Unsupported("tensor-subclass", f"{name} of a tensor with others in it, which changes its shape")
+                raise Unsupported(
+                    "tensor-subclass",
+                    f"{name} of a tensor with others in it, which changes its shape",
+                )
 
 
 def state_of(tensor: torch.Tensor, thorough: bool) -> Any:
@@ -82,15 +97,29 @@ def state_of(tensor: torch.Tensor, thorough: bool) -> Any:
     if not thorough:
         return tensor._version
     strided = tensor.layout is torch.strided
-    shape = (tensor.size(), tensor.stride(), tensor.storage_offset()) if strided else (tensor.size(),)
-    return (tensor._version, tensor.requires_grad, history_of(tensor), tensor.dtype, storage_of(tensor), shape)
+    shape = (
+        (tensor.size(), tensor.stride(), tensor.storage_offset()) if strided else (tensor.size(),)
+    )
+    return (
+        tensor._version,
+        tensor.requires_grad,
+        history_of(tensor),
+        tensor.dtype,
+        storage_of(tensor),
+        shape,
+    )
 
 
 def _same(before: Any, after: Any) -> bool:
     if type(before) is not tuple:
         return bool(before == after)
     same_history = before[2] in (UNTOLD, after[2])  # to read what was not told is no write
-    return same_history and before[:2] == after[:2] and before[3:5] == after[3:5] and _same_shape(before[5], after[5])
+    return (
+        same_history
+        and before[:2] == after[:2]
+        and before[3:5] == after[3:5]
+        and _same_shape(before[5], after[5])
+    )
 
 
 def _same_shape(before: Any, after: Any) -> bool:

@@ -37,7 +37,9 @@ class TorchSource(AnyTorchSource):
 
     source: Source
 
-    def __reduce_ex__(self, protocol: Any) -> tuple[type[NamedSource], tuple[str]]:  # the decorator sets `__reduce__`
+    def __reduce_ex__(
+        self, protocol: Any
+    ) -> tuple[type[NamedSource], tuple[str]]:  # the decorator sets `__reduce__`
         return NamedSource, (self._name_template,)
 
     @property
@@ -67,7 +69,11 @@ def ours(torch_source: Any) -> Source:
         return _size(ours(torch_source.base), torch_source)
     if kind == "CallMethodItemSource":
         base = torch_source.base
-        return base.source if isinstance(base, WrappedFloatSource) else CallSource(torch.Tensor.item, ours(base))
+        return (
+            base.source
+            if isinstance(base, WrappedFloatSource)
+            else CallSource(torch.Tensor.item, ours(base))
+        )
     if kind == "AttrSource":
         return AttrSource(ours(torch_source.base), torch_source.member)
     raise InternalError(f"torch derived a source of an unknown kind, {kind}: {torch_source.name}")

@@ -46,7 +46,9 @@ class OutputGraph:
     `capture_data`: results that depend on data become unbacked symbols, where `torch.compile` would refuse them.
     """
 
-    def __init__(self, places: Places, *, capture_data: bool = False, compile_id: CompileId | None = None) -> None:
+    def __init__(
+        self, places: Places, *, capture_data: bool = False, compile_id: CompileId | None = None
+    ) -> None:
         self._context = TracingContext(None)
         world, journal = World(capture_data, self._context), Journal()
         root = SubgraphTracer(fx.Graph(), journal, world, "graph")
@@ -74,7 +76,9 @@ class OutputGraph:
             self._state.leave_modes()
 
     # -- inputs -----------------------------------------------------------------------------------------------------
-    def tensor_input(self, source: Source, tensor: torch.Tensor, dims: Sequence[Dim], hint: str) -> Traced:
+    def tensor_input(
+        self, source: Source, tensor: torch.Tensor, dims: Sequence[Dim], hint: str
+    ) -> Traced:
         """The placeholder of a real tensor, one for each tensor whatever ways lead to it. Symbols in its shape are
         bound by placeholders before it."""
         with self._state.placed():
@@ -87,7 +91,9 @@ class OutputGraph:
         if type(value) is int:
             return self._inputs.integer(source, value, hint)
         if type(value) is not float:
-            raise InvalidUse(f"{source.name} is a {type(value).__name__}: only int and float can be symbolic")
+            raise InvalidUse(
+                f"{source.name} is a {type(value).__name__}: only int and float can be symbolic"
+            )
         wrapped = self._inputs.wrapped_float(source, value, hint)
         with self._state.at_root():  # it is remembered, so it must not belong to a body
             item = self.call("item", (wrapped,), {})
@@ -107,7 +113,9 @@ class OutputGraph:
         """Whether autograd may have kept this tensor for later: something that has gradients was computed of it."""
         tracer = self._state.current
         given = (user.meta.get("example_value") for user in tracer.local(traced).node.users)
-        return tracer is not self._state.root or any(x.requires_grad for example in given for x in tensors_in(example))
+        return tracer is not self._state.root or any(
+            x.requires_grad for example in given for x in tensors_in(example)
+        )
 
     def keep_history(self) -> None:
         """A rollback leaves this: it costs speed, no answer."""
@@ -152,7 +160,9 @@ class OutputGraph:
 
     def subgraph(self, hint: str) -> BodyScope:
         """The body of a higher-order operator; see `BodyScope`."""
-        tracer = SubgraphTracer(fx.Graph(), self._state.journal, self._state.world, hint, self._state.current)
+        tracer = SubgraphTracer(
+            fx.Graph(), self._state.journal, self._state.world, hint, self._state.current
+        )
         tracer.function_stack = (*self._state.current.function_stack, (hint, hint))
         return BodyScope(self._state, tracer, self.rollback)
 

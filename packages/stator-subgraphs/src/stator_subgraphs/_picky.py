@@ -17,7 +17,9 @@ PICKY = frozenset(
     "fractional_max_pool2d fractional_max_pool3d pack_padded_sequence pad_packed_sequence sparse_coo_tensor".split()
 )
 """Operators that may refuse the values they are given; the like-named ones in place do, too."""
-DIVISIONS = frozenset("floor_divide floordiv ifloordiv remainder mod imod fmod div divide".split())  # by zero, of ints
+DIVISIONS = frozenset(
+    "floor_divide floordiv ifloordiv remainder mod imod fmod div divide".split()
+)  # by zero, of ints
 
 
 CHECKS = ("_check", "_assert", "sym_constrain_range")
@@ -37,7 +39,9 @@ def may_raise(node: Node) -> bool:
     stem = name.rstrip("_").removeprefix("__i").removeprefix("_")
     if stem in DIVISIONS:
         example = node.meta.get("example_value")
-        return isinstance(example, torch.Tensor) and not (example.is_floating_point() or example.is_complex())
+        return isinstance(example, torch.Tensor) and not (
+            example.is_floating_point() or example.is_complex()
+        )
     return stem in PICKY or stem.startswith("linalg_")
 
 
@@ -52,10 +56,16 @@ def calls_in(module: GraphModule) -> list[Node]:
 def bodies_of(node: Node) -> Iterator[GraphModule]:
     """Those of a higher-order operator."""
     for argument in node.all_input_nodes:
-        held = getattr(node.graph.owning_module, str(argument.target)) if argument.op == "get_attr" else None
+        held = (
+            getattr(node.graph.owning_module, str(argument.target))
+            if argument.op == "get_attr"
+            else None
+        )
         if isinstance(held, GraphModule):
             yield held
 
 
 def name_of(node: Node) -> str:
-    return node.target if isinstance(node.target, str) else str(getattr(node.target, "__name__", ""))
+    return (
+        node.target if isinstance(node.target, str) else str(getattr(node.target, "__name__", ""))
+    )

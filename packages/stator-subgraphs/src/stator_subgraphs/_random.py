@@ -30,7 +30,12 @@ DRAWING = (
 
 def may_draw(module: torch.fx.GraphModule) -> bool:
     """Whether running the graph, or a body in it, may draw random numbers. An operator that is not torch's own may."""
-    nodes = (node for part in module.modules() if isinstance(part, torch.fx.GraphModule) for node in part.graph.nodes)
+    nodes = (
+        node
+        for part in module.modules()
+        if isinstance(part, torch.fx.GraphModule)
+        for node in part.graph.nodes
+    )
     return any(draws(node.target) for node in nodes if node.op.startswith("call_"))
 
 
@@ -39,7 +44,9 @@ def is_pure(tracer: SubgraphTracer | None) -> bool:
     if tracer is None:
         return True
     calls = (node for node in tracer.graph.nodes if node.op.startswith("call_"))
-    return not (tracer.written or any(draws(node.target) for node in calls)) and is_pure(tracer.parent)
+    return not (tracer.written or any(draws(node.target) for node in calls)) and is_pure(
+        tracer.parent
+    )
 
 
 def draws(target: Any) -> bool:
@@ -54,7 +61,10 @@ def is_of_torch(target: Any) -> bool:
 
 def _namespace(target: Any) -> str:
     """That of a registered operator; `aten` for every other function."""
-    return getattr(target, "namespace", None) or getattr(target, "_qualified_op_name", "aten::").partition("::")[0]
+    return (
+        getattr(target, "namespace", None)
+        or getattr(target, "_qualified_op_name", "aten::").partition("::")[0]
+    )
 
 
 @contextmanager

@@ -28,7 +28,9 @@ def refresh(state: GraphState, inputs: Inputs) -> None:
     # The converter would hand out the written fake again for the same real tensor.
     state.mode.fake_tensor_converter = FakeTensorConverter()
     state.leave_modes()
-    renewal = Renewal(state, inputs, {id(tensor) for tensor in stale}, {storage_of(tensor) for tensor in stale})
+    renewal = Renewal(
+        state, inputs, {id(tensor) for tensor in stale}, {storage_of(tensor) for tensor in stale}
+    )
     with state.env.ignore_fresh_unbacked_symbols():
         for tracer in state.tracers():
             renewal.walk(tracer)
@@ -51,12 +53,16 @@ class Renewal:
                 self._mode_call(tracer, traced)
             elif node in outer:
                 self._lifted(tracer, traced, outer[node])
-            elif self._is_stale(traced) or any(source in self.renewed for source in node.all_input_nodes):
+            elif self._is_stale(traced) or any(
+                source in self.renewed for source in node.all_input_nodes
+            ):
                 self._renew(traced, self._again(tracer, traced))
 
     def _is_stale(self, traced: Traced) -> bool:
         tensors = tensors_in(traced.example)
-        return any(id(tensor) in self.tensors or storage_of(tensor) in self.storages for tensor in tensors)
+        return any(
+            id(tensor) in self.tensors or storage_of(tensor) in self.storages for tensor in tensors
+        )
 
     def _renew(self, traced: Traced, example: Any) -> None:
         object.__setattr__(traced, "example", example)  # trackers hold this very object
@@ -82,7 +88,9 @@ class Renewal:
         if node.op == "placeholder":
             return self._input(tracer, traced)
         if node.op == "get_attr":
-            return self.state.mode.from_tensor(self.state.held[str(node.target)], static_shapes=True)
+            return self.state.mode.from_tensor(
+                self.state.held[str(node.target)], static_shapes=True
+            )
         if "unbacked_bindings" in node.meta:
             return blank_like(traced.example, tracer.births.get(node))
         if node in tracer.called:

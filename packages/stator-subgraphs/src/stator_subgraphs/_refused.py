@@ -44,19 +44,34 @@ def refuse(operation: Operation) -> None:
         rule(operation)
 
 
-SEEDING = frozenset({"manual_seed", "manual_seed_all", "seed", "seed_all", "set_rng_state", "set_rng_state_all"})
+SEEDING = frozenset(
+    {"manual_seed", "manual_seed_all", "seed", "seed_all", "set_rng_state", "set_rng_state_all"}
+)
 """By name: torch replaces some of these functions after import."""
 QUANTIZING = ("quantize_per_", "_empty_affine_quantized", "_empty_per_channel_affine_quantized")
 SPARSE = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 SPARSE_CONTENTS = frozenset(
     "_nnz values indices _values _indices col_indices row_indices is_coalesced sparse_dim dense_dim _dimI _dimV".split()
 )
-DRAW_FLOATS = ("rand", "rand_like", "uniform_", "bernoulli", "multinomial", "poisson", "rrelu", "_standard_gamma")
+DRAW_FLOATS = (
+    "rand",
+    "rand_like",
+    "uniform_",
+    "bernoulli",
+    "multinomial",
+    "poisson",
+    "rrelu",
+    "_standard_gamma",
+)
 
 
 def refuse_seeding(operation: Operation) -> None:
-    if operation.name in SEEDING and str(getattr(operation.target, "__module__", "torch")).startswith("torch"):
-        raise Unsupported("random-seeding", f"{operation.name} changes a stream of random numbers of the process")
+    if operation.name in SEEDING and str(
+        getattr(operation.target, "__module__", "torch")
+    ).startswith("torch"):
+        raise Unsupported(
+            "random-seeding", f"{operation.name} changes a stream of random numbers of the process"
+        )
 
 
 def refuse_quantizing(operation: Operation) -> None:
@@ -72,13 +87,17 @@ def refuse_sparse(operation: Operation) -> None:
     if sparse and operation.name in SPARSE_CONTENTS:
         raise Unsupported("data-dependent-shape", f"{operation.name} of a sparse tensor")
     if any(isinstance(size, torch.SymInt) for tensor in sparse for size in tensor.shape):
-        raise Unsupported("no-fake-kernel", f"{operation.name} of a sparse tensor with symbolic sizes")
+        raise Unsupported(
+            "no-fake-kernel", f"{operation.name} of a sparse tensor with symbolic sizes"
+        )
 
 
 def refuse_drawing(operation: Operation) -> None:
     """Their kernels draw no integers; their fakes do, and the graph would raise behind what it wrote."""
     if operation.name in DRAW_FLOATS:
-        drawn = operation.kwargs.get("dtype") or next((tensor.dtype for tensor in operation.tensors), torch.float)
+        drawn = operation.kwargs.get("dtype") or next(
+            (tensor.dtype for tensor in operation.tensors), torch.float
+        )
         if not (drawn.is_floating_point or drawn.is_complex):
             raise Unsupported("no-fake-kernel", f"{operation.name} of {drawn}")
 
@@ -86,14 +105,24 @@ def refuse_drawing(operation: Operation) -> None:
 def refuse_new_leaves(example: Any, given: Sequence[torch.Tensor]) -> None:
     """As of `torch.ones(3, requires_grad=True)`: compilers differentiate a graph by its inputs alone."""
     for tensor in tensors_in(example):
-        is_new_leaf = tensor.requires_grad and not tensor._is_view() and tensor.is_leaf  # a stale view may not be asked
+        is_new_leaf = (
+            tensor.requires_grad and not tensor._is_view() and tensor.is_leaf
+        )  # a stale view may not be asked
         if is_new_leaf and all(tensor is not known for known in given):
             raise Unsupported("graph-result", "a tensor that is made here and requires gradients")
 
 
 # -- writes -----------------------------------------------------------------------------------------------------------
 IN_PLACE_OPERATORS = frozenset(
-    {operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ifloordiv, operator.imod, operator.ipow}
+    {
+        operator.iadd,
+        operator.isub,
+        operator.imul,
+        operator.itruediv,
+        operator.ifloordiv,
+        operator.imod,
+        operator.ipow,
+    }
     | {operator.iand, operator.ior, operator.ixor, operator.ilshift, operator.irshift}
 )
 
@@ -104,17 +133,23 @@ def refuse_partial_overlap(operation: Operation) -> None:
     functionalised do not: so it runs natively, where its `try` is.
     """
     name, tensors = operation.name, operation.tensors
-    in_place = (name.endswith("_") and not name.endswith("__")) or operation.target in IN_PLACE_OPERATORS
+    in_place = (
+        name.endswith("_") and not name.endswith("__")
+    ) or operation.target in IN_PLACE_OPERATORS
     found = in_place and any(_overlaps_in_part(tensors[0], other) for other in tensors[1:])
     out, read = list(tensors_in([operation.kwargs.get("out")])), list(tensors_in(operation.args))
     is_read = any(one is other for one in out for other in read) and not _goes_by_elements(name)
     if found or is_read or any(_overlaps(one, other) for one in out for other in tensors):
-        raise Unsupported("operator-error", f"{name}: it writes to memory that it also reads in another order")
+        raise Unsupported(
+            "operator-error", f"{name}: it writes to memory that it also reads in another order"
+        )
 
 
 def _goes_by_elements(name: str) -> bool:
     packet = getattr(torch.ops.aten, name, None)
-    return packet is not None and any(torch.Tag.pointwise in getattr(packet, one).tags for one in packet.overloads())
+    return packet is not None and any(
+        torch.Tag.pointwise in getattr(packet, one).tags for one in packet.overloads()
+    )
 
 
 def refuse_setting(operation: Operation) -> None:
@@ -128,13 +163,17 @@ def refuse_setting(operation: Operation) -> None:
     if storage_of(tensor) != storage_of(value):
         return
     parts = place if isinstance(place, tuple) else (place,)
-    if all(part is None or part is ... or type(part) in (int, slice, torch.SymInt) for part in parts):
+    if all(
+        part is None or part is ... or type(part) in (int, slice, torch.SymInt) for part in parts
+    ):
         written = tensor[place]
         found = now(written.numel()) == now(value.numel()) and _overlaps_in_part(written, value)
     else:
         found = tensor is value or _overlaps(tensor, value)
     if found:
-        raise Unsupported("operator-error", "setitem: it writes to memory that it also reads in another order")
+        raise Unsupported(
+            "operator-error", "setitem: it writes to memory that it also reads in another order"
+        )
 
 
 def refuse_detaching(operation: Operation) -> None:
@@ -142,7 +181,9 @@ def refuse_detaching(operation: Operation) -> None:
     tensors = operation.tensors
     is_to_lose = operation.name == "detach_" and tensors[0].requires_grad
     if is_to_lose and any(tensors[0] is given for given in operation.inputs):
-        raise Unsupported("graph-result", "detach_: a tensor from outside that needs no gradients any more")
+        raise Unsupported(
+            "graph-result", "detach_: a tensor from outside that needs no gradients any more"
+        )
 
 
 FLOATS, INTEGERS = float | torch.SymFloat, int | torch.SymInt
@@ -158,17 +199,38 @@ def refuse_casts(operation: Operation) -> None:
     name = operation.name.removeprefix("_foreach_")
     if name not in CASTING and name not in GIVING_FLOATS:
         return
-    given: list[Any] = [*operation.args[1:], *operation.kwargs.values(), *([1.0] if name in GIVING_FLOATS else [])]
+    given: list[Any] = [
+        *operation.args[1:],
+        *operation.kwargs.values(),
+        *([1.0] if name in GIVING_FLOATS else []),
+    ]
     for place, written in enumerate(tensors_in(operation.args[:1])):
-        parts = [part[place] if type(part) in (list, tuple) and place < len(part) else part for part in given]
-        values = [_sample(part) for part in parts if isinstance(part, torch.Tensor | complex | FLOATS | INTEGERS)]
-        if not all(torch.can_cast(torch.result_type(written, value), written.dtype) for value in values):
-            raise Unsupported("operator-error", f"{name}: its result cannot be cast to {written.dtype}")
+        parts = [
+            part[place] if type(part) in (list, tuple) and place < len(part) else part
+            for part in given
+        ]
+        values = [
+            _sample(part)
+            for part in parts
+            if isinstance(part, torch.Tensor | complex | FLOATS | INTEGERS)
+        ]
+        if not all(
+            torch.can_cast(torch.result_type(written, value), written.dtype) for value in values
+        ):
+            raise Unsupported(
+                "operator-error", f"{name}: its result cannot be cast to {written.dtype}"
+            )
 
 
 def _sample(value: Any) -> Any:
     """A number stands for its kind: `result_type` takes no symbols, and no integers of over 64 bits."""
-    return 1.0 if isinstance(value, FLOATS) else 1 if isinstance(value, INTEGERS) and type(value) is not bool else value
+    return (
+        1.0
+        if isinstance(value, FLOATS)
+        else 1
+        if isinstance(value, INTEGERS) and type(value) is not bool
+        else value
+    )
 
 
 def refuse_repeats(operation: Operation) -> None:
@@ -198,7 +260,9 @@ def refuse_marked(operation: Operation) -> None:
     name, args = operation.name, operation.args
     written = args if name.startswith("_fused_") else args[:1]
     if any(tensor.is_inference() for tensor in tensors_in([*written, operation.kwargs.get("out")])):
-        raise Unsupported("operator-error", f"{name}: it writes to an inference tensor outside inference mode")
+        raise Unsupported(
+            "operator-error", f"{name}: it writes to an inference tensor outside inference mode"
+        )
 
 
 def _meet(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -213,12 +277,19 @@ def _extent(tensor: torch.Tensor) -> tuple[int, int]:
     look = [now(number) for number in (*tensor.size(), *tensor.stride(), tensor.storage_offset())]
     if None in look or 0 in look[: tensor.dim()]:
         return 0, 0
-    start, reach = look[-1], sum((size - 1) * stride for size, stride in zip(look, look[tensor.dim() :], strict=False))
+    start, reach = (
+        look[-1],
+        sum((size - 1) * stride for size, stride in zip(look, look[tensor.dim() :], strict=False)),
+    )
     return start * tensor.element_size(), (start + reach + 1) * tensor.element_size()
 
 
 def _overlaps(written: torch.Tensor, other: torch.Tensor) -> bool:
-    if written is other or written.layout is not torch.strided or storage_of(written) != storage_of(other):
+    if (
+        written is other
+        or written.layout is not torch.strided
+        or storage_of(written) != storage_of(other)
+    ):
         return False
     return _meet(written, other) and _look(written) != _look(other)
 
@@ -238,12 +309,17 @@ def refuse_expanded(name: str, written: list[torch.Tensor]) -> None:
     """
     for tensor in written:
         if tensor.layout is torch.strided and _shares_elements(tensor):
-            raise Unsupported("operator-error", f"{name}: it writes to a tensor of which elements share memory")
+            raise Unsupported(
+                "operator-error", f"{name}: it writes to a tensor of which elements share memory"
+            )
 
 
 def _shares_elements(tensor: torch.Tensor) -> bool:
     """Expanded, or with steps shorter than what lies between (`x.unfold(0, 3, 1)`)."""
-    steps = [(now(stride), now(size)) for stride, size in zip(tensor.stride(), tensor.size(), strict=True)]
+    steps = [
+        (now(stride), now(size))
+        for stride, size in zip(tensor.stride(), tensor.size(), strict=True)
+    ]
     reach = 0
     for stride, size in sorted(step for step in steps if None not in step and step[1] != 1):
         if stride <= reach:

@@ -51,7 +51,11 @@ class BodyScope:
         """The next explicit argument: a value of the graph around, or an example that the operator makes up."""
         if self.state.current is not self.tracer:
             raise InternalError("an argument for a body that is not the innermost one")
-        outer = self.tracer.parent.local(value) if isinstance(value, Traced) and self.tracer.parent else None
+        outer = (
+            self.tracer.parent.local(value)
+            if isinstance(value, Traced) and self.tracer.parent
+            else None
+        )
         example = value if outer is None else outer.example
         inner = self.tracer.placeholder(hint, example, explicit=True)
         if isinstance(example, torch.Tensor):
@@ -68,7 +72,9 @@ class BodyScope:
 
     def close(self, outputs: Sequence[Any]) -> Body:
         """End the body with these flat outputs, traced or constant, and go on in the graph around."""
-        local = [self.tracer.local(value) if isinstance(value, Traced) else value for value in outputs]
+        local = [
+            self.tracer.local(value) if isinstance(value, Traced) else value for value in outputs
+        ]
         self._lift_symbols()
         graph = self.tracer.graph
         graph.output(tuple(value.node if isinstance(value, Traced) else value for value in local))
@@ -77,7 +83,12 @@ class BodyScope:
         module = CapturedModule(held_by(self.state, graph), graph)
         examples = tuple(value.example if isinstance(value, Traced) else value for value in local)
         return Body(
-            module, self.tracer, tuple(self._arguments), tuple(self.tracer.outer), examples, *self._memory(examples)
+            module,
+            self.tracer,
+            tuple(self._arguments),
+            tuple(self.tracer.outer),
+            examples,
+            *self._memory(examples),
         )
 
     def close_wrapping(self, candidates: Sequence[Traced]) -> Body:
@@ -120,9 +131,17 @@ class BodyScope:
         written = tuple(sorted({position for position, storage in inner if storage in dirty}))
         aliased = tuple((o, i) for o, given in outer for i, taken in inner if given == taken)
         pairs = itertools.combinations(outer, 2)
-        return written, aliased, tuple((a, b) for (a, one), (b, other) in pairs if one == other and a != b)
+        return (
+            written,
+            aliased,
+            tuple((a, b) for (a, one), (b, other) in pairs if one == other and a != b),
+        )
 
 
 def _storages(examples: Sequence[Any]) -> list[tuple[int, int]]:
     """(position, storage) of every tensor."""
-    return [(position, storage_of(tensor)) for position, value in enumerate(examples) for tensor in tensors_in(value)]
+    return [
+        (position, storage_of(tensor))
+        for position, value in enumerate(examples)
+        for tensor in tensors_in(value)
+    ]

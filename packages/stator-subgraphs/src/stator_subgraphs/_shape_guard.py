@@ -36,7 +36,9 @@ class ShapeGuards:
             return []
         bound = [record for record in records if record.live or dropped]
         needed = self._needed({symbol for record in bound for symbol in self._born_with(record)})
-        records = [record for record in records if record in bound or needed & self._born_with(record)]
+        records = [
+            record for record in records if record in bound or needed & self._born_with(record)
+        ]
         if not records:
             return []
         fakes = [self._fake(record) for record in records]
@@ -48,7 +50,10 @@ class ShapeGuards:
     def _needed(self, symbols: set[Any]) -> set[Any]:
         """These symbols and all that facts relate them to; a fact about other inputs alone binds nobody."""
         related = [set(guard.expr.free_symbols) for guard in self.state.env.guards]
-        related += [{symbol, *expression.free_symbols} for symbol, expression in self.state.env.replacements.items()]
+        related += [
+            {symbol, *expression.free_symbols}
+            for symbol, expression in self.state.env.replacements.items()
+        ]
         before = 0
         while len(symbols) > before:
             before = len(symbols)
@@ -65,16 +70,22 @@ class ShapeGuards:
         """Its shape as it was at first, or a fake that has it."""
         if record.context is None or record.first is not None:
             return record.first or record.traced.example
-        return fake_input(new_fake_mode(self.state.env), record.real, record.origin, record.context, False)
+        return fake_input(
+            new_fake_mode(self.state.env), record.real, record.origin, record.context, False
+        )
 
-    def _ask(self, records: list[Record], fakes: list[Any], needed: set[Any]) -> tuple[list[str], list[str]]:
+    def _ask(
+        self, records: list[Record], fakes: list[Any], needed: set[Any]
+    ) -> tuple[list[str], list[str]]:
         contexts: list[Any] = [record.context for record in records]
         try:
             helpers = self.state.env.produce_guards_verbose(
                 fakes,
                 [record.origin for record in records],
                 self._token,
-                guards=[guard for guard in self.state.env.guards if guard.expr.free_symbols & needed],
+                guards=[
+                    guard for guard in self.state.env.guards if guard.expr.free_symbols & needed
+                ],
                 input_contexts=contexts,
                 ignore_static=False,
                 langs=("python", "verbose_python"),
@@ -108,10 +119,14 @@ class ShapeGuards:
             names.setdefault(token, f"n{len(names)}")
         named = {name: sources[int(token.split("_")[1])] for token, name in names.items()}
         plain = TOKEN.sub(lambda match: names[match.group()], text)
-        scope = {name: value for name, value in SYMPY_INTERP.items() if re.search(rf"\b{name}\b", plain)}
+        scope = {
+            name: value for name, value in SYMPY_INTERP.items() if re.search(rf"\b{name}\b", plain)
+        }
         return ShapeFact(ShapeExpression(plain, named, scope), self._span(comment))
 
     def _span(self, comment: str) -> SourceSpan:
         _, _, location = comment.partition("  # ")
         spans = self.state.location.stack.spans
-        return next((span for wording, span in spans.items() if location.startswith(wording)), NOWHERE)
+        return next(
+            (span for wording, span in spans.items() if location.startswith(wording)), NOWHERE
+        )

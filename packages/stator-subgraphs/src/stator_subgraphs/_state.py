@@ -40,10 +40,16 @@ class GraphState:
     journal: Journal
     root: SubgraphTracer
     current: SubgraphTracer
-    held: dict[str, Any] = attrs.field(factory=dict)  # modules and tensors that graphs refer to by name
+    held: dict[str, Any] = attrs.field(
+        factory=dict
+    )  # modules and tensors that graphs refer to by name
     keeps_history: bool = False  # autograd will be asked about values inside
-    stale: list[torch.Tensor] = attrs.field(factory=list)  # fakes with changes that a rollback took back
-    mode_undo: list[Callable[[], object]] = attrs.field(factory=list)  # sets the process back to where tracing began
+    stale: list[torch.Tensor] = attrs.field(
+        factory=list
+    )  # fakes with changes that a rollback took back
+    mode_undo: list[Callable[[], object]] = attrs.field(
+        factory=list
+    )  # sets the process back to where tracing began
 
     @property
     def mode(self) -> FakeTensorMode:
@@ -101,7 +107,11 @@ def hold(state: GraphState, hint: str, value: Any) -> Traced:
     if name is None:
         name = _free_name(state, hint)
         state.journal.put(state.held, name, value)
-    example = state.mode.from_tensor(value, static_shapes=True) if isinstance(value, torch.Tensor) else value
+    example = (
+        state.mode.from_tensor(value, static_shapes=True)
+        if isinstance(value, torch.Tensor)
+        else value
+    )
     node = state.current.node("get_attr", name, (), {})
     state.annotate(node, example)
     return state.issue(node, example)

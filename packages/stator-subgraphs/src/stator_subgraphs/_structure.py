@@ -11,9 +11,26 @@ from torch.fx.node import base_types
 from stator_subgraphs._symbol import SymbolicTypes, expression_of
 
 CONSTANTS = (*base_types, type(None), type(Ellipsis), range, bytes, torch.finfo, torch.iinfo)
-DTYPES: dict[Any, torch.dtype] = {float: torch.float64, int: torch.int64, bool: torch.bool, complex: torch.complex128}
+DTYPES: dict[Any, torch.dtype] = {
+    float: torch.float64,
+    int: torch.int64,
+    bool: torch.bool,
+    complex: torch.complex128,
+}
 """Operators take these classes for dtypes; generated code cannot name a class."""
-LEAVES = frozenset({int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format})
+LEAVES = frozenset(
+    {
+        int,
+        float,
+        bool,
+        str,
+        type(None),
+        torch.dtype,
+        torch.device,
+        torch.layout,
+        torch.memory_format,
+    }
+)
 
 
 def rebuild(value: Any, leaf: Callable[[Any], Any]) -> Any:
@@ -24,7 +41,9 @@ def rebuild(value: Any, leaf: Callable[[Any], Any]) -> Any:
     if kind is Traced:
         return leaf(value)
     if kind is slice:
-        return slice(rebuild(value.start, leaf), rebuild(value.stop, leaf), rebuild(value.step, leaf))
+        return slice(
+            rebuild(value.start, leaf), rebuild(value.stop, leaf), rebuild(value.step, leaf)
+        )
     if isinstance(value, dict):
         return {key: rebuild(item, leaf) for key, item in value.items()}
     if kind is tuple or kind is torch.Size:

@@ -69,7 +69,9 @@ def formula(expression: sympy.Expr, symbols: tuple[Symbol, ...]) -> Callable[...
     """A Python function of the values of the symbols. The same expression gives the same function."""
     names = {symbol: sympy.Symbol(f"n{i}", integer=True) for i, symbol in enumerate(symbols)}
     text = PythonPrinter().doprint(expression.xreplace(names))
-    made: Callable[..., Any] = eval(f"lambda {', '.join(map(str, names.values()))}: {text}", dict(SYMPY_INTERP))
+    made: Callable[..., Any] = eval(
+        f"lambda {', '.join(map(str, names.values()))}: {text}", dict(SYMPY_INTERP)
+    )
     made.__name__ = "computed"
     return made
 

@@ -21,7 +21,14 @@ from torch.fx.experimental.symbolic_shapes import CallMethodKey, ConvertIntKey, 
 from torch.utils import _pytree as pytree
 
 from stator_subgraphs._fake import World
-from stator_subgraphs._symbol import Symbol, SymbolicTypes, expression_of, is_symbol, number_for, symbols_of
+from stator_subgraphs._symbol import (
+    Symbol,
+    SymbolicTypes,
+    expression_of,
+    is_symbol,
+    number_for,
+    symbols_of,
+)
 
 KeyPath = tuple[Any, ...]
 
@@ -44,18 +51,30 @@ class SubgraphTracer:
     symbols: dict[Symbol, Traced] = attrs.field(factory=dict)
     unbacked: dict[Symbol, tuple[Traced, KeyPath]] = attrs.field(factory=dict)
     lifted: dict[fx.Node, Traced] = attrs.field(factory=dict)
-    outer: list[Traced] = attrs.field(factory=list)  # what was lifted, in the parent's terms, in order
+    outer: list[Traced] = attrs.field(
+        factory=list
+    )  # what was lifted, in the parent's terms, in order
     values: dict[fx.Node, Traced] = attrs.field(factory=dict)  # the one traced value of each node
-    parts: dict[tuple[fx.Node, Any], Traced] = attrs.field(factory=dict)  # parts of results that were asked for
+    parts: dict[tuple[fx.Node, Any], Traced] = attrs.field(
+        factory=dict
+    )  # parts of results that were asked for
     boxes: dict[fx.Node, Traced] = attrs.field(factory=dict)  # floats as tensors
     effects: set[fx.Node] = attrs.field(factory=set)  # nodes seen to change something
     written: list[torch.Tensor] = attrs.field(factory=list)  # examples that were written to
     lasting: bool = False  # a write gave one from outside a history that nothing takes away again
-    births: dict[fx.Node, tuple[Any, Any]] = attrs.field(factory=dict)  # shapes of what cannot be made again
-    called: dict[fx.Node, SubgraphTracer] = attrs.field(factory=dict)  # operators that give what their body gives
+    births: dict[fx.Node, tuple[Any, Any]] = attrs.field(
+        factory=dict
+    )  # shapes of what cannot be made again
+    called: dict[fx.Node, SubgraphTracer] = attrs.field(
+        factory=dict
+    )  # operators that give what their body gives
     closed: bool = False  # the graph belongs to a module now
-    bodies: dict[fx.Graph, SubgraphTracer] = attrs.field(factory=dict)  # of graphs in here that were left, mine
-    given: dict[fx.Node, int] = attrs.field(factory=dict)  # what the operator gives of a body: position in its result
+    bodies: dict[fx.Graph, SubgraphTracer] = attrs.field(
+        factory=dict
+    )  # of graphs in here that were left, mine
+    given: dict[fx.Node, int] = attrs.field(
+        factory=dict
+    )  # what the operator gives of a body: position in its result
     call: Traced | None = None  # the operator, in the parent, when it gives what this body gives
     function_stack: tuple[tuple[str, Any], ...] = ()  # the operators this body is inside of
 
@@ -80,8 +99,12 @@ class SubgraphTracer:
     def placeholder(self, hint: str, example: Any, *, explicit: bool = False) -> Traced:
         """A new placeholder, after those of its kind and before every other node."""
         position = self.explicit if explicit else len(self.placeholders)
-        node = self.graph.create_node("placeholder", _identifier(hint), (), {}, type_expr=_annotation(example))
-        node.target = node.name  # the parameter of the generated function: hints may repeat, names do not
+        node = self.graph.create_node(
+            "placeholder", _identifier(hint), (), {}, type_expr=_annotation(example)
+        )
+        node.target = (
+            node.name
+        )  # the parameter of the generated function: hints may repeat, names do not
         self._move(node, position)
         node.meta["example_value"] = example
         self.placeholders.insert(position, node)
@@ -187,7 +210,9 @@ class SubgraphTracer:
         traced = self.placeholder(outer.node.name, outer.example)
         self.adopt(outer, traced)
         self.outer.append(outer)
-        self.journal.record(lambda: self.closed or self.outer.pop())  # what a closed one did not use is dropped
+        self.journal.record(
+            lambda: self.closed or self.outer.pop()
+        )  # what a closed one did not use is dropped
         return traced
 
     def _lift_float(self, outer: Traced) -> Traced:
@@ -217,17 +242,26 @@ class SubgraphTracer:
                 example = one * number.example
             unit = self._derived(number, "call_function", torch.ones, ((),), one)
             unit.node.kwargs = {"dtype": torch.float64, "device": "cpu"}
-            self.note_box(number, self._derived(number, "call_function", torch.mul, (unit.node, number.node), example))
+            self.note_box(
+                number,
+                self._derived(
+                    number, "call_function", torch.mul, (unit.node, number.node), example
+                ),
+            )
         return self.boxes[number.node]
 
     def note_box(self, number: Traced, tensor: Traced) -> None:
         """This tensor, which nothing writes to, holds the float."""
         self.journal.put(self.boxes, number.node, tensor)
 
-    def _derived(self, source: Traced, op: str, target: Any, args: tuple[Any, ...], example: Any) -> Traced:
+    def _derived(
+        self, source: Traced, op: str, target: Any, args: tuple[Any, ...], example: Any
+    ) -> Traced:
         """A node that the program did not ask for, on the line of another."""
         traced = self._known(op, target, args, example)
-        traced.node.meta.update({name: source.node.meta[name] for name in _PLACE if name in source.node.meta})
+        traced.node.meta.update(
+            {name: source.node.meta[name] for name in _PLACE if name in source.node.meta}
+        )
         self.note_symbol(traced)
         return traced
 
@@ -244,7 +278,11 @@ class SubgraphTracer:
         """The graph around goes on; `given` are the results of the body, traced or constant."""
         assert self.parent is not None
         self.closed = True
-        self.given = {value.node: index for index, value in reversed(list(enumerate(given))) if type(value) is Traced}
+        self.given = {
+            value.node: index
+            for index, value in reversed(list(enumerate(given)))
+            if type(value) is Traced
+        }
         for graph in (self.graph, *self.bodies):
             self.journal.put(self.parent.bodies, graph, self)
 
@@ -253,12 +291,17 @@ class SubgraphTracer:
         assert self.parent is not None
         if isinstance(traced.example, torch.SymInt) and not symbols_of(traced.example):
             # What needed it to be the same in every call has guarded it.
-            return self.parent._known("call_function", torch.sym_int, (int(traced.example),), traced.example)
+            return self.parent._known(
+                "call_function", torch.sym_int, (int(traced.example),), traced.example
+            )
         local = self.local(traced)
         symbol = _plain_symbol(local.example)
         if symbol is not None and (known := self.parent.symbol(symbol)) is not None:
             return known
-        return next((self.parent.values[node] for node, inner in self.lifted.items() if inner is local), None)
+        return next(
+            (self.parent.values[node] for node, inner in self.lifted.items() if inner is local),
+            None,
+        )
 
     def computes(self, traced: Traced) -> bool:
         """Whether it is made by a node here, and the graph around does not know it."""
@@ -269,9 +312,13 @@ class SubgraphTracer:
         if (outer := self.outer_of(traced)) is not None:
             return outer
         if self.call is None or self.parent is None:
-            raise InternalError(f"{traced.node} belongs to a body that was left, and no operator gives it")
+            raise InternalError(
+                f"{traced.node} belongs to a body that was left, and no operator gives it"
+            )
         if (index := self.given.get(self.local(traced).node)) is None:
-            raise Unsupported("value-of-a-body", f"{traced.node}, which stayed in a body that was left")
+            raise Unsupported(
+                "value-of-a-body", f"{traced.node}, which stayed in a body that was left"
+            )
         return self.parent.part(self.call, index)
 
     def part(self, traced: Traced, index: Any) -> Traced:
@@ -279,10 +326,15 @@ class SubgraphTracer:
         local = self.local(traced)
         key = (local.node, index)
         if (found := self.parts.get(key)) is None:
-            found = self._derived(local, "call_function", operator.getitem, (local.node, index), local.example[index])
+            found = self._derived(
+                local, "call_function", operator.getitem, (local.node, index), local.example[index]
+            )
             self.journal.put(self.parts, key, found)
             if "source_fn_stack" in local.node.meta:
-                found.node.meta["source_fn_stack"] = [*self.function_stack, (found.node.name, operator.getitem)]
+                found.node.meta["source_fn_stack"] = [
+                    *self.function_stack,
+                    (found.node.name, operator.getitem),
+                ]
         return found
 
     def adopt(self, outer: Traced, inner: Traced) -> None:

@@ -114,7 +114,11 @@ class GraphRecorderConformance(Conformance):
 
     def test_a_view_keeps_its_strides_and_offset(self, driver: Driver) -> None:
         x = driver.input("x", torch.arange(12.0).view(3, 4).t()[1:])
-        assert (x.example.shape, x.example.stride(), x.example.storage_offset()) == ((3, 3), (1, 4), 1)
+        assert (x.example.shape, x.example.stride(), x.example.storage_offset()) == (
+            (3, 3),
+            (1, 4),
+            1,
+        )
 
     def test_a_dynamic_size_is_an_input_before_its_tensor(self, driver: Driver) -> None:
         x = driver.input("x", torch.ones(5, 3), "dynamic")
@@ -131,7 +135,9 @@ class GraphRecorderConformance(Conformance):
     def test_unused_inputs_are_left_out(self, driver: Driver) -> None:
         x = driver.input("x", torch.ones(3))
         driver.input("unused", torch.ones(4), "dynamic")
-        assert [str(item.source) for item in driver.finish(driver.call(torch.neg, x)).inputs] == ["x"]
+        assert [str(item.source) for item in driver.finish(driver.call(torch.neg, x)).inputs] == [
+            "x"
+        ]
 
     # -- calls ------------------------------------------------------------------------------------------------------
     def test_functions_methods_and_operators_run(self, driver: Driver) -> None:
@@ -156,7 +162,10 @@ class GraphRecorderConformance(Conformance):
         assert driver.call("add_", x, 1).example is x.example
 
     def test_slices_and_nested_arguments(self, driver: Driver) -> None:
-        x, i = driver.input("x", torch.arange(9).view(3, 3)), driver.input("i", torch.tensor([2, 0]))
+        x, i = (
+            driver.input("x", torch.arange(9).view(3, 3)),
+            driver.input("i", torch.tensor([2, 0])),
+        )
         y = driver.call(torch.Tensor.__getitem__, x, (slice(None, None, 2), i))
         assert driver.run(driver.finish(y))[0].tolist() == [[2, 0], [8, 6]]
 
@@ -244,7 +253,14 @@ class GraphRecorderConformance(Conformance):
     # -- metadata ---------------------------------------------------------------------------------------------------
     def test_a_node_says_where_it_is_from(self, make_recorder: Callable[[Places], Any]) -> None:
         inner, outer = SourceSpan("program.py", "g", 7), SourceSpan("program.py", "f", 3)
-        driver = Driver(make_recorder(FixedPlaces(Place((outer, inner), (("key", "layers.0", torch.nn.Linear),)))))
+        driver = Driver(
+            make_recorder(
+                FixedPlaces(Place((outer, inner), (("key", "layers.0", torch.nn.Linear),)))
+            )
+        )
         node = driver.call(torch.neg, driver.input("x", torch.ones(1))).node
         assert node.meta["nn_module_stack"] == {"key": ("layers.0", torch.nn.Linear)}
-        assert [line.strip() for line in node.meta["stack_trace"].splitlines()] == [str(outer), str(inner)]
+        assert [line.strip() for line in node.meta["stack_trace"].splitlines()] == [
+            str(outer),
+            str(inner),
+        ]

@@ -1,6 +1,14 @@
 """Variable trackers: what Python values mean symbolically, and the journal of their side effects."""
 
-from stator_variables._bodies import EVERYTHING, NOTHING, BodyTrace, Permits, leaf_of, record_wrapping, wrapped
+from stator_variables._bodies import (
+    EVERYTHING,
+    NOTHING,
+    BodyTrace,
+    Permits,
+    leaf_of,
+    record_wrapping,
+    wrapped,
+)
 from stator_variables._build import attributes_of, globals_tracker, new_object, wrap
 from stator_variables._builtin._method_table import app_level
 from stator_variables._domain import SymbolicDomain
@@ -9,7 +17,15 @@ from stator_variables._emit._effects import emit_effects
 from stator_variables._emit._emitter import Emitter, RaisedBefore, StaysInGraph, StillRunning
 from stator_variables._emit._objects import finalize_generators
 from stator_variables._filtering import filtered
-from stator_variables._graph import BodyGraph, BodyRecorder, Dim, GraphRecorder, Place, Places, Traced
+from stator_variables._graph import (
+    BodyGraph,
+    BodyRecorder,
+    Dim,
+    GraphRecorder,
+    Place,
+    Places,
+    Traced,
+)
 from stator_variables._handlers import DEFAULT_HANDLERS
 from stator_variables._holding import (
     are_plain_or_method,
@@ -53,23 +69,61 @@ from stator_variables._tracing import Tracing, real_of, source_of
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker
 
 # a trace
-__all__ = ["DEFAULT_HANDLERS", "Journal", "Place", "Places", "Policy", "Stop", "SymbolicDomain", "Tracing"]
+__all__ = [
+    "DEFAULT_HANDLERS",
+    "Journal",
+    "Place",
+    "Places",
+    "Policy",
+    "Stop",
+    "SymbolicDomain",
+    "Tracing",
+]
 __all__ += ["REPLACEABLE", "filtered", "globals_tracker", "restore_modes"]
 __all__ += ["can_be_taken", "enter_taken", "give_back", "taken"]
 # trackers
-__all__ += ["MISSING", "ConstantTracker", "FunctionTracker", "LazyTracker", "MethodTracker", "NumberTracker"]
+__all__ += [
+    "MISSING",
+    "ConstantTracker",
+    "FunctionTracker",
+    "LazyTracker",
+    "MethodTracker",
+    "NumberTracker",
+]
 __all__ += ["TensorTracker", "VariableTracker"]
-__all__ += ["are_plain_or_method", "dying_with", "forget_class", "generator_state", "has_observable_end"]
+__all__ += [
+    "are_plain_or_method",
+    "dying_with",
+    "forget_class",
+    "generator_state",
+    "has_observable_end",
+]
 __all__ += ["hold_plain_values", "is_end_observable", "may_have_observable_end"]
 __all__ += ["UNTOLD", "history_of", "real_of", "source_of", "wrap"]
 # what a trace becomes
 __all__ += ["Dim", "GraphRecorder", "Traced", "from_traced", "record"]
 __all__ += ["Emitter", "ObjectRecipe", "RaisedBefore", "StaysInGraph", "StillRunning"]
-__all__ += ["Answered", "before_other_answers", "emit_effects", "finalize_generators", "is_opaque", "parts_of", "walk"]
+__all__ += [
+    "Answered",
+    "before_other_answers",
+    "emit_effects",
+    "finalize_generators",
+    "is_opaque",
+    "parts_of",
+    "walk",
+]
 # what an operator that takes functions is written with (docs/explanation/higher-order-operators.md)
 __all__ += ["EVERYTHING", "NOTHING", "BodyGraph", "BodyRecorder", "BodyTrace", "Permits", "leaf_of"]
 __all__ += ["argument", "call", "frame_for", "function_frame", "record_wrapping", "wrapped"]
 __all__ += ["LEAF", "Spec", "broadcast", "flatten", "unflatten"]
 # likewise, for what operators do to values
-__all__ += ["NONE", "GraphFunction", "TupleTracker", "app_level", "as_inference", "attributes_of", "dict_items"]
+__all__ += [
+    "NONE",
+    "GraphFunction",
+    "TupleTracker",
+    "app_level",
+    "as_inference",
+    "attributes_of",
+    "dict_items",
+]
 __all__ += ["get_attribute", "grad_mode", "is_none", "known_value", "new_object", "throw"]

@@ -67,11 +67,15 @@ class BodyTrace:
     _heard: tuple[Any, ...] = ()
     _resumed: int = 0
     _generators: int = 0
-    _written: set[int] = attrs.field(factory=set)  # dicts that were other than before the trace already
+    _written: set[int] = attrs.field(
+        factory=set
+    )  # dicts that were other than before the trace already
 
     def __enter__(self) -> BodyTrace:
         if not all(map(self._can_be_under, self.t.overrides.modes)):
-            raise self.t.unsupported("mode-value", "a body of an operator under a mode for every function of torch")
+            raise self.t.unsupported(
+                "mode-value", "a body of an operator under a mode for every function of torch"
+            )
         self.recorder = self.t.graph.subgraph(self.name)
         self.recorder.__enter__()
         self.t.touched.append(self.touched)
@@ -80,7 +84,9 @@ class BodyTrace:
         self._resumed = len(self.t.machine.journal.entries)
         self._generators = len(self.t.generators)
         changed = self.t.changed.items()
-        self._written = {key for key, vt in changed if isinstance(vt, k.DictTracker) and (vt.log or vt.undecided)}
+        self._written = {
+            key for key, vt in changed if isinstance(vt, k.DictTracker) and (vt.log or vt.undecided)
+        }
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
@@ -95,10 +101,14 @@ class BodyTrace:
 
     def argument(self, value: Any, hint: str = "arg") -> Any:
         """An explicit input of the body, as a tracker: for a tracker, or an example that the operator makes up."""
-        traced = self.recorder.argument(_torch_calls.argument(self.t, value) if _is_tracker(value) else value, hint)
+        traced = self.recorder.argument(
+            _torch_calls.argument(self.t, value) if _is_tracker(value) else value, hint
+        )
         return _torch_calls.from_traced(self.t, traced)
 
-    def run(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Generator[Any, Any, Any]:
+    def run(
+        self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Generator[Any, Any, Any]:
         """Interpret `function(*args, **kwargs)` as the body; its result, a tracker."""
         t, self.roots = self.t, [function, *args, *kwargs.values()]
         frame, instruction = t.frame, t.instruction
@@ -113,7 +123,11 @@ class BodyTrace:
     def wrapping(self, result: Any) -> BodyGraph:
         """End the body; its result goes on outside."""
         outside = self._outside()
-        escaping = [vt.traced for vt in reachable([result, *outside]) if isinstance(vt, (*_IN_GRAPH, k.GraphFunction))]
+        escaping = [
+            vt.traced
+            for vt in reachable([result, *outside])
+            if isinstance(vt, (*_IN_GRAPH, k.GraphFunction))
+        ]
         return self._closed(self.recorder.close_wrapping(escaping))
 
     def flat(self, result: Any) -> tuple[BodyGraph, Spec]:
@@ -128,7 +142,9 @@ class BodyTrace:
         """End a body that gives one tensor or number; it gives that as it is, not in a tuple."""
         graph, spec = self.flat(result)
         if spec != LEAF:
-            raise self.t.unsupported("result-of-body", f"{spec.leaf_count} values as the result of {self.name}")
+            raise self.t.unsupported(
+                "result-of-body", f"{spec.leaf_count} values as the result of {self.name}"
+            )
         output = graph.module.graph.output_node()
         output.args = output.args[0]
         graph.module.recompile()
@@ -144,31 +160,45 @@ class BodyTrace:
         for vt in outside:
             if isinstance(vt, k.DictTracker):
                 forget_undone(self.t, vt)
-        if any(isinstance(vt, _IN_GRAPH) and graph.computes(vt.traced) for vt in reachable(outside)):
+        if any(
+            isinstance(vt, _IN_GRAPH) and graph.computes(vt.traced) for vt in reachable(outside)
+        ):
             raise self.t.unsupported("effect-in-body", "a value of the body that gets out of it")
 
     def _closed(self, graph: BodyGraph) -> BodyGraph:
         if graph.written and not self.permits.writes:
             raise self.t.unsupported("write-in-body", "an in-place write to a tensor from outside")
         if (graph.aliased or graph.overlapping) and not self.permits.aliases:
-            raise self.t.unsupported("alias-in-body", "a result that shares memory with an input or another result")
+            raise self.t.unsupported(
+                "alias-in-body", "a result that shares memory with an input or another result"
+            )
         return graph
 
     def _outside(self) -> list[Any]:
         """The objects from outside that the body changed. Raises Unsupported if it may not, or left a mode changed."""
-        if any(setting.now != before for setting, before in self._modes.items()) or self._new_modes():
+        if (
+            any(setting.now != before for setting, before in self._modes.items())
+            or self._new_modes()
+        ):
             raise self.t.unsupported("effect-in-body", "a global mode that stays changed")
         resumed = self.t.machine.journal.entries[self._resumed :]
         states = [state for state, *_ in resumed]
         known = self.t.generators[: self._generators]  # those that were there before the body
-        touched = [*self.touched.values(), *((vt, self.t.where()) for vt in known if vt.state in states)]
+        touched = [
+            *self.touched.values(),
+            *((vt, self.t.where()) for vt in known if vt.state in states),
+        ]
         if not touched:
             return []
         handed = {id(vt) for vt in reachable(self.roots)}
-        outside = [(vt, where) for vt, where in touched if vt.source is not None or id(vt) in handed]
+        outside = [
+            (vt, where) for vt, where in touched if vt.source is not None or id(vt) in handed
+        ]
         for vt, where in outside:
             if not self.permits.effects and not self._is_undone(vt):
-                raise Unsupported("effect-in-body", f"a change of a {vt.cls.__name__} from outside", "", where)
+                raise Unsupported(
+                    "effect-in-body", f"a change of a {vt.cls.__name__} from outside", "", where
+                )
         return [vt for vt, _ in outside]
 
     def _is_undone(self, vt: Any) -> bool:
@@ -179,7 +209,11 @@ class BodyTrace:
         return not vt.log and not vt.undecided
 
     def _new_modes(self) -> bool:
-        new = [setting.now != start for setting, start in self.t.modes.items() if setting not in self._modes]
+        new = [
+            setting.now != start
+            for setting, start in self.t.modes.items()
+            if setting not in self._modes
+        ]
         return any(new) or self.t.overrides.modes != self._heard
 
 
@@ -205,7 +239,10 @@ def record_wrapping(
     graph: BodyGraph,
     name: str,
     result: Any,
-    operands: Callable[[Traced, tuple[Any, ...]], tuple[Any, ...]] = lambda held, inputs: (held, *inputs),
+    operands: Callable[[Traced, tuple[Any, ...]], tuple[Any, ...]] = lambda held, inputs: (
+        held,
+        *inputs,
+    ),
     **options: Any,
 ) -> Any:
     """Record an operator that gives what its body gives: `target(*operands(body, inputs), **options)`. What the body
@@ -253,7 +290,11 @@ def _parts(value: Any) -> list[Any]:
 
 def _all_parts(value: Any) -> Sequence[Any]:
     if isinstance(value, VariableTracker):
-        return [part for name, part in vars(value).items() if name not in _NO_PART and not isinstance(part, Traced)]
+        return [
+            part
+            for name, part in vars(value).items()
+            if name not in _NO_PART and not isinstance(part, Traced)
+        ]
     if isinstance(value, list | tuple):
         return value
     if isinstance(value, dict):

@@ -32,14 +32,21 @@ from stator_variables._tracker import DELETED, MISSING, LazyTracker, VariableTra
 
 ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
 SINGLETONS = (torch.dtype, torch.layout, torch.memory_format, re.Pattern, *map(type, DTYPES))
-ENUMS_OF_C = tuple(cls for cls in vars(torch._C).values() if isinstance(cls, type) and hasattr(cls, "__members__"))
+ENUMS_OF_C = tuple(
+    cls for cls in vars(torch._C).values() if isinstance(cls, type) and hasattr(cls, "__members__")
+)
 """What pybind11 makes of a C++ enum; `SDPBackend` is one."""
 
 VALUES = (torch.device, range, slice, *NUMBERS, *ENUMS_OF_C)
 """Immutable values compared by equality: not objects with an identity that matters."""
 
 BY_IDENTITY = (
-    *(types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType),
+    *(
+        types.BuiltinFunctionType,
+        types.MethodDescriptorType,
+        types.WrapperDescriptorType,
+        types.MethodWrapperType,
+    ),
     *(types.ClassMethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType),
     *(types.ModuleType, types.CodeType),
     *(torch._ops.OpOverload, torch._ops.OpOverloadPacket, torch._ops.HigherOrderOperator),
@@ -54,9 +61,15 @@ def wrap(t: Tracing, real: Any, source: guards.Source) -> Any:
     if id(real) in t.made:
         return t.made[id(real)]
     plain = id(kind) in _PLAIN
-    if plain and kind in ATOMS and (type(source) is guards.CapturedSource or (t.made and t.is_of_made(source))):
+    if (
+        plain
+        and kind in ATOMS
+        and (type(source) is guards.CapturedSource or (t.made and t.is_of_made(source)))
+    ):
         return k.ConstantTracker(real)  # of a class, whose attribute may be written later
-    if plain or issubclass(kind, type | enum.Enum):  # `isinstance` would ask the object for its class
+    if plain or issubclass(
+        kind, type | enum.Enum
+    ):  # `isinstance` would ask the object for its class
         return LazyTracker(source, real, lambda: build(t, real, source))
     return t.adopt(real, source, lambda: build(t, real, source))
 
@@ -79,7 +92,9 @@ def _builder_for(cls: type) -> Builder:
         return found
     if issubclass(cls, type):
         return build_class
-    return next((builder for base, builder in BY_BASE if type.__subclasscheck__(base, cls)), build_object)
+    return next(
+        (builder for base, builder in BY_BASE if type.__subclasscheck__(base, cls)), build_object
+    )
 
 
 def build_atom(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
@@ -93,16 +108,24 @@ def build_atom(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
 
 
 def build_value(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
-    if type(real) is slice and not all(type(part) in ATOMS for part in (real.start, real.stop, real.step)):
+    if type(real) is slice and not all(
+        type(part) in ATOMS for part in (real.start, real.stop, real.step)
+    ):
         t.guard(source, guards.TypeIs(slice))
         start, stop, step = (_field(t, real, name, source) for name in ("start", "stop", "step"))
         return k.SliceTracker((start, stop, step))
     if is_number_of_numpy(type(real)):
         bits = real.tobytes()
         t.guard(source, guards.TypeIs(type(real)))
-        t.guard(source, guards.Custom("{fn}({value})", lambda value: value.tobytes() == bits, f"{real!r}"))
+        t.guard(
+            source,
+            guards.Custom("{fn}({value})", lambda value: value.tobytes() == bits, f"{real!r}"),
+        )
         return k.ConstantTracker(real)
-    t.guard(source, _equal_to(real) if type(real) in (torch.device, *ENUMS_OF_C) else guards.Equals(real))
+    t.guard(
+        source,
+        _equal_to(real) if type(real) in (torch.device, *ENUMS_OF_C) else guards.Equals(real),
+    )
     return k.ConstantTracker(real)
 
 
@@ -125,7 +148,9 @@ def _equal_to(expected: Any) -> guards.Custom:
     """Equality for values of a C class that compares by value; the exact class is part of it."""
     cls = type(expected)
     return guards.Custom(
-        "{fn}({value})", lambda value: type(value) is cls and value == expected, f"equal to {expected!r}"
+        "{fn}({value})",
+        lambda value: type(value) is cls and value == expected,
+        f"equal to {expected!r}",
     )
 
 
@@ -137,18 +162,26 @@ def build_tensor(t: Tracing, real: Any, source: guards.Source) -> Any:
     if type(real) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
         return build_subclass(t, real, source)
     if real.is_nested or real.is_mkldnn:  # the one has no sizes, the fake of the other is strided
-        raise t.unsupported("no-fake-tensor", f"{source.name} is a nested tensor, or one for MKL-DNN")
+        raise t.unsupported(
+            "no-fake-tensor", f"{source.name} is a nested tensor, or one for MKL-DNN"
+        )
     if is_behind(real):
-        raise t.unsupported("no-fake-tensor", f"{source.name} is a view whose base was written to with gradients")
+        raise t.unsupported(
+            "no-fake-tensor", f"{source.name} is a view whose base was written to with gradients"
+        )
     t.keep_apart(source, real)
     dims = t.policy.dims(source, real)
     traced = t.graph.tensor_input(source, real, dims, source.name)
     # What was asked for may not be: the base of a view that was read first has the sizes it had then.
     sizes = frozenset(i for i, size in enumerate(traced.example.shape) if _is_symbolic(size))
-    strides = frozenset(i for i, dim in enumerate(dims) if dim.stride and _is_symbolic(traced.example.stride(i)))
+    strides = frozenset(
+        i for i, dim in enumerate(dims) if dim.stride and _is_symbolic(traced.example.stride(i))
+    )
     with t.caller_modes():
         t.guard(source, guards.TensorMatch(real, sizes, strides))
-    if getattr(real, "_dynamo_static_input_type", None) == "guarded":  # `mark_static_address(tensor, guard=True)`
+    if (
+        getattr(real, "_dynamo_static_input_type", None) == "guarded"
+    ):  # `mark_static_address(tensor, guard=True)`
         t.guard(source, guards.Is(real))
     vt = k.TensorTracker(traced, type(real))
     if real.requires_grad:
@@ -250,9 +283,13 @@ def _read_members(t: Tracing, vt: k.SetTracker, real: Any, source: guards.Source
     members = members_of(real)  # in one step: other threads may change it
     if all(type(item) in ATOMS or isinstance(item, type | enum.Enum) for item in members):
         t.guard(source, same_members(set_base(real), members))
-        vts: list[Any] = [k.ClassTracker(m) if isinstance(m, type) else k.ConstantTracker(m) for m in members]
+        vts: list[Any] = [
+            k.ClassTracker(m) if isinstance(m, type) else k.ConstantTracker(m) for m in members
+        ]
     elif not all(type(item) in ATOMS or type_hashes_by_identity(type(item)) for item in members):
-        raise t.unsupported("set-of-objects", "an existing set with members whose class says what they are equal to")
+        raise t.unsupported(
+            "set-of-objects", "an existing set with members whose class says what they are equal to"
+        )
     else:
         t.allow_length(len(members), vt.cls)
         vts = wrap_items(t, members, guards.CallSource(members_of, source))
@@ -266,7 +303,9 @@ def build_function(t: Tracing, real: Any, source: guards.Source) -> VariableTrac
     t.guard(source, guards.TypeIs(types.FunctionType))
     t.guard(guards.FunctionPartSource(source, "code"), guards.Is(real.__code__))
     cells = guards.FunctionPartSource(source, "closure")
-    closure = tuple(wrap(t, cell, guards.ItemSource(cells, i)) for i, cell in enumerate(real.__closure__ or ()))
+    closure = tuple(
+        wrap(t, cell, guards.ItemSource(cells, i)) for i, cell in enumerate(real.__closure__ or ())
+    )
     globals_vt = globals_tracker(t, real.__globals__)
     function = k.FunctionTracker(
         real.__code__, globals_vt, name=real.__name__, qualname=real.__qualname__, closure=closure
@@ -282,19 +321,27 @@ def build_method(t: Tracing, real: Any, source: guards.Source) -> VariableTracke
 def build_builtin_function(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     """A C function; one bound to an object (`some_list.append`) is a method of that object."""
     owner = getattr(real, "__self__", None)
-    of_none = owner is None or isinstance(owner, types.ModuleType | type) or type(owner).__name__ == "ScriptFunction"
+    of_none = (
+        owner is None
+        or isinstance(owner, types.ModuleType | type)
+        or type(owner).__name__ == "ScriptFunction"
+    )
     if of_none or (descriptor := _descriptor_of(type(owner), real)) is None:
         return build_by_identity(t, real, source)
     t.guard(source, guards.TypeIs(type(real)))
     t.guard(guards.AttrSource(source, "__name__"), guards.Equals(real.__name__))
     t.guard(guards.AttrSource(source, "__self__"), guards.TypeIs(type(owner)))
-    return k.MethodTracker(k.BuiltinTracker(descriptor), _field(t, real, "__self__", source), type(real))
+    return k.MethodTracker(
+        k.BuiltinTracker(descriptor), _field(t, real, "__self__", source), type(real)
+    )
 
 
 def build_method_wrapper(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     """A slot of a C class bound to an object (`some_object.__setattr__`): a method of that object."""
     descriptor = vars(real.__objclass__).get(real.__name__)
-    if not isinstance(descriptor, types.WrapperDescriptorType) or isinstance(real.__self__, types.ModuleType | type):
+    if not isinstance(descriptor, types.WrapperDescriptorType) or isinstance(
+        real.__self__, types.ModuleType | type
+    ):
         return build_by_identity(t, real, source)
     t.guard(source, guards.TypeIs(types.MethodWrapperType))
     t.guard(guards.AttrSource(source, "__name__"), guards.Equals(real.__name__))
@@ -307,13 +354,18 @@ def _descriptor_of(cls: type, real: Any) -> Any:
     """The method descriptor a bound C method was made from; a subclass may override its name."""
     for base in cls.__mro__:
         found = base.__dict__.get(real.__name__)
-        if isinstance(found, types.MethodDescriptorType) and found.__get__(real.__self__, type(real.__self__)) == real:
+        if (
+            isinstance(found, types.MethodDescriptorType)
+            and found.__get__(real.__self__, type(real.__self__)) == real
+        ):
             return found
     return None
 
 
 def build_super(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
-    return k.SuperTracker(_field(t, real, "__thisclass__", source), _field(t, real, "__self__", source))
+    return k.SuperTracker(
+        _field(t, real, "__thisclass__", source), _field(t, real, "__self__", source)
+    )
 
 
 def build_cell(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
@@ -342,13 +394,18 @@ def build_partial(t: Tracing, real: Any, source: guards.Source) -> VariableTrack
     args = wrap_items(t, real.args, guards.AttrSource(source, "args"))
     keywords, kwargs_source = dict(real.keywords), guards.AttrSource(source, "keywords")
     t.guard(kwargs_source, guards.KeysAre(tuple(keywords)))
-    kwargs = {name: wrap(t, arg, guards.DictItemSource(kwargs_source, name)) for name, arg in keywords.items()}
+    kwargs = {
+        name: wrap(t, arg, guards.DictItemSource(kwargs_source, name))
+        for name, arg in keywords.items()
+    }
     return with_namespace(t, k.PartialTracker(type(real), function, args, kwargs), real, source)
 
 
 def build_exception(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(type(real)))
-    args = wrap_items(t, exception_field(real, "args"), guards.SlotSource(source, BaseException, "args"))
+    args = wrap_items(
+        t, exception_field(real, "args"), guards.SlotSource(source, BaseException, "args")
+    )
     return with_namespace(t, k.ExceptionTracker(type(real), args, real), real, source)
 
 
@@ -365,7 +422,11 @@ def with_namespace(t: Tracing, tracker: Any, real: Any, source: guards.Source) -
         known = k.DictTracker(dict, complete=False)
         of_thread = issubclass(type(real), threading.local)
         known.real = namespace
-        known.source = guards.AttrSource(source, "__dict__") if of_thread else guards.InstanceDictSource(source)
+        known.source = (
+            guards.AttrSource(source, "__dict__")
+            if of_thread
+            else guards.InstanceDictSource(source)
+        )
         t.heap[id(namespace)] = known
         t.alive.append(namespace)
     known.owner = tracker
@@ -375,9 +436,14 @@ def with_namespace(t: Tracing, tracker: Any, real: Any, source: guards.Source) -
 
 def instance_dict(real: Any) -> dict[str, Any] | None:
     """The instance dictionary itself, whatever the class says about `__dict__`."""
-    if issubclass(type(real), functools.partial) and functools.partial.__reduce__(real)[2][3] is None:
+    if (
+        issubclass(type(real), functools.partial)
+        and functools.partial.__reduce__(real)[2][3] is None
+    ):
         return {}  # it gets its own when that is asked for, and C tells the difference
-    of_thread = issubclass(type(real), threading.local)  # which finds that of this thread by a way of its own
+    of_thread = issubclass(
+        type(real), threading.local
+    )  # which finds that of this thread by a way of its own
     try:
         found = vars(real) if of_thread else object.__getattribute__(real, "__dict__")
     except AttributeError:
@@ -408,13 +474,17 @@ def new_object(cls: type, attributes: Mapping[str, Any]) -> Any:
     """A new instance of a Python class; `__init__` is not run."""
     vt = k.ObjectTracker(cls)
     new_namespace(vt)
-    vt.namespace.entries = {name: (k.ConstantTracker(name), value) for name, value in attributes.items()}
+    vt.namespace.entries = {
+        name: (k.ConstantTracker(name), value) for name, value in attributes.items()
+    }
     return vt
 
 
 def attributes_of(vt: Any) -> dict[str, Any]:
     """What a new object has in its `__dict__` by now."""
-    return {name: value for name, (_, value) in vt.namespace.entries.items() if value is not DELETED}
+    return {
+        name: value for name, (_, value) in vt.namespace.entries.items() if value is not DELETED
+    }
 
 
 def recipe_of(real: Any) -> tuple[tuple[Any, ...], tuple[tuple[str, Any], ...]]:
@@ -449,7 +519,15 @@ def _iterator_classes() -> list[type]:
     made: list[Any] = [[], (), "", "é", b"", range(0), range(1 << 70), set(), *dicts]
     reversible: list[Any] = [[], {}, {}.values(), {}.items()]
     backwards = [reversed(x) for x in reversible]
-    classes = [*map(type, map(iter, made)), *map(type, backwards), reversed, zip, map, filter, enumerate]
+    classes = [
+        *map(type, map(iter, made)),
+        *map(type, backwards),
+        reversed,
+        zip,
+        map,
+        filter,
+        enumerate,
+    ]
     return [*classes, *(view for views in k.VIEW_CLASSES.values() for view in views)]
 
 
@@ -461,7 +539,9 @@ _BY_CLASS: dict[type, Builder] = {
     types.BuiltinFunctionType: build_builtin_function,
     types.MethodWrapperType: build_method_wrapper,
     **dict.fromkeys(_iterator_classes(), build_iterator),
-    **dict.fromkeys((operator.itemgetter, operator.attrgetter, operator.methodcaller), build_recipe),
+    **dict.fromkeys(
+        (operator.itemgetter, operator.attrgetter, operator.methodcaller), build_recipe
+    ),
     **dict.fromkeys((tuple, list), build_sequence),
     dict: build_dict,
     **dict.fromkeys((set, frozenset), build_set),

@@ -6,7 +6,13 @@ out the end of a generator relies on `except IndexError` not catching GeneratorE
 
 from typing import Any
 
-from stator_bytecode import Frame, GeneratorState, GeneratorStatus, names_in_handlers, observes_close
+from stator_bytecode import (
+    Frame,
+    GeneratorState,
+    GeneratorStatus,
+    names_in_handlers,
+    observes_close,
+)
 
 from stator_variables import _kinds as k
 from stator_variables._model import _dictionary

@@ -100,7 +100,9 @@ class DictTracker(HashedTracker):
     owner: Any = None
     iterators: list[Any] = attrs.field(factory=list)  # over it, and perhaps under way
     default_factory: Any = MISSING
-    may_ask: bool | None = None  # whether a key of `real` compares in Python; None: nobody has looked
+    may_ask: bool | None = (
+        None  # whether a key of `real` compares in Python; None: nobody has looked
+    )
 
 
 @attrs.define(eq=False, repr=False, slots=False)
@@ -131,7 +133,9 @@ class SetTracker(HashedTracker):
         self.steps_taken = steps
 
     def constant(self) -> Any:
-        if self.cls is not frozenset or self.unread is not None or len(self.entries) > 1:  # of unknown order
+        if (
+            self.cls is not frozenset or self.unread is not None or len(self.entries) > 1
+        ):  # of unknown order
             return MISSING
         values = [item.constant() for item in self.entries.values()]
         return MISSING if any(v is MISSING for v in values) else frozenset(values)
@@ -147,7 +151,8 @@ class ViewTracker(VariableTracker):
 
 
 VIEW_CLASSES: dict[str, tuple[Any, Any]] = {
-    part: (type(getattr({}, part)()), type(getattr(OrderedDict(), part)())) for part in ("keys", "values", "items")
+    part: (type(getattr({}, part)()), type(getattr(OrderedDict(), part)()))
+    for part in ("keys", "values", "items")
 }
 """The classes of the views of a dict, and of an OrderedDict."""
 

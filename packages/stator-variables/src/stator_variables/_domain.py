@@ -65,26 +65,38 @@ def _refused(reason: str, detail: str) -> Callable[..., Any]:
     return refuse
 
 
-def _emptying(operate: Callable[..., Any], holder_in: Callable[[Any], Any] = lambda vt: vt) -> Callable[..., Any]:
+def _emptying(
+    operate: Callable[..., Any], holder_in: Callable[[Any], Any] = lambda vt: vt
+) -> Callable[..., Any]:
     """An operation that may be the end of what its first operand held."""
 
     def asked(self: SymbolicDomain, operand: Any, *args: Any) -> Any:
         held = _ends.cleaning_up(self.t, holder_in(operand), stays=True)
         result = operate(self, operand, *args)
-        return _waited(self, held, result) if type(result) is bytecode.Pending else _ends.emptied(self.t, held, result)
+        return (
+            _waited(self, held, result)
+            if type(result) is bytecode.Pending
+            else _ends.emptied(self.t, held, result)
+        )
 
     return asked
 
 
 @bytecode.operation
-def _waited(domain: SymbolicDomain, held: list[bytecode.GeneratorState], result: bytecode.Pending) -> Any:
+def _waited(
+    domain: SymbolicDomain, held: list[bytecode.GeneratorState], result: bytecode.Pending
+) -> Any:
     """A frame that the operation ends with is no part of it: it may break like any other."""
     return _ends.emptied(domain.t, held, (yield from result.coroutine))
 
 
 def _receiver_in_c(called: Any) -> Any:
     """What a method of C may empty; one in Python does so in steps of its own."""
-    return called.receiver if type(called) is k.MethodTracker and called.cls is not types.MethodType else None
+    return (
+        called.receiver
+        if type(called) is k.MethodTracker and called.cls is not types.MethodType
+        else None
+    )
 
 
 class SymbolicDomain:
@@ -95,7 +107,12 @@ class SymbolicDomain:
 
     # -- bookkeeping --------------------------------------------------------------------------------------------------
     def mark(self) -> Any:
-        return self.t.journal.mark(), self.t.graph.mark(), self.t.progress.begun, self.t.graph.learned
+        return (
+            self.t.journal.mark(),
+            self.t.graph.mark(),
+            self.t.progress.begun,
+            self.t.graph.learned,
+        )
 
     def rollback(self, mark: Any) -> None:
         self.t.journal.rollback(mark[0])
@@ -121,8 +138,12 @@ class SymbolicDomain:
         return Stop(begun + 1, reason, (frame.code, frame.pc))
 
     def as_raised(self, caught: BaseException) -> bytecode.Raised | None:
-        if isinstance(caught, RecursionError):  # of ours: what one instruction does is nested too deep
-            raise self.t.unsupported("too-deep", "values nested deeper than can be followed") from None
+        if isinstance(
+            caught, RecursionError
+        ):  # of ours: what one instruction does is nested too deep
+            raise self.t.unsupported(
+                "too-deep", "values nested deeper than can be followed"
+            ) from None
         return caught if isinstance(caught, bytecode.Raised) else None
 
     def at(self, frame: bytecode.Frame, instruction: bytecode.Instruction) -> None:
@@ -145,8 +166,12 @@ class SymbolicDomain:
         frames, done, progress = self.t.machine.frames, self.t.graph.mark(), self.t.progress
         before, progress.steps, progress.waited = progress.waited, 0, (done, list(frames))
         if before is not None and before[0] == done:
-            progress.looping = sum(1 for held, frame in zip(before[1], frames, strict=False) if held is frame) - 1
-            raise self.t.unsupported("long-loop", "a loop that goes on for long without a tensor operation")
+            progress.looping = (
+                sum(1 for held, frame in zip(before[1], frames, strict=False) if held is frame) - 1
+            )
+            raise self.t.unsupported(
+                "long-loop", "a loop that goes on for long without a tensor operation"
+            )
 
     # -- constants, names, imports ------------------------------------------------------------------------------------
     def constant(self, value: object) -> Any:
@@ -224,12 +249,16 @@ class SymbolicDomain:
         if level.value:
             spec = _dictionary.lookup(self.t, frame.globals, "__package__")
             package = spec.constant() if spec is not MISSING else None
-            name = importlib.util.resolve_name("." * level.value + name, package) if package else name
+            name = (
+                importlib.util.resolve_name("." * level.value + name, package) if package else name
+            )
         if (module := sys.modules.get(name)) is None or (level.value and package is None):
             raise self.t.unsupported("import", f"the import of {name}, which is not loaded yet")
         wanted = () if k.is_none(fromlist) else fromlist.constant()
         if "__path__" in vars(module) and any(part not in vars(module) for part in wanted):
-            raise self.t.unsupported("import", f"the import of a part of {name}, which may not be loaded yet")
+            raise self.t.unsupported(
+                "import", f"the import of a part of {name}, which may not be loaded yet"
+            )
         if k.is_none(fromlist) and not level.value:
             module = sys.modules[name.partition(".")[0]]
         return self._module(module)
@@ -240,7 +269,9 @@ class SymbolicDomain:
         modules = self.t.heap.get(id(sys.modules))
         own = isinstance(asked, k.BuiltinTracker) and asked.value is _IMPORT
         if not own or id(modules) in self.t.changed:
-            raise self.t.unsupported("import", "an import after sys.modules was changed, or done by somebody else")
+            raise self.t.unsupported(
+                "import", "an import after sys.modules was changed, or done by somebody else"
+            )
 
     def _module(self, module: types.ModuleType) -> Any:
         modules = CapturedSource("sys.modules", sys.modules)
@@ -291,10 +322,14 @@ class SymbolicDomain:
         """The attribute alone: a bound method calls the same function with the same receiver."""
         found = _attributes.get_method(self.t, value, name)
         return (
-            found if type(found) is bytecode.Invoke else bytecode.after(found, lambda method: (method, bytecode.NULL))
+            found
+            if type(found) is bytecode.Invoke
+            else bytecode.after(found, lambda method: (method, bytecode.NULL))
         )
 
-    def load_super(self, frame: bytecode.Frame, super_fn: Any, cls: Any, receiver: Any, name: str) -> Any:
+    def load_super(
+        self, frame: bytecode.Frame, super_fn: Any, cls: Any, receiver: Any, name: str
+    ) -> Any:
         if isinstance(super_fn, k.ClassTracker) and super_fn.value is super:
             return _attributes.super_attribute(self.t, k.SuperTracker(cls, receiver), name)
         made = _calls.call(self.t, super_fn, [cls, receiver], {})
@@ -320,7 +355,9 @@ class SymbolicDomain:
             text = f"{function_text(function)} argument after * must be an iterable, not "
             complain(self.t, TypeError, text, args.cls)
         drained = _iteration.drain(self.t, args, asks_length=True)
-        return bytecode.after(drained, lambda items: _calls.call(self.t, function, items, self._keywords(kwargs)))
+        return bytecode.after(
+            drained, lambda items: _calls.call(self.t, function, items, self._keywords(kwargs))
+        )
 
     def _keywords(self, kwargs: Any) -> dict[str, Any]:
         if kwargs is None:
@@ -331,7 +368,9 @@ class SymbolicDomain:
         for key, value in _dictionary.items(self.t, kwargs):
             if not isinstance(name := key.constant(), str):
                 if issubclass(key.cls, str):
-                    raise self.t.unsupported("keyword-mapping", f"** with a key of class {key.cls.__name__}")
+                    raise self.t.unsupported(
+                        "keyword-mapping", f"** with a key of class {key.cls.__name__}"
+                    )
                 throw(TypeError, "keywords must be strings")
             found[name] = value
         return found
@@ -375,7 +414,9 @@ class SymbolicDomain:
             if k.is_none(value):
                 found = yield from bytecode.settle(_iteration.next_or_raise(self.t, receiver))
             else:
-                method = yield from bytecode.settle(_attributes.get_attribute(self.t, receiver, "send"))
+                method = yield from bytecode.settle(
+                    _attributes.get_attribute(self.t, receiver, "send")
+                )
                 found = yield from bytecode.settle(_calls.call(self.t, method, [value], {}))
         except bytecode.Raised as raised:
             if not issubclass(raised.value.cls, StopIteration):
@@ -386,7 +427,11 @@ class SymbolicDomain:
     def yield_from_iterator(self, value: Any) -> Any:
         if value.cls is types.CoroutineType:
             raise self.t.unsupported("async", "yield from a coroutine")
-        return value if isinstance(value, k.GeneratorTracker) else _iteration.get_iterator(self.t, value)
+        return (
+            value
+            if isinstance(value, k.GeneratorTracker)
+            else _iteration.get_iterator(self.t, value)
+        )
 
     # -- building -----------------------------------------------------------------------------------------------------
     def build_tuple(self, items: list[Any]) -> Any:

@@ -12,7 +12,17 @@ from typing import Any
 from stator_bytecode import NULL, Frame, GeneratorState, held_by, is_suspended
 
 from stator_variables._closing import has_clean_up
-from stator_variables._reach import is_near, is_new_leaf, leads, may_hold, news, paths, reached, reaches, walk
+from stator_variables._reach import (
+    is_near,
+    is_new_leaf,
+    leads,
+    may_hold,
+    news,
+    paths,
+    reached,
+    reaches,
+    walk,
+)
 from stator_variables._tracing import Tracing
 
 
@@ -63,12 +73,18 @@ def release_temporaries(t: Tracing) -> None:
     holders = held_by(t.machine.frames) if t.stack_only else []
     on_stack = {id(value): value for value in holders if id(value) not in in_slots}
     known, changed = t.paths, t.changed
-    lost = [value for value in t.stack_only if not leads(known.get(id(value), [value]), on_stack, changed)]
+    lost = [
+        value
+        for value in t.stack_only
+        if not leads(known.get(id(value), [value]), on_stack, changed)
+    ]
     if lost:
         _released_from_stack(t, lost, on_stack, slots)
 
 
-def _released_from_stack(t: Tracing, lost: list[Any], on_stack: dict[int, Any], slots: list[Any]) -> None:
+def _released_from_stack(
+    t: Tracing, lost: list[Any], on_stack: dict[int, Any], slots: list[Any]
+) -> None:
     """Find what holds `lost`: the stack in another way, something else, or nothing any more."""
     found = paths(on_stack.values(), lost, t.changed)
     ending = {id(value): value for value in lost if id(value) not in found}
@@ -90,7 +106,9 @@ def cleaning_up(t: Tracing, holder: Any, stays: bool = False) -> list[GeneratorS
     def seen(state: Any) -> bool:
         return stays and is_near(held_by(t.machine.frames), state, holder)
 
-    return [s for s in found if reaches([holder], s, t.changed, otherwise=functools.partial(seen, s))]
+    return [
+        s for s in found if reaches([holder], s, t.changed, otherwise=functools.partial(seen, s))
+    ]
 
 
 def abandon(t: Tracing, ran: list[GeneratorState], lost: list[Any], holders: list[Any]) -> None:
@@ -100,6 +118,11 @@ def abandon(t: Tracing, ran: list[GeneratorState], lost: list[Any], holders: lis
     for value in lost:
         _end_alone(t, value, holders)
     waiting = [vt.state for vt in t.cleaning_up if has_clean_up(vt.state)]
-    for state in (*filter(has_clean_up, ran), *(state for state in waiting if reaches(lost, state))):
+    for state in (
+        *filter(has_clean_up, ran),
+        *(state for state in waiting if reaches(lost, state)),
+    ):
         if not (reaches(holders, state) or reaches(t.heap.values(), state, t.changed)):
-            raise t.unsupported("generator-dropped", "letting go of a generator that has yet to clean up")
+            raise t.unsupported(
+                "generator-dropped", "letting go of a generator that has yet to clean up"
+            )

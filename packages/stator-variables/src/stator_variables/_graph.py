@@ -34,11 +34,17 @@ class Place:
     """Where the program is, for node metadata: user frames outermost first, and the module calls around them."""
 
     frames: tuple[SourceSpan, ...]
-    modules: tuple[tuple[str, str, type], ...]  # (unique key, qualified path such as "layers.0.fc", class)
-    original: Mapping[str, Any] = attrs.field(factory=dict)  # metadata of a node that is traced again
+    modules: tuple[
+        tuple[str, str, type], ...
+    ]  # (unique key, qualified path such as "layers.0.fc", class)
+    original: Mapping[str, Any] = attrs.field(
+        factory=dict
+    )  # metadata of a node that is traced again
     caught: bool = False  # the program may catch what an operator raises here
     catches_operators: bool = False  # and it may be what an operator of torch raises
-    handled: bool = False  # code of the program runs when an operator raises here: `except`, `finally`, `with`
+    handled: bool = (
+        False  # code of the program runs when an operator raises here: `except`, `finally`, `with`
+    )
     began: int = 0  # how many instructions of the trace had begun, this one included: see `Stop`
 
 
@@ -122,7 +128,9 @@ class GraphRecorder(Protocol):
     def keep_history(self) -> None:
         """Autograd will be asked about values inside this graph: it has to run operator by operator."""
 
-    def tensor_input(self, source: Source, tensor: torch.Tensor, dims: Sequence[Dim], hint: str) -> Traced:
+    def tensor_input(
+        self, source: Source, tensor: torch.Tensor, dims: Sequence[Dim], hint: str
+    ) -> Traced:
         """A placeholder for a real tensor, once per tensor; those before it bind the free symbols of its example."""
 
     def number_input(self, source: Source, value: int | float, hint: str) -> Traced:

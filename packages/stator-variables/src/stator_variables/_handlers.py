@@ -46,12 +46,41 @@ from stator_variables._torch import (
 )
 
 _FUNCTIONS = (
-    *(_class_functions, _iterator_functions, _instances, _exception_methods, _numbers, _values, _functions, _classes),
-    *(_caching, _functools, _identity, _itertools, _namespaces, _numpy, _ordered, _questions, _weakrefs),
+    *(
+        _class_functions,
+        _iterator_functions,
+        _instances,
+        _exception_methods,
+        _numbers,
+        _values,
+        _functions,
+        _classes,
+    ),
+    *(
+        _caching,
+        _functools,
+        _identity,
+        _itertools,
+        _namespaces,
+        _numpy,
+        _ordered,
+        _questions,
+        _weakrefs,
+    ),
     *(_assertion, _differentiation, _inference, _torch_functions, _marked, _modes, _subclasses),
 )
 _METHODS = (
-    *(_attribute_functions, _builtins, _deques, _dicts, _patterns, _representation, _sequences, _sets, _strings),
+    *(
+        _attribute_functions,
+        _builtins,
+        _deques,
+        _dicts,
+        _patterns,
+        _representation,
+        _sequences,
+        _sets,
+        _strings,
+    ),
     _views,
 )
 _NONE: HandlerTable[Any, Any] = HandlerTable("builtin")

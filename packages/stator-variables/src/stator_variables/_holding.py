@@ -34,8 +34,24 @@ _LONG_LIVED = (type, ModuleType, BuiltinFunctionType, CodeType, torch.Tensor)
 """Classes of what is not looked at: it outlives a call, or holds memory. Compared with `type(…)`: `isinstance` may
 run code of the program."""
 
-_PLAIN_CLASSES = (bool, int, float, complex, str, bytes, type(None), type(...), type(NotImplemented), type)
-_PLAIN = frozenset(map(id, (*_PLAIN_CLASSES, torch.Tensor, torch.nn.Parameter, torch.dtype, torch.device, torch.Size)))
+_PLAIN_CLASSES = (
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    type(None),
+    type(...),
+    type(NotImplemented),
+    type,
+)
+_PLAIN = frozenset(
+    map(
+        id,
+        (*_PLAIN_CLASSES, torch.Tensor, torch.nn.Parameter, torch.dtype, torch.device, torch.Size),
+    )
+)
 """Classes, by identity, of objects whose end nobody can observe, whatever they are: a class of the program's may have
 a hash of its own."""
 
@@ -47,7 +63,14 @@ _OWNERS = frozenset(id(cls) for cls in (list, tuple, dict, CellType))
 _UNOBSERVABLE = _PLAIN | _OWNERS
 """Classes, by identity, of objects that have no finalizer and take no weak references."""
 
-_STARTED: tuple[object, ...] = (iter([]), reversed([]), iter(()), iter({}), iter({}.values()), iter({}.items()))
+_STARTED: tuple[object, ...] = (
+    iter([]),
+    reversed([]),
+    iter(()),
+    iter({}),
+    iter({}.values()),
+    iter({}.items()),
+)
 _ITERATORS = frozenset(id(type(each)) for each in _STARTED) | {id(enumerate), id(zip)}
 """Classes, by identity, of iterators that take no weak references, and that have no holes in their tuples."""
 
@@ -58,7 +81,9 @@ _WITH_GLOBALS = frozenset(map(id, (FunctionType, FrameType)))
 # -- while tracing ----------------------------------------------------------------------------------------------------
 def has_observable_end(value: object) -> bool:
     """Return whether the program can observe that an object, or something that it refers to, dies."""
-    return may_have_observable_end(type(value)) and is_end_observable([value, *reachable_from(value)])
+    return may_have_observable_end(type(value)) and is_end_observable(
+        [value, *reachable_from(value)]
+    )
 
 
 def may_have_observable_end(cls: type) -> bool:
@@ -75,7 +100,9 @@ def reachable_from(value: object) -> list[object]:
     found, latest = {id(value): value}, [value]
     while latest and len(found) <= LIMIT:
         held = _referents(latest)
-        long_lived = {number for number, cls in _classes(held).items() if issubclass(cls, _LONG_LIVED)}
+        long_lived = {
+            number for number, cls in _classes(held).items() if issubclass(cls, _LONG_LIVED)
+        }
         new: dict[int, object] = {}
         for each in held[:LIMIT]:
             if id(type(each)) not in long_lived and id(each) not in found:
@@ -138,10 +165,16 @@ def are_plain_or_method(state: tuple[object, ...], places: Iterable[int]) -> boo
         return True
     value = None
     owner, function = method.__self__, method.__func__
-    if sys.getrefcount(owner) <= 3 or sys.getrefcount(function) <= 3:  # the method, the local, and the question
+    if (
+        sys.getrefcount(owner) <= 3 or sys.getrefcount(function) <= 3
+    ):  # the method, the local, and the question
         return False
     numbers = [*map(id, state)]
-    return id(owner) not in numbers and id(function) not in numbers and not weakref.getweakrefcount(method)
+    return (
+        id(owner) not in numbers
+        and id(function) not in numbers
+        and not weakref.getweakrefcount(method)
+    )
 
 
 _FEW = 64
@@ -178,7 +211,9 @@ def hold_plain_values(values: list[object], state: tuple[object, ...], holders: 
                 return False
 
     value = held = None  # references of our own are not counted
-    return not others or _are_held_elsewhere(others, [*map(id, values)], count, [*map(id, state * holders)])
+    return not others or _are_held_elsewhere(
+        others, [*map(id, values)], count, [*map(id, state * holders)]
+    )
 
 
 def _held_by_container(value: Any, cls: type, iterated: set[int]) -> Sequence[object] | None:
@@ -208,7 +243,9 @@ class _Simple:
 def _held_by_simple_object(value: object, cls: type) -> Sequence[object] | None:
     """Return what an object refers to that consists of its `__dict__` and runs nothing when it dies; else None."""
     is_plain = type(cls) is type and not cls.__itemsize__ and not hasattr(cls, "__del__")
-    like = cls.__basicsize__ == _Simple.__basicsize__ and cls.__dictoffset__ == _Simple.__dictoffset__
+    like = (
+        cls.__basicsize__ == _Simple.__basicsize__ and cls.__dictoffset__ == _Simple.__dictoffset__
+    )
     if not is_plain or not like or weakref.getweakrefcount(value):
         return None
     return [*object.__getattribute__(value, "__dict__").values()]
@@ -218,7 +255,9 @@ _FEWEST = 4
 """How often an object is referred to that only a state holds: by that, the list, a local and the question."""
 
 
-def _are_held_elsewhere(others: dict[int, object], found: list[int], count: int, state: list[int]) -> bool:
+def _are_held_elsewhere(
+    others: dict[int, object], found: list[int], count: int, state: list[int]
+) -> bool:
     """Return whether something refers to each of `others` beside a state and the containers that were gone through.
 
     Of `found`, the identities of all values, the first `count` are in the state.
@@ -254,7 +293,9 @@ def dying_with(waiting: dict[int, object], released: Mapping[int, int]) -> list[
         for each in _referents(latest):
             number = id(each)
             gone[number] = gone.get(number, 0) + 1
-            if number not in dying and (id(type(each)) in _OWNERS or not issubclass(type(each), _LONG_LIVED)):
+            if number not in dying and (
+                id(type(each)) in _OWNERS or not issubclass(type(each), _LONG_LIVED)
+            ):
                 waiting[number] = each
         each = None  # references of our own are not counted
     return None
@@ -269,7 +310,9 @@ def is_end_observable(found: list[object]) -> bool:
     if not _WITH_CODE.isdisjoint(classes) and any(map(_has_clean_up, found)):
         return True
     is_watched = any(map(weakref.getweakrefcount, found)) and any(map(_is_watched, found))
-    return is_watched or any("__del__" in vars(base) for cls in classes.values() for base in cls.__mro__)
+    return is_watched or any(
+        "__del__" in vars(base) for cls in classes.values() for base in cls.__mro__
+    )
 
 
 def exhausts_unobserved(iterator: object) -> bool:
@@ -280,7 +323,9 @@ def exhausts_unobserved(iterator: object) -> bool:
 def _is_observed_end(held: object) -> bool:
     """Return whether the end of `held` is observable, and comes when its one holder releases it; a list, `map` and
     this function refer to it too."""
-    if type(held) is tuple:  # in which an iterator over a dict has the item that it gave last: others hold that, too
+    if (
+        type(held) is tuple
+    ):  # in which an iterator over a dict has the item that it gave last: others hold that, too
         return any(sys.getrefcount(item) <= 3 and has_observable_end(item) for item in held)
     return sys.getrefcount(held) <= 5 and has_observable_end(held)
 

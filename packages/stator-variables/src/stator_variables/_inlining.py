@@ -29,7 +29,14 @@ INLINED_MODULES = _of_torch(
 )
 """Exceptions from these."""
 
-NATIVE_TRANSFORMS = ("functionalize", "linearize", "restore_vmap", "_flat_vmap", "_chunked_vmap", "_vjp_with_argnums")
+NATIVE_TRANSFORMS = (
+    "functionalize",
+    "linearize",
+    "restore_vmap",
+    "_flat_vmap",
+    "_chunked_vmap",
+    "_vjp_with_argnums",
+)
 """Of torch.func: they enter levels of the interpreter stack that nothing here stands for."""
 
 _METHODS = (
@@ -37,7 +44,11 @@ _METHODS = (
     "register_post_accumulate_grad_hook share_memory_ storage"
 )
 NATIVE_FUNCTIONS = frozenset(
-    {*map(vars(torch.Tensor).get, _METHODS.split()), torch._utils._rebuild_tensor_v2, torch._utils._rebuild_parameter}
+    {
+        *map(vars(torch.Tensor).get, _METHODS.split()),
+        torch._utils._rebuild_tensor_v2,
+        torch._utils._rebuild_parameter,
+    }
     | {LazyModuleMixin._infer_parameters, torch.nn.Module.requires_grad_}
 ) | {catch_warnings.__enter__, catch_warnings.__exit__, filterwarnings, simplefilter, resetwarnings}
 """They look into storages and autograd nodes, filter warnings, or make parameters of what were none and take their
@@ -51,15 +62,23 @@ def refuse_native(t: Tracing, function: Any) -> None:
     """Raise Unsupported for an existing function that is to run natively."""
     real = function.real
     if is_graph_break(real):
-        raise t.unsupported("graph-break", "a call of graph_break()", "remove the call to keep one graph")
+        raise t.unsupported(
+            "graph-break", "a call of graph_break()", "remove the call to keep one graph"
+        )
     if getattr(real, "_torchdynamo_disable", False) or getattr(real, "_stator_disable", False):
-        raise t.unsupported("disabled", f"{function.qualname} is marked to run without being compiled")
+        raise t.unsupported(
+            "disabled", f"{function.qualname} is marked to run without being compiled"
+        )
     module = str(real.__globals__.get("__name__"))
-    inlined = _is_in(module, INLINED_MODULES) and not function.code.co_qualname.startswith(NATIVE_TRANSFORMS)
+    inlined = _is_in(module, INLINED_MODULES) and not function.code.co_qualname.startswith(
+        NATIVE_TRANSFORMS
+    )
     inlined = inlined or real is torch.jit.annotate or _is_forward(real, module)
     is_hooking = real is _HOOKS_OF_MODULES and torch.is_grad_enabled()
     if is_hooking or real in NATIVE_FUNCTIONS or (_is_in(module, NATIVE_MODULES) and not inlined):
-        raise t.unsupported("not-inlined", f"{module}.{function.qualname} is of a module that is not traced into")
+        raise t.unsupported(
+            "not-inlined", f"{module}.{function.qualname} is of a module that is not traced into"
+        )
 
 
 def _is_forward(function: Any, module: str) -> bool:
@@ -67,7 +86,11 @@ def _is_forward(function: Any, module: str) -> bool:
     `optim`). Those of `distributed` find their parameters elsewhere."""
     owner, _, name = function.__qualname__.rpartition(".")
     cls = function.__globals__.get(owner) if name == "forward" else None
-    return isinstance(cls, type) and issubclass(cls, torch.nn.Module) and not _is_in(module, _of_torch("distributed"))
+    return (
+        isinstance(cls, type)
+        and issubclass(cls, torch.nn.Module)
+        and not _is_in(module, _of_torch("distributed"))
+    )
 
 
 def _is_in(module: str, packages: tuple[str, ...]) -> bool:
@@ -85,7 +108,9 @@ def is_graph_break(function: Any) -> bool:
 def is_allowed_in_graph(function: Any) -> bool:
     """Whether torch's `allow_in_graph` was applied: the call is one node, never looked into."""
     registry = getattr(sys.modules.get("torch._dynamo.trace_rules"), "_allowed_callable_ids", None)
-    return getattr(function, "_stator_in_graph", False) or (registry is not None and id(function) in registry)
+    return getattr(function, "_stator_in_graph", False) or (
+        registry is not None and id(function) in registry
+    )
 
 
 def is_assumed_constant(function: Any) -> bool:

@@ -67,8 +67,14 @@ class TensorTracker(VariableTracker):
 
     @property
     def traced(self) -> Traced:
-        if self.data is not MISSING and self.before.example.requires_grad and torch.is_grad_enabled():
-            raise Unsupported("tensor-attribute-write", "a tensor with gradients whose data was replaced before")
+        if (
+            self.data is not MISSING
+            and self.before.example.requires_grad
+            and torch.is_grad_enabled()
+        ):
+            raise Unsupported(
+                "tensor-attribute-write", "a tensor with gradients whose data was replaced before"
+            )
         return self.shown
 
     @property
@@ -125,10 +131,14 @@ class TextTracker(ConstantTracker):
 
     @property
     def value(self) -> str:
-        return "".join(p if isinstance(p, str) else format(self.constant_of(p[0]), p[1]) for p in self.parts)
+        return "".join(
+            p if isinstance(p, str) else format(self.constant_of(p[0]), p[1]) for p in self.parts
+        )
 
     def describe(self) -> str:
-        return "".join(p if isinstance(p, str) else f"{{{p[0].example}:{p[1]}}}" for p in self.parts)
+        return "".join(
+            p if isinstance(p, str) else f"{{{p[0].example}:{p[1]}}}" for p in self.parts
+        )
 
     def constant(self) -> str:
         return self.value
@@ -177,7 +187,9 @@ class FunctionTracker(VariableTracker):
 
 
 WRITTEN_FIELDS = (
-    frozenset({"__name__", "__qualname__", "__doc__", "__module__", "__annotations__", "__type_params__"})
+    frozenset(
+        {"__name__", "__qualname__", "__doc__", "__module__", "__annotations__", "__type_params__"}
+    )
     & vars(types.FunctionType).keys()
 )
 """Attributes of a new function that may be set while tracing (`functools.wraps` does)."""
@@ -207,7 +219,9 @@ class ExceptionTracker(ObjectTracker):
     def __init__(self, cls: type, args: list[Any], real: Any = MISSING) -> None:
         super().__init__(cls, real)
         self.args = args
-        self.made_of: list[Any] | None = args  # what C's `__init__`, or `__new__`, was given; None: it has yet to be
+        self.made_of: list[Any] | None = (
+            args  # what C's `__init__`, or `__new__`, was given; None: it has yet to be
+        )
         self.args_tuple: Any = None  # the tuple that stands for `args`, once somebody asked
         self.cause: Any = None
         self.context: Any = None
@@ -262,7 +276,9 @@ class BuiltinTracker(VariableTracker):
 
     def describe(self) -> str:
         if issubclass(self.cls, types.ModuleType):  # which may have its own way to be read
-            return f"module {vars(types.ModuleType)['__dict__'].__get__(self.value).get('__name__')}"
+            return (
+                f"module {vars(types.ModuleType)['__dict__'].__get__(self.value).get('__name__')}"
+            )
         return getattr(self.value, "__qualname__", None) or repr(self.value)
 
 
@@ -344,7 +360,9 @@ class GraphFunction(VariableTracker):
 
     cls = types.FunctionType
 
-    def __init__(self, traced: Traced, handler: Callable[[Any, list[Any], dict[str, Any]], Any], begun: Any) -> None:
+    def __init__(
+        self, traced: Traced, handler: Callable[[Any, list[Any], dict[str, Any]], Any], begun: Any
+    ) -> None:
         self.traced = traced
         self.handler = handler
         self.begun = begun

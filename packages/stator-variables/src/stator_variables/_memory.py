@@ -18,7 +18,11 @@ class InputMemory:
     def add(self, source: Source, tensor: Any) -> tuple[str, ...] | None:
         """Note an input: None, or why it cannot be one beside the others, and is none."""
         if self.has_arrays and not are_apart(tensor, *self.tensors.values()):
-            return "numpy", "an array and a tensor, or two arrays, over the same memory", "make a copy of one"
+            return (
+                "numpy",
+                "an array and a tensor, or two arrays, over the same memory",
+                "make a copy of one",
+            )
         if self.has_wrappers and not share_nothing(tensor, *self.tensors.values()):
             return "tensor-subclass", "a part of a tensor that shares memory with another input"
         self.tensors[source] = tensor
@@ -34,18 +38,24 @@ class InputMemory:
 
 def are_apart(*tensors: Any) -> bool:
     """Whether tensors that have no storage in common are over different memory."""
-    spans: dict[int, tuple[int, int]] = {}  # of each storage, for one view of it may lie within another
+    spans: dict[
+        int, tuple[int, int]
+    ] = {}  # of each storage, for one view of it may lie within another
     for tensor in tensors:
         if tensor.layout is torch.strided and tensor.numel():
             start, stop = _span(tensor)
             known = spans.setdefault(tensor.untyped_storage()._cdata, (start, stop))
             spans[tensor.untyped_storage()._cdata] = min(start, known[0]), max(stop, known[1])
-    return all(stop <= start for (_, stop), (start, _) in itertools.pairwise(sorted(spans.values())))
+    return all(
+        stop <= start for (_, stop), (start, _) in itertools.pairwise(sorted(spans.values()))
+    )
 
 
 def share_nothing(*tensors: Any) -> bool:
     """Whether each has memory of its own."""
-    storages = [tensor.untyped_storage()._cdata for tensor in tensors if tensor.layout is torch.strided]
+    storages = [
+        tensor.untyped_storage()._cdata for tensor in tensors if tensor.layout is torch.strided
+    ]
     return len(set(storages)) == len(storages)
 
 

@@ -59,7 +59,9 @@ def parts_of(vt: Any) -> Parts | None:
     if (family := _FAMILIES.get(type(vt))) is None or vt.source is not None:
         return None
     split = family.split(vt)
-    return None if split is None else Parts(ObjectRecipe(type(vt), vt.cls, split[0]), tuple(split[1]))
+    return (
+        None if split is None else Parts(ObjectRecipe(type(vt), vt.cls, split[0]), tuple(split[1]))
+    )
 
 
 def is_opaque(vt: Any) -> bool:
@@ -177,7 +179,9 @@ def _build_iterator(recipe: ObjectRecipe, parts: Sequence[Any]) -> Any:
         (rows, *rest), (count, *names) = parts, detail
         return pooled(recipe.cls, rows, rest[:count], dict(zip(names, rest[count:], strict=True)))
     if kind == "sequence":
-        return advanced((list if isinstance(parts[0], list) else tuple).__iter__(parts[0]), detail[0])
+        return advanced(
+            (list if isinstance(parts[0], list) else tuple).__iter__(parts[0]), detail[0]
+        )
     if kind == "enumerate":
         return enumerate(unasked(parts[0]), parts[1])
     return recipe.cls(parts[0], *map(unasked, parts[1:]))  # map and filter
@@ -186,7 +190,9 @@ def _build_iterator(recipe: ObjectRecipe, parts: Sequence[Any]) -> Any:
 _FAMILIES: dict[type[VariableTracker], Family] = {
     k.ObjectTracker: Family(_split_object, _join_object, _build_object),
     k.MethodTracker: Family(
-        _split_method, lambda recipe, parts: k.MethodTracker(*parts), lambda recipe, parts: types.MethodType(*parts)
+        _split_method,
+        lambda recipe, parts: k.MethodTracker(*parts),
+        lambda recipe, parts: types.MethodType(*parts),
     ),
     k.TupleTracker: Family(
         lambda vt: (None, vt.items) if vt.cls is tuple else None,

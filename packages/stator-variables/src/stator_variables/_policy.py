@@ -35,5 +35,7 @@ class Policy:
     number_is_symbolic: Callable[[Source, Any], bool] = lambda source, value: False
     capture_data: bool = False  # results that depend on data become unbacked symbols
     is_whole: bool = False  # a break is an error, so what a break would have run is run while tracing where possible
-    patience: float = math.inf  # so many instructions without an operation of the graph are a long loop
+    patience: float = (
+        math.inf
+    )  # so many instructions without an operation of the graph are a long loop
     stop: Stop | None = None  # where an earlier trace of the same broke

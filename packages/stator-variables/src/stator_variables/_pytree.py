@@ -46,19 +46,27 @@ LEAF = Spec()
 
 def flatten(t: Tracing, vt: Any) -> tuple[list[Any], Spec]:
     """The leaves from left to right, and the structure. Raises Unsupported for classes that say themselves how."""
-    if isinstance(vt, k.SequenceTracker) and (vt.cls in (list, tuple, torch.Size) or hasattr(vt.cls, "_fields")):
+    if isinstance(vt, k.SequenceTracker) and (
+        vt.cls in (list, tuple, torch.Size) or hasattr(vt.cls, "_fields")
+    ):
         return _joined(t, vt.cls, (), vt.items)
     if isinstance(vt, k.DictTracker) and vt.cls in (dict, collections.OrderedDict):
         pairs = [(key.constant(), value) for key, value in _dictionary.items(t, vt)]
         return _joined(t, vt.cls, tuple(key for key, _ in pairs), [value for _, value in pairs])
     if vt.cls in pytree.SUPPORTED_NODES:
-        raise t.unsupported("pytree-class", f"a {vt.cls.__qualname__} as part of a flattened structure")
+        raise t.unsupported(
+            "pytree-class", f"a {vt.cls.__qualname__} as part of a flattened structure"
+        )
     return [vt], LEAF
 
 
-def _joined(t: Tracing, cls: type, keys: tuple[Any, ...], items: Sequence[Any]) -> tuple[list[Any], Spec]:
+def _joined(
+    t: Tracing, cls: type, keys: tuple[Any, ...], items: Sequence[Any]
+) -> tuple[list[Any], Spec]:
     parts = [flatten(t, item) for item in items]
-    return [leaf for leaves, _ in parts for leaf in leaves], Spec(cls, keys, tuple(spec for _, spec in parts))
+    return [leaf for leaves, _ in parts for leaf in leaves], Spec(
+        cls, keys, tuple(spec for _, spec in parts)
+    )
 
 
 def unflatten(t: Tracing, leaves: Sequence[Any], spec: Spec) -> Any:
@@ -91,7 +99,11 @@ def _is_prefix(outline: Spec, leaves: Iterator[Any], spec: Spec, found: list[Any
     if outline.cls is None:
         found += [next(leaves)] * spec.leaf_count
         return True
-    if (outline.cls, outline.keys, len(outline.children)) != (spec.cls, spec.keys, len(spec.children)):
+    if (outline.cls, outline.keys, len(outline.children)) != (
+        spec.cls,
+        spec.keys,
+        len(spec.children),
+    ):
         return False
     pairs = zip(outline.children, spec.children, strict=True)
     return all(_is_prefix(above, leaves, below, found) for above, below in pairs)

@@ -7,7 +7,13 @@ from typing import Any
 
 from stator_bytecode import GeneratorState
 
-from stator_variables._kinds import BuiltinTracker, ClassTracker, ConstantTracker, FunctionTracker, TensorTracker
+from stator_variables._kinds import (
+    BuiltinTracker,
+    ClassTracker,
+    ConstantTracker,
+    FunctionTracker,
+    TensorTracker,
+)
 from stator_variables._tracker import VariableTracker
 
 _LEAVES = (ConstantTracker, TensorTracker, ClassTracker, BuiltinTracker)
@@ -40,7 +46,9 @@ def reached(holders: Iterable[Any], targets: Iterable[Any], changed: Container[i
     return set(paths(holders, targets, changed))
 
 
-def paths(holders: Iterable[Any], targets: Iterable[Any], changed: Container[int]) -> dict[int, list[Any]]:
+def paths(
+    holders: Iterable[Any], targets: Iterable[Any], changed: Container[int]
+) -> dict[int, list[Any]]:
     """What leads to each of `targets` that they hold, by its identity: one of `holders` first, itself last. The last
     of what one holds is gone through first, up to where all are found."""
     waiting, found = [(holder, None) for holder in holders], dict[int, tuple[Any, Any]]()
@@ -66,7 +74,9 @@ def _path(target: Any, found: dict[int, tuple[Any, Any]]) -> list[Any]:
 def leads(path: list[Any], roots: Container[int], changed: Container[int]) -> bool:
     """Whether each of these still holds the next, and the first, by identity, is one of `roots`."""
     links = itertools.pairwise(path)
-    return id(path[0]) in roots and all(any(part is b for part in _held(a, changed)) for a, b in links)
+    return id(path[0]) in roots and all(
+        any(part is b for part in _held(a, changed)) for a, b in links
+    )
 
 
 def is_near(holders: Iterable[Any], target: Any, apart_from: Any) -> bool:
@@ -116,7 +126,9 @@ def _held(part: Any, changed: Container[int] | None) -> Iterable[Any]:
 
 def may_hold(value: Any) -> bool:
     """Whether a value may hold something new that is not held by all others like it."""
-    return issubclass(type(value), VariableTracker) and not isinstance(value, (*_LEAVES, FunctionTracker))
+    return issubclass(type(value), VariableTracker) and not isinstance(
+        value, (*_LEAVES, FunctionTracker)
+    )
 
 
 def is_new_leaf(value: Any) -> bool:

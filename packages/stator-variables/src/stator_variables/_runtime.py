@@ -16,7 +16,11 @@ from stator_variables._library._pure import DTYPES, NUMPY
 
 
 def make_function(
-    code: types.CodeType, globals_: dict[str, Any], name: str, qualname: str, closure: tuple[types.CellType, ...]
+    code: types.CodeType,
+    globals_: dict[str, Any],
+    name: str,
+    qualname: str,
+    closure: tuple[types.CellType, ...],
 ) -> types.FunctionType:
     """A function object as MAKE_FUNCTION makes it."""
     function = types.FunctionType(code, globals_, name, None, closure or None)
@@ -55,7 +59,9 @@ def found_again(match: Any) -> Any:
 
 def base_of_c(cls: type) -> type:
     """The class whose `__new__`, one of C, makes the storage of instances of `cls`."""
-    return next(base for base in cls.__mro__ if type(vars(base).get("__new__")) is types.BuiltinFunctionType)
+    return next(
+        base for base in cls.__mro__ if type(vars(base).get("__new__")) is types.BuiltinFunctionType
+    )
 
 
 def unset(member: Any, owner: Any) -> None:
@@ -73,7 +79,9 @@ def advanced(iterator: Iterator[Any], steps: int) -> Iterator[Any]:
 
 def unasked(iterator: Any) -> Any:
     """An iterator that C may ask for its iterator: one of a class of the program's would notice, as it was asked."""
-    asks = next((vars(cls)["__iter__"] for cls in type(iterator).__mro__ if "__iter__" in vars(cls)), None)
+    asks = next(
+        (vars(cls)["__iter__"] for cls in type(iterator).__mro__ if "__iter__" in vars(cls)), None
+    )
     return iterator if type(asks) is types.WrapperDescriptorType else preceded(iterator)
 
 
@@ -105,7 +113,9 @@ def past_group() -> Iterator[Any]:
     return made  # type: ignore[no-any-return]
 
 
-def pooled(cls: Any, rows: Iterator[Any], args: Sequence[Any], named: dict[str, Any]) -> Iterator[Any]:
+def pooled(
+    cls: Any, rows: Iterator[Any], args: Sequence[Any], named: dict[str, Any]
+) -> Iterator[Any]:
     """One of the combinations of itertools, where an iterator over a list of its items stands."""
     state: Any = rows.__reduce__()
     made = cls(*args, **named)
@@ -209,11 +219,17 @@ class _QuietToo:
 def is_hooked(classes: Iterable[type]) -> bool:
     """Whether one of these has a say, in code of the program, in being subclassed."""
     hooks = (vars(cls).get("__init_subclass__") for cls in classes)
-    return any(isinstance(hook, classmethod) and hook.__func__.__module__ != "typing" for hook in hooks)
+    return any(
+        isinstance(hook, classmethod) and hook.__func__.__module__ != "typing" for hook in hooks
+    )
 
 
 def new_class(
-    metaclass: Any, name: str, bases: tuple[type, ...], names: dict[str, Any], kwargs: dict[str, Any]
+    metaclass: Any,
+    name: str,
+    bases: tuple[type, ...],
+    names: dict[str, Any],
+    kwargs: dict[str, Any],
 ) -> type:
     """`type.__new__` without the calls of the program's code that it makes: `__set_name__`, `__init_subclass__`."""
     later = {key: value for key, value in names.items() if _has_set_name(value)}
@@ -241,7 +257,11 @@ def _quietly(metaclass: Any, name: str, bases: tuple[type, ...], names: dict[str
 
 
 def new_known_class(
-    metaclass: Any, name: str, bases: tuple[type, ...], names: dict[str, Any], kwargs: dict[str, Any]
+    metaclass: Any,
+    name: str,
+    bases: tuple[type, ...],
+    names: dict[str, Any],
+    kwargs: dict[str, Any],
 ) -> type:
     """A class by a metaclass that works on names alone: of Enum, NamedTuple, TypedDict."""
     namespace = metaclass.__prepare__(name, bases, **kwargs)

@@ -8,7 +8,11 @@ from stator_guards import Custom
 
 def stored(base: Any, real: Any) -> list[Any]:
     """What a container holds, past what a subclass says, in one instruction: other threads run between two of them."""
-    return [*real] if type(real) is base else [*itertools.chain.from_iterable(map(base.__iter__, (real,)))]
+    return (
+        [*real]
+        if type(real) is base
+        else [*itertools.chain.from_iterable(map(base.__iter__, (real,)))]
+    )
 
 
 def may_answer(cls: type) -> bool:

@@ -60,7 +60,9 @@ class Progress:
 
     begun: int = 0  # instructions
     steps: int = 0  # since the graph was last seen to grow
-    waited: tuple[Any, list[Frame]] | None = None  # mark of the graph and frames when patience was last lost
+    waited: tuple[Any, list[Frame]] | None = (
+        None  # mark of the graph and frames when patience was last lost
+    )
     looping: int = 0  # the depth of the frame whose loop was given up
 
 
@@ -69,9 +71,13 @@ class Questions:
     """What `__eq__` and `__hash__` of the program were asked about keys: see `_hashing`."""
 
     answers: Any = None  # in the step that is being done
-    answered: dict[Any, Any] = attrs.field(factory=dict)  # all that ever were, with the objects asked about
+    answered: dict[Any, Any] = attrs.field(
+        factory=dict
+    )  # all that ever were, with the objects asked about
     given: list[Any] = attrs.field(factory=list)  # the answers that hold, in their order
-    numbers: dict[Any, dict[Any, None]] = attrs.field(factory=dict)  # keys that may be identities, by their place
+    numbers: dict[Any, dict[Any, None]] = attrs.field(
+        factory=dict
+    )  # keys that may be identities, by their place
 
 
 @attrs.define(eq=False)
@@ -86,7 +92,9 @@ class CachedCalls:
 class InferenceModes:
     entered: list[Any] = attrs.field(factory=list)  # while tracing, outermost first
     ever: bool = False  # some were
-    left: list[Any] = attrs.field(factory=list)  # those that the end of the graph left, for the entry to enter
+    left: list[Any] = attrs.field(
+        factory=list
+    )  # those that the end of the graph left, for the entry to enter
 
 
 @attrs.define(eq=False)
@@ -109,20 +117,40 @@ class Tracing:
     journal: Journal = attrs.field(factory=Journal)
     guards: dict[Any, Guard] = attrs.field(factory=dict)
     heap: dict[int, Any] = attrs.field(factory=dict)
-    by_source: dict[Source, Any] = attrs.field(factory=dict)  # the trackers of `heap`, by the first path to each
+    by_source: dict[Source, Any] = attrs.field(
+        factory=dict
+    )  # the trackers of `heap`, by the first path to each
     aliases: list[tuple[Any, Source, Source]] = attrs.field(factory=list)
-    handed_on: set[int] = attrs.field(factory=set)  # ids of trackers that nobody looked at, but the entry gives on
+    handed_on: set[int] = attrs.field(
+        factory=set
+    )  # ids of trackers that nobody looked at, but the entry gives on
     alive: list[Any] = attrs.field(factory=list)  # keeps identities in `heap` valid
-    changed: dict[int, Any] = attrs.field(factory=dict)  # existing trackers with effects, by id, first changed first
-    told_apart: dict[int, Any] = attrs.field(factory=dict)  # existing objects taken for distinct ones, by identity
-    named: list[Any] = attrs.field(factory=list)  # new containers and objects whose `id` was asked for
-    present: list[tuple[Source, Any, Any]] = attrs.field(factory=list)  # found in what exists: source, guard, value
+    changed: dict[int, Any] = attrs.field(
+        factory=dict
+    )  # existing trackers with effects, by id, first changed first
+    told_apart: dict[int, Any] = attrs.field(
+        factory=dict
+    )  # existing objects taken for distinct ones, by identity
+    named: list[Any] = attrs.field(
+        factory=list
+    )  # new containers and objects whose `id` was asked for
+    present: list[tuple[Source, Any, Any]] = attrs.field(
+        factory=list
+    )  # found in what exists: source, guard, value
     representing: list[Any] = attrs.field(factory=list)  # containers whose repr is under way
-    levels: list[str] = attrs.field(factory=list)  # transforms of torch.func that are under way, outermost first
-    modes: dict[Any, Any] = attrs.field(factory=dict)  # settings written while tracing -> their value at the start
+    levels: list[str] = attrs.field(
+        factory=list
+    )  # transforms of torch.func that are under way, outermost first
+    modes: dict[Any, Any] = attrs.field(
+        factory=dict
+    )  # settings written while tracing -> their value at the start
     inference: InferenceModes = attrs.field(factory=InferenceModes)
-    generators: list[Any] = attrs.field(factory=list)  # those that were made, or came as frame state
-    cleaning_up: list[Any] = attrs.field(factory=list)  # of these, those whose code may see that they are closed
+    generators: list[Any] = attrs.field(
+        factory=list
+    )  # those that were made, or came as frame state
+    cleaning_up: list[Any] = attrs.field(
+        factory=list
+    )  # of these, those whose code may see that they are closed
     frame: Frame | None = None
     instruction: Instruction | None = None
     machine: Any = None
@@ -131,20 +159,36 @@ class Tracing:
     shared: dict[Any, Any] = attrs.field(factory=dict)  # objects that equal requests are to share
     cached: CachedCalls = attrs.field(factory=CachedCalls)
     # lifetimes: docs/explanation/object-lifetime.md
-    observable: set[int] = attrs.field(factory=set)  # ids: held by the frames alone, and their end is observable
-    local_places: dict[int, int] = attrs.field(factory=dict)  # by id the places of local values at the start
+    observable: set[int] = attrs.field(
+        factory=set
+    )  # ids: held by the frames alone, and their end is observable
+    local_places: dict[int, int] = attrs.field(
+        factory=dict
+    )  # by id the places of local values at the start
     ended_locals: set[int] = attrs.field(
         factory=set
     )  # of these places, those whose values died, by assumption unobserved
-    released: list[Any] = attrs.field(factory=list)  # what containers released in the step that is being done
-    assumed_unobserved: dict[Source, bool] = attrs.field(factory=dict)  # what they released -> whether others may have
-    stack_only: list[Any] = attrs.field(factory=list)  # of what was released, what the stack alone may hold
-    paths: dict[int, list[Any]] = attrs.field(factory=dict)  # from the stack to that, by its identity
-    touched: list[dict[int, Any]] = attrs.field(factory=list)  # per open body: what was changed in it, and where
+    released: list[Any] = attrs.field(
+        factory=list
+    )  # what containers released in the step that is being done
+    assumed_unobserved: dict[Source, bool] = attrs.field(
+        factory=dict
+    )  # what they released -> whether others may have
+    stack_only: list[Any] = attrs.field(
+        factory=list
+    )  # of what was released, what the stack alone may hold
+    paths: dict[int, list[Any]] = attrs.field(
+        factory=dict
+    )  # from the stack to that, by its identity
+    touched: list[dict[int, Any]] = attrs.field(
+        factory=list
+    )  # per open body: what was changed in it, and where
     questions: Questions = attrs.field(factory=Questions)
     memory: InputMemory = attrs.field(factory=InputMemory)
     overrides: Overrides = attrs.field(factory=Overrides)
-    made: dict[int, Any] = attrs.field(factory=dict)  # classes made while tracing, by the identity of what stands there
+    made: dict[int, Any] = attrs.field(
+        factory=dict
+    )  # classes made while tracing, by the identity of what stands there
 
     # -- where the program is ---------------------------------------------------------------------------------------
     def where(self) -> SourceSpan:
@@ -152,7 +196,9 @@ class Tracing:
         if self.frame is None or self.instruction is None:
             return NOWHERE
         if self.frame.hidden:
-            visible = next((frame for frame in reversed(self.machine.frames) if not frame.hidden), self.frame)
+            visible = next(
+                (frame for frame in reversed(self.machine.frames) if not frame.hidden), self.frame
+            )
             return visible.code.span(visible.pc)
         return self.frame.code.span(self.instruction.index)
 
@@ -179,13 +225,18 @@ class Tracing:
         """Rely on so many items at least."""
         key = (source, LongerThan, None)
         known: Any = None if key not in self.guards else self.guards[key].kind
-        if (source, Length, None) not in self.guards and (known is None or known.length < length - 1):
+        if (source, Length, None) not in self.guards and (
+            known is None or known.length < length - 1
+        ):
             self.guards.pop(key, None)
             self.guard(source, LongerThan(length - 1))
 
     def is_of_made(self, source: Source) -> bool:
         """Whether something is read of a class that was made while tracing: each call makes its own."""
-        return any(isinstance(step, CapturedSource) and id(step.held.get()) in self.made for step in source.steps())
+        return any(
+            isinstance(step, CapturedSource) and id(step.held.get()) in self.made
+            for step in source.steps()
+        )
 
     def allow_length(self, length: int, cls: type) -> None:
         """Reading a container guards each item: beyond some number a break costs less."""
@@ -247,7 +298,10 @@ class Tracing:
         self, read: Callable[..., Any], holder: Any, key: Any, origin: Source | None = None
     ) -> None:
         """The same of what nobody has read, `read(holder.real, key)`: a key without an origin stays as it is."""
-        real, captured = read(holder.real, key), CapturedSource("key", key, weak=type(key) is not frozenset)
+        real, captured = (
+            read(holder.real, key),
+            CapturedSource("key", key, weak=type(key) is not frozenset),
+        )
         whole = CapturedSource("holder", holder.real) if holder.source is None else holder.source
         source = CallSource(read, whole, origin or captured)
         self._note_release(real, source, self.heap.get(id(real)), is_whole=type(real) is list)
@@ -266,7 +320,11 @@ class Tracing:
         """
         if not isinstance(source, PartSource):
             return False
-        part = source.whole if isinstance(source.whole, InstanceDictSource | FunctionPartSource) else None
+        part = (
+            source.whole
+            if isinstance(source.whole, InstanceDictSource | FunctionPartSource)
+            else None
+        )
         found = self.by_source.get(source.whole if part is None else part.whole)
         if found is None or found is _owner(holder):
             return False
@@ -278,17 +336,23 @@ class Tracing:
     def has_relevant_end(self, tracker: Any) -> bool:
         """Return whether the end of an existing object has to be known: it may be observable, in some call."""
         number = id(real := real_of(tracker))
-        is_local = number in self.local_places and (is_pending(tracker) or _may_be_observed(tracker, real))
+        is_local = number in self.local_places and (
+            is_pending(tracker) or _may_be_observed(tracker, real)
+        )
         return is_local or number in self.observable
 
     def changed_holders(self) -> list[Any]:
         """Return what was changed, but for local values: they may be held by what is being released."""
-        return [vt for vt in self.changed.values() if id(real_of(_owner(vt))) not in self.local_places]
+        return [
+            vt for vt in self.changed.values() if id(real_of(_owner(vt))) not in self.local_places
+        ]
 
     def end(self, tracker: Any) -> None:
         """Record that such an object dies here, or refuse it."""
         if tracker is None or id(real_of(tracker)) in self.observable:
-            raise self.unsupported("object-dropped", "letting go of an object whose end may be noticed")
+            raise self.unsupported(
+                "object-dropped", "letting go of an object whose end may be noticed"
+            )
         self.ended_locals.add(self.local_places[id(real_of(tracker))])
 
     def change(self, tracker: Any) -> None:
@@ -324,8 +388,16 @@ class Tracing:
 
         Where locals die as well, they may be the only others that refer to it: then all of it is looked at.
         """
-        whole = [source for source, is_whole in self.assumed_unobserved.items() if is_whole or self.ended_locals]
-        alone = [source for source, is_whole in self.assumed_unobserved.items() if not (is_whole or self.ended_locals)]
+        whole = [
+            source
+            for source, is_whole in self.assumed_unobserved.items()
+            if is_whole or self.ended_locals
+        ]
+        alone = [
+            source
+            for source, is_whole in self.assumed_unobserved.items()
+            if not (is_whole or self.ended_locals)
+        ]
         for holds, sources in ((are_released_unobserved, alone), (have_unobservable_ends, whole)):
             if sources:
                 self.guard(CallSource(holds, *sources), Truth(True))
@@ -335,7 +407,11 @@ class Tracing:
         owners = [_owner(tracker) for tracker in self.changed.values()]
         classes = {id(owner.cls) for owner in owners}
         looked_at = [_owner(found) for found in self.heap.values() if not is_pending(found)]
-        found = {id(vt.real): vt for vt in (*self.told_apart.values(), *looked_at) if id(vt.cls) in classes}
+        found = {
+            id(vt.real): vt
+            for vt in (*self.told_apart.values(), *looked_at)
+            if id(vt.cls) in classes
+        }
         found |= self.told_apart
         groups: dict[int, list[Source]] = {}
         for vt in found.values():
@@ -375,7 +451,9 @@ def _parts(held: Any) -> Iterable[Any]:
 def _is_part(before: list[Any], after: list[Any]) -> bool:
     """Whether the one begins or ends the other, as after most changes of long lists."""
     same = len(before) <= len(after) and all(map(operator.is_, before, after))
-    return same or (len(before) <= len(after) and all(map(operator.is_, reversed(before), reversed(after))))
+    return same or (
+        len(before) <= len(after) and all(map(operator.is_, reversed(before), reversed(after)))
+    )
 
 
 def source_of(tracker: Any) -> Source:
@@ -387,4 +465,8 @@ def source_of(tracker: Any) -> Source:
 def real_of(tracker: Any) -> Any:
     """The object behind an existing value, looked at or not; MISSING for a new one. Installs no guard, so rely on
     nothing but identity."""
-    return tracker.__dict__["_pending"][1] if is_pending(tracker) else getattr(tracker, "real", MISSING)
+    return (
+        tracker.__dict__["_pending"][1]
+        if is_pending(tracker)
+        else getattr(tracker, "real", MISSING)
+    )

@@ -80,7 +80,9 @@ def _built(lazy: Any) -> VariableTracker:
     own = lazy.__dict__
     if "_tracker" not in own:
         tracker = own["_pending"][2]()
-        own.setdefault("_tracker", tracker)  # building may have looked at it already: an object that contains itself
+        own.setdefault(
+            "_tracker", tracker
+        )  # building may have looked at it already: an object that contains itself
     found: VariableTracker = own["_tracker"]
     return found
 

@@ -5,7 +5,13 @@ from stator_backends import list_backends, register_backend
 from stator._api import compile, compile_in_place
 from stator._control import disable, graph_break, is_compiling, reset
 from stator._dump import dump
-from stator._dynamic import mark_dynamic, mark_static, mark_static_address, mark_unbacked, maybe_mark_dynamic
+from stator._dynamic import (
+    mark_dynamic,
+    mark_static,
+    mark_static_address,
+    mark_unbacked,
+    maybe_mark_dynamic,
+)
 from stator._load import load
 from stator._options import Options, Stack
 from stator._report import Report
@@ -24,7 +30,20 @@ from stator.errors import (
 
 __all__ = ["Options", "Report", "Stack", "compile", "compile_in_place", "dump", "load", "reset"]
 __all__ += ["disable", "graph_break", "is_compiling", "list_backends", "register_backend"]
-__all__ += ["mark_dynamic", "mark_static", "mark_static_address", "mark_unbacked", "maybe_mark_dynamic"]
+__all__ += [
+    "mark_dynamic",
+    "mark_static",
+    "mark_static_address",
+    "mark_unbacked",
+    "maybe_mark_dynamic",
+]
 # errors
-__all__ += ["BackendFailed", "InternalError", "InvalidOption", "InvalidUse", "OracleMismatch", "OracleWarning"]
+__all__ += [
+    "BackendFailed",
+    "InternalError",
+    "InvalidOption",
+    "InvalidUse",
+    "OracleMismatch",
+    "OracleWarning",
+]
 __all__ += ["SourceSpan", "StatorError", "UnknownBackend", "Unsupported"]

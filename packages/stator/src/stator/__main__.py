@@ -21,7 +21,9 @@ DISTRIBUTIONS = ("stator", *(f"stator-{layer}" for layer in _LAYERS))
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m stator", description=__doc__)
     commands = parser.add_subparsers(dest="command")
-    report = commands.add_parser("report", help="run a script and print the reports of what it compiled")
+    report = commands.add_parser(
+        "report", help="run a script and print the reports of what it compiled"
+    )
     report.add_argument("script")
     report.add_argument("arguments", nargs=argparse.REMAINDER)
     given = parser.parse_args(arguments)

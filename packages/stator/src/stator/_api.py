@@ -83,7 +83,11 @@ def compile_in_place(
     Compiling in place again replaces what was compiled before.
     """
     if not isinstance(module, torch.nn.Module):
-        raise InvalidUse(f"cannot compile {module!r} in place: it is no torch.nn.Module", "use stator.compile")
+        raise InvalidUse(
+            f"cannot compile {module!r} in place: it is no torch.nn.Module", "use stator.compile"
+        )
     refuse(module)
-    in_place(module, make_options(backend, fullgraph, dynamic, mode, options, stack, recompile_limit))
+    in_place(
+        module, make_options(backend, fullgraph, dynamic, mode, options, stack, recompile_limit)
+    )
     return module

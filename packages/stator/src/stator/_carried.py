@@ -20,7 +20,9 @@ def reads_frames(snapshot: Snapshot) -> bool:
     """Whether the instruction that broke works on one of `FRAME_READERS`."""
     state = snapshot.frames[-1]
     given = state.stack[len(state.stack) - operands(state.code.instructions[state.pc]) :]
-    return any(real_of(value) is reader for value in given if value is not NULL for reader in FRAME_READERS)
+    return any(
+        real_of(value) is reader for value in given if value is not NULL for reader in FRAME_READERS
+    )
 
 
 @attrs.define(eq=False)
@@ -31,7 +33,9 @@ class Carried:
     objects: list[Any]
     nothing: bool = False
     states: list[GeneratorState] = attrs.field(factory=list)
-    _parts: dict[int, tuple[Any, Parts | None]] = attrs.field(factory=dict)  # by the identity of a tracker, kept alive
+    _parts: dict[int, tuple[Any, Parts | None]] = attrs.field(
+        factory=dict
+    )  # by the identity of a tracker, kept alive
 
     def __call__(self, value: Any) -> GeneratorState | Parts | None:
         if self.nothing:
@@ -45,9 +49,13 @@ class Carried:
 
     def reached(self, emitter: Emitter) -> list[Any]:
         """What was carried, and yet made an object, because something beside the frames refers to it."""
-        states = [state for state in emitter.generators if any(state is known for known in self.states)]
+        states = [
+            state for state in emitter.generators if any(state is known for known in self.states)
+        ]
         return states + [
-            value for value, parts in self._parts.values() if parts is not None and emitter.has_made(value)
+            value
+            for value, parts in self._parts.values()
+            if parts is not None and emitter.has_made(value)
         ]
 
     def _in_parts(self, value: Any) -> Parts | None:
@@ -61,7 +69,9 @@ class Carried:
     def _taken_apart(self, value: Any, parts: Parts) -> Parts | None:
         if any(value is known for known in self.objects):
             return None
-        if is_opaque(value) and any(is_opaque(part) and self._in_parts(part) is None for part in parts.values):
+        if is_opaque(value) and any(
+            is_opaque(part) and self._in_parts(part) is None for part in parts.values
+        ):
             return None
         wanted = is_opaque(value) or self._holds_generator(parts)
         return parts if wanted and not _holds_itself(value, parts) else None

@@ -5,7 +5,14 @@ from __future__ import annotations
 import collections
 import contextlib
 from collections.abc import Iterator
-from types import CodeType, FunctionType, GeneratorType, MemberDescriptorType, MethodType, ModuleType
+from types import (
+    CodeType,
+    FunctionType,
+    GeneratorType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any
 
 import attrs
@@ -58,14 +65,18 @@ def _is_same_class(a: type, b: type) -> bool:
     return a is b or (a.__module__, a.__qualname__) == (b.__module__, b.__qualname__)
 
 
-def _tensor_differences(a: torch.Tensor, b: torch.Tensor, where: str) -> Iterator[tuple[str, str, str]]:
+def _tensor_differences(
+    a: torch.Tensor, b: torch.Tensor, where: str
+) -> Iterator[tuple[str, str, str]]:
     for fact in ("shape", "dtype", "device", "requires_grad"):
         if getattr(a, fact) != getattr(b, fact):
             yield f"the {fact} of {where}", str(getattr(a, fact)), str(getattr(b, fact))
             return
     try:
         # A view that autograd tells nothing of, since its base was written to, cannot be compared with its history.
-        torch.testing.assert_close(*(one.detach() if one.requires_grad else one for one in (b, a)), equal_nan=True)
+        torch.testing.assert_close(
+            *(one.detach() if one.requires_grad else one for one in (b, a)), equal_nan=True
+        )
     except AssertionError as error:
         lines = [line for line in str(error).splitlines() if line]
         yield f"the values of {where}", str(a.detach()), f"{b.detach()}\n  {' '.join(lines)}"
@@ -90,7 +101,10 @@ def _items(base: Any, value: Any) -> dict[str, Any]:
     """By the storage of the builtin container. What has no place of its own is named by its text."""
     if issubclass(base, dict):
         items = [*base.items(value)]
-        return {f"[{key!r}]" if isinstance(key, ATOMS) else f"[key {at}]": item for at, (key, item) in enumerate(items)}
+        return {
+            f"[{key!r}]" if isinstance(key, ATOMS) else f"[key {at}]": item
+            for at, (key, item) in enumerate(items)
+        }
     items = [*base.__iter__(value)]
     if base not in (set, frozenset):
         return {f"[{index}]": item for index, item in enumerate(items)}
@@ -104,7 +118,10 @@ def _attributes(value: Any) -> dict[str, Any]:
     with contextlib.suppress(AttributeError):
         found |= object.__getattribute__(value, "__dict__")
     slots = [
-        slot for cls in type(value).__mro__ for slot in [*vars(cls).values()] if type(slot) is MemberDescriptorType
+        slot
+        for cls in type(value).__mro__
+        for slot in [*vars(cls).values()]
+        if type(slot) is MemberDescriptorType
     ]
     for slot in slots:
         with contextlib.suppress(AttributeError):  # an empty one

@@ -48,7 +48,10 @@ def disable(subject: Any = None) -> Any:
     if isinstance(subject, types.MethodType):
         return types.MethodType(_plainly(subject.__func__), subject.__self__)
     if not callable(subject):
-        raise InvalidUse(f"cannot disable {subject!r}: it is not callable", "pass a function, a class or a module")
+        raise InvalidUse(
+            f"cannot disable {subject!r}: it is not callable",
+            "pass a function, a class or a module",
+        )
     return _plainly(subject)
 
 
@@ -64,7 +67,10 @@ def _plainly(fn: Callable[..., Any]) -> Any:
 
 def _disabled_class(cls: type) -> type:
     if (name := call_name(cls)) is None:
-        raise InvalidUse(f"cannot disable {cls.__qualname__}: its instances cannot be called", "disable its methods")
+        raise InvalidUse(
+            f"cannot disable {cls.__qualname__}: its instances cannot be called",
+            "disable its methods",
+        )
     setattr(cls, name, _plainly(getattr(cls, name)))
     return cls
 
@@ -79,7 +85,9 @@ def call_name(cls: type) -> str | None:
     """What to replace on a class, so that calls of its instances run something else: of a module's, `_call_impl`, which
     runs hooks and `forward`."""
     call = python_call(cls)
-    return None if call is None else "_call_impl" if call is torch.nn.Module.__call__ else "__call__"
+    return (
+        None if call is None else "_call_impl" if call is torch.nn.Module.__call__ else "__call__"
+    )
 
 
 def is_disabled(fn: Any) -> bool:

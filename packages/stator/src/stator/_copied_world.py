@@ -34,7 +34,8 @@ from stator._wrapper import original_of
 
 _HOLDERS_OF_FUNCTIONS = (staticmethod, classmethod, property, functools.partial, MethodType)
 _LIBRARIES = tuple(
-    {sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")} | {str(Path(torch.__file__).parents[1])}
+    {sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")}
+    | {str(Path(torch.__file__).parents[1])}
 )
 _SHARED = (type(threading.Lock()), type(threading.RLock()), ContextVar, ModuleType)
 _WITHOUT_COPY = (
@@ -61,11 +62,19 @@ class Names:
 
     def read(self) -> dict[str, Any]:
         if isinstance(self.owner, type):
-            return {name: value for name, value in vars(self.owner).items() if not _is_of_the_class(name)}
+            return {
+                name: value
+                for name, value in vars(self.owner).items()
+                if not _is_of_the_class(name)
+            }
         if isinstance(self.owner, dict):
             wanted = self.owner if self.wanted is None else self.wanted
             return {name: self.owner[name] for name in [*wanted] if name in self.owner}
-        names = ("cell_contents",) if isinstance(self.owner, CellType) else ("__defaults__", "__kwdefaults__")
+        names = (
+            ("cell_contents",)
+            if isinstance(self.owner, CellType)
+            else ("__defaults__", "__kwdefaults__")
+        )
         return {name: getattr(self.owner, name) for name in names if _is_bound(self.owner, name)}
 
     def write(self, values: dict[str, Any]) -> None:
@@ -121,12 +130,21 @@ class CopiedWorld:
         self._follow(self.fn)
         self._follow(self.arguments)
         for reference in [found for found in self._seen.values() if type(found) is weakref.ref]:
-            self._memo[id(reference)] = weakref.ref(self._copied(reference()), reference.__callback__)
-        for parameter in [found for found in self._seen.values() if isinstance(found, torch.nn.Parameter)]:
+            self._memo[id(reference)] = weakref.ref(
+                self._copied(reference()), reference.__callback__
+            )
+        for parameter in [
+            found for found in self._seen.values() if isinstance(found, torch.nn.Parameter)
+        ]:
             with _copying(parameter):  # which leaves out the gradient
-                copy.deepcopy(parameter, self._memo).grad = copy.deepcopy(parameter.grad, self._memo)
+                copy.deepcopy(parameter, self._memo).grad = copy.deepcopy(
+                    parameter.grad, self._memo
+                )
         self.state = tuple(map(self._copied, self.arguments))
-        self._copies = [{name: self._copied(value) for name, value in place.read().items()} for place in self.places]
+        self._copies = [
+            {name: self._copied(value) for name, value in place.read().items()}
+            for place in self.places
+        ]
 
     @contextmanager
     def installed(self) -> Iterator[None]:
@@ -153,7 +171,9 @@ class CopiedWorld:
             return value
         with _copying(value):
             made = copy.deepcopy(value, self._memo)
-        for where, left, right in self._faithful.differences(value, made, f"a {type(value).__qualname__}"):
+        for where, left, right in self._faithful.differences(
+            value, made, f"a {type(value).__qualname__}"
+        ):
             raise CannotCopy(f"in a copy, {where} is {right} for {left}")
         return made
 
@@ -171,9 +191,13 @@ class CopiedWorld:
             return self._of_function(original_of(value) or value)
         if isinstance(value, type):
             return [] if _is_of_a_library(_namespace_of(value)) else self._of_class(value)
-        if isinstance(value, torch.Tensor) and history_of(value) is not None:  # which deepcopy refuses
+        if (
+            isinstance(value, torch.Tensor) and history_of(value) is not None
+        ):  # which deepcopy refuses
             if history_of(value) is UNTOLD:
-                raise CannotCopy("a view has no copy that autograd tells nothing of, since its base was written to")
+                raise CannotCopy(
+                    "a view has no copy that autograd tells nothing of, since its base was written to"
+                )
             with torch.inference_mode(False), torch.enable_grad():
                 self._memo[id(value)] = value.detach().clone().requires_grad_().clone()
             self.cuts_history = True
@@ -191,14 +215,21 @@ class CopiedWorld:
         cells = zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)
         wanted = frozenset(_names(fn.__code__))
         return self._at(
-            *(Names(namespace, "the global", wanted) for namespace in _namespaces(fn.__globals__, wanted)),
+            *(
+                Names(namespace, "the global", wanted)
+                for namespace in _namespaces(fn.__globals__, wanted)
+            ),
             *(Names(cell, f"the variable {name}") for name, cell in cells),
             *(Names(owner, f"{fn.__qualname__}'s") for owner in (fn, fn.__dict__)),
         )
 
     def _of_class(self, cls: type) -> list[Any]:
         own = [] if cls.__flags__ & _IS_IMMUTABLE else self._at(Names(cls, f"{cls.__qualname__}'s"))
-        functions = [value for value in vars(cls).values() if isinstance(value, (FunctionType, *_HOLDERS_OF_FUNCTIONS))]
+        functions = [
+            value
+            for value in vars(cls).values()
+            if isinstance(value, (FunctionType, *_HOLDERS_OF_FUNCTIONS))
+        ]
         return [*own, *functions, *cls.__bases__]
 
     def _at(self, *places: Names) -> list[Any]:
@@ -225,7 +256,9 @@ def _namespaces(first: dict[str, Any], wanted: frozenset[str]) -> list[dict[str,
     """And those of the program's modules that are named in there."""
     found = [first]
     for namespace in found:
-        modules = [module for name in wanted if isinstance(module := namespace.get(name), ModuleType)]
+        modules = [
+            module for name in wanted if isinstance(module := namespace.get(name), ModuleType)
+        ]
         inside = [vars(module) for module in modules if not _is_of_a_library(vars(module))]
         found += [each for each in inside if not any(each is one for one in found)]
     return found
@@ -238,4 +271,8 @@ def _namespace_of(cls: type) -> dict[str, Any]:
 def _is_of_a_library(namespace: dict[str, Any]) -> bool:
     top = str(namespace.get("__name__")).partition(".")[0]
     file = str(namespace.get("__file__") or "")
-    return top in sys.stdlib_module_names - {"__main__"} or top.startswith("stator") or file.startswith(_LIBRARIES)
+    return (
+        top in sys.stdlib_module_names - {"__main__"}
+        or top.startswith("stator")
+        or file.startswith(_LIBRARIES)
+    )

@@ -85,7 +85,9 @@ def _write_entry(path: Path, number: int, entry: Any) -> None:
 
 def graph_source(data: EntryData) -> str:
     if not data.graph_text:
-        raise InvalidUse("the text of graphs was not kept", "compile without options={'keep_text': False}")
+        raise InvalidUse(
+            "the text of graphs was not kept", "compile without options={'keep_text': False}"
+        )
     return data.graph_text.strip()
 
 
@@ -97,7 +99,9 @@ def _stubs(data: EntryData) -> str:
     lines = ["runs natively, in frames that look like these:"]
     for frame in site.point.frames:
         raw, instruction = frame.code.raw, frame.instruction
-        lines.append(f'  File "{raw.co_filename}", line {instruction.positions[0]}, in {raw.co_qualname}')
+        lines.append(
+            f'  File "{raw.co_filename}", line {instruction.positions[0]}, in {raw.co_qualname}'
+        )
         lines.append(f"    {instruction.op} {'' if instruction.arg is None else instruction.arg}")
     return "\n".join([*lines, f"state: {', '.join(site.point.parameters)}"])
 
@@ -107,17 +111,35 @@ def _portable(entry: Any) -> Portable:
     graph = re.search(r"g = (\w+)\(", data.source) if data.graph is not None else None
     graph_name = graph.group(1) if graph else ""
     constants = {name: value for name, value in data.namespace.items() if name != graph_name}
-    guards = [guard for guard in getattr(entry.guards, "guards", ()) if _means_anything_elsewhere(guard)]
+    guards = [
+        guard for guard in getattr(entry.guards, "guards", ()) if _means_anything_elsewhere(guard)
+    ]
     if not graph_name:
         return Portable(data.target, tuple(guards), _grad(entry), constants, "", {}, {})
-    paths = [str(node.target) for node in data.graph.graph.nodes if node.op in ("get_attr", "call_module")]
+    paths = [
+        str(node.target)
+        for node in data.graph.graph.nodes
+        if node.op in ("get_attr", "call_module")
+    ]
     attributes = {path: operator.attrgetter(path)(data.graph) for path in paths}
-    return Portable(data.target, tuple(guards), _grad(entry), constants, graph_name, _graph_globals(data), attributes)
+    return Portable(
+        data.target,
+        tuple(guards),
+        _grad(entry),
+        constants,
+        graph_name,
+        _graph_globals(data),
+        attributes,
+    )
 
 
 def _grad(entry: Any) -> bool | None:
     """Whether gradients were on; what else there is of global state is left to who runs the dump."""
-    states = [g.kind for g in getattr(entry.guards, "guards", ()) if type(g.kind).__name__ == "GlobalState"]
+    states = [
+        g.kind
+        for g in getattr(entry.guards, "guards", ())
+        if type(g.kind).__name__ == "GlobalState"
+    ]
     return states[0].described.startswith("grad on") if states else None
 
 
@@ -134,4 +156,8 @@ def _means_anything_elsewhere(guard: Guard) -> bool:
 def _graph_globals(data: EntryData) -> dict[str, Any]:
     namespace = type(data.graph).forward.__globals__
     used = set(re.findall(r"\w+", data.graph_text))
-    return {name: value for name, value in namespace.items() if name in used and not name.startswith("__")}
+    return {
+        name: value
+        for name, value in namespace.items()
+        if name in used and not name.startswith("__")
+    }

@@ -30,25 +30,36 @@ class Shapes:
     static_floats: bool = False
     sizes: dict[guards.Source, Sizes] = attrs.field(factory=dict)
     strides: dict[guards.Source, Sizes] = attrs.field(factory=dict)
-    numbers: dict[guards.Source, Any] = attrs.field(factory=dict)  # CHANGED once two values were seen
+    numbers: dict[guards.Source, Any] = attrs.field(
+        factory=dict
+    )  # CHANGED once two values were seen
 
     def policy(self, state: Mapping[str, Any]) -> Policy:
         def number_is_symbolic(source: guards.Source, value: Any) -> bool:
-            if not self._is_symbolic(source, value) and not (type(value) is int and _follows(source, value, state)):
+            if not self._is_symbolic(source, value) and not (
+                type(value) is int and _follows(source, value, state)
+            ):
                 return False
             return _is_argument(source) or not _belongs_to_module(source, state)
 
-        return Policy(self.dims, number_is_symbolic, self.capture_data, self.is_whole, self.patience)
+        return Policy(
+            self.dims, number_is_symbolic, self.capture_data, self.is_whole, self.patience
+        )
 
     # -- tensors ----------------------------------------------------------------------------------------------------
     def dims(self, source: guards.Source, tensor: torch.Tensor) -> list[Dim]:
         marks = marks_of(tensor)
         if isinstance(tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
-            return [marks.get(i, Dim()) for i in range(tensor.dim())]  # sparse fakes with symbols become strided ones
+            return [
+                marks.get(i, Dim()) for i in range(tensor.dim())
+            ]  # sparse fakes with symbols become strided ones
         known = _seen(self.sizes, source, tuple(tensor.shape), (None,) * tensor.dim())
         dims = [marks.get(i, self._dim(size, known[i])) for i, size in enumerate(tensor.shape)]
         strides = _seen(self.strides, source, tensor.stride(), tensor.stride())
-        return [attrs.evolve(dim, stride=self._moves(tensor, dims, i, strides[i])) for i, dim in enumerate(dims)]
+        return [
+            attrs.evolve(dim, stride=self._moves(tensor, dims, i, strides[i]))
+            for i, dim in enumerate(dims)
+        ]
 
     def _dim(self, size: int, known: int | None) -> Dim:
         changed = known is None and self.dynamic is not False
@@ -59,7 +70,10 @@ class Shapes:
         strides = tensor.stride()
         if known is not None or strides[at] in (0, 1) or self.dynamic is False:
             return False
-        return not any(dim.kind != "static" and i != at and strides[i] <= strides[at] for i, dim in enumerate(dims))
+        return not any(
+            dim.kind != "static" and i != at and strides[i] <= strides[at]
+            for i, dim in enumerate(dims)
+        )
 
     # -- numbers ----------------------------------------------------------------------------------------------------
     def _is_symbolic(self, source: guards.Source, value: Any) -> bool:
@@ -67,7 +81,9 @@ class Shapes:
         before = self.numbers.setdefault(source, value)
         if before is not CHANGED and (type(before) is not type(value) or before != value):
             self.numbers[source] = before = CHANGED
-        if self.dynamic is False or not (before is CHANGED or (self.dynamic is True and _is_passed_in(source))):
+        if self.dynamic is False or not (
+            before is CHANGED or (self.dynamic is True and _is_passed_in(source))
+        ):
             return False
         if type(value) is float:
             return not self.static_floats and math.isfinite(value) and value != 0
@@ -97,7 +113,9 @@ def recorded(policy: Policy) -> tuple[Policy, Policy]:
     return first, attrs.evolve(policy, dims=repeat_dims, number_is_symbolic=repeat_number)
 
 
-def _seen(known: dict[guards.Source, Sizes], source: guards.Source, now: tuple[int, ...], at_odds: Sizes) -> Sizes:
+def _seen(
+    known: dict[guards.Source, Sizes], source: guards.Source, now: tuple[int, ...], at_odds: Sizes
+) -> Sizes:
     """What stayed the same so far; `at_odds` where the number of dimensions changed."""
     before = known.get(source, now)
     if len(before) != len(now):
@@ -166,7 +184,9 @@ class DimRange:
     max: int | None
 
 
-def mark_dynamic(tensor: torch.Tensor, index: Index, *, min: int | None = None, max: int | None = None) -> None:
+def mark_dynamic(
+    tensor: torch.Tensor, index: Index, *, min: int | None = None, max: int | None = None
+) -> None:
     """These dimensions are symbols from the first call on. Code that needs one of their sizes as a constant, or sizes
     outside the range, are InvalidUse."""
     for dim in _indices(tensor, index):
@@ -180,7 +200,9 @@ def maybe_mark_dynamic(tensor: torch.Tensor, index: Index) -> None:
         _attribute(tensor, "_dynamo_weak_dynamic_indices", set()).add(dim)
 
 
-def mark_unbacked(tensor: torch.Tensor, index: Index, *, min: int | None = None, max: int | None = None) -> None:
+def mark_unbacked(
+    tensor: torch.Tensor, index: Index, *, min: int | None = None, max: int | None = None
+) -> None:
     """These dimensions are symbols that nothing may ask the value of: not even 0 and 1 have graphs of their own."""
     for dim in _indices(tensor, index):
         _attribute(tensor, "_dynamo_unbacked_indices", set()).add(dim)
@@ -203,7 +225,9 @@ def _indices(tensor: torch.Tensor, index: Index) -> list[int]:
     found = [index] if isinstance(index, int) else list(index)
     for dim in found:
         if not 0 <= dim < tensor.dim():
-            raise InvalidUse(f"a tensor of {tensor.dim()} dimensions has no dimension {dim}", "count from 0")
+            raise InvalidUse(
+                f"a tensor of {tensor.dim()} dimensions has no dimension {dim}", "count from 0"
+            )
     tensor._has_dynamo_dim_marking = True  # type: ignore[attr-defined]
     return found
 
@@ -219,10 +243,15 @@ def marks_of(tensor: torch.Tensor) -> dict[int, Dim]:
     found = {index: Dim("dynamic") for index in getattr(tensor, "_dynamo_weak_dynamic_indices", ())}
     if not getattr(tensor, "_has_dynamo_dim_marking", False) and not found:
         return found
-    ranges = {each.dim: (each.min, each.max) for each in getattr(tensor, "_dynamo_dynamic_range", ())}
+    ranges = {
+        each.dim: (each.min, each.max) for each in getattr(tensor, "_dynamo_dynamic_range", ())
+    }
     for index in getattr(tensor, "_dynamo_dynamic_indices", ()):
         found[index] = Dim("dynamic", *ranges.get(index, (None, None)), strict=True)
     bounds = getattr(tensor, "_dynamo_unbacked_bounds", {})
     for name in ("_dynamo_unbacked_indices", "_dynamo_strict_unbacked_indices"):
-        found |= {index: Dim("unbacked", *bounds.get(index, (None, None))) for index in getattr(tensor, name, ())}
+        found |= {
+            index: Dim("unbacked", *bounds.get(index, (None, None)))
+            for index in getattr(tensor, name, ())
+        }
     return found | {index: Dim() for index in getattr(tensor, "_dynamo_static_indices", ())}

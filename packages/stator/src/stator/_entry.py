@@ -59,7 +59,9 @@ class EntryData:
     source: str = ""
 
 
-def make_entry(traced: Traced, retrace: Retrace, site: Site | None, ambient: AmbientState, key: Hashable) -> Entry:
+def make_entry(
+    traced: Traced, retrace: Retrace, site: Site | None, ambient: AmbientState, key: Hashable
+) -> Entry:
     """Lower the graph, collect the guards, write the function."""
     target, options = retrace.target, retrace.options
     captured = traced.captured
@@ -67,7 +69,11 @@ def make_entry(traced: Traced, retrace: Retrace, site: Site | None, ambient: Amb
     module = captured.module if runs else None
     if options.check and runs:
         _check(module)
-    graph_text = module.print_readable(print_output=False) if module is not None and options.keep_text else ""
+    graph_text = (
+        module.print_readable(print_output=False)
+        if module is not None and options.keep_text
+        else ""
+    )
     warned = [one for node in captured.graph.nodes for one in node.meta.get("warns", ())]
     effects = _effects(captured) if runs else None  # before a backend changes the graph
     with silent(warned):
@@ -76,7 +82,10 @@ def make_entry(traced: Traced, retrace: Retrace, site: Site | None, ambient: Amb
         lowered = attrs.evolve(lowered, callable=Saying(lowered.callable, warned))
     guards = [*traced.guards, Guard(None, GlobalState(), start_of(target))]
     with one_at_a_time:  # these are found with fake tensors, too; after the lowering
-        guards += [Guard(None, fact.expression, fact.where) for fact in captured.shape_guards(bool(traced.raises))]
+        guards += [
+            Guard(None, fact.expression, fact.where)
+            for fact in captured.shape_guards(bool(traced.raises))
+        ]
     if lowered is not None:
         guards += [_layout_guard(guard, captured, target) for guard in lowered.guards]
     data = EntryData(
@@ -103,7 +112,9 @@ def _check(module: Any) -> None:
 
 
 def _effects(captured: CapturedGraph) -> GraphEffects:
-    from stator._graph_effects import GraphEffects  # when first needed: importing stator is to be quick
+    from stator._graph_effects import (
+        GraphEffects,
+    )  # when first needed: importing stator is to be quick
 
     return GraphEffects.of(captured)
 
@@ -113,11 +124,15 @@ def _runs_in_order(options: Options, effects: GraphEffects) -> bool:
     return effects.catches_foreign or not spec_of(options.backend).compiles
 
 
-def _lowered(traced: Traced, options: Options, ambient: AmbientState, effects: GraphEffects) -> Lowered:
+def _lowered(
+    traced: Traced, options: Options, ambient: AmbientState, effects: GraphEffects
+) -> Lowered:
     captured, fake_mode = traced.captured, traced.emitter.t.graph.fake_mode
     if _runs_in_order(options, effects):
         _keep_for_handlers(captured.module)
-    has_floats = _are_floats(getattr(fake_mode.shape_env, "backed_var_to_val", ()))  # also what a rollback left
+    has_floats = _are_floats(
+        getattr(fake_mode.shape_env, "backed_var_to_val", ())
+    )  # also what a rollback left
     try:
         with backend_boundary():
             lowered = lower(
@@ -133,7 +148,12 @@ def _lowered(traced: Traced, options: Options, ambient: AmbientState, effects: G
             raise FloatsNeeded from None
         raise
     finally:
-        for setting, start in traced.emitter.t.modes.items():  # a compiler that ran the graph has left them as it does
+        for (
+            setting,
+            start,
+        ) in (
+            traced.emitter.t.modes.items()
+        ):  # a compiler that ran the graph has left them as it does
             setting.set(start)
     if has_floats and any(_are_floats(guard.expr.free_symbols) for guard in lowered.shape_guards):
         raise FloatsNeeded
@@ -189,14 +209,19 @@ def _function(
     body = [*loads, *call, *marks, *emitter.lines, ending(traced, site)]
     data.source = function_text(name, target.parameters, body)
     data.namespace = dict(emitter.captured)
-    return load_source(data.source, f"<stator entry {number}: {target.name}>", emitter.captured, data)[name]
+    return load_source(
+        data.source, f"<stator entry {number}: {target.name}>", emitter.captured, data
+    )[name]
 
 
 def _loads(emitter: Any, target: Target) -> list[str]:
     """What only weak references of the program hold may be gone when it is read: then nothing has changed yet."""
     if not emitter.fleeting or not emitter.loads:
         return list(emitter.loads)
-    errors, plainly = emitter.capture((KeyError, ReferenceError), "Gone"), emitter.capture(Plainly, "Plainly")
+    errors, plainly = (
+        emitter.capture((KeyError, ReferenceError), "Gone"),
+        emitter.capture(Plainly, "Plainly"),
+    )
     state = "".join(f"{name}, " for name in target.parameters)
     again = f"return {plainly}({emitter.capture(target, 'target')}, ({state}))"
     return ["try:", *(f"    {line}" for line in emitter.loads), f"except {errors}:", f"    {again}"]
@@ -226,7 +251,9 @@ def _graph_call(traced: Traced, lowered: Lowered, recovery: Recovery, target: Ta
     ]
 
 
-def _recovery(effects: GraphEffects, retrace: Retrace, ambient: AmbientState, data: EntryData) -> Recovery:
+def _recovery(
+    effects: GraphEffects, retrace: Retrace, ambient: AmbientState, data: EntryData
+) -> Recovery:
     from stator._recovery import Recovery, RollbackPlan
 
     runs_in_order = _runs_in_order(retrace.options, effects)
@@ -245,8 +272,14 @@ def _giving_outputs(lowered: Lowered) -> Callable[..., Any]:
         outputs = lowered.callable(*inputs)
         if isinstance(outputs, tuple | list) and len(outputs) == count:
             return outputs
-        given = f"{len(outputs)} outputs" if isinstance(outputs, tuple | list) else type(outputs).__name__
-        raise BackendFailed(lowered.spec.name, f"{given} instead of a tuple of {count}", "running the graph")
+        given = (
+            f"{len(outputs)} outputs"
+            if isinstance(outputs, tuple | list)
+            else type(outputs).__name__
+        )
+        raise BackendFailed(
+            lowered.spec.name, f"{given} instead of a tuple of {count}", "running the graph"
+        )
 
     return graph
 
@@ -270,12 +303,18 @@ def _inputs(traced: Traced, target: Target, emitter: Any) -> list[str]:
 
 
 def _is_deep(item: Any) -> bool:
-    return item.kind == "tensor" and isinstance(item.source, PartSource) and isinstance(item.source.whole, PartSource)
+    return (
+        item.kind == "tensor"
+        and isinstance(item.source, PartSource)
+        and isinstance(item.source.whole, PartSource)
+    )
 
 
 def _input(emitter: Any, item: Any) -> str:
     text: str = emitter.load(item.source)
     if item.kind == "float":
-        make = emitter.capture(torch.scalar_tensor, "scalar_tensor")  # in less than half the time of `torch.tensor`
+        make = emitter.capture(
+            torch.scalar_tensor, "scalar_tensor"
+        )  # in less than half the time of `torch.tensor`
         return f"{make}({text}, dtype={emitter.capture(torch.float64, 'float64')})"
     return text

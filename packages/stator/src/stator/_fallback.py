@@ -25,4 +25,8 @@ class Plainly:
         drops them."""
         plain, state = self.target.plain(), list(self.state)
         self.state = ()
-        return plain(*state) if (consume := getattr(plain, "consume", None)) is None else consume(state)
+        return (
+            plain(*state)
+            if (consume := getattr(plain, "consume", None)) is None
+            else consume(state)
+        )

@@ -27,8 +27,12 @@ class GraphEffects:
 
     written: tuple[int, ...]
     draws: bool  # random numbers, or whatever an operator of another library does
-    is_final: bool  # other processes took part, or a tensor got another storage: nothing takes that back
-    writes_to_views: bool  # of which autograd may refuse everything afterwards, a new trace included
+    is_final: (
+        bool  # other processes took part, or a tensor got another storage: nothing takes that back
+    )
+    writes_to_views: (
+        bool  # of which autograd may refuse everything afterwards, a new trace included
+    )
     has_checks: bool  # a node raises where an assumption of the trace does not hold
     is_caught: bool  # an operator behind the first effect may raise, and the program may catch it
     catches_foreign: bool  # the program may catch what an operator of another library raises
@@ -109,7 +113,9 @@ def is_silent_write(node: Node) -> bool:
     """Return True for kernels that update running statistics without a new version, and for writes to `.data`."""
     name = name_of(node)
     if "batch_norm" in name or "instance_norm" in name:
-        return node.args[5:6] != (False,)  # `training` or `use_input_stats` of the functions in `torch`
+        return node.args[5:6] != (
+            False,
+        )  # `training` or `use_input_stats` of the functions in `torch`
     return "data" in [argument for argument in node.args if type(argument) is str]
 
 

@@ -41,7 +41,9 @@ class Loaded:
         result = self._enter(point, Continuation(point), tuple(state))
         return result.run() if type(result) is Plainly else result
 
-    def _enter(self, point: Point | None, target: Root | Continuation, state: tuple[Any, ...]) -> Any:
+    def _enter(
+        self, point: Point | None, target: Root | Continuation, state: tuple[Any, ...]
+    ) -> Any:
         """What no dumped entry accepts runs plainly: nothing is compiled here."""
         for check, run in self.entries.get(point, ()):
             if check(*state):
@@ -74,7 +76,9 @@ def _entry(path: Path, number: int, portable: Portable) -> Callable[..., Any]:
     if portable.graph_name:
         namespace[portable.graph_name] = _graph(path / f"graph_{number}.py", portable)
     made = _executed(path / f"entry_{number}.py", namespace)
-    run: Callable[..., Any] = next(value for name, value in made.items() if name.startswith("entry_"))
+    run: Callable[..., Any] = next(
+        value for name, value in made.items() if name.startswith("entry_")
+    )
     return run
 
 

@@ -33,7 +33,9 @@ _CARRIERS = frozenset(map(id, (tuple, CellType, MethodType)))
 """Classes, by identity, of what holds an object besides: as the `__exit__` of a `with` statement."""
 
 
-def observed_ends(state: tuple[object, ...], places: Sequence[int], holders: int = 1) -> tuple[int, ...]:
+def observed_ends(
+    state: tuple[object, ...], places: Sequence[int], holders: int = 1
+) -> tuple[int, ...]:
     """Return those of `places` in the state of a continuation where an object is whose end is observable, and that
     nothing but the state refers to, which does so `holders` times."""
     if are_plain_or_method(state, places):
@@ -45,7 +47,9 @@ def observed_ends(state: tuple[object, ...], places: Sequence[int], holders: int
     if _die_unobserved({id(state[place]): state[place] for place in places}, count):
         return ()
 
-    for place in {id(value): place for place, value in enumerate(state) if id(type(value)) in _CARRIERS}.values():
+    for place in {
+        id(value): place for place, value in enumerate(state) if id(type(value)) in _CARRIERS
+    }.values():
         if sys.getrefcount(state[place]) <= count[id(state[place])] + 1:
             count = Counter(count) + Counter(map(id, gc.get_referents(state[place])))
     return tuple(place for place in places if _is_observed(state, place, count))

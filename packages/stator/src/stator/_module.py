@@ -78,7 +78,9 @@ def _subclass(base: type) -> type:
     if not hasattr(base, "report"):
         body["report"] = _LiveReport()
     meta = type(base)
-    make = ABCMeta if issubclass(meta, ABCMeta) else type  # a metaclass of the user's is to see no new class either
+    make = (
+        ABCMeta if issubclass(meta, ABCMeta) else type
+    )  # a metaclass of the user's is to see no new class either
     return make.__new__(meta, base.__name__, (CompiledModule, base), body)
 
 

@@ -38,13 +38,20 @@ def before_loop(outcome: Outcome, machine: Machine, tracing: variables.Tracing) 
 def _driver(machine: Machine, depth: int, through_loops: bool = True) -> int:
     """The depth of the frame that makes frame `depth` go on: one of C's, or one that loops over a generator."""
     frames = machine.frames
-    while depth and (frames[depth - 1].hidden or (through_loops and _loops_over(frames[depth - 1], frames[depth]))):
+    while depth and (
+        frames[depth - 1].hidden
+        or (through_loops and _loops_over(frames[depth - 1], frames[depth]))
+    ):
         depth -= 1
     return depth
 
 
 def _loops_over(caller: Frame, frame: Frame) -> bool:
-    return frame.generator is not None and caller.parked is not None and caller.parked.instruction.op == "FOR_ITER"
+    return (
+        frame.generator is not None
+        and caller.parked is not None
+        and caller.parked.instruction.op == "FOR_ITER"
+    )
 
 
 def before_library(outcome: Broke, machine: Machine, domain: Any) -> Broke | None:

@@ -31,7 +31,9 @@ def installed_operators() -> Mapping[Any, Any]:
     under the entry point group `stator_operators`."""
     from stator_subgraphs import OPERATORS
 
-    return OPERATORS.merged_with(*[point.load() for point in entry_points(group="stator_operators")])
+    return OPERATORS.merged_with(
+        *[point.load() for point in entry_points(group="stator_operators")]
+    )
 
 
 @attrs.frozen
@@ -49,11 +51,21 @@ class Stack:
     def all_handlers(self) -> Mapping[Any, Any]:
         """`handlers` and `operators`, merged by the first trace."""
         if not self._all:
-            self._all.append(HandlerTable("callable", dict(self.handlers)).merged_with(self.operators()))
+            self._all.append(
+                HandlerTable("callable", dict(self.handlers)).merged_with(self.operators())
+            )
         return self._all[0]
 
 
-OURS = ("recompile_limit", "fallback", "break_everywhere", "oracle", "keep_text", "capture_data", "check")
+OURS = (
+    "recompile_limit",
+    "fallback",
+    "break_everywhere",
+    "oracle",
+    "keep_text",
+    "capture_data",
+    "check",
+)
 
 
 @attrs.frozen
@@ -67,10 +79,16 @@ class Options:
     recompile_limit: int = 8
     fallback: bool = False  # a backend that fails: run plainly instead of raising
     break_everywhere: bool | str | int = False  # stress: see `_stress.py`
-    oracle: bool = False  # run the plain function too, and compare; also STATOR_ORACLE=1 in the environment
-    capture_data: bool | None = None  # sizes and numbers that data decides as unbacked symbols; None: if `fullgraph`
+    oracle: bool = (
+        False  # run the plain function too, and compare; also STATOR_ORACLE=1 in the environment
+    )
+    capture_data: bool | None = (
+        None  # sizes and numbers that data decides as unbacked symbols; None: if `fullgraph`
+    )
     check: bool = False  # look for faults in every graph; also STATOR_CHECK=1 in the environment
-    keep_text: bool = True  # keep each graph's text for the report, since a backend may take the graph apart
+    keep_text: bool = (
+        True  # keep each graph's text for the report, since a backend may take the graph apart
+    )
     opcodes: Mapping[str, OpcodeHandler] = attrs.field(init=False, eq=False, repr=False)
     key: int = attrs.field(init=False, eq=False, repr=False)
     """The identity of the backend, which may be one that cannot be hashed; the options keep it alive."""
@@ -106,7 +124,9 @@ def make_options(  # `compile` hands on what it was given, in its own order
         ours["recompile_limit"] = recompile_limit
     _check_types(fullgraph, dynamic, ours)
     if not isinstance(backend, str) and not callable(backend):
-        raise InvalidUse(f"{backend!r} is not a backend", "pass a name (see list_backends) or a callable")
+        raise InvalidUse(
+            f"{backend!r} is not a backend", "pass a name (see list_backends) or a callable"
+        )
     with backend_boundary():
         found = lookup(backend)
         _check_unknown(given)
@@ -123,13 +143,25 @@ def _check_unknown(given: Mapping[str, Any]) -> None:
 
 def _check_types(fullgraph: Any, dynamic: Any, ours: Mapping[str, Any]) -> None:
     """A wrong type must not wait until something reads it."""
-    flags = {"recompile_limit": 1, "break_everywhere": False, **ours, "fullgraph": fullgraph, "dynamic": dynamic}
+    flags = {
+        "recompile_limit": 1,
+        "break_everywhere": False,
+        **ours,
+        "fullgraph": fullgraph,
+        "dynamic": dynamic,
+    }
     limit, given = flags.pop("recompile_limit"), flags.pop("break_everywhere")
     if not is_mode(given):
         expected = f"expected True, False, a number or one of {', '.join(map(repr, MODES))}"
-        raise InvalidOption(f"break_everywhere={given!r} is not valid", expected, "break_everywhere")
+        raise InvalidOption(
+            f"break_everywhere={given!r} is not valid", expected, "break_everywhere"
+        )
     for name, value in flags.items():
-        if not isinstance(value, bool) and (value is not None or name not in ("capture_data", "dynamic")):
+        if not isinstance(value, bool) and (
+            value is not None or name not in ("capture_data", "dynamic")
+        ):
             raise InvalidOption(f"{name}={value!r} is not valid", "expected True or False", name)
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-        raise InvalidOption(f"recompile_limit={limit!r} is not valid", "expected a positive int", "recompile_limit")
+        raise InvalidOption(
+            f"recompile_limit={limit!r} is not valid", "expected a positive int", "recompile_limit"
+        )

@@ -32,7 +32,11 @@ from stator.errors import OracleMismatch, OracleWarning, SourceSpan, StatorError
 
 
 def _accelerator() -> list[Any]:
-    return [state.tolist() for state in torch.cuda.get_rng_state_all()] if torch.cuda.is_available() else []
+    return (
+        [state.tolist() for state in torch.cuda.get_rng_state_all()]
+        if torch.cuda.is_available()
+        else []
+    )
 
 
 def _numpy() -> Any:
@@ -47,7 +51,9 @@ PROCESS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     ),
     "the accelerator's random numbers": (
         _accelerator,
-        lambda states: torch.cuda.set_rng_state_all([torch.tensor(state, dtype=torch.uint8) for state in states]),
+        lambda states: torch.cuda.set_rng_state_all(
+            [torch.tensor(state, dtype=torch.uint8) for state in states]
+        ),
     ),
     "Python's random numbers": (random.getstate, random.setstate),
     "NumPy's random numbers": (
@@ -60,7 +66,10 @@ PROCESS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     ),
     "grad mode and autocast": (AmbientState.capture, AmbientState.install),
     "the default dtype": (torch.get_default_dtype, torch.set_default_dtype),
-    "deterministic algorithms": (torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode),
+    "deterministic algorithms": (
+        torch.get_deterministic_debug_mode,
+        torch.set_deterministic_debug_mode,
+    ),
 }
 
 
@@ -90,7 +99,9 @@ class Oracle:
         return self.region.finish
 
     def run(self, state: tuple[Any, ...]) -> Any:
-        if (beside := self._beside(state)) is None:  # no exception of ours is being handled while the program runs
+        if (
+            beside := self._beside(state)
+        ) is None:  # no exception of ours is being handled while the program runs
             return self.region.run(state)
         world, expected = beside
         try:
@@ -119,7 +130,9 @@ class Oracle:
     def _plain(self, world: CopiedWorld) -> Outcome:
         with _unheard(), _process_kept(), world.installed():
             try:
-                return Outcome(contextvars.copy_context().run(self.region.root.target.plain(), *world.state))
+                return Outcome(
+                    contextvars.copy_context().run(self.region.root.target.plain(), *world.state)
+                )
             except Exception as error:  # whatever the program raises is its outcome
                 if world.cuts_history:
                     raise CannotCopy(_ANOTHER_HISTORY.format(error)) from error
@@ -130,13 +143,19 @@ class Oracle:
         parts = [
             ("the exception", _described(expected.error), _described(found.error)),
             ("the result", expected.result, found.result),
-            *((f"the argument {name}", *pair) for name, *pair in zip(names, world.state, world.arguments, strict=True)),
+            *(
+                (f"the argument {name}", *pair)
+                for name, *pair in zip(names, world.state, world.arguments, strict=True)
+            ),
             *world.variables(),
         ]
         comparison = Comparison()
         differences = [one for name, a, b in parts for one in comparison.differences(a, b, name)]
         changed = [name for name, state in expected.process.items() if found.process[name] != state]
-        for where, left, right in [*differences, *((name, "one state", "another one") for name in changed)]:
+        for where, left, right in [
+            *differences,
+            *((name, "one state", "another one") for name in changed),
+        ]:
             raise OracleMismatch(where, left, right, self._where(expected)) from found.error
 
     def _where(self, expected: Outcome) -> SourceSpan:

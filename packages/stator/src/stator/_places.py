@@ -40,7 +40,11 @@ class MachinePlaces:
         """The metadata of the node that the innermost generated `forward` has come to, by its line."""
         for frame in reversed(frames):
             raw = frame.code.raw
-            module = real_of(frame.slots[0]) if raw.co_filename.startswith(GENERATED) and frame.slots else None
+            module = (
+                real_of(frame.slots[0])
+                if raw.co_filename.startswith(GENERATED) and frame.slots
+                else None
+            )
             if isinstance(module, torch.fx.GraphModule):
                 line, *_ = frame.code.instructions[frame.pc].positions
                 index = (module._lineno_map or {}).get((line or 0) - raw.co_firstlineno)

@@ -28,7 +28,9 @@ def dumps(value: Any) -> bytes:
     try:
         Writer(stream).dump(value)
     except (pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError) as error:
-        raise InvalidUse(f"cannot dump: {error}", "keep such an object out of the compiled function") from error
+        raise InvalidUse(
+            f"cannot dump: {error}", "keep such an object out of the compiled function"
+        ) from error
     return stream.getvalue()
 
 
@@ -37,7 +39,9 @@ class Writer(pickle.Pickler):
 
     def __init__(self, stream: io.BytesIO) -> None:
         super().__init__(stream, protocol=pickle.HIGHEST_PROTOCOL)
-        self._namespaces = {id(vars(module)): module for module in list(sys.modules.values()) if _has_name(module)}
+        self._namespaces = {
+            id(vars(module)): module for module in list(sys.modules.values()) if _has_name(module)
+        }
 
     def persistent_id(self, value: Any) -> Any:
         module = self._namespaces.get(id(value)) if type(value) is dict else None
@@ -59,7 +63,9 @@ def loads(data: bytes) -> Any:
 
 
 def _has_name(module: Any) -> bool:
-    return isinstance(module, types.ModuleType) and isinstance(getattr(module, "__name__", None), str)
+    return isinstance(module, types.ModuleType) and isinstance(
+        getattr(module, "__name__", None), str
+    )
 
 
 def _reference(module: types.ModuleType) -> tuple[str, str]:
@@ -100,19 +106,27 @@ def _path_to(value: Any) -> tuple[str, str, str] | None:
     module = sys.modules.get(getattr(value, "__module__", None) or "")
     if module is None or "<" in value.__qualname__:
         return None
-    return (*_reference(module), value.__qualname__) if _part(module, value.__qualname__) is value else None
+    return (
+        (*_reference(module), value.__qualname__)
+        if _part(module, value.__qualname__) is value
+        else None
+    )
 
 
 def _part(module: Any, qualname: str) -> Any:
     """None where the module has none."""
-    return functools.reduce(lambda whole, name: getattr(whole, name, None), qualname.split("."), module)
+    return functools.reduce(
+        lambda whole, name: getattr(whole, name, None), qualname.split("."), module
+    )
 
 
 _NAMED_IN_TYPES = {value: name for name, value in vars(types).items() if isinstance(value, type)}
 
 
 def _reduced_class(value: type) -> Any:
-    if value in _NAMED_IN_TYPES:  # `function`, `cell` and their kind say they are of builtins, and are not
+    if (
+        value in _NAMED_IN_TYPES
+    ):  # `function`, `cell` and their kind say they are of builtins, and are not
         return getattr, (types, _NAMED_IN_TYPES[value])
     path = _path_to(value)
     return NotImplemented if path is None or path[0] == "builtins" else (attribute_at, path)
@@ -148,7 +162,14 @@ def _reduced_cell(cell: types.CellType) -> Any:
         content = cell.cell_contents
     except ValueError:  # an empty cell
         return types.CellType, ()
-    return types.CellType, (), (content,), None, None, fill_cell  # filled later: a function may be in its own closure
+    return (
+        types.CellType,
+        (),
+        (content,),
+        None,
+        None,
+        fill_cell,
+    )  # filled later: a function may be in its own closure
 
 
 def fill_cell(cell: types.CellType, content: tuple[Any]) -> None:

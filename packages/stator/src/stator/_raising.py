@@ -15,7 +15,9 @@ from stator._traceback import OWN_CODES
 class RaisingSite(Site):
     """`missed` gets a record of an exception that did not come; under `fullgraph` that is an error."""
 
-    def __init__(self, point: Point, expected: str, missed: list[Unsupported], *, fullgraph: bool) -> None:
+    def __init__(
+        self, point: Point, expected: str, missed: list[Unsupported], *, fullgraph: bool
+    ) -> None:
         super().__init__(point)
         self.expected = expected
         self.missed = missed
@@ -43,7 +45,9 @@ class RaisingSite(Site):
 def _is_handler(after: Point, before: Point) -> bool:
     """Whether an exception at `before` leads to `after`."""
     innermost = len(after.frames) - 1
-    handler = before.frames[innermost].instruction.handler if innermost < len(before.frames) else None
+    handler = (
+        before.frames[innermost].instruction.handler if innermost < len(before.frames) else None
+    )
     return handler is not None and after.frames[innermost].pc == handler.target
 
 

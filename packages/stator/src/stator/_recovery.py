@@ -106,7 +106,9 @@ class Recovery:
         rng = torch.get_rng_state() if self.plan.random else None
         return Before(rng, save([inputs[position] for position in self.plan.written]))
 
-    def after(self, error: BaseException, state: tuple[Any, ...], before: Before | None = None) -> Plainly:
+    def after(
+        self, error: BaseException, state: tuple[Any, ...], before: Before | None = None
+    ) -> Plainly:
         """Return how the program goes on; raise `error` where nothing but that is left."""
         self.failures[:] = [f"{type(error).__name__}: {error}"]
         failure = None if self.module is None else Failure.of(error, self.module)
@@ -136,7 +138,9 @@ class Recovery:
         return not _is_raised_by_program(error)
 
     def _run_natively(self, error: BaseException, state: tuple[Any, ...]) -> Plainly:
-        set_exception_field(error, "__traceback__", None)  # its frames hold modes that the graph entered
+        set_exception_field(
+            error, "__traceback__", None
+        )  # its frames hold modes that the graph entered
         return Plainly(self.target, state)
 
     def _restore(self, before: Before) -> bool:

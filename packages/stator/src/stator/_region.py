@@ -46,9 +46,13 @@ class Place:
     cache: Cache
     shapes: Shapes
     refused: list[Unsupported] = attrs.field(factory=list)
-    ending: tuple[int, ...] = ()  # where in a state the locals are whose end a trace took for unobservable
+    ending: tuple[
+        int, ...
+    ] = ()  # where in a state the locals are whose end a trace took for unobservable
     newest: dict[Hashable, Entry] = attrs.field(factory=dict)  # for each key the entry used last
-    under_modes: list[Place] = attrs.field(factory=list)  # at most one: the same, for calls under function modes
+    under_modes: list[Place] = attrs.field(
+        factory=list
+    )  # at most one: the same, for calls under function modes
     recent: Entry | None = None  # the entry used last
 
 
@@ -63,10 +67,16 @@ class Region:
 
     root: Place
     options: Options
-    newest: list[Entry] = attrs.field(factory=lambda: [NOTHING])  # one item: the entry of `root` used last
+    newest: list[Entry] = attrs.field(
+        factory=lambda: [NOTHING]
+    )  # one item: the entry of `root` used last
     places: dict[Point, Place] = attrs.field(factory=dict)
-    sites: dict[tuple[Point, str], Site] = attrs.field(factory=dict)  # and what the program raises there
-    missed: list[Unsupported] = attrs.field(factory=list)  # exceptions that were expected and did not come
+    sites: dict[tuple[Point, str], Site] = attrs.field(
+        factory=dict
+    )  # and what the program raises there
+    missed: list[Unsupported] = attrs.field(
+        factory=list
+    )  # exceptions that were expected and did not come
     _lock: Any = attrs.field(factory=threading.Lock)
 
     @classmethod
@@ -167,7 +177,9 @@ class Region:
         try:
             traced = trace(place.target, state, self.options, policy)
             try:
-                if traced.reason is not None and (self._refuses(place) or traced.reason.reason == NOTHING_AFTER):
+                if traced.reason is not None and (
+                    self._refuses(place) or traced.reason.reason == NOTHING_AFTER
+                ):
                     raise traced.reason
                 expected = traced.raises if traced.leaves else ""
                 site = None if traced.point is None else self.site_of(traced.point, expected)
@@ -201,7 +213,11 @@ class Region:
 
     def site_of(self, point: Point, raises: str = "") -> Site:
         if (found := self.sites.get((point, raises))) is None:
-            made = RaisingSite(point, raises, self.missed, fullgraph=self.options.fullgraph) if raises else Site(point)
+            made = (
+                RaisingSite(point, raises, self.missed, fullgraph=self.options.fullgraph)
+                if raises
+                else Site(point)
+            )
             found = self.sites.setdefault((point, raises), made)
         return found
 
@@ -222,13 +238,17 @@ def _place(target: Target, options: Options) -> Place:
     patience = math.inf if options.fullgraph else PATIENCE
     shapes = Shapes(options.dynamic, options.captures_data, options.fullgraph, patience)
     return Place(
-        target, Cache(target.name, options.recompile_limit, warn=None if options.fullgraph else tell_later), shapes
+        target,
+        Cache(target.name, options.recompile_limit, warn=None if options.fullgraph else tell_later),
+        shapes,
     )
 
 
 def _must_not_compile(place: Place) -> bool:
     """Return whether a call that no entry accepts runs eagerly."""
-    return bool(place.refused or place.target.is_stale or is_making() or is_foreign_call() or has_others())
+    return bool(
+        place.refused or place.target.is_stale or is_making() or is_foreign_call() or has_others()
+    )
 
 
 OWN_CODES.update(passed_over(Region.run, Region.finish, Region.dispatch, Plainly.run))
@@ -237,12 +257,16 @@ RUNNERS.add(Region.finish.__code__)
 
 def _past_limit(cache: Cache, key: Hashable, state: tuple[Any, ...]) -> Unsupported:
     """`fullgraph` promises one graph or an error, so nothing may run plainly past the limit."""
-    failure = next((failure for reason in cache.reasons(state, key) for failure in reason.failures), None)
+    failure = next(
+        (failure for reason in cache.reasons(state, key) for failure in reason.failures), None
+    )
     detail = f"another version of {cache.name}: it has its {cache.limit} already"
     if failure is None:
         return Unsupported("recompile-limit", detail, "raise recompile_limit")
     changed = f"{detail}, and {failure.source} was {failure.needed}, is now {failure.found}"
-    return Unsupported("recompile-limit", changed, f"{failure.fix}, or raise recompile_limit", failure.where)
+    return Unsupported(
+        "recompile-limit", changed, f"{failure.fix}, or raise recompile_limit", failure.where
+    )
 
 
 # Calls from inside another tracer or mode: those are run plainly, so that the other one sees every operation; so are
@@ -257,7 +281,11 @@ def is_foreign_call() -> bool:
     return _len_function_stack() > 0 or is_foreign_below()
 
 
-_OWN = {name: value for name, value in vars(builtins).items() if callable(value) and name not in REPLACEABLE}
+_OWN = {
+    name: value
+    for name, value in vars(builtins).items()
+    if callable(value) and name not in REPLACEABLE
+}
 
 
 def has_others() -> bool:

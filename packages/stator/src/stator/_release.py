@@ -14,7 +14,9 @@ def release(tracing: Tracing, machine: Machine, places: MachinePlaces) -> None:
     for tracker in tracing.heap.values():
         tracker.__dict__.clear()  # a tracker and that of its `__dict__` refer to each other
     for tracker in tracing.named:
-        vars(tracker).clear()  # its `id` may be a key in what it holds, as in the memo of `copy.deepcopy`
+        vars(
+            tracker
+        ).clear()  # its `id` may be a key in what it holds, as in the memo of `copy.deepcopy`
     for made in tracing.made.values():
         forget_class(made.value)
     for table in (
@@ -29,7 +31,13 @@ def release(tracing: Tracing, machine: Machine, places: MachinePlaces) -> None:
         table.clear()
     tracing.told_apart.clear()
     tracing.memory.tensors.clear()
-    for record in (tracing.named, tracing.alive, tracing.aliases, tracing.generators, tracing.cleaning_up):
+    for record in (
+        tracing.named,
+        tracing.alive,
+        tracing.aliases,
+        tracing.generators,
+        tracing.cleaning_up,
+    ):
         record.clear()
     for record in (tracing.present, tracing.stack_only, tracing.released):
         record.clear()

@@ -23,7 +23,9 @@ class EntryReport:
     compiled_guards: Any
     trace_seconds: float
     source: str
-    failures: tuple[str, ...] = ()  # the last error that the graph raised; the program itself ran then
+    failures: tuple[
+        str, ...
+    ] = ()  # the last error that the graph raised; the program itself ran then
     uncompiled: str = ""  # why the compiler did not take the graph, which runs as it is
 
     @property
@@ -37,14 +39,23 @@ class EntryReport:
 
     def lines(self, number: int, guards: bool) -> list[str]:
         spent = f"{self.trace_seconds * 1000:.1f} ms to trace"
-        found = [f"entry {number}: {self.target}: {self.op_count} operations, {len(self.guards)} guards, {spent}"]
+        found = [
+            f"entry {number}: {self.target}: {self.op_count} operations, {len(self.guards)} guards, {spent}"
+        ]
         if self.reason is not None:
             found += [f"  {line}" for line in str(self.reason).splitlines()]
-        found += [f"  its graph raised, so the program itself ran: {text}" for text in self.failures]
+        found += [
+            f"  its graph raised, so the program itself ran: {text}" for text in self.failures
+        ]
         if self.uncompiled:
-            found.append(f"  its graph runs as it is, which the compiler does not take: {self.uncompiled}")
+            found.append(
+                f"  its graph runs as it is, which the compiler does not take: {self.uncompiled}"
+            )
         if guards:
-            found += [f"  guard: {guard.name} is {guard.kind.needed}, needed at {guard.where}" for guard in self.guards]
+            found += [
+                f"  guard: {guard.name} is {guard.kind.needed}, needed at {guard.where}"
+                for guard in self.guards
+            ]
         return found
 
 
@@ -73,7 +84,10 @@ class Report:
     @property
     def breaks(self) -> list[Unsupported]:
         """Where, why, and what to try: the `where`, `reason` and `detail`, `hint` of each."""
-        return [entry.reason for entry in self.entries if entry.reason is not None] + [*self.refused, *self.missed]
+        return [entry.reason for entry in self.entries if entry.reason is not None] + [
+            *self.refused,
+            *self.missed,
+        ]
 
     @property
     def failures(self) -> list[str]:
@@ -112,8 +126,12 @@ class Report:
         for number, entry in enumerate(self.entries):
             lines += entry.lines(number, guards)
         lines += [line for reason in self.refused for line in _indented("runs plainly: ", reason)]
-        lines += [line for reason in self.missed for line in _indented("broken for nothing: ", reason)]
-        lines += [line for reason in self.recompiles for line in _indented("compiled again: ", reason)]
+        lines += [
+            line for reason in self.missed for line in _indented("broken for nothing: ", reason)
+        ]
+        lines += [
+            line for reason in self.recompiles for line in _indented("compiled again: ", reason)
+        ]
         return "\n".join(lines)
 
     def __str__(self) -> str:

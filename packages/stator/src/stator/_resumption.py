@@ -145,8 +145,12 @@ def _compare(graph: fx.Graph, failure: Failure) -> bool:
     again = {node.name: node for node in graph.nodes if node.op.startswith("call")}
     for name, node in again.items():
         known = ran.get(name)
-        if (known is None and has_effect(node)) or (known is not None and known.target != node.target):
-            raise Unsupported("operator-error", "the program took another way when it was traced again")
+        if (known is None and has_effect(node)) or (
+            known is not None and known.target != node.target
+        ):
+            raise Unsupported(
+                "operator-error", "the program took another way when it was traced again"
+            )
     calls = (node for name, node in ran.items() if name not in again and node.op.startswith("call"))
     return not any(map(has_effect, calls))
 
@@ -158,7 +162,9 @@ def _function(traced: Traced, target: Target, site: Site) -> Callable[..., Any]:
     body = [*emitter.loads, *marks, *emitter.lines, ending(traced, site)]
     text = function_text(name, (*target.parameters, "g"), body)
     captured = emitter.captured
-    made: Callable[..., Any] = load_source(text, f"<stator {name}: {target.name}>", captured, site)[name]
+    made: Callable[..., Any] = load_source(text, f"<stator {name}: {target.name}>", captured, site)[
+        name
+    ]
     return made
 
 
@@ -175,7 +181,9 @@ class _Values:
     """
 
     captured: CapturedGraph
-    kept: Mapping[str, Any]  # locals of the graph's function, which sets what it needs no longer to None
+    kept: Mapping[
+        str, Any
+    ]  # locals of the graph's function, which sets what it needs no longer to None
     state: Mapping[str, Any]
     found: dict[fx.Node, Any] = attrs.field(factory=dict)
     _inputs: dict[fx.Node, Any] = attrs.field(factory=dict)

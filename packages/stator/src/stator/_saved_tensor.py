@@ -38,8 +38,12 @@ class Saved:
     @property
     def can_be_restored(self) -> bool:
         """False for a storage that was resized, and for a view that was a leaf and has a history now."""
-        same_size = self.content is None or self.tensor.untyped_storage().nbytes() == self.content.nbytes()
-        return same_size and (self._has_its_history() or self.history is not None or not self.tensor._is_view())
+        same_size = (
+            self.content is None or self.tensor.untyped_storage().nbytes() == self.content.nbytes()
+        )
+        return same_size and (
+            self._has_its_history() or self.history is not None or not self.tensor._is_view()
+        )
 
     def restore(self) -> None:
         if self.content is not None:
@@ -71,9 +75,13 @@ def save(tensors: Sequence[torch.Tensor]) -> tuple[Saved, ...]:
     """Copy the storages of those of the tensors that are strided, or hold strided ones."""
     strided = [part for t in tensors for part in _with_parts(t) if t.layout is torch.strided]
     plain = [tensor for tensor in strided if not is_traceable_wrapper_subclass(tensor)]
-    storages = {storage._cdata: storage for storage in (tensor.untyped_storage() for tensor in plain)}
+    storages = {
+        storage._cdata: storage for storage in (tensor.untyped_storage() for tensor in plain)
+    }
     contents: dict[int, Any] = {key: storage.clone() for key, storage in storages.items()}  # type: ignore[no-untyped-call]
-    return tuple(_saved(tensor, contents.get(tensor.untyped_storage()._cdata)) for tensor in strided)
+    return tuple(
+        _saved(tensor, contents.get(tensor.untyped_storage()._cdata)) for tensor in strided
+    )
 
 
 def _with_parts(tensor: Any) -> Iterator[torch.Tensor]:
@@ -87,7 +95,9 @@ def _saved(tensor: torch.Tensor, content: torch.UntypedStorage | None) -> Saved:
     grad_fn = history_of(tensor)
     with torch.enable_grad():
         history = tensor.clone() if isinstance(grad_fn, torch.autograd.graph.Node) else None
-    return Saved(tensor, content, _geometry(tensor), tensor.requires_grad, grad_fn, history, version(tensor))
+    return Saved(
+        tensor, content, _geometry(tensor), tensor.requires_grad, grad_fn, history, version(tensor)
+    )
 
 
 def _geometry(tensor: torch.Tensor) -> tuple[Any, ...]:

@@ -29,7 +29,9 @@ class Saying:
 
     graph: Callable[..., Any]
     warned: list[Warned]
-    modules: dict[str, dict[str, Any]] = attrs.field(factory=dict)  # by file: the name, and what Python has shown of it
+    modules: dict[str, dict[str, Any]] = attrs.field(
+        factory=dict
+    )  # by file: the name, and what Python has shown of it
 
     def __call__(self, *inputs: Any) -> Any:
         with silent(self.warned):
@@ -43,7 +45,16 @@ class Saying:
 
 
 def _module(filename: str) -> dict[str, Any]:
-    found = (module for module in [*sys.modules.values()] if getattr(module, "__file__", None) == filename)
+    found = (
+        module
+        for module in [*sys.modules.values()]
+        if getattr(module, "__file__", None) == filename
+    )
     if (module := next(found, None)) is None:
-        return {"registry": {}}  # code of a notebook or of `exec`; where `module` is None, nothing is said at all
-    return {"module": module.__name__, "registry": vars(module).setdefault("__warningregistry__", {})}
+        return {
+            "registry": {}
+        }  # code of a notebook or of `exec`; where `module` is None, nothing is said at all
+    return {
+        "module": module.__name__,
+        "registry": vars(module).setdefault("__warningregistry__", {}),
+    }

@@ -7,7 +7,15 @@ break inside), "instructions" (everything), or a number n (every n-th instructio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from stator_bytecode import DEFAULT, NO_STEP, Frame, Instruction, Machine, OpcodeHandler, Unsupported
+from stator_bytecode import (
+    DEFAULT,
+    NO_STEP,
+    Frame,
+    Instruction,
+    Machine,
+    OpcodeHandler,
+    Unsupported,
+)
 
 CALLS = frozenset({"CALL", "CALL_FUNCTION_EX"})
 Picks = Callable[[Instruction], bool]
@@ -27,7 +35,10 @@ def is_mode(value: Any) -> bool:
 def stressed(mode: bool | str | int) -> dict[str, OpcodeHandler]:
     """The handlers of all opcodes, those that `mode` picks refusing."""
     picks = _picks(mode)
-    return {op: handler if op in NO_STEP else _refusing(handler, picks) for op, handler in DEFAULT.items()}
+    return {
+        op: handler if op in NO_STEP else _refusing(handler, picks)
+        for op, handler in DEFAULT.items()
+    }
 
 
 def _picks(mode: bool | str | int) -> Picks:

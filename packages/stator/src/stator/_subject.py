@@ -35,11 +35,18 @@ def compiled(subject: Any, options: Options) -> Any:
 def refuse(subject: Any) -> None:
     """Raise InvalidUse for what is no callable, or compiled by someone else."""
     if not callable(subject) and not isinstance(subject, staticmethod | classmethod):
-        raise InvalidUse(f"cannot compile {subject!r}: it is not callable", "pass a function or a torch.nn.Module")
+        raise InvalidUse(
+            f"cannot compile {subject!r}: it is not callable",
+            "pass a function or a torch.nn.Module",
+        )
     if isinstance(subject, torch.jit.ScriptModule | torch.jit.ScriptFunction):
-        raise InvalidUse("cannot compile what torch.jit compiled", "pass the module or function it was made from")
+        raise InvalidUse(
+            "cannot compile what torch.jit compiled", "pass the module or function it was made from"
+        )
     if _is_of_torch_compile(subject):
-        raise InvalidUse("this is compiled by torch.compile", "pass the module or function it was made from")
+        raise InvalidUse(
+            "this is compiled by torch.compile", "pass the module or function it was made from"
+        )
 
 
 def _is_of_torch_compile(subject: Any) -> bool:
@@ -81,7 +88,9 @@ def in_place(module: torch.nn.Module, options: Options) -> None:
     """Compile a module without making another one."""
     if type(module).__call__ is not torch.nn.Module.__call__:
         problem = f"{type(module).__qualname__} has a __call__ of its own, which would not look for compiled code"
-        raise InvalidUse(f"cannot compile in place: {problem}", "use stator.compile, and call what it gives")
+        raise InvalidUse(
+            f"cannot compile in place: {problem}", "use stator.compile, and call what it gives"
+        )
     put_in_place(module, _compiled_call(type(module), options))
 
 
@@ -136,7 +145,9 @@ def region_in(subject: Any) -> Region:
         if (region := region_of(seen)) is not None:
             return region
         seen = _next_inside(seen)
-    raise InvalidUse(f"{subject!r} was not compiled by stator", "pass what stator.compile gave back")
+    raise InvalidUse(
+        f"{subject!r} was not compiled by stator", "pass what stator.compile gave back"
+    )
 
 
 def _next_inside(subject: Any) -> Any:
@@ -147,4 +158,8 @@ def _next_inside(subject: Any) -> Any:
         return subject._compiled_call_impl or type(subject)._call_impl
     if isinstance(subject, InPlace):
         return subject.call
-    return subject.func if isinstance(subject, functools.partial) else getattr(subject, "__func__", None)
+    return (
+        subject.func
+        if isinstance(subject, functools.partial)
+        else getattr(subject, "__func__", None)
+    )

@@ -13,7 +13,14 @@ from typing import Any
 import attrs
 from stator_bytecode import Frame, Point, plain
 from stator_guards import CapturedSource, ParameterSource
-from stator_variables import SymbolicDomain, Tracing, function_frame, globals_tracker, may_have_observable_end, wrap
+from stator_variables import (
+    SymbolicDomain,
+    Tracing,
+    function_frame,
+    globals_tracker,
+    may_have_observable_end,
+    wrap,
+)
 
 from stator._local_ends import WHILE_TRACED, observed_ends
 from stator.errors import SourceSpan
@@ -34,16 +41,22 @@ class Root:
     @property
     def is_stale(self) -> bool:
         """Whether the function was given code with another signature: state is bound as it was before."""
-        return self.fn.__code__ is not self.code and _signature(self.fn.__code__) != _signature(self.code)
+        return self.fn.__code__ is not self.code and _signature(self.fn.__code__) != _signature(
+            self.code
+        )
 
     @property
     def name(self) -> str:
         return self.fn.__qualname__
 
-    def frames(self, tracing: Tracing, domain: SymbolicDomain, state: tuple[Any, ...]) -> list[Frame]:
+    def frames(
+        self, tracing: Tracing, domain: SymbolicDomain, state: tuple[Any, ...]
+    ) -> list[Frame]:
         function = wrap(tracing, self.fn, CapturedSource(self.fn.__name__, self.fn))
         frame = function_frame(tracing, function, wrap_state(tracing, self.parameters, state))
-        if not self.fn.__code__.co_flags & inspect.CO_OPTIMIZED:  # made of a module's code: its names are its globals
+        if (
+            not self.fn.__code__.co_flags & inspect.CO_OPTIMIZED
+        ):  # made of a module's code: its names are its globals
             frame.names = frame.globals
         return [frame]
 
@@ -52,7 +65,10 @@ class Root:
         code, fn = self.code, self.fn
         positional, count = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
         names = code.co_varnames[positional:count]
-        has_args, has_kwargs = code.co_flags & inspect.CO_VARARGS, code.co_flags & inspect.CO_VARKEYWORDS
+        has_args, has_kwargs = (
+            code.co_flags & inspect.CO_VARARGS,
+            code.co_flags & inspect.CO_VARKEYWORDS,
+        )
 
         def run(*state: Any) -> Any:
             rest = state[count:]
@@ -96,13 +112,17 @@ class Continuation:
         line = frame.instruction.positions[0]
         return f"{frame.code.raw.co_qualname} from line {line}"
 
-    def frames(self, tracing: Tracing, domain: SymbolicDomain, state: tuple[Any, ...]) -> list[Frame]:
+    def frames(
+        self, tracing: Tracing, domain: SymbolicDomain, state: tuple[Any, ...]
+    ) -> list[Frame]:
         ending = observed_ends(state, range(len(state)), WHILE_TRACED)
         tracing.observable = {id(state[place]) for place in ending}
         tracing.local_places = {id(value): place for place, value in enumerate(state)}
         trackers = wrap_state(tracing, self.parameters, state)
         tracing.stack_only = [
-            vt for vt, value in zip(trackers, state, strict=True) if may_have_observable_end(type(value))
+            vt
+            for vt, value in zip(trackers, state, strict=True)
+            if may_have_observable_end(type(value))
         ]
         return self.point.frames_from(
             trackers,
@@ -123,7 +143,9 @@ Target = Root | Continuation
 
 def start_of(target: Target) -> SourceSpan:
     """The first line of a function; of a continuation, that of its innermost frame's."""
-    return SourceSpan.of(target.fn.__code__ if isinstance(target, Root) else target.point.frames[-1].code.raw)
+    return SourceSpan.of(
+        target.fn.__code__ if isinstance(target, Root) else target.point.frames[-1].code.raw
+    )
 
 
 # What the source of an entry uses for itself: its locals, what it captures, and every builtin.
@@ -135,11 +157,19 @@ def entry_names(names: Iterable[str]) -> tuple[str, ...]:
     found: list[str] = []
     for index, name in enumerate(names):
         free = name if name.isidentifier() else f"argument{index}"
-        while free in found or free in vars(builtins) or keyword.iskeyword(free) or _OWN_NAMES.fullmatch(free):
+        while (
+            free in found
+            or free in vars(builtins)
+            or keyword.iskeyword(free)
+            or _OWN_NAMES.fullmatch(free)
+        ):
             free += "_"
         found.append(free)
     return tuple(found)
 
 
 def wrap_state(tracing: Tracing, parameters: tuple[str, ...], state: tuple[Any, ...]) -> list[Any]:
-    return [wrap(tracing, value, ParameterSource(name)) for name, value in zip(parameters, state, strict=True)]
+    return [
+        wrap(tracing, value, ParameterSource(name))
+        for name, value in zip(parameters, state, strict=True)
+    ]

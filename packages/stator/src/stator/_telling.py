@@ -57,7 +57,8 @@ def depth_of_the_user() -> int:
     depth, frame = 1, inspect.currentframe()
     frame = None if frame is None else frame.f_back
     while frame is not None and (
-        str(frame.f_globals.get("__name__")).startswith("stator.") or frame.f_code.co_filename.startswith(WRAPPERS)
+        str(frame.f_globals.get("__name__")).startswith("stator.")
+        or frame.f_code.co_filename.startswith(WRAPPERS)
     ):
         depth, frame = depth + (not frame.f_code.co_filename.endswith(PASSED_OVER)), frame.f_back
     return depth

@@ -45,9 +45,13 @@ class Traced:
     seconds: float
 
 
-def trace(target: Target, state: tuple[Any, ...], options: Options, policy: variables.Policy) -> Traced:
+def trace(
+    target: Target, state: tuple[Any, ...], options: Options, policy: variables.Policy
+) -> Traced:
     """Trace `target` on `state`. Raises Unsupported when not even the start can be written down."""
-    with one_at_a_time:  # torch's tracing state is global, and so is the interpreter's lock: nothing is lost
+    with (
+        one_at_a_time
+    ):  # torch's tracing state is global, and so is the interpreter's lock: nothing is lost
         try:
             return _traced(target, state, options, policy)
         except _Again as again:
@@ -62,7 +66,9 @@ class _Again(StatorError):
     stop: variables.Stop
 
 
-def _traced(target: Target, state: tuple[Any, ...], options: Options, policy: variables.Policy) -> Traced:
+def _traced(
+    target: Target, state: tuple[Any, ...], options: Options, policy: variables.Policy
+) -> Traced:
     started = time.perf_counter()
     places = MachinePlaces()
     graph = options.stack.graph(places, capture_data=options.captures_data)
@@ -74,7 +80,9 @@ def _traced(target: Target, state: tuple[Any, ...], options: Options, policy: va
     try:
         with graph.tracing(), _quiet(), _own_faults(tracing):
             variables.enter_taken(tracing)
-            outcome = before_loop(machine.run(target.frames(tracing, domain, state)), machine, tracing)
+            outcome = before_loop(
+                machine.run(target.frames(tracing, domain, state)), machine, tracing
+            )
             if isinstance(outcome, Broke):
                 without_frames(outcome.reason)
                 if (stop := domain.learned_in_vain(outcome)) is not None:
@@ -82,7 +90,9 @@ def _traced(target: Target, state: tuple[Any, ...], options: Options, policy: va
                 if policy.stop is None and not policy.is_whole:
                     outcome = _without_library(outcome, machine, domain)
             return _written_down(outcome, machine, tracing, graph, started)
-    except BaseException:  # whatever it was goes on; a graph that nobody will get must not keep what it saw alive
+    except (
+        BaseException
+    ):  # whatever it was goes on; a graph that nobody will get must not keep what it saw alive
         graph.release()
         raise
     finally:
@@ -105,7 +115,9 @@ def _own_faults(tracing: variables.Tracing) -> Iterator[None]:
     except StatorError:
         raise
     except RecursionError:
-        raise tracing.unsupported("too-deep", "values nested deeper than can be written down") from None
+        raise tracing.unsupported(
+            "too-deep", "values nested deeper than can be written down"
+        ) from None
     except Exception as error:
         raise InternalError(f"{type(error).__name__}: {error}", tracing.where()) from error
 
@@ -132,10 +144,14 @@ DEEPEST = 200
 def _refuse_deep(outcome: Outcome) -> None:
     if isinstance(outcome, Broke | Escaped) and len(outcome.snapshot.frames) > DEEPEST:
         where = SourceSpan.of(outcome.snapshot.frames[0].code.raw)
-        raise Unsupported("too-deep", f"a break {len(outcome.snapshot.frames)} calls deep", "", where)
+        raise Unsupported(
+            "too-deep", f"a break {len(outcome.snapshot.frames)} calls deep", "", where
+        )
 
 
-def _written_down(outcome: Outcome, machine: Machine, tracing: variables.Tracing, graph: Any, started: float) -> Traced:
+def _written_down(
+    outcome: Outcome, machine: Machine, tracing: variables.Tracing, graph: Any, started: float
+) -> Traced:
     _refuse_deep(outcome)
     ends = isinstance(outcome, Escaped)  # which is the program's own way to end, and no break
     while True:
@@ -178,7 +194,9 @@ def _broken_at_answer(given: variables.Answered, machine: Machine) -> Broke:
     return Broke(machine.go_back(given.begun), Unsupported("user-hash", detail, "", given.where))
 
 
-def _broken_at_resumption(running: variables.StillRunning, outcome: Outcome, machine: Machine) -> Broke:
+def _broken_at_resumption(
+    running: variables.StillRunning, outcome: Outcome, machine: Machine
+) -> Broke:
     """Go back to where a running generator was resumed, and break there: its frame is then its own again."""
     snapshot = machine.before_resumption(running.state)
     if snapshot is None or not isinstance(outcome, Broke):
@@ -186,14 +204,18 @@ def _broken_at_resumption(running: variables.StillRunning, outcome: Outcome, mac
     return Broke(snapshot, outcome.reason)
 
 
-def _emitted(outcome: Outcome, tracing: variables.Tracing) -> tuple[variables.Emitter, Point | None, list[str], str]:
+def _emitted(
+    outcome: Outcome, tracing: variables.Tracing
+) -> tuple[variables.Emitter, Point | None, list[str], str]:
     """The text of the entry. A generator that only the frames see is carried as state; one that something else can
     reach has to be an object, which shows when that something is written: then it is written again."""
     objects: list[Any] = []
     while True:
         emitter = variables.Emitter(tracing)
         point, values, result = None, [], ""
-        carried = Carried(objects, not isinstance(outcome, Returned) and reads_frames(outcome.snapshot))
+        carried = Carried(
+            objects, not isinstance(outcome, Returned) and reads_frames(outcome.snapshot)
+        )
         if isinstance(outcome, Returned):
             result = emitter.expr(outcome.value)
         else:

@@ -90,7 +90,9 @@ def make_wrapper(fn: FunctionType, runner: Runner, region: Region | None = None)
     made.__defaults__ = (Unset,) * len(fn.__defaults__ or ())
     made.__kwdefaults__ = dict.fromkeys(fn.__kwdefaults__ or (), Unset)
     functools.update_wrapper(made, fn)
-    if not hasattr(fn, "__wrapped__") and not hasattr(fn, "__signature__"):  # then that is what is asked
+    if not hasattr(fn, "__wrapped__") and not hasattr(
+        fn, "__signature__"
+    ):  # then that is what is asked
         setattr(made, "__signature__", SignatureOf(fn))
     return made
 
@@ -134,10 +136,16 @@ def _load(fn: FunctionType, runner: Runner, region: Region | None) -> FunctionTy
     values = (Unset, default_of, fn, runner.newest, runner.run, Goto, Plainly, runner.finish, hide)
     parameters = parameters_of(fn.__code__)
     names = _unlike(parameters, (*_GLOBALS, *_LOCALS, *_BUILTINS))
-    name = fn.__name__ if fn.__name__.isidentifier() and not keyword.iskeyword(fn.__name__) else "compiled"
+    name = (
+        fn.__name__
+        if fn.__name__.isidentifier() and not keyword.iskeyword(fn.__name__)
+        else "compiled"
+    )
     text = _text(fn, name, parameters, names)
     filename = f"{WRAPPERS}{fn.__qualname__} {id(runner):#x}>{PASSED_OVER}"
-    namespace: dict[str, Any] = {names[key]: value for key, value in zip(_GLOBALS, values, strict=True)}
+    namespace: dict[str, Any] = {
+        names[key]: value for key, value in zip(_GLOBALS, values, strict=True)
+    }
     namespace |= {names[key]: value for key, value in _BUILTINS.items()}
     namespace |= {REGION: region, ORIGINAL: fn, "__name__": fn.__module__}
     made: FunctionType = load_source(text, filename, namespace, runner)[name]
@@ -175,7 +183,10 @@ def _with_default(fn: FunctionType) -> list[str]:
 
 def _default_lines(fn: FunctionType, names: dict[str, str]) -> list[str]:
     unset, default, original = names["Unset"], names["default"], names["original"]
-    return [f"        if {name} is {unset}: {name} = {default}({original}, {name!r})\n" for name in _with_default(fn)]
+    return [
+        f"        if {name} is {unset}: {name} = {default}({original}, {name!r})\n"
+        for name in _with_default(fn)
+    ]
 
 
 def default_of(fn: FunctionType, name: str) -> Any:
@@ -193,8 +204,12 @@ def default_of(fn: FunctionType, name: str) -> Any:
 
 def _signature(fn: FunctionType) -> str:
     """The parameter list, each default a placeholder: the real ones are set on the function object."""
-    bare = FunctionType(fn.__code__, {}, None, fn.__defaults__, fn.__closure__)  # without what says something else
+    bare = FunctionType(
+        fn.__code__, {}, None, fn.__defaults__, fn.__closure__
+    )  # without what says something else
     bare.__kwdefaults__ = fn.__kwdefaults__
     parameters = inspect.signature(bare).parameters.values()
-    written = [each if each.default is each.empty else each.replace(default=None) for each in parameters]
+    written = [
+        each if each.default is each.empty else each.replace(default=None) for each in parameters
+    ]
     return str(inspect.Signature(written))[1:-1]

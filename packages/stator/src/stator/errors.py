@@ -7,7 +7,15 @@ import attrs
 import stator_backends
 from stator_bytecode.errors import InternalError, InvalidUse, SourceSpan, StatorError, Unsupported
 
-__all__ = ["InternalError", "InvalidUse", "OracleMismatch", "OracleWarning", "SourceSpan", "StatorError", "Unsupported"]
+__all__ = [
+    "InternalError",
+    "InvalidUse",
+    "OracleMismatch",
+    "OracleWarning",
+    "SourceSpan",
+    "StatorError",
+    "Unsupported",
+]
 __all__ += ["BackendFailed", "InvalidOption", "UnknownBackend", "backend_boundary"]
 
 
@@ -76,7 +84,9 @@ def _invalid_option(error: stator_backends.InvalidOption) -> StatorError:
 _BOUNDARY: dict[type[Exception], Callable[..., StatorError]] = {
     stator_backends.UnknownBackend: _unknown_backend,
     stator_backends.InvalidOption: _invalid_option,
-    stator_backends.BackendFailed: lambda error: BackendFailed(error.name, error.reason, error.stage),
+    stator_backends.BackendFailed: lambda error: BackendFailed(
+        error.name, error.reason, error.stage
+    ),
     stator_backends.MalformedGraph: lambda error: InternalError(str(error)),
 }
 

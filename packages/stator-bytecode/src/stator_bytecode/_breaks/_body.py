@@ -20,7 +20,9 @@ from stator_bytecode._codec._tables import OPCODES
 class Body:
     """The code being written. `raws` is the original, to be jumped into."""
 
-    def __init__(self, layout: FrameLayout, places: Places, generator_place: GeneratorPlace) -> None:
+    def __init__(
+        self, layout: FrameLayout, places: Places, generator_place: GeneratorPlace
+    ) -> None:
         self.layout = layout
         self.frame = NativeFrame(layout, places, generator_place)
         self.glue = self.frame.glue

@@ -57,7 +57,9 @@ class Completion:
 
     def answer(self, method: str) -> None:
         """An object that is the state, and whose `method` is the inner function."""
-        self.glue.call(type("Answer", (list,), {method: self.inner, "__hash__": None}), self.frame.hand_on)
+        self.glue.call(
+            type("Answer", (list,), {method: self.inner, "__hash__": None}), self.frame.hand_on
+        )
 
 
 def write_completion(completion: Completion) -> None:
@@ -65,7 +67,9 @@ def write_completion(completion: Completion) -> None:
     if completion.instruction.op == "FOR_ITER" and kind == "next":
         return _write_next(completion)
     if kind not in then_writers:
-        raise Unsupported("native-continuation", f"a frame that waits with {kind!r} cannot go on natively")
+        raise Unsupported(
+            "native-continuation", f"a frame that waits with {kind!r} cannot go on natively"
+        )
     then_writers[kind](completion)
     (_finish_truth if kind in TRUTHS else _finish_value)(completion)
 
@@ -191,7 +195,9 @@ def _finish_value(completion: Completion) -> None:
     elif instr.op == "RAISE_VARARGS":
         glue.emit("RAISE_VARARGS", 1)
     elif instr.op in _NEEDS_MORE:
-        raise Unsupported("native-continuation", f"a frame that waits at {instr.op} cannot go on natively")
+        raise Unsupported(
+            "native-continuation", f"a frame that waits at {instr.op} cannot go on natively"
+        )
     else:
         if instr.op == "COMPARE_OP" and instr.arg[1]:
             glue.to_bool()

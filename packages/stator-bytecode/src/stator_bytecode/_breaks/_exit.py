@@ -114,12 +114,18 @@ class _ExitBuilder:
         """The suspended generators that the parts refer to, and those that they refer to; numbers them."""
         for part in self.parts:  # which grows under this loop
             for kind, _ in (*part.slots, *part.stack):
-                if isinstance(kind, CarriedAt) and self._is_state(kind) and kind.index not in self.numbers:
+                if (
+                    isinstance(kind, CarriedAt)
+                    and self._is_state(kind)
+                    and kind.index not in self.numbers
+                ):
                     self.numbers[kind.index] = len(self.numbers)
                     self.parts.append(Draft.of(self.point, len(self.point.frames) + kind.index))
 
     def _renumbered(self, part: Draft) -> Any:
-        slots, stack = (tuple(self._kind(kind) for kind, _ in cells) for cells in (part.slots, part.stack))
+        slots, stack = (
+            tuple(self._kind(kind) for kind, _ in cells) for cells in (part.slots, part.stack)
+        )
         if isinstance(part.layout, PartsLayout):
             return PartsLayout(part.layout.recipe, slots)
         return attrs.evolve(part.layout, slots=slots, stack=stack, handled=part.handled is not None)

@@ -25,10 +25,14 @@ class Holder(enum.Enum):
     VALUE = "value"
     CELL = "cell"
     NULL = "null"
-    PREVIOUS = "previous"  # the marker of PUSH_EXC_INFO, over an exception that was being handled before
+    PREVIOUS = (
+        "previous"  # the marker of PUSH_EXC_INFO, over an exception that was being handled before
+    )
     NO_PREVIOUS = "no previous"  # the same, over none
 
-    __hash__ = object.__hash__  # that of `Enum` is written in Python, and asked a thousand times a break
+    __hash__ = (
+        object.__hash__
+    )  # that of `Enum` is written in Python, and asked a thousand times a break
 
 
 @attrs.frozen

@@ -60,7 +60,9 @@ _SLOTTED = frozenset({*dis.haslocal, *dis.hasfree})
 
 def shape_of(code: CodeType) -> Shape:
     variables, cells, free = code.co_varnames, code.co_cellvars, code.co_freevars
-    if not variables:  # a cell that is an argument too keeps its slot; a free variable cannot be one
+    if (
+        not variables
+    ):  # a cell that is an argument too keeps its slot; a free variable cannot be one
         variables = (*cells, ".state")[:1]
     replacements: dict[str, Any] = {
         "co_varnames": variables,
@@ -68,20 +70,34 @@ def shape_of(code: CodeType) -> Shape:
         "co_cellvars": cells,
         "co_freevars": free,
     }
-    arguments = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
+    arguments = (
+        code.co_argcount
+        + code.co_kwonlyargcount
+        + bool(code.co_flags & 4)
+        + bool(code.co_flags & 8)
+    )
     if not code.co_argcount:
         replacements |= {"co_argcount": 1, "co_posonlyargcount": 0, "co_kwonlyargcount": 0}
         replacements["co_flags"] = code.co_flags & ~VARIADIC
         arguments = 1
     slots = variables + tuple(name for name in cells if name not in variables)
-    return Shape(replacements, tuple(slots.index(name) for name in cells), len(free), arguments, has_extra_slot(code))
+    return Shape(
+        replacements,
+        tuple(slots.index(name) for name in cells),
+        len(free),
+        arguments,
+        has_extra_slot(code),
+    )
 
 
 class NativeFrame:
     """Writes the code of one native frame. `places` says where in the state the values are."""
 
     def __init__(
-        self, layout: FrameLayout, places: Places, generator_place: GeneratorPlace = lambda kind: None
+        self,
+        layout: FrameLayout,
+        places: Places,
+        generator_place: GeneratorPlace = lambda kind: None,
     ) -> None:
         self.layout = layout
         self.places = places
@@ -209,13 +225,20 @@ class NativeFrame:
     def function(self, generator: bool = False) -> Callable[[Any], Any]:
         """The function of one argument, the state. Its cells are placeholders: the prologue puts in the real ones."""
         layout, shape = self.layout, self.shape
-        held: dict[str, Any] = {"co_consts": tuple(self.glue.consts), "co_names": tuple(self.glue.names)}
+        held: dict[str, Any] = {
+            "co_consts": tuple(self.glue.consts),
+            "co_names": tuple(self.glue.names),
+        }
         flags: int = shape.replacements.get("co_flags", layout.raw.co_flags)
         held["co_flags"] = flags if generator else flags & ~SUSPENDING
         code = assemble(self.glue.raws, layout.raw, **{**shape.replacements, **held})
         closure = tuple(CellType() for _ in range(shape.n_free))
-        function = FunctionType(code, layout.globals, code.co_name, (None,) * (code.co_argcount - 1), closure)
+        function = FunctionType(
+            code, layout.globals, code.co_name, (None,) * (code.co_argcount - 1), closure
+        )
         if code.co_kwonlyargcount:
             first = code.co_argcount
-            function.__kwdefaults__ = dict.fromkeys(code.co_varnames[first : first + code.co_kwonlyargcount])
+            function.__kwdefaults__ = dict.fromkeys(
+                code.co_varnames[first : first + code.co_kwonlyargcount]
+            )
         return function

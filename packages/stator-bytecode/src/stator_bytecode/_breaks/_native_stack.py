@@ -32,7 +32,9 @@ class NativeStack:
         self.point = point
         self.exits: list[Exit] = []
         self.visible = [index for index, layout in enumerate(point.frames) if not layout.hidden]
-        self.shows_hidden = False  # whether a frame of ours, that stands for C, runs natively as the innermost
+        self.shows_hidden = (
+            False  # whether a frame of ours, that stands for C, runs natively as the innermost
+        )
         last = len(point.frames) - 1
         if point.frames[last].instruction.op in ("RETURN_VALUE", "YIELD_VALUE"):
             self.innermost = self.outside = last - 1
@@ -51,12 +53,16 @@ class NativeStack:
         elif shapes.jumps:
             self._add_exit(shapes, True, None)
         host = self._host()
-        self.shows_hidden = host is None and layout.hidden and layout.instruction.op != "RERAISE"  # that adds no entry
+        self.shows_hidden = (
+            host is None and layout.hidden and layout.instruction.op != "RERAISE"
+        )  # that adds no entry
         if host is None:
             return step_stub(layout, places, places.handled)
         self.outside = host
         handled = _handled_in(self.point, host, self.innermost)
-        return merged_step_stub(self.point.frames[host], self.point.places[host], layout, places, handled)
+        return merged_step_stub(
+            self.point.frames[host], self.point.places[host], layout, places, handled
+        )
 
     def _host(self) -> int | None:
         """The frame in which a hidden frame's instruction runs; None: in its own."""
@@ -65,7 +71,9 @@ class NativeStack:
             return None
         return self.visible[-1]
 
-    def _add_exit(self, shapes: Shapes, jump: bool, null: str | None, handled: int | None = None) -> None:
+    def _add_exit(
+        self, shapes: Shapes, jump: bool, null: str | None, handled: int | None = None
+    ) -> None:
         """`handled`: which of the values made is the exception being handled from then on."""
         used, kept, made = shapes.used, shapes.kept[jump], shapes.made[jump]
         draft = Draft.after(self.point, self.innermost)
@@ -119,7 +127,9 @@ class ThrowingStack:
         last = len(point.frames) - 1
         is_left = point.frames[last].instruction.op in ("RETURN_VALUE", "YIELD_VALUE")
         self.innermost = last - 1 if is_left and last else last
-        self.visible = [index for index in range(self.innermost + 1) if not point.frames[index].hidden]
+        self.visible = [
+            index for index in range(self.innermost + 1) if not point.frames[index].hidden
+        ]
 
         host = self.visible[-1] if self.visible else self.innermost
         handled = _handled_in(point, host, self.innermost)
@@ -129,7 +139,9 @@ class ThrowingStack:
 
 def _handled_in(point: Point, outer: int, inner: int) -> int | None:
     """The place of the exception that frame `inner`, which runs natively in frame `outer`, is handling."""
-    handled = [places.handled for places in point.places[outer : inner + 1] if places.handled is not None]
+    handled = [
+        places.handled for places in point.places[outer : inner + 1] if places.handled is not None
+    ]
     return handled[-1] if handled else None
 
 

@@ -37,7 +37,9 @@ class Plain:
         self.point = point
         self.generators = Rebuilder(point, self._running_place)
         self.first_running = point.count + len(point.carried)
-        self.running = [index for index, layout in enumerate(point.frames) if layout.generator is not None]
+        self.running = [
+            index for index, layout in enumerate(point.frames) if layout.generator is not None
+        ]
         self.functions: list[Callable[[Any], Any]] = []
         inner: Callable[[Any], Any] | None = None
         for index in reversed(range(len(point.frames))):
@@ -115,7 +117,10 @@ class Plain:
             glue.call_on_top(methodcaller("close") if kind == "close" else next)
             body.leave(False, made=1)
         else:
-            raise Unsupported("native-continuation", f"{layout.instruction.op} waits for a generator with {kind!r}")
+            raise Unsupported(
+                "native-continuation",
+                f"{layout.instruction.op} waits for a generator with {kind!r}",
+            )
 
 
 def _prime(body: Body) -> None:

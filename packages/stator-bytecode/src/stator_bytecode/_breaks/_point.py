@@ -64,7 +64,9 @@ class Point:
 
 
 def layout_of(
-    snapshot: _frame.Snapshot, virtual: Virtual, globals_of: Callable[[_frame.Frame], dict[str, Any]]
+    snapshot: _frame.Snapshot,
+    virtual: Virtual,
+    globals_of: Callable[[_frame.Frame], dict[str, Any]],
 ) -> tuple[Point, list[V]]:
     """Split `snapshot` into its Point and the flat list of values.
 
@@ -101,12 +103,19 @@ class _Splitting:
         if not self.snapshot.frames:
             return set()
         state = self.snapshot.frames[-1]
-        return {id(state.stack[-depth]) for depth in shapes_of(state.code.instructions[state.pc]).used}
+        return {
+            id(state.stack[-depth]) for depth in shapes_of(state.code.instructions[state.pc]).used
+        }
 
     def split(self) -> tuple[Point, list[V]]:
         running = _frame.GeneratorStatus.RUNNING
-        frames = tuple(self.frame(state, running if state.generator else None) for state in self.snapshot.frames)
-        layouts = tuple(self._layout(carried) for carried in self.carried)  # which grows: each may hold others
+        frames = tuple(
+            self.frame(state, running if state.generator else None)
+            for state in self.snapshot.frames
+        )
+        layouts = tuple(
+            self._layout(carried) for carried in self.carried
+        )  # which grows: each may hold others
         return Point(frames, layouts), self.values
 
     def _layout(self, carried: _frame.GeneratorState | layouts.Parts) -> layouts.Layout:
@@ -115,8 +124,14 @@ class _Splitting:
             return layouts.PartsLayout(carried.recipe, kinds)
         return self.frame(_generator_state(carried), carried.status)
 
-    def frame(self, state: _frame.Frame, status: _frame.GeneratorStatus | None) -> layouts.FrameLayout:
-        cells = cell_slots(state.code.raw, state.code.slots) if state.pc >= prologue_length(state.code) else ()
+    def frame(
+        self, state: _frame.Frame, status: _frame.GeneratorStatus | None
+    ) -> layouts.FrameLayout:
+        cells = (
+            cell_slots(state.code.raw, state.code.slots)
+            if state.pc >= prologue_length(state.code)
+            else ()
+        )
         slots = tuple(
             self._kind(value, layouts.CELL if slot in cells else layouts.VALUE)
             for slot, value in enumerate(state.slots)
@@ -180,7 +195,9 @@ def _generator_state(generator: _frame.GeneratorState) -> _frame.Frame:
 
 
 def prologue_length(code: Code) -> int:
-    return next(at for at, instruction in enumerate(code.instructions) if instruction.op not in _PROLOGUE)
+    return next(
+        at for at, instruction in enumerate(code.instructions) if instruction.op not in _PROLOGUE
+    )
 
 
 def _all_places(carrying: tuple[layouts.Layout, ...]) -> Iterator[layouts.Places]:
@@ -200,7 +217,9 @@ def _names(point: Point) -> Iterator[str]:
     for index, carried in enumerate(point.carried):
         if isinstance(carried, layouts.PartsLayout):
             parts = enumerate(carried.slots)
-            yield from (f"o{index}_part{number}" for number, kind in parts if kind in layouts.CARRYING)
+            yield from (
+                f"o{index}_part{number}" for number, kind in parts if kind in layouts.CARRYING
+            )
         else:
             yield from _names_of(carried, f"g{index}_")
 
@@ -208,10 +227,16 @@ def _names(point: Point) -> Iterator[str]:
 def _names_of(layout: layouts.FrameLayout, prefix: str) -> Iterator[str]:
     for slot, kind in zip(layout.code.slots, layout.slots, strict=True):
         if kind in layouts.CARRYING:
-            yield prefix + ("argument" + slot[1:] if slot.startswith(".") else re.sub(r"\W", "_", slot))
+            yield prefix + (
+                "argument" + slot[1:] if slot.startswith(".") else re.sub(r"\W", "_", slot)
+            )
     for depth, kind in enumerate(layout.stack):
         if kind in layouts.CARRYING:
-            yield f"{prefix}previous_exc{depth}" if kind is layouts.PREVIOUS else f"{prefix}stack{depth}"
+            yield (
+                f"{prefix}previous_exc{depth}"
+                if kind is layouts.PREVIOUS
+                else f"{prefix}stack{depth}"
+            )
     if layout.handled:
         yield prefix + "exc"
     if layout.has_names:
@@ -239,12 +264,16 @@ class _Restoring:
     make_generator: Callable[[_frame.GeneratorState], V]
     wrap: Callable[[Any], V]
     make_object: Callable[[Any, list[V]], V]
-    made: dict[int, V] = attrs.field(factory=dict)  # generators and objects, by the number of their layout
+    made: dict[int, V] = attrs.field(
+        factory=dict
+    )  # generators and objects, by the number of their layout
 
     def frames(self) -> list[_frame.Frame]:
         """Frames first without contents, so that generators can be linked whatever refers to them."""
         numbered = [
-            (n, layout) for n, layout in enumerate(self.point.laid_out) if isinstance(layout, layouts.FrameLayout)
+            (n, layout)
+            for n, layout in enumerate(self.point.laid_out)
+            if isinstance(layout, layouts.FrameLayout)
         ]
         frames = [self._empty(layout) for _, layout in numbered]
         for (number, layout), frame in zip(numbered, frames, strict=True):
@@ -292,7 +321,9 @@ class _Restoring:
         layout = self.point.laid_out[number]
         if number not in self.made and isinstance(layout, layouts.PartsLayout):
             values = self._values_of(number)
-            self.made[number] = self.make_object(layout.recipe, [self._value(kind, values) for kind in layout.slots])
+            self.made[number] = self.make_object(
+                layout.recipe, [self._value(kind, values) for kind in layout.slots]
+            )
         return self.made[number]
 
     def _values_of(self, number: int) -> Iterator[V]:

@@ -131,7 +131,11 @@ class Propagation:
 def _raised_at(layout: FrameLayout) -> int:
     """Return the instruction that raised first, which a RERAISE with an argument names."""
     instr = layout.instruction
-    if instr.op == "RERAISE" and instr.arg and isinstance(marker := layout.stack[-1 - instr.arg], RaisedAt):
+    if (
+        instr.op == "RERAISE"
+        and instr.arg
+        and isinstance(marker := layout.stack[-1 - instr.arg], RaisedAt)
+    ):
         return marker.index
     return layout.pc
 

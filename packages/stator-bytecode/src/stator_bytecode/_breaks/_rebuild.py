@@ -49,7 +49,9 @@ class Rebuilder:
     for each after the flat state.
     """
 
-    def __init__(self, point: Point, running_place: Callable[[int], int | None] = lambda index: None) -> None:
+    def __init__(
+        self, point: Point, running_place: Callable[[int], int | None] = lambda index: None
+    ) -> None:
         self.point = point
         self.running_place = running_place
         self.functions: dict[int, Callable[[Any], AnyGenerator]] = {}
@@ -98,7 +100,9 @@ class Rebuilder:
         return layout.recipe.build([full[place] for place in at if place is not None])
 
 
-def generator_function(layout: FrameLayout, places: Places, place: GeneratorPlace) -> Callable[[Any], AnyGenerator]:
+def generator_function(
+    layout: FrameLayout, places: Places, place: GeneratorPlace
+) -> Callable[[Any], AnyGenerator]:
     if layout.generator is GeneratorStatus.SUSPENDED:
         return _suspended(Body(layout, places, place))
     return _created(Body(layout, places, place))
@@ -109,7 +113,9 @@ def _suspended(body: Body) -> Callable[[Any], AnyGenerator]:
     layout, frame = body.layout, body.frame
     pc = layout.pc - 1
     if layout.code.instructions[pc].op != "YIELD_VALUE":
-        raise Unsupported("generator-state", f"a generator suspended after {layout.code.instructions[pc].op}")
+        raise Unsupported(
+            "generator-state", f"a generator suspended after {layout.code.instructions[pc].op}"
+        )
     frame.start(generator=True)
     frame.restore_slots()
     body.restore_stack()
@@ -135,5 +141,10 @@ def _created(body: Body) -> Callable[[Any], AnyGenerator]:
 
 def closed_generator(layout: FrameLayout) -> GeneratorFactory:
     """Makes exhausted generators with the names of `layout`'s; they hold no values."""
-    nothing: dict[str, Any] = {"slots": (NULL_KIND,) * len(layout.slots), "stack": (), "handled": False, "then": None}
+    nothing: dict[str, Any] = {
+        "slots": (NULL_KIND,) * len(layout.slots),
+        "stack": (),
+        "handled": False,
+        "then": None,
+    }
     return GeneratorFactory(attrs.evolve(layout, pc=0, generator=GeneratorStatus.CLOSED, **nothing))

@@ -10,10 +10,19 @@ from stator_bytecode._breaks._layout import FrameLayout
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._codec._stack_effect import operands, results
 
-UNCHANGED = frozenset({"LIST_APPEND", "SET_ADD", "MAP_ADD", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE"})
+UNCHANGED = frozenset(
+    {"LIST_APPEND", "SET_ADD", "MAP_ADD", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE"}
+)
 """They change the container they look at, which lies anywhere below. The stub has it next to what is added."""
 
-_LOOKS_AT_ONE = ("FOR_ITER", "GET_LEN", "MATCH_MAPPING", "MATCH_SEQUENCE", "IMPORT_FROM", "CHECK_EXC_MATCH")
+_LOOKS_AT_ONE = (
+    "FOR_ITER",
+    "GET_LEN",
+    "MATCH_MAPPING",
+    "MATCH_SEQUENCE",
+    "IMPORT_FROM",
+    "CHECK_EXC_MATCH",
+)
 _KEPT: dict[str, tuple[int, int]] = {
     **dict.fromkeys(_LOOKS_AT_ONE, (1, 0)),
     **{"MATCH_KEYS": (2, 0), "WITH_EXCEPT_START": (4, 0)},

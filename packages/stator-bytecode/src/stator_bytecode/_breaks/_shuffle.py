@@ -7,7 +7,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from stator_bytecode._breaks._exit import Draft
-from stator_bytecode._breaks._layout import CELL, NO_PREVIOUS, NULL_KIND, PREVIOUS, VALUE, FrameLayout
+from stator_bytecode._breaks._layout import (
+    CELL,
+    NO_PREVIOUS,
+    NULL_KIND,
+    PREVIOUS,
+    VALUE,
+    FrameLayout,
+)
 from stator_bytecode._codec._decode import cell_slots
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._handler_table import HandlerTable
@@ -20,11 +27,15 @@ Shuffle = Callable[[Draft, Instruction], "Make | None"]
 shuffles: HandlerTable[str, Shuffle] = HandlerTable("shuffle")
 
 NO_STEP: Mapping[str, str] = {
-    **dict.fromkeys(("COPY_FREE_VARS", "MAKE_CELL"), "the prologue of a function does not run by itself"),
+    **dict.fromkeys(
+        ("COPY_FREE_VARS", "MAKE_CELL"), "the prologue of a function does not run by itself"
+    ),
     "RETURN_GENERATOR": "a generator is made by its caller's frame",
     "YIELD_VALUE": "suspending a frame is the Machine's",
     "RETURN_VALUE": "leaving a frame is the Machine's",
-    **dict.fromkeys(("LOAD_NAME", "STORE_NAME", "DELETE_NAME", "SETUP_ANNOTATIONS"), "a class body has no stub"),
+    **dict.fromkeys(
+        ("LOAD_NAME", "STORE_NAME", "DELETE_NAME", "SETUP_ANNOTATIONS"), "a class body has no stub"
+    ),
     **dict.fromkeys(("LOAD_LOCALS", "LOAD_CLASSDEREF", "IMPORT_STAR"), "a class body has no stub"),
 }
 """Instructions that no Site can stand on, with the reason."""
@@ -107,4 +118,7 @@ def pop_except(draft: Draft, instr: Instruction) -> None:
 def raises(layout: FrameLayout) -> bool:
     """Whether its instruction does more than move values: it reads or deletes an unbound local."""
     instr = layout.instruction
-    return instr.op in ("LOAD_FAST", "DELETE_FAST", "LOAD_CLOSURE") and layout.slots[instr.arg] is NULL_KIND
+    return (
+        instr.op in ("LOAD_FAST", "DELETE_FAST", "LOAD_CLOSURE")
+        and layout.slots[instr.arg] is NULL_KIND
+    )

@@ -44,7 +44,9 @@ def _touched(point: Point) -> tuple[int, ...]:
     found: list[int] = []
     for kind in used:  # which grows under this loop
         if isinstance(kind, CarriedAt) and kind.running:
-            raise Unsupported("running-generator", "an instruction uses a generator that is running itself")
+            raise Unsupported(
+                "running-generator", "an instruction uses a generator that is running itself"
+            )
         if isinstance(kind, CarriedAt) and kind.index not in found:
             found.append(kind.index)
             held = point.carried[kind.index]
@@ -88,7 +90,10 @@ class NativeStep:
     def __init__(self, point: Point) -> None:
         self.point = point
         self.stack = stack = NativeStack(point)
-        self.run, self.exits = stack.run, stack.exits  # at hand: `take` is most of what crossing a break costs
+        self.run, self.exits = (
+            stack.run,
+            stack.exits,
+        )  # at hand: `take` is most of what crossing a break costs
         self.rebuilder = Rebuilder(point)
         self.propagation = Propagation(point, stack.innermost, stack.visible, self.rebuilder)
 

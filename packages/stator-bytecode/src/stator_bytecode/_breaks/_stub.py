@@ -30,7 +30,13 @@ Stub = Callable[[Any], Any]
 FRAME_BOUND = frozenset(
     {
         *("LOAD_FAST", "DELETE_FAST", "LOAD_CLOSURE", "LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF"),
-        *("LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_FROM_DICT_OR_DEREF", "LOAD_FROM_DICT_OR_GLOBALS"),
+        *(
+            "LOAD_GLOBAL",
+            "STORE_GLOBAL",
+            "DELETE_GLOBAL",
+            "LOAD_FROM_DICT_OR_DEREF",
+            "LOAD_FROM_DICT_OR_GLOBALS",
+        ),
         *("MAKE_FUNCTION", "IMPORT_NAME", "LOAD_BUILD_CLASS", "RAISE_VARARGS", "RERAISE"),
     }
 )
@@ -40,7 +46,10 @@ _ENDING = frozenset({"RAISE_VARARGS", "RERAISE"})
 _JUMPING = frozenset(dis.hasjrel)
 _NAMED = frozenset(dis.hasname)
 _CONSTANT = frozenset(dis.hasconst)
-_NAME_SHIFTS = {"LOAD_SUPER_ATTR": 2, **({"LOAD_ATTR": 1} if "LOAD_METHOD" not in dis.opmap else {})}
+_NAME_SHIFTS = {
+    "LOAD_SUPER_ATTR": 2,
+    **({"LOAD_ATTR": 1} if "LOAD_METHOD" not in dis.opmap else {}),
+}
 """Flags below the index of the name, since 3.12."""
 
 
@@ -51,7 +60,11 @@ def step_stub(layout: FrameLayout, places: Places, handled: int | None) -> Stub:
 
 
 def merged_step_stub(
-    visible: FrameLayout, visible_places: Places, hidden: FrameLayout, hidden_places: Places, handled: int | None
+    visible: FrameLayout,
+    visible_places: Places,
+    hidden: FrameLayout,
+    hidden_places: Places,
+    handled: int | None,
 ) -> Stub:
     """The instruction of a hidden frame, run in the frame of the user's code that it works for."""
     frame, operands = NativeFrame(visible, visible_places), NativeFrame(hidden, hidden_places)

@@ -37,7 +37,9 @@ def hide(error: BaseException, own: Container[CodeType]) -> None:
 
 def drop_outer(error: BaseException, count: int) -> None:
     """Drop the `count` outermost entries."""
-    set_exception_field(error, "__traceback__", after(exception_field(error, "__traceback__"), count))
+    set_exception_field(
+        error, "__traceback__", after(exception_field(error, "__traceback__"), count)
+    )
 
 
 def drop_at(error: BaseException, place: int) -> None:
@@ -59,4 +61,6 @@ def outermost(entry: TracebackType | None, count: int) -> TracebackType | None:
     """A copy of the `count` outermost entries."""
     if entry is None or not count:
         return None
-    return TracebackType(outermost(entry.tb_next, count - 1), entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return TracebackType(
+        outermost(entry.tb_next, count - 1), entry.tb_frame, entry.tb_lasti, entry.tb_lineno
+    )

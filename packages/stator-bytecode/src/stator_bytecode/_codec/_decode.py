@@ -48,13 +48,22 @@ def _decode(code: CodeType) -> Code:
 
 def slot_names(code: CodeType) -> tuple[str, ...]:
     """An argument that is a cell has one slot for both; a free variable always has its own."""
-    cells = tuple(name for name in code.co_cellvars if name not in code.co_varnames) if code.co_cellvars else ()
+    cells = (
+        tuple(name for name in code.co_cellvars if name not in code.co_varnames)
+        if code.co_cellvars
+        else ()
+    )
     return code.co_varnames + cells + code.co_freevars
 
 
 def cell_slots(code: CodeType, slots: tuple[str, ...]) -> frozenset[int]:
     """Slots that hold a cell, where they hold anything."""
-    return frozenset({*map(slots.index, code.co_cellvars), *range(len(slots) - len(code.co_freevars), len(slots))})
+    return frozenset(
+        {
+            *map(slots.index, code.co_cellvars),
+            *range(len(slots) - len(code.co_freevars), len(slots)),
+        }
+    )
 
 
 _Draft = tuple[str, Any, int, int, int]
@@ -83,7 +92,9 @@ def _apply_rules(raws: list[Raw], scope: Scope) -> tuple[list[_Draft], list[int]
             starts.extend([-1] * (stop - index - 1))
             index = stop
         else:
-            raise Unsupported("unexpected-bytecode", f"{raw.name} without the instruction that belongs before it")
+            raise Unsupported(
+                "unexpected-bytecode", f"{raw.name} without the instruction that belongs before it"
+            )
     return drafts, starts
 
 
@@ -95,14 +106,20 @@ def _resolve(drafts: list[_Draft], raws: list[Raw], starts: list[int]) -> tuple[
     for index, (op, arg, lead, start, stop) in enumerate(drafts):
         raw = raws[lead]
         if (handler := raw.handler) is not None and handler not in handlers:
-            handlers[handler] = Handler(_neutral_index(handler.target, starts), handler.depth, handler.lasti)
+            handlers[handler] = Handler(
+                _neutral_index(handler.target, starts), handler.depth, handler.lasti
+            )
         target = -1 if raw.target is None else _neutral_index(raw.target, starts)
-        instructions.append(Instruction(op, arg, index, target, handlers[handler], raw.positions, (start, stop)))
+        instructions.append(
+            Instruction(op, arg, index, target, handlers[handler], raw.positions, (start, stop))
+        )
     return tuple(instructions)
 
 
 def _neutral_index(target: Raw, starts: list[int]) -> int:
     index = starts[target.index]
     if index < 0:
-        raise Unsupported("unexpected-bytecode", f"a jump to {target!r}, into the middle of one operation")
+        raise Unsupported(
+            "unexpected-bytecode", f"a jump to {target!r}, into the middle of one operation"
+        )
     return index

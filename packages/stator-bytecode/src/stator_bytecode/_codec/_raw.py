@@ -41,7 +41,9 @@ def _read_units(code: CodeType, raws: list[Raw], at: list[Raw | None]) -> list[t
     units = code.co_code
     end = len(units) // 2
     positions = list(code.co_positions())
-    positions += [(None, None, None, None)] * (end - len(positions))  # the table of replaced code may be too short
+    positions += [(None, None, None, None)] * (
+        end - len(positions)
+    )  # the table of replaced code may be too short
     caches, directions = OPCODES.caches, OPCODES.directions
     jumps: list[tuple[Raw, int]] = []
     unit = extended = prefix = 0
@@ -69,7 +71,9 @@ def _read_units(code: CodeType, raws: list[Raw], at: list[Raw | None]) -> list[t
 
 def _starting_at(at: list[Raw | None], unit: int) -> Raw:
     if (raw := at[unit]) is None:
-        raise InvalidUse(f"code unit {unit} is no instruction", "pass a code object that CPython could run")
+        raise InvalidUse(
+            f"code unit {unit} is no instruction", "pass a code object that CPython could run"
+        )
     return raw
 
 
@@ -107,13 +111,18 @@ def _directed(raw: Raw, raws: Sequence[Raw]) -> int:
     if (OPCODES.directions[raw.opcode] > 0) == (_place(raw.target, raws) > raw.index):
         return raw.opcode
     if raw.opcode not in OPCODES.opposite:
-        raise InvalidUse(f"{raw.name} cannot jump in the direction of its target", "jump over an unconditional jump")
+        raise InvalidUse(
+            f"{raw.name} cannot jump in the direction of its target",
+            "jump over an unconditional jump",
+        )
     return OPCODES.opposite[raw.opcode]
 
 
 def _place(raw: Raw | None, raws: Sequence[Raw]) -> int:
     if raw is None or not 0 <= raw.index < len(raws) or raws[raw.index] is not raw:
-        raise InvalidUse(f"the target {raw!r} is not among the instructions", "re-target copies too")
+        raise InvalidUse(
+            f"the target {raw!r} is not among the instructions", "re-target copies too"
+        )
     return raw.index
 
 
@@ -132,7 +141,9 @@ def _lay_out(raws: Sequence[Raw], opcodes: list[int]) -> tuple[list[int], list[i
             return extended, starts, args
 
 
-def _measure_jumps(jumps: list[tuple[int, int]], starts: list[int], args: list[int], extended: list[int]) -> bool:
+def _measure_jumps(
+    jumps: list[tuple[int, int]], starts: list[int], args: list[int], extended: list[int]
+) -> bool:
     """Sets the arguments of jumps. True when one needs more prefixes, so that everything after it moves."""
     grew = False
     for index, target in jumps:
@@ -164,7 +175,10 @@ def _locations(raws: Sequence[Raw], starts: list[int], first_line: int) -> bytes
     runs: Iterable[tuple[Positions, int]]
     runs = zip([raw.positions for raw in raws], map(sub, starts[1:], starts), strict=True)
     if OPCODES.dialect.merges_locations:
-        runs = ((positions, sum(units for _, units in equal)) for positions, equal in groupby(runs, itemgetter(0)))
+        runs = (
+            (positions, sum(units for _, units in equal))
+            for positions, equal in groupby(runs, itemgetter(0))
+        )
     return location_table(runs, first_line)
 
 
@@ -173,6 +187,10 @@ def _handlers(raws: Sequence[Raw], starts: list[int]) -> bytes:
     for handler, run in groupby(raws, attrgetter("handler")):
         if handler is not None:
             places = [raw.index for raw in run]
-            start, end, target = starts[places[0]], starts[places[-1] + 1], starts[_place(handler.target, raws)]
+            start, end, target = (
+                starts[places[0]],
+                starts[places[-1] + 1],
+                starts[_place(handler.target, raws)],
+            )
             write_entry(table, (start, end, target, handler.depth, handler.lasti))
     return bytes(table)

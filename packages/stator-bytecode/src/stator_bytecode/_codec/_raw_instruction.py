@@ -47,4 +47,8 @@ class Raw:
         return Raw(self.opcode, self.arg, self.target, self.positions, self.handler, self.extended)
 
     def __repr__(self) -> str:
-        return f"{self.name} -> {self.target.name}" if self.target is not None else f"{self.name} {self.arg}"
+        return (
+            f"{self.name} -> {self.target.name}"
+            if self.target is not None
+            else f"{self.name} {self.arg}"
+        )

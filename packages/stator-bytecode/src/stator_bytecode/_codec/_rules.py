@@ -73,7 +73,9 @@ def followed_by(raws: Sequence[Raw], index: int, *names: str) -> None:
     """Compilers always emit these together; code from elsewhere that does not is refused."""
     found = tuple(raw.name for raw in raws[index + 1 : index + 1 + len(names)])
     if found != names:
-        raise Unsupported("unexpected-bytecode", f"{raws[index].name} is followed by {found}, not by {names}")
+        raise Unsupported(
+            "unexpected-bytecode", f"{raws[index].name} is followed by {found}, not by {names}"
+        )
 
 
 def loop_end(*after: str) -> Fuse:
@@ -92,7 +94,12 @@ def call(*after: str, named: bool = False) -> Fuse:
     def fuse(raws: Sequence[Raw], index: int, scope: Scope) -> Fused:
         followed_by(raws, index, *after)
         last = index + len(after)
-        return last + 1, last, "CALL", (raws[last].arg, constant(scope, raws[index].arg) if named else ())
+        return (
+            last + 1,
+            last,
+            "CALL",
+            (raws[last].arg, constant(scope, raws[index].arg) if named else ()),
+        )
 
     return fuse
 
@@ -108,16 +115,34 @@ SHARED: dict[str, Rule] = {
     **same(flag, "IS_OP", "CONTAINS_OP"),
     **same(number, "BUILD_TUPLE", "BUILD_LIST", "BUILD_SET", "BUILD_MAP", "BUILD_CONST_KEY_MAP"),
     **same(number, "BUILD_STRING", "BUILD_SLICE"),
-    **same(number, "LIST_APPEND", "SET_ADD", "MAP_ADD", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE", "DICT_MERGE"),
+    **same(
+        number,
+        "LIST_APPEND",
+        "SET_ADD",
+        "MAP_ADD",
+        "LIST_EXTEND",
+        "SET_UPDATE",
+        "DICT_UPDATE",
+        "DICT_MERGE",
+    ),
     **same(number, "UNPACK_SEQUENCE", "MATCH_CLASS", "RAISE_VARARGS", "RERAISE"),
-    **same(nothing, "SETUP_ANNOTATIONS", "LOAD_BUILD_CLASS", "RETURN_VALUE", "RETURN_GENERATOR", "GET_YIELD_FROM_ITER"),
+    **same(
+        nothing,
+        "SETUP_ANNOTATIONS",
+        "LOAD_BUILD_CLASS",
+        "RETURN_VALUE",
+        "RETURN_GENERATOR",
+        "GET_YIELD_FROM_ITER",
+    ),
     **same(name, "IMPORT_NAME", "IMPORT_FROM"),
     **same(nothing, "PUSH_EXC_INFO", "POP_EXCEPT", "CHECK_EXC_MATCH", "CHECK_EG_MATCH"),
     **same(nothing, "WITH_EXCEPT_START", "BEFORE_WITH"),
     **same(nothing, "MATCH_MAPPING", "MATCH_SEQUENCE", "MATCH_KEYS", "GET_LEN"),
     **same(nothing, "YIELD_VALUE", "GET_AITER", "GET_ANEXT", "BEFORE_ASYNC_WITH", "END_ASYNC_FOR"),
     **same(number, "GET_AWAITABLE"),
-    **renamed(nothing, JUMP_FORWARD="JUMP", JUMP_BACKWARD="JUMP", JUMP_BACKWARD_NO_INTERRUPT="JUMP"),
+    **renamed(
+        nothing, JUMP_FORWARD="JUMP", JUMP_BACKWARD="JUMP", JUMP_BACKWARD_NO_INTERRUPT="JUMP"
+    ),
     "LOAD_ASSERTION_ERROR": one("LOAD_CONST", always(AssertionError)),
     "UNARY_NEGATIVE": one("UNARY_OP", always("-")),
     "UNARY_INVERT": one("UNARY_OP", always("~")),
@@ -130,7 +155,9 @@ SHARED: dict[str, Rule] = {
 UNTIL_312: dict[str, Rule] = {
     **same(constant, "LOAD_CONST"),
     **same(number, "LOAD_FAST", "LOAD_CLOSURE", "MAKE_FUNCTION"),
-    "LOAD_GLOBAL": one("LOAD_GLOBAL", lambda scope, arg: (scope.names[arg >> 1], "before" if arg & 1 else None)),
+    "LOAD_GLOBAL": one(
+        "LOAD_GLOBAL", lambda scope, arg: (scope.names[arg >> 1], "before" if arg & 1 else None)
+    ),
     "FORMAT_VALUE": one("FORMAT_VALUE", lambda scope, arg: (CONVERSIONS[arg & 3], bool(arg & 4))),
 }
 """What CPython 3.13 changed."""

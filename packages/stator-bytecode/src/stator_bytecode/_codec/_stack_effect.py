@@ -36,8 +36,24 @@ def _each(effect: Effect, *ops: str) -> dict[str, Effect]:
 
 EFFECTS: Mapping[str, Effect] = {
     # stack, constants, locals, cells
-    **_each(Effect(0, 0), "NOP", "MAKE_CELL", "COPY_FREE_VARS", "DELETE_FAST", "DELETE_DEREF", "SETUP_ANNOTATIONS"),
-    **_each(Effect(0, 1), "PUSH_NULL", "LOAD_CONST", "LOAD_FAST", "LOAD_FAST_AND_CLEAR", "LOAD_CLOSURE", "LOAD_DEREF"),
+    **_each(
+        Effect(0, 0),
+        "NOP",
+        "MAKE_CELL",
+        "COPY_FREE_VARS",
+        "DELETE_FAST",
+        "DELETE_DEREF",
+        "SETUP_ANNOTATIONS",
+    ),
+    **_each(
+        Effect(0, 1),
+        "PUSH_NULL",
+        "LOAD_CONST",
+        "LOAD_FAST",
+        "LOAD_FAST_AND_CLEAR",
+        "LOAD_CLOSURE",
+        "LOAD_DEREF",
+    ),
     **_each(Effect(1, 0), "POP_TOP", "STORE_FAST", "STORE_DEREF"),
     "COPY": Effect(_number, _plus(1)),
     "SWAP": Effect(_number, _number),
@@ -59,15 +75,30 @@ EFFECTS: Mapping[str, Effect] = {
     "STORE_SLICE": Effect(4, 0),
     # jumps, iteration
     "JUMP": Effect(0, 0),
-    **_each(Effect(1, 0), "POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE"),
+    **_each(
+        Effect(1, 0),
+        "POP_JUMP_IF_TRUE",
+        "POP_JUMP_IF_FALSE",
+        "POP_JUMP_IF_NONE",
+        "POP_JUMP_IF_NOT_NONE",
+    ),
     **_each(Effect(1, 0, 1), "JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP"),
     "GET_ITER": Effect(1, 1),
     "FOR_ITER": Effect(1, 2, 0),
     # building: the container of the adding ones lies `arg` deep once the added is popped
-    **_each(Effect(_number, 1), "BUILD_TUPLE", "BUILD_LIST", "BUILD_SET", "BUILD_STRING", "BUILD_SLICE"),
+    **_each(
+        Effect(_number, 1), "BUILD_TUPLE", "BUILD_LIST", "BUILD_SET", "BUILD_STRING", "BUILD_SLICE"
+    ),
     "BUILD_MAP": Effect(lambda arg: 2 * arg, 1),
     "BUILD_CONST_KEY_MAP": Effect(_plus(1), 1),
-    **_each(Effect(_plus(1), _number), "LIST_APPEND", "SET_ADD", "LIST_EXTEND", "SET_UPDATE", "DICT_UPDATE"),
+    **_each(
+        Effect(_plus(1), _number),
+        "LIST_APPEND",
+        "SET_ADD",
+        "LIST_EXTEND",
+        "SET_UPDATE",
+        "DICT_UPDATE",
+    ),
     "MAP_ADD": Effect(_plus(2), _number),
     # The error message of DICT_MERGE names the callable, which lies under the positional arguments (and a NULL).
     "DICT_MERGE": Effect(_plus(4), _plus(3)),
@@ -109,8 +140,16 @@ EFFECTS: Mapping[str, Effect] = {
     **_each(Effect(1, 2), "GET_ANEXT", "BEFORE_ASYNC_WITH"),
     "END_ASYNC_FOR": Effect(2, 0),
     "PRINT_EXPR": Effect(1, 0),
-    **_each(Effect(1, 1), "INTRINSIC_PRINT", "INTRINSIC_TYPEVAR", "INTRINSIC_PARAMSPEC", "INTRINSIC_TYPEVARTUPLE"),
-    **_each(Effect(1, 1), "INTRINSIC_SUBSCRIPT_GENERIC", "INTRINSIC_TYPEALIAS", "INTRINSIC_1_INVALID"),
+    **_each(
+        Effect(1, 1),
+        "INTRINSIC_PRINT",
+        "INTRINSIC_TYPEVAR",
+        "INTRINSIC_PARAMSPEC",
+        "INTRINSIC_TYPEVARTUPLE",
+    ),
+    **_each(
+        Effect(1, 1), "INTRINSIC_SUBSCRIPT_GENERIC", "INTRINSIC_TYPEALIAS", "INTRINSIC_1_INVALID"
+    ),
     **_each(Effect(2, 1), "INTRINSIC_TYPEVAR_WITH_BOUND", "INTRINSIC_TYPEVAR_WITH_CONSTRAINTS"),
     **_each(Effect(2, 1), "INTRINSIC_SET_FUNCTION_TYPE_PARAMS", "INTRINSIC_SET_TYPEPARAM_DEFAULT"),
     "INTRINSIC_2_INVALID": Effect(2, 1),

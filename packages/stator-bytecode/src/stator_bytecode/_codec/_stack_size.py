@@ -13,7 +13,9 @@ GENERATOR_FLAGS = 0x20 | 0x80 | 0x200
 
 @lru_cache(maxsize=4096)
 def raw_effect(opcode: int, arg: int, jump: bool) -> int:
-    return dis.stack_effect(opcode, arg if opcode >= OPCODES.dialect.argument_from else None, jump=jump)
+    return dis.stack_effect(
+        opcode, arg if opcode >= OPCODES.dialect.argument_from else None, jump=jump
+    )
 
 
 def stack_size(raws: Sequence[Raw], flags: int) -> int:
@@ -28,7 +30,9 @@ def stack_size(raws: Sequence[Raw], flags: int) -> int:
     return deepest
 
 
-def _follow(raws: Sequence[Raw], start: int, depth: int, reached: list[int], paths: list[tuple[int, int]]) -> int:
+def _follow(
+    raws: Sequence[Raw], start: int, depth: int, reached: list[int], paths: list[tuple[int, int]]
+) -> int:
     """Goes down one path until it ends or has been followed, adds the paths that leave it; the deepest it got."""
     deepest = depth
     handler: RawHandler | None = None

@@ -38,7 +38,14 @@ class Opcodes:
     no_fall_through: frozenset[int]
 
 
-_ENDINGS = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD")
+_ENDINGS = (
+    "RETURN_VALUE",
+    "RETURN_CONST",
+    "RAISE_VARARGS",
+    "RERAISE",
+    "JUMP_FORWARD",
+    "JUMP_BACKWARD",
+)
 
 
 def bind(dialect: Dialect) -> Opcodes:
@@ -55,7 +62,9 @@ def bind(dialect: Dialect) -> Opcodes:
             for name in numbers
             if (other := _other_direction(name)) in numbers and other != name
         },
-        frozenset(numbers[name] for name in (*_ENDINGS, "JUMP_BACKWARD_NO_INTERRUPT") if name in numbers),
+        frozenset(
+            numbers[name] for name in (*_ENDINGS, "JUMP_BACKWARD_NO_INTERRUPT") if name in numbers
+        ),
     )
 
 
@@ -72,7 +81,11 @@ def _direction(number: int) -> int:
 def _other_direction(name: str) -> str:
     if "_NO_INTERRUPT" in name or "INSTRUMENTED" in name or "JUMP" not in name:
         return ""
-    return name.replace("BACKWARD", "FORWARD") if "BACKWARD" in name else name.replace("FORWARD", "BACKWARD")
+    return (
+        name.replace("BACKWARD", "FORWARD")
+        if "BACKWARD" in name
+        else name.replace("FORWARD", "BACKWARD")
+    )
 
 
 OPCODES = bind(dialect_of((sys.version_info[0], sys.version_info[1])))

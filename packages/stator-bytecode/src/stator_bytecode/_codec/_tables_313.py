@@ -39,8 +39,12 @@ _RULES: dict[str, Rule] = {
     "LOAD_FAST_LOAD_FAST": rules.halves("LOAD_FAST", "LOAD_FAST"),
     "STORE_FAST_LOAD_FAST": rules.halves("STORE_FAST", "LOAD_FAST"),
     "STORE_FAST_STORE_FAST": rules.halves("STORE_FAST", "STORE_FAST"),
-    "LOAD_GLOBAL": rules.one("LOAD_GLOBAL", lambda scope, arg: (scope.names[arg >> 1], "after" if arg & 1 else None)),
-    "COMPARE_OP": rules.one("COMPARE_OP", lambda scope, arg: (rules.COMPARISONS[arg >> 5], bool(arg & 16))),
+    "LOAD_GLOBAL": rules.one(
+        "LOAD_GLOBAL", lambda scope, arg: (scope.names[arg >> 1], "after" if arg & 1 else None)
+    ),
+    "COMPARE_OP": rules.one(
+        "COMPARE_OP", lambda scope, arg: (rules.COMPARISONS[arg >> 5], bool(arg & 16))
+    ),
     "CONVERT_VALUE": rules.one("CONVERT_VALUE", rules.one_of(rules.CONVERSIONS)),
     "FORMAT_SIMPLE": rules.one("FORMAT_VALUE", rules.always(("", False))),
     "FORMAT_WITH_SPEC": rules.one("FORMAT_VALUE", rules.always(("", True))),

@@ -10,7 +10,15 @@ import builtins
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, GeneratorType, MethodType, MethodWrapperType
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    FunctionType,
+    GeneratorType,
+    MethodType,
+    MethodWrapperType,
+)
 from typing import TYPE_CHECKING, Any, cast
 
 from stator_bytecode._concrete._classes import build_class
@@ -50,10 +58,17 @@ class Calls:
         if kind is BuiltinFunctionType or kind is MethodWrapperType:
             if type(function.__self__) is GeneratorType:
                 return domain.call_generator_method(function, args, kwargs)
-        elif isinstance(function, type) and (instance := self._instance(function, args, kwargs)) is not None:
+        elif (
+            isinstance(function, type)
+            and (instance := self._instance(function, args, kwargs)) is not None
+        ):
             return instance
         aware = FRAME_AWARE.get(id(function))
-        return function(*args, **kwargs) if aware is None else aware(domain, function, list(args), kwargs)
+        return (
+            function(*args, **kwargs)
+            if aware is None
+            else aware(domain, function, list(args), kwargs)
+        )
 
     def call_spread(self, function: Any, args: Any, kwargs: dict[str, Any] | None) -> Result:
         if type(args) is not tuple:
@@ -68,7 +83,9 @@ class Calls:
             return False
         return not is_internal(function.__globals__) and self.interprets(function)
 
-    def frame_of(self, function: FunctionType, args: Sequence[Any], kwargs: dict[str, Any]) -> Frame:
+    def frame_of(
+        self, function: FunctionType, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Frame:
         code, problem = function.__code__, None
         defaults = function.__defaults__ or (), function.__kwdefaults__ or {}
         try:
@@ -78,16 +95,24 @@ class Calls:
         if problem is not None:
             raise TypeError(problem)
         builtin_names = getattr(function, "__builtins__")
-        return new_frame(code, bound, function.__closure__ or (), function.__globals__, builtin_names, function)
+        return new_frame(
+            code, bound, function.__closure__ or (), function.__globals__, builtin_names, function
+        )
 
     def _instance(self, cls: type, args: Sequence[Any], kwargs: dict[str, Any]) -> Invoke | None:
         """What `type.__call__` does when `__init__` is a Python function and the object a plain one."""
         initializer: Any = getattr(cls, "__init__")
         plain = getattr(cls, "__new__") is object.__new__ and type(cls).__call__ is type.__call__
-        if not plain or type(initializer) is not FunctionType or not self.runs_as_frame(initializer):
+        if (
+            not plain
+            or type(initializer) is not FunctionType
+            or not self.runs_as_frame(initializer)
+        ):
             return None
         instance: Any = object.__new__(cls)
-        return Invoke(self.frame_of(initializer, [instance, *args], kwargs), Then("instance", (instance,)))
+        return Invoke(
+            self.frame_of(initializer, [instance, *args], kwargs), Then("instance", (instance,))
+        )
 
     def complete(self, then: Then, value: Any) -> Result:
         assert then.kind == "instance", then
@@ -142,9 +167,15 @@ def _next(domain: ConcreteDomain, function: Any, args: list[Any], kwargs: dict[s
     return function(*args, **kwargs) if kwargs else domain.call_next(args)
 
 
-def _evaluate(domain: ConcreteDomain, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Result:
+def _evaluate(
+    domain: ConcreteDomain, function: Any, args: list[Any], kwargs: dict[str, Any]
+) -> Result:
     frame = _caller(domain)
-    if len(args) >= 1 and all(part is None for part in args[1:]) and not kwargs.keys() & {"globals", "locals"}:
+    if (
+        len(args) >= 1
+        and all(part is None for part in args[1:])
+        and not kwargs.keys() & {"globals", "locals"}
+    ):
         args = [args[0], frame.globals, local_variables(frame)]
     return function(*args, **kwargs)
 
@@ -168,7 +199,9 @@ def _super(domain: ConcreteDomain) -> Any:
 _WITHOUT_ARGUMENTS: dict[Any, Callable[[ConcreteDomain], Any]] = {
     builtins.globals: lambda domain: _caller(domain).globals,
     builtins.dir: lambda domain: sorted(local_variables(_caller(domain))),
-    **dict.fromkeys((builtins.locals, builtins.vars), lambda domain: local_variables(_caller(domain))),
+    **dict.fromkeys(
+        (builtins.locals, builtins.vars), lambda domain: local_variables(_caller(domain))
+    ),
     builtins.super: _super,
     sys.exception: _exception,
     sys.exc_info: _exc_info,
@@ -180,7 +213,9 @@ def _look(domain: ConcreteDomain, function: Any, args: list[Any], kwargs: dict[s
 
 
 FRAME_AWARE: dict[int, Callable[[ConcreteDomain, Any, list[Any], dict[str, Any]], Result]] = {
-    id(builtins.__build_class__): lambda domain, _, args, kwargs: build_class(domain, *args, **kwargs),
+    id(builtins.__build_class__): lambda domain, _, args, kwargs: build_class(
+        domain, *args, **kwargs
+    ),
     id(builtins.next): _next,
     **dict.fromkeys(map(id, (builtins.eval, builtins.exec)), _evaluate),
     **dict.fromkeys(map(id, _WITHOUT_ARGUMENTS), _look),

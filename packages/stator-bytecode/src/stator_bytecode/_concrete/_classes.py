@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from stator_bytecode._concrete._interpreter import ConcreteDomain
 
 
-def build_class(domain: ConcreteDomain, function: Any, name: Any, *bases: Any, **keywords: Any) -> Result:
+def build_class(
+    domain: ConcreteDomain, function: Any, name: Any, *bases: Any, **keywords: Any
+) -> Result:
     if type(function) is not FunctionType or not domain.runs_as_frame(function):
         return __build_class__(function, name, *bases, **keywords)
     return _build(domain, function, name, bases, keywords)
@@ -21,7 +23,11 @@ def build_class(domain: ConcreteDomain, function: Any, name: Any, *bases: Any, *
 
 @operation
 def _build(
-    domain: ConcreteDomain, function: FunctionType, name: str, originals: tuple[Any, ...], keywords: dict[str, Any]
+    domain: ConcreteDomain,
+    function: FunctionType,
+    name: str,
+    originals: tuple[Any, ...],
+    keywords: dict[str, Any],
 ) -> Generator[Any, Any, Any]:
     bases = resolve_bases(originals)
     metaclass, names, keywords = prepare_class(name, bases, keywords)

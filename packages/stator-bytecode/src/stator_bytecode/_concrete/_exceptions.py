@@ -27,12 +27,16 @@ class Exceptions:
         instr = frame.code.instructions[frame.pc]
         if cause is not None:
             set_exception_field(
-                exception, "__cause__", _instantiated(cause, "exception causes must derive from BaseException")
+                exception,
+                "__cause__",
+                _instantiated(cause, "exception causes must derive from BaseException"),
             )
         elif instr.op == "RAISE_VARARGS" and instr.arg == 2:
             set_exception_field(exception, "__cause__", None)
         set_exception_field(
-            exception, "__traceback__", traceback_at(frame, exception_field(exception, "__traceback__"))
+            exception,
+            "__traceback__",
+            traceback_at(frame, exception_field(exception, "__traceback__")),
         )
         return exception
 
@@ -57,7 +61,9 @@ class Exceptions:
         if handled is exception:
             return
         current, seen = handled, {id(handled)}
-        while (context := exception_field(current, "__context__")) is not None and id(context) not in seen:
+        while (context := exception_field(current, "__context__")) is not None and id(
+            context
+        ) not in seen:
             if context is exception:
                 set_exception_field(current, "__context__", None)
                 break
@@ -79,16 +85,22 @@ class Exceptions:
         if (enter := _special(manager, "__enter__")) is None:
             raise TypeError(f"'{kind}' object does not support the context manager protocol")
         if (leave := _special(manager, "__exit__")) is None:
-            raise TypeError(f"'{kind}' object does not support the context manager protocol (missed __exit__ method)")
+            raise TypeError(
+                f"'{kind}' object does not support the context manager protocol (missed __exit__ method)"
+            )
         return leave, self.call(enter, [], {})  # type: ignore[attr-defined]  # of a sibling class
 
     def match_group(self, exception: BaseException, pattern: Any) -> tuple[Any, Any]:
         """`(rest, match)`, as `except*` splits a group or wraps a naked exception."""
         for item in pattern if isinstance(pattern, tuple) else (pattern,):
             if not _is_exception_class(item):
-                raise TypeError("catching classes that do not inherit from BaseException is not allowed")
+                raise TypeError(
+                    "catching classes that do not inherit from BaseException is not allowed"
+                )
             if issubclass(item, BaseExceptionGroup):
-                raise TypeError("catching ExceptionGroup with except* is not allowed. Use except instead.")
+                raise TypeError(
+                    "catching ExceptionGroup with except* is not allowed. Use except instead."
+                )
         if self.exception_matches(exception, pattern):
             return None, _wrapped(exception)
         if isinstance(exception, BaseExceptionGroup):
@@ -96,7 +108,9 @@ class Exceptions:
             return rest, match
         return exception, None
 
-    def prepare_reraise(self, original: BaseException, remaining: list[BaseException | None]) -> Any:
+    def prepare_reraise(
+        self, original: BaseException, remaining: list[BaseException | None]
+    ) -> Any:
         """What leaves an `except*` statement: what no clause took, and what the clauses raised themselves."""
         if not remaining:
             return None
@@ -104,7 +118,9 @@ class Exceptions:
             return remaining[0]
         errors = [error for error in remaining if error is not None]
         raised = [error for error in errors if not _is_part_of(error, original)]
-        unhandled = _projection(original, [error for error in errors if _is_part_of(error, original)])
+        unhandled = _projection(
+            original, [error for error in errors if _is_part_of(error, original)]
+        )
         if not raised:
             return unhandled
         if unhandled is not None:
@@ -138,7 +154,11 @@ def _special(value: Any, name: str) -> Any:
 
 
 def _wrapped(exception: BaseException) -> BaseExceptionGroup[Any]:
-    return exception if isinstance(exception, BaseExceptionGroup) else BaseExceptionGroup("", [exception])
+    return (
+        exception
+        if isinstance(exception, BaseExceptionGroup)
+        else BaseExceptionGroup("", [exception])
+    )
 
 
 _METADATA = ("__traceback__", "__cause__", "__context__")
@@ -155,7 +175,9 @@ def _is_part_of(error: BaseException, group: BaseExceptionGroup[Any]) -> bool:
 
 def _projection(group: BaseExceptionGroup[Any], parts: list[BaseException]) -> BaseException | None:
     kept = {id(leaf) for part in parts for leaf in _leaves(part)}
-    match, _ = group.split(lambda error: not isinstance(error, BaseExceptionGroup) and id(error) in kept)
+    match, _ = group.split(
+        lambda error: not isinstance(error, BaseExceptionGroup) and id(error) in kept
+    )
     return match
 
 
@@ -183,11 +205,16 @@ def traceback_at(frame: Frame, rest: TracebackType | None) -> TracebackType:
 @functools.lru_cache(maxsize=4096)
 def _stand_in(code: CodeType, line: int) -> Callable[[dict[str, Any]], FrameType]:
     shown = _frame_of_me.__code__.replace(
-        co_filename=code.co_filename, co_name=code.co_name, co_qualname=code.co_qualname, co_firstlineno=line
+        co_filename=code.co_filename,
+        co_name=code.co_name,
+        co_qualname=code.co_qualname,
+        co_firstlineno=line,
     )
 
     def stand_in(names: dict[str, Any]) -> FrameType:
-        function: Any = FunctionType(shown, {"_current": _current, "__name__": names.get("__name__")})
+        function: Any = FunctionType(
+            shown, {"_current": _current, "__name__": names.get("__name__")}
+        )
         frame: FrameType = function()
         return frame
 

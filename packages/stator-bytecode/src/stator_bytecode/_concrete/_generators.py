@@ -25,13 +25,19 @@ _NEXT, _CLOSE = Then("next"), Then("close")
 
 class Generators:
     def make_generator(self, state: GeneratorState) -> GeneratorType[Any, Any, Any]:
-        generator = cast("GeneratorType[Any, Any, Any]", _drive(cast("ConcreteDomain", self), state))
+        generator = cast(
+            "GeneratorType[Any, Any, Any]", _drive(cast("ConcreteDomain", self), state)
+        )
         function = state.frame.function
         generator.__name__, generator.__qualname__ = function.__name__, function.__qualname__
         return generator
 
     def generator_state(self, value: Any) -> GeneratorState | None:
-        if type(value) is not GeneratorType or value.gi_code is not _drive.__code__ or value.gi_frame is None:
+        if (
+            type(value) is not GeneratorType
+            or value.gi_code is not _drive.__code__
+            or value.gi_frame is None
+        ):
             return None
         return cast(GeneratorState, value.gi_frame.f_locals["state"])
 
@@ -53,7 +59,9 @@ class Generators:
         state = self._resumable(iterator) if type(iterator) is GeneratorType else None
         return next(iterator, NULL) if state is None else Resume(state, then=_NEXT)
 
-    def call_generator_method(self, method: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Result:
+    def call_generator_method(
+        self, method: Any, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Result:
         """`send`, `throw`, `close` and `__next__` of a generator; what else it has, and odd arguments, natively."""
         if (state := self._resumable(method.__self__)) is not None and not kwargs:
             name, count = method.__name__, len(args)
@@ -85,7 +93,11 @@ class Generators:
 def _delegate(state: GeneratorState) -> Any:
     frame = state.frame
     before = frame.code.instructions[max(frame.pc - 2, 0)]
-    return frame.stack[-1] if state.status is GeneratorStatus.SUSPENDED and before.op == "SEND" else None
+    return (
+        frame.stack[-1]
+        if state.status is GeneratorStatus.SUSPENDED and before.op == "SEND"
+        else None
+    )
 
 
 _ATTRIBUTES: dict[str, Callable[[GeneratorState], Any]] = {

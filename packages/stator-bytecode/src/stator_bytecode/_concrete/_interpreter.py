@@ -39,7 +39,9 @@ class ConcreteDomain(Names, Values, Calls, Generators, Exceptions, Matching):
     def __init__(
         self,
         interprets: Callable[[FunctionType], bool] = lambda function: True,
-        make_machine: Callable[[Any], Machine] = lambda domain: Machine(domain, depth_limit=DEPTH_LIMIT),
+        make_machine: Callable[[Any], Machine] = lambda domain: Machine(
+            domain, depth_limit=DEPTH_LIMIT
+        ),
     ) -> None:
         self.interprets = interprets
         self.active = make_machine(self)
@@ -104,8 +106,12 @@ def interpret(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     return interpret_in(ConcreteDomain(), fn, args, kwargs)  # type: ignore[no-any-return]
 
 
-def interpret_in(domain: ConcreteDomain, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def interpret_in(
+    domain: ConcreteDomain, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
     result = domain.call(fn, args, kwargs)
     if not isinstance(result, Invoke) or result.then.kind != "value":
-        raise InvalidUse(f"{fn!r} is no Python function", "interpret a function, or call it directly")
+        raise InvalidUse(
+            f"{fn!r} is no Python function", "interpret a function, or call it directly"
+        )
     return value_of(domain.run([result.frame]))

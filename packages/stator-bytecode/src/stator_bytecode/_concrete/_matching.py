@@ -21,7 +21,9 @@ class Matching:
     def match_keys(self, subject: Any, keys: tuple[Any, ...]) -> Any:
         given = {f"key{i}": key for i, key in enumerate(keys)}
         pattern = ", ".join(f"given.{name}: _{i}" for i, name in enumerate(given))
-        return _matched(f"{{{pattern}}}", len(keys), subject=subject, given=SimpleNamespace(**given))
+        return _matched(
+            f"{{{pattern}}}", len(keys), subject=subject, given=SimpleNamespace(**given)
+        )
 
     def match_class(self, subject: Any, cls: Any, count: int, names: tuple[str, ...]) -> Any:
         parts = [""] * count + [f"{name}=" for name in names]
@@ -33,7 +35,9 @@ class Matching:
 
     def unpack_ex(self, value: Any, before: int, after: int) -> Any:
         first, last = _names(before), _names(before + after, before)
-        return _run(f"({first}*rest, {last}) = subject\nfound = ({first}rest, {last})", subject=value)
+        return _run(
+            f"({first}*rest, {last}) = subject\nfound = ({first}rest, {last})", subject=value
+        )
 
 
 def _names(stop: int, start: int = 0) -> str:
@@ -41,7 +45,10 @@ def _names(stop: int, start: int = 0) -> str:
 
 
 def _matched(pattern: str, count: int, **given: Any) -> Any:
-    return _run(f"match subject:\n  case {pattern}: found = ({_names(count)})\n  case _: found = None", **given)
+    return _run(
+        f"match subject:\n  case {pattern}: found = ({_names(count)})\n  case _: found = None",
+        **given,
+    )
 
 
 def _run(statement: str, **given: Any) -> Any:

@@ -8,7 +8,11 @@ from typing import Any
 from stator_bytecode._codec._rules import COMPARISONS, CONVERTERS, OPERATOR_NAMES
 from stator_bytecode._machine._frame import NULL
 
-_UNARY: dict[str, Callable[[Any], Any]] = {"-": operator.neg, "+": operator.pos, "~": operator.invert}
+_UNARY: dict[str, Callable[[Any], Any]] = {
+    "-": operator.neg,
+    "+": operator.pos,
+    "~": operator.invert,
+}
 _COMPARISONS = (operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge)
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     **dict(zip(COMPARISONS, _COMPARISONS, strict=True)),
@@ -100,10 +104,14 @@ class Values:
 
     def dict_merge(self, target: dict[Any, Any], mapping: Any, function: Any) -> None:
         if not isinstance(mapping, dict) and not hasattr(mapping, "keys"):
-            raise TypeError(f"{shown(function)} argument after ** must be a mapping, not {type(mapping).__name__}")
+            raise TypeError(
+                f"{shown(function)} argument after ** must be a mapping, not {type(mapping).__name__}"
+            )
         for key in mapping if isinstance(mapping, dict) else mapping.keys():
             if key in target:
-                raise TypeError(f"{shown(function)} got multiple values for keyword argument '{key}'")
+                raise TypeError(
+                    f"{shown(function)} got multiple values for keyword argument '{key}'"
+                )
             target[key] = mapping[key]
 
     def format_value(self, value: Any, conversion: str, spec: str | None) -> str:

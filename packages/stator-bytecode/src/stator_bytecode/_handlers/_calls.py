@@ -65,7 +65,9 @@ def make_function(machine: Machine, frame: Frame, instr: Instruction) -> int | N
     for flag in (8, 4, 2, 1):
         if instr.arg & flag:
             parts[PARTS[flag]] = frame.stack.pop()
-    return machine.finish(frame, instr, machine.domain.make_function(frame, _code_of(frame, instr), parts))
+    return machine.finish(
+        frame, instr, machine.domain.make_function(frame, _code_of(frame, instr), parts)
+    )
 
 
 def _code_of(frame: Frame, instr: Instruction) -> CodeType:

@@ -28,14 +28,18 @@ def before_with(domain: Domain, frame: Frame, _: None) -> Result:
 def with_except_start(domain: Domain, frame: Frame, _: None) -> Result:
     """`[exit, lasti, previous, exception]`, and the result of `exit(type, exception, traceback)` on top."""
     exit_method, value = frame.stack[-4], frame.stack[-1]
-    return domain.call(exit_method, [domain.exception_type(value), value, domain.exception_traceback(value)], {})
+    return domain.call(
+        exit_method, [domain.exception_type(value), value, domain.exception_traceback(value)], {}
+    )
 
 
 exception_ops = asking(
     {
         "BEFORE_WITH": before_with,
         "WITH_EXCEPT_START": with_except_start,
-        "CHECK_EXC_MATCH": lambda domain, frame, _: domain.exception_matches(frame.stack[-2], frame.stack.pop()),
+        "CHECK_EXC_MATCH": lambda domain, frame, _: domain.exception_matches(
+            frame.stack[-2], frame.stack.pop()
+        ),
         "CHECK_EG_MATCH": lambda domain, frame, _: domain.match_group(*frame.popn(2)),
         "PREP_RERAISE_STAR": lambda domain, frame, _: domain.prepare_reraise(*frame.popn(2)),
     }
@@ -46,7 +50,9 @@ exception_ops = asking(
 def raise_varargs(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
     if not instr.arg:
         if (handled := machine.handled()) is None:
-            raise Raised(machine.domain.python_error(RuntimeError, "No active exception to reraise"))
+            raise Raised(
+                machine.domain.python_error(RuntimeError, "No active exception to reraise")
+            )
         raise Reraised(handled)
     value, *cause = frame.popn(instr.arg)
     return machine.finish(frame, instr, machine.domain.exception_from(value, *(cause or [None])))

@@ -13,7 +13,9 @@ from stator_bytecode._machine._frame import Frame, Then
 if TYPE_CHECKING:
     from stator_bytecode._machine._machine import Machine
 
-generator_ops = asking({"GET_YIELD_FROM_ITER": lambda domain, frame, _: domain.yield_from_iterator(frame.stack.pop())})
+generator_ops = asking(
+    {"GET_YIELD_FROM_ITER": lambda domain, frame, _: domain.yield_from_iterator(frame.stack.pop())}
+)
 
 _SEND = Then("send")
 

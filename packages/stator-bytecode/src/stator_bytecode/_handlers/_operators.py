@@ -44,18 +44,24 @@ _QUESTIONS: dict[str, Ask] = {
     "UNARY_OP": unary_op,
     "BINARY_OP": lambda domain, frame, symbol: domain.binary(symbol, *frame.popn(2)),
     "COMPARE_OP": lambda domain, frame, arg: domain.compare(arg[0], *frame.popn(2)),
-    "IS_OP": lambda domain, frame, invert: domain.identical(frame.stack.pop(-2), frame.stack.pop(), invert),
-    "CONTAINS_OP": lambda domain, frame, invert: domain.contains(frame.stack.pop(), frame.stack.pop(), invert),
+    "IS_OP": lambda domain, frame, invert: domain.identical(
+        frame.stack.pop(-2), frame.stack.pop(), invert
+    ),
+    "CONTAINS_OP": lambda domain, frame, invert: domain.contains(
+        frame.stack.pop(), frame.stack.pop(), invert
+    ),
     "BINARY_SUBSCR": lambda domain, frame, _: domain.get_item(*frame.popn(2)),
     "STORE_SUBSCR": store_subscr,
     "DELETE_SUBSCR": lambda domain, frame, _: domain.delete_item(*frame.popn(2)),
     "BINARY_SLICE": binary_slice,
     "STORE_SLICE": store_slice,
     **dict.fromkeys(
-        ("TO_BOOL", "POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE"), lambda domain, frame, _: domain.truth(frame.stack.pop())
+        ("TO_BOOL", "POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE"),
+        lambda domain, frame, _: domain.truth(frame.stack.pop()),
     ),
     **dict.fromkeys(
-        ("JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP"), lambda domain, frame, _: domain.truth(frame.stack[-1])
+        ("JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP"),
+        lambda domain, frame, _: domain.truth(frame.stack[-1]),
     ),
     "GET_ITER": lambda domain, frame, _: domain.get_iterator(frame.stack.pop()),
     "FOR_ITER": lambda domain, frame, _: domain.next_value(frame.stack[-1]),
@@ -110,12 +116,24 @@ building_ops = asking(
             frame.stack.pop(), frame.popn(count)
         ),
         # the container lies `depth` deep under what is added
-        "LIST_APPEND": lambda domain, frame, depth: domain.list_append(frame.stack[-depth - 1], frame.stack.pop()),
-        "SET_ADD": lambda domain, frame, depth: domain.set_add(frame.stack[-depth - 1], frame.stack.pop()),
-        "MAP_ADD": lambda domain, frame, depth: domain.map_add(frame.stack[-depth - 2], *frame.popn(2)),
-        "LIST_EXTEND": lambda domain, frame, depth: domain.list_extend(frame.stack[-depth - 1], frame.stack.pop()),
-        "SET_UPDATE": lambda domain, frame, depth: domain.set_update(frame.stack[-depth - 1], frame.stack.pop()),
-        "DICT_UPDATE": lambda domain, frame, depth: domain.dict_update(frame.stack[-depth - 1], frame.stack.pop()),
+        "LIST_APPEND": lambda domain, frame, depth: domain.list_append(
+            frame.stack[-depth - 1], frame.stack.pop()
+        ),
+        "SET_ADD": lambda domain, frame, depth: domain.set_add(
+            frame.stack[-depth - 1], frame.stack.pop()
+        ),
+        "MAP_ADD": lambda domain, frame, depth: domain.map_add(
+            frame.stack[-depth - 2], *frame.popn(2)
+        ),
+        "LIST_EXTEND": lambda domain, frame, depth: domain.list_extend(
+            frame.stack[-depth - 1], frame.stack.pop()
+        ),
+        "SET_UPDATE": lambda domain, frame, depth: domain.set_update(
+            frame.stack[-depth - 1], frame.stack.pop()
+        ),
+        "DICT_UPDATE": lambda domain, frame, depth: domain.dict_update(
+            frame.stack[-depth - 1], frame.stack.pop()
+        ),
         "DICT_MERGE": dict_merge,
         "UNPACK_SEQUENCE": lambda domain, frame, count: domain.unpack(frame.stack.pop(), count),
         "UNPACK_EX": lambda domain, frame, arg: domain.unpack_ex(frame.stack.pop(), *arg),

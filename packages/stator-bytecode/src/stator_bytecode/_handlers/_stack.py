@@ -22,7 +22,9 @@ stack_ops: HandlerTable[str, Handler] = HandlerTable(
         "COPY": lambda machine, frame, instr: frame.stack.append(frame.stack[-instr.arg]),
         "JUMP": lambda machine, frame, instr: instr.target,
         "LOAD_CLOSURE": lambda machine, frame, instr: frame.stack.append(frame.slots[instr.arg]),
-        "LOAD_DEREF": lambda machine, frame, instr: frame.stack.append(cell_content(machine, frame, instr.arg)),
+        "LOAD_DEREF": lambda machine, frame, instr: frame.stack.append(
+            cell_content(machine, frame, instr.arg)
+        ),
     },
 )
 

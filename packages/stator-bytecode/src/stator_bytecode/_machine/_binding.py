@@ -14,7 +14,9 @@ from stator_bytecode._codec._decode import decode
 from stator_bytecode._machine._frame import NULL, Frame
 
 _suggest: Callable[[list[str], str], str | None] | None = None
-with contextlib.suppress(ImportError):  # since CPython 3.13 an unexpected keyword is answered with a suggestion
+with contextlib.suppress(
+    ImportError
+):  # since CPython 3.13 an unexpected keyword is answered with a suggestion
     _suggest = importlib.import_module("_suggestions")._generate_suggestions
 
 V = Any
@@ -53,7 +55,9 @@ def bind_arguments(  # the parts of a call, in its own order
     return slots
 
 
-def _bind_keywords(code: CodeType, name: str, slots: list[V], kwargs: Mapping[str, V]) -> dict[str, V]:
+def _bind_keywords(
+    code: CodeType, name: str, slots: list[V], kwargs: Mapping[str, V]
+) -> dict[str, V]:
     """Fill `slots` by name; what no parameter takes is left over for `**kwargs`."""
     first = code.co_posonlyargcount
     names = code.co_varnames[first : len(slots)]
@@ -73,8 +77,12 @@ def _bind_keywords(code: CodeType, name: str, slots: list[V], kwargs: Mapping[st
     return extra
 
 
-def _unexpected(code: CodeType, name: str, names: tuple[str, ...], key: str, kwargs: Mapping[str, V]) -> str:
-    if positional := [other for other in code.co_varnames[: code.co_posonlyargcount] if other in kwargs]:
+def _unexpected(
+    code: CodeType, name: str, names: tuple[str, ...], key: str, kwargs: Mapping[str, V]
+) -> str:
+    if positional := [
+        other for other in code.co_varnames[: code.co_posonlyargcount] if other in kwargs
+    ]:
         return f"{name}() got some positional-only arguments passed as keyword arguments: '{', '.join(positional)}'"
     text = f"{name}() got an unexpected keyword argument '{key}'"
     suggestion = _suggest(list(names), key) if _suggest is not None else None
@@ -113,7 +121,9 @@ def _too_many(code: CodeType, name: str, given: int, defaults: int, slots: list[
     accepts = f"from {count - defaults} to {count}" if defaults else str(count)
     besides = ""
     if keywords:
-        besides = f" positional argument{_s(given)} (and {keywords} keyword-only argument{_s(keywords)})"
+        besides = (
+            f" positional argument{_s(given)} (and {keywords} keyword-only argument{_s(keywords)})"
+        )
     was = "was" if given == 1 and not keywords else "were"
     return f"{name}() takes {accepts} positional argument{plural} but {given}{besides} {was} given"
 

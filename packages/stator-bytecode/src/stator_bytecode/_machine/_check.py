@@ -27,12 +27,16 @@ def check_frame(frame: Frame) -> list[str]:
         faults.append(f"{len(frame.slots)} slots for {len(code.slots)} names")
     depth = stack_depths(code)[frame.pc]
     if frame.parked is None and depth is not None and len(frame.stack) != depth:
-        faults.append(f"{instr.op} at {frame.pc} expects a stack of {depth}, not of {len(frame.stack)}")
+        faults.append(
+            f"{instr.op} at {frame.pc} expects a stack of {depth}, not of {len(frame.stack)}"
+        )
     if frame.parked is None and len(frame.stack) < operands(instr):
         faults.append(f"{instr.op} at {frame.pc} needs {operands(instr)} operands")
     if instr.op == "POP_EXCEPT" and not (frame.stack and isinstance(frame.stack[-1], PreviousExc)):
         faults.append(f"POP_EXCEPT at {frame.pc} finds no exception state")
-    if any(frame.slots[slot] is NULL for slot in range(len(code.slots) - code.n_free, len(frame.slots))):
+    if any(
+        frame.slots[slot] is NULL for slot in range(len(code.slots) - code.n_free, len(frame.slots))
+    ):
         faults.append("a free variable without its cell")
     return faults
 

@@ -49,7 +49,11 @@ def _reraised_at(code: Code, handler: Handler, names: Mapping[str, Any]) -> Inst
             if not all(map(_passes, tested)):
                 return None
             tested = []
-        elif instr.op not in _PASSIVE and instr.op not in ("BUILD_TUPLE", "POP_JUMP_IF_FALSE", "JUMP"):
+        elif instr.op not in _PASSIVE and instr.op not in (
+            "BUILD_TUPLE",
+            "POP_JUMP_IF_FALSE",
+            "JUMP",
+        ):
             return None
         pc = instr.target if "JUMP" in instr.op else pc + 1
     return None

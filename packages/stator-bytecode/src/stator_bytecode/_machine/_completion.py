@@ -88,7 +88,9 @@ def sent(machine: Machine, frame: Frame, instr: Instruction, result: tuple[V, V]
 
 def load_global(machine: Machine, frame: Frame, instr: Instruction, result: V) -> None:
     null = instr.arg[1]
-    frame.stack.extend((result,) if null is None else (NULL, result) if null == "before" else (result, NULL))
+    frame.stack.extend(
+        (result,) if null is None else (NULL, result) if null == "before" else (result, NULL)
+    )
 
 
 def push_method(machine: Machine, frame: Frame, instr: Instruction, result: Any) -> None:
@@ -125,7 +127,9 @@ def setup_annotations(machine: Machine, frame: Frame, instr: Instruction, result
     if result is not NULL:
         return None
     domain = machine.domain
-    return machine.finish(frame, instr, domain.store_name(frame, "__annotations__", domain.build_map([], [])))
+    return machine.finish(
+        frame, instr, domain.store_name(frame, "__annotations__", domain.build_map([], []))
+    )
 
 
 def raise_result(machine: Machine, frame: Frame, instr: Instruction, result: V) -> None:
@@ -150,11 +154,15 @@ def cell_content(machine: Machine, frame: Frame, slot: int) -> V:
 
 
 UNBOUND_LOCAL = "cannot access local variable '{}' where it is not associated with a value"
-UNBOUND_FREE = "cannot access free variable '{}' where it is not associated with a value in enclosing scope"
+UNBOUND_FREE = (
+    "cannot access free variable '{}' where it is not associated with a value in enclosing scope"
+)
 
 COMPLETIONS: dict[str, Completion] = {
     **dict.fromkeys(("STORE_GLOBAL", "DELETE_GLOBAL", "STORE_NAME", "DELETE_NAME"), discard),
-    **dict.fromkeys(("STORE_ATTR", "DELETE_ATTR", "STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE"), discard),
+    **dict.fromkeys(
+        ("STORE_ATTR", "DELETE_ATTR", "STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE"), discard
+    ),
     **dict.fromkeys(("LIST_APPEND", "LIST_EXTEND", "SET_ADD", "SET_UPDATE"), discard),
     **dict.fromkeys(("MAP_ADD", "DICT_UPDATE", "DICT_MERGE", "IMPORT_STAR"), discard),
     **dict.fromkeys(("UNPACK_SEQUENCE", "UNPACK_EX"), push_all_reversed),

@@ -85,7 +85,9 @@ class Parked:
     instruction: Instruction
     then: Then
     coroutine: Any = None  # a live Pending generator; None when `then` says it all
-    before: Any = None  # (stack, mark) at the start of the instruction: where a barrier rolls back to
+    before: Any = (
+        None  # (stack, mark) at the start of the instruction: where a barrier rolls back to
+    )
 
 
 @attrs.define(eq=False)
@@ -117,7 +119,15 @@ class Frame:
     def copy(self) -> Frame:
         """The frame as it is now. A coroutine that it waits for is not in the copy."""
         state = self.slots[:], self.stack[:], self.pc, self.names, self.function
-        copied = Frame(self.code, self.globals, self.builtins, *state, self.hidden, self.generator, self.handled)
+        copied = Frame(
+            self.code,
+            self.globals,
+            self.builtins,
+            *state,
+            self.hidden,
+            self.generator,
+            self.handled,
+        )
         copied.wait(self.then)
         return copied
 

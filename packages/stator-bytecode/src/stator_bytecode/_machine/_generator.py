@@ -15,8 +15,24 @@ from typing import TYPE_CHECKING, Any
 
 from stator_bytecode._codec._instruction import Instruction
 from stator_bytecode._machine._completion import COMPLETIONS, SWITCHED, THENS, Continue, sent
-from stator_bytecode._machine._domain import Raised, Reraised, Result, Resume, V, operation, raised_as, settle
-from stator_bytecode._machine._frame import NULL, Frame, GeneratorState, GeneratorStatus, Parked, Then
+from stator_bytecode._machine._domain import (
+    Raised,
+    Reraised,
+    Result,
+    Resume,
+    V,
+    operation,
+    raised_as,
+    settle,
+)
+from stator_bytecode._machine._frame import (
+    NULL,
+    Frame,
+    GeneratorState,
+    GeneratorStatus,
+    Parked,
+    Then,
+)
 from stator_bytecode._machine._outcome import Yielded
 
 if TYPE_CHECKING:
@@ -41,14 +57,20 @@ def resume(machine: Machine, request: Resume) -> None:
     fresh = state.status is GeneratorStatus.CREATED
     if state.status is GeneratorStatus.RUNNING:
         raise Raised(domain.python_error(ValueError, "generator already executing"))
-    if state.status is GeneratorStatus.CLOSED or (fresh and request.then.kind in ("close", "closing")):
+    if state.status is GeneratorStatus.CLOSED or (
+        fresh and request.then.kind in ("close", "closing")
+    ):
         _resume_closed(machine, state, request)
     elif request.thrown is not None:
         _throw(machine, state, request.thrown)
     elif fresh and request.sent is not None and not domain.is_none(request.sent):
-        raise Raised(domain.python_error(TypeError, "can't send non-None value to a just-started generator"))
+        raise Raised(
+            domain.python_error(TypeError, "can't send non-None value to a just-started generator")
+        )
     else:
-        _start(machine, state).stack.append(domain.constant(None) if request.sent is None else request.sent)
+        _start(machine, state).stack.append(
+            domain.constant(None) if request.sent is None else request.sent
+        )
 
 
 def _start(machine: Machine, state: GeneratorState) -> Frame:
@@ -161,7 +183,9 @@ def _throw_through(machine: Machine, state: GeneratorState, thrown: V) -> None:
     inner_state = domain.generator_state(inner)
     closing = domain.exception_matches(thrown, domain.constant(GeneratorExit))
     if inner_state is None:
-        machine.finish(frame, instr, (_close_foreign if closing else _throw_foreign)(machine, inner, thrown))
+        machine.finish(
+            frame, instr, (_close_foreign if closing else _throw_foreign)(machine, inner, thrown)
+        )
     elif inner_state.status is GeneratorStatus.RUNNING and closing:
         raise Raised(domain.python_error(ValueError, "generator already executing"))
     else:
@@ -225,7 +249,9 @@ def _stop_value(machine: Machine, raised: Raised) -> V:
     return domain.stop_iteration_value(raised.value)
 
 
-def delegated(machine: Machine, frame: Frame, instr: Instruction, result: tuple[V, V]) -> int | None:
+def delegated(
+    machine: Machine, frame: Frame, instr: Instruction, result: tuple[V, V]
+) -> int | None:
     """YIELD_VALUE of `yield from` after a throw: pass on what the inner one yielded, or leave the SEND loop."""
     yielded, _ = result
     if yielded is not NULL:

@@ -16,7 +16,17 @@ from stator_bytecode._handlers._all import DEFAULT, SAFE
 from stator_bytecode._handlers._asking import Handler
 from stator_bytecode._machine import _saved
 from stator_bytecode._machine._completion import SWITCHED, Continue, ask_domain
-from stator_bytecode._machine._domain import Domain, Invoke, Pending, Raised, Result, Resume, V, chained, raised_as
+from stator_bytecode._machine._domain import (
+    Domain,
+    Invoke,
+    Pending,
+    Raised,
+    Result,
+    Resume,
+    V,
+    chained,
+    raised_as,
+)
 from stator_bytecode._machine._frame import VALUE, Frame, GeneratorState, Parked, Snapshot, Then
 from stator_bytecode._machine._generator import ALL_COMPLETIONS, ALL_THENS, resume
 from stator_bytecode._machine._outcome import Broke, Escaped, Outcome, Returned, Yielded
@@ -36,18 +46,27 @@ class Machine:
     """
 
     def __init__(
-        self, domain: Domain, handlers: Mapping[str, Handler] = DEFAULT, depth_limit: int | None = None
+        self,
+        domain: Domain,
+        handlers: Mapping[str, Handler] = DEFAULT,
+        depth_limit: int | None = None,
     ) -> None:
         self.domain = domain
         self.handlers = handlers
         self.depth_limit = depth_limit
         self.frames: list[Frame] = []
         self.before: _saved.Saved | None = None
-        self.handing: _saved.Handing | None = None  # the callee whose value a waiting frame is taking
+        self.handing: _saved.Handing | None = (
+            None  # the callee whose value a waiting frame is taking
+        )
         self.outcome: Outcome | Yielded | None = None
         self.journal = _saved.GeneratorJournal()
-        self.origins: dict[int, tuple[V, tuple[Snapshot, int]]] = {}  # where exceptions made here were first raised
-        self.caught: set[int] = set()  # those of them that did not leave the instruction that was under way there
+        self.origins: dict[
+            int, tuple[V, tuple[Snapshot, int]]
+        ] = {}  # where exceptions made here were first raised
+        self.caught: set[int] = (
+            set()
+        )  # those of them that did not leave the instruction that was under way there
         self.outer: Machine | None = None
         self._steps: dict[Code, dict[int, Step]] = {}
 
@@ -117,11 +136,15 @@ class Machine:
 
     # completing instructions
 
-    def finish(self, frame: Frame, instr: Instruction, result: Result, coroutine: Any = None) -> int | None:
+    def finish(
+        self, frame: Frame, instr: Instruction, result: Result, coroutine: Any = None
+    ) -> int | None:
         """Complete `instr` with what an operation gave back: at once, or when the frames that it asks for have run."""
         while type(result) in _SUSPENDING or coroutine is not None:
             if type(result) is Pending:
-                coroutine = result.coroutine if coroutine is None else chained(coroutine, result.coroutine)
+                coroutine = (
+                    result.coroutine if coroutine is None else chained(coroutine, result.coroutine)
+                )
                 result, coroutine = _advance(coroutine, None)
             elif type(result) in _SUSPENDING:
                 self.park(frame, instr, result.then, coroutine)
@@ -134,8 +157,12 @@ class Machine:
             return None
         return complete(self, frame, instr, result)
 
-    def park(self, frame: Frame, instr: Instruction, then: Then = VALUE, coroutine: Any = None) -> None:
-        frame.parked = Parked(instr, then, coroutine, None if self.before is None else self._begun())
+    def park(
+        self, frame: Frame, instr: Instruction, then: Then = VALUE, coroutine: Any = None
+    ) -> None:
+        frame.parked = Parked(
+            instr, then, coroutine, None if self.before is None else self._begun()
+        )
         frame.pc = instr.index
 
     def unpark(self, frame: Frame) -> Parked:
@@ -148,7 +175,9 @@ class Machine:
     def enter(self, request: Invoke | Resume) -> None:
         """Push the frame that a parked one waits for."""
         if self.depth_limit is not None and len(self.frames) >= self.depth_limit:
-            raise Raised(self.domain.python_error(RecursionError, "maximum recursion depth exceeded"))
+            raise Raised(
+                self.domain.python_error(RecursionError, "maximum recursion depth exceeded")
+            )
         if type(request) is Invoke:
             self.frames.append(request.frame)
         else:
@@ -172,7 +201,9 @@ class Machine:
         begun, frame.parked = self.before, None
         target = self.finish(frame, parked.instruction, result, parked.coroutine)
         if callee.generator is not None and target != SWITCHED:
-            self.domain.abandon([callee.generator, *self.ran_since(begun)], [], _saved.held_by(self.frames))
+            self.domain.abandon(
+                [callee.generator, *self.ran_since(begun)], [], _saved.held_by(self.frames)
+            )
         self.proceed(frame, target)
         self.handing = None
         return SWITCHED
@@ -214,7 +245,11 @@ class Machine:
     def _begun(self) -> _saved.Saved:
         """Where the instruction under way began."""
         assert self.before is not None
-        return self.before if self.handing is None else (*self.before[:3], _saved.handing_state(self.handing))
+        return (
+            self.before
+            if self.handing is None
+            else (*self.before[:3], _saved.handing_state(self.handing))
+        )
 
     def go_back(self, saved: tuple[Snapshot, int]) -> Snapshot:
         """Undo all that was done since `saved`."""
@@ -225,7 +260,9 @@ class Machine:
 
     def before_resumption(self, state: GeneratorState) -> Snapshot | None:
         """Undo all since the generator `state`, which is running, was resumed; None when a snapshot resumed it."""
-        return self.before_call(next((i for i, frame in enumerate(self.frames) if frame.generator is state), 0))
+        return self.before_call(
+            next((i for i, frame in enumerate(self.frames) if frame.generator is state), 0)
+        )
 
     def before_call(self, depth: int) -> Snapshot | None:
         """Undo all since frame `depth` was called or resumed; None when that is where this run began."""
@@ -259,7 +296,9 @@ def _told(frames: list[Frame], reason: Unsupported) -> Unsupported:
 
 
 def _refuse(machine: Machine, frame: Frame, instr: Instruction) -> int | None:
-    raise Unsupported("refused-instruction", f"{instr.op}: {REFUSED.get(instr.op, 'no handler for it')}")
+    raise Unsupported(
+        "refused-instruction", f"{instr.op}: {REFUSED.get(instr.op, 'no handler for it')}"
+    )
 
 
 def _advance(coroutine: Any, value: V) -> tuple[Result, Any]:

@@ -9,7 +9,14 @@ from typing import Any
 
 import attrs
 
-from stator_bytecode._machine._frame import Frame, GeneratorState, GeneratorStatus, Parked, Snapshot, Then
+from stator_bytecode._machine._frame import (
+    Frame,
+    GeneratorState,
+    GeneratorStatus,
+    Parked,
+    Snapshot,
+    Then,
+)
 from stator_bytecode.errors import NOWHERE, SourceSpan
 
 Handing = tuple[Frame, Any, Parked]
@@ -25,17 +32,27 @@ class GeneratorJournal:
     """What generators were before they ran on. Kept to the end: the instruction that let one run on may be run again,
     natively, long after, when the exception that it raised has to become an object."""
 
-    entries: list[tuple[GeneratorState, GeneratorStatus, int, list[Any], list[Any], Any]] = attrs.field(factory=list)
+    entries: list[tuple[GeneratorState, GeneratorStatus, int, list[Any], list[Any], Any]] = (
+        attrs.field(factory=list)
+    )
 
     def record(self, state: GeneratorState) -> None:
         frame = state.frame
-        self.entries.append((state, state.status, frame.pc, frame.slots[:], frame.stack[:], frame.handled))
+        self.entries.append(
+            (state, state.status, frame.pc, frame.slots[:], frame.stack[:], frame.handled)
+        )
 
     def rollback(self, length: int) -> None:
         while len(self.entries) > length:
             state, status, pc, slots, stack, handled = self.entries.pop()
             state.status, frame = status, state.frame
-            frame.pc, frame.slots, frame.stack, frame.handled, frame.parked = pc, slots, stack, handled, None
+            frame.pc, frame.slots, frame.stack, frame.handled, frame.parked = (
+                pc,
+                slots,
+                stack,
+                handled,
+                None,
+            )
 
 
 def held_by(frames: list[Frame]) -> list[Any]:

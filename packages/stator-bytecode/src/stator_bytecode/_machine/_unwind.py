@@ -45,7 +45,9 @@ def _propagate(machine: Machine, raised: Raised) -> Raised | None:
     saved = machine.save() if rest is None else None
     if rest is not None:
         if _grows_visibly(machine, raised):
-            raise Unsupported("exception-object", "an exception of the program's own on its way to its handler")
+            raise Unsupported(
+                "exception-object", "an exception of the program's own on its way to its handler"
+            )
         _let_go(machine, value, rest)
     if type(raised) is Raised and machine.domain.is_made_here(value):
         machine.origins.setdefault(id(value), (value, saved or machine.save()))
@@ -56,7 +58,12 @@ def _propagate(machine: Machine, raised: Raised) -> Raised | None:
             if _matches(machine, value, CAUGHT.get(parked.then.kind, ())):
                 return _answer(machine, value, parked, lambda: _ended_by(machine, parked, value))  # noqa: B023
             if parked.coroutine is not None:
-                return _answer(machine, value, parked, lambda: parked.coroutine.throw(Reraised(value)))  # noqa: B023
+                return _answer(
+                    machine,
+                    value,
+                    parked,
+                    lambda: parked.coroutine.throw(Reraised(value)),  # noqa: B023
+                )
         if frame.code.instructions[frame.pc].op == "YIELD_VALUE":
             _arrive_at_yield(machine, frame, value)
         if _enter_handler(frame, value, lasti):
@@ -68,13 +75,17 @@ def _propagate(machine: Machine, raised: Raised) -> Raised | None:
     assert saved is not None
     origin = machine.origins.get(id(value))
     leaves = id(value) not in machine.caught
-    machine.outcome = Escaped(value, machine.go_back(saved if origin is None else origin[1]), leaves)
+    machine.outcome = Escaped(
+        value, machine.go_back(saved if origin is None else origin[1]), leaves
+    )
     return None
 
 
 def _note_caught(machine: Machine, value: V, depth: int | None = None) -> None:
     """A handler of the innermost of `depth` frames took the exception, or an operation: not one that is run again."""
-    if (origin := machine.origins.get(id(value))) is not None and (depth is None or depth > len(origin[1][0].frames)):
+    if (origin := machine.origins.get(id(value))) is not None and (
+        depth is None or depth > len(origin[1][0].frames)
+    ):
         machine.caught.add(id(value))
 
 
@@ -140,12 +151,18 @@ def _left(machine: Machine, frame: Frame, value: V) -> V:
     frame.generator.status = GeneratorStatus.CLOSED
     frame.handled = None
     frame.slots = [NULL] * len(frame.slots)
-    return stop_iteration_error(machine, value) if _matches(machine, value, (StopIteration,)) else value
+    return (
+        stop_iteration_error(machine, value)
+        if _matches(machine, value, (StopIteration,))
+        else value
+    )
 
 
 def stop_iteration_error(machine: Machine, value: V) -> V:
     domain = machine.domain
-    error = domain.exception_from(domain.python_error(RuntimeError, "generator raised StopIteration"), value)
+    error = domain.exception_from(
+        domain.python_error(RuntimeError, "generator raised StopIteration"), value
+    )
     domain.with_context(error, value)
     return error
 
@@ -201,7 +218,11 @@ def _matches(machine: Machine, value: V, kinds: tuple[type[BaseException], ...])
 def _ended_by(machine: Machine, parked: Parked, value: V) -> Result:
     """What is caught is to the frame that waits as the end of a generator is; StopIteration says what that gives."""
     domain, kind = machine.domain, parked.then.kind
-    given = domain.stop_iteration_value(value) if kind in ("send", "delegated") else domain.constant(None)
+    given = (
+        domain.stop_iteration_value(value)
+        if kind in ("send", "delegated")
+        else domain.constant(None)
+    )
     return ENDS[kind](machine, parked, given)
 
 

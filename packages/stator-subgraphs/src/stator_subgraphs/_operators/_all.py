@@ -17,4 +17,6 @@ from stator_subgraphs._operators import (
 )
 
 _MORE = (_autograd_function, _checkpoint, _collectives, _flex, _loop, _region, _transforms, _wrap)
-OPERATORS: HandlerTable[Any, Any] = _cond.handlers.merged_with(*(module.handlers for module in _MORE))
+OPERATORS: HandlerTable[Any, Any] = _cond.handlers.merged_with(
+    *(module.handlers for module in _MORE)
+)

@@ -29,7 +29,10 @@ def untie_named_tensors(module: Any, given: Any) -> Any:
     """`_untie_named_tensors_map(module, given)`: what is given for one of several names of a tensor holds for all.
     torch's own iterates over sets, where the order makes no difference."""
     tied: Any = {}
-    members = [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
+    members = [
+        *module.named_parameters(remove_duplicate=False),
+        *module.named_buffers(remove_duplicate=False),
+    ]
     for name, tensor in members:
         tied.setdefault(tensor, {})[name] = None
     found = given.copy()
@@ -51,7 +54,9 @@ def linearized(body: Any, count: int, *inputs: Any) -> Any:
 def pulling(pull: Any) -> Any:
     """The function that `torch.func.vjp` gives."""
 
-    def wrapper(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+    def wrapper(
+        cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None
+    ) -> Any:
         return pull(cotangents, retain_graph, create_graph)
 
     return _of_torch(wrapper, "_vjp_with_argnums")

@@ -15,7 +15,12 @@ import stator_variables as variables
 import torch
 from stator_bytecode import HandlerTable, operation, settle
 from stator_guards import CapturedSource
-from torch.autograd.function import BackwardCFunction, Function, NestedIOFunction, _SingleLevelFunction
+from torch.autograd.function import (
+    BackwardCFunction,
+    Function,
+    NestedIOFunction,
+    _SingleLevelFunction,
+)
 
 from stator_subgraphs._operators import _applevel
 from stator_subgraphs._operators import _function_targets as targets
@@ -41,7 +46,11 @@ def apply(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     applying = Applying(t, args[0], args[1:])
     applying.check(kwargs)
     yield from applying.take_defaults()
-    return (yield from applying.recorded(applying.forward, applying.backward if applying.is_executable else None))
+    return (
+        yield from applying.recorded(
+            applying.forward, applying.backward if applying.is_executable else None
+        )
+    )
 
 
 @handlers.handles(targets.applied)
@@ -65,7 +74,11 @@ def applied_again(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any])
         with variables.grad_mode(t, False):
             return (yield from body.run(backward, given, {}))
 
-    return (yield from applying.recorded(run_forward, None if variables.is_none(backward) else run_backward))
+    return (
+        yield from applying.recorded(
+            run_forward, None if variables.is_none(backward) else run_backward
+        )
+    )
 
 
 @attrs.define(eq=False)
@@ -78,7 +91,9 @@ class Applying:
     context: Any = None
     items: list[Any] = attrs.field(factory=list)  # of the output, tensors or not
     tensors: list[Any] = attrs.field(factory=list)  # the tensors among them
-    extra: list[Any] = attrs.field(factory=list)  # what outlives forward and is neither argument nor output
+    extra: list[Any] = attrs.field(
+        factory=list
+    )  # what outlives forward and is neither argument nor output
     is_single: bool = False
     forward_graph: Any = None
     backward_graph: Any = None
@@ -94,7 +109,9 @@ class Applying:
 
     @property
     def positions(self) -> list[int]:
-        return [index for index, vt in enumerate(self.args) if isinstance(vt, variables.TensorTracker)]
+        return [
+            index for index, vt in enumerate(self.args) if isinstance(vt, variables.TensorTracker)
+        ]
 
     @property
     def inputs(self) -> list[Any]:
@@ -108,7 +125,9 @@ class Applying:
         return self.t.unsupported("autograd-function", f"{self.cls.__qualname__}: {what}")
 
     def check(self, kwargs: dict[str, Any]) -> None:
-        if not isinstance(getattr(self.owner, "value", None), type) or issubclass(self.cls, NestedIOFunction):
+        if not isinstance(getattr(self.owner, "value", None), type) or issubclass(
+            self.cls, NestedIOFunction
+        ):
             raise self.t.unsupported("autograd-function", "apply of something else than a Function")
         if kwargs or getattr(self.cls, "boxed_grads_call", False):
             raise self.refuse("keyword arguments, or gradients in a list")
@@ -142,15 +161,21 @@ class Applying:
 
     # -- forward ------------------------------------------------------------------------------------------------------
     def forward(self, body: variables.BodyTrace) -> Gradients:
-        flags = [isinstance(vt, variables.TensorTracker) and vt.example.requires_grad for vt in self.args]
+        flags = [
+            isinstance(vt, variables.TensorTracker) and vt.example.requires_grad for vt in self.args
+        ]
         needed = variables.TupleTracker(map(variables.ConstantTracker, flags), tuple)
         self.context = self._new_context({"needs_input_grad": needed})
         function = yield from settle(variables.get_attribute(self.t, self.owner, "forward"))
         with variables.grad_mode(self.t, False):
             if self.has_setup:
                 result = yield from body.run(function, self.args, {})
-                setup = yield from settle(variables.get_attribute(self.t, self.owner, "setup_context"))
-                yield from body.run(setup, [self.context, variables.TupleTracker(self.args, tuple), result], {})
+                setup = yield from settle(
+                    variables.get_attribute(self.t, self.owner, "setup_context")
+                )
+                yield from body.run(
+                    setup, [self.context, variables.TupleTracker(self.args, tuple), result], {}
+                )
             else:
                 result = yield from body.run(function, [self.context, *self.args], {})
         body.roots = [self.owner, function, *self.args]  # the context is the body's own
@@ -164,7 +189,9 @@ class Applying:
 
     def _new_context(self, attributes: dict[str, Any]) -> Any:
         if (cls := _CONTEXTS.get(self.cls)) is None:
-            cls = _CONTEXTS[self.cls] = type(f"{self.cls.__name__}Backward", (_applevel.Context,), {})
+            cls = _CONTEXTS[self.cls] = type(
+                f"{self.cls.__name__}Backward", (_applevel.Context,), {}
+            )
         return variables.new_object(cls, attributes)
 
     def take_apart(self, result: Any) -> None:
@@ -172,15 +199,20 @@ class Applying:
         self.is_single = not (isinstance(result, variables.TupleTracker) and result.cls is tuple)
         self.items = [result] if self.is_single else result.items
         if not all(
-            isinstance(vt, variables.TensorTracker) or vt.constant() is not variables.MISSING for vt in self.items
+            isinstance(vt, variables.TensorTracker) or vt.constant() is not variables.MISSING
+            for vt in self.items
         ):
             raise self.refuse("a result that is neither a tensor nor a constant")
-        outputs = [index for index, vt in enumerate(self.items) if isinstance(vt, variables.TensorTracker)]
+        outputs = [
+            index for index, vt in enumerate(self.items) if isinstance(vt, variables.TensorTracker)
+        ]
         self.tensors = [self.items[index] for index in outputs]
         stored = variables.attributes_of(self.context)
         saved = self._tuple(stored, "to_save")
         origins = tuple(None if variables.is_none(vt) else self._origin(vt) for vt in saved)
-        attributes = tuple(self._stored(name, vt) for name, vt in stored.items() if name not in _OWN)
+        attributes = tuple(
+            self._stored(name, vt) for name, vt in stored.items() if name not in _OWN
+        )
         materialize = stored.get("materialize_grads", variables.ConstantTracker(True)).constant()
         self.plan = targets.Plan(
             positions=tuple(self.positions),
@@ -217,7 +249,11 @@ class Applying:
         """Where the stand-in has a tensor, or a symbolic number, that outlives forward."""
         if not isinstance(vt, variables.TensorTracker | variables.NumberTracker):
             raise self.refuse(f"a {vt.cls.__name__} that is saved for backward")
-        for kind, known in (("input", self.inputs), ("output", self.tensors), ("extra", self.extra)):
+        for kind, known in (
+            ("input", self.inputs),
+            ("output", self.tensors),
+            ("extra", self.extra),
+        ):
             if (index := _index(vt, known)) is not None:
                 return kind, index
         self.extra.append(vt)
@@ -240,7 +276,9 @@ class Applying:
         dirty = [_index(self.tensors[index], self.inputs) for index in self.plan.dirty]
         if not {*self.forward_graph.written} <= {*dirty}:
             raise self.refuse("a write to a tensor that is not marked dirty")
-        if any(position is not None and self.inputs[position].example._is_view() for position in dirty):
+        if any(
+            position is not None and self.inputs[position].example._is_view() for position in dirty
+        ):
             raise self.refuse("a write to a view")
 
     # -- backward -----------------------------------------------------------------------------------------------------
@@ -254,7 +292,9 @@ class Applying:
         with variables.grad_mode(self.t, False):
             result = yield from body.run(function, [context, *given], {})
         body.roots = [self.owner, function, *self.args]
-        self.plan = attrs.evolve(self.plan, asks="_stator_asked" in variables.attributes_of(context))
+        self.plan = attrs.evolve(
+            self.plan, asks="_stator_asked" in variables.attributes_of(context)
+        )
         return variables.TupleTracker(self._taken_back(result), tuple)
 
     def gradients(self, body: variables.BodyTrace) -> list[Any]:
@@ -269,14 +309,23 @@ class Applying:
         known = {"input": self.inputs, "output": self.tensors, "extra": self.extra}
         leaves = [leaf for stored in self.plan.attributes for leaf in stored.leaves]
         kept = [leaf.origin for leaf in leaves if type(leaf) is targets.Kept]
-        origins = [*((each, "saved") for each in self.plan.saved), *((each, "kept") for each in kept)]
-        return [body.argument(known[each[0]][each[1]].example, hint) for each, hint in origins if each is not None]
+        origins = [
+            *((each, "saved") for each in self.plan.saved),
+            *((each, "kept") for each in kept),
+        ]
+        return [
+            body.argument(known[each[0]][each[1]].example, hint)
+            for each, hint in origins
+            if each is not None
+        ]
 
     def _handed_on(self, body: variables.BodyTrace) -> dict[str, Any]:
         """What backward finds on its context: tensors are inputs of its body."""
         stored = variables.attributes_of(self.context)
         values = iter(self.planned_values(body))
-        given = [vt if variables.is_none(vt) else next(values) for vt in self._tuple(stored, "to_save")]
+        given = [
+            vt if variables.is_none(vt) else next(values) for vt in self._tuple(stored, "to_save")
+        ]
         found = {name: vt for name, vt in stored.items() if name not in _OWN[1:]}
         for stored_as in self.plan.attributes:
             leaves, spec = variables.flatten(self.t, found[stored_as.name])
@@ -288,18 +337,28 @@ class Applying:
         return {**found, "saved": variables.TupleTracker(given, tuple)}
 
     def _taken_back(self, result: Any) -> list[Any]:
-        items = result.items if isinstance(result, variables.TupleTracker) and result.cls is tuple else [result]
-        if len(items) < len(self.args) or not all(variables.is_none(vt) for vt in items[len(self.args) :]):
+        items = (
+            result.items
+            if isinstance(result, variables.TupleTracker) and result.cls is tuple
+            else [result]
+        )
+        if len(items) < len(self.args) or not all(
+            variables.is_none(vt) for vt in items[len(self.args) :]
+        ):
             raise self.refuse("a backward that gives another number of gradients")
         found = [items[position] for position in self.positions]
-        if not all(isinstance(vt, variables.TensorTracker) or variables.is_none(vt) for vt in found):
+        if not all(
+            isinstance(vt, variables.TensorTracker) or variables.is_none(vt) for vt in found
+        ):
             raise self.refuse("a gradient that is no tensor")
         return found
 
     # -- the node -----------------------------------------------------------------------------------------------------
     def record(self) -> Any:
         t = self.t
-        holder = t.graph.install(self.cls.__name__, targets.Holder(self.cls, self.plan, self.has_setup))
+        holder = t.graph.install(
+            self.cls.__name__, targets.Holder(self.cls, self.plan, self.has_setup)
+        )
         forward = t.graph.install(f"{self.cls.__name__}_forward", self.forward_graph.module)
         backward, lifted = None, self.forward_graph.lifted
         after: Sequence[variables.Traced] = ()
@@ -312,7 +371,9 @@ class Applying:
         traced = t.graph.call(targets.applied, given, {})
         parts = (t.graph.project(traced, index) for index in range(len(self.tensors)))
         results = iter([variables.from_traced(t, part, self.inputs) for part in parts])
-        items = [next(results) if isinstance(vt, variables.TensorTracker) else vt for vt in self.items]
+        items = [
+            next(results) if isinstance(vt, variables.TensorTracker) else vt for vt in self.items
+        ]
         return items[0] if self.is_single else variables.TupleTracker(items, tuple)
 
 
@@ -327,11 +388,18 @@ def _defaults_in(function: Any, args: list[Any]) -> int:
 
 
 def _index(vt: Any, known: list[Any]) -> int | None:
-    found = (index for index, other in enumerate(known) if other.traced.node is getattr(vt, "traced", vt).node)
+    found = (
+        index
+        for index, other in enumerate(known)
+        if other.traced.node is getattr(vt, "traced", vt).node
+    )
     return next(found, None)
 
 
 def _facts(example: Any) -> Any:
     """What backward may rely on of a gradient; nothing is known of symbolic sizes."""
-    sizes = [tuple(size if type(size) is int else None for size in part) for part in (example.shape, example.stride())]
+    sizes = [
+        tuple(size if type(size) is int else None for size in part)
+        for part in (example.shape, example.stride())
+    ]
     return (example.dtype, *sizes)

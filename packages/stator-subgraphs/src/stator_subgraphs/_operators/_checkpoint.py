@@ -30,15 +30,25 @@ OPTIONS = ("use_reentrant", "preserve_rng_state", "determinism_check", "debug", 
 @operation
 def checkpoint(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     options = {name: kwargs.pop(name).constant() for name in OPTIONS if name in kwargs}
-    if not args or options.get("use_reentrant") not in (True, False) or variables.MISSING in options.values():
+    if (
+        not args
+        or options.get("use_reentrant") not in (True, False)
+        or variables.MISSING in options.values()
+    ):
         raise t.unsupported("higher-order-operator", "checkpoint with these options")
     policy = variables.known_value(t, kwargs.pop("context_fn")) if "context_fn" in kwargs else None
     if options["use_reentrant"]:
         if kwargs or policy is not None or options.get("debug"):
-            raise t.unsupported("higher-order-operator", "reentrant checkpoint with options it does not take")
+            raise t.unsupported(
+                "higher-order-operator", "reentrant checkpoint with options it does not take"
+            )
         return (yield from _reentrant(t, args[0], args[1:], options))
-    once = not torch.is_grad_enabled()  # plain Python runs the function once more in backward, effects included
-    with variables.BodyTrace(t, "wrap_body", variables.Permits(effects=once, writes=once, aliases=True)) as body:
+    once = (
+        not torch.is_grad_enabled()
+    )  # plain Python runs the function once more in backward, effects included
+    with variables.BodyTrace(
+        t, "wrap_body", variables.Permits(effects=once, writes=once, aliases=True)
+    ) as body:
         result = yield from body.run(args[0], args[1:], kwargs)
         graph = body.wrapping(result)
     if policy is not None:
@@ -51,7 +61,9 @@ def checkpointed(body: torch.fx.GraphModule, *inputs: Any, **options: Any) -> An
     if TracingContext.try_get() is not None:
         return tag_activation_checkpoint(_letting_operators_pass(body), *inputs, **options)
     policy = body.meta.get("_checkpoint_context_fn")
-    return real_checkpoint(body, *inputs, **options, **({} if policy is None else {"context_fn": policy}))
+    return real_checkpoint(
+        body, *inputs, **options, **({} if policy is None else {"context_fn": policy})
+    )
 
 
 def _letting_operators_pass(body: torch.fx.GraphModule) -> torch.fx.GraphModule:
@@ -74,33 +86,58 @@ def _let_operators_pass() -> None:
 def checkpoint_again(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """In a graph that is traced again."""
     policy = getattr(variables.real_of(args[0]), "meta", {}).get("_checkpoint_context_fn")
-    named = {} if policy is None else {"context_fn": variables.wrap(t, policy, CapturedSource("context_fn", policy))}
+    named = (
+        {}
+        if policy is None
+        else {"context_fn": variables.wrap(t, policy, CapturedSource("context_fn", policy))}
+    )
     return checkpoint(t, args, kwargs | named)
 
 
 # -- reentrant --------------------------------------------------------------------------------------------------------
 def _reentrant(
-    t: variables.Tracing, function: Any, args: list[Any], options: dict[str, Any], rest: Sequence[Any] = ()
+    t: variables.Tracing,
+    function: Any,
+    args: list[Any],
+    options: dict[str, Any],
+    rest: Sequence[Any] = (),
 ) -> Generator[Any, Any, Any]:
     """An `autograd.Function` whose inputs are the tensors among the arguments: forward runs without gradients, backward
     runs it again with. It is traced as backward runs it, and must not look which of the two it is in."""
     tensors = [vt for vt in args if isinstance(vt, variables.TensorTracker)]
     if not any(vt.example.requires_grad for vt in tensors):
-        raise t.unsupported("higher-order-operator", "reentrant checkpoint of nothing that requires gradients")
+        raise t.unsupported(
+            "higher-order-operator", "reentrant checkpoint of nothing that requires gradients"
+        )
     with variables.BodyTrace(t, "wrap_body", variables.Permits(aliases=True, later=True)) as body:
         inner = {id(vt): _detached(t, body, vt) for vt in tensors}
         with variables.grad_mode(t, True), _blind(t):
-            result = yield from body.run(function, [*(inner.get(id(vt), vt) for vt in args), *rest], {})
+            result = yield from body.run(
+                function, [*(inner.get(id(vt), vt) for vt in args), *rest], {}
+            )
         leaves, spec = variables.flatten(t, result)
-        if spec != variables.LEAF and (spec.cls is not tuple or spec.leaf_count != len(spec.children)):
-            raise t.unsupported("result-of-body", "reentrant checkpoint of a function that gives more than tensors")
-        if not all(isinstance(vt, variables.TensorTracker) and _is_like_an_output(vt.example) for vt in leaves):
-            raise t.unsupported("result-of-body", "reentrant checkpoint with a result that has no gradient")
+        if spec != variables.LEAF and (
+            spec.cls is not tuple or spec.leaf_count != len(spec.children)
+        ):
+            raise t.unsupported(
+                "result-of-body", "reentrant checkpoint of a function that gives more than tensors"
+            )
+        if not all(
+            isinstance(vt, variables.TensorTracker) and _is_like_an_output(vt.example)
+            for vt in leaves
+        ):
+            raise t.unsupported(
+                "result-of-body", "reentrant checkpoint with a result that has no gradient"
+            )
         graph, _ = body.flat(result)
     held = t.graph.install("wrap_body", graph.module)
     inputs = [vt.traced for vt in tensors]
-    given = t.graph.call(checkpointed_reentrantly, [held, len(inputs), *inputs, *graph.lifted], options)
-    results = [variables.from_traced(t, t.graph.project(given, index)) for index in range(len(leaves))]
+    given = t.graph.call(
+        checkpointed_reentrantly, [held, len(inputs), *inputs, *graph.lifted], options
+    )
+    results = [
+        variables.from_traced(t, t.graph.project(given, index)) for index in range(len(leaves))
+    ]
     return results[0] if spec == variables.LEAF else variables.TupleTracker(results, tuple)
 
 
@@ -119,7 +156,9 @@ def _blind(t: variables.Tracing) -> Iterator[None]:
     """Nobody asks for grad mode meanwhile."""
 
     def refuse(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        raise t.unsupported("higher-order-operator", "reentrant checkpoint of a function that asks for grad mode")
+        raise t.unsupported(
+            "higher-order-operator", "reentrant checkpoint of a function that asks for grad mode"
+        )
 
     before = t.handlers
     t.handlers = collections.ChainMap({torch.is_grad_enabled: refuse}, before)  # type: ignore[arg-type]  # is not written
@@ -129,10 +168,14 @@ def _blind(t: variables.Tracing) -> Iterator[None]:
         t.handlers = before
 
 
-def checkpointed_reentrantly(body: torch.fx.GraphModule, count: int, *inputs: Any, **options: Any) -> Any:
+def checkpointed_reentrantly(
+    body: torch.fx.GraphModule, count: int, *inputs: Any, **options: Any
+) -> Any:
     """The same over a body; `count` of the inputs are arguments, the others what the function uses besides."""
     if TracingContext.try_get() is not None:
-        return tag_activation_checkpoint(_letting_operators_pass(body), *inputs, use_reentrant=False)
+        return tag_activation_checkpoint(
+            _letting_operators_pass(body), *inputs, use_reentrant=False
+        )
     if any(isinstance(value, torch._subclasses.FakeTensor) for value in inputs):
         options["preserve_rng_state"] = False  # a fake has no such state
     return real_checkpoint(lambda *taken: body(*taken, *inputs[count:]), *inputs[:count], **options)

@@ -9,7 +9,17 @@ from typing import Any
 import torch
 from stator_bytecode import HandlerTable, after
 from stator_guards import CapturedSource
-from stator_variables import NONE, ConstantTracker, TensorTracker, Tracing, call, flatten, is_none, known_value, wrap
+from stator_variables import (
+    NONE,
+    ConstantTracker,
+    TensorTracker,
+    Tracing,
+    call,
+    flatten,
+    is_none,
+    known_value,
+    wrap,
+)
 from torch import distributed
 
 handlers: HandlerTable[Any, Any] = HandlerTable("collective")
@@ -24,25 +34,33 @@ FUNCTIONAL = {
 """By the name of the function: its stand-in in `torch.distributed._functional_collectives`."""
 
 
-@handlers.handles_each([getattr(distributed, name) for name in FUNCTIONAL] if distributed.is_available() else ())
+@handlers.handles_each(
+    [getattr(distributed, name) for name in FUNCTIONAL] if distributed.is_available() else ()
+)
 def collective(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     named = _bound(t, of, args, kwargs)
     from torch.distributed import _functional_collectives as functional
 
     if "op" in named:
         if (operator := functional.REDUCE_OP_TO_STR.get(known_value(t, named["op"]))) is None:
-            raise t.unsupported("not-inlined", "a reduction that functional collectives do not have")
+            raise t.unsupported(
+                "not-inlined", "a reduction that functional collectives do not have"
+            )
         named["op"] = ConstantTracker(operator)
     name = FUNCTIONAL[of.__name__]
     stand_in = getattr(functional, name)
-    return after(call(t, wrap(t, stand_in, CapturedSource(name, stand_in)), [], named), lambda _: NONE)
+    return after(
+        call(t, wrap(t, stand_in, CapturedSource(name, stand_in)), [], named), lambda _: NONE
+    )
 
 
 def _bound(t: Tracing, function: Any, args: list[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
     try:
         named = inspect.signature(function).bind(*args, **kwargs).arguments
     except TypeError:
-        raise t.unsupported("not-inlined", f"{function.__name__} with arguments that it does not take") from None
+        raise t.unsupported(
+            "not-inlined", f"{function.__name__} with arguments that it does not take"
+        ) from None
     if not _is_false(named.pop("async_op", None)):
         raise t.unsupported("not-inlined", f"{function.__name__} that is waited for later")
     leaves = [leaf for value in named.values() for leaf in flatten(t, value)[0]]
@@ -53,10 +71,17 @@ def _bound(t: Tracing, function: Any, args: list[Any], kwargs: dict[str, Any]) -
 def _check(t: Tracing, function: Any, tensors: list[TensorTracker]) -> None:
     examples = [vt.example for vt in tensors]
     if torch.is_grad_enabled() and any(example.requires_grad for example in examples):
-        raise t.unsupported("not-inlined", f"{function.__name__} of a tensor that requires gradients")
+        raise t.unsupported(
+            "not-inlined", f"{function.__name__} of a tensor that requires gradients"
+        )
     alike = len({(example.dim(), example.dtype) for example in examples}) == 1
-    if not alike or any(example.is_complex() or not example.is_contiguous() for example in examples):
-        raise t.unsupported("not-inlined", f"{function.__name__} of tensors that functional collectives see otherwise")
+    if not alike or any(
+        example.is_complex() or not example.is_contiguous() for example in examples
+    ):
+        raise t.unsupported(
+            "not-inlined",
+            f"{function.__name__} of tensors that functional collectives see otherwise",
+        )
 
 
 def _is_false(vt: Any) -> bool:

@@ -38,7 +38,9 @@ def cond(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return (yield from _chosen(t, pred, true_fn, false_fn, operands))
 
 
-def _chosen(t: Tracing, pred: Any, true_fn: Any, false_fn: Any, operands: list[Any]) -> Generator[Any, Any, Any]:
+def _chosen(
+    t: Tracing, pred: Any, true_fn: Any, false_fn: Any, operands: list[Any]
+) -> Generator[Any, Any, Any]:
     true, spec = yield from _branch(t, "cond_true", true_fn, operands)
     false, other = yield from _branch(t, "cond_false", false_fn, operands)
     if spec != other:
@@ -48,16 +50,23 @@ def _chosen(t: Tracing, pred: Any, true_fn: Any, false_fn: Any, operands: list[A
         raise t.unsupported("result-of-body", "a number beside a result of cond that has gradients")
     inputs = t.graph.merge([true, false])
     refuse_overlap(t, [true, false], inputs)
-    bodies = [t.graph.install("cond_true", true.module), t.graph.install("cond_false", false.module)]
+    bodies = [
+        t.graph.install("cond_true", true.module),
+        t.graph.install("cond_false", false.module),
+    ]
     given = t.graph.call(torch.ops.higher_order.cond, (pred.traced, *bodies, inputs), {})
     leaves = [from_traced(t, t.graph.project(given, index)) for index in range(spec.leaf_count)]
     return unflatten(t, leaves, spec)
 
 
-def _bound(t: Tracing, pred: Any, true_fn: Any, false_fn: Any, operands: Any = None) -> tuple[Any, Any, Any, list[Any]]:
+def _bound(
+    t: Tracing, pred: Any, true_fn: Any, false_fn: Any, operands: Any = None
+) -> tuple[Any, Any, Any, list[Any]]:
     items = [] if operands is None else getattr(operands, "items", None)
     if not isinstance(items, list):
-        raise t.unsupported("higher-order-operator", f"cond with operands that are a {operands.cls.__qualname__}")
+        raise t.unsupported(
+            "higher-order-operator", f"cond with operands that are a {operands.cls.__qualname__}"
+        )
     return pred, true_fn, false_fn, items
 
 
@@ -67,22 +76,38 @@ def _check(t: Tracing, pred: Any, operands: list[Any]) -> None:
     else:
         fits = isinstance(pred, NumberTracker) and pred.cls is bool
     if not fits:
-        raise t.unsupported("higher-order-operator", "cond with a predicate that is neither a bool nor a tensor of one")
+        raise t.unsupported(
+            "higher-order-operator",
+            "cond with a predicate that is neither a bool nor a tensor of one",
+        )
     for leaf in (leaf for operand in operands for leaf in flatten(t, operand)[0]):
         if not isinstance(leaf, TensorTracker | NumberTracker | ConstantTracker):
-            raise t.unsupported("higher-order-operator", f"cond with a {leaf.cls.__qualname__} among its operands")
+            raise t.unsupported(
+                "higher-order-operator", f"cond with a {leaf.cls.__qualname__} among its operands"
+            )
 
 
 def refuse_overlap(t: Tracing, bodies: Sequence[BodyGraph], operands: Sequence[Traced]) -> None:
     """What a body writes to is not seen by another name: compilers take operands for tensors of their own."""
-    storages = [storage_of(traced.example) for traced in operands if isinstance(traced.example, torch.Tensor)]
+    storages = [
+        storage_of(traced.example)
+        for traced in operands
+        if isinstance(traced.example, torch.Tensor)
+    ]
     if any(body.written for body in bodies) and len({*storages}) < len(storages):
         raise t.unsupported("write-in-body", "an in-place write, while operands share memory")
 
 
-def _branch(t: Tracing, name: str, function: Any, operands: list[Any]) -> Generator[Any, Any, tuple[BodyGraph, Spec]]:
+def _branch(
+    t: Tracing, name: str, function: Any, operands: list[Any]
+) -> Generator[Any, Any, tuple[BodyGraph, Spec]]:
     with BodyTrace(t, name, Permits(writes=not (torch.is_grad_enabled() or t.touched))) as body:
         result = yield from body.run(function, operands, {})
-        if any(isinstance(leaf, ConstantTracker) and type(leaf.value) is not int for leaf in flatten(t, result)[0]):
-            raise t.unsupported("result-of-body", "a constant that is no int as the result of a branch of cond")
+        if any(
+            isinstance(leaf, ConstantTracker) and type(leaf.value) is not int
+            for leaf in flatten(t, result)[0]
+        ):
+            raise t.unsupported(
+                "result-of-body", "a constant that is no int as the result of a branch of cond"
+            )
         return body.flat(result)

@@ -24,7 +24,10 @@ class IndexedByTensors(TorchFunctionMode):
         indices = args[1] if func is torch.Tensor.__getitem__ else None
         indices = indices if isinstance(indices, tuple) else (indices,)
         if any(isinstance(index, torch.Tensor) for index in indices):
-            given = [index if isinstance(index, torch.Tensor) else torch.tensor(index) for index in indices]
+            given = [
+                index if isinstance(index, torch.Tensor) else torch.tensor(index)
+                for index in indices
+            ]
             return torch.ops.aten.index(args[0], given)
         return func(*args, **(kwargs or {}))
 
@@ -36,7 +39,10 @@ def record(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     *blocks, mask_mod = block_mask.items
     score = yield from _body(t, "score_mod", score_mod, query, scored=True)
     mask = yield from _body(t, "mask_mod", mask_mod, query, scored=False)
-    bodies = [t.graph.install(name, body.module) for name, body in (("score_mod", score), ("mask_mod", mask))]
+    bodies = [
+        t.graph.install(name, body.module)
+        for name, body in (("score_mod", score), ("mask_mod", mask))
+    ]
     taken = [argument(t, vt) for vt in (query, key, value)]
     held = (*(argument(t, vt) for vt in blocks), bodies[1])
     chosen = [argument(t, vt) for vt in options]
@@ -44,7 +50,9 @@ def record(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return from_traced(t, t.graph.call(flex_attention_op, operands, {}))
 
 
-def _body(t: Tracing, name: str, function: Any, query: Any, *, scored: bool) -> Generator[Any, Any, BodyGraph]:
+def _body(
+    t: Tracing, name: str, function: Any, query: Any, *, scored: bool
+) -> Generator[Any, Any, BodyGraph]:
     """Its inputs are a score, and where it is: batch, head, query, key."""
     example = query.example
     with t.graph.fake_mode:

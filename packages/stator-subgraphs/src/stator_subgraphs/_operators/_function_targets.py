@@ -6,7 +6,9 @@ It saves, marks and checks what the original does. Where backward is not called 
 strides, missing ones, a graph to be made of it), the original backward runs, on a context that has all the original's.
 """
 
-from __future__ import annotations  # this code may be traced again: annotations inside are not evaluated
+from __future__ import (
+    annotations,
+)  # this code may be traced again: annotations inside are not evaluated
 
 import threading
 from collections.abc import Callable, Sequence
@@ -51,19 +53,28 @@ class Plan:
     non_differentiable: tuple[int, ...]
     materialize: bool
     asks: bool = True  # backward, for what was saved: then it has to be as it was
-    gradients: tuple[Any, ...] = ()  # (dtype, shape, strides) that backward was traced for; an int of a shape or None
+    gradients: tuple[
+        Any, ...
+    ] = ()  # (dtype, shape, strides) that backward was traced for; an int of a shape or None
 
     def fits(self, grads: Sequence[Any]) -> bool:
         """Whether backward is called as it was traced."""
         if torch.is_grad_enabled() or len(grads) != len(self.gradients):
             return False
-        return all(grad is not None and _matches(grad, fact) for grad, fact in zip(grads, self.gradients, strict=True))
+        return all(
+            grad is not None and _matches(grad, fact)
+            for grad, fact in zip(grads, self.gradients, strict=True)
+        )
 
 
 def _matches(grad: torch.Tensor, fact: Any) -> bool:
     dtype, shape, strides = fact
     sizes = zip((*shape, *strides), (*grad.shape, *grad.stride()), strict=False)
-    return grad.dtype == dtype and grad.dim() == len(shape) and all(a is None or a == b for a, b in sizes)
+    return (
+        grad.dtype == dtype
+        and grad.dim() == len(shape)
+        and all(a is None or a == b for a, b in sizes)
+    )
 
 
 @attrs.define(eq=False)
@@ -98,18 +109,27 @@ class Holder(torch.nn.Module):
         super().__init__()
         self.original, self.plan = original, plan
         methods: dict[str, Any] = _IN_TWO_PARTS if has_setup else {"forward": staticmethod(_whole)}
-        more = {"backward": staticmethod(_backward_of(original)), "generate_vmap_rule": original.generate_vmap_rule}
-        self.stand_in = type(original.__name__, (Function,), {"__module__": original.__module__, **methods, **more})
+        more = {
+            "backward": staticmethod(_backward_of(original)),
+            "generate_vmap_rule": original.generate_vmap_rule,
+        }
+        self.stand_in = type(
+            original.__name__, (Function,), {"__module__": original.__module__, **methods, **more}
+        )
 
 
-def applied(holder: Holder, forward: Any, backward: Any, counts: tuple[int, int], *inputs: Any) -> tuple[Any, ...]:
+def applied(
+    holder: Holder, forward: Any, backward: Any, counts: tuple[int, int], *inputs: Any
+) -> tuple[Any, ...]:
     """The tensors among what the original's `apply` gives."""
     plan, (tensors, lifted) = holder.plan, counts
     arguments: list[Any] = [None] * plan.arguments
     for position, tensor in zip(plan.positions, inputs[:tensors], strict=True):
         arguments[position] = tensor
     before = getattr(CALLS, "call", None)
-    call = Call(plan, forward, backward, inputs[tensors : tensors + lifted], inputs[tensors + lifted :])
+    call = Call(
+        plan, forward, backward, inputs[tensors : tensors + lifted], inputs[tensors + lifted :]
+    )
     CALLS.call = call
     try:
         results: tuple[Any, ...] = holder.stand_in.apply(*arguments)  # type: ignore[attr-defined]  # made here
@@ -148,7 +168,9 @@ def _run(call: Call, inputs: Sequence[Any]) -> tuple[Any, ...]:
 
 def _set_up(call: Call, ctx: Any, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
     plan = call.plan
-    if saved := [None if origin is None else call.value(origin, inputs, outputs) for origin in plan.saved]:
+    if saved := [
+        None if origin is None else call.value(origin, inputs, outputs) for origin in plan.saved
+    ]:
         ctx.save_for_backward(*saved)
     kept: list[Any] = []
 
@@ -177,7 +199,11 @@ def _backward_of(original: type[Function]) -> Callable[..., Any]:
         call: Call = ctx._stator_call
         plan = call.plan
         if call.backward is not None and plan.fits(grads):
-            saved = [tensor for tensor in (ctx.saved_tensors if plan.asks else plan.saved) if tensor is not None]
+            saved = [
+                tensor
+                for tensor in (ctx.saved_tensors if plan.asks else plan.saved)
+                if tensor is not None
+            ]
             found = call.backward(*grads, *saved, *ctx._stator_kept, *call.backward_lifted)
         else:
             found = own(ctx, *_spread(grads, plan.outputs, plan.output_count))

@@ -44,7 +44,15 @@ handlers: HandlerTable[Any, Any] = HandlerTable("higher-order operator")
 
 
 @handlers.handles_each(
-    (while_loop, scan, map_function, associative_scan, checkpoint_sequential, InvokeQuant.__call__, flex_attention)
+    (
+        while_loop,
+        scan,
+        map_function,
+        associative_scan,
+        checkpoint_sequential,
+        InvokeQuant.__call__,
+        flex_attention,
+    )
 )
 @operation
 def as_a_whole(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
@@ -61,15 +69,25 @@ def record_while_loop(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> An
     with BodyTrace(t, "cond_fn") as inner:
         result = yield from inner.run(test, [*map(inner.argument, examples), *rest], {})
         condition = inner.alone(result)
-    permits = Permits(writes=not (torch.is_grad_enabled() or t.touched))  # in bodies, compilers lose them
+    permits = Permits(
+        writes=not (torch.is_grad_enabled() or t.touched)
+    )  # in bodies, compilers lose them
     body, spec = yield from _body(t, "body_fn", step, examples, permits, rest)
     lifted = t.graph.merge([condition, body])
     if any(position < len(carried) for position in body.written):
         raise t.unsupported("write-in-body", "an in-place write to what a loop carries")
-    refuse_overlap(t, [body], [*(vt.traced for vt in carried if isinstance(vt, TensorTracker)), *lifted])
+    refuse_overlap(
+        t, [body], [*(vt.traced for vt in carried if isinstance(vt, TensorTracker)), *lifted]
+    )
     bodies = t.graph.install("cond_fn", condition.module), t.graph.install("body_fn", body.module)
     written = {"mutated_arg_indices": ",".join(map(str, body.written))} if body.written else {}
-    return _record(t, while_loop_op, (*bodies, tuple(leaf_of(t, value) for value in carried), lifted), spec, written)
+    return _record(
+        t,
+        while_loop_op,
+        (*bodies, tuple(leaf_of(t, value) for value in carried), lifted),
+        spec,
+        written,
+    )
 
 
 @handlers.handles(map_impl)
@@ -89,17 +107,27 @@ def record_scan(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 def record_associative_scan(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     combine, scanned, *rest = args
     examples = [*_first(t, scanned.items), *_first(t, scanned.items)]
-    return _repeated(t, associative_scan_op, "associative_scan_combine_fn", combine, examples, [scanned], rest)
+    return _repeated(
+        t, associative_scan_op, "associative_scan_combine_fn", combine, examples, [scanned], rest
+    )
 
 
 @operation
 def _repeated(
-    t: Tracing, target: Any, name: str, function: Any, examples: list[Any], lists: list[Any], rest: list[Any]
+    t: Tracing,
+    target: Any,
+    name: str,
+    function: Any,
+    examples: list[Any],
+    lists: list[Any],
+    rest: list[Any],
 ) -> Any:
     """The node `target(body, *lists, lifted)`."""
     body, spec = yield from _body(t, name, function, examples, rest=_additional(rest))
     operands = [[vt.traced for vt in given.items] for given in lists]
-    return _record(t, target, (t.graph.install(name, body.module), *operands, list(body.lifted)), spec)
+    return _record(
+        t, target, (t.graph.install(name, body.module), *operands, list(body.lifted)), spec
+    )
 
 
 def _additional(args: Sequence[Any]) -> list[Any]:
@@ -108,16 +136,29 @@ def _additional(args: Sequence[Any]) -> list[Any]:
 
 
 def _body(
-    t: Tracing, name: str, function: Any, examples: Sequence[Any], permits: Permits = NOTHING, rest: Sequence[Any] = ()
+    t: Tracing,
+    name: str,
+    function: Any,
+    examples: Sequence[Any],
+    permits: Permits = NOTHING,
+    rest: Sequence[Any] = (),
 ) -> Generator[Any, Any, tuple[BodyGraph, Spec]]:
     with BodyTrace(t, name, permits) as body:
         result = yield from body.run(function, [*map(body.argument, examples), *rest], {})
         return body.flat(result)
 
 
-def _record(t: Tracing, target: Any, args: tuple[Any, ...], spec: Spec, options: dict[str, Any] | None = None) -> Any:
+def _record(
+    t: Tracing,
+    target: Any,
+    args: tuple[Any, ...],
+    spec: Spec,
+    options: dict[str, Any] | None = None,
+) -> Any:
     given = t.graph.call(target, args if options else _apart(t, args), options or {})
-    return unflatten(t, [from_traced(t, t.graph.project(given, index)) for index in range(spec.leaf_count)], spec)
+    return unflatten(
+        t, [from_traced(t, t.graph.project(given, index)) for index in range(spec.leaf_count)], spec
+    )
 
 
 def _apart(t: Tracing, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -132,13 +173,17 @@ def _apart(t: Tracing, args: tuple[Any, ...]) -> tuple[Any, ...]:
         seen.add(storage)
         return value if fresh else t.graph.call(torch.clone, (value,), {})
 
-    return tuple(type(arg)(map(operand, arg)) if isinstance(arg, tuple | list) else arg for arg in args)
+    return tuple(
+        type(arg)(map(operand, arg)) if isinstance(arg, tuple | list) else arg for arg in args
+    )
 
 
 # -- what a body is traced with ---------------------------------------------------------------------------------------
 def _again(t: Tracing, values: Sequence[Any]) -> list[Any]:
     """As the values themselves, in memory of their own: a write to one is not a write to the other."""
-    return [_copy(t, vt.example) if isinstance(vt, TensorTracker) else leaf_of(t, vt) for vt in values]
+    return [
+        _copy(t, vt.example) if isinstance(vt, TensorTracker) else leaf_of(t, vt) for vt in values
+    ]
 
 
 def _first(t: Tracing, values: Sequence[Any]) -> list[Any]:

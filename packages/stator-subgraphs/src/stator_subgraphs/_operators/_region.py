@@ -50,14 +50,18 @@ def _again(t: Tracing, region: Region, operands: list[Any]) -> Any:
     held = t.graph.install("subgraph", region.body.module)
     inputs = tuple(getattr(vt, "traced", vt) for vt in operands)
     traced = t.graph.call(nested_region, _named(held, inputs), {}, example=region.example(t))
-    outputs = [from_traced(t, t.graph.project(traced, index)) for index in range(len(region.body.outputs))]
+    outputs = [
+        from_traced(t, t.graph.project(traced, index)) for index in range(len(region.body.outputs))
+    ]
     return region.given(t, operands, outputs)
 
 
 def nested_region(subgraph: torch.fx.GraphModule, name: str, *operands: Any) -> Any:
     """`invoke_subgraph` for a compiler that looks. Run as it is, the operator would need one for its backward; there it
     is the plain call that it stands for; so it is where the body reads a number, which its backward would be given."""
-    if TracingContext.try_get() is None or subgraph.graph.find_nodes(op="call_method", target="item"):
+    if TracingContext.try_get() is None or subgraph.graph.find_nodes(
+        op="call_method", target="item"
+    ):
         return subgraph(*operands)
     return invoke_subgraph(subgraph, name, *operands)
 

@@ -36,22 +36,31 @@ class Call:
     outline: Any
 
     @classmethod
-    def of(cls, t: variables.Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Call | None:
+    def of(
+        cls, t: variables.Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Call | None:
         """None for one whose body cannot serve another call, nor the other way round."""
         if variables.real_of(function) is variables.MISSING or t.changed:
             return None
-        leaves, spec = variables.flatten(t, variables.TupleTracker([*args, *kwargs.values()], tuple))
+        leaves, spec = variables.flatten(
+            t, variables.TupleTracker([*args, *kwargs.values()], tuple)
+        )
         if not _only_tuples(spec) or not all(map(_is_known, leaves)):
             return None
         first = {id(_identity(leaf)): index for index, leaf in reversed(list(enumerate(leaves)))}
         kinds = [(first[id(_identity(leaf))], _kind(leaf)) for leaf in leaves]
-        modes = [torch.is_grad_enabled(), *((setting.text, setting.key, setting.now) for setting in t.modes)]
+        modes = [
+            torch.is_grad_enabled(),
+            *((setting.text, setting.key, setting.now) for setting in t.modes),
+        ]
         return cls(t, leaves, (id(variables.real_of(function)), tuple(kwargs), spec, kinds, modes))
 
     @property
     def objects(self) -> dict[str, Any]:
         """Those among the leaves, by the name that they have in `Region.facts`."""
-        return {f"argument_{index}": leaf for index, leaf in enumerate(self.leaves) if _is_object(leaf)}
+        return {
+            f"argument_{index}": leaf for index, leaf in enumerate(self.leaves) if _is_object(leaf)
+        }
 
     @property
     def state(self) -> dict[str, Any]:
@@ -71,7 +80,8 @@ def _is_known(vt: Any) -> bool:
     if isinstance(vt, variables.TensorTracker):
         return vt.namespace is None and vt.grad is variables.MISSING
     return not _is_object(vt) or (
-        variables.real_of(vt) is not variables.MISSING and isinstance(variables.source_of(vt), PartSource)
+        variables.real_of(vt) is not variables.MISSING
+        and isinstance(variables.source_of(vt), PartSource)
     )
 
 
@@ -82,7 +92,12 @@ def _identity(vt: Any) -> Any:
 def _kind(vt: Any) -> Any:
     if not isinstance(vt, variables.TensorTracker):
         return vt.cls, None if _is_object(vt) else repr(_constant(vt.constant()))
-    bits = _is_leaf(vt.example), vt.example.is_conj(), vt.example.is_neg(), vt.example.is_inference()
+    bits = (
+        _is_leaf(vt.example),
+        vt.example.is_conj(),
+        vt.example.is_neg(),
+        vt.example.is_inference(),
+    )
     return vt.cls, kind_of(vt.example), bits
 
 
@@ -114,7 +129,11 @@ class Region:
     def of(cls, call: Call, body: Body, result: Any, changed: Sequence[Any]) -> Region | None:
         """`changed` are the objects that the body changed."""
         t = call.t
-        touches = t.changed or any(isinstance(vt, variables.TensorTracker) for vt in changed) or body.written
+        touches = (
+            t.changed
+            or any(isinstance(vt, variables.TensorTracker) for vt in changed)
+            or body.written
+        )
         if touches or body.arguments or body.tracer.unbacked:
             return None
         facts = _Facts(call, body)
@@ -136,26 +155,39 @@ class Region:
 
     def operands(self, call: Call) -> list[Any] | None:
         """What the body is called with there; what holds of the parts is relied on from here on."""
-        moved: dict[Any, Source] = {name: variables.source_of(leaf) for name, leaf in call.objects.items()}
+        moved: dict[Any, Source] = {
+            name: variables.source_of(leaf) for name, leaf in call.objects.items()
+        }
         for fact in self.facts:
             call.t.guard(_moved(fact.source, moved), fact.kind)
         found = [_read(call, kind, where, moved) for kind, where in self.inputs]
         pairs = zip(found, self.body.inputs, strict=True)
-        return found if all(kind_of(value.example) == kind_of(had) for value, had in pairs) else None
+        return (
+            found if all(kind_of(value.example) == kind_of(had) for value, had in pairs) else None
+        )
 
     def example(self, t: variables.Tracing) -> tuple[Any, ...]:
         """What the body gives on fakes, in memory of its own."""
         with t.graph.fake_mode:
-            return tuple(value.clone() if isinstance(value, torch.Tensor) else value for value in self.body.outputs)
+            return tuple(
+                value.clone() if isinstance(value, torch.Tensor) else value
+                for value in self.body.outputs
+            )
 
     def given(self, t: variables.Tracing, operands: Sequence[Any], outputs: Sequence[Any]) -> Any:
         values = {"input": operands, "output": outputs}
-        leaves = [where if kind == "constant" else values[kind][where] for kind, where in self.results]
+        leaves = [
+            where if kind == "constant" else values[kind][where] for kind, where in self.results
+        ]
         return variables.unflatten(t, leaves, self.spec)
 
 
 def _is_like(value: Any, again: Any) -> bool:
-    return isinstance(value, torch.Tensor) and kind_of(value) == kind_of(again) and _is_leaf(value) == _is_leaf(again)
+    return (
+        isinstance(value, torch.Tensor)
+        and kind_of(value) == kind_of(again)
+        and _is_leaf(value) == _is_leaf(again)
+    )
 
 
 def _result(body: Body, leaf: Any) -> Place | None:
@@ -172,7 +204,11 @@ def _result(body: Body, leaf: Any) -> Place | None:
 def _outside(body: Body, leaf: Any) -> Any:
     """The node of a tensor in the graph around the body."""
     assert body.tracer.parent is not None
-    return body.tracer.parent.local(leaf.traced).node if isinstance(leaf, variables.TensorTracker) else None
+    return (
+        body.tracer.parent.local(leaf.traced).node
+        if isinstance(leaf, variables.TensorTracker)
+        else None
+    )
 
 
 def _read(call: Call, kind: str, where: Any, moved: dict[Any, Source]) -> Any:
@@ -200,23 +236,37 @@ class _Facts:
         self.call = call
         self.given = [_outside(body, leaf) for leaf in call.leaves]
         self.names = {variables.source_of(leaf): name for name, leaf in call.objects.items()}
-        self.relative: dict[Any, Source | None] = {source: ParameterSource(name) for source, name in self.names.items()}
-        tensors = [vt for vt in call.t.heap.values() if type(vt) is variables.TensorTracker and vt.source]
+        self.relative: dict[Any, Source | None] = {
+            source: ParameterSource(name) for source, name in self.names.items()
+        }
+        tensors = [
+            vt for vt in call.t.heap.values() if type(vt) is variables.TensorTracker and vt.source
+        ]
         self.sources = {vt.traced.node: vt.source for vt in tensors}
         found = [*self._guards(), *self._aliases()]
-        self.found: Any = None if None in found else [guard for guard in found if not _is_of_class(guard)]
+        self.found: Any = (
+            None if None in found else [guard for guard in found if not _is_of_class(guard)]
+        )
 
     def _guards(self) -> Iterator[Guard | None]:
         t = self.call.t
         for guard in [*t.guards.values(), *(Guard(source, kept) for source, kept, _ in t.present)]:
             if any(map(self._mentions, guard.sources)):
                 source = self._relative(guard.source)
-                yield None if source is None or guard.kind.others else attrs.evolve(guard, source=source)
+                yield (
+                    None
+                    if source is None or guard.kind.others
+                    else attrs.evolve(guard, source=source)
+                )
 
     def _aliases(self) -> Iterator[Guard | None]:
         """An object that two paths lead to is known by one of them: by the other it has to be that very object."""
         for tracker, known, other in self.call.t.aliases:
-            if any(tracker is leaf for leaf in self.call.leaves if isinstance(leaf, variables.TensorTracker)):
+            if any(
+                tracker is leaf
+                for leaf in self.call.leaves
+                if isinstance(leaf, variables.TensorTracker)
+            ):
                 yield None
             elif self._mentions(other):
                 source = None if self._mentions(known) else self._relative(other)
@@ -269,7 +319,10 @@ def _written_down(module: fx.GraphModule) -> list[Any]:
     def parts(node: fx.Node) -> Any:
         return repr((rebuild(tuple(node.args), leaf), rebuild(dict(node.kwargs), leaf)))
 
-    return [(node.op, _target(module, node), kind_of(node.meta.get("example_value")), parts(node)) for node in nodes]
+    return [
+        (node.op, _target(module, node), kind_of(node.meta.get("example_value")), parts(node))
+        for node in nodes
+    ]
 
 
 def _target(module: fx.GraphModule, node: fx.Node) -> Any:
@@ -281,6 +334,14 @@ def _target(module: fx.GraphModule, node: fx.Node) -> Any:
 def kind_of(example: Any) -> Any:
     """What of an example the operators may depend on; numbers by how they are written in symbols."""
     if isinstance(example, torch.Tensor):
-        layout = (example.shape, example.stride(), example.storage_offset()) if example.layout is torch.strided else ()
+        layout = (
+            (example.shape, example.stride(), example.storage_offset())
+            if example.layout is torch.strided
+            else ()
+        )
         return repr((type(example), example.dtype, example.device, example.requires_grad, layout))
-    return repr([kind_of(item) for item in example]) if isinstance(example, tuple | list) else repr(example)
+    return (
+        repr([kind_of(item) for item in example])
+        if isinstance(example, tuple | list)
+        else repr(example)
+    )

@@ -4,7 +4,9 @@ Such a node does all the real one does, levels of the interpreter stack included
 what the transform works on, then the values of the graph around that the body uses besides.
 """
 
-from __future__ import annotations  # this code may be traced again: annotations inside are not evaluated
+from __future__ import (
+    annotations,
+)  # this code may be traced again: annotations inside are not evaluated
 
 from collections.abc import Callable
 from typing import Any
@@ -20,11 +22,15 @@ Body = Callable[..., Flat]
 def vmapped(body: Body, in_dims: Flat, out_dims: Flat, randomness: str, *inputs: Any) -> Flat:
     """`torch.vmap`: each result of the body gets its batch dimension."""
     count = len(in_dims)
-    results: Flat = torch.vmap(_closed(body, inputs[count:]), in_dims, out_dims, randomness)(*inputs[:count])
+    results: Flat = torch.vmap(_closed(body, inputs[count:]), in_dims, out_dims, randomness)(
+        *inputs[:count]
+    )
     return results
 
 
-def value_and_grads(body: Body, argnums: tuple[int, ...], count: int, *inputs: Any) -> tuple[Flat, Any, Flat]:
+def value_and_grads(
+    body: Body, argnums: tuple[int, ...], count: int, *inputs: Any
+) -> tuple[Flat, Any, Flat]:
     """`torch.func.grad_and_value` with the first result of the body for the value: gradients, value, other results."""
     closed = _closed(body, inputs[count:])
 
@@ -32,14 +38,20 @@ def value_and_grads(body: Body, argnums: tuple[int, ...], count: int, *inputs: A
         value, *aux = closed(*primals)
         return value, tuple(aux)
 
-    grads, (value, aux) = torch.func.grad_and_value(function, argnums, has_aux=True)(*inputs[:count])
+    grads, (value, aux) = torch.func.grad_and_value(function, argnums, has_aux=True)(
+        *inputs[:count]
+    )
     return grads, value, aux
 
 
-def pulled_back(body: Body, argnums: tuple[int, ...], count: int, results: int, *inputs: Any) -> tuple[Flat, Flat, Any]:
+def pulled_back(
+    body: Body, argnums: tuple[int, ...], count: int, results: int, *inputs: Any
+) -> tuple[Flat, Flat, Any]:
     """`torch.func.vjp`: results, other results, and the function from cotangents to gradients."""
     function = _first_apart(_closed(body, inputs[count:]), results)
-    found: Any = eager_transforms._vjp_with_argnums(function, *inputs[:count], argnums=argnums, has_aux=True)
+    found: Any = eager_transforms._vjp_with_argnums(
+        function, *inputs[:count], argnums=argnums, has_aux=True
+    )
     out, pull, aux = found
     return out, aux, pull
 

@@ -96,7 +96,9 @@ class Transformed:
         """The body's own value for an input of the transform."""
         if not isinstance(vt, TensorTracker):
             raise self.refuse(f"a {vt.cls.__name__}")
-        if see is differentiable and not (vt.example.is_floating_point() or vt.example.is_complex()):
+        if see is differentiable and not (
+            vt.example.is_floating_point() or vt.example.is_complex()
+        ):
             raise self.refuse(f"a tensor of {vt.example.dtype}")
         with self.t.graph.fake_mode:
             given = self.body.argument(see(vt.example))
@@ -107,7 +109,10 @@ class Transformed:
     def give_all(self, vt: Any, see: See) -> Any:
         """A copy of a structure, around what the body is given for its tensors."""
         leaves, spec = flatten(self.t, vt)
-        given = [self.give(leaf, see) if isinstance(leaf, TensorTracker) else self.hand(leaf) for leaf in leaves]
+        given = [
+            self.give(leaf, see) if isinstance(leaf, TensorTracker) else self.hand(leaf)
+            for leaf in leaves
+        ]
         return unflatten(self.t, given, spec)
 
     def hand(self, vt: Any) -> Any:
@@ -115,7 +120,9 @@ class Transformed:
         self.handed.append(vt)
         return vt
 
-    def run(self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Generator[Any, Any, Any]:
+    def run(
+        self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Generator[Any, Any, Any]:
         self.body.touched.clear()  # what was made to be handed in
         self.t.levels.append(self.name)
         try:
@@ -150,14 +157,20 @@ class Transformed:
 
     def besides(self, traced: Traced) -> list[Any]:
         """What the function gave besides, if it does."""
-        return [] if self.aux_spec is None else [unflatten(self.t, self.parts(traced, self.others), self.aux_spec)]
+        return (
+            []
+            if self.aux_spec is None
+            else [unflatten(self.t, self.parts(traced, self.others), self.aux_spec)]
+        )
 
     def parts(self, traced: Traced, given: Sequence[Any] = ()) -> list[Any]:
         """Trackers of a tuple of tensors; one that the body gave back as it was is the tracker that it always had."""
         outside = dict(zip(map(id, self.inner), self.outer, strict=True))
         sources = [[outside.get(id(vt), vt)] for vt in given] or [[]] * len(traced.example)
         parts = [self.t.graph.project(traced, index) for index in range(len(traced.example))]
-        return [from_traced(self.t, part, source) for part, source in zip(parts, sources, strict=True)]
+        return [
+            from_traced(self.t, part, source) for part, source in zip(parts, sources, strict=True)
+        ]
 
 
 def options(t: Tracing, *vts: Any) -> list[Any]:
@@ -209,7 +222,10 @@ def _mapped(
         for leaf, dim in pairs:
             if dim is not None:
                 _length(t, leaf, dim)
-        inner = [transformed.hand(leaf) if dim is None else transformed.give(leaf, sliced(dim)) for leaf, dim in pairs]
+        inner = [
+            transformed.hand(leaf) if dim is None else transformed.give(leaf, sliced(dim))
+            for leaf, dim in pairs
+        ]
         transformed.handed += call.kwargs.values()
         given = unflatten(t, inner, call.spec).items
         transformed.close((yield from transformed.run(call.function, given, call.kwargs)))
@@ -231,11 +247,17 @@ def _dims(t: Tracing, vt: Any, spec: Spec) -> list[int | None]:
     return dims
 
 
-def _in_chunks(t: Tracing, call: _Call, leaves: list[Any], size: int) -> Generator[Any, Any, tuple[list[Any], Spec]]:
+def _in_chunks(
+    t: Tracing, call: _Call, leaves: list[Any], size: int
+) -> Generator[Any, Any, tuple[list[Any], Spec]]:
     """The function is called once for each chunk, as it is natively."""
-    lengths = {_fixed(t, leaf, dim) for leaf, dim in zip(leaves, call.dims, strict=True) if dim is not None}
+    lengths = {
+        _fixed(t, leaf, dim) for leaf, dim in zip(leaves, call.dims, strict=True) if dim is not None
+    }
     if len(lengths) != 1 or lengths == {0} or call.randomness == "same":
-        raise t.unsupported("transform", "vmap in chunks of unequal batches, of none, or with randomness='same'")
+        raise t.unsupported(
+            "transform", "vmap in chunks of unequal batches, of none, or with randomness='same'"
+        )
     (length,) = lengths
     collected: list[list[Any]] = []
     for start in range(0, length, size):
@@ -243,7 +265,10 @@ def _in_chunks(t: Tracing, call: _Call, leaves: list[Any], size: int) -> Generat
         parts = [_part(t, leaf, dim, part) for leaf, dim in zip(leaves, call.dims, strict=True)]
         results, spec, placed = yield from _mapped(t, call, parts)
         collected.append(results)
-    return [_joined(t, parts, dim) for parts, dim in zip(zip(*collected, strict=True), placed, strict=True)], spec
+    return [
+        _joined(t, parts, dim)
+        for parts, dim in zip(zip(*collected, strict=True), placed, strict=True)
+    ], spec
 
 
 def _length(t: Tracing, leaf: Any, dim: int) -> Any:
@@ -260,7 +285,11 @@ def _fixed(t: Tracing, leaf: Any, dim: int) -> int:
 
 
 def _part(t: Tracing, leaf: Any, dim: int | None, part: tuple[int, int]) -> Any:
-    return leaf if dim is None else record(t, torch.narrow, [leaf, *map(ConstantTracker, (dim, *part))], {})
+    return (
+        leaf
+        if dim is None
+        else record(t, torch.narrow, [leaf, *map(ConstantTracker, (dim, *part))], {})
+    )
 
 
 def _joined(t: Tracing, parts: Sequence[Any], dim: int | None) -> Any:
@@ -281,7 +310,9 @@ class _Chosen:
 
 def _choose(transformed: Transformed, argnums: Any, args: list[Any], see: See) -> _Chosen:
     (numbers,) = options(transformed.t, argnums)
-    chosen = range(len(args)) if numbers is None else _argument_numbers(transformed, numbers, len(args))
+    chosen = (
+        range(len(args)) if numbers is None else _argument_numbers(transformed, numbers, len(args))
+    )
     given, places = [], {}
     for number, vt in enumerate(args):
         start = len(transformed.outer)
@@ -317,8 +348,12 @@ def grad_and_value_impl(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> 
     transformed = Transformed.of(t, "grad")
     with transformed.body:
         chosen = _choose(transformed, argnums, positional.items, differentiable)
-        keywords = {key.value: transformed.give_all(vt, constant) for key, vt in dict_items(t, named)}
-        with grad_mode(t, True):  # reverse mode turns them on around the function, whatever the mode outside is
+        keywords = {
+            key.value: transformed.give_all(vt, constant) for key, vt in dict_items(t, named)
+        }
+        with grad_mode(
+            t, True
+        ):  # reverse mode turns them on around the function, whatever the mode outside is
             result = yield from transformed.run(function, chosen.args, keywords)
         transformed.close(result, has_aux)
         if transformed.spec != LEAF or transformed.results[0].example.dim() != 0:
@@ -345,19 +380,31 @@ def vjp_with_argnums(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any
     flags = [chosen.places, len(transformed.outer), len(transformed.results)]
     traced = transformed.record(targets.pulled_back, flags)
     out, rest, pull = (t.graph.project(traced, index) for index in range(3))
-    run = functools.partial(_call_later, targets.cotangents_pulled, pull, transformed.spec, chosen.spec)
-    pulling = yield from settle(app_level(t, _applevel.pulling, [GraphFunction(pull, run, begun)], {}))
+    run = functools.partial(
+        _call_later, targets.cotangents_pulled, pull, transformed.spec, chosen.spec
+    )
+    pulling = yield from settle(
+        app_level(t, _applevel.pulling, [GraphFunction(pull, run, begun)], {})
+    )
     return pair(transformed.result(out), pulling, *transformed.besides(rest))
 
 
 def _call_later(
-    target: Any, made: Traced, taken: Spec, given: Spec, t: Tracing, args: list[Any], kwargs: dict[str, Any]
+    target: Any,
+    made: Traced,
+    taken: Spec,
+    given: Spec,
+    t: Tracing,
+    args: list[Any],
+    kwargs: dict[str, Any],
 ) -> Any:
     """A function that a transform gave: of tensors in the structure `taken`, and options, to such in `given`."""
     leaves, spec = flatten(t, args[0])
     if spec != taken or not all(isinstance(leaf, TensorTracker) for leaf in leaves):
         raise t.unsupported("transform", "tangents, or cotangents, of another structure")
-    traced = t.graph.call(target, [made, *options(t, *args[1:]), *(leaf.traced for leaf in leaves)], {})
+    traced = t.graph.call(
+        target, [made, *options(t, *args[1:]), *(leaf.traced for leaf in leaves)], {}
+    )
     return unflatten(t, from_traced(t, traced).items, given)
 
 
@@ -375,7 +422,9 @@ def jvp_with_argnums(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any
     with transformed.body:
         chosen = _choose(transformed, argnums, primals.items, constant)
         directions, spec = flatten(t, tangents)
-        if not _same_structure(spec, chosen.spec) or not all(isinstance(vt, TensorTracker) for vt in directions):
+        if not _same_structure(spec, chosen.spec) or not all(
+            isinstance(vt, TensorTracker) for vt in directions
+        ):
             raise transformed.refuse("tangents of another structure")
         transformed.close((yield from transformed.run(function, chosen.args, {})), has_aux)
     flags = [chosen.places, len(transformed.outer), len(transformed.results), strict]
@@ -404,8 +453,12 @@ def linearize(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     out, push = (t.graph.project(traced, index) for index in range(2))
     if any(part.requires_grad for part in out.example):
         raise transformed.refuse("what requires gradients")
-    run = functools.partial(_call_later, targets.tangents_pushed, push, chosen.spec, transformed.spec)
-    pushing = yield from settle(app_level(t, _applevel.pushing, [GraphFunction(push, run, begun)], {}))
+    run = functools.partial(
+        _call_later, targets.tangents_pushed, push, chosen.spec, transformed.spec
+    )
+    pushing = yield from settle(
+        app_level(t, _applevel.pushing, [GraphFunction(push, run, begun)], {})
+    )
     return pair(transformed.result(out), pushing)
 
 
@@ -422,4 +475,6 @@ def untie_named_tensors(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> 
     try:
         return (yield from settle(app_level(t, _applevel.untie_named_tensors, args, kwargs)))
     except Raised:
-        raise t.unsupported("transform", "functional_call with several values for one tied tensor") from None
+        raise t.unsupported(
+            "transform", "functional_call with several values for one tied tensor"
+        ) from None

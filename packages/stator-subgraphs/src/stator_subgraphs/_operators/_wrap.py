@@ -23,16 +23,25 @@ def wrap(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return variables.wrapped(t, torch.ops.higher_order.wrap, "wrap_body", args[0], args[1:], kwargs)
 
 
-def hinted(body: torch.fx.GraphModule, inputs: Sequence[Any], kwargs: dict[str, Any], hints: dict[str, Any]) -> Any:
+def hinted(
+    body: torch.fx.GraphModule, inputs: Sequence[Any], kwargs: dict[str, Any], hints: dict[str, Any]
+) -> Any:
     """`hints_wrapper`, which takes no symbols, for inputs some of which are."""
-    sizes = {expression_of(size) for value in inputs if isinstance(value, torch.Tensor) for size, *_ in sizes_of(value)}
+    sizes = {
+        expression_of(size)
+        for value in inputs
+        if isinstance(value, torch.Tensor)
+        for size, *_ in sizes_of(value)
+    }
     ways = [_passed(value, sizes) for value in inputs]
 
     def run(*taken: Any) -> Any:
         rest = iter(taken)
         return body(*(read(rest) for _, read in ways))
 
-    return hints_wrapper(run, tuple(operand for operands, _ in ways for operand in operands), kwargs, hints=hints)
+    return hints_wrapper(
+        run, tuple(operand for operands, _ in ways for operand in operands), kwargs, hints=hints
+    )
 
 
 def _passed(value: Any, sizes: set[Any]) -> tuple[tuple[Any, ...], Callable[[Iterator[Any]], Any]]:
@@ -57,7 +66,13 @@ def hints(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     symbolic = any(isinstance(traced.example, torch.SymInt) for traced in inputs)
     target = hinted if symbolic else hints_wrapper
     return variables.record_wrapping(
-        t, target, graph, "hints_wrapper_body", result, operands=lambda held, inputs: (held, inputs, {}), hints=told
+        t,
+        target,
+        graph,
+        "hints_wrapper_body",
+        result,
+        operands=lambda held, inputs: (held, inputs, {}),
+        hints=told,
     )
 
 
@@ -79,29 +94,42 @@ def strict(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any
 
 
 for _name in list(_higher_order_ops):
-    getattr(torch.ops.higher_order, _name)  # stored there by the first look at it, which must not be the program's
+    getattr(
+        torch.ops.higher_order, _name
+    )  # stored there by the first look at it, which must not be the program's
 
 
-@handlers.handles_each([operator for operator in _higher_order_ops.values() if isinstance(operator, BaseHOP)])
+@handlers.handles_each(
+    [operator for operator in _higher_order_ops.values() if isinstance(operator, BaseHOP)]
+)
 @operation
 def base(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any], of: BaseHOP) -> Any:
     """An operator with torch's base: `operator(body, *operands, **options)`, the options constants or records of
     constants."""
     options = {}
     for name, value in kwargs.items():
-        options[name] = (yield from _record(t, value)) if is_dataclass(value.cls) else _constant(t, value)
+        options[name] = (
+            (yield from _record(t, value)) if is_dataclass(value.cls) else _constant(t, value)
+        )
     result = yield from settle(
-        variables.wrapped(t, of, f"{of._name}_body", args[0], args[1:], {}, variables.NOTHING, **options)
+        variables.wrapped(
+            t, of, f"{of._name}_body", args[0], args[1:], {}, variables.NOTHING, **options
+        )
     )
-    if any(isinstance(value, variables.Traced) for value in options.values()) and _has_gradients(t, result):
+    if any(isinstance(value, variables.Traced) for value in options.values()) and _has_gradients(
+        t, result
+    ):
         # Compilers keep tensors and numbers from forward to backward, and no record.
-        raise t.unsupported("higher-order-operator", f"gradients through {of._name} with such an option")
+        raise t.unsupported(
+            "higher-order-operator", f"gradients through {of._name} with such an option"
+        )
     return result
 
 
 def _has_gradients(t: variables.Tracing, result: Any) -> bool:
     return any(
-        isinstance(vt, variables.TensorTracker) and vt.example.requires_grad for vt in variables.flatten(t, result)[0]
+        isinstance(vt, variables.TensorTracker) and vt.example.requires_grad
+        for vt in variables.flatten(t, result)[0]
     )
 
 
@@ -109,7 +137,9 @@ def _record(t: variables.Tracing, vt: Any) -> Generator[Any, Any, Any]:
     """A dataclass is made anew by the graph, as `fx` writes one."""
     values = {}
     for field in fields(vt.cls):
-        values[field.name] = _constant(t, (yield from settle(variables.get_attribute(t, vt, field.name))))
+        values[field.name] = _constant(
+            t, (yield from settle(variables.get_attribute(t, vt, field.name)))
+        )
     return t.graph.call(vt.cls, (), values, example=vt.cls(**values))
 
 

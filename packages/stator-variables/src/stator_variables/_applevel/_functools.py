@@ -74,7 +74,9 @@ def cached_property_get(self: Any, instance: Any, owner: Any = None) -> Any:
     try:
         cache = instance.__dict__
     except AttributeError:
-        raise TypeError(f"No '__dict__' attribute on {kind!r} instance to cache {name!r} property.") from None
+        raise TypeError(
+            f"No '__dict__' attribute on {kind!r} instance to cache {name!r} property."
+        ) from None
     value = cache.get(name, _ABSENT)
     if value is _ABSENT:
         value = self.func(instance)

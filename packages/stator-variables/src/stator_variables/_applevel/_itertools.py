@@ -19,7 +19,12 @@ class _Iterator:
 
 class count(_Iterator):
     def __init__(self, start: Any = 0, step: Any = 1) -> None:
-        if type(start) is not int and isinstance(start, int) and isinstance(step, int) and step == 1:
+        if (
+            type(start) is not int
+            and isinstance(start, int)
+            and isinstance(step, int)
+            and step == 1
+        ):
             start = int.__pos__(start)  # C counts machine words then
         self.value, self.step = start, step
 
@@ -140,7 +145,9 @@ class filterfalse(_Iterator):
     def __next__(self) -> Any:
         while True:
             item = next(self.it)
-            if not (item if self.predicate is None or self.predicate is bool else self.predicate(item)):
+            if not (
+                item if self.predicate is None or self.predicate is bool else self.predicate(item)
+            ):
                 return item
 
 
@@ -183,7 +190,9 @@ class pairwise(_Iterator):
     def _step(self) -> Any:
         try:
             return next(self.it)
-        except BaseException:  # whatever it was goes on: C lets go of the iterator, and is at its end from then on
+        except (
+            BaseException
+        ):  # whatever it was goes on: C lets go of the iterator, and is at its end from then on
             self.it, self.old = None, _NOTHING
             raise
 
@@ -215,7 +224,10 @@ class zip_longest(_Iterator):
         row = []
         for i in range(len(self.iterators)):
             value = self.fillvalue
-            if self.iterators[i] is not None and (value := next(self.iterators[i], _NOTHING)) is _NOTHING:
+            if (
+                self.iterators[i] is not None
+                and (value := next(self.iterators[i], _NOTHING)) is _NOTHING
+            ):
                 active -= 1
                 if not active:
                     raise StopIteration
@@ -232,7 +244,9 @@ class batched(_Iterator):
     def __next__(self) -> Any:
         it, self.it = self.it, None  # for good, when it ends or fails
         batch: list[Any] = []
-        while it is not None and len(batch) < self.n and (item := next(it, _NOTHING)) is not _NOTHING:
+        while (
+            it is not None and len(batch) < self.n and (item := next(it, _NOTHING)) is not _NOTHING
+        ):
             batch.append(item)
         if not batch:
             raise StopIteration

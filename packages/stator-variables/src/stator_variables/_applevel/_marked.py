@@ -24,7 +24,12 @@ def state(module: Any) -> Any:
     parts = list(module.modules())
     [bool(part.training) for part in parts]
     named = [(index, {**part._parameters, **part._buffers}) for index, part in enumerate(parts)]
-    return {(index, name): value for index, own in named for name, value in own.items() if value is not None}
+    return {
+        (index, name): value
+        for index, own in named
+        for name, value in own.items()
+        if value is not None
+    }
 
 
 def outline(spec: Any) -> Any:

@@ -49,17 +49,23 @@ def signature_arity(target: Any) -> Arity:
     """What the signature of `target` says. Raises ValueError when it has none."""
     parameters = inspect.signature(target, follow_wrapped=False).parameters.values()
     kinds = inspect.Parameter
-    positional = [p for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)]
+    positional = [
+        p for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)
+    ]
     least = sum(p.kind is kinds.POSITIONAL_ONLY and p.default is kinds.empty for p in positional)
     any_count = any(p.kind is kinds.VAR_POSITIONAL for p in parameters)
     any_name = any(p.kind is kinds.VAR_KEYWORD for p in parameters)
-    names = frozenset(p.name for p in parameters if p.kind in (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY))
+    names = frozenset(
+        p.name for p in parameters if p.kind in (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY)
+    )
     required = tuple(
         (index, p.name)
         for index, p in enumerate(positional)
         if p.kind is kinds.POSITIONAL_OR_KEYWORD and p.default is kinds.empty
     )
-    return Arity(least, ANY_COUNT if any_count else len(positional), None if any_name else names, required)
+    return Arity(
+        least, ANY_COUNT if any_count else len(positional), None if any_name else names, required
+    )
 
 
 def _takes(least: int, most: int, *named: str) -> Arity:
@@ -74,7 +80,10 @@ STATED: dict[Any, Arity] = {
     **dict.fromkeys((set, frozenset), _takes(0, 1)),
     **dict.fromkeys((iter, next), _takes(1, 2)),
     **dict.fromkeys((operator.itemgetter, operator.attrgetter), _takes(1, ANY_COUNT)),
-    **{cls.__call__: _takes(2, 2) for cls in (operator.itemgetter, operator.attrgetter, operator.methodcaller)},
+    **{
+        cls.__call__: _takes(2, 2)
+        for cls in (operator.itemgetter, operator.attrgetter, operator.methodcaller)
+    },
     **dict.fromkeys((classmethod, staticmethod), _takes(1, 1)),
     filter: _takes(2, 2),
     super: _takes(0, 2),
@@ -95,8 +104,13 @@ STATED: dict[Any, Arity] = {
     BaseException.add_note: _takes(2, 2),
     **{getattr(property, name): _takes(2, 2) for name in ("getter", "setter", "deleter")},
     **{vars(cls)["__class_getitem__"]: _takes(2, 2) for cls in GENERIC},
-    **{getattr(types.MappingProxyType, name): _takes(1, 1) for name in ("keys", "values", "items", "copy")},
-    **dict.fromkeys((types.MappingProxyType.__reversed__, range.__reversed__, torch.Size.numel), _takes(1, 1)),
+    **{
+        getattr(types.MappingProxyType, name): _takes(1, 1)
+        for name in ("keys", "values", "items", "copy")
+    },
+    **dict.fromkeys(
+        (types.MappingProxyType.__reversed__, range.__reversed__, torch.Size.numel), _takes(1, 1)
+    ),
     types.MappingProxyType.get: _takes(2, 3),
     torch.autocast_increment_nesting: _takes(0, 0),
     torch.autocast_decrement_nesting: _takes(0, 0),
@@ -115,7 +129,9 @@ def checked(table: HandlerTable[Any, Any]) -> HandlerTable[Any, Any]:
     Python's that does not accept them is interpreted, and says so itself."""
     made: HandlerTable[Any, Any] = HandlerTable(table.what)
     for target, handler in table.items():
-        made.handles(target)(handler if isinstance(target, types.FunctionType) else _checking(target, handler))
+        made.handles(target)(
+            handler if isinstance(target, types.FunctionType) else _checking(target, handler)
+        )
     return made
 
 
@@ -133,7 +149,9 @@ def _arity_of(target: Any) -> Arity | None:
 def _checking(target: Any, handler: Any) -> Any:
     def run(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         if (arity := _arity_of(target)) is not None and not arity.accepts(args, kwargs):
-            raise t.unsupported("bad-arguments", f"a call of {target.__qualname__} that it does not accept")
+            raise t.unsupported(
+                "bad-arguments", f"a call of {target.__qualname__} that it does not accept"
+            )
         return handler(t, args, kwargs)
 
     run.__qualname__ = handler.__qualname__

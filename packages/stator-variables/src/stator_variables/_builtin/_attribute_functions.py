@@ -20,7 +20,9 @@ methods = MethodTable("builtin")
 def _name(t: Tracing, vt: Any) -> str:
     if not isinstance(name := vt.constant(), str):
         if issubclass(vt.cls, str):
-            raise t.unsupported("bad-arguments", f"an object of class {vt.cls.__name__} as the name of an attribute")
+            raise t.unsupported(
+                "bad-arguments", f"an object of class {vt.cls.__name__} as the name of an attribute"
+            )
         complain(t, TypeError, "attribute name must be string, not '", vt.cls, "'")
     return name
 
@@ -77,7 +79,9 @@ def handle_vars(t: Tracing, vt: Any = None) -> Any:
     return _attributes.get_attribute(t, vt, "__dict__")
 
 
-_NO_INSTANCES = 1 << 7  # Py_TPFLAGS_DISALLOW_INSTANTIATION: such a class has no `tp_new`, `object`'s neither
+_NO_INSTANCES = (
+    1 << 7
+)  # Py_TPFLAGS_DISALLOW_INSTANTIATION: such a class has no `tp_new`, `object`'s neither
 
 
 @methods.handles(object.__new__, takes=(1, ANY_COUNT), named=None)
@@ -88,7 +92,9 @@ def object_new(t: Tracing, made_of: Any, /, *args: Any, **kwargs: Any) -> Any:
     cls = made_of.value
     if args or kwargs:
         if plain_lookup(cls, "__new__") is not object.__new__:
-            throw(TypeError, "object.__new__() takes exactly one argument (the type to instantiate)")
+            throw(
+                TypeError, "object.__new__() takes exactly one argument (the type to instantiate)"
+            )
         if plain_lookup(cls, "__init__") is object.__init__:
             complain(t, TypeError, cls, "() takes no arguments")
     return _calls.allocate(t, made_of, object.__new__, [], {})
@@ -100,9 +106,17 @@ def object_init(t: Tracing, vt: Any, /, *args: Any, **kwargs: Any) -> None:
     if args or kwargs:
         cls = vt.cls
         if plain_lookup(cls, "__init__") is not object.__init__:
-            throw(TypeError, "object.__init__() takes exactly one argument (the instance to initialize)")
+            throw(
+                TypeError,
+                "object.__init__() takes exactly one argument (the instance to initialize)",
+            )
         if plain_lookup(cls, "__new__") is object.__new__ and not cls.__flags__ & _NO_INSTANCES:
-            complain(t, TypeError, cls, ".__init__() takes exactly one argument (the instance to initialize)")
+            complain(
+                t,
+                TypeError,
+                cls,
+                ".__init__() takes exactly one argument (the instance to initialize)",
+            )
 
 
 @methods.handles(object.__init_subclass__, vars(object)["__init_subclass__"], takes=(0, 1))

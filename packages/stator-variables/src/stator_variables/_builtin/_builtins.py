@@ -33,8 +33,16 @@ def _replace(real: Any, function: Any) -> None:
     def run(t: Tracing, *given: Any, **kwargs: Any) -> Any:
         args = [_in_any_order(t, real, given[0], kwargs)] if len(given) == 1 else list(given)
         folded = _calls.fold(t, real, args, kwargs)
-        if folded is MISSING and real in _IN_GRAPH and len(args) > 1 and not kwargs and _are_ints(args):
-            return functools.reduce(lambda a, b: _torch_calls.record(t, _IN_GRAPH[real], [a, b], {}), args)
+        if (
+            folded is MISSING
+            and real in _IN_GRAPH
+            and len(args) > 1
+            and not kwargs
+            and _are_ints(args)
+        ):
+            return functools.reduce(
+                lambda a, b: _torch_calls.record(t, _IN_GRAPH[real], [a, b], {}), args
+            )
         return app_level(t, function, args, kwargs) if folded is MISSING else folded
 
 
@@ -78,7 +86,11 @@ def handle_bool(t: Tracing, vt: Any = _FALSE) -> Any:
 @methods.handles(torch.Tensor.tolist, takes=0)
 def tensor_to_list(t: Tracing, vt: Any) -> Any:
     if not t.policy.capture_data:  # one break, not one for each number
-        raise t.unsupported("data-access", "the values of a tensor as a list", "pass capture_data=True in the options")
+        raise t.unsupported(
+            "data-access",
+            "the values of a tensor as a list",
+            "pass capture_data=True in the options",
+        )
     return app_level(t, _methods.tolist, [vt], {})
 
 
@@ -106,20 +118,32 @@ def _number(t: Tracing, cls: type, method: str, args: Sequence[Any], kwargs: dic
     if (folded := _calls.fold(t, cls, list(args), kwargs)) is not MISSING:
         return folded
     if len(args) != 1 or kwargs:
-        raise t.unsupported("bad-arguments", f"{cls.__name__}() with a base that is not known while tracing")
+        raise t.unsupported(
+            "bad-arguments", f"{cls.__name__}() with a base that is not known while tracing"
+        )
     if isinstance(vt := args[0], k.NumberTracker):
-        return vt if vt.cls is cls else _torch_calls.record(t, getattr(torch, f"sym_{cls.__name__}"), [vt], {})
+        return (
+            vt
+            if vt.cls is cls
+            else _torch_calls.record(t, getattr(torch, f"sym_{cls.__name__}"), [vt], {})
+        )
     if isinstance(vt, k.TensorTracker) and not t.overrides.modes:
         return _number(t, cls, method, [_torch_calls.record(t, "item", [vt], {})], {})
     bound = _attributes.special(t, vt, method)
     if bound is MISSING and cls is int and defines(t, vt.cls, "__index__"):
         return _containers.as_index(t, vt)
     if bound is MISSING and defines(t, vt.cls, "__index__", "__trunc__"):
-        raise t.unsupported("number-object", f"{cls.__name__}() of a {vt.cls.__name__}, which has no {method}")
+        raise t.unsupported(
+            "number-object", f"{cls.__name__}() of a {vt.cls.__name__}, which has no {method}"
+        )
     if bound is MISSING and vt.cls in (bytearray, memoryview):
         raise t.unsupported("string-of-unknown", f"{cls.__name__}() of a {vt.cls.__name__}")
     if bound is MISSING:
-        what = "a string or a real number" if cls is float else "a string, a bytes-like object or a real number"
+        what = (
+            "a string or a real number"
+            if cls is float
+            else "a string, a bytes-like object or a real number"
+        )
         complain(t, TypeError, f"{cls.__name__}() argument must be {what}, not '", vt.cls, "'")
     return after(_calls.call(t, bound, [], {}), lambda found: _exactly(t, cls, found))
 
@@ -127,13 +151,19 @@ def _number(t: Tracing, cls: type, method: str, args: Sequence[Any], kwargs: dic
 def _exactly(t: Tracing, cls: type, found: Any) -> Any:
     """What `__int__` or `__float__` gave; of anything but an int or a float C warns, or complains."""
     if found.cls is not cls:
-        raise t.unsupported("bad-arguments", f"{cls.__name__}() of an object that gives a {found.cls.__name__}")
+        raise t.unsupported(
+            "bad-arguments", f"{cls.__name__}() of an object that gives a {found.cls.__name__}"
+        )
     return found
 
 
 @methods.handles(str, takes=(0, 3), named=("object", "encoding", "errors"))
 def handle_str(t: Tracing, *args: Any, **kwargs: Any) -> Any:
-    return convert(t, args[0], "s") if len(args) == 1 and not kwargs else folded(t, str, list(args), kwargs)
+    return (
+        convert(t, args[0], "s")
+        if len(args) == 1 and not kwargs
+        else folded(t, str, list(args), kwargs)
+    )
 
 
 @methods.handles(repr)

@@ -30,7 +30,13 @@ from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("class function")
 DECORATORS: tuple[Any, ...] = (
-    *(functools.total_ordering, enum.unique, typing.final, typing.runtime_checkable, abc.update_abstractmethods),
+    *(
+        functools.total_ordering,
+        enum.unique,
+        typing.final,
+        typing.runtime_checkable,
+        abc.update_abstractmethods,
+    ),
     *(dataclasses._process_class, abc._abc_init, torch.autograd.function.FunctionMeta.__init__),  # type: ignore[attr-defined]
 )
 _PARTS_OF_PROPERTY = ("fget", "fset", "fdel", "doc")
@@ -72,8 +78,13 @@ def decorate(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     return adopt(t, result, of, args)
 
 
-_GENERIC = {"__class_getitem__": "_generic_class_getitem", "__init_subclass__": "_generic_init_subclass"}
-_IN_C = {vars(typing.Generic)[name]: other for name, other in _GENERIC.items() if hasattr(typing, other)}
+_GENERIC = {
+    "__class_getitem__": "_generic_class_getitem",
+    "__init_subclass__": "_generic_init_subclass",
+}
+_IN_C = {
+    vars(typing.Generic)[name]: other for name, other in _GENERIC.items() if hasattr(typing, other)
+}
 
 
 @handlers.handles_each(_IN_C)
@@ -106,8 +117,14 @@ def bind(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         raise t.unsupported("bad-arguments", "a call of __get__ that it does not accept")
     function, receiver = args[:2]
     if not (k.is_none(receiver) or _attributes.fits(function.real, receiver)):
-        raise t.unsupported("bad-arguments", "binding a descriptor of C to an instance of another class")
-    return function if k.is_none(receiver) else k.MethodTracker(function, receiver, _BOUND[function.cls])
+        raise t.unsupported(
+            "bad-arguments", "binding a descriptor of C to an instance of another class"
+        )
+    return (
+        function
+        if k.is_none(receiver)
+        else k.MethodTracker(function, receiver, _BOUND[function.cls])
+    )
 
 
 @handlers.handles(type.__call__)
@@ -129,7 +146,8 @@ def union(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     sides = [vt.value if isinstance(vt, k.ClassTracker) else vt.constant() for vt in args]
     sides = [vt.real if side is MISSING else side for vt, side in zip(args, sides, strict=True)]
     if any(id(side) in t.made for side in sides) or not all(
-        side is None or isinstance(side, type | types.UnionType | types.GenericAlias) for side in sides
+        side is None or isinstance(side, type | types.UnionType | types.GenericAlias)
+        for side in sides
     ):
         raise t.unsupported("bad-arguments", "a union of what is not known as a class")
     made = operator.or_(*sides)
@@ -139,7 +157,9 @@ def union(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
 _CALLABLE = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
 
 
-@handlers.handles_each({**{cls.__eq__: True for cls in _CALLABLE}, **{cls.__ne__: False for cls in _CALLABLE}})
+@handlers.handles_each(
+    {**{cls.__eq__: True for cls in _CALLABLE}, **{cls.__ne__: False for cls in _CALLABLE}}
+)
 def compare(t: Tracing, args: Args, kwargs: Kwargs, of: bool) -> Any:
     """Two methods are equal when the receiver is one object and the functions are equal."""
     left, right = args

@@ -134,7 +134,9 @@ def delitem(t: Tracing, vt: Any, key: Any) -> None:
 
 @methods.handles(deque.__reversed__, takes=0)
 def reversed_(t: Tracing, vt: Any) -> Any:
-    return k.IteratorTracker(type(reversed(deque())), "deque reversed", [vt, len(vt.items), vt.structure])
+    return k.IteratorTracker(
+        type(reversed(deque())), "deque reversed", [vt, len(vt.items), vt.structure]
+    )
 
 
 @methods.handles(deque.__add__)

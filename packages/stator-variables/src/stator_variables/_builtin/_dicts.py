@@ -11,7 +11,14 @@ from stator_bytecode import NULL, Raised, operation, settle
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
 from stator_variables._builtin._method_table import MethodTable, then
-from stator_variables._model import _attributes, _calls, _containers, _dictionary, _iteration, _operators
+from stator_variables._model import (
+    _attributes,
+    _calls,
+    _containers,
+    _dictionary,
+    _iteration,
+    _operators,
+)
 from stator_variables._model._hashing import hashing, key_of, tell_apart
 from stator_variables._model._lookup import defines, refuse_asked
 from stator_variables._model._raising import new_exception, throw
@@ -170,7 +177,9 @@ def update(t: Tracing, vt: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 
 @methods.handles(defaultdict.__init__, takes=(0, 2), named=None)
-def defaultdict_init(t: Tracing, vt: Any, factory: Any = k.NONE, /, *args: Any, **kwargs: Any) -> Any:
+def defaultdict_init(
+    t: Tracing, vt: Any, factory: Any = k.NONE, /, *args: Any, **kwargs: Any
+) -> Any:
     if not k.is_none(factory) and not defines(t, factory.cls, "__call__"):
         throw(TypeError, "first argument must be callable or None")
     if vt.source is not None:
@@ -207,7 +216,9 @@ def subclass_copy(t: Tracing, vt: Any) -> Any:
 
 def _empty_like(t: Tracing, vt: Any, what: str) -> Any:
     if not any(vt.cls is cls for cls in (dict, OrderedDict, defaultdict)):
-        raise t.unsupported("container-subclass", f"{what} of {vt.cls.__name__}, a subclass of a builtin container")
+        raise t.unsupported(
+            "container-subclass", f"{what} of {vt.cls.__name__}, a subclass of a builtin container"
+        )
     made = k.DictTracker(vt.cls, complete=True)
     made.default_factory = vt.default_factory
     if vt.cls is OrderedDict:
@@ -244,15 +255,21 @@ def _equality(t: Tracing, left: Any, right: Any, invert: bool) -> Any:
         return k.ConstantTracker(invert)
     for hashed, (_, value) in list(left.entries.items()):
         if (other := right.entries.get(hashed)) is None:
-            raise t.unsupported("dict-changed-during-comparison", "a dict that changes while it is compared")
+            raise t.unsupported(
+                "dict-changed-during-comparison", "a dict that changes while it is compared"
+            )
         if not (yield from settle(_operators.equal(t, value, other[1]))):
             return k.ConstantTracker(invert)
     ordered = is_ordered(left) and is_ordered(right)
     return k.ConstantTracker((ordered and list(left.entries) != list(right.entries)) is invert)
 
 
-methods.handles(dict.__eq__, OrderedDict.__eq__)(lambda t, left, right: _equality(t, left, right, False))
-methods.handles(dict.__ne__, OrderedDict.__ne__)(lambda t, left, right: _equality(t, left, right, True))
+methods.handles(dict.__eq__, OrderedDict.__eq__)(
+    lambda t, left, right: _equality(t, left, right, False)
+)
+methods.handles(dict.__ne__, OrderedDict.__ne__)(
+    lambda t, left, right: _equality(t, left, right, True)
+)
 
 
 @methods.handles(dict.fromkeys, takes=(1, 2))
@@ -260,11 +277,17 @@ def dict_fromkeys(t: Tracing, *args: Any) -> Any:
     return fromkeys(t, k.ClassTracker(dict), *args)
 
 
-@methods.handles(dict.__dict__["fromkeys"], OrderedDict.__dict__["fromkeys"], takes=(1, 2), named=("value",))
+@methods.handles(
+    dict.__dict__["fromkeys"], OrderedDict.__dict__["fromkeys"], takes=(1, 2), named=("value",)
+)
 @operation
 def fromkeys(t: Tracing, cls: Any, iterable: Any, value: Any = k.NONE) -> Any:
     is_dict = cls.value is dict
-    made = k.DictTracker(dict, complete=True) if is_dict else (yield from settle(_calls.call(t, cls, [], {})))
+    made = (
+        k.DictTracker(dict, complete=True)
+        if is_dict
+        else (yield from settle(_calls.call(t, cls, [], {})))
+    )
     put = _dictionary.put if is_dict else _containers.set_item
     yield from settle(_iteration.for_each(t, iterable, lambda key: put(t, made, key, value)))
     return made

@@ -21,7 +21,9 @@ from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("exception method")
 _CLASSES = tuple(
-    dict.fromkeys(c for c in vars(builtins).values() if isinstance(c, type) and issubclass(c, BaseException))
+    dict.fromkeys(
+        c for c in vars(builtins).values() if isinstance(c, type) and issubclass(c, BaseException)
+    )
 )
 _PLAIN = tuple(
     cls
@@ -36,7 +38,9 @@ _PLAIN = tuple(
 def init(t: Tracing, args: Args, kwargs: Kwargs) -> None:
     vt = args[0]
     if kwargs or vt.source is not None:
-        raise t.unsupported("bad-arguments", f"a call of {vt.cls.__name__}.__init__ that it does not accept")
+        raise t.unsupported(
+            "bad-arguments", f"a call of {vt.cls.__name__}.__init__ that it does not accept"
+        )
     _made_exceptions.keep(t, vt, args[1:])
 
 
@@ -72,13 +76,18 @@ _FIELDS: dict[Any, Callable[[Tracing, Any], Any]] = {
     BaseException.__dict__["args"]: _args,
     BaseException.__dict__["__cause__"]: _link("cause"),
     BaseException.__dict__["__context__"]: _link("context"),
-    BaseException.__dict__["__suppress_context__"]: lambda t, vt: k.ConstantTracker(vt.suppress_context),
+    BaseException.__dict__["__suppress_context__"]: lambda t, vt: k.ConstantTracker(
+        vt.suppress_context
+    ),
     BaseException.__dict__["__traceback__"]: _traceback,
     StopIteration.__dict__["value"]: _value,
     SystemExit.__dict__["code"]: _value,
     ImportError.__dict__["msg"]: _message,
     **{vars(ImportError)[name]: lambda t, vt: k.NONE for name in ("name", "path")},
-    **{vars(OSError)[name]: lambda t, vt: k.NONE for name in ("errno", "strerror", "filename", "filename2")},
+    **{
+        vars(OSError)[name]: lambda t, vt: k.NONE
+        for name in ("errno", "strerror", "filename", "filename2")
+    },
     BaseExceptionGroup.__dict__["message"]: lambda t, vt: vt.args[0],
 }
 _DESCRIPTORS = (types.MemberDescriptorType, types.GetSetDescriptorType)
@@ -97,7 +106,9 @@ def read(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if vt.source is not None and _has(of, vt.real):
         return wrap(t, of.__get__(vt.real), SlotSource(vt.source, of.__objclass__, of.__name__))
     if vt.source is not None or of not in _FIELDS:
-        raise t.unsupported("exception-attribute", f"{of.__name__} of a {vt.cls.__name__}, which it may not have")
+        raise t.unsupported(
+            "exception-attribute", f"{of.__name__} of a {vt.cls.__name__}, which it may not have"
+        )
     return _FIELDS[of](t, vt)
 
 
@@ -116,8 +127,12 @@ def add_note(t: Tracing, args: Args, kwargs: Kwargs) -> None:
     vt, note = args
     if not issubclass(note.cls, str):
         complain(t, TypeError, "note must be a str, not '", note.cls, "'")
-    if vt.namespace is None or any(overrides(t, vt.cls, name) for name in ("__getattribute__", "__setattr__")):
-        raise t.unsupported("exception-attribute", "a note on an exception that has attributes in its own way")
+    if vt.namespace is None or any(
+        overrides(t, vt.cls, name) for name in ("__getattribute__", "__setattr__")
+    ):
+        raise t.unsupported(
+            "exception-attribute", "a note on an exception that has attributes in its own way"
+        )
     if (notes := _dictionary.lookup(t, vt.namespace, "__notes__")) is MISSING:
         notes = k.ListTracker([], list)
         _dictionary.set_name(t, vt.namespace, "__notes__", notes)
@@ -126,7 +141,9 @@ def add_note(t: Tracing, args: Args, kwargs: Kwargs) -> None:
     _containers.append(t, notes, note)
 
 
-@handlers.handles(*(vars(cls)["__str__"] for cls in (BaseException, AttributeError, NameError, ImportError)))
+@handlers.handles(
+    *(vars(cls)["__str__"] for cls in (BaseException, AttributeError, NameError, ImportError))
+)
 def str_(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if not (parts := args[0].args):
         return k.ConstantTracker("")
@@ -182,13 +199,23 @@ def group_str(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 @handlers.handles(BaseExceptionGroup, ExceptionGroup)
 def make_group(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     """A group of exceptions, where C would accept it; errors are C's own."""
-    fits = len(args) == 2 and not kwargs and isinstance(args[1], k.ListTracker | k.TupleTracker) and args[1].items
+    fits = (
+        len(args) == 2
+        and not kwargs
+        and isinstance(args[1], k.ListTracker | k.TupleTracker)
+        and args[1].items
+    )
     if not fits or not isinstance(args[0].constant(), str):
         raise t.unsupported("bad-arguments", "a call of ExceptionGroup that it does not accept")
-    if not all(isinstance(item, k.ExceptionTracker) and issubclass(item.cls, Exception) for item in args[1].items):
+    if not all(
+        isinstance(item, k.ExceptionTracker) and issubclass(item.cls, Exception)
+        for item in args[1].items
+    ):
         raise t.unsupported("exception-group", "a group of exceptions that are not all Exceptions")
     made = k.ExceptionTracker(ExceptionGroup, [args[0], args[1]])
-    made.members[k.GROUPED] = args[1] if args[1].cls is tuple else k.TupleTracker(args[1].items, tuple)
+    made.members[k.GROUPED] = (
+        args[1] if args[1].cls is tuple else k.TupleTracker(args[1].items, tuple)
+    )
     new_namespace(made)
     return made
 

@@ -61,7 +61,9 @@ def _claims_a_class(t: Tracing, vt: Any) -> bool:
 def _claimed(t: Tracing, vt: Any) -> Any:
     if not _claims_a_class(t, vt):
         return vt.cls
-    found = yield from attempt(AttributeError, MISSING, _attributes.get_attribute, t, vt, "__class__")
+    found = yield from attempt(
+        AttributeError, MISSING, _attributes.get_attribute, t, vt, "__class__"
+    )
     return found.value if isinstance(found, k.ClassTracker) else vt.cls
 
 
@@ -107,14 +109,21 @@ def _abc_answer(t: Tracing, cls: type, base: type) -> bool:
     try:
         found = issubclass(cls, base)
     except Exception as error:  # raised by a `__subclasshook__` of the program
-        raise t.unsupported("builtin", f"issubclass() with {base.__qualname__}, which raises {error!r}") from None
+        raise t.unsupported(
+            "builtin", f"issubclass() with {base.__qualname__}, which raises {error!r}"
+        ) from None
     if id(base) in t.made:
         if id(cls) not in t.made and "_is_protocol" in vars(base):
-            raise t.unsupported("class-definition", f"whether a {cls.__qualname__} fits a protocol made here")
+            raise t.unsupported(
+                "class-definition", f"whether a {cls.__qualname__} fits a protocol made here"
+            )
         return found
     for known in (cls,) if id(cls) not in t.made else cls.__mro__:
         if id(known) not in t.made:
-            classes = (CapturedSource(known.__qualname__, known), CapturedSource(base.__qualname__, base))
+            classes = (
+                CapturedSource(known.__qualname__, known),
+                CapturedSource(base.__qualname__, base),
+            )
             t.guard(CallSource(issubclass, *classes), Truth(issubclass(known, base)))
     return found
 
@@ -125,7 +134,9 @@ def abc_instance_check(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     """What a metaclass of abstract classes reaches with `super().__instancecheck__`."""
     cls, vt = args
     claimed = yield from _claimed(t, vt)
-    return k.ConstantTracker(_abc_answer(t, claimed, cls.value) or _abc_answer(t, vt.cls, cls.value))
+    return k.ConstantTracker(
+        _abc_answer(t, claimed, cls.value) or _abc_answer(t, vt.cls, cls.value)
+    )
 
 
 def _is_tensor_of(cls: Any) -> Callable[[Tracing, Any], bool]:
@@ -151,7 +162,9 @@ def _is_marked(cls: type, mark: str) -> Callable[[Tracing, Any], bool]:
     return check
 
 
-_TENSOR_TYPES = [found for found in [*vars(torch).values()] if type(found) is type(torch.FloatTensor)]
+_TENSOR_TYPES = [
+    found for found in [*vars(torch).values()] if type(found) is type(torch.FloatTensor)
+]
 """`torch.FloatTensor` and its kin, whose metaclass looks at dtype and device."""
 
 _KNOWN_CHECKS: dict[int, Callable[[Tracing, Any], bool]] = {
@@ -169,7 +182,9 @@ def class_list(t: Tracing, classes: Any) -> list[type]:
     if isinstance(classes, k.TupleTracker):
         return [cls for item in classes.items for cls in class_list(t, item)]
     parts = classes.real.__args__ if isinstance(classes.real, types.UnionType) else ()
-    if parts and all(issubclass(type(part), type) for part in parts):  # an alias says of itself that it is a class
+    if parts and all(
+        issubclass(type(part), type) for part in parts
+    ):  # an alias says of itself that it is a class
         return list(parts)
     raise t.unsupported("bad-arguments", f"isinstance() with a {classes.cls.__name__}")
 
@@ -199,7 +214,9 @@ def _is_subclass(t: Tracing, vt: Any, classes: list[type]) -> Any:
 def subclasses(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     cls = args[0].value
     if t.made:  # what stands for a class made here is a subclass, too, while tracing
-        raise t.unsupported("class-definition", "the subclasses of a class, some of which were made here")
+        raise t.unsupported(
+            "class-definition", "the subclasses of a class, some of which were made here"
+        )
     found = type.__subclasses__(cls)
     known = [weakref.ref(sub) for sub in found]
     source = CallSource(type.__subclasses__, CapturedSource(cls.__qualname__, cls))
@@ -208,7 +225,9 @@ def subclasses(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 def _are_these(known: list[Any], classes: list[type]) -> bool:
-    return len(known) == len(classes) and all(ref() is cls for ref, cls in zip(known, classes, strict=True))
+    return len(known) == len(classes) and all(
+        ref() is cls for ref, cls in zip(known, classes, strict=True)
+    )
 
 
 @handlers.handles(callable)
@@ -229,7 +248,9 @@ def make_super(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if "__class__" not in frame.code.slots:
         throw(RuntimeError, "super(): __class__ cell not found")
     first, cell = frame.slots[0], frame.slots[frame.code.slots.index("__class__")]
-    receiver = first.content if raw.co_varnames[:1] in [(name,) for name in raw.co_cellvars] else first
+    receiver = (
+        first.content if raw.co_varnames[:1] in [(name,) for name in raw.co_cellvars] else first
+    )
     if receiver is NULL or cell is NULL or cell.content is NULL:
         raise t.unsupported("bad-arguments", "super() without an argument, or without a class")
     return _super(t, cell.content, receiver)
@@ -238,6 +259,10 @@ def make_super(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 def _super(t: Tracing, start: Any, receiver: Any) -> Any:
     """As `supercheck` allows it; its errors are C's own."""
     below = (receiver.cls, *([receiver.value] if isinstance(receiver, k.ClassTracker) else []))
-    if not isinstance(start, k.ClassTracker) or not any(is_subtype(cls, start.value) for cls in below):
-        raise t.unsupported("bad-arguments", "super() of an object that is no instance of the class")
+    if not isinstance(start, k.ClassTracker) or not any(
+        is_subtype(cls, start.value) for cls in below
+    ):
+        raise t.unsupported(
+            "bad-arguments", "super() of an object that is no instance of the class"
+        )
     return k.SuperTracker(start, receiver)

@@ -4,7 +4,16 @@ import itertools
 import types
 from typing import Any
 
-from stator_bytecode import NULL, GeneratorStatus, HandlerTable, Raised, Resume, Then, operation, settle
+from stator_bytecode import (
+    NULL,
+    GeneratorStatus,
+    HandlerTable,
+    Raised,
+    Resume,
+    Then,
+    operation,
+    settle,
+)
 
 from stator_variables import _kinds as k
 from stator_variables._builtin._arity import Args, Kwargs
@@ -34,7 +43,9 @@ def handle_iter(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 @handlers.handles(*(cls.__iter__ for cls in _CONSTANTS))
 def iterate_constant(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if args[0].cls not in _CONSTANTS:
-        raise t.unsupported("builtin", f"the iterator of a builtin class over a {args[0].cls.__name__}")
+        raise t.unsupported(
+            "builtin", f"the iterator of a builtin class over a {args[0].cls.__name__}"
+        )
     return _iteration.get_iterator(t, args[0])
 
 
@@ -85,7 +96,9 @@ def make_map(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(filter)
 def make_filter(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return _iterators(t, args[1:], lambda found: k.IteratorTracker(filter, "filter", [args[0], found[0]]))
+    return _iterators(
+        t, args[1:], lambda found: k.IteratorTracker(filter, "filter", [args[0], found[0]])
+    )
 
 
 @handlers.handles(enumerate)
@@ -94,15 +107,22 @@ def make_enumerate(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if not issubclass(start.cls, int):
         raise t.unsupported("bad-arguments", f"enumerate() from a {start.cls.__name__} on")
     if isinstance(start, k.ObjectTracker):
-        raise t.unsupported("bad-arguments", f"enumerate() from a {start.cls.__name__} on, which counts as an int does")
+        raise t.unsupported(
+            "bad-arguments",
+            f"enumerate() from a {start.cls.__name__} on, which counts as an int does",
+        )
     return _iterators(
-        t, args[:1] or [kwargs["iterable"]], lambda found: k.IteratorTracker(enumerate, "enumerate", [found[0], start])
+        t,
+        args[:1] or [kwargs["iterable"]],
+        lambda found: k.IteratorTracker(enumerate, "enumerate", [found[0], start]),
     )
 
 
 @operation
 def _iterators(t: Tracing, iterables: Args, make: Any) -> Any:
-    return make((yield from settle_all(_iteration.get_iterator(t, iterable) for iterable in iterables)))
+    return make(
+        (yield from settle_all(_iteration.get_iterator(t, iterable) for iterable in iterables))
+    )
 
 
 @handlers.handles(reversed)
@@ -114,10 +134,16 @@ def make_reversed(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     in_python = any(overrides(t, vt.cls, name) for name in ("__len__", "__getitem__"))
     if isinstance(vt, k.TupleTracker) and not in_python:
         return k.IteratorTracker(reversed, "reversed", [vt, len(vt.items)])
-    if isinstance(vt, k.ConstantTracker) and isinstance(vt.value, str | bytes | range) and not in_python:
+    if (
+        isinstance(vt, k.ConstantTracker)
+        and isinstance(vt.value, str | bytes | range)
+        and not in_python
+    ):
         if isinstance(vt.value, range):  # its iterator is one over the range the other way round
             return _iteration.get_iterator(t, k.ConstantTracker(vt.value[::-1]))
-        return k.IteratorTracker(type(reversed(vt.value)), "constant", [list(reversed(vt.value)), vt])
+        return k.IteratorTracker(
+            type(reversed(vt.value)), "constant", [list(reversed(vt.value)), vt]
+        )
     is_sequence = bound is MISSING and _iteration.is_sequence(t, vt)
     if k.is_none(bound) or (bound is MISSING and not is_sequence):
         complain(t, TypeError, "'", vt.cls, "' object is not reversible")
@@ -131,7 +157,9 @@ def _reversed_protocol(t: Tracing, vt: Any) -> Any:
     """`reversed` of an object with `__len__` and `__getitem__`: a real one would ask for the length again."""
     length, changed = yield from observed(t, settle(_containers.length(t, vt)), (vt,))
     if changed:
-        raise t.unsupported("builtin", f"reversed() of a {vt.cls.__name__}, whose __len__ changes things")
+        raise t.unsupported(
+            "builtin", f"reversed() of a {vt.cls.__name__}, whose __len__ changes things"
+        )
     size = length.constant()
     if not isinstance(size, int):
         raise t.unsupported("builtin", f"reversed() of a {vt.cls.__name__} of unknown length")
@@ -141,7 +169,9 @@ def _reversed_protocol(t: Tracing, vt: Any) -> Any:
 @handlers.handles(sorted)
 @operation
 def handle_sorted(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    if k.is_none(kwargs.get("key", k.NONE)) and has_total_order(t, args[0]):  # else equal keys stay in hash order
+    if k.is_none(kwargs.get("key", k.NONE)) and has_total_order(
+        t, args[0]
+    ):  # else equal keys stay in hash order
         items = list(args[0].entries.values())
     else:
         items = yield from settle(_iteration.drain(t, args[0], asks_length=True))
@@ -150,7 +180,9 @@ def handle_sorted(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 def has_total_order(t: Tracing, vt: Any) -> bool:
     """Whether this is a set of strings, of ints…, that C goes through by itself."""
-    if not isinstance(vt, k.SetTracker) or any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__")):
+    if not isinstance(vt, k.SetTracker) or any(
+        overrides(t, vt.cls, name) for name in ("__iter__", "__len__")
+    ):
         return False
     kinds = {type(item.constant()) for item in vt.entries.values()}
     return kinds in ({str}, {int}, {bytes}, {float}) and not any(
@@ -158,7 +190,12 @@ def has_total_order(t: Tracing, vt: Any) -> bool:
     )
 
 
-_OVER_CONTAINERS: tuple[type, ...] = (type(iter([])), type(iter(())), type(iter({})), type(reversed([])))
+_OVER_CONTAINERS: tuple[type, ...] = (
+    type(iter([])),
+    type(iter(())),
+    type(iter({})),
+    type(reversed([])),
+)
 _OF_ITERTOOLS = [cls for cls in vars(itertools).values() if hasattr(cls, "__next__")]
 _ITERATOR_TYPES: tuple[Any, ...] = (*_OVER_CONTAINERS, *_OF_ITERTOOLS, zip, map, filter, enumerate)
 
@@ -194,8 +231,14 @@ def generator_send(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 @operation
 def generator_throw(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     state = _state_of(t, args[0])
-    thrown = yield from settle(_exceptions.thrown_from(t, args[1], args[2] if len(args) > 2 else k.NONE))
-    if len(args) > 3 and not k.is_none(args[3]) and not _exceptions.is_traceback_of(thrown, args[3]):
+    thrown = yield from settle(
+        _exceptions.thrown_from(t, args[1], args[2] if len(args) > 2 else k.NONE)
+    )
+    if (
+        len(args) > 3
+        and not k.is_none(args[3])
+        and not _exceptions.is_traceback_of(thrown, args[3])
+    ):
         raise t.unsupported("builtin", "throw with another traceback than that of what is thrown")
     return (yield Resume(state, None, thrown))
 
@@ -207,7 +250,9 @@ def generator_close(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if state.status is GeneratorStatus.CLOSED:
         return k.NONE
     closing = new_exception(GeneratorExit, [])
-    ended = yield from attempt(GeneratorExit | StopIteration, MISSING, Resume, state, None, closing, Then("value"))
+    ended = yield from attempt(
+        GeneratorExit | StopIteration, MISSING, Resume, state, None, closing, Then("value")
+    )
     if ended is not MISSING:
         throw(RuntimeError, "generator ignored GeneratorExit")
     return k.NONE

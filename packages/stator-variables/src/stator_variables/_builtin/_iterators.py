@@ -45,7 +45,9 @@ VIEWS = {cls: part for part, classes in k.VIEW_CLASSES.items() for cls in classe
 def build(t: Tracing, real: Any, source: Source) -> Any:
     t.guard(source, TypeIs(type(real)))
     if type(real) in VIEWS:
-        return k.ViewTracker(type(real), VIEWS[type(real)], wrap(t, referent(real), CallSource(referent, source)))
+        return k.ViewTracker(
+            type(real), VIEWS[type(real)], wrap(t, referent(real), CallSource(referent, source))
+        )
     return _nested(t, real, source) if type(real) in NESTED else _positioned(t, real, source)
 
 
@@ -72,8 +74,14 @@ def ahead(iterator: Any) -> Any:
     base = cls if cls in _BASES else next(base for base in _BASES if isinstance(whole, base))
     if verb is not reversed:
         start = start or 0
-        return base.__getitem__(whole, slice(start, start + AHEAD))  # a class may read its items in its own way
-    left = slice(start, None, -1) if start is not None and 0 <= start < base.__len__(whole) else slice(0)
+        return base.__getitem__(
+            whole, slice(start, start + AHEAD)
+        )  # a class may read its items in its own way
+    left = (
+        slice(start, None, -1)
+        if start is not None and 0 <= start < base.__len__(whole)
+        else slice(0)
+    )
     return base.__getitem__(base.__getitem__(whole, left), slice(AHEAD))
 
 
@@ -85,13 +93,17 @@ def _positioned(t: Tracing, real: Any, source: Source) -> Any:
     over = referent(real) if type(real) in _OF_TABLES else operands(real)[0]
     if type(real) is reversed:
         if type(over) not in (list, tuple):  # else its class is asked
-            raise t.unsupported("existing-iterator", f"a reversed {type(over).__name__} from outside")
+            raise t.unsupported(
+                "existing-iterator", f"a reversed {type(over).__name__} from outside"
+            )
         t.guard(ItemSource(CallSource(operands, source), 0), TypeIs(type(over)))
     _dictionary.refuse_asking_order(t, over)
     try:
         left = ahead(real)
     except ValueError:
-        raise t.unsupported("changed-during-iteration", "an iterator over a container that has changed") from None
+        raise t.unsupported(
+            "changed-during-iteration", "an iterator over a container that has changed"
+        ) from None
     return k.IteratorTracker(type(real), "existing", [id(over), CallSource(ahead, source), left])
 
 
@@ -141,7 +153,10 @@ def rebuild(e: Any, vt: Any) -> str:
 
 def _standing(e: Any, vt: Any, text: str) -> str:
     """A class of the program's is not asked for its items, or how many there are, once more."""
-    if vt.kind == "getitem" or type(plain_lookup(vt.parts[0].cls, "__len__")) is types.WrapperDescriptorType:
+    if (
+        vt.kind == "getitem"
+        or type(plain_lookup(vt.parts[0].cls, "__len__")) is types.WrapperDescriptorType
+    ):
         return f"{e.capture(standing, 'standing')}({text}, {vt.index})"
     if not can_be_long(vt.parts[0].cls):
         raise e.refuse(vt)
@@ -205,11 +220,25 @@ def _placed(e: Any, vt: Any, iterator: str) -> str:
 
 
 NOT_ADVANCED = ("enumerate", "zip", "map", "filter", "callable", "pooled")
-POOLED = (itertools.product, itertools.permutations, itertools.combinations, itertools.combinations_with_replacement)
+POOLED = (
+    itertools.product,
+    itertools.permutations,
+    itertools.combinations,
+    itertools.combinations_with_replacement,
+)
 """Go through copies of what they were made of: those can be moved on from the start again."""
 
-_EMPTY = {type(iter([])): "iter([])", type(iter(())): "iter(())", zip: "zip()", type(iter(range(0))): "iter(range(0))"}
-_EMPTY |= {type(iter("")): "iter('')", type(iter(b"")): "iter(b'')", type(iter(int, 0)): "iter(int, 0)"}
+_EMPTY = {
+    type(iter([])): "iter([])",
+    type(iter(())): "iter(())",
+    zip: "zip()",
+    type(iter(range(0))): "iter(range(0))",
+}
+_EMPTY |= {
+    type(iter("")): "iter('')",
+    type(iter(b"")): "iter(b'')",
+    type(iter(int, 0)): "iter(int, 0)",
+}
 _EMPTY |= {type(iter({})): "iter({})", type(iter({}.values())): "iter({}.values())"}
 _EMPTY |= {type(iter({}.items())): "iter({}.items())", type(reversed([])): "reversed([])"}
 
@@ -225,7 +254,9 @@ def of_base(e: Any, of: Any, method: str, otherwise: str) -> str:
     """The iterator, or view, that the builtin base of a class gives: the class may have a method of its own."""
     base = next((base for base in BASES if issubclass(of.cls, base)), of.cls)
     name = e.expr(of)
-    if base is of.cls or not may_answer(of.cls) or not hasattr(base, method):  # a tuple is reversed by C itself
+    if (
+        base is of.cls or not may_answer(of.cls) or not hasattr(base, method)
+    ):  # a tuple is reversed by C itself
         return otherwise.format(name)
     return f"{e.capture(getattr(base, method), base.__name__ + method)}({name})"
 
@@ -243,12 +274,15 @@ def again(e: Any, vts: list[Any]) -> list[str]:
     """Iterators that C asks for theirs once more."""
     asks = [type(plain_lookup(vt.cls, "__iter__")) is not types.WrapperDescriptorType for vt in vts]
     return [
-        f"{e.capture(unasked, 'unasked')}({e.expr(vt)})" if by else e.expr(vt) for vt, by in zip(vts, asks, strict=True)
+        f"{e.capture(unasked, 'unasked')}({e.expr(vt)})" if by else e.expr(vt)
+        for vt, by in zip(vts, asks, strict=True)
     ]
 
 
 def _zip(e: Any, vt: Any) -> str:
-    return f"zip({', '.join(again(e, vt.parts[0]))}{', ' if vt.parts[0] else ''}strict={vt.parts[1]})"
+    return (
+        f"zip({', '.join(again(e, vt.parts[0]))}{', ' if vt.parts[0] else ''}strict={vt.parts[1]})"
+    )
 
 
 def _constant(e: Any, vt: Any) -> str:
@@ -259,7 +293,9 @@ def _constant(e: Any, vt: Any) -> str:
 def _pooled(e: Any, vt: Any) -> str:
     rows, args, named = vt.parts
     texts = e.expr(rows), f"({''.join(f'{e.expr(arg)}, ' for arg in args)})", _named(e, named)
-    return f"{e.capture(pooled, 'pooled')}({e.capture(vt.cls, vt.cls.__name__)}, {', '.join(texts)})"
+    return (
+        f"{e.capture(pooled, 'pooled')}({e.capture(vt.cls, vt.cls.__name__)}, {', '.join(texts)})"
+    )
 
 
 def _named(e: Any, vts: dict[str, Any]) -> str:
@@ -276,7 +312,9 @@ _MAKE: dict[str, Callable[[Any, Any], str]] = {
     "zip": _zip,
     "map": lambda e, vt: f"map({', '.join([e.expr(vt.parts[0]), *again(e, vt.parts[1])])})",
     "filter": lambda e, vt: f"filter({e.expr(vt.parts[0])}, {again(e, vt.parts[1:])[0]})",
-    "enumerate": lambda e, vt: f"enumerate({again(e, vt.parts[:1])[0]}, {e.expr(vt.parts[1])} + {vt.position})",
+    "enumerate": lambda e, vt: (
+        f"enumerate({again(e, vt.parts[:1])[0]}, {e.expr(vt.parts[1])} + {vt.position})"
+    ),
     "callable": lambda e, vt: f"iter({_list(e, vt.parts)})",
     "pooled": _pooled,
 }
@@ -324,7 +362,9 @@ def _in_step(vt: Any, steps: int, ended: bool, below: set[int]) -> bool:
     return _steps(vt) == steps and vt.exhausted == ended
 
 
-def _parts_in_step(parts: list[Any], strict: bool, steps: int, ended: bool, below: set[int]) -> bool:
+def _parts_in_step(
+    parts: list[Any], strict: bool, steps: int, ended: bool, below: set[int]
+) -> bool:
     """The parts of a zip have all given as many items, but for those before the one that had no more, after which a
     strict one finds no more in the others."""
     ends = [*map(_has_ended, parts)]
@@ -333,4 +373,7 @@ def _parts_in_step(parts: list[Any], strict: bool, steps: int, ended: bool, belo
     if strict:
         return all(_in_step(part, steps, ended, below) for part in parts)
     last = ends.index(True) if ended else len(parts)
-    return all(_in_step(part, steps + (ended and i < last), i == last, below) for i, part in enumerate(parts))
+    return all(
+        _in_step(part, steps + (ended and i < last), i == last, below)
+        for i, part in enumerate(parts)
+    )

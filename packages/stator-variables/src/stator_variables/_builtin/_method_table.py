@@ -36,7 +36,10 @@ class MethodTable:
         self.handlers = HandlerTable(self.what)
 
     def handles(
-        self, *targets: Any, takes: int | tuple[int, int] | None = None, named: Collection[str] | None = ()
+        self,
+        *targets: Any,
+        takes: int | tuple[int, int] | None = None,
+        named: Collection[str] | None = (),
     ) -> Callable[[Method], Method]:
         def register(handler: Method) -> Method:
             for target in targets:
@@ -55,7 +58,9 @@ def _stated(target: Any, takes: int | tuple[int, int], named: Collection[str] | 
     return Arity(least + receiver, most + receiver, None if named is None else frozenset(named))
 
 
-def _checked(target: Any, stated: Arity | None, handler: Method) -> Callable[[Tracing, Args, Kwargs], Any]:
+def _checked(
+    target: Any, stated: Arity | None, handler: Method
+) -> Callable[[Tracing, Args, Kwargs], Any]:
     owner = getattr(target, "__objclass__", object)
     if isinstance(target, types.ClassMethodDescriptorType):
         owner = object
@@ -63,15 +68,25 @@ def _checked(target: Any, stated: Arity | None, handler: Method) -> Callable[[Tr
 
     def run(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         arity = stated or signature_arity(target)
-        if not arity.accepts(args, kwargs) or not (owner is object or issubclass(args[0].cls, owner)):
-            raise t.unsupported("bad-arguments", f"a call of {target.__qualname__} that it does not accept")
+        if not arity.accepts(args, kwargs) or not (
+            owner is object or issubclass(args[0].cls, owner)
+        ):
+            raise t.unsupported(
+                "bad-arguments", f"a call of {target.__qualname__} that it does not accept"
+            )
         if owner is object:
             return handler(t, *args, **kwargs)
         if owner is dict and unordered and issubclass(args[0].cls, collections.OrderedDict):
-            raise t.unsupported("bad-arguments", f"a call of {target.__qualname__}, which knows nothing of an order")
+            raise t.unsupported(
+                "bad-arguments", f"a call of {target.__qualname__}, which knows nothing of an order"
+            )
         if type(args[0]) is k.ObjectTracker:
-            raise t.unsupported("foreign-object", f"{target.__qualname__} of an existing {args[0].cls.__name__}")
-        if isinstance(args[0], k.ConstantTracker) and not _symbolic.has_texts([*args, *kwargs.values()]):
+            raise t.unsupported(
+                "foreign-object", f"{target.__qualname__} of an existing {args[0].cls.__name__}"
+            )
+        if isinstance(args[0], k.ConstantTracker) and not _symbolic.has_texts(
+            [*args, *kwargs.values()]
+        ):
             folded = _calls.fold(t, target, args, kwargs)
             if folded is not MISSING:
                 return folded
@@ -95,7 +110,9 @@ def opened(vt: Any) -> Any:
 
 def app_level(t: Tracing, function: Any, args: Args, kwargs: Kwargs) -> Any:
     """Call a Python function of ours in place of a C one."""
-    return _calls.call(t, wrap(t, function, CapturedSource(function.__qualname__, function)), args, kwargs)
+    return _calls.call(
+        t, wrap(t, function, CapturedSource(function.__qualname__, function)), args, kwargs
+    )
 
 
 def as_constant(result: Any) -> Any:
@@ -117,5 +134,7 @@ def settle_all(results: Iterable[Any]) -> Generator[Any, Any, list[Any]]:
 
 def folded(t: Tracing, function: Any, args: Args, kwargs: Kwargs) -> Any:
     if (found := _calls.fold(t, function, args, kwargs)) is MISSING:
-        raise t.unsupported("builtin", f"{function.__name__}() of values that are not known while tracing")
+        raise t.unsupported(
+            "builtin", f"{function.__name__}() of values that are not known while tracing"
+        )
     return found

@@ -13,7 +13,21 @@ from stator_variables._tracker import MISSING
 
 table: HandlerTable[Any, Any] = HandlerTable("number")
 _NUMBERS = (int, float, complex)  # each takes the ones before it
-_SLOTS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift", "divmod"]
+_SLOTS = [
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "and",
+    "or",
+    "xor",
+    "lshift",
+    "rshift",
+    "divmod",
+]
 _BINARY = (*_SLOTS, *(f"r{name}" for name in _SLOTS), "eq", "ne", "lt", "le", "gt", "ge")
 
 
@@ -26,7 +40,11 @@ def operate(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     cls = of.__objclass__
     if issubclass(args[0].cls, cls) and len(args) == 2:
         accepted = _NUMBERS[: _NUMBERS.index(cls) + 1] if cls in _NUMBERS else int
-        return _with_other(t, of.__name__.strip("_"), *args) if issubclass(args[1].cls, accepted) else k.NOT_IMPLEMENTED
+        return (
+            _with_other(t, of.__name__.strip("_"), *args)
+            if issubclass(args[1].cls, accepted)
+            else k.NOT_IMPLEMENTED
+        )
     raise t.unsupported("bad-arguments", f"a call of {of.__qualname__} that it does not accept")
 
 
@@ -43,14 +61,18 @@ def _with_other(t: Tracing, name: str, left: Any, right: Any) -> Any:
         found = _calls.fold_numbers(t, getattr(left.cls, f"__{name}__"), [left, right], {})
         if found is not MISSING:
             return found
-    raise t.unsupported("number-object", f"an operator of a {right.cls.__name__} that is not known while tracing")
+    raise t.unsupported(
+        "number-object", f"an operator of a {right.cls.__name__} that is not known while tracing"
+    )
 
 
 def _plain(vt: Any) -> Any:
     """A constant of a subclass (an IntEnum member) as the number that the operators of the builtin class see."""
     if (value := vt.constant()) is MISSING or type(value) in (bool, *_NUMBERS):
         return vt
-    return k.ConstantTracker(int.__int__(value) if isinstance(value, int) else float.__float__(value))
+    return k.ConstantTracker(
+        int.__int__(value) if isinstance(value, int) else float.__float__(value)
+    )
 
 
 _SYMBOLS = {name: symbol for symbol, (name, *_) in _operators.ARITHMETIC.items()}
@@ -58,7 +80,10 @@ _SYMBOLS |= {name.strip("_"): symbol for symbol, (name, *_) in _operators.COMPAR
 
 
 @table.handles_each(
-    _methods((str, bytes, range, slice, type(None)), [name for name, *_ in _operators.COMPARISONS.values()])
+    _methods(
+        (str, bytes, range, slice, type(None)),
+        [name for name, *_ in _operators.COMPARISONS.values()],
+    )
 )
 def compare(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if of.__objclass__ is slice and all(isinstance(vt, k.SliceTracker) for vt in args):
@@ -72,8 +97,13 @@ def compare(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
 # -- builtin functions ------------------------------------------------------------------------------------------------
 @table.handles(divmod)
 def handle_divmod(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    if all(vt.cls in (bool, int, float) and isinstance(vt, k.NumberTracker | k.ConstantTracker) for vt in args):
-        return k.TupleTracker([_operators.binary(t, symbol, *args) for symbol in ("//", "%")], tuple)
+    if all(
+        vt.cls in (bool, int, float) and isinstance(vt, k.NumberTracker | k.ConstantTracker)
+        for vt in args
+    ):
+        return k.TupleTracker(
+            [_operators.binary(t, symbol, *args) for symbol in ("//", "%")], tuple
+        )
     return _operators.slots(t, "divmod", "divmod()", args[0], args[1])
 
 
@@ -82,7 +112,9 @@ def handle_round(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     digits = args[1] if len(args) > 1 else kwargs.get("ndigits", k.NONE)
     number = args[0] if args else kwargs["number"]
     given = [] if k.is_none(digits) else [digits]
-    return _calls.call_slot(t, number, "__round__", given, "type {} doesn't define __round__ method")
+    return _calls.call_slot(
+        t, number, "__round__", given, "type {} doesn't define __round__ method"
+    )
 
 
 @table.handles(pow)

@@ -26,7 +26,9 @@ methods = MethodTable("representation")
 
 @methods.handles(object.__repr__)
 def object_repr(t: Tracing, vt: Any) -> Any:
-    raise t.unsupported("identity-number", f"repr() of a {vt.cls.__name__}, which shows where it is in memory")
+    raise t.unsupported(
+        "identity-number", f"repr() of a {vt.cls.__name__}, which shows where it is in memory"
+    )
 
 
 @methods.handles(object.__str__)
@@ -34,7 +36,9 @@ def object_str(t: Tracing, vt: Any) -> Any:
     raw = guarded_lookup(t, vt.cls, "__repr__")
     if isinstance(raw, types.WrapperDescriptorType) or _attributes.may_refuse(t, raw):
         return convert(t, vt, "r")
-    return _calls.call(t, _attributes.special(t, vt, "__repr__"), [], {})  # whoever asked looks at what it gives
+    return _calls.call(
+        t, _attributes.special(t, vt, "__repr__"), [], {}
+    )  # whoever asked looks at what it gives
 
 
 @methods.handles(object.__format__)
@@ -55,7 +59,9 @@ def list_repr(t: Tracing, vt: Any) -> Any:
 
 @methods.handles(tuple.__repr__)
 def tuple_repr(t: Tracing, vt: Any) -> Any:
-    return _in_turn(t, vt, "(...)", lambda: _joined(t, list(vt.items), "(", ",)" if len(vt.items) == 1 else ")"))
+    return _in_turn(
+        t, vt, "(...)", lambda: _joined(t, list(vt.items), "(", ",)" if len(vt.items) == 1 else ")")
+    )
 
 
 @methods.handles(torch.Size.__repr__)
@@ -68,7 +74,9 @@ def size_repr(t: Tracing, vt: Any) -> Any:
 def deque_repr(t: Tracing, vt: Any) -> Any:
     refuse_asked(t, vt, "__iter__", "__len__")
     end = "])" if vt.maxlen is None else f"], maxlen={vt.maxlen})"
-    return _in_turn(t, vt, "[...]", lambda: _joined(t, list(vt.items), f"{name_of(t, vt.cls)}([", end))
+    return _in_turn(
+        t, vt, "[...]", lambda: _joined(t, list(vt.items), f"{name_of(t, vt.cls)}([", end)
+    )
 
 
 @methods.handles(dict.__repr__)
@@ -110,11 +118,17 @@ def set_repr(t: Tracing, vt: Any) -> Any:
     return _in_turn(t, vt, f"{name_of(t, vt.cls)}(...)", lambda: _joined(t, items, start, end))
 
 
-@methods.handles(*dict.fromkeys(cls.__repr__ for classes in k.VIEW_CLASSES.values() for cls in classes))
+@methods.handles(
+    *dict.fromkeys(cls.__repr__ for classes in k.VIEW_CLASSES.values() for cls in classes)
+)
 def view_repr(t: Tracing, vt: Any) -> Any:
     pairs = _dictionary.items(t, vt.mapping)
     whole = [k.TupleTracker(pair, tuple) for pair in pairs]
-    items = {"keys": [key for key, _ in pairs], "values": [value for _, value in pairs], "items": whole}[vt.part]
+    items = {
+        "keys": [key for key, _ in pairs],
+        "values": [value for _, value in pairs],
+        "items": whole,
+    }[vt.part]
     return _in_turn(t, vt, "...", lambda: _joined(t, items, f"{name_of(t, vt.cls)}([", "])"))
 
 
@@ -171,7 +185,9 @@ def handle_hash(t: Tracing, obj: Any) -> Any:
 
 def _checked_hash(t: Tracing, vt: Any, value: Any) -> Any:
     """What a `__hash__` of the program gave."""
-    if isinstance(value, int):  # one that is too large is hashed itself, and -1 is C's sign of an error
+    if isinstance(
+        value, int
+    ):  # one that is too large is hashed itself, and -1 is C's sign of an error
         fits = -sys.maxsize - 1 <= value <= sys.maxsize and value != -1
         return k.ConstantTracker(int(value) if fits else hash(value))
     if value is MISSING:

@@ -12,7 +12,14 @@ from stator_variables._builtin._method_table import MethodTable, opened, then
 from stator_variables._builtin._strings import convert
 from stator_variables._library._pure import NUMPY
 from stator_variables._model import _calls, _containers, _ends, _iteration, _operators, _sorting
-from stator_variables._model._containers import change_items, index_of, is_size, needed_index, replace_items, slice_of
+from stator_variables._model._containers import (
+    change_items,
+    index_of,
+    is_size,
+    needed_index,
+    replace_items,
+    slice_of,
+)
 from stator_variables._model._lookup import defines, refuse_asked
 from stator_variables._model._raising import complain, throw
 from stator_variables._tracing import Tracing
@@ -22,7 +29,13 @@ methods = MethodTable("sequence method")
 
 
 def base_name(vt: Any) -> str:
-    return "tuple" if isinstance(vt, k.TupleTracker) else "deque" if issubclass(vt.cls, collections.deque) else "list"
+    return (
+        "tuple"
+        if isinstance(vt, k.TupleTracker)
+        else "deque"
+        if issubclass(vt.cls, collections.deque)
+        else "list"
+    )
 
 
 # -- items ------------------------------------------------------------------------------------------------------------
@@ -35,7 +48,9 @@ def getitem(t: Tracing, vt: Any, key: Any) -> Any:
     return vt.items[_index(t, vt, key, f"{base_name(vt)} index out of range")]
 
 
-def _index(t: Tracing, vt: Any, key: Any, complaint: str = "list assignment index out of range") -> int:
+def _index(
+    t: Tracing, vt: Any, key: Any, complaint: str = "list assignment index out of range"
+) -> int:
     if (index := index_of(t, key)) is None:
         complain(t, TypeError, f"{base_name(vt)} indices must be integers or slices, not ", key.cls)
     return checked(vt, index, complaint)
@@ -54,7 +69,11 @@ def _sliced(vt: Any, part: slice) -> Any:
         throw(ValueError, "slice step cannot be zero")
     if isinstance(vt, k.TupleTracker):
         whole = vt.cls is tuple and part.indices(len(vt.items)) == (0, len(vt.items), 1)
-        return vt if whole else k.TupleTracker(vt.items[part], torch.Size if vt.cls is torch.Size else tuple)
+        return (
+            vt
+            if whole
+            else k.TupleTracker(vt.items[part], torch.Size if vt.cls is torch.Size else tuple)
+        )
     return k.ListTracker(vt.items[part], list)
 
 
@@ -106,7 +125,9 @@ def find(t: Tracing, vt: Any, item: Any, start: int, stop: int | None) -> Any:
     while index < len(vt.items) and (stop is None or index < stop):
         found = yield from settle(_operators.equal(t, vt.items[index], item))
         if issubclass(vt.cls, collections.deque) and vt.structure != structure:
-            raise t.unsupported("list-changed-during-comparison", "a deque that is changed while it is searched")
+            raise t.unsupported(
+                "list-changed-during-comparison", "a deque that is changed while it is searched"
+            )
         if found:
             return index
         index += 1
@@ -172,7 +193,11 @@ def add(t: Tracing, left: Any, right: Any) -> Any:
         if whole.cls is tuple and not other.items:  # nothing to add: the same tuple
             return whole
     items = [*left.items, *right.items]
-    return size_of(t, items) if left.cls is torch.Size else kind(items, tuple if kind is k.TupleTracker else list)
+    return (
+        size_of(t, items)
+        if left.cls is torch.Size
+        else kind(items, tuple if kind is k.TupleTracker else list)
+    )
 
 
 _INTEGERS = int if NUMPY is None else int | NUMPY.integer
@@ -187,7 +212,13 @@ def _dimension(t: Tracing, index: int, vt: Any) -> Any:
     if issubclass(vt.cls, _INTEGERS):
         return _calls.call(t, k.BuiltinTracker(int), [vt], {}) if vt.cls is bool else vt
     if not defines(t, vt.cls, "__index__"):
-        complain(t, TypeError, f"torch.Size() takes an iterable of 'int' (item {index} is '", vt.cls, "')")
+        complain(
+            t,
+            TypeError,
+            f"torch.Size() takes an iterable of 'int' (item {index} is '",
+            vt.cls,
+            "')",
+        )
     raise t.unsupported("index-object", f"a {vt.cls.__name__} as an item of a torch.Size")
 
 
@@ -234,7 +265,8 @@ def compare(t: Tracing, left: Any, right: Any, symbol: str) -> Any:
 def _are_silent(items: list[Any]) -> bool:
     """Whether nobody notices that these are compared: C compares tuples of different lengths item by item as well."""
     return all(
-        isinstance(vt, k.NumberTracker | k.ConstantTracker) and not issubclass(vt.cls, enum.Enum) for vt in items
+        isinstance(vt, k.NumberTracker | k.ConstantTracker) and not issubclass(vt.cls, enum.Enum)
+        for vt in items
     )
 
 
@@ -244,11 +276,19 @@ def _compare(t: Tracing, left: Any, right: Any, symbol: str) -> Any:
     at, is_deque = 0, base_name(left) == "deque"
     while at < len(left.items) and at < len(right.items):
         equal = yield from settle(_operators.equal(t, left.items[at], right.items[at]))
-        if not equal and at < min(len(left.items), len(right.items)):  # the comparison may have emptied them
+        if not equal and at < min(
+            len(left.items), len(right.items)
+        ):  # the comparison may have emptied them
             if symbol in ("==", "!=") and not is_deque:
                 return k.ConstantTracker(symbol == "!=")
-            found = yield from settle(_operators.compare(t, symbol, left.items[at], right.items[at]))
-            return k.ConstantTracker((yield from settle(_operators.truth(t, found)))) if is_deque else found
+            found = yield from settle(
+                _operators.compare(t, symbol, left.items[at], right.items[at])
+            )
+            return (
+                k.ConstantTracker((yield from settle(_operators.truth(t, found))))
+                if is_deque
+                else found
+            )
         at += 1
     lengths = k.ConstantTracker(len(left.items)), k.ConstantTracker(len(right.items))
     return (yield from settle(_operators.compare(t, symbol, *lengths)))
@@ -299,7 +339,9 @@ def pop(t: Tracing, vt: Any, where: Any = None) -> Any:
 def remove(t: Tracing, vt: Any, item: Any) -> Any:
     complaint = "list.remove(x): x not in list" if base_name(vt) == "list" else "{} is not in deque"
     at = yield from _found(t, vt, item, 0, None, complaint)
-    change_items(t, vt, lambda items: items.__delitem__(slice(at, at + 1)))  # the comparison may have emptied the list
+    change_items(
+        t, vt, lambda items: items.__delitem__(slice(at, at + 1))
+    )  # the comparison may have emptied the list
     return k.NONE
 
 

@@ -33,10 +33,15 @@ def combine(verb: str, left: Entries, right: Entries) -> Entries:
         return {key: item for key, item in shorter.items() if key in longer}
     if verb == "difference":
         return {key: item for key, item in left.items() if key not in right}
-    return {**{key: item for key, item in right.items() if key not in left}, **combine("difference", left, right)}
+    return {
+        **{key: item for key, item in right.items() if key not in left},
+        **combine("difference", left, right),
+    }
 
 
-COMPARISONS = {f"__{name}__": getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
+COMPARISONS = {
+    f"__{name}__": getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")
+}
 
 
 _VERBS = ("union", "intersection", "difference", "symmetric_difference")
@@ -64,7 +69,11 @@ def contains(t: Tracing, vt: Any, element: Any) -> Any:
 def _element(t: Tracing, of: Any, vt: Any) -> Any:
     """A set that has no hash and is looked for stands for the frozenset of its elements."""
     has_hash = getattr(vt.cls, "__hash__", None) is not None
-    return element_of(t, vt, of) if has_hash or not isinstance(vt, k.SetTracker) else frozenset(vt.entries)
+    return (
+        element_of(t, vt, of)
+        if has_hash or not isinstance(vt, k.SetTracker)
+        else frozenset(vt.entries)
+    )
 
 
 @methods.handles(set.__len__, frozenset.__len__)
@@ -97,7 +106,9 @@ def pop(t: Tracing, vt: Any) -> Any:
         throw(KeyError, "pop from an empty set")
     key = next(iter(vt.entries)) if len(vt.entries) == 1 else made_again(t, vt).pop()
     taken = vt.entries[key]
-    replace_set(t, vt, {other: item for other, item in vt.entries.items() if other != key}, ("pop", None))
+    replace_set(
+        t, vt, {other: item for other, item in vt.entries.items() if other != key}, ("pop", None)
+    )
     return taken
 
 
@@ -127,10 +138,16 @@ def entries_of(t: Tracing, vt: Any, is_enough: Callable[[Any], bool] = lambda ke
         return vt.entries
     if isinstance(vt, k.DictTracker) and vt.cls is dict:
         return {key_of(t, key): key for key, _ in _dictionary.items(t, vt)}
-    return (yield from _entries_through(t, (yield from settle(_iteration.get_iterator(t, vt))), is_enough))
+    return (
+        yield from _entries_through(
+            t, (yield from settle(_iteration.get_iterator(t, vt))), is_enough
+        )
+    )
 
 
-def _entries_through(t: Tracing, iterator: Any, is_enough: Callable[[Any], bool]) -> Generator[Any, Any, Entries]:
+def _entries_through(
+    t: Tracing, iterator: Any, is_enough: Callable[[Any], bool]
+) -> Generator[Any, Any, Entries]:
     made = k.SetTracker(set)
     while (item := (yield from settle(_iteration.next_value(t, iterator)))) is not NULL:
         size = len(made.entries)
@@ -159,7 +176,9 @@ def _fold(t: Tracing, vt: Any, others: tuple[Any, ...], verb: str, in_place: boo
     if verb == "union" and issubclass(vt.cls, set):
         others = tuple(other for other in others if other is not vt)
     for other in others:
-        more = yield from settle(entries_of(t, other, *([_all_of(entries)] if verb == "intersection" else [])))
+        more = yield from settle(
+            entries_of(t, other, *([_all_of(entries)] if verb == "intersection" else []))
+        )
         hashed = isinstance(other, k.SetTracker | k.DictTracker)
         operands.append(other if hashed else k.TupleTracker([*more.values()], tuple))
         entries = combine(verb, entries, more)
@@ -189,7 +208,9 @@ def _step(vt: Any, verb: str, other: Any) -> list[tuple[str, Any]]:
 
 
 def _register_method(*targets: Any, verb: str, in_place: bool, takes: tuple[int, int]) -> None:
-    methods.handles(*targets, takes=takes)(lambda t, vt, *others: _fold(t, vt, others, verb, in_place))
+    methods.handles(*targets, takes=takes)(
+        lambda t, vt, *others: _fold(t, vt, others, verb, in_place)
+    )
 
 
 for _verb in _VERBS:
@@ -211,7 +232,9 @@ def update(t: Tracing, vt: Any, *others: Any) -> Any:
 @methods.handles(set.issubset, frozenset.issubset, takes=1)
 @operation
 def issubset(t: Tracing, left: Any, right: Any) -> Any:
-    until = [_all_of(left.entries)] if sys.version_info >= (3, 12) else []  # before, C made a set of the other first
+    until = (
+        [_all_of(left.entries)] if sys.version_info >= (3, 12) else []
+    )  # before, C made a set of the other first
     theirs = yield from settle(entries_of(t, right, *until))
     return k.ConstantTracker(left.entries.keys() <= theirs.keys())
 
@@ -228,20 +251,31 @@ def issuperset(t: Tracing, left: Any, right: Any) -> Any:
 def isdisjoint(t: Tracing, left: Any, right: Any) -> Any:
     is_found = left.entries.__contains__
     if overrides(t, right.cls, "__iter__"):  # this one C asks, whatever it is
-        theirs = yield from _entries_through(t, (yield from settle(_iteration.get_iterator(t, right))), is_found)
+        theirs = yield from _entries_through(
+            t, (yield from settle(_iteration.get_iterator(t, right))), is_found
+        )
     else:
         theirs = yield from settle(entries_of(t, right, is_found))
     return k.ConstantTracker(left.entries.keys().isdisjoint(theirs.keys()))
 
 
 # -- operators, which take sets only ----------------------------------------------------------------------------------
-OPERATORS = {"and": "intersection", "or": "union", "xor": "symmetric_difference", "sub": "difference"}
+OPERATORS = {
+    "and": "intersection",
+    "or": "union",
+    "xor": "symmetric_difference",
+    "sub": "difference",
+}
 
 
 def _register_operator(name: str, verb: str) -> None:
     for cls in (set, frozenset):
-        methods.handles(getattr(cls, f"__{name}__"))(lambda t, left, right: _operate(left, right, verb))
-        methods.handles(getattr(cls, f"__r{name}__"))(lambda t, right, left: _operate(left, right, verb))
+        methods.handles(getattr(cls, f"__{name}__"))(
+            lambda t, left, right: _operate(left, right, verb)
+        )
+        methods.handles(getattr(cls, f"__r{name}__"))(
+            lambda t, right, left: _operate(left, right, verb)
+        )
 
     @methods.handles(getattr(set, f"__i{name}__"))
     def in_place(t: Tracing, vt: Any, other: Any) -> Any:

@@ -62,7 +62,9 @@ def _formatted(value: Any, spec: str) -> str:
 
 def _known(t: Tracing, vt: Any) -> str:
     if not isinstance(value := vt.constant(), str):
-        raise t.unsupported("string-of-unknown", "a string made of parts that are not known while tracing")
+        raise t.unsupported(
+            "string-of-unknown", "a string made of parts that are not known while tracing"
+        )
     return value
 
 
@@ -79,7 +81,11 @@ def format_value(t: Tracing, value: Any, conversion: str, spec: Any) -> Any:
     folded = _calls.fold(t, format, [value, k.ConstantTracker(text)], {})
     if folded is not MISSING and not isinstance(value, k.ClassTracker):
         return folded
-    if not text and isinstance(value, k.ConstantTracker) and not overrides(t, value.cls, "__format__"):
+    if (
+        not text
+        and isinstance(value, k.ConstantTracker)
+        and not overrides(t, value.cls, "__format__")
+    ):
         return (yield from settle(convert(t, value, "s")))
     method = _attributes.special(t, value, "__format__")
     found = yield from settle(_calls.call(t, method, [k.ConstantTracker(text)], {}))
@@ -94,18 +100,26 @@ def convert(t: Tracing, value: Any, conversion: str) -> Any:
         return _of_number(t, value)
     if isinstance(value, k.TextTracker) and conversion == "s":
         return value
-    if (folded := _calls.fold(t, {"s": str, "r": repr, "a": ascii}[conversion], [value], {})) is not MISSING:
+    if (
+        folded := _calls.fold(t, {"s": str, "r": repr, "a": ascii}[conversion], [value], {})
+    ) is not MISSING:
         return folded
     asked = ("__str__", "__repr__") if conversion == "s" else ("__repr__",)
-    if isinstance(value, k.ClassTracker) and not any(overrides(t, value.cls, name) for name in asked):
+    if isinstance(value, k.ClassTracker) and not any(
+        overrides(t, value.cls, name) for name in asked
+    ):
         return k.ConstantTracker(repr(value.value))
     if isinstance(value, k.BuiltinTracker) and "at 0x" not in repr(value.value):
         return k.ConstantTracker(repr(value.value))
     if conversion == "a":
-        return after(convert(t, value, "r"), lambda text: k.ConstantTracker(_escaped(_known(t, text))))
+        return after(
+            convert(t, value, "r"), lambda text: k.ConstantTracker(_escaped(_known(t, text)))
+        )
     name = _CONVERSIONS[conversion]
     if name == "__repr__" and _attributes.may_refuse(t, guarded_lookup(t, value.cls, name)):
-        raise t.unsupported("identity-number", "a `__repr__` that is found by asking a descriptor of the program's")
+        raise t.unsupported(
+            "identity-number", "a `__repr__` that is found by asking a descriptor of the program's"
+        )
     result = _calls.call(t, _attributes.special(t, value, name), [], {})
     return after(result, functools.partial(_checked_string, t, name))
 
@@ -136,10 +150,18 @@ def join(t: Tracing, separator: Any, iterable: Any) -> Any:
     if separator.cls is bytes:
         folded = _calls.fold(t, bytes.join, [separator, k.TupleTracker(items, tuple)], {})
         if folded is MISSING:
-            raise t.unsupported("string-of-unknown", "join() of parts that are not known while tracing")
+            raise t.unsupported(
+                "string-of-unknown", "join() of parts that are not known while tracing"
+            )
         return folded
     if wrong := [i for i, item in enumerate(items) if not issubclass(item.cls, str)]:
-        complain(t, TypeError, f"sequence item {wrong[0]}: expected str instance, ", items[wrong[0]].cls, " found")
+        complain(
+            t,
+            TypeError,
+            f"sequence item {wrong[0]}: expected str instance, ",
+            items[wrong[0]].cls,
+            " found",
+        )
     if len(items) == 1 and items[0].cls is str:
         return items[0]
     return text_of(t, [part for item in items for part in (separator, item)][1:])
@@ -149,8 +171,12 @@ def join(t: Tracing, separator: Any, iterable: Any) -> Any:
 @methods.handles(str.translate)
 def translate(t: Tracing, vt: Any, table: Any) -> Any:
     if not isinstance(vt.constant(), str):
-        raise t.unsupported("string-of-unknown", "str.translate of a text that is not known while tracing")
-    return app_level(t, _methods.translated, [k.ConstantTracker(str.__str__(vt.constant())), table], {})
+        raise t.unsupported(
+            "string-of-unknown", "str.translate of a text that is not known while tracing"
+        )
+    return app_level(
+        t, _methods.translated, [k.ConstantTracker(str.__str__(vt.constant())), table], {}
+    )
 
 
 @methods.handles(str.__add__)
@@ -162,7 +188,8 @@ def add(t: Tracing, left: Any, right: Any) -> Any:
 
 # -- % ----------------------------------------------------------------------------------------------------------------
 _PERCENT = re.compile(
-    r"%(?:\((?P<key>[^()]*)\))?(?P<flags>[#0\- +]*)(?P<width>\*|\d*)(?:\.(?P<digits>\*|\d*))?[hlL]?(?P<verb>.)", re.S
+    r"%(?:\((?P<key>[^()]*)\))?(?P<flags>[#0\- +]*)(?P<width>\*|\d*)(?:\.(?P<digits>\*|\d*))?[hlL]?(?P<verb>.)",
+    re.S,
 )
 
 
@@ -176,7 +203,9 @@ def percent(t: Tracing, template: Any, given: Any) -> Any:
     """Piece by piece: each value by the real operator, once it is a constant or a text."""
     text = _known(t, template)
     getter = guarded_lookup(t, given.cls, "__getitem__")
-    is_mapping = all(getter is not known for known in _OF_SEQUENCES) and not issubclass(given.cls, tuple | str)
+    is_mapping = all(getter is not known for known in _OF_SEQUENCES) and not issubclass(
+        given.cls, tuple | str
+    )
     values = list(given.items) if isinstance(given, k.TupleTracker) else [given]
     parts: list[Any] = []
     last = 0
@@ -184,14 +213,18 @@ def percent(t: Tracing, template: Any, given: Any) -> Any:
         parts.append(_calls.folded(t, operator.mod, text[last : match.start()], ()))
         last = match.end()
         if "*" in (match["width"], match["digits"]):
-            raise t.unsupported("string-of-unknown", "a % format with * over values that are not constants")
+            raise t.unsupported(
+                "string-of-unknown", "a % format with * over values that are not constants"
+            )
         if match["verb"] == "%":
             parts.append("%")
             continue
         if match["key"] is not None:
             if not is_mapping:
                 throw(TypeError, "format requires a mapping")
-            value = yield from settle(_operators.get_item(t, given, k.ConstantTracker(match["key"])))
+            value = yield from settle(
+                _operators.get_item(t, given, k.ConstantTracker(match["key"]))
+            )
         elif not values:
             throw(TypeError, "not enough arguments for format string")
         else:
@@ -207,17 +240,25 @@ def _percent_value(t: Tracing, value: Any, match: re.Match[str]) -> Generator[An
     flags, width, digits, verb = match.group("flags", "width", "digits", "verb")
     if verb not in "diouxXeEfFgGcrsa":
         shown = verb if 31 <= ord(verb) < 126 else "?"
-        throw(ValueError, f"unsupported format character '{shown}' ({ord(verb):#x}) at index {match.end() - 1}")
+        throw(
+            ValueError,
+            f"unsupported format character '{shown}' ({ord(verb):#x}) at index {match.end() - 1}",
+        )
     if verb in "sra":
         value, verb = (yield from settle(convert(t, value, verb))), "s"
         if not (flags or width or digits):
             return value
     elif isinstance(value, k.NumberTracker):
-        if verb == "d" and value.cls is int and flags in ("", "0") and digits is None:  # format() does the same
+        if (
+            verb == "d" and value.cls is int and flags in ("", "0") and digits is None
+        ):  # format() does the same
             return _of_number(t, value, f"{flags}{width}d")
         value = k.ConstantTracker(_torch_calls.specialised(t, value))
     if (constant := value.constant()) is MISSING:
-        raise t.unsupported("string-of-unknown", f"%{verb} of a {value.cls.__name__} that is not known while tracing")
+        raise t.unsupported(
+            "string-of-unknown",
+            f"%{verb} of a {value.cls.__name__} that is not known while tracing",
+        )
     spec = f"%{flags}{width}{'' if digits is None else '.' + digits}{verb}"
     return _calls.folded(t, operator.mod, spec, (constant,))
 
@@ -225,12 +266,20 @@ def _percent_value(t: Tracing, value: Any, match: re.Match[str]) -> Generator[An
 # -- str.format -------------------------------------------------------------------------------------------------------
 @methods.handles(str.format, takes=(0, ANY_COUNT), named=None)
 def format_(t: Tracing, template: Any, /, *args: Any, **kwargs: Any) -> Any:
-    return template if _has_no_field(t, template) else _format(t, _known(t, template), args, kwargs, [0], 2)
+    return (
+        template
+        if _has_no_field(t, template)
+        else _format(t, _known(t, template), args, kwargs, [0], 2)
+    )
 
 
 @methods.handles(str.format_map, takes=1)
 def format_map(t: Tracing, template: Any, mapping: Any) -> Any:
-    return template if _has_no_field(t, template) else _format(t, _known(t, template), (), mapping, [0], 2)
+    return (
+        template
+        if _has_no_field(t, template)
+        else _format(t, _known(t, template), (), mapping, [0], 2)
+    )
 
 
 def _has_no_field(t: Tracing, template: Any) -> bool:
@@ -240,7 +289,9 @@ def _has_no_field(t: Tracing, template: Any) -> bool:
 
 
 @operation
-def _format(t: Tracing, template: str, args: Fields, named: Any, counter: list[int], depth: int) -> Any:
+def _format(
+    t: Tracing, template: str, args: Fields, named: Any, counter: list[int], depth: int
+) -> Any:
     if depth < 0:
         throw(ValueError, "Max string recursion exceeded")
     texts: list[Any] = []
@@ -267,7 +318,9 @@ def _field(t: Tracing, name: str, args: Fields, named: Any, counter: list[int]) 
     if first == "":
         first, counter[0] = counter[0], counter[0] + 1
     elif isinstance(first, int) and (counter[0] or isinstance(named, VariableTracker)):
-        raise t.unsupported("bad-arguments", "a format that switches between numbered and automatic fields")
+        raise t.unsupported(
+            "bad-arguments", "a format that switches between numbered and automatic fields"
+        )
     value = yield from _first(t, first, args, named)
     for is_attribute, part in rest:
         if is_attribute:

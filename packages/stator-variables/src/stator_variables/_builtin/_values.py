@@ -62,7 +62,9 @@ def size_radd(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 def size_numel(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if (known := _calls.fold(t, torch.Size.numel, args, kwargs)) is not MISSING:  # of 64 bits
         return known
-    product = functools.reduce(functools.partial(_operators.binary, t, "*"), args[0].items, k.ConstantTracker(1))
+    product = functools.reduce(
+        functools.partial(_operators.binary, t, "*"), args[0].items, k.ConstantTracker(1)
+    )
     if all(_fits_word(vt) for vt in (*args[0].items, product)):
         return product
     return _calls.fold(t, torch.Size.numel, [_symbolic.as_constant(t, args[0])], {})
@@ -82,7 +84,9 @@ _SLOTS = ("__getitem__", "__len__", "__contains__", "__iter__", "__reversed__")
 _METHODS = ("get", "keys", "values", "items", "copy")
 
 
-@handlers.handles_each({getattr(types.MappingProxyType, name): name for name in (*_SLOTS, *_METHODS)})
+@handlers.handles_each(
+    {getattr(types.MappingProxyType, name): name for name in (*_SLOTS, *_METHODS)}
+)
 def ask_mapping(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
     find = _attributes.special if of in _SLOTS else _attributes.get_attribute
     given = [_unwrapped(arg) for arg in args[1:]]
@@ -107,7 +111,9 @@ def merge(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: int) -> Any:
 @handlers.handles(types.MappingProxyType)
 def make(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     mapping = args[0]
-    if isinstance(mapping, k.SequenceTracker | k.ConstantTracker) or not defines(t, mapping.cls, "__getitem__"):
+    if isinstance(mapping, k.SequenceTracker | k.ConstantTracker) or not defines(
+        t, mapping.cls, "__getitem__"
+    ):
         raise t.unsupported("construction", f"a mappingproxy of a {mapping.cls.__name__}")
     return k.ProxyTracker(mapping)
 

@@ -27,7 +27,9 @@ def length(t: Tracing, vt: Any) -> Any:
     return k.ConstantTracker(len(_dictionary.items(t, vt.mapping)))
 
 
-@methods.handles(KEYS.__iter__, VALUES.__iter__, ITEMS.__iter__, *(cls.__iter__ for cls in _ORDERED))
+@methods.handles(
+    KEYS.__iter__, VALUES.__iter__, ITEMS.__iter__, *(cls.__iter__ for cls in _ORDERED)
+)
 def iterate(t: Tracing, vt: Any) -> Any:
     return _iteration.dict_iterator(t, vt.mapping, vt.part)
 
@@ -62,7 +64,11 @@ def items_contain(t: Tracing, vt: Any, pair: Any) -> Any:
 
 def elements(t: Tracing, vt: Any) -> list[Any]:
     pairs = _dictionary.items(t, vt.mapping)
-    return [key for key, _ in pairs] if vt.part == "keys" else [k.TupleTracker(pair, tuple) for pair in pairs]
+    return (
+        [key for key, _ in pairs]
+        if vt.part == "keys"
+        else [k.TupleTracker(pair, tuple) for pair in pairs]
+    )
 
 
 # -- set operators ----------------------------------------------------------------------------------------------------
@@ -72,7 +78,11 @@ def _operate(t: Tracing, left: Any, right: Any, verb: str) -> Any:
         return (yield from settle(pairs))
     made = yield from settle(_as_set(t, left))
     other = yield from settle(_as_set(t, right))
-    operand = right if isinstance(right, k.SetTracker) else k.TupleTracker([*other.entries.values()], tuple)
+    operand = (
+        right
+        if isinstance(right, k.SetTracker)
+        else k.TupleTracker([*other.entries.values()], tuple)
+    )
     if verb == "intersection":
         return _intersection(t, made, other, left, right)
     entries = _sets.combine(verb, made.entries, other.entries)
@@ -105,10 +115,16 @@ def _intersection(t: Tracing, made: Any, other: Any, left: Any, right: Any) -> A
         refuse_asked(t, right, "__iter__")
     through, among = (other.entries, made.entries)
     longer = len(through) > len(among)
-    if longer if isinstance(right, k.ViewTracker) else right.cls is set and len(through) >= len(among):
+    if (
+        longer
+        if isinstance(right, k.ViewTracker)
+        else right.cls is set and len(through) >= len(among)
+    ):
         through, among = among, through
     elif isinstance(right, k.SetTracker) and not longer:
-        return derived(set, _sets.combine("intersection", among, right.entries), "intersection", made, right)
+        return derived(
+            set, _sets.combine("intersection", among, right.entries), "intersection", made, right
+        )
     elif isinstance(right, k.SetTracker):
         through = {key_of(t, item): item for item in in_order(t, right)}
     return _containers.new_set(t, [item for key, item in through.items() if key in among])
@@ -123,8 +139,12 @@ def _as_set(t: Tracing, vt: Any) -> Any:
 
 def _register(name: str, verb: str) -> None:
     for cls in SET_LIKE:
-        methods.handles(getattr(cls, f"__{name}__"))(lambda t, left, right: _operate(t, left, right, verb))
-        methods.handles(getattr(cls, f"__r{name}__"))(lambda t, right, left: _operate(t, left, right, verb))
+        methods.handles(getattr(cls, f"__{name}__"))(
+            lambda t, left, right: _operate(t, left, right, verb)
+        )
+        methods.handles(getattr(cls, f"__r{name}__"))(
+            lambda t, right, left: _operate(t, left, right, verb)
+        )
 
 
 for _name, _verb in _sets.OPERATORS.items():

@@ -28,7 +28,9 @@ def constant(e: Emitter, vt: Any) -> str:
     if type(value) is re.Match:
         return e.bind(vt, f"{e.capture(found_again)}({e.capture(value, 'Match')})")
     if k.is_nan(value):
-        return e.bind(vt, f"-(-{e.capture(value, 'nan')})")  # another object on each run: containers keep each of them
+        return e.bind(
+            vt, f"-(-{e.capture(value, 'nan')})"
+        )  # another object on each run: containers keep each of them
     return e.capture(value, type(value).__name__)
 
 
@@ -59,7 +61,11 @@ _LONGEST = 2000  # bits: fewer digits than the lowest limit that sys.set_int_max
 @rebuilders.handles(k.TensorTracker)
 def tensor(e: Emitter, vt: Any) -> str:
     text = e.output(vt.traced)
-    return filled(e, vt, e.bind(vt, text)) if vt.namespace is not None and vt.namespace.entries else text
+    return (
+        filled(e, vt, e.bind(vt, text))
+        if vt.namespace is not None and vt.namespace.entries
+        else text
+    )
 
 
 @rebuilders.handles(k.SubclassTracker)
@@ -88,11 +94,15 @@ def number(e: Emitter, vt: Any) -> str:
 def tuple_(e: Emitter, vt: Any) -> str:
     items = ", ".join(e.expr(item) for item in vt.items)
     text = f"({items},)" if vt.items else "()"
-    if vt.items and all(not is_pending(item) and isinstance(item, k.ConstantTracker) for item in vt.items):
+    if vt.items and all(
+        not is_pending(item) and isinstance(item, k.ConstantTracker) for item in vt.items
+    ):
         text = f"tuple([{items}])"  # the compiler would make one object of all that are equal
     if vt.cls is not tuple:
         text = f"{e.capture(tuple.__new__, 'tuple_new')}({e.capture(vt.cls)}, {text})"
-        if vt.cls is torch.Size or hasattr(vt.cls, "n_sequence_fields"):  # made by C code that `tuple.__new__` refuses
+        if vt.cls is torch.Size or hasattr(
+            vt.cls, "n_sequence_fields"
+        ):  # made by C code that `tuple.__new__` refuses
             text = f"{e.capture(vt.cls)}(({items}{',' if vt.items else ''}))"
     return filled(e, vt, e.bind(vt, text))
 
@@ -105,7 +115,11 @@ def list_(e: Emitter, vt: Any) -> str:
     if vt.maxlen is not None:
         e.lines.append(f"{list_base(e, vt)}.__init__({name}, (), {vt.maxlen})")
     if vt.items:
-        late = [] if issubclass(vt.cls, list) else [i for i, item in enumerate(vt.items) if not _is_leaf(item)]
+        late = (
+            []
+            if issubclass(vt.cls, list)
+            else [i for i, item in enumerate(vt.items) if not _is_leaf(item)]
+        )
         items = ", ".join("None" if i in late else e.expr(item) for i, item in enumerate(vt.items))
         begun = f"{name}.extend(" if vt.cls is list else f"{list_base(e, vt)}.extend({name}, "
         e.lines.append(f"{begun}[{items}])")
@@ -120,14 +134,21 @@ def list_base(e: Emitter, vt: Any) -> str:
 
 
 def _is_leaf(vt: Any) -> bool:
-    return is_pending(vt) or vt.source is not None or isinstance(vt, k.ConstantTracker | k.TensorTracker)
+    return (
+        is_pending(vt)
+        or vt.source is not None
+        or isinstance(vt, k.ConstantTracker | k.TensorTracker)
+    )
 
 
 @rebuilders.handles(k.DictTracker)
 def dict_(e: Emitter, vt: Any) -> str:
     if vt.owner is not None:
         return namespace_of(e, vt.owner, e.expr(vt.owner))
-    pairs, asking = [pair for pair in vt.entries.values() if pair[1] is not DELETED], is_asking(e.t, vt)
+    pairs, asking = (
+        [pair for pair in vt.entries.values() if pair[1] is not DELETED],
+        is_asking(e.t, vt),
+    )
     if vt.cls is dict and not asking and all(_is_leaf(value) for _, value in pairs):
         inside = ", ".join(f"{e.expr(key)}: {e.expr(value)}" for key, value in pairs)
         return e.bind(vt, f"{{{inside}}}")
@@ -135,7 +156,9 @@ def dict_(e: Emitter, vt: Any) -> str:
     if vt.cls is not collections.defaultdict and vt.default_factory is not MISSING:
         e.lines.append(f"{name}.default_factory = {e.expr(vt.default_factory)}")
     lines = e.asking.lines if asking else e.lines
-    if not (asking or all(it.exhausted for it in vt.iterators)):  # it may hold them, and they stand among its keys
+    if not (
+        asking or all(it.exhausted for it in vt.iterators)
+    ):  # it may hold them, and they stand among its keys
         e.unfilled.append(vt)
         lines += [written_item(e, vt.cls, name, key, k.NONE) for key, _ in pairs]
         e.unfilled.pop()
@@ -181,7 +204,11 @@ def set_(e: Emitter, vt: Any) -> str:
     bind = functools.partial(e.bind_later, e.asking) if asking else e.bind
     if vt.cls is frozenset and [method for method, _ in steps] == ["update"]:
         whole = steps[0][1]
-        return e.expr(whole) if whole.cls is frozenset else bind(vt, f"{e.capture(frozenset)}({e.expr(whole)})")
+        return (
+            e.expr(whole)
+            if whole.cls is frozenset
+            else bind(vt, f"{e.capture(frozenset)}({e.expr(whole)})")
+        )
     items = ", ".join(e.expr(item) for item in vt.entries.values())
     return bind(vt, f"{e.capture(vt.cls)}([{items}])")
 
@@ -211,7 +238,8 @@ def _early(e: Emitter, operand: Any) -> str | None:
 def write_steps(e: Emitter, asking: bool, name: str, steps: list[tuple[str, Any]]) -> None:
     lines = e.asking.lines if asking else e.lines
     lines += [
-        f"set.{method}({name}{'' if item is None else f', {e.expr(_as_it_is(e, item))}'})" for method, item in steps
+        f"set.{method}({name}{'' if item is None else f', {e.expr(_as_it_is(e, item))}'})"
+        for method, item in steps
     ]
 
 

@@ -43,12 +43,16 @@ def emit_effects(e: Emitter) -> None:
 @_replays.handles(k.TensorTracker)
 def _tensor_effect(e: Emitter, vt: Any) -> None:
     if vt.data is not MISSING:
-        if vt.data.example.requires_grad:  # written to since, with gradients: an assignment does not bring them
+        if (
+            vt.data.example.requires_grad
+        ):  # written to since, with gradients: an assignment does not bring them
             raise e.refuse(vt)
         e.lines.append(f"{e.expr(vt)}.data = {e.output(vt.data)}")
     if vt.grad is not MISSING:
         if not k.is_none(vt.grad) and vt.grad.example.shape != vt.example.shape:
-            raise e.t.unsupported("tensor-attribute-write", "a gradient that no longer fits its tensor")
+            raise e.t.unsupported(
+                "tensor-attribute-write", "a gradient that no longer fits its tensor"
+            )
         e.lines.append(f"{e.expr(vt)}.grad = {e.expr(vt.grad)}")
 
 
@@ -116,7 +120,9 @@ def _final_writes(log: list[tuple[str, Any, Any, Any]]) -> list[tuple[Any, Any]]
 def _set_effect(e: Emitter, vt: Any) -> None:
     steps = vt.steps_taken
     if steps is None:
-        steps = [("discard", item) for hashed, item in vt.before.items() if hashed not in vt.entries]
+        steps = [
+            ("discard", item) for hashed, item in vt.before.items() if hashed not in vt.entries
+        ]
         steps += [("add", item) for hashed, item in vt.entries.items() if hashed not in vt.before]
     undecided = [("add", item) for (item,) in vt.undecided]
     write_steps(e, is_asking(e.t, vt), e.expr(vt), steps + undecided)
@@ -126,7 +132,9 @@ def _set_effect(e: Emitter, vt: Any) -> None:
 def _cell_effect(e: Emitter, vt: Any) -> None:
     name = e.expr(vt)
     empty = vt.content is NULL
-    e.lines.append(f"del {name}.cell_contents" if empty else f"{name}.cell_contents = {e.expr(vt.content)}")
+    e.lines.append(
+        f"del {name}.cell_contents" if empty else f"{name}.cell_contents = {e.expr(vt.content)}"
+    )
 
 
 @_replays.handles(k.ObjectTracker)

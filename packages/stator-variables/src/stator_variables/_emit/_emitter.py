@@ -26,7 +26,9 @@ from stator_variables._tracker import DELETED, is_pending
 
 Entry = TypeVar("Entry", bound=Callable[..., Any])
 Rebuild = Callable[["Emitter", Any], str]
-rebuilders: HandlerTable[type, Rebuild] = HandlerTable("tracker")  # filled by the modules beside this one
+rebuilders: HandlerTable[type, Rebuild] = HandlerTable(
+    "tracker"
+)  # filled by the modules beside this one
 
 
 @attrs.define(eq=False)
@@ -44,12 +46,16 @@ class Emitter:
     t: Tracing
     loads: list[str] = attrs.field(factory=list)
     lines: list[str] = attrs.field(factory=list)
-    asking: Later = attrs.field(factory=Later)  # what hashes keys of the program, which read what effects write
+    asking: Later = attrs.field(
+        factory=Later
+    )  # what hashes keys of the program, which read what effects write
     last: Later = attrs.field(factory=Later)  # what has to wait for all effects
     captured: dict[str, Any] = attrs.field(factory=dict)
     outputs: list[Any] = attrs.field(factory=list)  # Traced values the graph has to give
     fleeting: bool = False  # something that is loaded may die between the guards and the loads
-    generators: list[Any] = attrs.field(factory=list)  # states of the generators that were rebuilt as objects
+    generators: list[Any] = attrs.field(
+        factory=list
+    )  # states of the generators that were rebuilt as objects
     unfilled: list[Any] = attrs.field(factory=list)  # dicts that do not have all their keys yet
     _loaded: dict[Source, str] = attrs.field(factory=dict)
     _made: dict[int, str] = attrs.field(factory=dict)
@@ -114,7 +120,9 @@ class Emitter:
         if is_pending(vt):
             self.t.handed_on.add(id(vt))
         if is_pending(vt) or vt.source is not None:
-            self.fleeting |= issubclass(type(real_of(vt)), weakref.ref)  # of a container that forgets it
+            self.fleeting |= issubclass(
+                type(real_of(vt)), weakref.ref
+            )  # of a container that forgets it
             return self.load(source_of(vt))
         if (known := self._made.get(id(vt))) is not None:
             return known
@@ -176,7 +184,9 @@ class Emitter:
         later.lines = self.lines
 
     def refuse(self, vt: Any) -> Unsupported:
-        return self.t.unsupported("reconstruction", f"rebuilding a {vt.cls.__name__} that was made while tracing")
+        return self.t.unsupported(
+            "reconstruction", f"rebuilding a {vt.cls.__name__} that was made while tracing"
+        )
 
 
 def refers_to(line: str, name: str) -> bool:
@@ -236,4 +246,8 @@ def namespace_of(e: Emitter, vt: Any, name: str) -> str:
     """The instance `__dict__`, past what the class says about reading it."""
     own = not isinstance(plain_lookup(vt.cls, "__getattribute__"), types.WrapperDescriptorType)
     own = own or not isinstance(plain_lookup(vt.cls, "__dict__"), types.GetSetDescriptorType)
-    return f"{e.capture(object.__getattribute__, 'getattribute')}({name}, '__dict__')" if own else f"{name}.__dict__"
+    return (
+        f"{e.capture(object.__getattribute__, 'getattribute')}({name}, '__dict__')"
+        if own
+        else f"{name}.__dict__"
+    )

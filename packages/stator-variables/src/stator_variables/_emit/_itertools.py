@@ -17,7 +17,15 @@ from typing import Any
 from stator_variables import _kinds as k
 from stator_variables._applevel._itertools import _NOTHING
 from stator_variables._emit._emitter import Emitter
-from stator_variables._runtime import advanced, finished, past_group, preceded, regrouped, teed, unasked
+from stator_variables._runtime import (
+    advanced,
+    finished,
+    past_group,
+    preceded,
+    regrouped,
+    teed,
+    unasked,
+)
 from stator_variables._tracing import real_of
 from stator_variables._tracker import is_pending
 
@@ -39,20 +47,30 @@ def write(e: Emitter, vt: k.IteratorTracker) -> str:
 
 def _called(e: Emitter, make: Callable[..., Any], fields: dict[str, tuple[Any, Any]]) -> str:
     given = {name: fields[name][1] for name in inspect.signature(make).parameters}
-    texts = [f"{name}={_said(e, name, vt)}" for name, vt in given.items() if real_of(vt) is not _NOTHING]
+    texts = [
+        f"{name}={_said(e, name, vt)}" for name, vt in given.items() if real_of(vt) is not _NOTHING
+    ]
     return f"{e.capture(make)}({', '.join(texts)})"
 
 
 def _said(e: Emitter, name: str, vt: Any) -> str:
     """Lists of its own are written out, as they are taken apart at once: one that has a name may be filled later."""
-    return f"[{', '.join(map(e.expr, vt.items))}]" if name in ("saved", "iterators", "items") else e.expr(vt)
+    return (
+        f"[{', '.join(map(e.expr, vt.items))}]"
+        if name in ("saved", "iterators", "items")
+        else e.expr(vt)
+    )
 
 
 def _shared(e: Emitter, worker: Any, make: Callable[..., Any]) -> str:
     """What several go on with, made once."""
     if is_pending(worker) or worker.source is not None:
         raise e.refuse(worker)
-    return e.expr(worker) if e.has_made(worker) else e.bind(worker, _called(e, make, worker.namespace.entries))
+    return (
+        e.expr(worker)
+        if e.has_made(worker)
+        else e.bind(worker, _called(e, make, worker.namespace.entries))
+    )
 
 
 def _group(e: Emitter, fields: dict[str, tuple[Any, Any]]) -> str:
@@ -79,7 +97,11 @@ def count(value: Any, step: Any) -> Iterator[Any]:
 def cycle(it: Any, saved: list[Any], index: int) -> Iterator[Any]:
     if it is None:
         return advanced(itertools.cycle(saved), index) if saved else finished(itertools.cycle(()))
-    return advanced(itertools.cycle(preceded(it, *saved)), len(saved)) if saved else itertools.cycle(unasked(it))
+    return (
+        advanced(itertools.cycle(preceded(it, *saved)), len(saved))
+        if saved
+        else itertools.cycle(unasked(it))
+    )
 
 
 def repeat(object: Any, times: Any) -> Iterator[Any]:
@@ -89,7 +111,9 @@ def repeat(object: Any, times: Any) -> Iterator[Any]:
 def chain(source: Any, active: Any) -> Iterator[Any]:
     if source is None:
         return finished(itertools.chain())
-    return itertools.chain.from_iterable(unasked(source) if active is None else preceded(source, unasked(active)))
+    return itertools.chain.from_iterable(
+        unasked(source) if active is None else preceded(source, unasked(active))
+    )
 
 
 def islice(it: Any, at: int, stop: Any, wanted: int, step: int) -> Iterator[Any]:
@@ -99,7 +123,11 @@ def islice(it: Any, at: int, stop: Any, wanted: int, step: int) -> Iterator[Any]
 
 
 def takewhile(predicate: Any, it: Any, stops: bool) -> Iterator[Any]:
-    return finished(itertools.takewhile(predicate, ())) if stops else itertools.takewhile(predicate, unasked(it))
+    return (
+        finished(itertools.takewhile(predicate, ()))
+        if stops
+        else itertools.takewhile(predicate, unasked(it))
+    )
 
 
 def dropwhile(predicate: Any, it: Any, starts: bool) -> Iterator[Any]:
@@ -135,7 +163,9 @@ def accumulate(it: Any, func: Any, initial: Any, total: Any = _NOTHING) -> Itera
 def zip_longest(iterators: list[Any], fillvalue: Any, active: int) -> Iterator[Any]:
     if not active:
         return finished(itertools.zip_longest(()))
-    return itertools.zip_longest(*[() if it is None else unasked(it) for it in iterators], fillvalue=fillvalue)
+    return itertools.zip_longest(
+        *[() if it is None else unasked(it) for it in iterators], fillvalue=fillvalue
+    )
 
 
 def batched(it: Any, n: int, strict: Any) -> Iterator[Any]:
@@ -145,7 +175,9 @@ def batched(it: Any, n: int, strict: Any) -> Iterator[Any]:
     return itertools.batched(unasked(it), n, **named)  # type: ignore[attr-defined,no-any-return]
 
 
-def groupby(it: Any, keyfunc: Any, target: Any = _NOTHING, key: Any = _NOTHING, value: Any = _NOTHING) -> Iterator[Any]:
+def groupby(
+    it: Any, keyfunc: Any, target: Any = _NOTHING, key: Any = _NOTHING, value: Any = _NOTHING
+) -> Iterator[Any]:
     made: Iterator[Any] = itertools.groupby(unasked(it), keyfunc)
     if target is not _NOTHING:
         made = regrouped(made, target) if key is _NOTHING else regrouped(made, target, key, value)

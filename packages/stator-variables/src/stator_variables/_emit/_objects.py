@@ -45,7 +45,9 @@ def function(e: Emitter, vt: Any) -> str:
     cells = "".join(f"{e.expr(cell_vt)}, " for cell_vt in vt.closure)
     code = e.capture(vt.code, vt.code.co_name)
     globals_ = e.capture(vt.globals.real, "globals")
-    text = f"{e.capture(make_function)}({code}, {globals_}, {vt.name!r}, {vt.qualname!r}, ({cells}))"
+    text = (
+        f"{e.capture(make_function)}({code}, {globals_}, {vt.name!r}, {vt.qualname!r}, ({cells}))"
+    )
     name = e.bind(vt, text)
     if vt.defaults:
         e.lines.append(f"{name}.__defaults__ = ({', '.join(e.expr(d) for d in vt.defaults)},)")
@@ -68,13 +70,17 @@ def method(e: Emitter, vt: Any) -> str:
             return e.bind(vt, f"None.{vt.function.value.__name__}")
         is_of_class = isinstance(vt.function.value, types.ClassMethodDescriptorType)
         receiver = e.expr(vt.receiver)
-        args = f"None, {receiver}" if is_of_class else f"{receiver}, type({receiver})"  # 3.11 may crash without it
+        args = (
+            f"None, {receiver}" if is_of_class else f"{receiver}, type({receiver})"
+        )  # 3.11 may crash without it
         return e.bind(vt, f"{e.expr(vt.function)}.__get__({args})")
     if type(real_of(vt.function)) is types.FunctionType:  # anything else would not have been bound
         e.t.guard(source_of(vt.function), TypeIs(types.FunctionType))
     function, receiver = e.expr(vt.function), e.expr(vt.receiver)
     if not defines(e.t, vt.function.cls, "__call__"):  # a classmethod has bound it, since 3.13
-        return e.bind(vt, f"{e.capture(classmethod, 'Classmethod')}({function}).__get__(None, {receiver})")
+        return e.bind(
+            vt, f"{e.capture(classmethod, 'Classmethod')}({function}).__get__(None, {receiver})"
+        )
     return e.bind(vt, f"{e.capture(types.MethodType, 'Method')}({function}, {receiver})")
 
 
@@ -89,7 +95,9 @@ def exception(e: Emitter, vt: Any) -> str:
     if grouped is not None and grouped is not vt.args[1]:
         e.lines.append(f"{name}.args = ({e.expr(vt.args[0])}, {e.expr(vt.args[1])})")
     if (base := keeps_in_init(vt.cls)) is not None and vt.made_of is not None:
-        e.lines.append(f"{base.__name__}.__init__({name}{''.join(f', {e.expr(arg)}' for arg in vt.made_of)})")
+        e.lines.append(
+            f"{base.__name__}.__init__({name}{''.join(f', {e.expr(arg)}' for arg in vt.made_of)})"
+        )
     for member, value in vt.members.items():
         if value is not DELETED and "__slots__" in vars(member.__objclass__):
             e.lines.append(f"{e.capture(member)}.__set__({name}, {e.expr(value)})")
@@ -103,7 +111,9 @@ def exception(e: Emitter, vt: Any) -> str:
 
 def _field(e: Emitter, name: str, field: str, value: str) -> str:
     """Sets it as C does: the class may not let attributes be set."""
-    return f"{e.capture(vars(BaseException)[f'__{field}__'].__set__, f'set_{field}')}({name}, {value})"
+    return (
+        f"{e.capture(vars(BaseException)[f'__{field}__'].__set__, f'set_{field}')}({name}, {value})"
+    )
 
 
 @rebuilders.handles(k.ObjectTracker)
@@ -130,7 +140,9 @@ def made_class(e: Emitter, vt: Any) -> str:
     text = f"{name} = {e.capture(vt.function)}({', '.join(args)})"
     waiting = e.take_lines(start, name)
     for target in (line.partition(" = ")[0] for line in waiting):
-        if target.startswith(tuple(f"{arg}[" for arg in args)) or (target.isidentifier() and refers_to(text, target)):
+        if target.startswith(tuple(f"{arg}[" for arg in args)) or (
+            target.isidentifier() and refers_to(text, target)
+        ):
             raise e.refuse(vt)
     e.lines += [text, *waiting]
     for function, rest in vt.steps:

@@ -40,7 +40,11 @@ def _listed(cached: Any) -> tuple[list[Any], int]:
     bounded), the dict by keys, the function, and the mark between positional and named arguments.
     """
     held = gc.get_referents(cached)
-    return held, next(i for i in range(len(held) - 3, 0, -1) if type(held[i]) is dict and type(held[i + 2]) is object)
+    return held, next(
+        i
+        for i in range(len(held) - 3, 0, -1)
+        if type(held[i]) is dict and type(held[i + 2]) is object
+    )
 
 
 def key_of_call(names: Sequence[str], typed: bool, mark: object, values: tuple[Any, ...]) -> Any:
@@ -48,7 +52,11 @@ def key_of_call(names: Sequence[str], typed: bool, mark: object, values: tuple[A
         return values[0]
     count = len(values) - len(names)
     named = [part for pair in zip(names, values[count:], strict=True) for part in pair]
-    return (*values[:count], *([mark, *named] if names else []), *(map(type, values) if typed else []))
+    return (
+        *values[:count],
+        *([mark, *named] if names else []),
+        *(map(type, values) if typed else []),
+    )
 
 
 class _Guard:
@@ -63,7 +71,10 @@ class _Guard:
 
     def __init__(self, cached: Any) -> None:
         held, at = _listed(cached)
-        self.contents: list[Any] = [held[at], held[at + 2]]  # the dict, the mark; nothing once the function has died
+        self.contents: list[Any] = [
+            held[at],
+            held[at + 2],
+        ]  # the dict, the mark; nothing once the function has died
         self.cached: Any = weakref.ref(cached, functools.partial(_forget, self.contents))
         self.is_bounded = at > 1
         self.record: Any = MISSING  # of the call that is looked up
@@ -120,7 +131,9 @@ class KeptResults(_Guard):
 
     def __init__(self, cached: Any) -> None:
         super().__init__(cached)
-        self.calls: dict[Any, tuple[Any, ...]] = {}  # by key: the arguments of `peek`, and the result last
+        self.calls: dict[
+            Any, tuple[Any, ...]
+        ] = {}  # by key: the arguments of `peek`, and the result last
 
     def __reduce__(self) -> Any:
         return _restored, (self.cached(), list(self.calls.values()))
@@ -134,12 +147,17 @@ class KeptResults(_Guard):
         if cached is self.cached():
             table, keys = self.contents[0], self.calls
             if not self.is_bounded:
-                return all(table.get(key, MISSING) is result for key, (_, _, result) in keys.items())
+                return all(
+                    table.get(key, MISSING) is result for key, (_, _, result) in keys.items()
+                )
             if self.is_unchanged(cached, first := next(iter(keys))):
                 return True
             misses = cached.cache_info().misses
 
-        holds = all(peek(*asked, cached, *values) is result for asked, values, result in [*self.calls.values()])
+        holds = all(
+            peek(*asked, cached, *values) is result
+            for asked, values, result in [*self.calls.values()]
+        )
         if holds and cached is self.cached():
             self.note(first, misses)
         return holds

@@ -26,7 +26,13 @@ from stator_guards import CallSource, CapturedSource, Is, Kind, Renderer, Source
 from stator_variables import _kinds as k
 from stator_variables._bodies import BodyTrace
 from stator_variables._build import wrap, wrap_present
-from stator_variables._library._cache_contents import CACHED, KeptResult, KeptResults, key_of_call, peek
+from stator_variables._library._cache_contents import (
+    CACHED,
+    KeptResult,
+    KeptResults,
+    key_of_call,
+    peek,
+)
 from stator_variables._model import _calls
 from stator_variables._model._hashing import key_of, real_key, tuple_of
 from stator_variables._torch import _symbolic, _torch_calls
@@ -41,7 +47,9 @@ class _Ahead(threading.local):
 
     def __init__(self) -> None:
         self.made: Counter[tuple[int, int]] = Counter()
-        self.failed: tuple[tuple[int, int], BaseException] | None = None  # the last one a guard made, in vain
+        self.failed: tuple[tuple[int, int], BaseException] | None = (
+            None  # the last one a guard made, in vain
+        )
 
     def make(self, cached: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         number = _number_of(cached, args, kwargs)
@@ -111,7 +119,9 @@ class Kept(Kind):
 
     asked: CallSource
     turn: int
-    bounded: tuple[CallSource, ...]  # calls of before, of caches that throw out what was asked for least lately
+    bounded: tuple[
+        CallSource, ...
+    ]  # calls of before, of caches that throw out what was asked for least lately
 
     rank = 1
     fix = "call the cached function before"
@@ -128,7 +138,11 @@ class Kept(Kind):
         """Make the call, if it throws no other result out, after those of before, which find what they look for."""
         cached, *values = (source.evaluate(state) for source in self.asked.arguments)
         before = [[source.evaluate(state) for source in asked.arguments] for asked in self.bounded]
-        if type(cached) is not CACHED or not _room(cached) or any(_room(first) < WITHIN for first, *_ in before):
+        if (
+            type(cached) is not CACHED
+            or not _room(cached)
+            or any(_room(first) < WITHIN for first, *_ in before)
+        ):
             return False
         try:
             _make_first(self.bounded, before)
@@ -170,23 +184,31 @@ def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     cached, *values = args
     parameters = getattr(cached.real, "cache_parameters", None)
     if parameters is None or parameters()["maxsize"] == 0:
-        raise t.unsupported("cached-function", "a cached function made while tracing, or one that keeps nothing")
+        raise t.unsupported(
+            "cached-function", "a cached function made while tracing, or one that keeps nothing"
+        )
     given = [*values, *kwargs.values()]
     if t.cached.trial is not None:
-        return _within_trial(t, cached, values, kwargs, [value for _, value in (_argument(t, vt) for vt in given)])
+        return _within_trial(
+            t, cached, values, kwargs, [value for _, value in (_argument(t, vt) for vt in given)]
+        )
     if not _has_room(t, cached.real.cache_info()):  # what is read below would be thrown out
         given = [_symbolic.as_constant(t, vt) for vt in given]
     arguments = [_argument(t, vt) for vt in given]
     t.guard(cached.source, Is(cached.real))
     ask = asker(tuple(kwargs), parameters()["typed"])
-    made = CachedCall(cached, values, kwargs, CallSource(ask, cached.source, *(source for source, _ in arguments)))
+    made = CachedCall(
+        cached, values, kwargs, CallSource(ask, cached.source, *(source for source, _ in arguments))
+    )
     real = [value for _, value in arguments]
     result = ask(cached.real, *real)
     made.is_read = _symbolic.has_numbers(given)
     if result is not MISSING:
         made.made = _was_made_ahead(t, made, real)
         return _found(t, made, result)
-    if cached.real.__module__ != "typing" and not _may_be_ahead(t, made):  # those make equals of equal arguments
+    if cached.real.__module__ != "typing" and not _may_be_ahead(
+        t, made
+    ):  # those make equals of equal arguments
         raise _refused(t, made, "has no result for this yet")
     is_first = t.graph.is_pure and not t.changed
     return _missed(t, made, real) if t.policy.is_whole and is_first else _tried(t, made, real)
@@ -222,7 +244,9 @@ def _rely_on(t: Tracing, made: CachedCall, result: Any) -> None:
 def _was_made_ahead(t: Tracing, made: CachedCall, values: list[Any]) -> bool:
     """By a guard, which held then, and another one did not."""
     number = _number([*made.kwargs], made.cached.real, values)
-    return bool(_ahead.made[number] > sum(earlier.asked == made.asked for earlier in t.cached.calls))
+    return bool(
+        _ahead.made[number] > sum(earlier.asked == made.asked for earlier in t.cached.calls)
+    )
 
 
 def _has_room(t: Tracing, info: Any) -> bool:
@@ -234,9 +258,14 @@ def _may_be_ahead(t: Tracing, made: CachedCall) -> bool:
     before it cannot show in it, and it throws nothing out that the entry reads."""
     info = made.cached.real.cache_info()
     before = [earlier for earlier in t.cached.calls if earlier.cached is made.cached]
-    if any(earlier.asked == made.asked or (earlier.is_read and info.currsize == info.maxsize) for earlier in before):
+    if any(
+        earlier.asked == made.asked or (earlier.is_read and info.currsize == info.maxsize)
+        for earlier in before
+    ):
         return False
-    return all(isinstance(vt, k.IteratorTracker) for vt in t.changed.values())  # what looks at one moves it
+    return all(
+        isinstance(vt, k.IteratorTracker) for vt in t.changed.values()
+    )  # what looks at one moves it
 
 
 @functools.cache
@@ -253,13 +282,21 @@ def _argument(t: Tracing, vt: Any) -> tuple[Source, Any]:
         source = t.graph.source_of(vt.traced, computed=True)
         if source is not None:
             return source, vt.traced.example.node.hint
-    if isinstance(vt, k.TupleTracker) and vt.cls in (tuple, torch.Size) and _symbolic.has_numbers(vt.items):
+    if (
+        isinstance(vt, k.TupleTracker)
+        and vt.cls in (tuple, torch.Size)
+        and _symbolic.has_numbers(vt.items)
+    ):
         parts = [_argument(t, item) for item in vt.items]
-        return CallSource(_MADE[vt.cls], *(source for source, _ in parts)), vt.cls([value for _, value in parts])
+        return CallSource(_MADE[vt.cls], *(source for source, _ in parts)), vt.cls(
+            [value for _, value in parts]
+        )
     if (value := _constant(t, vt)) is not MISSING:
         return CapturedSource("argument", value), value
     if real_key(key_of(t, vt)) is MISSING or vt.source is None or isinstance(vt, k.MadeClass):
-        raise t.unsupported("cached-function", f"a cached function that is given a {vt.cls.__name__}")
+        raise t.unsupported(
+            "cached-function", f"a cached function that is given a {vt.cls.__name__}"
+        )
     return vt.source, vt.real
 
 
@@ -292,12 +329,18 @@ def _tried(t: Tracing, made: CachedCall, values: list[Any]) -> Any:
         with BodyTrace(t, "cached") as body:
             yield from body.run(function, made.args, made.kwargs)
             if not t.graph.is_pure and body.recorder.sees_tensors:
-                raise t.unsupported("effect-in-body", "tensors, after a write to one or random numbers")
+                raise t.unsupported(
+                    "effect-in-body", "tensors, after a write to one or random numbers"
+                )
             if any(_is_shared(earlier, t.cached.trial) for earlier in t.cached.calls):
-                raise t.unsupported("effect-in-body", "calls of a bounded cache that was called before")
+                raise t.unsupported(
+                    "effect-in-body", "calls of a bounded cache that was called before"
+                )
             body.refuse_effects()
     except Unsupported as refused:
-        raise _refused(t, made, f"has no result for this yet, and is not called ahead: {refused}") from None
+        raise _refused(
+            t, made, f"has no result for this yet, and is not called ahead: {refused}"
+        ) from None
     finally:
         t.cached.trial = None
     return _missed(t, made, values)
@@ -313,7 +356,9 @@ def _is_bounded(earlier: CachedCall) -> bool:
 
 
 @operation
-def _within_trial(t: Tracing, cached: Any, args: list[Any], kwargs: dict[str, Any], values: list[Any]) -> Any:
+def _within_trial(
+    t: Tracing, cached: Any, args: list[Any], kwargs: dict[str, Any], values: list[Any]
+) -> Any:
     """A call by a function that is tried: it is made when that one is, which then has the result that matters. So
     nothing is relied on here, and what the cache does not hold is interpreted, once for equal arguments."""
     names, typed = tuple(kwargs), cached.real.cache_parameters()["typed"]
@@ -324,7 +369,9 @@ def _within_trial(t: Tracing, cached: Any, args: list[Any], kwargs: dict[str, An
     elif call not in t.cached.trial:
         inside = getattr(cached.real, "__wrapped__", None)
         function = wrap(t, inside, CapturedSource("cached", inside))
-        t.journal.put(t.cached.trial, call, (yield from settle(_calls.call(t, function, args, kwargs))))
+        t.journal.put(
+            t.cached.trial, call, (yield from settle(_calls.call(t, function, args, kwargs)))
+        )
     return t.cached.trial[call]
 
 
@@ -340,13 +387,17 @@ def _missed(t: Tracing, made: CachedCall, values: list[Any]) -> Any:
         result = made.make(values)
     except _Raised as raised:
         name = type(raised.__cause__).__name__
-        raise t.unsupported("cached-function", f"a cached function that raised {name}") from raised.__cause__
+        raise t.unsupported(
+            "cached-function", f"a cached function that raised {name}"
+        ) from raised.__cause__
     return _found(t, made, result)
 
 
 # -- the calls of an entry --------------------------------------------------------------------------------------------
 def effects(e: Any) -> None:
     for made in e.t.cached.calls:
-        args = [e.expr(arg) for arg in made.args] + [f"{name}={e.expr(arg)}" for name, arg in made.kwargs.items()]
+        args = [e.expr(arg) for arg in made.args] + [
+            f"{name}={e.expr(arg)}" for name, arg in made.kwargs.items()
+        ]
         fn = e.expr(made.cached)
         e.lines.append(f"{e.capture(count, 'count')}({', '.join([fn, *args])})")

@@ -17,7 +17,14 @@ from stator_variables._applevel import _functools as app
 from stator_variables._build import new_namespace, wrap
 from stator_variables._builtin._arity import GENERIC, Args, Kwargs
 from stator_variables._builtin._method_table import app_level, as_constant, folded, then
-from stator_variables._model import _attributes, _calls, _containers, _exceptions, _iteration, _operators
+from stator_variables._model import (
+    _attributes,
+    _calls,
+    _containers,
+    _exceptions,
+    _iteration,
+    _operators,
+)
 from stator_variables._model._lookup import defines
 from stator_variables._model._raising import throw
 from stator_variables._tracing import Tracing
@@ -31,7 +38,9 @@ _GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 def make(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     names = args if of is operator.attrgetter else args[:1]
     if of is not operator.itemgetter and not all(isinstance(vt.constant(), str) for vt in names):
-        raise t.unsupported("bad-arguments", f"a call of operator.{of.__name__} that it does not accept")
+        raise t.unsupported(
+            "bad-arguments", f"a call of operator.{of.__name__} that it does not accept"
+        )
     return k.RecipeTracker(of, args, kwargs)
 
 
@@ -46,7 +55,9 @@ def use_getter(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if getter.cls is operator.attrgetter:
         return app_level(t, app.get_attributes, [parts, args[1]], {})
     rest = k.TupleTracker(getter.args[1:], tuple)
-    return app_level(t, app.call_method, [getter.args[0], rest, _calls.new_dict(getter.kwargs), args[1]], {})
+    return app_level(
+        t, app.call_method, [getter.args[0], rest, _calls.new_dict(getter.kwargs), args[1]], {}
+    )
 
 
 @handlers.handles(functools.cached_property.__get__)
@@ -79,13 +90,18 @@ def use_key(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 @handlers.handles_each(
-    {getattr(k.KEY_WRAPPER, f"__{name}__"): getattr(operator, name) for name in "lt le eq ne gt ge".split()}
+    {
+        getattr(k.KEY_WRAPPER, f"__{name}__"): getattr(operator, name)
+        for name in "lt le eq ne gt ge".split()
+    }
 )
 def compare_keys(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if any(vt.cls is not k.KEY_WRAPPER for vt in args):
         throw(TypeError, "other argument must be K instance")
     if not all(isinstance(vt, k.RecipeTracker) and len(vt.args) > 1 for vt in args):
-        raise t.unsupported("builtin", "a comparison of what functools.cmp_to_key gave outside, or of no object")
+        raise t.unsupported(
+            "builtin", "a comparison of what functools.cmp_to_key gave outside, or of no object"
+        )
     given = [k.BuiltinTracker(of), args[0].args[0], *(vt.args[1] for vt in args)]
     return app_level(t, app.compare_keys, given, {})
 
@@ -103,10 +119,17 @@ def dispatch(t: Tracing, function: Any, args: Args) -> Any:
     if not isinstance(cls := args[0], k.ClassTracker):
         raise t.unsupported("bad-arguments", "a dispatch on something that is no class")
     parts = inspect.getclosurevars(function.real).nonlocals
-    known = [t.heap.get(id(part)) for part in (parts["registry"], getattr(parts["dispatch_cache"], "data", None))]
+    known = [
+        t.heap.get(id(part))
+        for part in (parts["registry"], getattr(parts["dispatch_cache"], "data", None))
+    ]
     if any(found is not None and not is_pending(found) for found in known):
-        raise t.unsupported("builtin", "a dispatch by implementations that were just looked at, or registered")
-    held = cls.source if cls.source is not None else CapturedSource(cls.value.__qualname__, cls.value)
+        raise t.unsupported(
+            "builtin", "a dispatch by implementations that were just looked at, or registered"
+        )
+    held = (
+        cls.source if cls.source is not None else CapturedSource(cls.value.__qualname__, cls.value)
+    )
     try:
         found = function.real(cls.value)
     except Exception as error:  # no implementation is closer than another
@@ -146,7 +169,9 @@ def handled(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 def exc_info(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if k.is_none(found := handled(t, args, kwargs)):
         return k.TupleTracker([k.NONE, k.NONE, k.NONE], tuple)
-    return k.TupleTracker([_attributes.class_of(t, found), found, _exceptions.traceback_of(t, found)], tuple)
+    return k.TupleTracker(
+        [_attributes.class_of(t, found), found, _exceptions.traceback_of(t, found)], tuple
+    )
 
 
 @handlers.handles_each((math.prod, math.fsum))
@@ -157,7 +182,11 @@ def over_items(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if found is not MISSING:
         return found
     if of is math.prod:
-        return (yield from settle(app_level(t, app.prod, [items, kwargs.get("start", k.ConstantTracker(1))], {})))
+        return (
+            yield from settle(
+                app_level(t, app.prod, [items, kwargs.get("start", k.ConstantTracker(1))], {})
+            )
+        )
     raise t.unsupported("builtin", f"math.{of.__name__} of values that are not known while tracing")
 
 
@@ -175,16 +204,26 @@ def generic_alias(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     """`list[int]`: an alias of constants and classes."""
     parts = args[1].items if isinstance(args[1], k.TupleTracker) else [args[1]]
     values = [_in_alias(part) for part in parts]
-    if any(value is MISSING for value in values) or any(isinstance(vt, k.MadeClass) for vt in (args[0], *parts)):
-        raise t.unsupported("builtin", "a generic alias of objects, or of a class that was made here")
-    alias = types.GenericAlias(args[0].value, tuple(values) if isinstance(args[1], k.TupleTracker) else values[0])
+    if any(value is MISSING for value in values) or any(
+        isinstance(vt, k.MadeClass) for vt in (args[0], *parts)
+    ):
+        raise t.unsupported(
+            "builtin", "a generic alias of objects, or of a class that was made here"
+        )
+    alias = types.GenericAlias(
+        args[0].value, tuple(values) if isinstance(args[1], k.TupleTracker) else values[0]
+    )
     return wrap(t, alias, CapturedSource(repr(alias), alias))
 
 
 def _in_alias(vt: Any) -> Any:
     if isinstance(vt, k.ClassTracker):
         return vt.value
-    return vt.real if vt.cls is types.GenericAlias and isinstance(vt.source, CapturedSource) else vt.constant()
+    return (
+        vt.real
+        if vt.cls is types.GenericAlias and isinstance(vt.source, CapturedSource)
+        else vt.constant()
+    )
 
 
 @handlers.handles(types.GenericAlias.__call__)
@@ -222,8 +261,16 @@ def make_partial(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     function, *rest = args
     if not defines(t, function.cls, "__call__"):
         throw(TypeError, "the first argument must be callable")
-    if isinstance(function, k.PartialTracker) and function.cls is functools.partial and not _has_fields(function):
-        function, rest, kwargs = function.function, [*function.args, *rest], {**function.kwargs, **kwargs}
+    if (
+        isinstance(function, k.PartialTracker)
+        and function.cls is functools.partial
+        and not _has_fields(function)
+    ):
+        function, rest, kwargs = (
+            function.function,
+            [*function.args, *rest],
+            {**function.kwargs, **kwargs},
+        )
     made = k.PartialTracker(functools.partial, function, rest, kwargs)
     new_namespace(made)
     return made
@@ -245,10 +292,18 @@ def _register_symbols(run: Any, functions: dict[str, Any]) -> None:
         _register(function, lambda t, *vts, symbol=symbol: run(t, symbol, *vts))
 
 
-_register_symbols(_operators.binary, {symbol: plain for symbol, (_, plain, _) in _operators.ARITHMETIC.items()})
-_register_symbols(_operators.binary, {f"{symbol}=": own for symbol, (_, _, own) in _operators.ARITHMETIC.items()})
-_register_symbols(_operators.compare, {symbol: test for symbol, (_, _, test) in _operators.COMPARISONS.items()})
-_register_symbols(_operators.unary, {symbol: function for symbol, (_, function) in _operators.UNARY.items()})
+_register_symbols(
+    _operators.binary, {symbol: plain for symbol, (_, plain, _) in _operators.ARITHMETIC.items()}
+)
+_register_symbols(
+    _operators.binary, {f"{symbol}=": own for symbol, (_, _, own) in _operators.ARITHMETIC.items()}
+)
+_register_symbols(
+    _operators.compare, {symbol: test for symbol, (_, _, test) in _operators.COMPARISONS.items()}
+)
+_register_symbols(
+    _operators.unary, {symbol: function for symbol, (_, function) in _operators.UNARY.items()}
+)
 _register(operator.getitem, _operators.get_item)
 _register(operator.setitem, lambda t, *vts: then(_containers.set_item(t, *vts)))
 _register(operator.delitem, lambda t, *vts: then(_containers.delete_item(t, *vts)))
@@ -256,5 +311,7 @@ _register(operator.is_, lambda t, left, right: _operators.identical(t, left, rig
 _register(operator.is_not, lambda t, left, right: _operators.identical(t, left, right, True))
 _register(operator.not_, _operators.negated)
 _register(operator.truth, lambda t, vt: as_constant(_operators.truth(t, vt)))
-_register(operator.contains, lambda t, container, item: _operators.contains(t, container, item, False))
+_register(
+    operator.contains, lambda t, container, item: _operators.contains(t, container, item, False)
+)
 _register(operator.index, _containers.as_index)

@@ -40,12 +40,16 @@ def reduce_ex(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     vt, protocol = args[0], args[1].constant()
     cls = vt.cls
     plain = isinstance(vt, k.ObjectTracker) and not isinstance(vt, k.ExceptionTracker)
-    small = object.__basicsize__ + 8 * (cls.__weakrefoffset__ > 0)  # what C holds besides, it does not hand out
+    small = object.__basicsize__ + 8 * (
+        cls.__weakrefoffset__ > 0
+    )  # what C holds besides, it does not hand out
     plain = plain and cls.__basicsize__ <= small and not cls.__itemsize__
     overridden = guarded_lookup(t, cls, "__reduce__") is not object.__reduce__
     if not plain or overridden or not isinstance(protocol, int) or protocol < 2:
         raise t.unsupported("reduction", f"taking apart a {cls.__qualname__}")
-    if any(hasattr(cls, name) for name in ("__getnewargs__", "__getnewargs_ex__")) or slot_names(cls):
+    if any(hasattr(cls, name) for name in ("__getnewargs__", "__getnewargs_ex__")) or slot_names(
+        cls
+    ):
         raise t.unsupported("reduction", f"taking apart a {cls.__qualname__}")
     return _reduced(t, vt)
 
@@ -57,7 +61,11 @@ def _reduced(t: Tracing, vt: Any) -> Any:
     if isinstance(hook, k.MethodTracker) and isinstance(hook.function, k.FunctionTracker):
         state = yield from settle(_calls.call(t, hook, [], {}))
     else:
-        state = vt.namespace if vt.namespace is not None and _dictionary.items(t, vt.namespace) else k.NONE
+        state = (
+            vt.namespace
+            if vt.namespace is not None and _dictionary.items(t, vt.namespace)
+            else k.NONE
+        )
     maker = wrap(t, new_object, CapturedSource("__newobj__", new_object))
     made = k.TupleTracker([_attributes.class_of(t, vt)], tuple)
     return k.TupleTracker([maker, made, state, k.NONE, k.NONE], tuple)

@@ -56,7 +56,9 @@ def _check(t: Tracing, real: Any, args: Args, kwargs: Kwargs) -> None:
 
 def _check_given(t: Tracing, real: Any, is_wrong: bool) -> None:
     if is_wrong:
-        raise t.unsupported("bad-arguments", f"a call of itertools.{real.__name__} that it does not accept")
+        raise t.unsupported(
+            "bad-arguments", f"a call of itertools.{real.__name__} that it does not accept"
+        )
 
 
 def _is_no_bound(value: Any) -> bool:
@@ -77,7 +79,8 @@ def _made(t: Tracing, cls: type, args: Args, kwargs: Kwargs, of: Any) -> Any:
 
 _ASKED: dict[Any, slice] = {itertools.compress: slice(2), itertools.zip_longest: slice(None)}
 _ASKED |= dict.fromkeys(
-    (itertools.takewhile, itertools.dropwhile, itertools.filterfalse, itertools.starmap), slice(1, 2)
+    (itertools.takewhile, itertools.dropwhile, itertools.filterfalse, itertools.starmap),
+    slice(1, 2),
 )
 _ASKED |= dict.fromkeys((itertools.count, itertools.repeat), slice(0))
 """The arguments that C asks for their iterators at once, where it is not the first."""
@@ -85,7 +88,9 @@ _ASKED |= dict.fromkeys((itertools.count, itertools.repeat), slice(0))
 
 @handlers.handles_each({itertools.chain: False, itertools.chain.from_iterable: True})
 def chain(t: Tracing, args: Args, kwargs: Kwargs, of: bool) -> Any:
-    return _made(t, itertools.chain, args if of else [k.TupleTracker(args, tuple)], {}, itertools.chain)
+    return _made(
+        t, itertools.chain, args if of else [k.TupleTracker(args, tuple)], {}, itertools.chain
+    )
 
 
 @handlers.handles(itertools.chain.__dict__["from_iterable"])
@@ -95,7 +100,10 @@ def chain_of_class(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 @handlers.handles(app.group_of)
 def group(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
-    return after(app_level(t, app._grouper, args, {}), lambda inner: _iterator(itertools._grouper, inner))  # type: ignore[attr-defined]
+    return after(
+        app_level(t, app._grouper, args, {}),
+        lambda inner: _iterator(itertools._grouper, inner),  # type: ignore[attr-defined]
+    )
 
 
 @handlers.handles(itertools.tee)
@@ -132,9 +140,13 @@ def make_eager(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
         and (None not in rest or of is itertools.permutations)
     )
     if len(args) < count or not named or not fewest <= len(rest) <= 1 or not bounded:
-        raise t.unsupported("bad-arguments", f"a call of itertools.{of.__name__} that it does not accept")
+        raise t.unsupported(
+            "bad-arguments", f"a call of itertools.{of.__name__} that it does not accept"
+        )
     repeat = {"repeat": rest[0]} if rest and is_product else {}
-    return _combined(t, of, args, kwargs, count, [] if repeat else [v for v in rest if v is not None], repeat)
+    return _combined(
+        t, of, args, kwargs, count, [] if repeat else [v for v in rest if v is not None], repeat
+    )
 
 
 MOST = 10_000
@@ -154,11 +166,25 @@ def _count(real: Any, lengths: list[int], r: int | None = None, repeat: int = 1)
 
 @operation
 def _combined(
-    t: Tracing, real: Any, args: Args, kwargs: Kwargs, count: int, numbers: list[int], named: dict[str, int]
+    t: Tracing,
+    real: Any,
+    args: Args,
+    kwargs: Kwargs,
+    count: int,
+    numbers: list[int],
+    named: dict[str, int],
 ) -> Any:
-    pools = yield from settle_all(_iteration.drain(t, iterable, asks_length=True) for iterable in args[:count])
+    pools = yield from settle_all(
+        _iteration.drain(t, iterable, asks_length=True) for iterable in args[:count]
+    )
     if _count(real, [*map(len, pools)], *numbers, **named) > MOST:
-        raise t.unsupported("long-container", f"an itertools.{real.__name__} of more than {MOST} tuples")
-    rows = k.ListTracker([k.TupleTracker(row, tuple) for row in real(*pools, *numbers, **named)], list)
+        raise t.unsupported(
+            "long-container", f"an itertools.{real.__name__} of more than {MOST} tuples"
+        )
+    rows = k.ListTracker(
+        [k.TupleTracker(row, tuple) for row in real(*pools, *numbers, **named)], list
+    )
     drained = [k.TupleTracker(pool, tuple) for pool in pools]
-    return k.IteratorTracker(real, "pooled", [_iteration.sequence_iterator(rows), drained + args[count:], kwargs])
+    return k.IteratorTracker(
+        real, "pooled", [_iteration.sequence_iterator(rows), drained + args[count:], kwargs]
+    )

@@ -23,9 +23,15 @@ def initialise(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 
 
 def _compared(test: Any, left: Any, right: Any) -> Any:
-    return test(left.__dict__, right.__dict__) if issubclass(type(right), types.SimpleNamespace) else NotImplemented
+    return (
+        test(left.__dict__, right.__dict__)
+        if issubclass(type(right), types.SimpleNamespace)
+        else NotImplemented
+    )
 
 
-@handlers.handles_each({types.SimpleNamespace.__eq__: operator.eq, types.SimpleNamespace.__ne__: operator.ne})
+@handlers.handles_each(
+    {types.SimpleNamespace.__eq__: operator.eq, types.SimpleNamespace.__ne__: operator.ne}
+)
 def compared(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     return app_level(t, _compared, [k.BuiltinTracker(of), *args], kwargs)

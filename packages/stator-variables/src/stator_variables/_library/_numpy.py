@@ -56,7 +56,10 @@ def _sign(x: Any) -> Any:
 
 
 def _argsort(a: Any, axis: int | None = -1, kind: str | None = None) -> Any:
-    if kind not in ("stable", "mergesort"):  # where equal items go is up to the machine, and to NumPy
+    if kind not in (
+        "stable",
+        "mergesort",
+    ):  # where equal items go is up to the machine, and to NumPy
         raise NotImplementedError("an order that is not stable")
     return layer.argsort(a, axis, kind)
 
@@ -70,13 +73,17 @@ def _round(a: Any, decimals: int = 0) -> Any:
 def _clip(a: Any, a_min: Any = None, a_max: Any = None) -> Any:
     kind = layer.asarray(a).tensor.dtype
     bounds = [bound for bound in (a_min, a_max) if type(bound) is int]
-    if not kind.is_floating_point and any(not torch.iinfo(kind).min <= b <= torch.iinfo(kind).max for b in bounds):
+    if not kind.is_floating_point and any(
+        not torch.iinfo(kind).min <= b <= torch.iinfo(kind).max for b in bounds
+    ):
         raise NotImplementedError("a bound that the dtype has not")
     return layer.clip(a, a_min, a_max)
 
 
 def _take(a: Any, indices: Any, axis: int | None = None) -> Any:
-    return layer.take(a, layer.ascontiguousarray(indices), axis)  # fakes know no other layout of what this gives
+    return layer.take(
+        a, layer.ascontiguousarray(indices), axis
+    )  # fakes know no other layout of what this gives
 
 
 def _products(name: str) -> Any:
@@ -88,8 +95,18 @@ def _products(name: str) -> Any:
     return product
 
 
-_OWN = {"sign": _sign, "argsort": _argsort, "round": _round, "around": _round, "take": _take, "clip": _clip}
-_OWN |= {"remainder": _arrays.remainder, "divmod": lambda a, b: (layer.floor_divide(a, b), _arrays.remainder(a, b))}
+_OWN = {
+    "sign": _sign,
+    "argsort": _argsort,
+    "round": _round,
+    "around": _round,
+    "take": _take,
+    "clip": _clip,
+}
+_OWN |= {
+    "remainder": _arrays.remainder,
+    "divmod": lambda a, b: (layer.floor_divide(a, b), _arrays.remainder(a, b)),
+}
 _OWN |= {name: _products(name) for name in ("dot", "inner")}
 """In place of what the layer has, and has otherwise."""
 
@@ -135,7 +152,9 @@ def _function(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> A
 
 def _is_symbolic_size(vt: Any) -> bool:
     parts = vt.items if isinstance(vt, k.SequenceTracker) else [vt]
-    return all(part.cls is int for part in parts) and any(isinstance(part, k.NumberTracker) for part in parts)
+    return all(part.cls is int for part in parts) and any(
+        isinstance(part, k.NumberTracker) for part in parts
+    )
 
 
 def _of_size(t: Tracing, make: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -155,7 +174,10 @@ def _of_size(t: Tracing, make: Any, args: list[Any], kwargs: dict[str, Any]) -> 
 def _folded(t: Tracing, real: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if not isinstance(real, NUMPY.ufunc) and real not in _FOLDED:
         return MISSING
-    values, named = [_known(t, vt) for vt in args], {name: _known(t, vt) for name, vt in kwargs.items()}
+    values, named = (
+        [_known(t, vt) for vt in args],
+        {name: _known(t, vt) for name, vt in kwargs.items()},
+    )
     if any(value is MISSING or value is NUMPY.ndarray for value in (*values, *named.values())):
         return MISSING
     try:
@@ -171,7 +193,9 @@ def _as_array(t: Tracing, real: Any, vt: Any, kwargs: dict[str, Any]) -> Any:
     if not isinstance(vt, k.TensorTracker) or real not in (NUMPY.array, NUMPY.asarray):
         return vt
     if real is NUMPY.array and not k.is_none(kwargs.get("copy")) and _warns_of_copies():
-        raise t.unsupported("numpy", "a copy of a tensor, of which NumPy warns: `Tensor.__array__` knows no `copy`")
+        raise t.unsupported(
+            "numpy", "a copy of a tensor, of which NumPy warns: `Tensor.__array__` knows no `copy`"
+        )
     return _arrays.array_of(t, vt)
 
 
@@ -252,12 +276,18 @@ if NUMBERS:
     _ASKED = {NUMPY.shape, NUMPY.ndim, NUMPY.size}
     _STAND_INS = {_named(NUMPY, name): name for name in FUNCTIONS}
     _STAND_INS.pop(None, None)
-    _OF_SIZES = {getattr(NUMPY, name): getattr(torch, name) for name in ("zeros", "ones", "empty", "arange")}
+    _OF_SIZES = {
+        getattr(NUMPY, name): getattr(torch, name) for name in ("zeros", "ones", "empty", "arange")
+    }
     _CALLABLE = (NUMPY.ufunc, type(NUMPY.prod))
     _OWNERS = (vars(NUMPY.ndarray), vars(NUMPY.generic))
     handlers.handles(*(kind.__call__ for kind in _CALLABLE))(_call)
     handlers.handles_each(real for real in _STAND_INS if not isinstance(real, _CALLABLE))(_function)
-    handlers.handles_each(owner[name] for name in METHODS for owner in _OWNERS if name in owner)(_method)
-    handlers.handles_each((vars(NUMPY.dtype)["__eq__"], vars(NUMPY.dtype)["__ne__"], NUMPY.dtype))(_of_dtypes)
+    handlers.handles_each(owner[name] for name in METHODS for owner in _OWNERS if name in owner)(
+        _method
+    )
+    handlers.handles_each((vars(NUMPY.dtype)["__eq__"], vars(NUMPY.dtype)["__ne__"], NUMPY.dtype))(
+        _of_dtypes
+    )
     for _name, _handler in _FIELDS.items():
         handlers.handles(vars(NUMPY.ndarray)[_name])(_of_tensors(_handler))

@@ -13,7 +13,9 @@ from stator_variables._builtin._method_table import app_level
 from stator_variables._tracing import Tracing
 
 handlers: HandlerTable[Any, Any] = HandlerTable("function of heapq or bisect")
-_OF_HEAPS = "heappush heappop heapreplace heappushpop heapify _heappop_max _heapreplace_max _heapify_max"
+_OF_HEAPS = (
+    "heappush heappop heapreplace heappushpop heapify _heappop_max _heapreplace_max _heapify_max"
+)
 _OF_SORTED = "bisect_left bisect_right insort_left insort_right"
 _LARGE = 2500  # items: C goes through a larger heap in another order
 
@@ -21,7 +23,9 @@ _LARGE = 2500  # items: C goes through a larger heap in another order
 @handlers.handles_each([getattr(heapq, name) for name in _OF_HEAPS.split() if hasattr(heapq, name)])
 def of_heap(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     if args[0].cls is not list or len(args[0].items) > _LARGE:
-        raise t.unsupported("bad-arguments", f"a call of heapq.{of.__name__} with no list, or with a long one")
+        raise t.unsupported(
+            "bad-arguments", f"a call of heapq.{of.__name__} with no list, or with a long one"
+        )
     greatest = [k.ConstantTracker(True)] if of.__name__.endswith("_max") else []
     function = getattr(app, of.__name__.removeprefix("_").removesuffix("_max"))
     return app_level(t, function, [*args, *greatest], kwargs)
@@ -31,9 +35,12 @@ def of_heap(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
 def of_sorted(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     given = dict(zip(("a", "x", "lo", "hi"), args, strict=False)) | kwargs
     bounds = [given[name] for name in ("lo", "hi") if name in given]
-    if not isinstance(given["a"], k.ListTracker | k.TupleTracker) or not all(map(_is_bound, bounds)):
+    if not isinstance(given["a"], k.ListTracker | k.TupleTracker) or not all(
+        map(_is_bound, bounds)
+    ):
         raise t.unsupported(
-            "bad-arguments", f"a call of bisect.{of.__name__} with no list or tuple, or with odd bounds"
+            "bad-arguments",
+            f"a call of bisect.{of.__name__} with no list or tuple, or with odd bounds",
         )
     return app_level(t, getattr(app, of.__name__), args, kwargs)
 

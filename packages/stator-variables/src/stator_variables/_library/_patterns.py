@@ -29,10 +29,15 @@ def finditer(t: Tracing, pattern: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _all_matches(t: Tracing, *args: Any, **kwargs: Any) -> Any:
-    values, named = [arg.constant() for arg in args], {name: arg.constant() for name, arg in kwargs.items()}
+    values, named = (
+        [arg.constant() for arg in args],
+        {name: arg.constant() for name, arg in kwargs.items()},
+    )
     if MISSING in (*values, *named.values()):
         raise t.unsupported("builtin", "matches of a pattern in what is not known while tracing")
-    return _calls.folded(t, lambda *given, **by_name: (*re.Pattern.finditer(*given, **by_name),), *values, **named)
+    return _calls.folded(
+        t, lambda *given, **by_name: (*re.Pattern.finditer(*given, **by_name),), *values, **named
+    )
 
 
 @methods.handles(re.Pattern.sub)

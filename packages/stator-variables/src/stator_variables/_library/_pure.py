@@ -18,17 +18,41 @@ from typing import Any
 import torch
 
 NUMPY: Any = sys.modules.get("numpy")  # torch loads it where it is installed, and works without it
-NUMBERS: tuple[type, ...] = () if NUMPY is None else tuple({NUMPY.dtype(code).type for code in "bBhHiIlLqQefd"})
+NUMBERS: tuple[type, ...] = (
+    () if NUMPY is None else tuple({NUMPY.dtype(code).type for code in "bBhHiIlLqQefd"})
+)
 """The classes of NumPy's numbers that a tensor operation takes as it takes Python's."""
 
 _DTYPES = "bool uint8 int8 int16 int32 int64 float32 float64 complex64 complex128".split()
-DTYPES: dict[Any, torch.dtype] = {} if NUMPY is None else {NUMPY.dtype(name): getattr(torch, name) for name in _DTYPES}
+DTYPES: dict[Any, torch.dtype] = (
+    {} if NUMPY is None else {NUMPY.dtype(name): getattr(torch, name) for name in _DTYPES}
+)
 """NumPy's dtypes that tensors have as well, and can do everything with."""
 
 IMMUTABLE_TYPES = frozenset(
     {
-        *(bool, int, float, complex, str, bytes, tuple, range, frozenset, slice, type(None), type(Ellipsis)),
-        *(torch.Size, torch.dtype, torch.device, torch.layout, torch.memory_format, type(torch.finfo(torch.float32))),
+        *(
+            bool,
+            int,
+            float,
+            complex,
+            str,
+            bytes,
+            tuple,
+            range,
+            frozenset,
+            slice,
+            type(None),
+            type(Ellipsis),
+        ),
+        *(
+            torch.Size,
+            torch.dtype,
+            torch.device,
+            torch.layout,
+            torch.memory_format,
+            type(torch.finfo(torch.float32)),
+        ),
         type(torch.iinfo(torch.int32)),
         *(re.Pattern, re.Match),
     }
@@ -43,7 +67,10 @@ _BUILTINS = frozenset(
 )
 _MODULES = (math, cmath, operator)
 _FUNCTIONS = frozenset(
-    value for module in _MODULES for value in vars(module).values() if isinstance(value, types.BuiltinFunctionType)
+    value
+    for module in _MODULES
+    for value in vars(module).values()
+    if isinstance(value, types.BuiltinFunctionType)
 )
 _MORE = frozenset(
     {
@@ -57,7 +84,12 @@ _MORE = frozenset(
 
 
 _ADDRESSES = frozenset(map(id, NUMBERS))
-_NUMPY = {base for cls in (*NUMBERS, *map(type, DTYPES)) for base in cls.__mro__ if base.__module__ == "numpy"}
+_NUMPY = {
+    base
+    for cls in (*NUMBERS, *map(type, DTYPES))
+    for base in cls.__mro__
+    if base.__module__ == "numpy"
+}
 
 
 def is_number_of_numpy(cls: object) -> bool:
@@ -90,8 +122,12 @@ def answers_in_python(value: Any, *, of_text: bool = False) -> bool:
         return any(answers_in_python(item, of_text=of_text) for item in value)
     if not issubclass(cls := type(value), enum.Enum):
         return False
-    found = [(name, raw) for base in cls.__mro__ for name, raw in vars(base).items() if name[:2] == "__"]
-    own = {name for name, raw in found if type(raw) is types.FunctionType and raw.__module__ != "enum"}
+    found = [
+        (name, raw) for base in cls.__mro__ for name, raw in vars(base).items() if name[:2] == "__"
+    ]
+    own = {
+        name for name, raw in found if type(raw) is types.FunctionType and raw.__module__ != "enum"
+    }
     return bool(own & _OF_TEXT if of_text else own - _OF_TEXT - _NOT_ASKED)
 
 
@@ -101,20 +137,30 @@ _ASK_FOR_TEXT = _TEXTS | {"format", "format_map", "__mod__"}
 _NOT_ASKED = frozenset({"__new__", "__init__", "__new_member__", "__call__"})
 
 
-_WITH_STATE = frozenset({"__enter__", "__exit__", "__iter__", "__reversed__", "finditer", "scanner"})
+_WITH_STATE = frozenset(
+    {"__enter__", "__exit__", "__iter__", "__reversed__", "finditer", "scanner"}
+)
 """A device is a context; what goes through something stands somewhere in it."""
 
 
 def is_pure(target: Any) -> bool:
     """Whether calling `target` on constants has no effect and depends on nothing else."""
-    if isinstance(target, types.MethodDescriptorType | types.WrapperDescriptorType | types.ClassMethodDescriptorType):
+    if isinstance(
+        target,
+        types.MethodDescriptorType | types.WrapperDescriptorType | types.ClassMethodDescriptorType,
+    ):
         if target.__name__ in _WITH_STATE:
             return False
         return target.__objclass__ in (*IMMUTABLE_TYPES, *_NUMPY) or (
             target.__objclass__ is object and target.__name__ in _OBJECT
         )
     try:
-        return is_number_of_numpy(target) or target in _BUILTINS or target in _FUNCTIONS or target in _MORE
+        return (
+            is_number_of_numpy(target)
+            or target in _BUILTINS
+            or target in _FUNCTIONS
+            or target in _MORE
+        )
     except TypeError:
         return False
 

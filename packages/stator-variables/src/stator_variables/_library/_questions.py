@@ -38,16 +38,28 @@ def _questions() -> Iterator[Callable[..., Any]]:
 
         group: Any = ProcessGroup
         meta: Any = type(distributed_c10d.group)
-        yield from (meta.WORLD.fget, group.group_name.fget, distributed_c10d._get_group_size_by_name)
-        yield from (distributed_c10d.get_rank, distributed_c10d.get_world_size, distributed_c10d.is_initialized)
+        yield from (
+            meta.WORLD.fget,
+            group.group_name.fget,
+            distributed_c10d._get_group_size_by_name,
+        )
+        yield from (
+            distributed_c10d.get_rank,
+            distributed_c10d.get_world_size,
+            distributed_c10d.is_initialized,
+        )
 
 
 @handlers.handles_each(_questions())
 def ask(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     if kwargs or any(vt.real is MISSING and vt.constant() is MISSING for vt in args):
-        raise t.unsupported("unanswered-question", f"{of.__name__}() of what is not known while tracing")
+        raise t.unsupported(
+            "unanswered-question", f"{of.__name__}() of what is not known while tracing"
+        )
     values = [vt.real if vt.constant() is MISSING else vt.constant() for vt in args]
-    source = CallSource(of, *[_source(t, vt, value) for vt, value in zip(args, values, strict=True)])
+    source = CallSource(
+        of, *[_source(t, vt, value) for vt, value in zip(args, values, strict=True)]
+    )
     if isinstance(answer := of(*values), torch.distributed.ProcessGroup):
         t.guard(source, Is(answer))
     return wrap(t, answer, source)
@@ -61,7 +73,12 @@ def _source(t: Tracing, vt: Any, value: Any) -> Source:
     return source
 
 
-_MADE_ON_DEMAND = (ConfigModule, torch._ops._Ops, torch._ops._OpNamespace, torch._ops.OpOverloadPacket)
+_MADE_ON_DEMAND = (
+    ConfigModule,
+    torch._ops._Ops,
+    torch._ops._OpNamespace,
+    torch._ops.OpOverloadPacket,
+)
 
 
 @handlers.handles(*(cls.__getattr__ for cls in _MADE_ON_DEMAND))
@@ -71,7 +88,9 @@ def made_on_demand(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     try:
         found = getattr(owner.real, name.constant())
     except (AttributeError, TypeError) as error:
-        raise t.unsupported("unanswered-question", f"an attribute that is not there: {error}") from error
+        raise t.unsupported(
+            "unanswered-question", f"an attribute that is not there: {error}"
+        ) from error
     source = owner.source
     return wrap(t, found, AttrSource(source or CapturedSource("operators", owner.real), name.value))
 
@@ -80,6 +99,8 @@ def made_on_demand(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 def unpack_dual(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Under a level of forward derivatives nothing is traced; where there is none, no tensor has a tangent."""
     if t.touched or len(args) != 1 or kwargs:
-        raise t.unsupported("unanswered-question", "the tangent of a tensor inside an operator, or at a given level")
+        raise t.unsupported(
+            "unanswered-question", "the tangent of a tensor inside an operator, or at a given level"
+        )
     made = forward_ad.UnpackedDualTensor
     return _calls.call(t, wrap(t, made, CapturedSource("unpacked", made)), [args[0], k.NONE], {})

@@ -28,14 +28,18 @@ def build_weakref(t: Tracing, real: Any, source: Source) -> VariableTracker:
 
     t.guard(source, TypeIs(weakref.ref))
     target = real()
-    return k.WeakrefTracker(wrap(t, target, CallSource(referent if target is None else living, source)))
+    return k.WeakrefTracker(
+        wrap(t, target, CallSource(referent if target is None else living, source))
+    )
 
 
 @handlers.handles(weakref.ref)
 def make(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`weakref.ref(thing)`: without a callback, one reference is enough for all."""
     if len(args) != 1 or kwargs or args[0].source is None or not args[0].cls.__weakrefoffset__:
-        raise t.unsupported("construction", "making a weak reference with a callback, or to a new object")
+        raise t.unsupported(
+            "construction", "making a weak reference with a callback, or to a new object"
+        )
     return t.shared.setdefault((weakref.ref, id(args[0])), k.WeakrefTracker(args[0]))
 
 
@@ -44,19 +48,25 @@ def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if not isinstance(args[0], k.WeakrefTracker):
         raise t.unsupported("builtin", f"a call of a {args[0].cls.__qualname__}")
     if may_be_gone(t, args[0].target):
-        raise t.unsupported("weak-reference", "a weak reference to something that nobody here holds any more")
+        raise t.unsupported(
+            "weak-reference", "a weak reference to something that nobody here holds any more"
+        )
     return args[0].target
 
 
 def may_be_gone(t: Tracing, target: Any) -> bool:
     """Whether the program let go of an object while it was traced: no frame has it, and it came as a local value, or
     something that held it has changed since. References to tensors are mostly torch's own, to those of modules."""
-    if (real := real_of(target)) is None or any(_is_held(frame, target) for frame in t.machine.frames):
+    if (real := real_of(target)) is None or any(
+        _is_held(frame, target) for frame in t.machine.frames
+    ):
         return False
     if type(source_of(target)) is ParameterSource:
         return True
     changed = (holder for holder in map(real_of, t.changed.values()) if holder is not real)
-    return not issubclass(type(real), torch.Tensor) and any(may_hold_real(holder, real) for holder in changed)
+    return not issubclass(type(real), torch.Tensor) and any(
+        may_hold_real(holder, real) for holder in changed
+    )
 
 
 def _is_held(frame: Any, target: Any) -> bool:

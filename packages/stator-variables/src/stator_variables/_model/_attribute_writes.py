@@ -23,7 +23,9 @@ from stator_variables._tracker import DELETED, MISSING
 def set_attribute(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     """`value` MISSING deletes."""
     method = "__delattr__" if value is MISSING else "__setattr__"
-    if _attributes.is_hook(_lookup.guarded_lookup(t, vt.cls, method), method) and not isinstance(vt, k.TensorTracker):
+    if _attributes.is_hook(_lookup.guarded_lookup(t, vt.cls, method), method) and not isinstance(
+        vt, k.TensorTracker
+    ):
         given = [k.ConstantTracker(name), *([] if value is MISSING else [value])]
         return _calls.call(t, _attributes.special(t, vt, method), given, {})
     return generic_set(t, vt, name, value)
@@ -33,18 +35,33 @@ def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     """`object.__setattr__`; `value` MISSING deletes."""
     _attributes.refuse_proxy(t, vt, name)
     if isinstance(vt, k.TensorTracker) and hasattr(torch.Tensor, name) and t.overrides.modes:
-        raise t.unsupported("mode-value", f"setting {name} of a tensor under a mode for functions of torch")
+        raise t.unsupported(
+            "mode-value", f"setting {name} of a tensor under a mode for functions of torch"
+        )
     if isinstance(vt, k.TensorTracker):
         return _tensor_attributes.write(t, vt, name, value)
     if name == "__dict__" and issubclass(vt.cls, threading.local):  # local_setattro
         complain(t, AttributeError, "'", vt.cls, "' object attribute '__dict__' is read-only")
-    if isinstance(vt, k.ClassTracker) and not _is_python_descriptor(_lookup.guarded_lookup(t, vt.cls, name)):
+    if isinstance(vt, k.ClassTracker) and not _is_python_descriptor(
+        _lookup.guarded_lookup(t, vt.cls, name)
+    ):
         return _classes.set_attribute(t, vt, name, value)
     if vt.real is builtins and name not in REPLACEABLE:
-        raise t.unsupported("replaced-builtin", f"setting builtins.{name}, which tracing itself calls")
+        raise t.unsupported(
+            "replaced-builtin", f"setting builtins.{name}, which tracing itself calls"
+        )
     if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
-        raise t.unsupported("global-attribute-write", f"setting {name} on {vt.describe()}", "set it outside the region")
-    if isinstance(vt, k.FunctionTracker) and vt.source is None and value is not MISSING and name in k.WRITTEN_FIELDS:
+        raise t.unsupported(
+            "global-attribute-write",
+            f"setting {name} on {vt.describe()}",
+            "set it outside the region",
+        )
+    if (
+        isinstance(vt, k.FunctionTracker)
+        and vt.source is None
+        and value is not MISSING
+        and name in k.WRITTEN_FIELDS
+    ):
         return t.write(vt, fields={**vt.fields, name: value})
     raw, source = _lookup.type_lookup(t, vt.cls, name)
     if source is not None and _attributes.is_data_descriptor(t, raw):
@@ -54,8 +71,17 @@ def generic_set(t: Tracing, vt: Any, name: str, value: Any) -> Any:
     if vt.namespace is None and source is not None:
         complain(t, AttributeError, "'", vt.cls, f"' object attribute '{name}' is read-only")
     if vt.namespace is None:
-        generic = all(_lookup.guarded_lookup(t, vt.cls, method) is of_object for method, of_object in _GENERIC.items())
-        complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'{_NO_DICT if generic else ''}")
+        generic = all(
+            _lookup.guarded_lookup(t, vt.cls, method) is of_object
+            for method, of_object in _GENERIC.items()
+        )
+        complain(
+            t,
+            AttributeError,
+            "'",
+            vt.cls,
+            f"' object has no attribute '{name}'{_NO_DICT if generic else ''}",
+        )
     if value is MISSING:
         if _dictionary.remove(t, vt.namespace, name) is MISSING:
             complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'")
@@ -72,7 +98,9 @@ REPLACEABLE = frozenset("open print input breakpoint exit quit help __import__".
 
 
 def _is_python_descriptor(raw: Any) -> bool:
-    return isinstance(raw, property) or isinstance(_lookup.plain_lookup(type(raw), "__set__"), types.FunctionType)
+    return isinstance(raw, property) or isinstance(
+        _lookup.plain_lookup(type(raw), "__set__"), types.FunctionType
+    )
 
 
 def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value: Any) -> Any:
@@ -86,7 +114,9 @@ def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value
         if (function := getattr(raw, field)) is None:
             _attributes.refuse_access(t, raw, source, getattr(property, method), vt, *args[1:])
         return _calls.call(t, wrap(t, function, AttrSource(source, field)), args, {})
-    is_slot = kind is types.MemberDescriptorType and "__slots__" in vars(raw.__objclass__)  # C's may be read-only
+    is_slot = kind is types.MemberDescriptorType and "__slots__" in vars(
+        raw.__objclass__
+    )  # C's may be read-only
     if is_slot and getattr(vt, "members", None) is not None:
         return _set_member(t, raw, vt, name, value)
     if kind is types.GetSetDescriptorType and name in ("__cause__", "__context__", "__traceback__"):
@@ -98,7 +128,9 @@ def _set_through(t: Tracing, raw: Any, source: Source, vt: Any, name: str, value
 
 def _set_member(t: Tracing, raw: Any, vt: Any, name: str, value: Any) -> None:
     before = vt.members.get(raw, MISSING)
-    if value is MISSING and (before is DELETED or (before is MISSING and not _has_member(t, raw, vt, name))):
+    if value is MISSING and (
+        before is DELETED or (before is MISSING and not _has_member(t, raw, vt, name))
+    ):
         throw(AttributeError, name)
     if before is MISSING and vt.real is not MISSING:
         t.note_release_unread(_in_slot, vt, raw)
@@ -123,7 +155,9 @@ def _has_member(t: Tracing, raw: Any, vt: Any, name: str) -> bool:
 
 
 def _set_exception_field(t: Tracing, vt: Any, name: str, value: Any) -> None:
-    is_exception = isinstance(value, k.ExceptionTracker) or (value is not MISSING and k.is_none(value))
+    is_exception = isinstance(value, k.ExceptionTracker) or (
+        value is not MISSING and k.is_none(value)
+    )
     if name == "__traceback__" or vt.source is not None or not is_exception:
         raise t.unsupported("exception-attribute-write", f"setting {name} of an exception")
     t.journal.assign(vt, **{name.strip("_"): None if k.is_none(value) else value})

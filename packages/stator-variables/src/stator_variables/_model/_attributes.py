@@ -63,7 +63,11 @@ def get_method(t: Tracing, vt: Any, name: str) -> Any:
     found = get_attribute(t, vt, name)
     if type(found) is not Invoke or isinstance(vt, k.ClassTracker | k.BuiltinTracker):
         return found
-    return found if has_hook(t, vt) or _lookup.defines(t, vt.cls, "__getattr__") else Invoke(found.frame)
+    return (
+        found
+        if has_hook(t, vt) or _lookup.defines(t, vt.cls, "__getattr__")
+        else Invoke(found.frame)
+    )
 
 
 def _found(t: Tracing, vt: Any, name: str) -> Any:
@@ -74,9 +78,15 @@ def _found(t: Tracing, vt: Any, name: str) -> Any:
         found = _tensor_attributes.read(t, vt, name)
         if found is not MISSING:
             return found
-    if isinstance(vt, k.MethodTracker) and (found := _functions.of_method(t, vt, name)) is not MISSING:
+    if (
+        isinstance(vt, k.MethodTracker)
+        and (found := _functions.of_method(t, vt, name)) is not MISSING
+    ):
         return found
-    if isinstance(vt, k.RecipeTracker) and (found := _stand_ins.field_of(t, vt, name)) is not MISSING:
+    if (
+        isinstance(vt, k.RecipeTracker)
+        and (found := _stand_ins.field_of(t, vt, name)) is not MISSING
+    ):
         return found
     return _read_by_hooks(t, vt, name) if has_hook(t, vt) else _or_fall_back(t, vt, name)
 
@@ -95,7 +105,9 @@ def _or_fall_back(t: Tracing, vt: Any, name: str) -> Any:
     try:
         found = own_attribute(t, vt, name)
     except Raised as raised:
-        if not issubclass(raised.value.cls, AttributeError) or not _lookup.defines(t, vt.cls, "__getattr__"):
+        if not issubclass(raised.value.cls, AttributeError) or not _lookup.defines(
+            t, vt.cls, "__getattr__"
+        ):
             raise
         found = MISSING
     if found is MISSING:
@@ -112,7 +124,9 @@ def _read_by_hooks(t: Tracing, vt: Any, name: str) -> Any:
     if not others:
         return _calls.call(t, first, [k.ConstantTracker(name)], {})
     if is_suspended(first) or is_suspended(others[0]):
-        raise t.unsupported("c-attribute", f"attribute {name} by a hook that a descriptor in Python gives")
+        raise t.unsupported(
+            "c-attribute", f"attribute {name} by a hook that a descriptor in Python gives"
+        )
     read = wrap(t, app.read, CapturedSource("read", app.read))
     return _calls.call(t, read, [first, *others, k.ConstantTracker(name)], {})
 
@@ -137,8 +151,15 @@ _OF_ALIASES = frozenset(
 
 def _fall_back(t: Tracing, vt: Any, name: str) -> Any:
     raw, source = _lookup.type_lookup(t, vt.cls, "__getattr__")
-    if source is None and vt.namespace is None and vt.real is not MISSING and hasattr(vt.real, name):
-        raise t.unsupported("c-attribute", f"{name} of a {vt.cls.__name__}, which C finds in a way of its own")
+    if (
+        source is None
+        and vt.namespace is None
+        and vt.real is not MISSING
+        and hasattr(vt.real, name)
+    ):
+        raise t.unsupported(
+            "c-attribute", f"{name} of a {vt.cls.__name__}, which C finds in a way of its own"
+        )
     if source is None:
         absent(t, vt, name)
     return _calls.call(t, bind(t, raw, source, vt, "__getattr__"), [k.ConstantTracker(name)], {})
@@ -170,7 +191,11 @@ def _comes_first(t: Tracing, raw: Any) -> bool:
 
 def class_of(t: Tracing, vt: Any) -> Any:
     """`type(vt)` as a tracker."""
-    source = TypeSource(vt.source) if vt.source is not None else CapturedSource(vt.cls.__qualname__, vt.cls)
+    source = (
+        TypeSource(vt.source)
+        if vt.source is not None
+        else CapturedSource(vt.cls.__qualname__, vt.cls)
+    )
     if vt.source is not None:
         t.guard(vt.source, TypeIs(vt.cls))
     if id(vt.cls) in t.made:
@@ -183,7 +208,10 @@ def class_of(t: Tracing, vt: Any) -> Any:
 def descriptor_kind(t: Tracing, raw: Any) -> type:
     """The class whose C code binds `raw`: a subclass of these is bound as they are, unless it has its own `__get__`."""
     for base in (property, classmethod, staticmethod):
-        if issubclass(type(raw), base) and _lookup.guarded_lookup(t, type(raw), "__get__") is vars(base)["__get__"]:
+        if (
+            issubclass(type(raw), base)
+            and _lookup.guarded_lookup(t, type(raw), "__get__") is vars(base)["__get__"]
+        ):
             return base
     return type(raw)
 
@@ -195,8 +223,14 @@ def bind(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
         return k.MethodTracker(wrap(t, raw, source), vt)
     if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
         if not fits(raw, vt):
-            raise t.unsupported("bad-arguments", f"{name}, a descriptor of C, on an instance of another class")
-        cls = types.BuiltinFunctionType if kind is types.MethodDescriptorType else types.MethodWrapperType
+            raise t.unsupported(
+                "bad-arguments", f"{name}, a descriptor of C, on an instance of another class"
+            )
+        cls = (
+            types.BuiltinFunctionType
+            if kind is types.MethodDescriptorType
+            else types.MethodWrapperType
+        )
         return k.MethodTracker(k.BuiltinTracker(raw), vt, cls)
     if kind in (property, staticmethod, classmethod):
         t.guard(source, TypeIs(type(raw)))
@@ -253,7 +287,9 @@ def _get_property(t: Tracing, raw: property, source: Source, vt: Any, name: str)
     return _calls.call(t, wrap(t, raw.fget, AttrSource(source, "fget")), [vt], {})
 
 
-def refuse_access(t: Tracing, raw: property, source: Source, ask: Any, vt: Any, *value: Any) -> None:
+def refuse_access(
+    t: Tracing, raw: property, source: Source, ask: Any, vt: Any, *value: Any
+) -> None:
     """In the words of the property: it knows its name only if a class statement told it."""
     t.guard(source, Is(raw))
     try:
@@ -263,7 +299,9 @@ def refuse_access(t: Tracing, raw: property, source: Source, ask: Any, vt: Any, 
 
 
 def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
-    has_say = isinstance(vt, k.SubclassTracker) or (isinstance(vt, k.TensorTracker) and t.overrides.modes)
+    has_say = isinstance(vt, k.SubclassTracker) or (
+        isinstance(vt, k.TensorTracker) and t.overrides.modes
+    )
     if has_say and raw.__objclass__ is torch._C.TensorBase:
         return _subclasses.get_field(t, raw, vt, name)
     if (handler := t.handlers.get(raw)) is not None:
@@ -274,13 +312,22 @@ def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
         return vt.namespace
     if (members := getattr(vt, "members", None)) is not None and raw in members:
         if (found := members[raw]) is DELETED:
-            complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'", naming=name_in_slots)
+            complain(
+                t,
+                AttributeError,
+                "'",
+                vt.cls,
+                f"' object has no attribute '{name}'",
+                naming=name_in_slots,
+            )
         return found
     if (constant := vt.constant()) is not MISSING:
         return _calls.fresh(t, raw.__get__(constant))
     if isinstance(vt, k.NumberTracker):
         if vt.cls is int:
-            return vt if _symbolic.FIELDS[name] is None else k.ConstantTracker(_symbolic.FIELDS[name])
+            return (
+                vt if _symbolic.FIELDS[name] is None else k.ConstantTracker(_symbolic.FIELDS[name])
+            )
         return k.ConstantTracker(raw.__get__(_torch_calls.specialised(t, vt)))
     if isinstance(vt, k.TupleTracker) and hasattr(vt.cls, "n_sequence_fields"):
         # A named tuple made in C (Objects/structseq.c), whose members do not say which item they are
@@ -289,7 +336,14 @@ def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
             return vt.items[index]
     if vt.real is MISSING:
         if type(raw) is types.MemberDescriptorType and "__slots__" in vars(raw.__objclass__):
-            complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'", naming=name_in_slots)
+            complain(
+                t,
+                AttributeError,
+                "'",
+                vt.cls,
+                f"' object has no attribute '{name}'",
+                naming=name_in_slots,
+            )
         raise t.unsupported("c-attribute", f"attribute {name} of a new {vt.cls.__qualname__}")
     return read_existing_field(t, raw, vt, name)
 
@@ -313,7 +367,9 @@ def read_existing_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
         name_in_slots(t, vt.cls)  # the text may say it
         throw(AttributeError, *error.args)
     except Exception as error:  # C's own check; natively it raises the same
-        raise t.unsupported("c-attribute", f"attribute {name} of a {vt.cls.__qualname__}: {error}") from None
+        raise t.unsupported(
+            "c-attribute", f"attribute {name} of a {vt.cls.__qualname__}: {error}"
+        ) from None
     return wrap_present(t, value, source)
 
 
@@ -384,7 +440,9 @@ def _new_annotations(t: Tracing, vt: Any) -> Any:
     from stator_variables._model import _classes
 
     if not isinstance(vt, k.MadeClass):
-        raise t.unsupported("class-dict", f"the annotations of class {vt.value.__qualname__}, made when asked for")
+        raise t.unsupported(
+            "class-dict", f"the annotations of class {vt.value.__qualname__}, made when asked for"
+        )
     made = k.DictTracker(dict, complete=True)
     _classes.set_attribute(t, vt, "__annotations__", made)
     return made
@@ -409,7 +467,9 @@ def bind_to_class(t: Tracing, raw: Any, source: Source, vt: Any) -> Any:
 
 def _item(t: Tracing, raw: Any, source: Source) -> Any:
     if raw is _stand_ins.UNKNOWN:
-        raise t.unsupported("class-definition", "the text of a class about values that are not known yet")
+        raise t.unsupported(
+            "class-definition", "the text of a class about values that are not known yet"
+        )
     return wrap(t, raw, source)
 
 
@@ -432,7 +492,11 @@ def super_attribute(t: Tracing, vt: Any, name: str) -> Any:
         raise t.unsupported("c-attribute", f"attribute {name} of a super object")
     if source is None:
         throw(AttributeError, f"'super' object has no attribute '{name}'")
-    return bind_to_class(t, raw, source, receiver) if is_class else bind(t, raw, source, receiver, name)
+    return (
+        bind_to_class(t, raw, source, receiver)
+        if is_class
+        else bind(t, raw, source, receiver, name)
+    )
 
 
 def special(t: Tracing, vt: Any, name: str) -> Any:

@@ -16,7 +16,13 @@ from stator_variables._build import globals_tracker, new_namespace, wrap, wrap_i
 from stator_variables._filtering import filtered
 from stator_variables._library import _pure
 from stator_variables._model import _attributes, _dictionary, _made_exceptions
-from stator_variables._model._lookup import guarded_lookup, is_subtype, plain_lookup, rely_on_method, type_lookup
+from stator_variables._model._lookup import (
+    guarded_lookup,
+    is_subtype,
+    plain_lookup,
+    rely_on_method,
+    type_lookup,
+)
 from stator_variables._model._raising import as_program_error, complain, name_of, throw
 from stator_variables._torch import _subclasses, _symbolic, _torch_calls, _torch_functions
 from stator_variables._tracing import Tracing
@@ -40,12 +46,19 @@ def call(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any])
     if isinstance(function, k.GraphFunction):
         return function.handler(t, list(args), kwargs)
     if bytecode.is_suspended(function):
-        return bytecode.after(function, lambda given: call(t, given, args, kwargs))  # by a descriptor of the program
+        return bytecode.after(
+            function, lambda given: call(t, given, args, kwargs)
+        )  # by a descriptor of the program
     return call_slot(t, function, "__call__", args, "'{}' object is not callable", kwargs)
 
 
 def call_slot(
-    t: Tracing, vt: Any, name: str, args: Sequence[Any], complaint: str, kwargs: dict[str, Any] | None = None
+    t: Tracing,
+    vt: Any,
+    name: str,
+    args: Sequence[Any],
+    complaint: str,
+    kwargs: dict[str, Any] | None = None,
 ) -> Any:
     """Call what the class of `vt` defines as `name`; without it a TypeError, its text for the name of the class."""
     if (bound := _attributes.special(t, vt, name)) is MISSING:
@@ -80,7 +93,11 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
             return found
         given = (*args, *kwargs.values())
         has_say = t.overrides.modes or (t.overrides.subclasses and _subclasses.among(given))
-        if _torch_calls.is_recorded(function.real) and not has_say and all(map(_torch_calls.is_operand, given)):
+        if (
+            _torch_calls.is_recorded(function.real)
+            and not has_say
+            and all(map(_torch_calls.is_operand, given))
+        ):
             return _torch_calls.call_recorded(t, function.real, list(args), kwargs)
         from stator_variables._torch import _marked
 
@@ -102,7 +119,10 @@ def call_function(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[s
         if function.code.co_flags & flag:
             raise t.unsupported("async", f"a call of {what}, {function.qualname}")
     frame = frame_for(t, function, args, kwargs)
-    if function.code.co_qualname in COMPOSED and function.globals.real.get("__name__") == _TRANSFORMS:
+    if (
+        function.code.co_qualname in COMPOSED
+        and function.globals.real.get("__name__") == _TRANSFORMS
+    ):
         return as_a_whole(frame)
     return bytecode.Invoke(frame)
 
@@ -127,19 +147,27 @@ def _assumed_constant(t: Tracing, real: Any, args: Sequence[Any], kwargs: dict[s
 
 def _known(t: Tracing, vt: Any) -> Any:
     if (constant := vt.constant()) is MISSING and vt.real is MISSING:
-        raise t.unsupported("assumed-constant", "an argument of a function marked constant that is not known yet")
+        raise t.unsupported(
+            "assumed-constant", "an argument of a function marked constant that is not known yet"
+        )
     return vt.real if constant is MISSING else constant
 
 
-def frame_for(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> bytecode.Frame:
+def frame_for(
+    t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
+) -> bytecode.Frame:
     """A frame with the arguments bound. Raises TypeError of the program, in CPython's words."""
     defaults = function_defaults(t, function)
     makers = lambda items: k.TupleTracker(items, tuple), new_dict
     try:
-        slots = bytecode.bind_arguments(function.code, function.qualname, *defaults, list(args), kwargs, *makers)
+        slots = bytecode.bind_arguments(
+            function.code, function.qualname, *defaults, list(args), kwargs, *makers
+        )
     except bytecode.BindingError as error:
         if function.source is not None:
-            t.guard(guards.AttrSource(function.source, "__qualname__"), guards.Equals(function.qualname))
+            t.guard(
+                guards.AttrSource(function.source, "__qualname__"), guards.Equals(function.qualname)
+            )
         throw(TypeError, str(error))
     return function_frame(t, function, slots)
 
@@ -148,7 +176,9 @@ def function_frame(t: Tracing, function: Any, slots: list[Any]) -> bytecode.Fram
     """A frame for parameters that are bound already."""
     globals_vt = function.globals
     builtins_vt, hidden = builtins_of(t, globals_vt), is_app_level(globals_vt)
-    return bytecode.new_frame(function.code, slots, function.closure, globals_vt, builtins_vt, function, hidden=hidden)
+    return bytecode.new_frame(
+        function.code, slots, function.closure, globals_vt, builtins_vt, function, hidden=hidden
+    )
 
 
 def is_app_level(globals_vt: Any) -> bool:
@@ -187,12 +217,18 @@ def _existing_kwdefaults(t: Tracing, real: Any, source: Any) -> dict[str, Any]:
         return {}
     found = dict(real.__kwdefaults__)
     t.guard(whole, guards.KeysAre(tuple(found)))
-    return {name: wrap(t, value, guards.DictItemSource(whole, name)) for name, value in found.items()}
+    return {
+        name: wrap(t, value, guards.DictItemSource(whole, name)) for name, value in found.items()
+    }
 
 
 def new_dict(items: dict[str, Any]) -> k.DictTracker:
     """A new dict with string keys."""
-    return k.DictTracker(dict, {name: (k.ConstantTracker(name), value) for name, value in items.items()}, complete=True)
+    return k.DictTracker(
+        dict,
+        {name: (k.ConstantTracker(name), value) for name, value in items.items()},
+        complete=True,
+    )
 
 
 def _accepts(function: types.FunctionType, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
@@ -208,9 +244,13 @@ def call_builtin(t: Tracing, function: Any, args: Sequence[Any], kwargs: dict[st
     target = function.value
     if (found := _as_known(t, target, args, kwargs)) is not MISSING:
         return found
-    where = getattr(target, "__module__", None) or getattr(getattr(target, "__objclass__", None), "__name__", "")
+    where = getattr(target, "__module__", None) or getattr(
+        getattr(target, "__objclass__", None), "__name__", ""
+    )
     name = f"{where}.{getattr(target, '__qualname__', repr(target))}" if where else repr(target)
-    raise t.unsupported("builtin", f"a call of {name}", "call it outside the compiled region, or add a handler")
+    raise t.unsupported(
+        "builtin", f"a call of {name}", "call it outside the compiled region, or add a handler"
+    )
 
 
 def _as_known(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -254,7 +294,11 @@ def as_given(result: Any, *operands: Any) -> Any:
     """A result that is one of the operands, such as that of `max`: then it stays the object that it is."""
     if isinstance(result, k.ConstantTracker):
         for vt in operands:
-            if isinstance(vt, k.ConstantTracker) and vt.source is not None and vt.value is result.value:
+            if (
+                isinstance(vt, k.ConstantTracker)
+                and vt.source is not None
+                and vt.value is result.value
+            ):
                 return vt
     return result
 
@@ -264,7 +308,9 @@ def folding(table: bytecode.HandlerTable[Any, Any]) -> bytecode.HandlerTable[Any
     made: bytecode.HandlerTable[Any, Any] = bytecode.HandlerTable(table.what)
 
     @made.handles_each({target: (target, handler) for target, handler in table.items()})
-    def fold_or_handle(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: tuple[Any, Any]) -> Any:
+    def fold_or_handle(
+        t: Tracing, args: list[Any], kwargs: dict[str, Any], of: tuple[Any, Any]
+    ) -> Any:
         target, handler = of
         found = fold(t, target, args, kwargs)
         return handler(t, args, kwargs) if found is MISSING else found
@@ -309,7 +355,9 @@ def fresh(t: Tracing, value: Any) -> Any:
         return k.SetTracker(type(value), items, [("update", k.ConstantTracker(value))])
     if isinstance(value, type):
         return k.ClassTracker(value)
-    if _pure.NUMPY is not None and isinstance(value, _pure.NUMPY.ndarray):  # each call has to make one of its own
+    if _pure.NUMPY is not None and isinstance(
+        value, _pure.NUMPY.ndarray
+    ):  # each call has to make one of its own
         raise t.unsupported("numpy", "an operation on a number of NumPy that gives an array")
     return k.ConstantTracker(value)
 
@@ -343,7 +391,9 @@ def instantiate(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]
 
 
 @bytecode.operation
-def _instantiate_through_new(t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def _instantiate_through_new(
+    t: Tracing, cls_vt: Any, args: list[Any], kwargs: dict[str, Any]
+) -> Any:
     raw, source = type_lookup(t, cls_vt.value, "__new__")
     assert source is not None
     if isinstance(raw, staticmethod):
@@ -379,7 +429,9 @@ _KEEP_MORE_THAN_ARGS = (UnicodeError, SyntaxError, BaseExceptionGroup)
 
 def _initialise_exception(t: Tracing, obj: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if kwargs or issubclass(obj.cls, _KEEP_MORE_THAN_ARGS):
-        raise t.unsupported("construction", f"making a {obj.cls.__name__}, which keeps more than its arguments")
+        raise t.unsupported(
+            "construction", f"making a {obj.cls.__name__}, which keeps more than its arguments"
+        )
     _made_exceptions.keep(t, obj, args)
     return obj
 
@@ -388,16 +440,33 @@ def allocate(t: Tracing, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[st
     """What the C `__new__` that `cls` inherits makes: storage by its builtin base."""
     cls = cls_vt.value
     if cls.__flags__ & _IS_ABSTRACT:
-        before, quote = ("with", "") if sys.version_info < (3, 12) else ("without an implementation for", "'")
+        before, quote = (
+            ("with", "") if sys.version_info < (3, 12) else ("without an implementation for", "'")
+        )
         names = ", ".join(f"{quote}{name}{quote}" for name in sorted(cls.__abstractmethods__))
         plural = "s" if len(cls.__abstractmethods__) > 1 else ""
-        throw(TypeError, f"Can't instantiate abstract class {name_of(t, cls)} {before} abstract method{plural} {names}")
+        throw(
+            TypeError,
+            f"Can't instantiate abstract class {name_of(t, cls)} {before} abstract method{plural} {names}",
+        )
     if guarded_lookup(t, cls, "__del__") is not MISSING:
-        raise t.unsupported("construction", f"making a {cls.__qualname__}, which is told when it dies")
-    if cls is not object and cls.__flags__ & (_HEAP_TYPE | _NO_INSTANCES) != _HEAP_TYPE and new is object.__new__:
-        raise t.unsupported("construction", f"making an instance of {cls.__qualname__}, a class of C")
+        raise t.unsupported(
+            "construction", f"making a {cls.__qualname__}, which is told when it dies"
+        )
+    if (
+        cls is not object
+        and cls.__flags__ & (_HEAP_TYPE | _NO_INSTANCES) != _HEAP_TYPE
+        and new is object.__new__
+    ):
+        raise t.unsupported(
+            "construction", f"making an instance of {cls.__qualname__}, a class of C"
+        )
     if (tracker := _storage(t, cls, new, args)) is MISSING:
-        raise t.unsupported("construction", f"making an instance of {cls.__qualname__}", "make it outside the region")
+        raise t.unsupported(
+            "construction",
+            f"making an instance of {cls.__qualname__}",
+            "make it outside the region",
+        )
     if cls.__dictoffset__ or any("__dict__" in base.__dict__ for base in cls.__mro__):
         new_namespace(tracker)
     tracker.is_of_made = id(cls) in t.made
@@ -409,9 +478,16 @@ _HEAP_TYPE, _NO_INSTANCES, _IS_ABSTRACT = 1 << 9, 1 << 7, 1 << 20
 
 
 def _storage(t: Tracing, cls: type, new: Any, args: list[Any]) -> Any:
-    if new in (object.__new__, property.__new__, types.SimpleNamespace.__new__):  # properties can only be looked at
+    if new in (
+        object.__new__,
+        property.__new__,
+        types.SimpleNamespace.__new__,
+    ):  # properties can only be looked at
         return k.ObjectTracker(cls)
-    if new in (dict.__new__, collections.OrderedDict.__new__) or new is collections.defaultdict.__new__:
+    if (
+        new in (dict.__new__, collections.OrderedDict.__new__)
+        or new is collections.defaultdict.__new__
+    ):
         return k.DictTracker(cls, complete=True)
     if new is list.__new__ or new is collections.deque.__new__:
         return k.ListTracker([], cls)
@@ -423,7 +499,9 @@ def _storage(t: Tracing, cls: type, new: Any, args: list[Any]) -> Any:
 
 
 # -- functions made while tracing -------------------------------------------------------------------------------------
-def make_function(t: Tracing, frame: bytecode.Frame, code: types.CodeType, parts: dict[str, Any]) -> k.FunctionTracker:
+def make_function(
+    t: Tracing, frame: bytecode.Frame, code: types.CodeType, parts: dict[str, Any]
+) -> k.FunctionTracker:
     """MAKE_FUNCTION: a new function; `parts`: trackers of its defaults, keyword defaults, annotations and closure."""
     function = k.FunctionTracker(code, frame.globals, name=code.co_name, qualname=code.co_qualname)
     new_namespace(function)

@@ -45,7 +45,9 @@ def build_class(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     names = yield from _prepared(t, metaclass, name, bases, kwargs)
     closure, globals_vt = function.closure, function.globals
     builtins_vt = _calls.builtins_of(t, globals_vt)
-    cell = yield Invoke(new_frame(function.code, (), closure, globals_vt, builtins_vt, function, names))
+    cell = yield Invoke(
+        new_frame(function.code, (), closure, globals_vt, builtins_vt, function, names)
+    )
     if bases != originals:
         _dictionary.set_name(t, names, "__orig_bases__", k.TupleTracker(originals, tuple))
     parts = [name, k.TupleTracker(bases, tuple), names]
@@ -53,7 +55,9 @@ def build_class(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
         return _known(t, metaclass.value, parts, kwargs, function.code)
     made = yield from settle(_calls.call(t, metaclass, parts, kwargs))
     if isinstance(cell, k.CellTracker) and cell.content is not made:
-        raise t.unsupported("class-definition", "a class whose metaclass leaves its methods without it")
+        raise t.unsupported(
+            "class-definition", "a class whose metaclass leaves its methods without it"
+        )
     return made
 
 
@@ -69,7 +73,11 @@ def _resolved(t: Tracing, originals: Args) -> Any:
         bases += found.items
     if not all(isinstance(base, k.ClassTracker) for base in bases):
         raise t.unsupported("class-definition", "a class with a base that is no class")
-    return bases if len(bases) != len(originals) or any(map(operator.is_not, bases, originals)) else originals
+    return (
+        bases
+        if len(bases) != len(originals) or any(map(operator.is_not, bases, originals))
+        else originals
+    )
 
 
 def _winner(t: Tracing, given: Any, bases: Args) -> Any:
@@ -83,7 +91,9 @@ def _winner(t: Tracing, given: Any, bases: Args) -> Any:
         elif not issubclass(winner, base.cls):
             raise t.unsupported("class-definition", "a conflict of metaclasses")
     if overrides(t, winner, "mro"):
-        raise t.unsupported("class-definition", "a metaclass that orders the bases in a way of its own")
+        raise t.unsupported(
+            "class-definition", "a metaclass that orders the bases in a way of its own"
+        )
     return class_tracker(t, winner)
 
 
@@ -110,34 +120,54 @@ def initialise(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
 def _known(t: Tracing, metaclass: type, args: Args, kwargs: Kwargs, code: types.CodeType) -> Any:
     """A class by one of KNOWN_METACLASSES."""
     if metaclass is enum.EnumType:
-        _refuse_members(t, args[2], {i.arg for i in decode(code).instructions if i.op == "LOAD_NAME"})
+        _refuse_members(
+            t, args[2], {i.arg for i in decode(code).instructions if i.op == "LOAD_NAME"}
+        )
     return make(t, new_known_class, _recipe(t, metaclass, args, kwargs))
 
 
 def _refuse_members(t: Tracing, names: Any, read: set[str]) -> None:
     """Raise Unsupported for members that are not known by their values alone, or that code of the program makes."""
     if len(names.log) != len(names.entries):
-        raise t.unsupported("class-definition", "an Enum with a name that is given twice, or deleted")
+        raise t.unsupported(
+            "class-definition", "an Enum with a name that is given twice, or deleted"
+        )
     for name, vt in _names(t, names).items():
         if isinstance(vt, k.NumberTracker):
             _dictionary.set_name(t, names, name, _symbolic.as_constant(t, vt))
-        elif name in _MEMBER_CODE or not (_is_known(vt) or (vt.cls is enum.auto and name not in read)):
-            raise t.unsupported("class-definition", f"an Enum with {name}, which has a say in making its members")
+        elif name in _MEMBER_CODE or not (
+            _is_known(vt) or (vt.cls is enum.auto and name not in read)
+        ):
+            raise t.unsupported(
+                "class-definition", f"an Enum with {name}, which has a say in making its members"
+            )
 
 
 def _is_known(vt: Any) -> bool:
-    return vt.constant() is not MISSING or vt.cls is dict or isinstance(vt, k.FunctionTracker | k.RecipeTracker)
+    return (
+        vt.constant() is not MISSING
+        or vt.cls is dict
+        or isinstance(vt, k.FunctionTracker | k.RecipeTracker)
+    )
 
 
-_MEMBER_CODE = frozenset({"__new__", "__init__", "_generate_next_value_", "_missing_", "__set_name__", "_ignore_"})
+_MEMBER_CODE = frozenset(
+    {"__new__", "__init__", "_generate_next_value_", "_missing_", "__set_name__", "_ignore_"}
+)
 
 
 @handlers.handles(type.__new__)
 @operation
 def new_type(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     """`type.__new__(metaclass, name, bases, names, **kwargs)`."""
-    if len(args) != 4 or not isinstance(args[2], k.TupleTracker) or not isinstance(args[3], k.DictTracker):
-        raise t.unsupported("bad-arguments", "type.__new__() of other than a name, a tuple and a dict")
+    if (
+        len(args) != 4
+        or not isinstance(args[2], k.TupleTracker)
+        or not isinstance(args[3], k.DictTracker)
+    ):
+        raise t.unsupported(
+            "bad-arguments", "type.__new__() of other than a name, a tuple and a dict"
+        )
     metaclass, name, bases, names = args
     winner = _winner(t, metaclass, bases.items)
     has_own = isinstance(guarded_lookup(t, winner.value, "__new__"), staticmethod)
@@ -199,7 +229,9 @@ def _call_hooks(t: Tracing, made: Any, names: dict[str, Any], kwargs: Kwargs) ->
             try:
                 yield from settle(_calls.call(t, hook, [made, k.ConstantTracker(name)], {}))
             except Raised as raised:
-                raise t.unsupported("class-definition", f"a __set_name__ that raises {raised.value.cls}") from None
+                raise t.unsupported(
+                    "class-definition", f"a __set_name__ that raises {raised.value.cls}"
+                ) from None
     if is_hooked(made.value.__mro__[1:]):
         hook = _attributes.super_attribute(t, k.SuperTracker(made, made), "__init_subclass__")
         yield from settle(_calls.call(t, hook, [], kwargs))
@@ -218,14 +250,18 @@ def set_attribute(t: Tracing, made: Any, name: str, value: Any) -> None:
     try:
         function(made.value, name, *real)
     except Exception as error:
-        raise t.unsupported("global-attribute-write", f"setting {name} of a class: {error}") from None
+        raise t.unsupported(
+            "global-attribute-write", f"setting {name} of a class: {error}"
+        ) from None
     step(t, made, function, [k.ConstantTracker(name), *given])
 
 
 def _set_of_existing(t: Tracing, cls: type, name: str, value: Any) -> None:
     """Look-ups meet what was set from here on (`_lookup`), the class itself when the graph has run. What C or the
     data model itself asks a class for keeps its value."""
-    asked = _attributes.is_data_descriptor(t, guarded_lookup(t, cls, name)) or defines(t, type(cls), name)
+    asked = _attributes.is_data_descriptor(t, guarded_lookup(t, cls, name)) or defines(
+        t, type(cls), name
+    )
     if not may_answer(cls) or name.startswith("__") or asked:
         raise _refusal(t, cls, name)
     if (written := t.shared.get(("written class", id(cls)))) is None:

@@ -17,7 +17,15 @@ from stator_guards import CallSource, CapturedSource, Truth
 from stator_variables import _kinds as k
 from stator_variables._build import ATOMS
 from stator_variables._model import _attributes, _calls, _dictionary, _iteration, _operators
-from stator_variables._model._hashing import Identity, element_of, has_identity, hashing, key_of, real_key, tell_apart
+from stator_variables._model._hashing import (
+    Identity,
+    element_of,
+    has_identity,
+    hashing,
+    key_of,
+    real_key,
+    tell_apart,
+)
 from stator_variables._model._lookup import defines, overrides, plain_lookup
 from stator_variables._model._raising import attempt, complain, function_text, throw
 from stator_variables._model._set_order import as_operand, dict_of
@@ -34,7 +42,9 @@ def replace_items(t: Tracing, vt: Any, items: list[Any], *, structural: bool = T
     t.write(vt, items=items, structure=vt.structure + structural)
 
 
-def change_items(t: Tracing, vt: Any, change: Callable[[list[Any]], Any], *, structural: bool = True) -> Any:
+def change_items(
+    t: Tracing, vt: Any, change: Callable[[list[Any]], Any], *, structural: bool = True
+) -> Any:
     """What `change` gives for a copy of the items, which become the list's."""
     items = list(vt.items)
     found = change(items)
@@ -108,7 +118,9 @@ def replace_set(t: Tracing, vt: Any, entries: dict[Any, Any], *steps: tuple[str,
 
 
 def _change_set(t: Tracing, vt: Any, entries: dict[Any, Any], *steps: tuple[str, Any]) -> None:
-    t.write(vt, known=entries, steps=[*vt.steps, *steps] if steps and vt.steps is not None else None)
+    t.write(
+        vt, known=entries, steps=[*vt.steps, *steps] if steps and vt.steps is not None else None
+    )
 
 
 def step_with(method: str, other: Any) -> list[tuple[str, Any]]:
@@ -142,12 +154,18 @@ def has_member(t: Tracing, vt: Any, hashed: Any) -> bool:
         vt.decide()  # without reading the rest
     if vt.unread is not None and has_identity(hashed):  # it was not there before: `element_of`
         return hashed in vt.known
-    if vt.unread is None or hashed in vt.known or type(hashed) not in (*ATOMS, Identity, types.MethodWrapperType):
+    if (
+        vt.unread is None
+        or hashed in vt.known
+        or type(hashed) not in (*ATOMS, Identity, types.MethodWrapperType)
+    ):
         return hashed in vt.entries
     if (thing := real_key(hashed)) is MISSING:
         return False
     if type(hashed) is not Identity and _dictionary.may_ask(members_of(vt.real)):
-        raise t.unsupported("set-of-objects", "a look-up in a set that may ask __eq__ of the program")
+        raise t.unsupported(
+            "set-of-objects", "a look-up in a set that may ask __eq__ of the program"
+        )
     known = t.heap.get(id(thing)) if type(hashed) is Identity else None
     origin = CapturedSource("constant", thing) if known is None else source_of(known)
     has = set_base(vt.real).__contains__
@@ -166,7 +184,9 @@ def set_update(t: Tracing, vt: Any, iterable: Any) -> Any:
         keys = {key_of(t, key): key for key, _ in _dictionary.items(t, iterable)}
         _merge(t, vt, keys, dict_of(keys))
         return k.NONE
-    return _iteration.for_each(t, iterable, lambda item: hashing(t, functools.partial(set_add, t, vt, item)))
+    return _iteration.for_each(
+        t, iterable, lambda item: hashing(t, functools.partial(set_add, t, vt, item))
+    )
 
 
 def _merge(t: Tracing, vt: Any, entries: dict[Any, Any], operand: Any) -> None:
@@ -192,7 +212,9 @@ def dict_update(t: Tracing, vt: Any, mapping: Any) -> Any:
     """`dict.update` with one positional argument (`dict_update_arg` in Objects/dictobject.c)."""
     if _is_plain_dict(t, vt, mapping):
         yield from _add_entries(t, vt, mapping)
-    elif (yield from attempt(AttributeError, None, _attributes.get_attribute, t, mapping, "keys")) is not None:
+    elif (
+        yield from attempt(AttributeError, None, _attributes.get_attribute, t, mapping, "keys")
+    ) is not None:
         yield from _update_from_keys(t, vt, mapping)
     else:
         yield from _update_from_pairs(t, vt, mapping)
@@ -200,7 +222,9 @@ def dict_update(t: Tracing, vt: Any, mapping: Any) -> Any:
 
 
 @operation
-def add_mapping(t: Tracing, vt: Any, mapping: Any, refusal: str = "'{}' object is not a mapping") -> Any:
+def add_mapping(
+    t: Tracing, vt: Any, mapping: Any, refusal: str = "'{}' object is not a mapping"
+) -> Any:
     """`{**mapping}`: what lacks an attribute on the way is no mapping."""
     if _is_plain_dict(t, vt, mapping):
         yield from _add_entries(t, vt, mapping)
@@ -221,7 +245,9 @@ def _is_plain_dict(t: Tracing, vt: Any, mapping: Any) -> bool:
     if not isinstance(mapping, k.DictTracker) or overrides(t, mapping.cls, "__iter__"):
         return False
     ordered = any(issubclass(side, collections.OrderedDict) for side in (vt.cls, mapping.cls))
-    return not (ordered and (overrides(t, mapping.cls, "keys") or overrides(t, mapping.cls, "__getitem__")))
+    return not (
+        ordered and (overrides(t, mapping.cls, "keys") or overrides(t, mapping.cls, "__getitem__"))
+    )
 
 
 def _add_entries(t: Tracing, vt: Any, mapping: Any) -> Any:
@@ -268,9 +294,14 @@ def _pair(t: Tracing, vt: Any, pair: Any, index: int) -> Any:
     if issubclass(vt.cls, collections.OrderedDict):
         return (yield from _ordered_pair(t, pair))
     if (parts := (yield from attempt(TypeError, None, _iteration.drain, t, pair))) is None:
-        throw(TypeError, f"cannot convert dictionary update sequence element #{index} to a sequence")
+        throw(
+            TypeError, f"cannot convert dictionary update sequence element #{index} to a sequence"
+        )
     if len(parts) != 2:
-        throw(ValueError, f"dictionary update sequence element #{index} has length {len(parts)}; 2 is required")
+        throw(
+            ValueError,
+            f"dictionary update sequence element #{index} has length {len(parts)}; 2 is required",
+        )
     return parts
 
 
@@ -280,7 +311,10 @@ def _ordered_pair(t: Tracing, pair: Any) -> Any:
     if len(parts) > 2:
         throw(ValueError, "too many values to unpack (expected 2)")
     if len(parts) < 2:
-        throw(ValueError, f"need more than {len(parts)} value{'' if len(parts) == 1 else 's'} to unpack")
+        throw(
+            ValueError,
+            f"need more than {len(parts)} value{'' if len(parts) == 1 else 's'} to unpack",
+        )
     return parts
 
 
@@ -289,10 +323,14 @@ def dict_merge(t: Tracing, vt: Any, mapping: Any, function: Any) -> Any:
     """`**mapping` in a call: a repeated keyword is an error."""
     name = function_text(function)
     other = k.DictTracker(dict, complete=True)
-    yield from settle(add_mapping(t, other, mapping, f"{name} argument after ** must be a mapping, not {{}}"))
+    yield from settle(
+        add_mapping(t, other, mapping, f"{name} argument after ** must be a mapping, not {{}}")
+    )
     for hashed, (key, value) in other.entries.items():
         if _dictionary.lookup(t, vt, hashed) is not MISSING:
-            raise t.unsupported("repeated-keyword", f"{name} gets keyword argument {hashed!r} twice")
+            raise t.unsupported(
+                "repeated-keyword", f"{name} gets keyword argument {hashed!r} twice"
+            )
         _dictionary.store(t, vt, key, value)
     return k.NONE
 
@@ -303,7 +341,9 @@ def length(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.TensorTracker) and not t.overrides.modes:
         if vt.example.dim() == 0:
             throw(TypeError, "len() of a 0-d tensor")
-        return _torch_calls.metadata_value(t, vt.example.shape[0], "size", [vt, k.ConstantTracker(0)], {})
+        return _torch_calls.metadata_value(
+            t, vt.example.shape[0], "size", [vt, k.ConstantTracker(0)], {}
+        )
     constant = isinstance(vt, k.ConstantTracker) and not _is_user_class(vt.cls)
     if constant and (folded := _calls.fold(t, len, [vt], {})) is not MISSING:
         return folded
@@ -344,7 +384,9 @@ def delete_item(t: Tracing, container: Any, key: Any) -> Any:
     return _written(t, container, ("__delitem__", "__setitem__"), [key], complaint)
 
 
-def _written(t: Tracing, container: Any, names: tuple[str, str], args: list[Any], complaint: str) -> Any:
+def _written(
+    t: Tracing, container: Any, names: tuple[str, str], args: list[Any], complaint: str
+) -> Any:
     """C has one slot for both: a class with one of the methods misses the other as an attribute."""
     if not defines(t, container.cls, names[0]) and defines(t, container.cls, names[1]):
         throw(AttributeError, names[0])
@@ -359,7 +401,9 @@ def as_index(t: Tracing, vt: Any) -> Any:
         return found
     if issubclass(vt.cls, int):  # its own `__index__` is not asked
         return _calls.call(t, k.BuiltinTracker(int.__index__), [vt], {})
-    found = _calls.call_slot(t, vt, "__index__", [], "'{}' object cannot be interpreted as an integer")
+    found = _calls.call_slot(
+        t, vt, "__index__", [], "'{}' object cannot be interpreted as an integer"
+    )
     return after(found, functools.partial(_checked_index, t))
 
 
@@ -367,7 +411,9 @@ def _checked_index(t: Tracing, found: Any) -> Any:
     if not issubclass(found.cls, int):
         complain(t, TypeError, "__index__ returned non-int (type ", found.cls, ")")
     if found.cls is not int:
-        raise t.unsupported("bad-arguments", f"an __index__ that gives a {found.cls.__name__}, of which C warns")
+        raise t.unsupported(
+            "bad-arguments", f"an __index__ that gives a {found.cls.__name__}, of which C warns"
+        )
     return found
 
 
@@ -375,7 +421,9 @@ def index_of(t: Tracing, key: Any) -> int | None:
     """What `operator.index` gives for a tracker: an int; None when it is no integer."""
     if isinstance(key, k.NumberTracker):
         return int(_torch_calls.specialised(t, key)) if key.cls is not float else None
-    if isinstance(key, k.TensorTracker) and not (key.example.is_floating_point() or key.example.is_complex()):
+    if isinstance(key, k.TensorTracker) and not (
+        key.example.is_floating_point() or key.example.is_complex()
+    ):
         return index_of(t, _torch_calls.record(t, "item", [key], {}))
     value = key.constant()
     if value is not MISSING and hasattr(type(value), "__index__") and not isinstance(value, type):

@@ -106,7 +106,9 @@ def _may_ask(d: DictTracker) -> bool:
 def may_ask(keys: list[Any]) -> bool:
     """Whether C, looking for a key that is no object, may ask `__eq__` of the program: our guards would ask again."""
     kinds = {id(cls): cls for cls in map(type, keys)}.values()
-    asking = (cls for cls in kinds if type(plain_lookup(cls, "__eq__")) is not types.WrapperDescriptorType)
+    asking = (
+        cls for cls in kinds if type(plain_lookup(cls, "__eq__")) is not types.WrapperDescriptorType
+    )
     return not all(map(type_hashes_by_identity, asking))
 
 
@@ -153,7 +155,9 @@ def _refuse_under_iteration(t: Tracing, d: DictTracker) -> None:
     d.iterators = [it for it in d.iterators if not it.exhausted]
     held = (value for frame in t.machine.frames for value in (*frame.stack, *frame.slots))
     if d.iterators and any(_holds(value, d.iterators) for value in held):
-        raise t.unsupported("dict-changed-during-iteration", "a dict whose keys change while it is iterated")
+        raise t.unsupported(
+            "dict-changed-during-iteration", "a dict whose keys change while it is iterated"
+        )
 
 
 def _holds(value: Any, iterators: list[Any]) -> bool:
@@ -178,7 +182,9 @@ def remove(t: Tracing, d: DictTracker, hashed: Any) -> Any:
     return value
 
 
-def _log(t: Tracing, d: DictTracker, write: Any, hashed: Any, before: Any, order: list[Any] | None = None) -> None:
+def _log(
+    t: Tracing, d: DictTracker, write: Any, hashed: Any, before: Any, order: list[Any] | None = None
+) -> None:
     if before is not MISSING:
         t.note_release(before[1], d)
     elif not d.complete:
@@ -200,7 +206,9 @@ def _log(t: Tracing, d: DictTracker, write: Any, hashed: Any, before: Any, order
     t.change(d)
 
 
-def _release_unread(t: Tracing, d: DictTracker, key: Any, origin: Source | None = None, is_asked: bool = False) -> None:
+def _release_unread(
+    t: Tracing, d: DictTracker, key: Any, origin: Source | None = None, is_asked: bool = False
+) -> None:
     """Where the program would be asked which item it is, it may be any."""
     if is_asked or _may_ask(d):
         t.note_release_unread(_values, d, None)
@@ -222,7 +230,9 @@ def forget_undone(t: Tracing, d: DictTracker) -> None:
     if d.source is None or any(verb == "delete" for verb, *_ in d.log):
         return
     final = {hashed: (verb, hashed, key, value) for verb, hashed, key, value in d.log}
-    t.journal.assign(d, log=[write for write in final.values() if not _is_original(d, *write[1::2])])
+    t.journal.assign(
+        d, log=[write for write in final.values() if not _is_original(d, *write[1::2])]
+    )
 
 
 def _is_original(d: DictTracker, hashed: Any, value: Any) -> bool:
@@ -237,7 +247,9 @@ def complete(t: Tracing, d: DictTracker) -> None:
     assert d.source is not None
     t.allow_length(dict.__len__(d.real), d.cls)
     if overrides(t, d.cls, "__iter__"):
-        raise t.unsupported("container-subclass", f"all keys of a {d.cls.__name__}, which iterates in its own way")
+        raise t.unsupported(
+            "container-subclass", f"all keys of a {d.cls.__name__}, which iterates in its own way"
+        )
     if any(has_identity(hashed) and not _was_added(t, d, hashed) for hashed in d.entries):
         raise t.unsupported("identity-number", "all keys of a dict, some of which are identities")
     keys = _keys_of(t, d)
@@ -246,12 +258,17 @@ def complete(t: Tracing, d: DictTracker) -> None:
     entries: dict[Any, tuple[Any, Any]] = {}
     real: dict[Any, Any] = {}
     for index, key in enumerate(keys):
-        key_vt = ConstantTracker(key) if type(key) in ATOMS else wrap(t, key, KeySource(d.source, index))
+        key_vt = (
+            ConstantTracker(key) if type(key) in ATOMS else wrap(t, key, KeySource(d.source, index))
+        )
         hashed = key_of(t, key_vt)
         real[hashed] = key
         read = d.entries.get(hashed)
         if read is None or read[1] is DELETED or _was_written(d, hashed):
-            entries[hashed] = (key_vt, _value_at(t, d, index) if asks(hashed) else _value_of(t, d, key))
+            entries[hashed] = (
+                key_vt,
+                _value_at(t, d, index) if asks(hashed) else _value_of(t, d, key),
+            )
         else:
             entries[hashed] = (key_vt, read[1])
     _rely_on_hashes(t, d, real)
@@ -269,7 +286,9 @@ def _rely_on_hashes(t: Tracing, d: DictTracker, of: dict[Any, Any]) -> None:
         return
     kept = hash(frozenset(hashed if is_known(hashed) else key for hashed, key in of.items()))
     if kept != kept_hashes(d.real):
-        raise t.unsupported("user-hash", "a dict with a key whose hash is not what it was when it was put in")
+        raise t.unsupported(
+            "user-hash", "a dict with a key whose hash is not what it was when it was put in"
+        )
     assert d.source is not None
     t.guard(CallSource(kept_hashes, d.source), Equals(kept))
 
@@ -314,8 +333,12 @@ def _value_at(t: Tracing, d: DictTracker, index: int) -> Any:
 
 def refuse_asking_order(t: Tracing, d: Any) -> None:
     """An OrderedDict asks its keys for their hashes wherever it says its order."""
-    if isinstance(d, collections.OrderedDict) and (asking := [key for key in [*dict.keys(d)] if _asks_itself(key)]):
-        raise t.unsupported("user-hash", f"a key of class {type(asking[0]).__name__} in an OrderedDict from outside")
+    if isinstance(d, collections.OrderedDict) and (
+        asking := [key for key in [*dict.keys(d)] if _asks_itself(key)]
+    ):
+        raise t.unsupported(
+            "user-hash", f"a key of class {type(asking[0]).__name__} in an OrderedDict from outside"
+        )
 
 
 def _asks_itself(key: Any) -> bool:

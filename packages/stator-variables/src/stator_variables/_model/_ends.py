@@ -17,7 +17,12 @@ from stator_variables._tracker import MISSING
 
 def _is_open(vt: Any) -> bool:
     """Whether its items are those of C, none of them read, and no number of them falls out."""
-    return isinstance(vt, k.ListTracker) and vt.unread is not None and vt.cls in _EXACT and vt.maxlen is None
+    return (
+        isinstance(vt, k.ListTracker)
+        and vt.unread is not None
+        and vt.cls in _EXACT
+        and vt.maxlen is None
+    )
 
 
 _EXACT = (list, collections.deque)
@@ -64,7 +69,10 @@ def take(t: Tracing, vt: Any, index: int) -> Any:
     if index == -1 and vt.added:
         item = vt.added.pop()
         _note(t, vt, item, vt.taken)
-    elif not _relies(t, vt, front + back + 1) or (item := _existing(t, vt, -1 - back if index else front)) is MISSING:
+    elif (
+        not _relies(t, vt, front + back + 1)
+        or (item := _existing(t, vt, -1 - back if index else front)) is MISSING
+    ):
         return MISSING
     else:
         _note(t, vt, item, (front, back + 1) if index else (front + 1, back))
@@ -79,7 +87,9 @@ def _note(t: Tracing, vt: Any, item: Any, taken: tuple[int, int]) -> None:
     def undo() -> None:
         vt.taken = before
         vt.structure -= 1
-        if vt.unread is None or taken == before:  # read since, without this one; or it had been put there
+        if (
+            vt.unread is None or taken == before
+        ):  # read since, without this one; or it had been put there
             vt.added.insert(0 if taken[0] > before[0] else len(vt.added), item)
 
     t.journal.record(undo)

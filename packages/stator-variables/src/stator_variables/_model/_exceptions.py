@@ -25,24 +25,35 @@ def exception_from(t: Tracing, value: Any, cause: Any) -> Any:
 
 def _caused(t: Tracing, raised: Any, cause: Any) -> Any:
     if raised.source is not None:
-        raise t.unsupported("exception-attribute-write", "raise ... from on an exception from outside")
+        raise t.unsupported(
+            "exception-attribute-write", "raise ... from on an exception from outside"
+        )
     if k.is_none(cause):
         return _chained(t, raised, None)
     complaint = "exception causes must derive from BaseException"
-    return after(_instance(t, cause, complaint, is_cause=True), lambda found: _chained(t, raised, found))
+    return after(
+        _instance(t, cause, complaint, is_cause=True), lambda found: _chained(t, raised, found)
+    )
 
 
 def thrown_from(t: Tracing, kind: Any, value: Any) -> Any:
     """What `generator.throw(kind, value)` throws (`_gen_throw`, `PyErr_NormalizeException`)."""
     if isinstance(kind, k.ExceptionTracker):
-        return kind if k.is_none(value) else throw(TypeError, "instance exception may not have a separate value")
+        return (
+            kind
+            if k.is_none(value)
+            else throw(TypeError, "instance exception may not have a separate value")
+        )
     if not _is_class(kind):
         complaint = "exceptions must be classes or instances deriving from BaseException, not"
         complain(t, TypeError, f"{complaint} ", kind.cls)
     if isinstance(value, k.ExceptionTracker) and is_subtype(value.cls, kind.value):
         return value
     args = [] if k.is_none(value) else value.items if isinstance(value, k.TupleTracker) else [value]
-    return after(_calls.call(t, kind, args, {}), lambda made: _checked(t, kind, made, functools.partial(type_name, t)))
+    return after(
+        _calls.call(t, kind, args, {}),
+        lambda made: _checked(t, kind, made, functools.partial(type_name, t)),
+    )
 
 
 def _is_class(value: Any) -> bool:
@@ -51,11 +62,16 @@ def _is_class(value: Any) -> bool:
 
 def _instance(t: Tracing, value: Any, complaint: str, *, is_cause: bool = False) -> Any:
     if _is_class(value):
-        return after(_calls.call(t, value, [], {}), lambda made: _checked(t, value, made, repr, is_cause=is_cause))
+        return after(
+            _calls.call(t, value, [], {}),
+            lambda made: _checked(t, value, made, repr, is_cause=is_cause),
+        )
     return value if isinstance(value, k.ExceptionTracker) else throw(TypeError, complaint)
 
 
-def _checked(t: Tracing, cls: Any, made: Any, name: Callable[[type], str], *, is_cause: bool = False) -> Any:
+def _checked(
+    t: Tracing, cls: Any, made: Any, name: Callable[[type], str], *, is_cause: bool = False
+) -> Any:
     if isinstance(made, k.ExceptionTracker):
         return made
     if is_cause:  # nobody checks it
@@ -88,7 +104,10 @@ def with_context(t: Tracing, raised: Any, handled: Any) -> None:
 def matches(t: Tracing, exception: Any, pattern: Any) -> bool:
     """Whether `except pattern` catches `exception`."""
     patterns = pattern.items if isinstance(pattern, k.TupleTracker) else [pattern]
-    if not all(isinstance(item, k.ClassTracker) and is_subtype(item.value, BaseException) for item in patterns):
+    if not all(
+        isinstance(item, k.ClassTracker) and is_subtype(item.value, BaseException)
+        for item in patterns
+    ):
         throw(TypeError, "catching classes that do not inherit from BaseException is not allowed")
     return any(is_subtype(exception.cls, item.value) for item in patterns)
 

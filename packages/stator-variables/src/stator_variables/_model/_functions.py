@@ -23,7 +23,9 @@ _METHOD = types.MethodType.__dict__
 def _annotations(vt: Any) -> Any:
     """The dict is made on the first look, as in CPython, and is the same one from then on."""
     items = vt.annotations.items if isinstance(vt.annotations, k.TupleTracker) else []
-    entries = {name.constant(): (name, value) for name, value in zip(items[::2], items[1::2], strict=True)}
+    entries = {
+        name.constant(): (name, value) for name, value in zip(items[::2], items[1::2], strict=True)
+    }
     made = vt.fields["__annotations__"] = k.DictTracker(dict, entries, complete=True)
     return made
 
@@ -52,10 +54,14 @@ _OF_NEW: dict[str, Callable[[Any], Any]] = {
 def read(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: str) -> Any:
     vt = args[0]
     if vt.real is not MISSING:
-        return wrap(t, _FUNCTION[of].__get__(vt.real), SlotSource(vt.source, types.FunctionType, of))
+        return wrap(
+            t, _FUNCTION[of].__get__(vt.real), SlotSource(vt.source, types.FunctionType, of)
+        )
     found = vt.fields[of] if of in vt.fields else _OF_NEW[of](vt)
     if found is MISSING:
-        raise t.unsupported("function-attribute", f"the attribute {of} of a function made while tracing")
+        raise t.unsupported(
+            "function-attribute", f"the attribute {of} of a function made while tracing"
+        )
     return found
 
 
@@ -74,7 +80,10 @@ def method_function(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 @handlers.handles(
-    *(vars(cls)["__self__"] for cls in (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType))
+    *(
+        vars(cls)["__self__"]
+        for cls in (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
+    )
 )
 def method_receiver(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if not isinstance(args[0], k.MethodTracker):
@@ -98,7 +107,16 @@ _OF_C_METHODS = ("__name__", "__qualname__", "__doc__", "__text_signature__")
 
 def of_method(t: Tracing, vt: Any, name: str) -> Any:
     """An attribute of a bound method; MISSING for what its class has (`method_getattro`), but for `__doc__`."""
-    if name in ("__func__", "__self__", "__call__", "__class__", "__eq__", "__hash__", "__get__", "__reduce__"):
+    if name in (
+        "__func__",
+        "__self__",
+        "__call__",
+        "__class__",
+        "__eq__",
+        "__hash__",
+        "__get__",
+        "__reduce__",
+    ):
         return MISSING
     if isinstance(vt.function, k.FunctionTracker):
         has = name != "__doc__" and plain_lookup(vt.cls, name) is not MISSING

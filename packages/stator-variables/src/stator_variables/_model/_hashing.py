@@ -73,12 +73,16 @@ def _rely_on_differences(t: Tracing, hashed: Any, known: dict[Any, None]) -> Non
         return
     others = [other for other in known if type(other) is not type(hashed)]
     known[hashed] = None
-    for identity, number in ((hashed, other) if type(hashed) is IdOf else (other, hashed) for other in others):
+    for identity, number in (
+        (hashed, other) if type(hashed) is IdOf else (other, hashed) for other in others
+    ):
         if (key := key_with_identities(t, identity)) is MISSING:
             continue
         now, origin = key_made(t, key)
         if now == number or len(known) > _MANY:
-            raise t.unsupported("identity-number", "an identity and a number that may be one, both as keys")
+            raise t.unsupported(
+                "identity-number", "an identity and a number that may be one, both as keys"
+            )
         t.guard(CallSource(operator.ne, origin, CapturedSource("number", number)), Truth(True))
 
 
@@ -99,7 +103,9 @@ def _hashed(t: Tracing, vt: Any) -> Any:
     if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
         return Identity(vt.real)
     if vt.cls is types.MethodWrapperType and isinstance(vt.receiver, k.BuiltinTracker):
-        return vt.function.real.__get__(vt.receiver.real)  # `Tensor.shape.__get__`, equal to all that are made like it
+        return vt.function.real.__get__(
+            vt.receiver.real
+        )  # `Tensor.shape.__get__`, equal to all that are made like it
     if isinstance(vt, k.IdTracker):
         return IdOf(_identity_of(vt.thing))
     if isinstance(vt, k.NumberTracker):
@@ -120,7 +126,11 @@ def _rely_on_hash(t: Tracing, cls: type) -> None:
 def element_of(t: Tracing, vt: Any, of: Any) -> Any:
     """The stand-in for an element of a set. An existing set may hold identities, as numbers that nobody can tell."""
     hashed = key_of(t, vt)
-    if of.real is not MISSING and has_identity(hashed) and (key := key_with_identities(t, hashed)) is not MISSING:
+    if (
+        of.real is not MISSING
+        and has_identity(hashed)
+        and (key := key_with_identities(t, hashed)) is not MISSING
+    ):
         _rely_on_absence(t, of, *key_made(t, key))
     if type(hashed) in COMPOSED:
         rely_on_objects(t, hashed, in_existing=False)
@@ -136,14 +146,18 @@ def _rely_on_absence(t: Tracing, of: Any, key: Any, origin: Source) -> None:
 
 def asks(hashed: Any) -> bool:
     """Whether a look-up of this key may run code of the program."""
-    return type(hashed) is UserKey or (type(hashed) in (tuple, frozenset) and any(map(asks, hashed)))
+    return type(hashed) is UserKey or (
+        type(hashed) in (tuple, frozenset) and any(map(asks, hashed))
+    )
 
 
 def is_asking(t: Tracing, vt: Any) -> bool:
     """Whether to fill the dict or set asks `__hash__` of the program, which may read what the region has written."""
     if isinstance(vt, k.DictTracker):
         return any(map(asks, vt.entries))
-    return bool(t.questions.given) and (bool(vt.steps_taken) or any(map(asks, vt.known)) or any(map(asks, vt.before)))
+    return bool(t.questions.given) and (
+        bool(vt.steps_taken) or any(map(asks, vt.known)) or any(map(asks, vt.before))
+    )
 
 
 class Unanswered(Unsupported):
@@ -157,9 +171,16 @@ def answer(t: Tracing, *question: Any) -> Any:
     asked = tuple(map(id, question))
     if t.questions.answers is not None and asked in t.questions.answers:
         return t.questions.answers[asked]
-    if t.questions.answers is None and asked in t.questions.answered:  # while something is undone, say
+    if (
+        t.questions.answers is None and asked in t.questions.answered
+    ):  # while something is undone, say
         return t.questions.answered[asked].answer
-    error = Unanswered("user-hash", f"a key of class {question[0].cls.__name__}, which is hashed here", "", t.where())
+    error = Unanswered(
+        "user-hash",
+        f"a key of class {question[0].cls.__name__}, which is hashed here",
+        "",
+        t.where(),
+    )
     error.question = question
     raise error
 
@@ -231,7 +252,9 @@ def _remember(t: Tracing, given: Answered) -> None:
     before = t.questions.answered.get(asked, given)
     t.questions.answered[asked] = given
     t.questions.given.append(given)
-    t.journal.record(lambda: t.questions.answered.update({asked: before}) or t.questions.given.pop())
+    t.journal.record(
+        lambda: t.questions.answered.update({asked: before}) or t.questions.given.pop()
+    )
 
 
 def _without_effects(t: Tracing, question: tuple[Any, ...]) -> Any:
@@ -241,7 +264,10 @@ def _without_effects(t: Tracing, question: tuple[Any, ...]) -> Any:
     if changed and all(getattr(vt, "owner", None) in question for vt in changed):
         found, changed = yield from observed(t, _asked(t, *question), question)
     if changed:
-        raise t.unsupported("user-hash", f"a key of class {question[0].cls.__name__}, whose comparison changes things")
+        raise t.unsupported(
+            "user-hash",
+            f"a key of class {question[0].cls.__name__}, whose comparison changes things",
+        )
     return found
 
 
@@ -254,7 +280,9 @@ def observed(t: Tracing, asking: Any, about: tuple[Any, ...]) -> Any:
     try:
         found = yield from asking
     finally:
-        t.touched[:] = [other for other in t.touched if other is not touched]  # equal ones are asked around it
+        t.touched[:] = [
+            other for other in t.touched if other is not touched
+        ]  # equal ones are asked around it
     if not touched:
         return found, []
     known = {id(vt) for vt in reachable([*about, *t.machine.frames])}
@@ -338,7 +366,9 @@ def real_key(hashed: Any) -> Any:
 
 # -- keys of existing dicts that are identities, or hold some ----------------------------------------------------------
 def has_identity(hashed: Any) -> bool:
-    return type(hashed) is IdOf or (type(hashed) in (tuple, frozenset) and any(map(has_identity, hashed)))
+    return type(hashed) is IdOf or (
+        type(hashed) in (tuple, frozenset) and any(map(has_identity, hashed))
+    )
 
 
 def key_with_identities(t: Tracing, hashed: Any) -> Any:
@@ -359,7 +389,9 @@ def key_made(t: Tracing, key: Any) -> tuple[Any, Source]:
     """Such a key as it is now, and where it comes from on each call."""
     if isinstance(key, k.TupleTracker):
         made = [key_made(t, item) for item in key.items]
-        return tuple(value for value, _ in made), CallSource(tuple_of, *(source for _, source in made))
+        return tuple(value for value, _ in made), CallSource(
+            tuple_of, *(source for _, source in made)
+        )
     if isinstance(key, k.IdTracker):
         thing, source = key_made(t, key.thing)
         return id(thing), CallSource(id, source)

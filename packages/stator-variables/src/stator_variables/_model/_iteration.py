@@ -8,14 +8,32 @@ import types
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from stator_bytecode import NULL, VALUE, GeneratorStatus, Invoke, Raised, Resume, Then, after, operation, settle
+from stator_bytecode import (
+    NULL,
+    VALUE,
+    GeneratorStatus,
+    Invoke,
+    Raised,
+    Resume,
+    Then,
+    after,
+    operation,
+    settle,
+)
 from stator_guards import CallSource, ItemSource, Length, Source, Truth
 
 from stator_variables import _kinds as k
 from stator_variables._build import wrap
 from stator_variables._holding import exhausts_unobserved
 from stator_variables._model import _attributes, _calls, _dictionary, _operators
-from stator_variables._model._lookup import defines, guarded_lookup, overrides, plain_lookup, stands_for_c, type_lookup
+from stator_variables._model._lookup import (
+    defines,
+    guarded_lookup,
+    overrides,
+    plain_lookup,
+    stands_for_c,
+    type_lookup,
+)
 from stator_variables._model._raising import attempt, complain, throw
 from stator_variables._model._set_order import in_order
 from stator_variables._runtime import exhausted_by_items
@@ -60,7 +78,9 @@ def is_sequence(t: Tracing, vt: Any) -> bool:
     if isinstance(vt, k.SequenceTracker):
         return True
     if isinstance(guarded_lookup(t, vt.cls, "__getitem__"), types.WrapperDescriptorType):
-        raise t.unsupported("foreign-object", f"iteration over a {vt.cls.__qualname__} by its items")
+        raise t.unsupported(
+            "foreign-object", f"iteration over a {vt.cls.__qualname__} by its items"
+        )
     return defines(t, vt.cls, "__getitem__")
 
 
@@ -107,7 +127,9 @@ def sequence_iterator(vt: Any) -> k.IteratorTracker:
     if isinstance(vt, k.TupleTracker):
         return k.IteratorTracker(_TUPLE_ITERATOR, "sequence", [vt])
     if issubclass(vt.cls, collections.deque):
-        return k.IteratorTracker(type(iter(collections.deque())), "deque", [vt, len(vt.items), vt.structure])
+        return k.IteratorTracker(
+            type(iter(collections.deque())), "deque", [vt, len(vt.items), vt.structure]
+        )
     return k.IteratorTracker(_LIST_ITERATOR, "sequence", [vt])
 
 
@@ -127,13 +149,17 @@ def _dict_iterator_class(part: str, ordered: bool, backwards: bool) -> type:
 
 def set_iterator(t: Tracing, vt: Any) -> Any:
     items = list(vt.entries.values())
-    return k.IteratorTracker(_SET_ITERATOR, "set", [vt, len(items), items if len(items) < 2 else in_order(t, vt)])
+    return k.IteratorTracker(
+        _SET_ITERATOR, "set", [vt, len(items), items if len(items) < 2 else in_order(t, vt)]
+    )
 
 
 def next_value(t: Tracing, it: Any) -> Any:
     """The next item; NULL when exhausted; a Resume for a generator; a Pending where items need calls."""
     if isinstance(it, k.GeneratorTracker):
-        if it.state.frame.hidden and it.state.status is GeneratorStatus.RUNNING:  # in C's place: C may be entered again
+        if (
+            it.state.frame.hidden and it.state.status is GeneratorStatus.RUNNING
+        ):  # in C's place: C may be entered again
             raise t.unsupported("running-generator", "an iterator of C that is asked while it asks")
         return Resume(it.state, then=Then("next"))
     if isinstance(it, k.IteratorTracker) and it.kind not in _CALLING:
@@ -152,7 +178,9 @@ def next_or_raise(t: Tracing, it: Any) -> Any:
 
 def _user_next(t: Tracing, it: Any) -> Any:
     """A `__next__` of Python's is a frame that waits with its caller where it breaks."""
-    if isinstance(plain_lookup(it.cls, "__next__"), types.FunctionType) and not stands_for_c(it.cls):
+    if isinstance(plain_lookup(it.cls, "__next__"), types.FunctionType) and not stands_for_c(
+        it.cls
+    ):
         asked = next_or_raise(t, it)
         if type(asked) is Invoke and asked.then is VALUE:
             return Invoke(asked.frame, Then("next"))
@@ -219,14 +247,18 @@ def _next_of_existing(t: Tracing, it: Any) -> Any:
     _, source, left = it.parts
     at = it.position
     if is_over_changed(t, it):
-        raise t.unsupported("changed-during-iteration", f"a step of a {it.cls.__name__} over what was changed")
+        raise t.unsupported(
+            "changed-during-iteration", f"a step of a {it.cls.__name__} over what was changed"
+        )
     if at == 0:
         it.since = t.graph.mark()
     if at == AHEAD:
         raise _too_far(t, it)
     if at == len(left):
         if not exhausts_unobserved(it.real):
-            raise t.unsupported("object-dropped", f"a {it.cls.__name__} at its end, with what it held")
+            raise t.unsupported(
+                "object-dropped", f"a {it.cls.__name__} at its end, with what it held"
+            )
         t.guard(CallSource(exhausts_unobserved, it.source), Truth(True))
         t.guard(source, Length(at))
         return NULL
@@ -254,11 +286,19 @@ def _next_in_dict(t: Tracing, it: Any) -> Any:
     d, size, backwards = it.parts
     pairs = _dictionary.items(t, d)
     if len(pairs) != size:
-        raise t.unsupported("dict-changed-during-iteration", "a dict whose keys changed since its iterator was made")
+        raise t.unsupported(
+            "dict-changed-during-iteration", "a dict whose keys changed since its iterator was made"
+        )
     if it.position >= size:
         return NULL
     key, value = pairs[-1 - it.position if backwards else it.position]
-    return key if it.kind == "keys" else value if it.kind == "values" else k.TupleTracker([key, value], tuple)
+    return (
+        key
+        if it.kind == "keys"
+        else value
+        if it.kind == "values"
+        else k.TupleTracker([key, value], tuple)
+    )
 
 
 @_placed
@@ -314,7 +354,11 @@ def _check_strict(t: Tracing, sources: list[Any], index: int) -> Any:
 def _next_map(t: Tracing, it: Any) -> Any:
     function, sources = it.parts
     args = yield from _one_of_each(t, sources)
-    return (yield from settle(_calls.call(t, function, args, {}))) if len(args) == len(sources) else NULL
+    return (
+        (yield from settle(_calls.call(t, function, args, {})))
+        if len(args) == len(sources)
+        else NULL
+    )
 
 
 @operation
@@ -323,7 +367,11 @@ def _next_filter(t: Tracing, it: Any) -> Any:
     while True:
         if (value := (yield from settle(next_value(t, source)))) is NULL:
             return NULL
-        kept = value if k.is_none(function) else (yield from settle(_calls.call(t, function, [value], {})))
+        kept = (
+            value
+            if k.is_none(function)
+            else (yield from settle(_calls.call(t, function, [value], {})))
+        )
         if (yield from settle(_operators.truth(t, kept))):
             return value
 
@@ -339,12 +387,18 @@ def _is_replayed(it: Any) -> bool:
 def _next_enumerate(t: Tracing, it: Any) -> Any:
     source, start = it.parts
     if it.source is not None and not _is_replayed(source):
-        raise t.unsupported("existing-iterator", f"a step of an existing enumerate over a {source.cls.__name__}")
+        raise t.unsupported(
+            "existing-iterator", f"a step of an existing enumerate over a {source.cls.__name__}"
+        )
     if (value := (yield from settle(next_value(t, source)))) is NULL:
         return NULL
     index = _operators.binary(t, "+", start, k.ConstantTracker(it.position))
-    if it.source is None and not isinstance(start, k.ConstantTracker):  # a value that goes on over a break
-        t.write(it, parts=[source, _operators.binary(t, "+", index, k.ConstantTracker(1))], position=0)
+    if it.source is None and not isinstance(
+        start, k.ConstantTracker
+    ):  # a value that goes on over a break
+        t.write(
+            it, parts=[source, _operators.binary(t, "+", index, k.ConstantTracker(1))], position=0
+        )
     else:
         advance(t, it)
     return k.TupleTracker([index, value], tuple)
@@ -356,7 +410,11 @@ def _next_getitem(t: Tracing, it: Any) -> Any:
     if it.index < 0:
         return NULL
     ends = IndexError | StopIteration
-    return (yield from attempt(ends, NULL, _operators.get_item, t, it.parts[0], k.ConstantTracker(it.index)))
+    return (
+        yield from attempt(
+            ends, NULL, _operators.get_item, t, it.parts[0], k.ConstantTracker(it.index)
+        )
+    )
 
 
 @operation
@@ -387,7 +445,9 @@ _STEPS = {
     "map": _next_map,
     "filter": _next_filter,
     "enumerate": _next_enumerate,
-    **dict.fromkeys(("application", "pooled"), lambda t, it: next_value(t, it.parts[0])),  # which says when it ends
+    **dict.fromkeys(
+        ("application", "pooled"), lambda t, it: next_value(t, it.parts[0])
+    ),  # which says when it ends
     "set": _next_in_set,
     **dict.fromkeys(("deque", "deque reversed"), _next_in_deque),
     **dict.fromkeys(("getitem", "reversed getitem"), _next_getitem),
@@ -396,7 +456,9 @@ _STEPS = {
 
 
 @operation
-def drain(t: Tracing, vt: Any, asks_length: bool = False, most: int = sys.maxsize, saying: str = "") -> Any:
+def drain(
+    t: Tracing, vt: Any, asks_length: bool = False, most: int = sys.maxsize, saying: str = ""
+) -> Any:
     """All items of an iterable, as a Python list of trackers; no more than `most` are asked for."""
     if is_plain_sequence(t, vt):
         return list(vt.items)
@@ -436,13 +498,17 @@ def _ask_length(t: Tracing, vt: Any) -> Any:
         if (method := _attributes.special(t, vt, name)) is MISSING:
             continue
         try:
-            found = (yield from settle(_calls.call(t, (yield from settle(method)), [], {}))).constant()
+            found = (
+                yield from settle(_calls.call(t, (yield from settle(method)), [], {}))
+            ).constant()
         except Raised as raised:
             if not issubclass(raised.value.cls, TypeError):
                 raise
             continue
         if not (found is NotImplemented or (isinstance(found, int) and 0 <= found <= ROOM)):
-            raise t.unsupported("length-hint", f"{name} of a {vt.cls.__name__}, which gives no length")
+            raise t.unsupported(
+                "length-hint", f"{name} of a {vt.cls.__name__}, which gives no length"
+            )
         return
 
 
@@ -488,6 +554,9 @@ def unpack_ex(t: Tracing, vt: Any, before: int, after: int) -> Any:
     _rely_on_items(t, vt)
     found = yield from settle(drain(t, vt))
     if len(found) < before + after:
-        throw(ValueError, f"not enough values to unpack (expected at least {before + after}, got {len(found)})")
+        throw(
+            ValueError,
+            f"not enough values to unpack (expected at least {before + after}, got {len(found)})",
+        )
     end = len(found) - after
     return [*found[:before], k.ListTracker(found[before:end], list), *found[end:]]

@@ -72,7 +72,9 @@ def _search(t: Tracing, mro: tuple[type, ...], name: str) -> tuple[Any, Source |
         try:
             value = namespace.get(name, MISSING)
         except Exception as error:  # raised by the `__eq__` of a key of the program's
-            raise t.unsupported("user-hash", f"a look into a class whose names raise {error!r}") from None
+            raise t.unsupported(
+                "user-hash", f"a look into a class whose names raise {error!r}"
+            ) from None
         if value is not MISSING:
             source = DictItemSource(_namespace_source(t, cls), name)
             if frozen:
@@ -140,7 +142,9 @@ def refuse_asked(t: Tracing, vt: Any, *names: str) -> None:
     """Of some containers C itself asks for these."""
     for name in names:
         if overrides(t, vt.cls, name):
-            raise t.unsupported("container-subclass", f"a {vt.cls.__name__}, of which C asks {name}")
+            raise t.unsupported(
+                "container-subclass", f"a {vt.cls.__name__}, of which C asks {name}"
+            )
 
 
 def is_subtype(cls: type, base: type) -> bool:

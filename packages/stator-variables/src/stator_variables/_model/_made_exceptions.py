@@ -17,7 +17,9 @@ _FIELDS = vars(OSError).keys() & {*_NAMES}
 def allocated(t: Tracing, cls: type, args: list[Any]) -> k.ExceptionTracker:
     """What `__new__` makes."""
     if cls is BlockingIOError and len(args) > 2:
-        raise t.unsupported("construction", "a BlockingIOError that may be told how much was written")
+        raise t.unsupported(
+            "construction", "a BlockingIOError that may be told how much was written"
+        )
     made = k.ExceptionTracker(cls, args)
     if keeps_in_init(cls) is not None:
         made.made_of = None
@@ -41,7 +43,9 @@ def keeps_in_init(cls: type) -> type | None:
     program's, and no such `__new__` (`oserror_use_init`)."""
     if issubclass(cls, OSError):
         init, new = plain_lookup(cls, "__init__"), plain_lookup(cls, "__new__")
-        own = type(init) is not types.WrapperDescriptorType and type(new) is types.BuiltinFunctionType
+        own = (
+            type(init) is not types.WrapperDescriptorType and type(new) is types.BuiltinFunctionType
+        )
         return OSError if own else None
     return next((base for base in _IN_INIT if issubclass(cls, base)), None)
 
@@ -67,5 +71,9 @@ def _taken_apart(args: list[Any]) -> tuple[list[Any], dict[Any, Any]]:
         return list(args), {}
     has_file = len(args) > 2 and not k.is_none(args[2])
     given = dict(zip(_NAMES, args if has_file else args[:2], strict=False))
-    fields = {name: value for name, value in given.items() if name[:4] != "file" or not k.is_none(value)}
-    return args[:2] if has_file else list(args), {vars(OSError)[name]: fields[name] for name in _FIELDS & fields.keys()}
+    fields = {
+        name: value for name, value in given.items() if name[:4] != "file" or not k.is_none(value)
+    }
+    return args[:2] if has_file else list(args), {
+        vars(OSError)[name]: fields[name] for name in _FIELDS & fields.keys()
+    }

@@ -16,7 +16,10 @@ from stator_variables._tracker import MISSING
 _SELF_MATCHING = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
 
 
-_SEQUENCE, _MAPPING = 1 << 5, 1 << 6  # Py_TPFLAGS_SEQUENCE, Py_TPFLAGS_MAPPING: what the interpreter looks at
+_SEQUENCE, _MAPPING = (
+    1 << 5,
+    1 << 6,
+)  # Py_TPFLAGS_SEQUENCE, Py_TPFLAGS_MAPPING: what the interpreter looks at
 
 
 def match_sequence(subject: Any) -> Any:
@@ -50,9 +53,13 @@ def match_class(t: Tracing, subject: Any, cls: Any, count: int, names: Any) -> A
         positional = []
     wanted = [*positional, *(n.value for n in names.items)]
     if len(set(wanted)) < len(wanted):
-        raise t.unsupported("bad-arguments", f"a pattern of {cls.value.__name__} that asks for an attribute twice")
+        raise t.unsupported(
+            "bad-arguments", f"a pattern of {cls.value.__name__} that asks for an attribute twice"
+        )
     for name in wanted:
-        value = yield from attempt(AttributeError, MISSING, _attributes.get_attribute, t, subject, name)
+        value = yield from attempt(
+            AttributeError, MISSING, _attributes.get_attribute, t, subject, name
+        )
         if value is MISSING:
             return k.NONE
         found.append(value)
@@ -63,7 +70,9 @@ def _positional_names(t: Tracing, cls: Any, count: int) -> Any:
     """Names from `__match_args__`; None when the subject itself is the one positional match."""
     if not count:
         return []
-    args = yield from attempt(AttributeError, MISSING, _attributes.get_attribute, t, cls, "__match_args__")
+    args = yield from attempt(
+        AttributeError, MISSING, _attributes.get_attribute, t, cls, "__match_args__"
+    )
     if args is MISSING:
         if count == 1 and issubclass(cls.value, _SELF_MATCHING):
             return None
@@ -71,9 +80,14 @@ def _positional_names(t: Tracing, cls: Any, count: int) -> Any:
     is_tuple = args.cls is tuple and isinstance(args, k.TupleTracker)
     names = [item.constant() for item in args.items] if is_tuple else [None]
     if not all(type(name) is str for name in names[:count]):
-        raise t.unsupported("bad-arguments", f"a __match_args__ of {cls.value.__name__} that is no tuple of names")
+        raise t.unsupported(
+            "bad-arguments", f"a __match_args__ of {cls.value.__name__} that is no tuple of names"
+        )
     if len(args.items) < count:
         allowed = len(args.items) or int(issubclass(cls.value, _SELF_MATCHING))
         s = "" if allowed == 1 else "s"
-        throw(TypeError, f"{cls.value.__name__}() accepts {allowed} positional sub-pattern{s} ({count} given)")
+        throw(
+            TypeError,
+            f"{cls.value.__name__}() accepts {allowed} positional sub-pattern{s} ({count} given)",
+        )
     return names[:count]

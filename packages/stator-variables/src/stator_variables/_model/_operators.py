@@ -18,7 +18,14 @@ from stator_guards import AttrSource, DistinctObject, IsNone, IsNotNone, SameObj
 from stator_variables import _kinds as k
 from stator_variables._library._pure import is_number_of_numpy
 from stator_variables._model import _attributes, _calls, _containers, _dictionary, _ends, _iteration
-from stator_variables._model._lookup import defines, guarded_lookup, is_subtype, overrides, plain_lookup, type_lookup
+from stator_variables._model._lookup import (
+    defines,
+    guarded_lookup,
+    is_subtype,
+    overrides,
+    plain_lookup,
+    type_lookup,
+)
 from stator_variables._model._raising import attempt, complain
 from stator_variables._torch import _arrays, _assertion, _symbolic, _torch_calls
 from stator_variables._tracing import Tracing
@@ -65,14 +72,18 @@ def binary(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     left, right = _computable(t, symbol, left, right)
     if name in ("pow", "lshift", "rshift"):
         if name != "pow" and _symbolic.is_by_constant(left, right):
-            return binary(t, "*" if name == "lshift" else "//", left, k.ConstantTracker(1 << right.value))
+            return binary(
+                t, "*" if name == "lshift" else "//", left, k.ConstantTracker(1 << right.value)
+            )
         left, right = _symbolic.as_words(t, name, left, right)
     if name in ("and", "or", "xor") and _symbolic.is_masked(left, right):
         return _of_bits(t, symbol, left, right)
     constants = isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker)
     makes_text = left.cls is str and symbol[0] in "+%" and _symbolic.has_texts((left, right))
     if constants and not makes_text and not _is_user_value(left, right):
-        return _calls.as_given(_calls.folded(t, augmented if in_place else plain, left.value, right.value), left, right)
+        return _calls.as_given(
+            _calls.folded(t, augmented if in_place else plain, left.value, right.value), left, right
+        )
     if _torch_calls.is_in_graph(t, left, right):
         writes = in_place and isinstance(left, k.TensorTracker)
         found = _torch_calls.record_operator(t, augmented if writes else plain, left, right)
@@ -90,9 +101,13 @@ def _of_bits(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     of_number, of_rest, more = _BITS[symbol[0], is_high]
     rest = binary(t, "%", number, k.ConstantTracker(size))
     terms = [
-        binary(t, "*", vt, k.ConstantTracker(factor)) for vt, factor in ((number, of_number), (rest, of_rest)) if factor
+        binary(t, "*", vt, k.ConstantTracker(factor))
+        for vt, factor in ((number, of_number), (rest, of_rest))
+        if factor
     ]
-    return functools.reduce(functools.partial(binary, t, "+"), [*terms, k.ConstantTracker(more(size))])
+    return functools.reduce(
+        functools.partial(binary, t, "+"), [*terms, k.ConstantTracker(more(size))]
+    )
 
 
 # With r = n % size: how often n, how often r, and what else. The mask is the bits below `size`, or (high) all others.
@@ -125,7 +140,11 @@ def _computable(t: Tracing, symbol: str, left: Any, right: Any) -> tuple[Any, An
 
 def _beside(vt: Any, other: Any) -> Any:
     numbers = isinstance(other, k.NumberTracker) and other.cls is not bool
-    return k.ConstantTracker(int(vt.value)) if numbers and type(vt) is k.ConstantTracker and vt.cls is bool else vt
+    return (
+        k.ConstantTracker(int(vt.value))
+        if numbers and type(vt) is k.ConstantTracker and vt.cls is bool
+        else vt
+    )
 
 
 def _is_user_value(*vts: Any) -> bool:
@@ -138,7 +157,9 @@ def _ordered(t: Tracing, first: Any, second: Any) -> list[Any]:
     left, right = first[0].cls, second[0].cls
     if left is right:
         return [first]
-    if is_subtype(right, left) and guarded_lookup(t, right, second[1]) is not guarded_lookup(t, left, second[1]):
+    if is_subtype(right, left) and guarded_lookup(t, right, second[1]) is not guarded_lookup(
+        t, left, second[1]
+    ):
         return [second, first]
     return [first, second]
 
@@ -156,7 +177,9 @@ def _slot_call(t: Tracing, receiver: Any, name: str, argument: Any) -> Any:
     assert source is not None
     if raw is object.__ne__:
         return _inverted_eq(t, receiver, argument)
-    if isinstance(raw, types.MethodDescriptorType) and _is_foreign_to_tensors(t, receiver, argument):
+    if isinstance(raw, types.MethodDescriptorType) and _is_foreign_to_tensors(
+        t, receiver, argument
+    ):
         return k.ConstantTracker(NotImplemented)
     if name in _COMPARISONS and _attributes.may_refuse(t, raw):
         return _compared_if_bound(t, raw, source, receiver, name, argument)
@@ -167,7 +190,9 @@ _COMPARISONS = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__g
 
 
 @operation
-def _compared_if_bound(t: Tracing, raw: Any, source: Source, receiver: Any, name: str, argument: Any) -> Any:
+def _compared_if_bound(
+    t: Tracing, raw: Any, source: Source, receiver: Any, name: str, argument: Any
+) -> Any:
     if (bound := (yield from _attributes.bound_or_none(t, raw, source, receiver, name))) is None:
         return k.ConstantTracker(NotImplemented)
     return (yield from settle(_calls.call(t, bound, [argument], {})))
@@ -175,9 +200,16 @@ def _compared_if_bound(t: Tracing, raw: Any, source: Source, receiver: Any, name
 
 def _is_foreign_to_tensors(t: Tracing, receiver: Any, argument: Any) -> bool:
     """Objects that are no numbers, and that do not ask to hear of functions of torch, speak for themselves."""
-    if not isinstance(receiver, k.TensorTracker) or type(argument) is not k.ObjectTracker or t.overrides.modes:
+    if (
+        not isinstance(receiver, k.TensorTracker)
+        or type(argument) is not k.ObjectTracker
+        or t.overrides.modes
+    ):
         return False
-    return not issubclass(argument.cls, numbers.Number) and guarded_lookup(t, argument.cls, _HEARS) is MISSING
+    return (
+        not issubclass(argument.cls, numbers.Number)
+        and guarded_lookup(t, argument.cls, _HEARS) is MISSING
+    )
 
 
 _HEARS = "__torch_function__"
@@ -205,11 +237,17 @@ def _next_slots(t: Tracing, result: Any, attempts: list[Any], fail: Any) -> Any:
     return value if not _may_decline(value) else fail()
 
 
-def slots(t: Tracing, name: str, symbol: str, left: Any, right: Any, *, in_place: bool = False) -> Any:
+def slots(
+    t: Tracing, name: str, symbol: str, left: Any, right: Any, *, in_place: bool = False
+) -> Any:
     """The dispatch of a binary operator; `divmod` has no sign of its own."""
     attempts = [(left, f"__i{name}__", right)] if in_place else []
     attempts += _ordered(t, (left, f"__{name}__", right), (right, f"__r{name}__", left))
-    known = [attempt for attempt in attempts if guarded_lookup(t, attempt[0].cls, attempt[1]) is not MISSING]
+    known = [
+        attempt
+        for attempt in attempts
+        if guarded_lookup(t, attempt[0].cls, attempt[1]) is not MISSING
+    ]
     fail = functools.partial(_no_operator, t, symbol, left, right)
 
     def waits(attempt: Any) -> bool:
@@ -233,9 +271,15 @@ def _repeated(t: Tracing, left: Any, attempts: list[Any], fail: Callable[[], Any
 def _waits(cls: type, name: str, reflected: str) -> bool:
     """Whether this is `sq_concat` or `sq_repeat`, which wait for what both operands say as numbers, in place as well. A
     class statement makes a number slot of an inherited `__iadd__`, and of all where it defines the reflected method."""
-    if not any(plain_lookup(cls, name) is vars(base).get(name) for base in _SEQUENCES if issubclass(cls, base)):
+    if not any(
+        plain_lookup(cls, name) is vars(base).get(name)
+        for base in _SEQUENCES
+        if issubclass(cls, base)
+    ):
         return False
-    return cls in _SEQUENCES or not (name == "__iadd__" or isinstance(plain_lookup(cls, reflected), types.FunctionType))
+    return cls in _SEQUENCES or not (
+        name == "__iadd__" or isinstance(plain_lookup(cls, reflected), types.FunctionType)
+    )
 
 
 _SEQUENCES = frozenset({list, tuple, str, bytes, bytearray, collections.deque})
@@ -243,14 +287,26 @@ _SEQUENCES = frozenset({list, tuple, str, bytes, bytearray, collections.deque})
 
 def _no_operator(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     what = "** or pow()" if symbol == "**" else symbol
-    complain(t, TypeError, f"unsupported operand type(s) for {what}: '", left.cls, "' and '", right.cls, "'")
+    complain(
+        t,
+        TypeError,
+        f"unsupported operand type(s) for {what}: '",
+        left.cls,
+        "' and '",
+        right.cls,
+        "'",
+    )
 
 
 # -- comparison -------------------------------------------------------------------------------------------------------
 def compare(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     name, reflected, function = COMPARISONS[symbol]
     left, right = _computable(t, symbol, left, right)
-    if isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker) and not _is_user_value(left, right):
+    if (
+        isinstance(left, k.ConstantTracker)
+        and isinstance(right, k.ConstantTracker)
+        and not _is_user_value(left, right)
+    ):
         return _calls.folded(t, function, left.value, right.value)
     if _torch_calls.is_in_graph(t, left, right):
         found = _torch_calls.record_operator(t, function, left, right)
@@ -272,7 +328,11 @@ def _compares(t: Tracing, vt: Any, name: str) -> bool:
 
 def _ordered_comparison(t: Tracing, first: Any, second: Any) -> list[Any]:
     left, right = first[0].cls, second[0].cls
-    if left is not right and is_subtype(right, left) and guarded_lookup(t, right, second[1]) is not MISSING:
+    if (
+        left is not right
+        and is_subtype(right, left)
+        and guarded_lookup(t, right, second[1]) is not MISSING
+    ):
         return [second, first]
     return [first, second]
 
@@ -280,7 +340,15 @@ def _ordered_comparison(t: Tracing, first: Any, second: Any) -> list[Any]:
 def _no_comparison(t: Tracing, symbol: str, left: Any, right: Any) -> Any:
     if symbol in ("==", "!="):
         return identical(t, left, right, symbol == "!=")
-    complain(t, TypeError, f"'{symbol}' not supported between instances of '", left.cls, "' and '", right.cls, "'")
+    complain(
+        t,
+        TypeError,
+        f"'{symbol}' not supported between instances of '",
+        left.cls,
+        "' and '",
+        right.cls,
+        "'",
+    )
 
 
 def negated(t: Tracing, vt: Any) -> Any:
@@ -300,7 +368,9 @@ def same_object(t: Tracing, left: Any, right: Any) -> bool:
         held = left.real is right.real
         t.guard(left.source, (SameObject if held else DistinctObject)(right.source))
         return held
-    if left.cls is tuple and right.cls is tuple and not (left.items or right.items):  # of these there is one
+    if (
+        left.cls is tuple and right.cls is tuple and not (left.items or right.items)
+    ):  # of these there is one
         return True
     if isinstance(left, k.NumberTracker) or isinstance(right, k.NumberTracker):
         if left.cls is not right.cls or left.cls is float:
@@ -308,10 +378,17 @@ def same_object(t: Tracing, left: Any, right: Any) -> bool:
         left, right = _symbolic.as_constant(t, left), _symbolic.as_constant(t, right)
     if isinstance(left, k.ConstantTracker) and isinstance(right, k.ConstantTracker):
         return left.cls is right.cls and (left.value is right.value or _same_atom(left, right))
-    if bool in (left.cls, right.cls) and left.cls is right.cls:  # two objects only: identity is equality
-        sides = [_torch_calls.decide(t, vt) if isinstance(vt, k.NumberTracker) else vt.value for vt in (left, right)]
+    if (
+        bool in (left.cls, right.cls) and left.cls is right.cls
+    ):  # two objects only: identity is equality
+        sides = [
+            _torch_calls.decide(t, vt) if isinstance(vt, k.NumberTracker) else vt.value
+            for vt in (left, right)
+        ]
         return sides[0] is sides[1]
-    if isinstance(left, k.WeakrefTracker) and all(_is_only_reference(t, vt) for vt in (left, right)):
+    if isinstance(left, k.WeakrefTracker) and all(
+        _is_only_reference(t, vt) for vt in (left, right)
+    ):
         return same_object(t, left.target, right.target)
     if left.real is not MISSING and right.real is not MISSING:
         if left.real is right.real:
@@ -353,7 +430,9 @@ def truth(t: Tracing, vt: Any) -> Any:
         if vt.value is NotImplemented:
             raise t.unsupported("warning", "the truth of NotImplemented, of which Python warns")
         return bool(vt.value)
-    if isinstance(vt, k.SequenceTracker | k.SetTracker | k.DictTracker) and not _says_itself(t, vt.cls):
+    if isinstance(vt, k.SequenceTracker | k.SetTracker | k.DictTracker) and not _says_itself(
+        t, vt.cls
+    ):
         return bool(_content(t, vt))
     if isinstance(vt, k.NumberTracker):
         return _truth_of_number(t, vt)
@@ -398,7 +477,9 @@ def truth_of_result(t: Tracing, value: Any, kind: str) -> Any:
     if kind == "truth" and value.cls is not bool:
         complain(t, TypeError, "__bool__ should return bool, returned ", value.cls)
     return (
-        truth(t, value) if kind == "truth" else after(_containers.checked_length(t, value), functools.partial(truth, t))
+        truth(t, value)
+        if kind == "truth"
+        else after(_containers.checked_length(t, value), functools.partial(truth, t))
     )
 
 
@@ -411,7 +492,9 @@ def contains(t: Tracing, container: Any, item: Any, invert: bool) -> Any:
     if raw is None:
         complain(t, TypeError, "'", container.cls, "' object is not a container")
     if source is not None:
-        found = _calls.call(t, _attributes.bind(t, raw, source, container, "__contains__"), [item], {})
+        found = _calls.call(
+            t, _attributes.bind(t, raw, source, container, "__contains__"), [item], {}
+        )
     else:
         found = _iteration.any_equal(t, container, item)
     return after(found, lambda value: _contained(t, value, invert))
@@ -437,7 +520,9 @@ def get_item(t: Tracing, container: Any, key: Any) -> Any:
 @operation
 def _class_item(t: Tracing, cls_vt: Any, key: Any) -> Any:
     if (getter := _attributes.special(t, cls_vt, "__getitem__")) is MISSING:
-        getter = yield from attempt(AttributeError, None, _attributes.get_attribute, t, cls_vt, "__class_getitem__")
+        getter = yield from attempt(
+            AttributeError, None, _attributes.get_attribute, t, cls_vt, "__class_getitem__"
+        )
         getter = None if getter is not None and k.is_none(getter) else getter
     if getter is None and cls_vt.value is type:  # for which C has a case of its own
         return _calls.call(t, k.BuiltinTracker(vars(list)["__class_getitem__"]), [cls_vt, key], {})
@@ -448,7 +533,9 @@ def _class_item(t: Tracing, cls_vt: Any, key: Any) -> Any:
 
 def equal(t: Tracing, left: Any, right: Any) -> Any:
     """Identity, then `==`, as a Python bool: what containers use (PyObject_RichCompareBool)."""
-    numbers = isinstance(left, k.NumberTracker) or isinstance(right, k.NumberTracker)  # whose values do as well
+    numbers = isinstance(left, k.NumberTracker) or isinstance(
+        right, k.NumberTracker
+    )  # whose values do as well
     if left is right or (not numbers and same_object(t, left, right)):
         return True
     return after(compare(t, "==", left, right), functools.partial(truth, t))

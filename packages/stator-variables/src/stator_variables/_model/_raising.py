@@ -20,7 +20,9 @@ Naming = Callable[[Tracing, type], str]
 
 def error(kind: type[BaseException], *args: object) -> k.ExceptionTracker:
     """A new exception; arguments are constants or trackers."""
-    return new_exception(kind, [arg if isinstance(arg, VariableTracker) else k.ConstantTracker(arg) for arg in args])
+    return new_exception(
+        kind, [arg if isinstance(arg, VariableTracker) else k.ConstantTracker(arg) for arg in args]
+    )
 
 
 def new_exception(kind: type[BaseException], args: list[Any]) -> k.ExceptionTracker:
@@ -29,11 +31,18 @@ def new_exception(kind: type[BaseException], args: list[Any]) -> k.ExceptionTrac
     return tracker
 
 
-def complain(t: Tracing, kind: type[BaseException], *pieces: str | type, naming: Naming | None = None) -> NoReturn:
+def complain(
+    t: Tracing, kind: type[BaseException], *pieces: str | type, naming: Naming | None = None
+) -> NoReturn:
     """Raise what C says about classes, which it names; what the program makes of the text is relied on."""
     known = len(t.guards)
     naming = naming or type_name
-    made = error(kind, "".join([piece if type(piece) is str else naming(t, cast(type, piece)) for piece in pieces]))
+    made = error(
+        kind,
+        "".join(
+            [piece if type(piece) is str else naming(t, cast(type, piece)) for piece in pieces]
+        ),
+    )
     made.relied = [*itertools.islice(reversed(t.guards), len(t.guards) - known)]
     raise Raised(made)
 
@@ -43,14 +52,18 @@ def throw(kind: type[BaseException], *args: object) -> NoReturn:
     raise Raised(error(kind, *args))
 
 
-def attempt(expected: Any, otherwise: Any, function: Callable[..., Any], *args: Any) -> Generator[Any, Any, Any]:
+def attempt(
+    expected: Any, otherwise: Any, function: Callable[..., Any], *args: Any
+) -> Generator[Any, Any, Any]:
     """The value of the Result that `function(*args)` gives; `otherwise` where the program raises what is expected."""
     try:
         return (yield from settle(function(*args)))
     except Raised as raised:
         if not issubclass(raised.value.cls, expected):
             raise
-        for guard in raised.value.relied if type(raised) is Raised else ():  # by C: nobody has seen the text
+        for guard in (
+            raised.value.relied if type(raised) is Raised else ()
+        ):  # by C: nobody has seen the text
             args[0].guards.pop(guard)
         return otherwise
 
@@ -61,7 +74,10 @@ def absent(t: Tracing, vt: Any, name: str) -> NoReturn:
         complain(t, AttributeError, "type object '", vt.value, f"' has no attribute '{name}'")
     if isinstance(vt, k.BuiltinTracker) and issubclass(vt.cls, types.ModuleType):
         own_name = vars(types.ModuleType)["__dict__"].__get__(vt.value).get("__name__")
-        throw(AttributeError, f"module {'' if own_name is None else repr(own_name) + ' '}has no attribute '{name}'")
+        throw(
+            AttributeError,
+            f"module {'' if own_name is None else repr(own_name) + ' '}has no attribute '{name}'",
+        )
     complain(t, AttributeError, "'", vt.cls, f"' object has no attribute '{name}'")
 
 
@@ -94,7 +110,11 @@ def name_of(t: Tracing, cls: Any, field: str = "__name__") -> Any:
 def full_name(t: Tracing, cls: type) -> str:
     """With module and outer classes (`%T` of C)."""
     module, name = (name_of(t, cls, field) for field in ("__module__", "__qualname__"))
-    return str(name) if type(module) is not str or module in ("builtins", "__main__") else f"{module}.{name}"
+    return (
+        str(name)
+        if type(module) is not str or module in ("builtins", "__main__")
+        else f"{module}.{name}"
+    )
 
 
 name_in_slots = full_name if sys.version_info >= (3, 13) else name_of
@@ -104,8 +124,14 @@ def as_program_error(t: Tracing, caught: Exception) -> Raised:
     """What a pure function raised on constants: to be made again of its class and arguments alone. Unsupported where
     there is more to it, such as what an `__init__` written in Python notes."""
     cls, of_c = type(caught), isinstance(type(caught).__init__, types.WrapperDescriptorType)
-    if not of_c or len(BaseException.__reduce__(caught)) > 2 or not all(map(_is_plain, caught.args)):
-        raise t.unsupported("exception-object", f"a {cls.__name__} that holds more than texts and numbers")
+    if (
+        not of_c
+        or len(BaseException.__reduce__(caught)) > 2
+        or not all(map(_is_plain, caught.args))
+    ):
+        raise t.unsupported(
+            "exception-object", f"a {cls.__name__} that holds more than texts and numbers"
+        )
     return Raised(error(cls, *caught.args))
 
 

@@ -32,7 +32,11 @@ def as_operand(vt: Any) -> Any:
     if isinstance(vt, k.TupleTracker | k.DictTracker):
         return vt
     if not isinstance(vt, k.SetTracker) or issubclass(vt.cls, frozenset):
-        return vt if isinstance(vt, k.SetTracker) or isinstance(vt.constant(), frozenset | tuple) else None
+        return (
+            vt
+            if isinstance(vt, k.SetTracker) or isinstance(vt.constant(), frozenset | tuple)
+            else None
+        )
     if vt.steps is None:
         return None
     steps = [("copy", (vt,)), *vt.steps] if vt.source is not None else list(vt.steps)
@@ -41,12 +45,16 @@ def as_operand(vt: Any) -> Any:
 
 def dict_of(entries: dict[Any, Any]) -> Any:
     """The operand for a dict: C knows the length, and makes room at once."""
-    return k.DictTracker(dict, {hashed: (key, k.NONE) for hashed, key in entries.items()}, complete=True)
+    return k.DictTracker(
+        dict, {hashed: (key, k.NONE) for hashed, key in entries.items()}, complete=True
+    )
 
 
 def original_of(operand: Any) -> Any:
     """The existing set that an operand is a copy of, or the operand itself, which may be what nobody looked at."""
-    is_made = not is_pending(operand) and isinstance(operand, k.SetTracker) and operand.source is None
+    is_made = (
+        not is_pending(operand) and isinstance(operand, k.SetTracker) and operand.source is None
+    )
     steps = operand.steps if is_made else None
     if steps and len(steps) == 1 and steps[0][0] == "copy" and steps[0][1][0].source is not None:
         return steps[0][1][0]
@@ -102,7 +110,11 @@ def recipe_of(t: Tracing, vt: Any, existing: list[Any]) -> Any:
     if isinstance(vt, k.ConstantTracker):
         return vt.value
     if isinstance(vt, k.TupleTracker | k.DictTracker):
-        keys = [*vt.entries] if isinstance(vt, k.DictTracker) else [key_of(t, item) for item in vt.items]
+        keys = (
+            [*vt.entries]
+            if isinstance(vt, k.DictTracker)
+            else [key_of(t, item) for item in vt.items]
+        )
         known = all(type(key) in _ATOMS for key in keys)
         return (dict.fromkeys(keys) if isinstance(vt, k.DictTracker) else keys) if known else None
     if vt.source is not None:
@@ -135,9 +147,15 @@ def _operands(method: str, item: Any) -> tuple[Any, ...]:
 def in_order(t: Tracing, vt: Any) -> list[Any]:
     """The items in the order of C's set, where that is known: of an existing one that is as it was, and of a new one of
     numbers and strings."""
-    if vt.cls in (set, frozenset) and vt.source is not None and (vt.cls is frozenset or vt.steps == []):
+    if (
+        vt.cls in (set, frozenset)
+        and vt.source is not None
+        and (vt.cls is frozenset or vt.steps == [])
+    ):
         entries = vt.entries
-        if type(vt.source) is not CapturedSource and not any(type(key) is Identity for key in entries):
+        if type(vt.source) is not CapturedSource and not any(
+            type(key) is Identity for key in entries
+        ):
             _rely_on_order(t, vt.source, list(vt.real))  # objects were read in their order
         return list(entries.values())
     return [vt.entries[key] for key in made_again(t, vt)]
@@ -157,4 +175,6 @@ def made_again(t: Tracing, vt: Any) -> Any:
 
 
 def _rely_on_order(t: Tracing, source: Source, order: list[Any]) -> None:
-    t.guard(source, Custom("{fn}({value})", lambda value: [*value] == order, f"in the order {order!r}"))
+    t.guard(
+        source, Custom("{fn}({value})", lambda value: [*value] == order, f"in the order {order!r}")
+    )

@@ -30,7 +30,9 @@ UNKNOWN = Standing()
 def stand_in(t: Tracing, vt: Any) -> Any:
     """A real object in the place of a value; `wrap` gives the tracker for it."""
     if (real := real_of(vt)) is not MISSING and type(real) not in ATOMS:
-        return real if id(real) in t.heap or vt.cls else None  # what has many trackers is known from this look on
+        return (
+            real if id(real) in t.heap or vt.cls else None
+        )  # what has many trackers is known from this look on
     if (known := t.shared.get(("stand-in", id(vt)))) is None:
         known = (vt, _made_stand_in(t, vt))  # the tracker is kept: its identity is the key
         t.shared["stand-in", id(vt)] = known
@@ -58,14 +60,18 @@ def _made_stand_in(t: Tracing, vt: Any) -> Any:
     if type(vt) is k.ObjectTracker and plain_lookup(vt.cls, "__new__") is object.__new__:
         return _object(t, vt)
     if issubclass(vt.cls, property):
-        raise t.unsupported("class-definition", f"a {vt.cls.__qualname__}, which is a property, in a class")
+        raise t.unsupported(
+            "class-definition", f"a {vt.cls.__qualname__}, which is a property, in a class"
+        )
     if isinstance(vt, k.SequenceTracker | k.SetTracker | k.DictTracker):  # of another class
         make: Any = base_of_c(vt.cls).__new__
         if hasattr(vt.cls, "n_sequence_fields"):  # made by C code that wants the items
             return make(vt.cls, range(vt.cls.n_sequence_fields))
         return make(vt.cls)
     if plain_lookup(vt.cls, "__hash__") is None:  # dataclasses ask
-        raise t.unsupported("class-definition", f"a {vt.cls.__qualname__}, which cannot be hashed, in a class")
+        raise t.unsupported(
+            "class-definition", f"a {vt.cls.__qualname__}, which cannot be hashed, in a class"
+        )
     return Standing()
 
 
@@ -77,7 +83,9 @@ def _function(t: Tracing, vt: Any) -> Any:
         if isinstance(value, k.ConstantTracker):  # `__isabstractmethod__`
             setattr(made, name, value.value)
         elif name == "__isabstractmethod__":  # C asks for its truth
-            raise t.unsupported("class-definition", "a function that is abstract if an object is true")
+            raise t.unsupported(
+                "class-definition", "a function that is abstract if an object is true"
+            )
     return made
 
 
@@ -124,20 +132,26 @@ def _made(t: Tracing, vt: Any) -> Any:
         return vt.constant()
     if isinstance(vt, k.PartialTracker):
         named = {name: known_value(t, value) for name, value in vt.kwargs.items()}
-        return vt.cls(known_value(t, vt.function), *(known_value(t, arg) for arg in vt.args), **named)
+        return vt.cls(
+            known_value(t, vt.function), *(known_value(t, arg) for arg in vt.args), **named
+        )
     if isinstance(vt, k.SequenceTracker) and vt.cls in (list, tuple):
         return vt.cls([known_value(t, item) for item in vt.items])
     if isinstance(vt, k.BuiltinTracker | k.ClassTracker):
         return vt.value
     if isinstance(vt, k.FunctionTracker) and not vt.fields:
         return _new_function(t, vt)
-    raise t.unsupported("graph-argument", f"a {vt.cls.__qualname__} that is made here, where the object is needed")
+    raise t.unsupported(
+        "graph-argument", f"a {vt.cls.__qualname__} that is made here, where the object is needed"
+    )
 
 
 def _new_function(t: Tracing, vt: k.FunctionTracker) -> Any:
     cells = tuple(types.CellType(known_value(t, cell.content)) for cell in vt.closure)
     made = types.FunctionType(vt.code, vt.globals.real, vt.name, None, cells)
-    made.__defaults__ = None if vt.defaults is None else tuple(known_value(t, value) for value in vt.defaults)
+    made.__defaults__ = (
+        None if vt.defaults is None else tuple(known_value(t, value) for value in vt.defaults)
+    )
     named = {name: known_value(t, value) for name, value in (vt.kwdefaults or {}).items()}
     made.__kwdefaults__ = named or None
     return made

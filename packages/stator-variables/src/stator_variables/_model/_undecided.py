@@ -26,7 +26,9 @@ def is_undecided(t: Tracing, key: Any) -> bool:
     return True
 
 
-def put_undecided(t: Tracing, vt: k.HashedTracker, write: tuple[Any, ...], put: Callable[..., None]) -> None:
+def put_undecided(
+    t: Tracing, vt: k.HashedTracker, write: tuple[Any, ...], put: Callable[..., None]
+) -> None:
     """Note a write; `put(t, vt, *write)` makes it with its key known."""
 
     def decide() -> None:

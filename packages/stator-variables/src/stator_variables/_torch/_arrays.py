@@ -37,7 +37,9 @@ handlers: HandlerTable[Any, Any] = HandlerTable("array of NumPy")
 _SUBSCRIPTS: dict[str, Any] = {"__getitem__": operator.getitem, "__setitem__": operator.setitem}
 _NAMES_OF_OPERATORS = "add sub mul truediv floordiv mod pow matmul lshift rshift and or xor"
 _AUGMENTED = {
-    getattr(operator, f"i{name}"): getattr(operator, name if name not in ("and", "or") else f"{name}_")
+    getattr(operator, f"i{name}"): getattr(
+        operator, name if name not in ("and", "or") else f"{name}_"
+    )
     for name in _NAMES_OF_OPERATORS.split()
 }
 _OPERATORS: dict[Any, Any] = {}
@@ -60,7 +62,9 @@ _ASKED = frozenset(("broadcast_shapes", "__get__"))
 """What is asked of fakes, besides metadata, and is no node."""
 
 
-def compute(t: Tracing, function: Callable[..., Any], stand_in: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def compute(
+    t: Tracing, function: Callable[..., Any], stand_in: Any, args: list[Any], kwargs: dict[str, Any]
+) -> Any:
     """What `function` of NumPy gives, as torch's `stand_in` for it computes it."""
     _refuse_error_state(t)
     step = _Step(t)
@@ -75,13 +79,19 @@ def compute(t: Tracing, function: Callable[..., Any], stand_in: Any, args: list[
     except Unsupported:
         raise
     except IndexError as error:
-        if function is operator.getitem and isinstance(args[1], k.ConstantTracker):  # so loops over arrays end
+        if function is operator.getitem and isinstance(
+            args[1], k.ConstantTracker
+        ):  # so loops over arrays end
             for size in args[0].tensor.example.shape:
                 operator.index(size)  # NumPy judged by what it is now: `ShapeEnv` guards it
             throw(IndexError, *error.args)
         raise t.unsupported("numpy", f"{_name(function)}: IndexError: {error}") from error
-    except Exception as error:  # either of the two refuses: natively it raises, or works, in NumPy's own way
-        raise t.unsupported("numpy", f"{_name(function)}: {type(error).__name__}: {error}") from error
+    except (
+        Exception
+    ) as error:  # either of the two refuses: natively it raises, or works, in NumPy's own way
+        raise t.unsupported(
+            "numpy", f"{_name(function)}: {type(error).__name__}: {error}"
+        ) from error
     return step.result(expected, found, _name(function))
 
 
@@ -106,15 +116,26 @@ class _Step(TorchFunctionMode):
     def __init__(self, t: Tracing) -> None:
         super().__init__()
         self.t = t
-        self.witnesses: dict[int, tuple[Any, Any]] = {}  # by the id of the tracker: tracker, NumPy's own array
+        self.witnesses: dict[
+            int, tuple[Any, Any]
+        ] = {}  # by the id of the tracker: tracker, NumPy's own array
         self.traced: dict[int, Traced] = {}  # by the id of the fake
-        self.loops: dict[int, torch.dtype] = {}  # by the id of the tracker: what an operand is converted to
+        self.loops: dict[
+            int, torch.dtype
+        ] = {}  # by the id of the tracker: what an operand is converted to
 
     # -- NumPy ------------------------------------------------------------------------------------------------------
-    def witnessed(self, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def witnessed(
+        self, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]
+    ) -> Any:
         plain = [self._plain(vt, self._witness, lambda vt: vt.value) for vt in args]
-        named = {name: self._plain(vt, self._witness, lambda vt: vt.value) for name, vt in kwargs.items()}
-        with NUMPY.errstate(all="ignore"), filtered("error", ""):  # what NumPy warns of has to be said on each call
+        named = {
+            name: self._plain(vt, self._witness, lambda vt: vt.value) for name, vt in kwargs.items()
+        }
+        with (
+            NUMPY.errstate(all="ignore"),
+            filtered("error", ""),
+        ):  # what NumPy warns of has to be said on each call
             return function(*plain, **named)
 
     def _witness(self, vt: Any) -> Any:
@@ -138,13 +159,17 @@ class _Step(TorchFunctionMode):
             return slice(*(self._plain(part, array, value) for part in vt.parts))
         if isinstance(vt, k.ConstantTracker | k.ClassTracker):
             return value(vt)
-        raise self.t.unsupported("numpy", f"a {vt.cls.__qualname__} as an argument of a function of NumPy")
+        raise self.t.unsupported(
+            "numpy", f"a {vt.cls.__qualname__} as an argument of a function of NumPy"
+        )
 
     # -- torch ------------------------------------------------------------------------------------------------------
     def recorded(self, stand_in: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         with self:
             plain = [self._plain(vt, self._operand, self._constant) for vt in args]
-            named = {name: self._plain(vt, self._operand, self._constant) for name, vt in kwargs.items()}
+            named = {
+                name: self._plain(vt, self._operand, self._constant) for name, vt in kwargs.items()
+            }
             return stand_in(*plain, **named)
 
     def prepare(self, function: Any, args: list[Any], kwargs: dict[str, Any]) -> None:
@@ -153,12 +178,20 @@ class _Step(TorchFunctionMode):
         if ufunc is None:
             return
         operands = args[: ufunc.nin]
-        if kwargs.keys() - {"out"} or not all(isinstance(vt, k.ArrayTracker | k.ConstantTracker) for vt in operands):
-            raise self.t.unsupported("numpy", f"{_name(function)} with arguments that decide how it computes")
+        if kwargs.keys() - {"out"} or not all(
+            isinstance(vt, k.ArrayTracker | k.ConstantTracker) for vt in operands
+        ):
+            raise self.t.unsupported(
+                "numpy", f"{_name(function)} with arguments that decide how it computes"
+            )
         given = [_given(vt) for vt in operands]
-        for vt, dtype in zip(operands, ufunc.resolve_dtypes((*given, *[None] * ufunc.nout)), strict=False):
+        for vt, dtype in zip(
+            operands, ufunc.resolve_dtypes((*given, *[None] * ufunc.nout)), strict=False
+        ):
             if isinstance(vt, k.ConstantTracker):
-                dtype.type(vt.value)  # raises for an int that such a dtype has not, which some functions know better
+                dtype.type(
+                    vt.value
+                )  # raises for an int that such a dtype has not, which some functions know better
             self.loops[id(vt)] = DTYPES[dtype]
 
     def _operand(self, vt: Any) -> Any:
@@ -176,7 +209,9 @@ class _Step(TorchFunctionMode):
             return layer.ndarray(torch.tensor(_bare(value), dtype=self.loops[id(vt)]))
         if is_number_of_numpy(type(value)):
             return layer.ndarray(torch.tensor(_bare(value), dtype=DTYPES[value.dtype]))
-        if isinstance(value, NUMPY.dtype) or (isinstance(value, type) and issubclass(value, NUMPY.generic)):
+        if isinstance(value, NUMPY.dtype) or (
+            isinstance(value, type) and issubclass(value, NUMPY.generic)
+        ):
             return NUMPY.dtype(value).name
         return value
 
@@ -187,7 +222,10 @@ class _Step(TorchFunctionMode):
         if name in _torch_calls.METADATA or name in _ASKED or not _torch_calls.is_recorded(func):
             return func(*args, **kwargs)
         if func in (torch.tensor, torch.as_tensor) and "dtype" not in kwargs:
-            kwargs = {**kwargs, "dtype": func(*args).dtype}  # under the default of the layer, which is NumPy's
+            kwargs = {
+                **kwargs,
+                "dtype": func(*args).dtype,
+            }  # under the default of the layer, which is NumPy's
         target = _SUBSCRIPTS.get(name) or _torch_calls.node_target(func)
         return self._kept(self.t.graph.call(target, self._traced([*args]), self._traced(kwargs)))
 
@@ -199,7 +237,9 @@ class _Step(TorchFunctionMode):
         if example is None:
             return None
         if not isinstance(example, torch.Tensor):
-            raise self.t.unsupported("numpy", f"a {type(example).__name__} that depends on the contents of an array")
+            raise self.t.unsupported(
+                "numpy", f"a {type(example).__name__} that depends on the contents of an array"
+            )
         self.traced[id(example)] = traced
         return example
 
@@ -213,7 +253,11 @@ class _Step(TorchFunctionMode):
             return slice(*map(self._traced, (value.start, value.stop, value.step)))
         if isinstance(value, dict):
             return {key: self._traced(item) for key, item in value.items()}
-        return type(value)(map(self._traced, value)) if type(value) in (tuple, list, torch.Size) else value
+        return (
+            type(value)(map(self._traced, value))
+            if type(value) in (tuple, list, torch.Size)
+            else value
+        )
 
     def _size(self, number: Any) -> Any:
         """A symbolic size, read from a tensor that has it."""
@@ -230,20 +274,33 @@ class _Step(TorchFunctionMode):
             parts = [once[id(part)] for part in expected]
             kind = k.TupleTracker if type(expected) is tuple else k.ListTracker
             return MISSING if MISSING in parts else kind(parts, type(expected))
-        if type(expected) is not NUMPY.ndarray or expected.nbytes > LARGEST or expected.dtype not in DTYPES:
+        if (
+            type(expected) is not NUMPY.ndarray
+            or expected.nbytes > LARGEST
+            or expected.dtype not in DTYPES
+        ):
             return MISSING
         if not expected.flags.writeable or any(step < 0 for step in expected.strides):
             return MISSING
-        traced = self.t.graph.call("clone", [self.t.graph.install("array", torch.from_numpy(expected))], {})
+        traced = self.t.graph.call(
+            "clone", [self.t.graph.install("array", torch.from_numpy(expected))], {}
+        )
         return k.ArrayTracker(k.TensorTracker(traced, torch.Tensor), NUMPY.ndarray)
 
     # -- both -------------------------------------------------------------------------------------------------------
     def result(self, expected: Any, found: Any, name: str) -> Any:
         if expected is None:
             return k.NONE
-        if type(expected) in (tuple, list) and isinstance(found, tuple | list) and len(expected) == len(found):
+        if (
+            type(expected) in (tuple, list)
+            and isinstance(found, tuple | list)
+            and len(expected) == len(found)
+        ):
             kind = k.TupleTracker if type(expected) is tuple else k.ListTracker
-            once = {id(want): self.result(want, got, name) for want, got in zip(expected, found, strict=True)}
+            once = {
+                id(want): self.result(want, got, name)
+                for want, got in zip(expected, found, strict=True)
+            }
             return kind([once[id(want)] for want in expected], type(expected))
         tensor = found.tensor if isinstance(found, layer.ndarray) else found
         if not isinstance(tensor, torch.Tensor):
@@ -259,21 +316,33 @@ class _Step(TorchFunctionMode):
         """A new array or number, if the two agree on it."""
         is_array = type(expected) is NUMPY.ndarray
         told = getattr(expected, "dtype", None), getattr(expected, "shape", None)
-        if told[0] is None or (DTYPES.get(told[0]), told[1]) != (example.dtype, _sizes(example.shape)):
+        if told[0] is None or (DTYPES.get(told[0]), told[1]) != (
+            example.dtype,
+            _sizes(example.shape),
+        ):
             said = f"a {type(expected).__name__} ({told}), and {example.dtype} ({_sizes(example.shape)})"
             raise self.t.unsupported("numpy", f"{name} gives {said} in torch's NumPy layer")
-        shares = [_storage(vt.tensor.example) == _storage(example) for vt, _ in self.witnesses.values()]
-        agreed = [is_array and NUMPY.may_share_memory(expected, made) for _, made in self.witnesses.values()]
+        shares = [
+            _storage(vt.tensor.example) == _storage(example) for vt, _ in self.witnesses.values()
+        ]
+        agreed = [
+            is_array and NUMPY.may_share_memory(expected, made)
+            for _, made in self.witnesses.values()
+        ]
         traced = self.traced[id(example)]
         if is_array and not _alike(expected, example):
             fixed = expected.flags.writeable and expected.flags.c_contiguous
             if any(shares) or any(agreed) or not fixed:
-                raise self.t.unsupported("numpy", f"{name}, which torch's NumPy layer lays out in another way")
+                raise self.t.unsupported(
+                    "numpy", f"{name}, which torch's NumPy layer lays out in another way"
+                )
             traced = self.t.graph.call("contiguous", [traced], {})
         if any(shares) and not any(agreed):
             traced = self.t.graph.call("clone", [traced], {})
         elif shares != agreed and example.numel():
-            raise self.t.unsupported("numpy", f"{name}, which gives a view where torch's NumPy layer gives a copy")
+            raise self.t.unsupported(
+                "numpy", f"{name}, which gives a view where torch's NumPy layer gives a copy"
+            )
         if example.is_conj() or example.is_neg():
             raise self.t.unsupported("numpy", f"{name}, which torch leaves to be done later")
         return k.ArrayTracker(k.TensorTracker(traced, torch.Tensor), type(expected))
@@ -301,7 +370,9 @@ def _alike(expected: Any, example: Any) -> bool:
     """Whether an array of NumPy may be written to and lies in memory as the fake does."""
     steps = [_hint(step) * expected.itemsize for step in example.stride()]
     same = all(
-        ours == step for ours, step, size in zip(expected.strides, steps, expected.shape, strict=True) if size > 1
+        ours == step
+        for ours, step, size in zip(expected.strides, steps, expected.shape, strict=True)
+        if size > 1
     )
     return bool(expected.flags.writeable and (same or not expected.size))
 
@@ -325,7 +396,11 @@ def _is_integral(vt: Any) -> bool:
 def _witness_of(example: Any) -> Any:
     """An array of these sizes that most functions accept: near to the identity, or of integers that are an index."""
     sizes, steps = _sizes(example.shape), _sizes(example.stride())
-    extent = 1 + sum((size - 1) * step for size, step in zip(sizes, steps, strict=True)) if 0 not in sizes else 0
+    extent = (
+        1 + sum((size - 1) * step for size, step in zip(sizes, steps, strict=True))
+        if 0 not in sizes
+        else 0
+    )
     dtype = NAMES[example.dtype]
     memory = NUMPY.full(extent, 0.001).astype(dtype)
     made = NUMPY.ndarray(sizes, dtype, memory, 0, [step * dtype.itemsize for step in steps])
@@ -343,8 +418,15 @@ def array_of(t: Tracing, vt: Any) -> Any:
     """`tensor.numpy()`: memory that autograd does not watch, so it counts no writes of the array's."""
     example = vt.example
     plain = not (example.requires_grad or example.is_conj() or example.is_neg())
-    if not plain or example.dtype not in NAMES or example.device.type != "cpu" or example.layout != torch.strided:
-        raise t.unsupported("numpy", "the memory of a tensor that cannot be seen as an array, or not so simply")
+    if (
+        not plain
+        or example.dtype not in NAMES
+        or example.device.type != "cpu"
+        or example.layout != torch.strided
+    ):
+        raise t.unsupported(
+            "numpy", "the memory of a tensor that cannot be seen as an array, or not so simply"
+        )
     return k.ArrayTracker(_tensor_attributes.read(t, vt, "data"), NUMPY.ndarray)
 
 
@@ -355,17 +437,28 @@ def _to_array(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return array_of(t, args[0])
 
 
-@handlers.handles_each((torch.from_numpy, torch.as_tensor, torch.tensor, torch.asarray) if NUMPY is not None else ())
+@handlers.handles_each(
+    (torch.from_numpy, torch.as_tensor, torch.tensor, torch.asarray) if NUMPY is not None else ()
+)
 def from_array(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     """A tensor made of an array: what is no array is for torch alone."""
     if not (args and isinstance(args[0], k.ArrayTracker)):
         return _torch_calls.call_recorded(t, of, args, _with_dtype(t, of, args, kwargs))
     array, *more = args
     kwargs = {name: vt for name, vt in kwargs.items() if not k.is_none(vt)}
-    if more or not kwargs.keys() <= {"dtype", "device"} or array.cls is not NUMPY.ndarray or array.flipped:
-        raise t.unsupported("numpy", f"{of.__name__}() of an array, with arguments, or of one that goes backwards")
+    if (
+        more
+        or not kwargs.keys() <= {"dtype", "device"}
+        or array.cls is not NUMPY.ndarray
+        or array.flipped
+    ):
+        raise t.unsupported(
+            "numpy", f"{of.__name__}() of an array, with arguments, or of one that goes backwards"
+        )
     copies = of is torch.tensor
-    if not copies and array.tensor.example.storage_offset() != 0:  # its tensor is to start where the array does
+    if (
+        not copies and array.tensor.example.storage_offset() != 0
+    ):  # its tensor is to start where the array does
         raise t.unsupported("numpy", f"{of.__name__}() of a part of an array")
     made = _tensor_attributes.read(t, array.tensor, "data")
     if copies:
@@ -417,7 +510,9 @@ def operate(t: Tracing, function: Callable[..., Any], *operands: Any) -> Any:
     if function in _AUGMENTED and operands[0].cls is not NUMPY.ndarray:
         function = _AUGMENTED[function]  # of numbers
     if function in (operator.pow, operator.ipow) and _is_integral(operands[1]):
-        raise t.unsupported("numpy", "integers to the power of integers, which NumPy refuses if one is negative")
+        raise t.unsupported(
+            "numpy", "integers to the power of integers, which NumPy refuses if one is negative"
+        )
     if function is operator.getitem and (forward := _forward(operands[1])) is not None:
         return _backwards(t, operands[0], operands[1], forward)
     return compute(t, function, _OWN_OPERATORS.get(function, function), list(operands), {})
@@ -426,7 +521,11 @@ def operate(t: Tracing, function: Callable[..., Any], *operands: Any) -> Any:
 def remainder(a: Any, b: Any) -> Any:
     """A remainder of zero has the sign of the divisor in NumPy, in torch that of the dividend."""
     found = layer.remainder(a, b)
-    return layer.where(found == 0, layer.copysign(found, b), found) if found.tensor.is_floating_point() else found
+    return (
+        layer.where(found == 0, layer.copysign(found, b), found)
+        if found.tensor.is_floating_point()
+        else found
+    )
 
 
 def _remain(a: Any, b: Any) -> Any:
@@ -443,10 +542,15 @@ _SLICES = (k.ConstantTracker, k.SliceTracker)
 def _forward(key: Any) -> Any:
     """A key with `:` for each `::-1`, None where it has none."""
     parts = key.items if isinstance(key, k.TupleTracker) else [key]
-    turned = [isinstance(part, _SLICES) and part.constant() == slice(None, None, -1) for part in parts]
+    turned = [
+        isinstance(part, _SLICES) and part.constant() == slice(None, None, -1) for part in parts
+    ]
     if not any(turned):
         return None
-    forward = [k.ConstantTracker(slice(None)) if turn else part for part, turn in zip(parts, turned, strict=True)]
+    forward = [
+        k.ConstantTracker(slice(None)) if turn else part
+        for part, turn in zip(parts, turned, strict=True)
+    ]
     return k.TupleTracker(forward, tuple)
 
 
@@ -457,4 +561,6 @@ def _backwards(t: Tracing, vt: Any, key: Any, forward: Any) -> Any:
     steps = step.witnessed(operator.getitem, [vt, key], {}).strides
     if vt.flipped or view.flipped or any(size < 2 for size in view.tensor.example.shape):
         raise t.unsupported("numpy", "a view of a view backwards")
-    return k.ArrayTracker(view.tensor, view.cls, tuple(i for i, step in enumerate(steps) if step < 0))
+    return k.ArrayTracker(
+        view.tensor, view.cls, tuple(i for i, step in enumerate(steps) if step < 0)
+    )

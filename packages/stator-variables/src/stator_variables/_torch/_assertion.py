@@ -63,7 +63,9 @@ _ELSEWHERE = frozenset({"RETURN_VALUE", "YIELD_VALUE", "RERAISE", "JUMP", "SEND"
 def check(t: Tracing, vt: Any, expected: bool) -> bool:
     """Record that the truth of a tensor or a symbolic number is `expected`. False when the graph cannot check it."""
     if isinstance(vt, k.TensorTracker):
-        if vt.example.device.type != "cpu":  # a check that fails on a device takes the whole process with it
+        if (
+            vt.example.device.type != "cpu"
+        ):  # a check that fails on a device takes the whole process with it
             if not t.policy.capture_data:
                 return False
             return check(t, _torch_calls.record(t, "item", [vt], {}), expected)
@@ -78,7 +80,13 @@ def check(t: Tracing, vt: Any, expected: bool) -> bool:
 
 
 # -- torch's own checks -----------------------------------------------------------------------------------------------
-@handlers.handles(torch._check, torch._check_value, torch._check_index, torch._check_type, torch._check_not_implemented)
+@handlers.handles(
+    torch._check,
+    torch._check_value,
+    torch._check_index,
+    torch._check_type,
+    torch._check_not_implemented,
+)
 def check_condition(t: Tracing, args: Args, kwargs: Kwargs) -> None:
     """The message is for the program's own run, and so is a check that fails already."""
     condition = args[0] if args else kwargs.get("cond")
@@ -113,5 +121,7 @@ def check_tensor(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     if not isinstance(condition, k.TensorTracker):
         return check_condition(t, [condition], {})
     if not check(t, _torch_calls.record(t, "all", [condition], {}), True):
-        raise t.unsupported("data-dependent-branch", "a check of the values of a tensor on another device")
+        raise t.unsupported(
+            "data-dependent-branch", "a check of the values of a tensor on another device"
+        )
     return k.NONE

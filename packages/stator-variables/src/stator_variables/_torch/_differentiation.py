@@ -28,7 +28,9 @@ def _register(function: Callable[..., Any], asks: str, signature: inspect.Signat
         except TypeError:  # the program's mistake, of which it will be told
             return MISSING
         creates = given.get("create_graph")
-        if (creates is not None and creates.constant() is not False) or _is_inside(t, given.get(asks)):
+        if (creates is not None and creates.constant() is not False) or _is_inside(
+            t, given.get(asks)
+        ):
             t.graph.keep_history()
         return MISSING
 
@@ -37,7 +39,11 @@ def _is_inside(t: Tracing, asked: Any) -> bool:
     """Whether this is a tensor, or holds one, that this graph made and went on from."""
     if isinstance(asked, k.SequenceTracker):
         return any(_is_inside(t, item) for item in asked.items)
-    return isinstance(asked, k.TensorTracker) and asked.source is None and t.graph.may_be_kept(asked.shown)
+    return (
+        isinstance(asked, k.TensorTracker)
+        and asked.source is None
+        and t.graph.may_be_kept(asked.shown)
+    )
 
 
 _OF_SELF = inspect.Signature(
@@ -49,14 +55,22 @@ _WITH_FLAG = inspect.signature(lambda self, requires_grad=None: None)
 @handlers.handles(torch.Tensor.requires_grad_)
 def ask_for_gradients(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     try:
-        tensor, flag = map(_WITH_FLAG.bind(*args, **kwargs).arguments.get, ("self", "requires_grad"))
+        tensor, flag = map(
+            _WITH_FLAG.bind(*args, **kwargs).arguments.get, ("self", "requires_grad")
+        )
     except TypeError:  # see above
         return MISSING
-    is_so = _tensor_attributes.has_flag(t, tensor, k.ConstantTracker(True) if flag is None else flag)
+    is_so = _tensor_attributes.has_flag(
+        t, tensor, k.ConstantTracker(True) if flag is None else flag
+    )
     return tensor if is_so else MISSING
 
 
 _register(torch.autograd.grad, "inputs", inspect.signature(torch.autograd.grad))
 _register(torch.autograd.backward, "inputs", inspect.signature(torch.autograd.backward))
 _register(torch.Tensor.register_hook, "self", _OF_SELF)
-_register(torch._C.TensorBase.retain_grad, "self", _OF_SELF.replace(parameters=[*_OF_SELF.parameters.values()][:1]))
+_register(
+    torch._C.TensorBase.retain_grad,
+    "self",
+    _OF_SELF.replace(parameters=[*_OF_SELF.parameters.values()][:1]),
+)

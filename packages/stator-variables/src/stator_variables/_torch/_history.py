@@ -62,4 +62,6 @@ def is_no_leaf(tensor: torch.Tensor) -> bool:
 
 
 LEAF = Custom("{fn}({value}) if {value}._is_view() else {value}.is_leaf", is_leaf, "a leaf")
-NO_LEAF = Custom("{fn}({value}) if {value}._is_view() else not {value}.is_leaf", is_no_leaf, "no leaf")
+NO_LEAF = Custom(
+    "{fn}({value}) if {value}._is_view() else not {value}.is_leaf", is_no_leaf, "no leaf"
+)

@@ -58,8 +58,12 @@ class InferenceTracker(VariableTracker):
 
 def _kept(t: Tracing) -> dict[Setting, Any]:
     """The modes that it keeps and puts back."""
-    autocast = {setting: setting.now for setting in t.modes if setting.read is torch.is_autocast_enabled}
-    return {GRAD: GRAD.now} | autocast  # its own setting: that of a body that was run before is no node
+    autocast = {
+        setting: setting.now for setting in t.modes if setting.read is torch.is_autocast_enabled
+    }
+    return {
+        GRAD: GRAD.now
+    } | autocast  # its own setting: that of a body that was run before is no node
 
 
 @handlers.handles(torch.inference_mode.__enter__)
@@ -68,13 +72,19 @@ def enter(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     mode = MISSING if namespace is None else _dictionary.lookup(t, namespace, "mode")
     if mode is MISSING or not isinstance(mode.constant(), bool):
         return MISSING
-    outside = t.inference.entered[0].before[0] if t.inference.entered else torch.is_inference_mode_enabled()
+    outside = (
+        t.inference.entered[0].before[0]
+        if t.inference.entered
+        else torch.is_inference_mode_enabled()
+    )
     if outside and not mode.value:
         raise t.unsupported("mode-value", "leaving the inference mode that the whole graph runs in")
     t.modes.setdefault(GRAD, GRAD.now)  # as it is outside
     made = InferenceTracker(mode.value, _kept(t))
     t.inference.ever = True
-    put(t, GRAD, not mode.value, mode.value)  # ahead of what sets it, too: to take it back is to know what it was
+    put(
+        t, GRAD, not mode.value, mode.value
+    )  # ahead of what sets it, too: to take it back is to know what it was
     made.enter()
     t.inference.entered.append(made)
     t.journal.record(lambda: t.inference.entered.pop().leave())
@@ -84,8 +94,14 @@ def enter(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 @handlers.handles(torch.inference_mode.__exit__)
 def leave(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    entered = MISSING if args[0].namespace is None else _dictionary.lookup(t, args[0].namespace, _CONTEXT)
-    if not isinstance(entered, InferenceTracker) or not t.inference.entered or t.inference.entered[-1] is not entered:
+    entered = (
+        MISSING if args[0].namespace is None else _dictionary.lookup(t, args[0].namespace, _CONTEXT)
+    )
+    if (
+        not isinstance(entered, InferenceTracker)
+        or not t.inference.entered
+        or t.inference.entered[-1] is not entered
+    ):
         return MISSING
     _exit(t)
     return k.NONE
@@ -131,7 +147,10 @@ def rebuild(e: Any, vt: Any) -> str:
         around.pop()
     for outer in around[:-1]:
         e.expr(outer)
-    before = [setting.statement(vt.modes.get(setting, start), e.capture) for setting, start in _starts(e.t).items()]
+    before = [
+        setting.statement(vt.modes.get(setting, start), e.capture)
+        for setting, start in _starts(e.t).items()
+    ]
     e.lines += before
     return str(e.bind(vt, f"{e.capture(ENTER, 'enter_inference_mode')}({vt.mode})"))
 

@@ -45,7 +45,10 @@ def record(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     function, leaves, outline, states = args[0].real, args[1].items, args[2], args[3].items
     held = {index: known_value(t, leaf) for index, leaf in enumerate(leaves) if _is_held(leaf)}
     given = [None if index in held else argument(t, leaf) for index, leaf in enumerate(leaves)]
-    tensors = [{key.constant(): item.traced for key, item in _dictionary.items(t, state)} for state in states]
+    tensors = [
+        {key.constant(): item.traced for key, item in _dictionary.items(t, state)}
+        for state in states
+    ]
     made: list[Any] = []
     target = _node(function, _spec(t, outline), held, made)
     with _Noticing(t, function) if has_mark(function, NONSTRICT) else contextlib.nullcontext():
@@ -63,14 +66,18 @@ def _spec(t: Tracing, outline: Any) -> Any:
     cls, context, children = outline.items
     if cls.constant() is None:
         return pytree.treespec_leaf()
-    return pytree.TreeSpec(known_value(t, cls), known_value(t, context), [_spec(t, child) for child in children.items])
+    return pytree.TreeSpec(
+        known_value(t, cls), known_value(t, context), [_spec(t, child) for child in children.items]
+    )
 
 
 State = Mapping[tuple[int, str], torch.Tensor]
 
 
 # -- the node ---------------------------------------------------------------------------------------------------------
-def _node(function: Callable[..., Any], spec: Any, held: Mapping[int, Any], made: list[Any]) -> Callable[..., Any]:
+def _node(
+    function: Callable[..., Any], spec: Any, held: Mapping[int, Any], made: list[Any]
+) -> Callable[..., Any]:
     """`function` over the flat leaves of its arguments and the tensors of each module: its flat results."""
     opened = _allowing if has_mark(function, NONSTRICT) else contextlib.nullcontext
 
@@ -98,7 +105,9 @@ def _having(module: torch.nn.Module, state: State) -> Iterator[None]:
     """The module with these tensors, by the number of the module in it and the name. What is the same is left."""
     parts, before = list(module.modules()), []
     for (index, name), tensor in state.items():
-        table: Any = parts[index]._parameters if name in parts[index]._parameters else parts[index]._buffers
+        table: Any = (
+            parts[index]._parameters if name in parts[index]._parameters else parts[index]._buffers
+        )
         if table[name] is not tensor:
             before.append((table, name, table[name]))
             table[name] = tensor
@@ -129,7 +138,9 @@ class _Noticing(TorchFunctionMode):
         self.t, self.function = t, function
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        tensors = [
+            leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)
+        ]
         wanted = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
         if wanted and not all(isinstance(tensor, FakeTensor) for tensor in tensors):
             detail = f"a tensor from outside of {self.function.__qualname__}, with gradients"

@@ -37,7 +37,9 @@ class Setting:
     write: Callable[..., Any]
     text: str
     key: tuple[Any, ...] = ()
-    is_node: bool = attrs.field(default=True, eq=False)  # False: the mode comes from what an operator's body runs in
+    is_node: bool = attrs.field(
+        default=True, eq=False
+    )  # False: the mode comes from what an operator's body runs in
 
     @property
     def now(self) -> Any:
@@ -47,7 +49,10 @@ class Setting:
         self.write(*self.key, value)
 
     def statement(self, value: Any, capture: Callable[[Any, str], str]) -> str:
-        parts = [*map(repr, self.key), repr(value) if isinstance(value, bool | int) else capture(value, "mode")]
+        parts = [
+            *map(repr, self.key),
+            repr(value) if isinstance(value, bool | int) else capture(value, "mode"),
+        ]
         return f"{capture(self.write, self.text)}({', '.join(parts)})"
 
 
@@ -60,10 +65,16 @@ def restore(t: Tracing) -> None:
             setting.set(before)
 
 
-def effects(t: Tracing, capture: Callable[[Any, str], str], are_set: frozenset[Setting]) -> list[str]:
+def effects(
+    t: Tracing, capture: Callable[[Any, str], str], are_set: frozenset[Setting]
+) -> list[str]:
     """Statements that set the modes whose value differs from the start, but those that are set already."""
     values = {setting: setting.now for setting in t.modes if setting not in are_set}
-    return [setting.statement(value, capture) for setting, value in values.items() if value != t.modes[setting]]
+    return [
+        setting.statement(value, capture)
+        for setting, value in values.items()
+        if value != t.modes[setting]
+    ]
 
 
 def put(t: Tracing, setting: Setting, value: Any, inference: bool | None = None) -> None:
@@ -72,7 +83,9 @@ def put(t: Tracing, setting: Setting, value: Any, inference: bool | None = None)
     before = setting.now
     t.modes.setdefault(setting, before)
     if setting.is_node:
-        off = setting == GRAD and (torch.is_inference_mode_enabled() if inference is None else inference)
+        off = setting == GRAD and (
+            torch.is_inference_mode_enabled() if inference is None else inference
+        )
         arguments = [k.ConstantTracker(part) for part in (*setting.key, False if off else value)]
         _torch_calls.record_unheard(t, setting.write, arguments, {})
     setting.set(value)
@@ -97,7 +110,9 @@ _READERS: dict[Callable[..., Any], Callable[..., Any]] = {
 def write(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> None:
     values = [arg.constant() for arg in _torch_calls.decided(t, (*args, *kwargs.values()))]
     if any(value is MISSING for value in values):
-        raise t.unsupported("mode-value", f"{of.__name__}() with a value that is not known while tracing")
+        raise t.unsupported(
+            "mode-value", f"{of.__name__}() with a value that is not known while tracing"
+        )
     _refuse_bad(t, of, values)
     put(t, Setting(_READERS[of], of, of.__name__, tuple(values[:-1])), values[-1])
 
@@ -107,7 +122,9 @@ def _refuse_bad(t: Tracing, of: Any, values: list[Any]) -> None:
     try:
         before = _READERS[of](*values[:-1])
     except (TypeError, RuntimeError):
-        raise t.unsupported("bad-arguments", f"a call of {of.__name__} that it does not accept") from None
+        raise t.unsupported(
+            "bad-arguments", f"a call of {of.__name__} that it does not accept"
+        ) from None
     try:
         of(*values)
     except (TypeError, RuntimeError) as error:
@@ -122,7 +139,9 @@ def ask(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     return k.ConstantTracker(of())
 
 
-_GRAD_OF_A_BODY = Setting(torch.is_grad_enabled, torch._C._set_grad_enabled, "_set_grad_enabled", is_node=False)
+_GRAD_OF_A_BODY = Setting(
+    torch.is_grad_enabled, torch._C._set_grad_enabled, "_set_grad_enabled", is_node=False
+)
 
 
 @contextlib.contextmanager
@@ -175,15 +194,23 @@ def _set_depth(depth: int) -> None:
         torch._C._pop_torch_function_stack()
 
 
-INDEXING = Setting(_torch_calls.depth_of_indexing, _set_depth, "set_depth_of_indexing", is_node=False)
+INDEXING = Setting(
+    _torch_calls.depth_of_indexing, _set_depth, "set_depth_of_indexing", is_node=False
+)
 
 
 @handlers.handles(torch._C._push_on_torch_function_stack)
 def push_mode(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
     if args[0].cls is _torch_calls.indexing_mode():
         put(t, INDEXING, INDEXING.now + 1)
-    elif INDEXING.now or torch._C._is_torch_function_all_disabled() or not issubclass(args[0].cls, TorchFunctionMode):
-        raise t.unsupported("mode-value", f"a {args[0].cls.__qualname__} for every function of torch")
+    elif (
+        INDEXING.now
+        or torch._C._is_torch_function_all_disabled()
+        or not issubclass(args[0].cls, TorchFunctionMode)
+    ):
+        raise t.unsupported(
+            "mode-value", f"a {args[0].cls.__qualname__} for every function of torch"
+        )
     else:
         t.journal.assign(t.overrides, modes=(*t.overrides.modes, args[0]))
 
@@ -222,13 +249,18 @@ _is_torch_function_all_disabled"""
 
 
 @handlers.handles_each(
-    [*(getattr(torch, name) for name in _PUBLIC.split()), *(getattr(torch._C, name) for name in _PRIVATE.split())]
+    [
+        *(getattr(torch, name) for name in _PUBLIC.split()),
+        *(getattr(torch._C, name) for name in _PRIVATE.split()),
+    ]
 )
 def read(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     """What the entry guards as a whole."""
     values = [arg.constant() for arg in args]
     if any(value is MISSING for value in values) or kwargs:
-        raise t.unsupported("mode-value", f"{of.__name__}() of a value that is not known while tracing")
+        raise t.unsupported(
+            "mode-value", f"{of.__name__}() of a value that is not known while tracing"
+        )
     return _calls.folded(t, of, *values)
 
 

@@ -38,7 +38,9 @@ def taken_modes() -> tuple[Any, ...]:
 def can_be_taken() -> bool:
     """Whether all modes on the stack hear, and are such as can be interpreted."""
     modes = [_C._get_function_stack_at(at) for at in range(_C._len_torch_function_stack())]
-    known = all(isinstance(mode, TorchFunctionMode) and type(mode) is not indexing_mode() for mode in modes)
+    known = all(
+        isinstance(mode, TorchFunctionMode) and type(mode) is not indexing_mode() for mode in modes
+    )
     return known and not _C._is_torch_function_all_disabled()
 
 
@@ -66,7 +68,9 @@ def give_back(modes: tuple[Any, ...]) -> None:
 
 
 def _popped() -> tuple[Any, ...]:
-    return tuple(_C._pop_torch_function_stack() for _ in range(_C._len_torch_function_stack()))[::-1]
+    return tuple(_C._pop_torch_function_stack() for _ in range(_C._len_torch_function_stack()))[
+        ::-1
+    ]
 
 
 def enter_taken(t: Tracing) -> None:
@@ -74,4 +78,6 @@ def enter_taken(t: Tracing) -> None:
     if modes := taken_modes():
         whole = CallSource(taken_modes)
         t.guard(whole, Length(len(modes)))
-        t.overrides.modes = tuple(wrap(t, mode, ItemSource(whole, at)) for at, mode in enumerate(modes))
+        t.overrides.modes = tuple(
+            wrap(t, mode, ItemSource(whole, at)) for at, mode in enumerate(modes)
+        )

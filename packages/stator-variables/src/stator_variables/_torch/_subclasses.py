@@ -32,11 +32,21 @@ from stator_variables._tracker import MISSING
 handlers: HandlerTable[Any, Any] = HandlerTable("tensor subclass")
 _C: Any = torch._C
 _BASE = torch._C.TensorBase
-_OF_OBJECT = frozenset({"as_subclass", "_make_subclass", "__new__", "__init__", "__hash__", "__setstate__"})
+_OF_OBJECT = frozenset(
+    {"as_subclass", "_make_subclass", "__new__", "__init__", "__hash__", "__setstate__"}
+)
 """What torch asks nobody about."""
-_ASKING = (torch.device, torch.result_type, torch.can_cast, torch.promote_types, _C._set_grad_enabled)
+_ASKING = (
+    torch.device,
+    torch.result_type,
+    torch.can_cast,
+    torch.promote_types,
+    _C._set_grad_enabled,
+)
 """What is no operation, and asks."""
-_OF_ONE = frozenset("grad grad_fn is_leaf output_nr _base _version _grad retains_grad _backward_hooks".split())
+_OF_ONE = frozenset(
+    "grad grad_fn is_leaf output_nr _base _version _grad retains_grad _backward_hooks".split()
+)
 """What the tensor itself has, and not the plain one over its memory."""
 
 
@@ -53,8 +63,13 @@ def call(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -
         if (asked := _asked(t, target, args, kwargs)) is not None:
             public, named, given = asked
             told = overloaded(t, found) if _Probe in named else args[: len(named)]
-            return dispatch(t, _as_tracker(t, public), told, args, None if given is None else kwargs)
-    if not found or (in_python and not all(_torch_calls.is_operand(_plain(vt)) for vt in (*args, *kwargs.values()))):
+            return dispatch(
+                t, _as_tracker(t, public), told, args, None if given is None else kwargs
+            )
+    if not found or (
+        in_python
+        and not all(_torch_calls.is_operand(_plain(vt)) for vt in (*args, *kwargs.values()))
+    ):
         return MISSING
     return plainly(t, target, found, args, kwargs)
 
@@ -87,7 +102,9 @@ def overloaded(t: Tracing, found: Sequence[Any]) -> list[Any]:
     for vt in found:
         raw, source = type_lookup(t, vt.cls, "__torch_function__")
         t.guard(source, Is(raw) if raw is _C._disabled_torch_function_impl else TypeIs(type(raw)))
-        if raw is not _C._disabled_torch_function_impl and all(vt.cls is not other.cls for other in asked):
+        if raw is not _C._disabled_torch_function_impl and all(
+            vt.cls is not other.cls for other in asked
+        ):
             places = (at for at, other in enumerate(asked) if is_subtype(vt.cls, other.cls))
             asked.insert(next(places, len(asked)), vt)
     return asked
@@ -99,20 +116,30 @@ def is_asked(t: Tracing, found: Sequence[Any]) -> bool:
 
 
 # -- without a say ----------------------------------------------------------------------------------------------------
-def plainly(t: Tracing, target: Any, found: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def plainly(
+    t: Tracing, target: Any, found: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     """The call with plain tensors. What gives one of them back, gives the subclass."""
     before = [_look(vt) for vt in found]
     plain = [_plain(vt) for vt in args]
-    result = _calls.call_builtin(t, k.BuiltinTracker(target), plain, {key: _plain(vt) for key, vt in kwargs.items()})
+    result = _calls.call_builtin(
+        t, k.BuiltinTracker(target), plain, {key: _plain(vt) for key, vt in kwargs.items()}
+    )
     if before != [_look(vt) for vt in found]:
-        raise t.unsupported("tensor-subclass", f"{target.__name__}, which changes the shape of an existing subclass")
+        raise t.unsupported(
+            "tensor-subclass", f"{target.__name__}, which changes the shape of an existing subclass"
+        )
     return next((vt for vt in found if vt.tensor is result), result)
 
 
 def _look(vt: Any) -> Any:
     """What a tensor over the same memory has of its own: of an existing one it must not change."""
     example = vt.tensor.example
-    return None if vt.source is None else repr((example.size(), example.stride(), example.storage_offset()))
+    return (
+        None
+        if vt.source is None
+        else repr((example.size(), example.stride(), example.storage_offset()))
+    )
 
 
 def _plain(vt: Any) -> Any:
@@ -129,7 +156,9 @@ def get_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
         return dispatch(t, _as_tracker(t, raw.__get__), [vt], [vt], None)
     found = MISSING if name in _OF_ONE else _tensor_attributes.read(t, _plain(vt), name)
     if found is MISSING:
-        raise t.unsupported("tensor-attribute", f"the attribute {name} of a tensor of class {vt.cls.__qualname__}")
+        raise t.unsupported(
+            "tensor-attribute", f"the attribute {name} of a tensor of class {vt.cls.__qualname__}"
+        )
     return found
 
 
@@ -137,7 +166,9 @@ def get_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
 def get(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`torch.Tensor.shape.__get__(x)`"""
     raw = args[0].real
-    if kwargs or not (isinstance(args[1], k.TensorTracker | k.SubclassTracker) and raw.__objclass__ is _BASE):
+    if kwargs or not (
+        isinstance(args[1], k.TensorTracker | k.SubclassTracker) and raw.__objclass__ is _BASE
+    ):
         raise t.unsupported("bad-arguments", "a call of __get__ that it does not accept")
     return _attributes.get_attribute(t, args[1], raw.__name__)
 
@@ -158,11 +189,18 @@ class _ProbeMode(TorchFunctionMode):
 
 def _asked(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """What torch hands on, None where it asks nobody. It names a plain tensor where that is all there is."""
-    given, named = [_dummy(t, vt) for vt in args], {key: _dummy(t, vt) for key, vt in kwargs.items()}
-    spread = t.instruction is not None and t.instruction.op == "CALL_FUNCTION_EX" and t.instruction.arg
+    given, named = (
+        [_dummy(t, vt) for vt in args],
+        {key: _dummy(t, vt) for key, vt in kwargs.items()},
+    )
+    spread = (
+        t.instruction is not None and t.instruction.op == "CALL_FUNCTION_EX" and t.instruction.arg
+    )
     try:
         with _ProbeMode(), _Disabling() if t.overrides.off else nullcontext():
-            target(*given, **named) if named or spread else target(*given)  # some tell of a dict of none
+            target(*given, **named) if named or spread else target(
+                *given
+            )  # some tell of a dict of none
     except _Asked as asked:
         return asked.args if t.overrides.modes or _Probe in asked.args[1] else None
     except Exception as error:
@@ -178,7 +216,11 @@ def _dummy(t: Tracing, vt: Any) -> Any:
     """What parses as the argument does."""
     if isinstance(vt, k.SubclassTracker | k.TensorTracker):
         made = torch.empty(0)
-        return made.as_subclass(_Probe) if isinstance(vt, k.SubclassTracker) and overloaded(t, [vt]) else made
+        return (
+            made.as_subclass(_Probe)
+            if isinstance(vt, k.SubclassTracker) and overloaded(t, [vt])
+            else made
+        )
     if isinstance(vt, k.SequenceTracker):
         items = [_dummy(t, item) for item in vt.items]
         return items if issubclass(vt.cls, list) else tuple(items)
@@ -196,14 +238,22 @@ def _with(t: Tracing, call: Callable[[], Any], **state: Any) -> Any:
     try:
         result = yield from settle(call())
         if any(getattr(t.overrides, name) != value for name, value in state.items()):
-            raise t.unsupported("mode-value", "a mode for functions of torch that stays entered or left")
+            raise t.unsupported(
+                "mode-value", "a mode for functions of torch that stays entered or left"
+            )
         return result
     finally:
         t.journal.assign(t.overrides, **before)
 
 
 @operation
-def dispatch(t: Tracing, public: Any, asked: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any] | None) -> Any:
+def dispatch(
+    t: Tracing,
+    public: Any,
+    asked: Sequence[Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any] | None,
+) -> Any:
     """`__torch_function__` of the innermost mode, then of each in turn; C has no keywords where there are none. A break
     in one is a break at the call, so it costs one."""
     classes = k.TupleTracker([_attributes.class_of(t, vt) for vt in asked], tuple)
@@ -212,15 +262,22 @@ def dispatch(t: Tracing, public: Any, asked: Sequence[Any], args: Sequence[Any],
     modes = t.overrides.modes
     for vt in (*modes[-1:], *asked):
         if modes and isinstance(vt, k.TensorTracker):
-            raise t.unsupported("operator-error", "a function of torch that asks a mode again and again")
+            raise t.unsupported(
+                "operator-error", "a function of torch that asks a mode again and again"
+            )
         method = yield from settle(_attributes.get_attribute(t, vt, "__torch_function__"))
         active = modes[:-1] if vt in modes else modes
         result = yield from _with(
-            t, partial(_calls.call, t, method, given, {}), asking=t.overrides.asking + 1, modes=active
+            t,
+            partial(_calls.call, t, method, given, {}),
+            asking=t.overrides.asking + 1,
+            modes=active,
         )
         if not (isinstance(result, k.ConstantTracker) and result.value is NotImplemented):
             return result
-    raise t.unsupported("operator-error", "a function of torch that no class among its arguments implements")
+    raise t.unsupported(
+        "operator-error", "a function of torch that no class among its arguments implements"
+    )
 
 
 @handlers.handles(torch.overrides.handle_torch_function)
@@ -231,7 +288,9 @@ def hand_on(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return dispatch(t, public, [] if t.overrides.off else overloaded(t, given), rest, kwargs)
 
 
-@handlers.handles_each({_C._has_torch_function: 0, _C._has_torch_function_unary: 1, _C._has_torch_function_variadic: 1})
+@handlers.handles_each(
+    {_C._has_torch_function: 0, _C._has_torch_function_unary: 1, _C._has_torch_function_variadic: 1}
+)
 def has_torch_function(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: int) -> Any:
     return k.ConstantTracker(is_asked(t, among(args if of else args[0].items)))
 
@@ -241,7 +300,9 @@ def is_enabled(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return k.ConstantTracker(not t.overrides.off)
 
 
-@handlers.handles_each({_C._is_torch_function_mode_enabled: bool, _C._len_torch_function_stack: int})
+@handlers.handles_each(
+    {_C._is_torch_function_mode_enabled: bool, _C._len_torch_function_stack: int}
+)
 def count_modes(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: type) -> Any:
     return k.ConstantTracker(of(len(t.overrides.modes) + _C._len_torch_function_stack()))
 
@@ -264,7 +325,9 @@ def default(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`torch.Tensor.__torch_function__`: the function on plain tensors; those that it gives become of the class."""
     given = {**dict(zip(("cls", "func", "types", "args", "kwargs"), args, strict=False)), **kwargs}
     of, asked = given.get("cls"), given.get("types")
-    if not (isinstance(of, k.ClassTracker) and isinstance(asked, k.SequenceTracker) and "func" in given):
+    if not (
+        isinstance(of, k.ClassTracker) and isinstance(asked, k.SequenceTracker) and "func" in given
+    ):
         raise t.unsupported("bad-arguments", "a call of __torch_function__ that it does not accept")
     cls, asked = of.value, asked.items
     if not all(is_subtype(cls, each.value) for each in asked):
@@ -274,18 +337,33 @@ def default(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 @operation
 def _converted(t: Tracing, public: Any, cls: type, args: Any = None, kwargs: Any = None) -> Any:
-    result = yield from settle(disabled(t, [public, None, *([] if args is None else [args]), kwargs], {}))
-    is_kept = isinstance(public, k.MethodTracker) and getattr(public.receiver.real, "__name__", "") in _KEPT
+    result = yield from settle(
+        disabled(t, [public, None, *([] if args is None else [args]), kwargs], {})
+    )
+    is_kept = (
+        isinstance(public, k.MethodTracker)
+        and getattr(public.receiver.real, "__name__", "") in _KEPT
+    )
     known = [] if args is None else _tensors((*args.items, *_keywords(t, kwargs).values()))
-    return result if is_kept else _of_class(t, result, cls, None if isinstance(public, k.FunctionTracker) else known)
+    return (
+        result
+        if is_kept
+        else _of_class(t, result, cls, None if isinstance(public, k.FunctionTracker) else known)
+    )
 
 
 @handlers.handles(_C._disabled_torch_function_impl)
 @operation
 def disabled(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`func(*args, **kwargs)` with torch functions disabled."""
-    public, _, given, named = [*args, k.TupleTracker([], tuple), None][:4] if len(args) < 4 else args
-    return (yield from _with(t, partial(_calls.call, t, public, list(given.items), _keywords(t, named)), off=True))
+    public, _, given, named = (
+        [*args, k.TupleTracker([], tuple), None][:4] if len(args) < 4 else args
+    )
+    return (
+        yield from _with(
+            t, partial(_calls.call, t, public, list(given.items), _keywords(t, named)), off=True
+        )
+    )
 
 
 _Disabling = _C.DisableTorchFunctionSubclass
@@ -312,7 +390,9 @@ def disable(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
 @handlers.handles(_Disabling.__exit__)
 def enable(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> None:
     if None not in args[0].members:
-        raise t.unsupported("mode-value", "torch functions enabled again that were disabled elsewhere")
+        raise t.unsupported(
+            "mode-value", "torch functions enabled again that were disabled elsewhere"
+        )
     t.journal.assign(t.overrides, off=args[0].members[None])
 
 
@@ -325,7 +405,11 @@ def _keywords(t: Tracing, named: Any) -> dict[str, Any]:
 def _of_class(t: Tracing, result: Any, cls: type, known: Sequence[Any] | None) -> Any:
     """`known` are the tensors that a function of C was given: what else it gives, nobody holds."""
     if isinstance(result, k.TensorTracker | k.SubclassTracker) and not is_subtype(result.cls, cls):
-        is_new = known is not None and type(result) is k.TensorTracker and all(result is not vt for vt in known)
+        is_new = (
+            known is not None
+            and type(result) is k.TensorTracker
+            and all(result is not vt for vt in known)
+        )
         return _around(t, result, cls) if is_new else as_class(t, result, cls)
     if isinstance(result, k.SequenceTracker):
         return type(result)([_of_class(t, item, cls, known) for item in result.items], result.cls)
@@ -346,7 +430,10 @@ def _dispatches(cls: Any) -> bool:
 
 def _around(t: Tracing, plain: Any, cls: type) -> Any:
     if _dispatches(plain.cls):
-        raise t.unsupported("tensor-subclass", f"a {plain.cls.__qualname__} that is to be of class {cls.__qualname__}")
+        raise t.unsupported(
+            "tensor-subclass",
+            f"a {plain.cls.__qualname__} that is to be of class {cls.__qualname__}",
+        )
     made = k.SubclassTracker(plain, cls)
     new_namespace(made)
     t.overrides.subclasses = True
@@ -355,8 +442,15 @@ def _around(t: Tracing, plain: Any, cls: type) -> Any:
 
 @handlers.handles(_BASE.as_subclass)
 def as_subclass(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    if kwargs or len(args) != 2 or not isinstance(args[1], k.ClassTracker) or isinstance(args[1], k.MadeClass):
-        raise t.unsupported("bad-arguments", "as_subclass() of no class, or of one that is made here")
+    if (
+        kwargs
+        or len(args) != 2
+        or not isinstance(args[1], k.ClassTracker)
+        or isinstance(args[1], k.MadeClass)
+    ):
+        raise t.unsupported(
+            "bad-arguments", "as_subclass() of no class, or of one that is made here"
+        )
     return as_class(t, args[0], args[1].value)
 
 
@@ -366,5 +460,7 @@ def make_subclass(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     cls = args[0].value
     leaf = kwargs or any(vt.constant() is not False for vt in args[2:])
     if leaf or isinstance(args[0], k.MadeClass) or issubclass(cls, torch.nn.Parameter):
-        raise t.unsupported("builtin", f"a call of torch.Tensor._make_subclass for a {cls.__qualname__}")
+        raise t.unsupported(
+            "builtin", f"a call of torch.Tensor._make_subclass for a {cls.__qualname__}"
+        )
     return as_class(t, _torch_calls.record_unheard(t, "detach", [_plain(args[1])], {}), cls)

@@ -14,14 +14,26 @@ from stator_variables._tracker import MISSING
 
 _NAMES = ("sqrt", "cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan", "log2")
 IN_GRAPH: dict[Any, Any] = {getattr(math, name): getattr(torch, f"_sym_{name}") for name in _NAMES}
-IN_GRAPH |= {math.floor: math.floor, math.ceil: math.ceil, math.trunc: torch.sym_int, float.__round__: round}
+IN_GRAPH |= {
+    math.floor: math.floor,
+    math.ceil: math.ceil,
+    math.trunc: torch.sym_int,
+    float.__round__: round,
+}
 IN_GRAPH |= {float.__trunc__: torch.sym_int, int.__float__: torch.sym_float}
 IN_GRAPH |= {float.__int__: torch.sym_int, float.__floor__: math.floor, float.__ceil__: math.ceil}
-IN_GRAPH |= {getattr(cls, f"__{name}__"): getattr(operator, name) for cls in (int, float) for name in ("neg", "abs")}
+IN_GRAPH |= {
+    getattr(cls, f"__{name}__"): getattr(operator, name)
+    for cls in (int, float)
+    for name in ("neg", "abs")
+}
 """What the graph calls in their place; all give at run time what they themselves give."""
 
 OF_INT = frozenset({operator.index, math.floor, math.ceil, math.trunc, int.conjugate})
-OF_INT |= {getattr(int, f"__{name}__") for name in ("index", "int", "trunc", "floor", "ceil", "round", "pos")}
+OF_INT |= {
+    getattr(int, f"__{name}__")
+    for name in ("index", "int", "trunc", "floor", "ceil", "round", "pos")
+}
 """With an int alone they give it back."""
 
 KNOWN_OF_INT = {math.isfinite: True, math.isnan: False, math.isinf: False}
@@ -39,16 +51,21 @@ def apply(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) 
         if target in KNOWN_OF_INT:
             return k.ConstantTracker(KNOWN_OF_INT[target])
     if target is float.is_integer:  # fx cannot write down the function that torch has for it
-        return _torch_calls.record(t, operator.eq, [args[0], _torch_calls.record(t, math.floor, args, {})], {})
+        return _torch_calls.record(
+            t, operator.eq, [args[0], _torch_calls.record(t, math.floor, args, {})], {}
+        )
     recorded = None if args[0].cls is bool else IN_GRAPH.get(target)
     constants = all(isinstance(arg, k.ConstantTracker) for arg in args[1:])
-    return MISSING if recorded is None or not constants else _torch_calls.record(t, recorded, args, {})
+    return (
+        MISSING if recorded is None or not constants else _torch_calls.record(t, recorded, args, {})
+    )
 
 
 def has_numbers(vts: Sequence[Any], kind: Any = k.NumberTracker) -> bool:
     """Whether a symbolic number (or a tracker of another kind) is among these, or in a tuple or list among them."""
     return any(
-        isinstance(vt, kind) or (isinstance(vt, k.TupleTracker | k.SliceTracker) and has_numbers(_parts(vt), kind))
+        isinstance(vt, kind)
+        or (isinstance(vt, k.TupleTracker | k.SliceTracker) and has_numbers(_parts(vt), kind))
         for vt in vts
     )
 
@@ -84,7 +101,11 @@ def as_words(t: Tracing, name: str, left: Any, right: Any) -> tuple[Any, Any]:
     """The operands of a power or a shift: constants where the result fits no machine word, which torch takes for
     infinity. A power of a symbol, by a constant, has no end."""
     known, by = _known(left), _known(right)
-    if name == "pow" and isinstance(left, k.NumberTracker) and not isinstance(right, k.NumberTracker):
+    if (
+        name == "pow"
+        and isinstance(left, k.NumberTracker)
+        and not isinstance(right, k.NumberTracker)
+    ):
         return (as_constant(t, left) if left.example.node.expr.is_number else left), right
     if isinstance(known, int) and isinstance(by, int):
         bits = (abs(known) - 1).bit_length() if name == "pow" else 1
@@ -96,7 +117,10 @@ def as_words(t: Tracing, name: str, left: Any, right: Any) -> tuple[Any, Any]:
 def is_masked(left: Any, right: Any) -> bool:
     """Whether `&`, `|` or `^` works on the bits of a symbolic int: torch knows too little of the result to compare it,
     and takes `&` of two negative numbers to be none."""
-    if not all(vt.cls is int and isinstance(vt, k.NumberTracker | k.ConstantTracker) for vt in (left, right)):
+    if not all(
+        vt.cls is int and isinstance(vt, k.NumberTracker | k.ConstantTracker)
+        for vt in (left, right)
+    ):
         return False
     return has_numbers((left, right))
 
@@ -117,7 +141,10 @@ _WORD, _LONGEST = 63, 128
 def is_taken_for_zero(left: Any, right: Any) -> bool:
     """Whether torch takes `left % right` for 0 though they are floats: as it is for ints, where `right` is 1 now."""
     classes = left.cls, right.cls
-    if not (any(cls is float for cls in classes) and all(cls is float or cls is int or cls is bool for cls in classes)):
+    if not (
+        any(cls is float for cls in classes)
+        and all(cls is float or cls is int or cls is bool for cls in classes)
+    ):
         return False  # what `%` does is up to another class, as that of a text
     return bool((right.value if type(right) is k.ConstantTracker else _known(right)) == 1)
 

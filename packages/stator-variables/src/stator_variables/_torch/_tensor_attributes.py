@@ -19,15 +19,21 @@ _NAMES = (
     "shape dtype device layout ndim requires_grad is_leaf is_cuda is_cpu is_mps is_xpu is_meta is_sparse is_quantized "
     "is_nested is_mkldnn is_xla is_vulkan is_ipu is_maia is_mtia is_sparse_csr itemsize nbytes names output_nr"
 )
-_METADATA = frozenset(name for name in _NAMES.split() if hasattr(torch.Tensor, name))  # releases drop some
-_HISTORY = frozenset({"requires_grad", "is_leaf", "output_nr", "grad_fn"})  # what it keeps when its data is replaced
+_METADATA = frozenset(
+    name for name in _NAMES.split() if hasattr(torch.Tensor, name)
+)  # releases drop some
+_HISTORY = frozenset(
+    {"requires_grad", "is_leaf", "output_nr", "grad_fn"}
+)  # what it keeps when its data is replaced
 _VIEWS = frozenset("T mT H mH real imag data".split())
 
 
 def read(t: Tracing, vt: Any, name: str) -> Any:
     """A Result, or MISSING when `name` is an ordinary attribute (a method, or one the user has set)."""
     if name in ("is_leaf", "grad_fn") and is_behind(vt.example):
-        raise t.unsupported("tensor-attribute", f"the attribute {name} of a view whose base was written to")
+        raise t.unsupported(
+            "tensor-attribute", f"the attribute {name} of a view whose base was written to"
+        )
     if name in _METADATA:
         return _metadata(t, vt, name)
     if name in _VIEWS:
@@ -43,8 +49,14 @@ def read(t: Tracing, vt: Any, name: str) -> Any:
 def _autograd(t: Tracing, vt: Any, name: str) -> Any:
     """`grad` and `grad_fn` of an input are read as they are, unless operators that were traced gave it a history."""
     is_as_before = vt.source is not None and _of_example(t, vt, "grad_fn") is vt.history
-    if is_as_before and name == "grad" and not (_known_flag(t, vt, "is_leaf") or _known_flag(t, vt, "retains_grad")):
-        raise t.unsupported("tensor-attribute", "the attribute grad of a tensor that gets none: torch warns")
+    if (
+        is_as_before
+        and name == "grad"
+        and not (_known_flag(t, vt, "is_leaf") or _known_flag(t, vt, "retains_grad"))
+    ):
+        raise t.unsupported(
+            "tensor-attribute", "the attribute grad of a tensor that gets none: torch warns"
+        )
     if name == "grad" and vt.grad is not MISSING:
         return vt.grad
     if is_as_before:
@@ -54,7 +66,9 @@ def _autograd(t: Tracing, vt: Any, name: str) -> Any:
         vt.source is None and _of_example(t, vt, "grad_fn") is None
     ):  # a leaf, and nothing that is traced accumulates gradients
         return k.NONE
-    raise t.unsupported("tensor-attribute", f"the attribute {name} of a tensor whose history is made here")
+    raise t.unsupported(
+        "tensor-attribute", f"the attribute {name} of a tensor whose history is made here"
+    )
 
 
 def _known_flag(t: Tracing, vt: Any, name: str) -> Any:
@@ -106,7 +120,9 @@ def own(t: Tracing, vt: Any, name: str) -> Any:
         return MISSING
     if not hasattr(torch.Tensor, name):
         return _dictionary.lookup(t, vt.namespace, name)
-    if vt.source is None or _wrappers.is_wrapper(vt.cls):  # what a wrapper holds is compared part by part
+    if vt.source is None or _wrappers.is_wrapper(
+        vt.cls
+    ):  # what a wrapper holds is compared part by part
         return MISSING
     if hides_nothing(vt.real):
         t.guard(vt.source, HIDES_NOTHING)
@@ -159,7 +175,11 @@ def write(t: Tracing, vt: Any, name: str, value: Any) -> Any:
 def has_flag(t: Tracing, vt: Any, value: Any) -> bool:
     """Whether setting `requires_grad` of a tensor from outside changes nothing. Not asked of one that is used already,
     nor in the body of an operator: transforms of torch.func refuse it."""
-    if vt.source is None or vt.cls not in (torch.Tensor, torch.nn.Parameter) or vt.example.is_inference():
+    if (
+        vt.source is None
+        or vt.cls not in (torch.Tensor, torch.nn.Parameter)
+        or vt.example.is_inference()
+    ):
         return False
     is_so = value is not MISSING and value.constant() is _of_example(t, vt, "requires_grad")
     if not is_so or t.overrides.modes or t.graph.may_be_kept(vt.before) or not keeps_flag(vt.real):
@@ -182,10 +202,20 @@ def _may_be_gradient(vt: Any, value: Any) -> bool:
 def _may_be_data(t: Tracing, vt: Any, value: Any) -> bool:
     """Whether `vt.data = value` can wait for the end of the graph, which goes on with the new data. Not where autograd
     may have kept the tensor itself, which then sees them at once."""
-    if not isinstance(value, k.TensorTracker) or (vt.source is None and vt.before.example.requires_grad):
+    if not isinstance(value, k.TensorTracker) or (
+        vt.source is None and vt.before.example.requires_grad
+    ):
         return False
     ours, theirs = vt.before.example, value.example
-    same = (ours.device, ours.layout, ours.is_inference()) == (theirs.device, theirs.layout, theirs.is_inference())
+    same = (ours.device, ours.layout, ours.is_inference()) == (
+        theirs.device,
+        theirs.layout,
+        theirs.is_inference(),
+    )
     fits = theirs.is_floating_point() or theirs.is_complex() or not ours.requires_grad
-    kept = ours._is_view() or t.graph.may_be_kept(vt.before) or not (vt.grad is MISSING or k.is_none(vt.grad))
+    kept = (
+        ours._is_view()
+        or t.graph.may_be_kept(vt.before)
+        or not (vt.grad is MISSING or k.is_none(vt.grad))
+    )
     return same and fits and not kept and theirs.layout == torch.strided

@@ -39,7 +39,9 @@ _C: Any = torch._C  # its stubs lack three of these
 _C_NAMESPACES = (_C._VariableFunctions, _C._nn, _C._special, _C._linalg, _C._fft)
 _PYTHON_MODULES = ("torch.nn.functional", "torch.functional")
 _OVERRIDE_CHECKS = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
-_INLINED_FUNCTIONAL = frozenset(getattr(F, name) for name in (*_OVERRIDE_CHECKS, "handle_torch_function"))
+_INLINED_FUNCTIONAL = frozenset(
+    getattr(F, name) for name in (*_OVERRIDE_CHECKS, "handle_torch_function")
+)
 
 
 def _recorded_functions() -> frozenset[Any]:
@@ -51,8 +53,22 @@ def _recorded_functions() -> frozenset[Any]:
         for value in [*vars(module).values()]:
             if isinstance(value, types.FunctionType) and value.__module__ in _PYTHON_MODULES:
                 found.add(value)
-    found |= {torch.tensor, torch.sym_max, torch.sym_min, torch.sym_not, torch.sym_ite, torch.sym_int, torch.sym_float}
-    found -= {torch.is_grad_enabled, torch.get_default_dtype, torch.result_type, torch.can_cast, torch.promote_types}
+    found |= {
+        torch.tensor,
+        torch.sym_max,
+        torch.sym_min,
+        torch.sym_not,
+        torch.sym_ite,
+        torch.sym_int,
+        torch.sym_float,
+    }
+    found -= {
+        torch.is_grad_enabled,
+        torch.get_default_dtype,
+        torch.result_type,
+        torch.can_cast,
+        torch.promote_types,
+    }
     return frozenset(found - _INLINED_FUNCTIONAL)
 
 
@@ -60,7 +76,8 @@ RECORDED = _recorded_functions()
 _TENSOR_PYTHON_METHODS = frozenset(
     value
     for name, value in vars(torch.Tensor).items()
-    if isinstance(value, types.FunctionType) and name not in {*NOT_RECORDED, "unflatten"}  # in C that is recorded
+    if isinstance(value, types.FunctionType)
+    and name not in {*NOT_RECORDED, "unflatten"}  # in C that is recorded
 )
 
 
@@ -78,14 +95,21 @@ def is_recorded(target: Any) -> bool:
 
 
 def call_recorded(t: Tracing, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    if getattr(target, "__name__", "") in METADATA and args and isinstance(args[0], k.TensorTracker):
+    if (
+        getattr(target, "__name__", "") in METADATA
+        and args
+        and isinstance(args[0], k.TensorTracker)
+    ):
         return read_metadata(t, target, args, kwargs)
     return record(t, node_target(target), args, kwargs)
 
 
 def node_target(target: Any) -> Any:
     """What a node calls: a method of tensors by its name."""
-    is_method = getattr(target, "__objclass__", None) is torch._C.TensorBase or target in _TENSOR_PYTHON_METHODS
+    is_method = (
+        getattr(target, "__objclass__", None) is torch._C.TensorBase
+        or target in _TENSOR_PYTHON_METHODS
+    )
     return target.__name__ if is_method else target
 
 
@@ -95,11 +119,19 @@ def record(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any])
         target = torch._refs.tensor  # the C function asks for the numbers
     if target == "new" and not kwargs and len(args) == 2 and args[1].cls is torch.Size:
         target = "new_empty"  # a size is a tuple in the graph, and a tuple is content to `new`
-    if target in _SETTING and is_number_of_numpy(args[-1].cls) and not issubclass(args[-1].cls, _SET):
-        raise t.unsupported("operator-error", f"an item set to a {args[-1].cls.__name__}, which torch refuses")
+    if (
+        target in _SETTING
+        and is_number_of_numpy(args[-1].cls)
+        and not issubclass(args[-1].cls, _SET)
+    ):
+        raise t.unsupported(
+            "operator-error", f"an item set to a {args[-1].cls.__name__}, which torch refuses"
+        )
     if target in _SUBSCRIPTS:
         args = [args[0], _without_arrays(args[1]), *args[2:]]
-    if t.overrides.modes and not (is_in_graph(t, *args) and all(map(_is_operand, args))):  # which was not asked
+    if t.overrides.modes and not (
+        is_in_graph(t, *args) and all(map(_is_operand, args))
+    ):  # which was not asked
         raise t.unsupported("mode-value", "an operation under a mode for every function of torch")
     return record_unheard(t, target, args, kwargs)
 
@@ -113,7 +145,11 @@ _SET: Any = (float, complex, *(() if NUMPY is None else (NUMPY.integer,)))
 def _without_arrays(key: Any) -> Any:
     """A subscript with the tensors over the memory of arrays: what has one position, or is a mask, is told apart."""
     if isinstance(key, k.TupleTracker):
-        return k.TupleTracker(list(map(_without_arrays, key.items)), tuple) if key.cls is tuple else key
+        return (
+            k.TupleTracker(list(map(_without_arrays, key.items)), tuple)
+            if key.cls is tuple
+            else key
+        )
     is_index = isinstance(key, k.ArrayTracker) and not key.flipped and key.tensor.example.dim()
     return key.tensor if is_index and key.tensor.example.dtype in (torch.int64, torch.bool) else key
 
@@ -133,7 +169,9 @@ def record_unheard(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[st
     except Unsupported:
         if not any(map(_is_undecided, (*args, *kwargs.values()))):
             raise
-        return record_unheard(t, target, decided(t, args), dict(zip(kwargs, decided(t, kwargs.values()), strict=True)))
+        return record_unheard(
+            t, target, decided(t, args), dict(zip(kwargs, decided(t, kwargs.values()), strict=True))
+        )
     return from_traced(t, traced, [*args, *kwargs.values()])
 
 
@@ -154,7 +192,14 @@ def _symbolic_content(vt: Any) -> bool:
     return isinstance(vt, k.NumberTracker) and vt.cls is not bool
 
 
-_OPERANDS = (k.TensorTracker, k.NumberTracker, k.ConstantTracker, k.SequenceTracker, k.SliceTracker, k.DictTracker)
+_OPERANDS = (
+    k.TensorTracker,
+    k.NumberTracker,
+    k.ConstantTracker,
+    k.SequenceTracker,
+    k.SliceTracker,
+    k.DictTracker,
+)
 
 
 def is_operand(vt: Any) -> bool:
@@ -168,7 +213,9 @@ def is_operand(vt: Any) -> bool:
 def operator_error(t: Tracing, error: Exception) -> Unsupported:
     """An operator refused its fake operands: it is run natively, and raises the error in its own words."""
     said = str(error).partition("\n")[0]  # below it there may be a stack of C++
-    return t.unsupported("operator-error", f"an operator that raises {type(error).__name__}: {said}")
+    return t.unsupported(
+        "operator-error", f"an operator that raises {type(error).__name__}: {said}"
+    )
 
 
 def argument(t: Tracing, vt: Any) -> Any:
@@ -189,13 +236,17 @@ def argument(t: Tracing, vt: Any) -> Any:
         return {key.constant(): argument(t, value) for key, value in _dictionary.items(t, vt)}
     if isinstance(vt, k.ClassTracker | k.BuiltinTracker):
         return vt.value
-    raise t.unsupported("graph-argument", f"a {vt.cls.__qualname__} as an argument of a tensor operation")
+    raise t.unsupported(
+        "graph-argument", f"a {vt.cls.__qualname__} as an argument of a tensor operation"
+    )
 
 
 def _refuse_own_items(t: Tracing, vt: k.SequenceTracker) -> None:
     """torch asks some containers for their items, as anybody would, and reads those of others."""
     if any(overrides(t, vt.cls, name) for name in ("__iter__", "__len__", "__getitem__")):
-        raise t.unsupported("container-subclass", f"a {vt.cls.__qualname__}, which has items in its own way")
+        raise t.unsupported(
+            "container-subclass", f"a {vt.cls.__qualname__}, which has items in its own way"
+        )
 
 
 def _number_of_numpy(t: Tracing, value: Any) -> Any:
@@ -230,13 +281,23 @@ def from_traced(t: Tracing, traced: Traced, operands: Sequence[Any] = ()) -> Any
         return kind(parts, type(example))
     if type(example) is dict and all(type(key) in _CONSTANT_RESULTS for key in example):
         named = {key: from_traced(t, t.graph.project(traced, key), operands) for key in example}
-        return k.DictTracker(dict, {key: (k.ConstantTracker(key), part) for key, part in named.items()}, complete=True)
-    if type(example) not in _CONSTANT_RESULTS:  # a storage, say: that of the fake, which is nobody's
-        raise t.unsupported("graph-result", f"an operation that gives a {type(example).__qualname__}")
+        return k.DictTracker(
+            dict,
+            {key: (k.ConstantTracker(key), part) for key, part in named.items()},
+            complete=True,
+        )
+    if (
+        type(example) not in _CONSTANT_RESULTS
+    ):  # a storage, say: that of the fake, which is nobody's
+        raise t.unsupported(
+            "graph-result", f"an operation that gives a {type(example).__qualname__}"
+        )
     return k.ConstantTracker(example)
 
 
-_CONSTANT_RESULTS: frozenset[type] = frozenset({type(None), type(NotImplemented), bool, int, float, complex, str})
+_CONSTANT_RESULTS: frozenset[type] = frozenset(
+    {type(None), type(NotImplemented), bool, int, float, complex, str}
+)
 _CONSTANT_RESULTS |= {torch.dtype, torch.device, torch.layout, torch.memory_format}
 
 
@@ -247,7 +308,9 @@ MEASURED, DEEP, LARGE = 8, 40, 200
 def _of_moderate_size(t: Tracing, vt: Any, operands: Sequence[Any]) -> Any:
     """A number whose expression grew too large is a constant from here on."""
     if isinstance(vt, k.NumberTracker):
-        vt.steps = 1 + max((each.steps for each in operands if isinstance(each, k.NumberTracker)), default=0)
+        vt.steps = 1 + max(
+            (each.steps for each in operands if isinstance(each, k.NumberTracker)), default=0
+        )
         if vt.steps > MEASURED:
             depth, size = _measured(vt.example.node.expr, {})
             if depth > DEEP or size > LARGE:
@@ -261,7 +324,10 @@ def _measured(expression: Any, known: dict[Any, tuple[int, int]]) -> tuple[int, 
     """Depth and size of the tree, in which a part counts as often as it stands there."""
     if expression not in known:
         parts = [_measured(part, known) for part in expression.args]
-        known[expression] = 1 + max((depth for depth, _ in parts), default=0), 1 + sum(size for _, size in parts)
+        known[expression] = (
+            1 + max((depth for depth, _ in parts), default=0),
+            1 + sum(size for _, size in parts),
+        )
     return known[expression]
 
 
@@ -290,13 +356,21 @@ def read_metadata(t: Tracing, target: Any, args: list[Any], kwargs: dict[str, An
 def _guard_offset(t: Tracing, vt: Any) -> None:
     """Static tensors may lie anywhere in their storage: who asks where relies on the inputs over that storage."""
     storage = vt.example.untyped_storage()._cdata
-    for found in [each for each in t.heap.values() if type(each) is k.TensorTracker and each.data is MISSING]:
+    for found in [
+        each for each in t.heap.values() if type(each) is k.TensorTracker and each.data is MISSING
+    ]:
         source, offset = found.source, found.example.storage_offset()
-        if source is not None and type(offset) is int and found.example.untyped_storage()._cdata == storage:
+        if (
+            source is not None
+            and type(offset) is int
+            and found.example.untyped_storage()._cdata == storage
+        ):
             t.guard(SizeSource(source, "storage_offset", 0), Equals(offset))
 
 
-def metadata_value(t: Tracing, value: Any, name: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def metadata_value(
+    t: Tracing, value: Any, name: str, args: list[Any], kwargs: dict[str, Any]
+) -> Any:
     if isinstance(value, tuple):
         items = [
             record(t, name, [args[0], k.ConstantTracker(index)], {})
@@ -317,9 +391,16 @@ def _example(value: Any) -> Any:
 def record_item(t: Tracing, vt: Any, key: Any) -> Any:
     """`tensor[key]`. Under the mode for functions of positions, a number is an index like any other tensor."""
     keys = key.items if isinstance(key, k.TupleTracker) else [key]
-    if depth_of_indexing() and all(isinstance(part, k.TensorTracker) or _is_int(part) for part in keys):
-        where = {"dtype": k.ConstantTracker(torch.int64), "device": k.ConstantTracker(vt.example.device)}
-        indices = [record(t, torch.tensor, [part], where) if _is_int(part) else part for part in keys]
+    if depth_of_indexing() and all(
+        isinstance(part, k.TensorTracker) or _is_int(part) for part in keys
+    ):
+        where = {
+            "dtype": k.ConstantTracker(torch.int64),
+            "device": k.ConstantTracker(vt.example.device),
+        }
+        indices = [
+            record(t, torch.tensor, [part], where) if _is_int(part) else part for part in keys
+        ]
         return record(t, torch.ops.aten.index, [vt, k.ListTracker(indices, list)], {})
     if isinstance(key, k.NumberTracker) and key.cls is int:
         return record(t, torch.select, [vt, k.ConstantTracker(0), key], {})
@@ -337,14 +418,20 @@ def depth_of_indexing() -> int:
 
 
 def indexing_mode() -> Any:
-    return getattr(sys.modules.get("torch._dynamo._trace_wrapped_higher_order_op"), "TransformGetItemToIndex", None)
+    return getattr(
+        sys.modules.get("torch._dynamo._trace_wrapped_higher_order_op"),
+        "TransformGetItemToIndex",
+        None,
+    )
 
 
 def record_operator(t: Tracing, function: Any, left: Any, right: Any) -> Any:
     """An operator with a tensor or a symbolic number on one side; MISSING when the other side has its own say."""
     if not (_is_operand(left) and _is_operand(right)):
         return MISSING
-    if function is operator.ne and any(isinstance(vt, k.NumberTracker) and vt.cls is bool for vt in (left, right)):
+    if function is operator.ne and any(
+        isinstance(vt, k.NumberTracker) and vt.cls is bool for vt in (left, right)
+    ):
         equal = record(t, operator.eq, [left, right], {})  # a SymBool has no `__ne__` of its own
         if isinstance(equal, k.ConstantTracker):
             return k.ConstantTracker(not equal.value)
@@ -354,13 +441,17 @@ def record_operator(t: Tracing, function: Any, left: Any, right: Any) -> Any:
 
 def _is_operand(vt: Any) -> bool:
     if isinstance(vt, k.ConstantTracker):
-        return issubclass(vt.cls, (int, float, complex, *NUMBERS)) and not issubclass(vt.cls, enum.Enum)
+        return issubclass(vt.cls, (int, float, complex, *NUMBERS)) and not issubclass(
+            vt.cls, enum.Enum
+        )
     return isinstance(vt, k.TensorTracker | k.NumberTracker)
 
 
 def specialised(t: Tracing, vt: Any) -> Any:
     """The value of a symbolic number as a constant: ShapeEnv guards that it stays so."""
-    with _meaning(t, "data-dependent-number", "a number that depends on data, needed as a constant"):
+    with _meaning(
+        t, "data-dependent-number", "a number that depends on data, needed as a constant"
+    ):
         return vt.cls(t.graph.constant_of(vt.traced))
 
 
@@ -379,5 +470,7 @@ def _meaning(t: Tracing, reason: str, detail: str) -> Iterator[None]:
         if type(error).__name__ == "GuardOnDataDependentSymNode":
             raise t.unsupported(reason, detail) from error
         if type(error).__name__ == "ValueRangeError":
-            raise t.unsupported("shape-out-of-range", "a number for which torch leaves no value") from error
+            raise t.unsupported(
+                "shape-out-of-range", "a number for which torch leaves no value"
+            ) from error
         raise

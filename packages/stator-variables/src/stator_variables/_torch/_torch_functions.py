@@ -30,15 +30,21 @@ def construct(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> A
     named = {"dtype": k.ConstantTracker(dtype), "device": k.ConstantTracker(torch.device("cpu"))}
     first: Any = args[0] if args else None
     if kwargs or torch.Tensor().device.type != "cpu":
-        raise t.unsupported("construction", "a constructor of tensors with options, or not on the CPU")
+        raise t.unsupported(
+            "construction", "a constructor of tensors with options, or not on the CPU"
+        )
     if len(args) == 1 and isinstance(first, k.SequenceTracker) and first.cls in (list, tuple):
         return _torch_calls.record(t, torch.tensor, [first], named)
     if len(args) == 1 and isinstance(first, k.ArrayTracker) and first.tensor.example.dim():
         return _arrays.from_array(t, args, named, torch.as_tensor)
     sizes = first.items if len(args) == 1 and getattr(first, "cls", None) is torch.Size else args
     if any(vt.cls is not int for vt in sizes):
-        raise t.unsupported("construction", "a tensor of a number, of another tensor, or of what is no number")
-    return _torch_calls.record(t, torch.empty, [k.TupleTracker(list(sizes) or [k.ConstantTracker(0)], tuple)], named)
+        raise t.unsupported(
+            "construction", "a tensor of a number, of another tensor, or of what is no number"
+        )
+    return _torch_calls.record(
+        t, torch.empty, [k.TupleTracker(list(sizes) or [k.ConstantTracker(0)], tuple)], named
+    )
 
 
 @handlers.handles(torch.result_type)
@@ -52,11 +58,19 @@ def result_type(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 @handlers.handles(torch._C._group_tensors_by_device_and_dtype)
 def group_by_device_and_dtype(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """`{(device, dtype): (lists, indices)}`; of several groups nobody knows the order, which is that of a C++ map."""
-    lists, wanted = args[0], kwargs.get("with_indices", args[1] if len(args) > 1 else k.ConstantTracker(False))
-    if not isinstance(lists, k.ListTracker) or not all(isinstance(item, k.ListTracker) for item in lists.items):
+    lists, wanted = (
+        args[0],
+        kwargs.get("with_indices", args[1] if len(args) > 1 else k.ConstantTracker(False)),
+    )
+    if not isinstance(lists, k.ListTracker) or not all(
+        isinstance(item, k.ListTracker) for item in lists.items
+    ):
         raise t.unsupported("foreach-groups", "lists of tensors that are no lists")
     tensors = lists.items[0].items
-    found = {(vt.example.device, vt.example.dtype) if isinstance(vt, k.TensorTracker) else None for vt in tensors}
+    found = {
+        (vt.example.device, vt.example.dtype) if isinstance(vt, k.TensorTracker) else None
+        for vt in tensors
+    }
     key = found.pop() if len(found) == 1 else None
     if key is None:
         raise t.unsupported("foreach-groups", "tensors of several devices or dtypes")
@@ -74,7 +88,10 @@ def group_by_device_and_dtype(t: Tracing, args: list[Any], kwargs: dict[str, Any
 _FUNCTION: Any = torch.nn.Module.__getattr__
 _CODE = _FUNCTION.__code__
 _TABLES = ("_parameters", "_buffers", "_modules")
-_KNOWN = tuple(const for const in _CODE.co_consts if isinstance(const, str) and const.startswith("_")) == _TABLES
+_KNOWN = (
+    tuple(const for const in _CODE.co_consts if isinstance(const, str) and const.startswith("_"))
+    == _TABLES
+)
 """Whether this version of torch looks into the tables that are looked into here, in this order."""
 
 
@@ -84,7 +101,9 @@ def module_getattr(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if len(args) != 2 or kwargs or not _KNOWN or _FUNCTION.__code__ is not _CODE:
         return MISSING
     module, name = args[0], args[1].constant()
-    if type(name) is not str or isinstance(plain_lookup(module.cls, "__getattribute__"), types.FunctionType):
+    if type(name) is not str or isinstance(
+        plain_lookup(module.cls, "__getattribute__"), types.FunctionType
+    ):
         return MISSING
     own = _attributes.generic_get(t, module, "__dict__")
     return _found_in(t, own, name) if own is module.namespace else MISSING
@@ -109,7 +128,9 @@ def _found_in(t: Tracing, own: Any, name: str) -> Any:
 # While stator interprets a function, `torch.compiler.is_compiling()` and its kin are true, as under `torch.compile`.
 
 
-@handlers.handles(torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling, torch._utils.is_compiling)
+@handlers.handles(
+    torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling, torch._utils.is_compiling
+)
 def is_compiling(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Not to those that would leave out what can be seen: `Module.__call__` hooks that are to run even after an error,
     transforms of torch.func the name of the function."""
@@ -119,7 +140,12 @@ def is_compiling(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 _TRANSFORMS: Any = torch.func  # its stubs say too little
 _UNAWARE = frozenset(
     function.__code__
-    for function in (torch.nn.Module._call_impl, torch.vmap, _TRANSFORMS.grad, _TRANSFORMS.grad_and_value)
+    for function in (
+        torch.nn.Module._call_impl,
+        torch.vmap,
+        _TRANSFORMS.grad,
+        _TRANSFORMS.grad_and_value,
+    )
 )
 
 
@@ -132,7 +158,9 @@ _NONE = (torch._C._get_tracing_state, torch._C._log_api_usage_once)
 _ZERO = (torch._C._len_torch_dispatch_stack,)  # under a dispatch mode a region runs natively
 
 
-@handlers.handles_each({**dict.fromkeys(_FALSE, False), **dict.fromkeys(_NONE), **dict.fromkeys(_ZERO, 0)})
+@handlers.handles_each(
+    {**dict.fromkeys(_FALSE, False), **dict.fromkeys(_NONE), **dict.fromkeys(_ZERO, 0)}
+)
 def answer(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     return k.ConstantTracker(of)
 
@@ -146,7 +174,9 @@ def _of_levels(function: Any, answer: Callable[[int], Any]) -> None:
     def run(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
         value = MISSING if "linearize" in t.levels else answer(len(t.levels))
         if value is MISSING:
-            raise t.unsupported("transform", f"{function.__name__}() under {', '.join(t.levels) or 'no transform'}")
+            raise t.unsupported(
+                "transform", f"{function.__name__}() under {', '.join(t.levels) or 'no transform'}"
+            )
         return k.ConstantTracker(value)
 
 
@@ -157,7 +187,11 @@ _of_levels(_LEVELS.maybe_current_level, lambda depth: depth or None)
 _of_levels(_LEVELS.current_level, lambda depth: depth or MISSING)
 for _function in (_LEVELS.peek_interpreter_stack, _LEVELS.get_interpreter_stack):
     _of_levels(_function, lambda depth: MISSING if depth else None)
-for _function in (_LEVELS.is_batchedtensor, _LEVELS.is_gradtrackingtensor, _LEVELS.is_functorch_wrapped_tensor):
+for _function in (
+    _LEVELS.is_batchedtensor,
+    _LEVELS.is_gradtrackingtensor,
+    _LEVELS.is_functorch_wrapped_tensor,
+):
     _of_levels(_function, lambda depth: MISSING if depth else False)
 for _function in (_LEVELS.maybe_get_level, _LEVELS.maybe_get_bdim):
     _of_levels(_function, lambda depth: MISSING if depth else -1)
@@ -168,11 +202,23 @@ def answer_by_name(t: Tracing, function: Any, args: Sequence[Any]) -> Any:
     a size, which makes it a constant from here on; what functions of torch ask about sizes, which plainly are ints, and
     none of a nested tensor; None for all others."""
     if function.__module__ == "torch.fx.experimental.symbolic_shapes" and len(args) == 1:
-        if function.__name__ == "is_nested_int" and isinstance(args[0], k.ConstantTracker | k.NumberTracker):
+        if function.__name__ == "is_nested_int" and isinstance(
+            args[0], k.ConstantTracker | k.NumberTracker
+        ):
             return k.ConstantTracker(False)
-        return args[0] if function.__name__ in ("guard_or_false", "guard_or_true") and args[0].cls is bool else None
-    if function.__name__ == "mark_static" and function.__module__ == "torch._dynamo.decorators" and len(args) == 2:
+        return (
+            args[0]
+            if function.__name__ in ("guard_or_false", "guard_or_true") and args[0].cls is bool
+            else None
+        )
+    if (
+        function.__name__ == "mark_static"
+        and function.__module__ == "torch._dynamo.decorators"
+        and len(args) == 2
+    ):
         int(args[0].example.size(args[1].constant()))  # ShapeEnv guards what a symbol is asked for
         return k.ConstantTracker(None)
-    is_export_query = function.__name__ == "is_in_onnx_export" and str(function.__module__).startswith("torch.onnx")
+    is_export_query = function.__name__ == "is_in_onnx_export" and str(
+        function.__module__
+    ).startswith("torch.onnx")
     return k.ConstantTracker(False) if is_export_query else None

@@ -16,7 +16,10 @@ from typing import Any
 import torch
 from stator_guards import AttrSource, CallSource, Custom, Source, TensorMatch, TypeIs
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.utils._python_dispatch import is_traceable_wrapper_subclass, is_traceable_wrapper_subclass_type
+from torch.utils._python_dispatch import (
+    is_traceable_wrapper_subclass,
+    is_traceable_wrapper_subclass_type,
+)
 
 from stator_variables import _kinds as k
 from stator_variables._graph import Dim
@@ -32,7 +35,10 @@ _OWN = frozenset(
 )
 """What of `torch.Tensor` a class may have in its own way: else a method is not what the graph would call."""
 
-_AS_TORCH_HAS_IT = (torch.Tensor.__torch_function__.__func__, torch._C._disabled_torch_function_impl)  # type: ignore[attr-defined]
+_AS_TORCH_HAS_IT = (
+    torch.Tensor.__torch_function__.__func__,  # type: ignore[attr-defined]
+    torch._C._disabled_torch_function_impl,
+)
 
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter, FakeTensor)
@@ -40,7 +46,9 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter, FakeTensor)
 
 def is_wrapper(cls: type) -> bool:
     """Whether a class keeps to it."""
-    if cls in _PLAIN or not (issubclass(cls, torch.Tensor) and is_traceable_wrapper_subclass_type(cls)):
+    if cls in _PLAIN or not (
+        issubclass(cls, torch.Tensor) and is_traceable_wrapper_subclass_type(cls)
+    ):
         return False
     below = [base for base in cls.__mro__ if not issubclass(torch.Tensor, base)]
     changed = {name for base in below for name in vars(base) if hasattr(torch.Tensor, name)} - _OWN
@@ -56,7 +64,12 @@ def build(t: Tracing, real: Any, source: Source) -> Any:
     t.guard(source, TypeIs(cls))
     guarded_lookup(t, cls, "__torch_dispatch__")
     whole = CallSource(shape_of, source)
-    t.guard(whole, Custom("{fn}({value})", lambda value: value == shape, f"what a {cls.__qualname__} is made of"))
+    t.guard(
+        whole,
+        Custom(
+            "{fn}({value})", lambda value: value == shape, f"what a {cls.__qualname__} is made of"
+        ),
+    )
     t.memory.has_wrappers = True
     with t.caller_modes():
         for part_source, part in _parts(real, source):
@@ -65,7 +78,9 @@ def build(t: Tracing, real: Any, source: Source) -> Any:
         traced = t.graph.tensor_input(source, real, [Dim()] * real.dim(), source.name)
         t.guard(source, TensorMatch(real))
     if type(traced.example) is not cls:
-        raise t.unsupported("tensor-subclass", f"{cls.__qualname__}: its __tensor_unflatten__ gives another class")
+        raise t.unsupported(
+            "tensor-subclass", f"{cls.__qualname__}: its __tensor_unflatten__ gives another class"
+        )
     return k.TensorTracker(traced, cls)
 
 
@@ -83,7 +98,9 @@ def class_of(t: Tracing, example: torch.Tensor) -> type:
     """The class of a result, for which a fake stands."""
     if type(example) not in _PLAIN:
         if shape_of(example) is MISSING:
-            raise t.unsupported("tensor-subclass", f"an operation that gives a {type(example).__qualname__}")
+            raise t.unsupported(
+                "tensor-subclass", f"an operation that gives a {type(example).__qualname__}"
+            )
         return type(example)
     return torch.nn.Parameter if isinstance(example, torch.nn.Parameter) else torch.Tensor
 
@@ -108,7 +125,17 @@ def shape_of(wrapper: Any) -> Any:
     return MISSING if MISSING in parts else (type(wrapper), *zip(names, parts, strict=True), key)
 
 
-_ATOMS = (int, str, bool, bytes, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
+_ATOMS = (
+    int,
+    str,
+    bool,
+    bytes,
+    type(None),
+    torch.dtype,
+    torch.device,
+    torch.layout,
+    torch.memory_format,
+)
 
 
 def _key(value: Any, again: Any) -> Any:
@@ -135,4 +162,6 @@ MARKS = frozenset({"_is_param", "_is_buffer"})
 def refuse_attribute(t: Tracing, vt: Any, name: str) -> None:
     """What the object itself has: parts, which the graph may change, and what goes with them."""
     if name in vars(vt.example if vt.real is MISSING else vt.real) and name not in MARKS:
-        raise t.unsupported("tensor-attribute", f"the attribute {name} of a tensor of class {vt.cls.__qualname__}")
+        raise t.unsupported(
+            "tensor-attribute", f"the attribute {name} of a tensor of class {vt.cls.__qualname__}"
+        )
