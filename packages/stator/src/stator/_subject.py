@@ -56,8 +56,11 @@ def _is_of_torch_compile(subject: Any) -> bool:
     return str(made_in).startswith("torch._dynamo") and not is_disabled(subject)
 
 
-def compiled_function(fn: types.FunctionType, options: Options) -> Any:
-    """A wrapper of a Python function. Generator and coroutine functions run plainly, said once."""
+def compiled_function(fn: types.FunctionType, options: Options, name: str = "") -> Any:
+    """Make the wrapper of a Python function; `name` replaces the function's own in reports.
+
+    Generator and coroutine functions run without being compiled; a warning says so once.
+    """
     fn = original_of(fn) or fn
     if is_disabled(fn):
         return fn
@@ -65,7 +68,7 @@ def compiled_function(fn: types.FunctionType, options: Options) -> Any:
         text = f"{fn.__qualname__} is a {kind} function: it runs without being compiled"
         warnings.warn(text, stacklevel=depth_of_the_user())
         return fn
-    region = Region.of(Root.of(fn), options)
+    region = Region.of(Root.of(fn, name), options)
     REGIONS.add(region)
     wrapper = make_wrapper(fn, Oracle(region, fn) if options.oracle else region, region)
     wrapper.report = LiveReport(region)  # type: ignore[attr-defined]
@@ -95,7 +98,10 @@ def in_place(module: torch.nn.Module, options: Options) -> None:
 
 
 def _compiled_call(cls: type, options: Options) -> Any:
-    return compiled_function(getattr(cls, call_name(cls) or "_call_impl"), options)
+    """Make the wrapper of a class's call. `Module._call_impl` is reported as the `forward` it runs."""
+    attribute = call_name(cls) or "_call_impl"
+    called = "forward" if attribute == "_call_impl" else attribute
+    return compiled_function(getattr(cls, attribute), options, f"{cls.__qualname__}.{called}")
 
 
 def _class(cls: type, options: Options) -> type:
