@@ -35,13 +35,14 @@ class Shapes:
     )  # CHANGED once two values were seen
 
     def policy(self, state: Mapping[str, Any]) -> Policy:
-        def number_is_symbolic(source: guards.Source, value: Any) -> bool:
+        def number_is_symbolic(source: guards.Source, value: Any, at_once: bool) -> bool:
             varies = self._has_changed(source, value)
             if self.dynamic is False or not self._can_be_symbol(value):
                 return False
             if varies or (type(value) is int and _follows(source, value, state)):
                 return True
-            return self.dynamic is True and value not in (0, 1) and _is_passed_in(source, state)
+            at_once = at_once or (self.dynamic is True and value not in (0, 1))
+            return at_once and _is_passed_in(source, state)
 
         return Policy(
             self.dims, number_is_symbolic, self.capture_data, self.is_whole, self.patience
@@ -87,8 +88,9 @@ class Shapes:
     def _can_be_symbol(self, value: Any) -> bool:
         """Return whether a graph can hold it: of a zero no comparison tells the sign."""
         if type(value) is float:
-            return not self.static_floats and math.isfinite(value) and value != 0
-        return -sys.maxsize <= value <= sys.maxsize
+            is_negative_zero = value == 0 and math.copysign(1, value) < 0
+            return not self.static_floats and math.isfinite(value) and not is_negative_zero
+        return bool(-sys.maxsize <= value <= sys.maxsize)
 
 
 def recorded(policy: Policy) -> tuple[Policy, Policy]:
@@ -100,14 +102,14 @@ def recorded(policy: Policy) -> tuple[Policy, Policy]:
         dims[source] = policy.dims(source, tensor)
         return dims[source]
 
-    def decide_number(source: guards.Source, value: Any) -> bool:
-        numbers[source] = policy.number_is_symbolic(source, value)
+    def decide_number(source: guards.Source, value: Any, at_once: bool) -> bool:
+        numbers[source] = policy.number_is_symbolic(source, value, at_once)
         return numbers[source]
 
     def repeat_dims(source: guards.Source, tensor: torch.Tensor) -> list[Dim]:
         return dims.get(source) or [Dim()] * tensor.dim()
 
-    def repeat_number(source: guards.Source, value: Any) -> bool:
+    def repeat_number(source: guards.Source, value: Any, at_once: bool) -> bool:
         return numbers.get(source, False)
 
     first = attrs.evolve(policy, dims=decide_dims, number_is_symbolic=decide_number)
@@ -129,10 +131,12 @@ CHANGED = object()
 
 
 def _is_passed_in(source: guards.Source, state: Mapping[str, Any]) -> bool:
-    """Return whether a number was passed in, bare or inside of something that is no module.
+    """Return whether a number was passed in, bare, inside of something that is no module, or computed from such.
 
     What a module or the default of an argument has is configuration, until it changes.
     """
+    if isinstance(source, guards.CallSource):
+        return any(_is_passed_in(argument, state) for argument in source.arguments)
     steps = list(source.steps())
     defaults = (
         step.part in ("defaults", "kwdefaults")
