@@ -463,7 +463,11 @@ def specialised(t: Tracing, vt: Any) -> Any:
 
 
 def decide(t: Tracing, vt: Any) -> bool:
-    """The truth of a symbolic number: ShapeEnv keeps the guard."""
+    """The truth of a symbolic number: ShapeEnv keeps the guard, but for what floats decide."""
+    if (found := t.graph.condition_of(vt.traced)) is not None:
+        condition, holds = found
+        t.rely(condition)
+        return holds
     with _meaning(t, "data-dependent-branch", "a branch on a number that depends on data"):
         return t.graph.truth_of(vt.traced)
 
