@@ -8,19 +8,20 @@
 One fake propagation per call, nothing is traced twice. Whatever is added can be taken back with `mark` and `rollback`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from stator_bytecode.errors import InternalError, InvalidUse
-from stator_guards import Source
+from stator_guards import ShapeExpression, Source
 from stator_variables import Dim, Journal, Places, Traced
 from torch import fx
 from torch._guards import CompileId, TracingContext, tracing
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
+from stator_subgraphs._arithmetic import condition_of, text_of
 from stator_subgraphs._call import project, record_call
 from stator_subgraphs._captured import Body, CapturedGraph
 from stator_subgraphs._constant import constant_of, truth_of
@@ -157,6 +158,14 @@ class OutputGraph:
         """Where a number can be read when the entry starts: it is a number input, or a size of an input, as such. With
         `computed` also where it is an expression of such."""
         return self._inputs.source_of(expression_of(traced.example), computed)
+
+    def text_of(self, traced: Traced, read: Callable[[Source], str]) -> str | None:
+        """Return an expression over what `read` gives for inputs; None where the graph computes it."""
+        return text_of(traced, self._inputs, read)
+
+    def condition_of(self, traced: Traced) -> tuple[ShapeExpression, bool] | None:
+        """Return a condition as a guard, and whether it holds now; None where `truth_of` decides it."""
+        return condition_of(traced, self._inputs)
 
     def subgraph(self, hint: str) -> BodyScope:
         """The body of a higher-order operator; see `BodyScope`."""

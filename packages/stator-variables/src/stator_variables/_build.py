@@ -22,7 +22,7 @@ from stator_bytecode import NULL, exception_field
 from torch.nn.parameter import is_lazy
 
 from stator_variables import _kinds as k
-from stator_variables._library._pure import DTYPES, NUMBERS, NUMPY, is_number_of_numpy
+from stator_variables._library._pure import DTYPES, NUMBERS, NUMPY, TRUTHS, is_number_of_numpy
 from stator_variables._library._weakrefs import build_weakref
 from stator_variables._runtime import plain_tensor, tensor_of
 from stator_variables._stored import item_owner, members_of, same_members, set_base, stored
@@ -37,7 +37,7 @@ ENUMS_OF_C = tuple(
 )
 """What pybind11 makes of a C++ enum; `SDPBackend` is one."""
 
-VALUES = (torch.device, range, slice, *NUMBERS, *ENUMS_OF_C)
+VALUES = (torch.device, range, slice, *NUMBERS, *TRUTHS, *ENUMS_OF_C)
 """Immutable values compared by equality: not objects with an identity that matters."""
 
 BY_IDENTITY = (
@@ -97,14 +97,36 @@ def _builder_for(cls: type) -> Builder:
     )
 
 
-def build_atom(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
-    if type(real) in (int, float) and t.policy.number_is_symbolic(source, real):
+def build_number(
+    t: Tracing, real: Any, source: guards.Source, *, at_once: bool = False
+) -> VariableTracker:
+    """The tracker of an atom that the entry reads or computes; a number that was passed in is an input `at_once`."""
+    tracker = build_atom(t, real, source, at_once=at_once)
+    tracker.source, tracker.real = source, real
+    return tracker
+
+
+def build_atom(
+    t: Tracing, real: Any, source: guards.Source, *, at_once: bool = False
+) -> VariableTracker:
+    if type(real) in (int, float) and t.policy.number_is_symbolic(source, real, at_once):
         t.guard(source, guards.TypeIs(type(real)))
         if type(real) is float:
-            t.guard(source, guards.Custom("{fn}({value})", math.isfinite, "a finite float"))
+            t.guard(source, _IS_FINITE if real else _IS_NO_NEGATIVE_ZERO)
         return k.NumberTracker(t.graph.number_input(source, real, source.name), type(real))
     t.guard(source, guards.Is(real) if real is None or type(real) is bool else guards.Equals(real))
     return k.ConstantTracker(real)
+
+
+def _has_no_negative_zero(value: float) -> bool:
+    return (math.isfinite(value) and math.copysign(1, value) > 0) or value < 0
+
+
+_IS_FINITE = guards.Custom("{fn}({value})", math.isfinite, "a finite float")
+_IS_NO_NEGATIVE_ZERO = guards.Custom(
+    "{fn}({value})", _has_no_negative_zero, "a finite float and not -0.0"
+)
+"""Of an entry that was made for 0.0: no comparison tells the two zeros apart."""
 
 
 def build_value(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
@@ -114,19 +136,22 @@ def build_value(t: Tracing, real: Any, source: guards.Source) -> VariableTracker
         t.guard(source, guards.TypeIs(slice))
         start, stop, step = (_field(t, real, name, source) for name in ("start", "stop", "step"))
         return k.SliceTracker((start, stop, step))
-    if is_number_of_numpy(type(real)):
-        bits = real.tobytes()
-        t.guard(source, guards.TypeIs(type(real)))
-        t.guard(
-            source,
-            guards.Custom("{fn}({value})", lambda value: value.tobytes() == bits, f"{real!r}"),
-        )
-        return k.ConstantTracker(real)
+    if is_number_of_numpy(type(real)) or type(real) in TRUTHS:
+        return _build_scalar(t, real, source)
     t.guard(
         source,
         _equal_to(real) if type(real) in (torch.device, *ENUMS_OF_C) else guards.Equals(real),
     )
     return k.ConstantTracker(real)
+
+
+def _build_scalar(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+    """A number of NumPy, its class guarded, and its value where that is needed as a constant."""
+    t.guard(source, guards.TypeIs(type(real)))
+    bits = real.tobytes()
+    same = guards.Custom("{fn}({value})", lambda value: value.tobytes() == bits, f"{real!r}")
+    scalar = k.ScalarTracker(real, lambda: t.guard(source, same))
+    return k.ConstantTracker(scalar.value) if type(real) in TRUTHS else scalar
 
 
 def _by_identity(kind: Callable[[Any], VariableTracker]) -> Builder:

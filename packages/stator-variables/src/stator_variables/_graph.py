@@ -4,13 +4,13 @@
 here: trackers carry them, never look into them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import attrs
 import torch
 from stator_bytecode.errors import SourceSpan
-from stator_guards import Source
+from stator_guards import ShapeExpression, Source
 
 Node = Any
 
@@ -178,6 +178,13 @@ class GraphRecorder(Protocol):
     def source_of(self, traced: Traced, computed: bool = False) -> Source | None:
         """Where a number can be read when the entry starts; None for one that the graph computes. With `computed` also
         what the entry can compute from such numbers."""
+
+    def text_of(self, traced: Traced, read: Callable[[Source], str]) -> str | None:
+        """An expression by which the entry computes a number itself, of what `read` gives for sources; None if it
+        cannot, or may raise."""
+
+    def condition_of(self, traced: Traced) -> tuple[ShapeExpression, bool] | None:
+        """A condition as a guard in the program's order, and whether it holds; None where `truth_of` decides it."""
 
     def mark(self) -> Any: ...
     def rollback(self, mark: Any) -> None: ...

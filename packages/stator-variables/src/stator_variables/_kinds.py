@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 import torch
 from stator_bytecode import GeneratorState, Unsupported
+from stator_guards import Source
 
 from stator_variables._container_kinds import (
     VIEW_CLASSES,
@@ -141,6 +142,32 @@ class TextTracker(ConstantTracker):
         )
 
     def constant(self) -> str:
+        return self.value
+
+
+class ScalarTracker(ConstantTracker):
+    """A number of NumPy, `real`, that the entry reads or computes.
+
+    Reading `value` makes it a constant: `fix` installs the guard.
+    """
+
+    source: Source
+
+    def __init__(self, real: Any, fix: Callable[[], None]) -> None:
+        self.real = real
+        self.cls = type(real)
+        self.fix = fix
+        self.steps = 0  # how many operations of NumPy give it
+
+    @property
+    def value(self) -> Any:
+        self.fix()
+        return self.real
+
+    def describe(self) -> str:
+        return repr(self.real)
+
+    def constant(self) -> Any:
         return self.value
 
 

@@ -29,6 +29,7 @@ from stator_guards import (
     ParameterSource,
     PartSource,
     SameObject,
+    ShapeExpression,
     Source,
     Truth,
 )
@@ -220,6 +221,12 @@ class Tracing:
             self.guards[key] = Guard(source, kind, self.where())
         if type(kind) is Length:
             self.guards.pop((source, LongerThan, None), None)  # which follows
+
+    def rely(self, relation: ShapeExpression) -> None:
+        """Rely on a relation of several values."""
+        self.guards.setdefault(
+            (None, type(relation), relation), Guard(None, relation, self.where())
+        )
 
     def need_length(self, source: Source | None, length: int) -> None:
         """Rely on so many items at least."""

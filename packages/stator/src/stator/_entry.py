@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -87,7 +87,7 @@ def make_entry(
             for fact in captured.shape_guards(bool(traced.raises))
         ]
     if lowered is not None:
-        guards += [_layout_guard(guard, captured, target) for guard in lowered.guards]
+        guards += _layout_guards(lowered, captured, target)
     data = EntryData(
         *(target, module, graph_text, captured.op_count, traced.reason, traced.seconds, {}),
         forgives=options.fallback,
@@ -178,6 +178,17 @@ def _are_floats(symbols: Iterable[Any]) -> bool:
     from torch.utils._sympy.symbol import SymT, symbol_is_type
 
     return any(symbol_is_type(symbol, SymT.FLOAT) for symbol in symbols)
+
+
+def _layout_guards(lowered: Lowered, captured: CapturedGraph, target: Target) -> Iterator[Guard]:
+    """Yield the conditions of a backend; a float becomes a tensor of its own in each call, which shares nothing."""
+    for guard in lowered.guards:
+        if isinstance(guard, AliasLayout):
+            given = [p for p in guard.positions if captured.inputs[p].kind != "float"]
+            if len(given) < 2:
+                continue
+            guard = attrs.evolve(guard, positions=tuple(given))
+        yield _layout_guard(guard, captured, target)
 
 
 def _layout_guard(guard: Any, captured: CapturedGraph, target: Target) -> Guard:

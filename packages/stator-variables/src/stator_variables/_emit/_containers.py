@@ -85,9 +85,12 @@ def array(e: Emitter, vt: Any) -> str:
 
 @rebuilders.handles(k.NumberTracker)
 def number(e: Emitter, vt: Any) -> str:
-    """A number that an argument, or a size of one, is as such is read from there: the graph need not give it."""
-    source = e.t.graph.source_of(vt.traced)
-    return e.output(vt.traced) if source is None else e.load(source)
+    """A number that is an input, or a size of one, is read from there, and simple arithmetic is done here: the graph
+    need not give it."""
+    if (source := e.t.graph.source_of(vt.traced)) is not None:
+        return e.load(source)
+    text = e.t.graph.text_of(vt.traced, e.load)
+    return e.output(vt.traced) if text is None else e.bind(vt, text)
 
 
 @rebuilders.handles(k.TupleTracker)

@@ -21,7 +21,8 @@ NUMPY: Any = sys.modules.get("numpy")  # torch loads it where it is installed, a
 NUMBERS: tuple[type, ...] = (
     () if NUMPY is None else tuple({NUMPY.dtype(code).type for code in "bBhHiIlLqQefd"})
 )
-"""The classes of NumPy's numbers that a tensor operation takes as it takes Python's."""
+"""The classes of NumPy's numbers that a tensor operation takes as it takes Python's: not `bool`, a float to it."""
+TRUTHS: tuple[type, ...] = () if NUMPY is None else (NUMPY.bool_,)
 
 _DTYPES = "bool uint8 int8 int16 int32 int64 float32 float64 complex64 complex128".split()
 DTYPES: dict[Any, torch.dtype] = (

@@ -27,7 +27,14 @@ from stator_guards import (
 from stator_variables import _kinds as k
 from stator_variables._applevel import _methods as app
 from stator_variables._build import captured_dict, instance_dict, wrap, wrap_present
-from stator_variables._model import _calls, _dictionary, _functions, _lookup, _stand_ins
+from stator_variables._model import (
+    _calls,
+    _dictionary,
+    _functions,
+    _lookup,
+    _scalars,
+    _stand_ins,
+)
 from stator_variables._model._raising import absent, attempt, complain, name_in_slots, throw
 from stator_variables._stored import may_answer
 from stator_variables._torch import _subclasses, _symbolic, _tensor_attributes, _torch_calls
@@ -320,6 +327,8 @@ def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
                 f"' object has no attribute '{name}'",
                 naming=name_in_slots,
             )
+        return found
+    if (found := _scalars.field_of(t, vt, name)) is not MISSING:
         return found
     if (constant := vt.constant()) is not MISSING:
         return _calls.fresh(t, raw.__get__(constant))
