@@ -386,7 +386,7 @@ def a_generator_with_a_mode_is_closed(x, n, box):
     return first, modes()
 
 
-@program(breaks="builtin")
+@program
 def threads_setting(x, n, box):
     return torch.get_num_threads(), x * n
 
