@@ -244,7 +244,7 @@ def functional_call_and_state(x: Tensor, n: int, box: Box) -> Any:
     return y, m(x), missing.missing_keys, list(m.state_dict()), m.training, m.eval().training
 
 
-@program(breaks="builtin")
+@program
 def default_type_and_device_in_a_callee(x: Tensor, n: int, box: Box) -> Any:
     before = torch.get_default_dtype()
     try:

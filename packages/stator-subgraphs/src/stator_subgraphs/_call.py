@@ -1,5 +1,6 @@
 """Recording one call: run it once on fakes, then write the node down."""
 
+import builtins
 import operator
 from collections.abc import Sequence
 from functools import cache, partial, wraps
@@ -7,7 +8,7 @@ from typing import Any
 
 import torch
 from stator_bytecode.errors import Unsupported
-from stator_variables import Traced
+from stator_variables import Traced, give_warning
 from torch import fx
 from torch.fx.experimental.symbolic_shapes import compute_unbacked_bindings
 
@@ -50,9 +51,11 @@ def record_call(
         refuse_wrappers(operation.inputs)
     watched = Watched.of(tensors, may_write(target, kwargs))
     mode = MODE_CALLS.get(target)
-    before = mode.look() if mode is not None else None
+    before = mode.look(*examples) if mode is not None else None
     heard: list[Warned] = []
-    if body is not None:
+    if target is give_warning:
+        heard.append(_given_by_program(state, *args))
+    elif body is not None:
         example = body.outputs
     elif example is None:
         with Hearing(state.location, heard):
@@ -78,6 +81,12 @@ def record_call(
     if mode is not None:
         _note_mode(state, traced.node, partial(mode.undo, before, examples, example))
     return traced
+
+
+def _given_by_program(state: GraphState, text: str, category: str) -> Warned:
+    """A warning that each call gives, at the line that is traced."""
+    span = state.location.span()
+    return Warned(getattr(builtins, category), text, span.filename, span.line or 0, often=True)
 
 
 def _writable(target: Target, args: Sequence[Any]) -> Target:

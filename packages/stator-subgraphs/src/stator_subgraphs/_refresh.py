@@ -77,8 +77,8 @@ class Renewal:
         """Every mode was left; entering them again in order puts each operator under the modes it had."""
         node = traced.node
         mode = MODE_CALLS[node.target]
-        before = mode.look()
         args = self._arguments(tracer, node.args)
+        before = mode.look(*args)
         example = run(self.state.mode, node.target, args, self._arguments(tracer, node.kwargs))
         self.state.mode_undo.append(partial(mode.undo, before, args, example))
         self._renew(traced, example)

@@ -59,12 +59,14 @@ from stator_variables._parts import ObjectRecipe, is_opaque, parts_of
 from stator_variables._policy import Policy, Stop
 from stator_variables._pytree import LEAF, Spec, broadcast, flatten, unflatten
 from stator_variables._reach import walk
-from stator_variables._runtime import as_inference, forget_class
+from stator_variables._runtime import as_inference, forget_class, give_warning
 from stator_variables._torch._history import UNTOLD, history_of
 from stator_variables._torch._modes import grad_mode
 from stator_variables._torch._modes import restore as restore_modes
 from stator_variables._torch._outside import can_be_taken, enter_taken, give_back, taken
 from stator_variables._torch._torch_calls import argument, from_traced, record
+from stator_variables._torch._torch_state import SETTERS as STATE_SETTERS
+from stator_variables._torch._torch_state import Setter, sets_state_of_kernels
 from stator_variables._tracing import Tracing, real_of, source_of
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker
 
@@ -80,6 +82,7 @@ __all__ = [
     "Tracing",
 ]
 __all__ += ["REPLACEABLE", "filtered", "globals_tracker", "restore_modes"]
+__all__ += ["STATE_SETTERS", "Setter", "give_warning", "sets_state_of_kernels"]
 __all__ += ["can_be_taken", "enter_taken", "give_back", "taken"]
 # trackers
 __all__ += [

@@ -140,7 +140,7 @@ def build_value(t: Tracing, real: Any, source: guards.Source) -> VariableTracker
         return _build_scalar(t, real, source)
     t.guard(
         source,
-        _equal_to(real) if type(real) in (torch.device, *ENUMS_OF_C) else guards.Equals(real),
+        equal_to(real) if type(real) in (torch.device, *ENUMS_OF_C) else guards.Equals(real),
     )
     return k.ConstantTracker(real)
 
@@ -169,7 +169,7 @@ build_by_identity = _by_identity(k.BuiltinTracker)
 build_class = _by_identity(k.ClassTracker)
 
 
-def _equal_to(expected: Any) -> guards.Custom:
+def equal_to(expected: Any) -> guards.Custom:
     """Equality for values of a C class that compares by value; the exact class is part of it."""
     cls = type(expected)
     return guards.Custom(

@@ -40,3 +40,4 @@ class Policy:
         math.inf
     )  # so many instructions without an operation of the graph are a long loop
     stop: Stop | None = None  # where an earlier trace of the same broke
+    runs_in_order: bool = True  # the graph runs node by node, setters of state included

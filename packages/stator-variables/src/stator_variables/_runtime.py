@@ -1,10 +1,12 @@
 """What generated entries call at run time."""
 
+import builtins
 import collections
 import contextlib
 import copy
 import itertools
 import types
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -299,3 +301,8 @@ def as_subclass(tensor: Any, cls: Any) -> Any:
     """With the history whatever mode is on. Autograd may have to renew it first, of which the class should not hear."""
     with torch.enable_grad(), torch._C.DisableTorchFunctionSubclass():
         return torch.Tensor.as_subclass(tensor, cls)
+
+
+def give_warning(text: str, category: str) -> None:
+    """Warn from a graph: `category` names a builtin class."""
+    warnings.warn(text, getattr(builtins, category), stacklevel=2)

@@ -145,6 +145,7 @@ class Tracing:
     modes: dict[Any, Any] = attrs.field(
         factory=dict
     )  # settings written while tracing -> their value at the start
+    is_sealed: bool = False  # a compiler can take no further operator into the graph
     inference: InferenceModes = attrs.field(factory=InferenceModes)
     generators: list[Any] = attrs.field(
         factory=list

@@ -25,6 +25,8 @@ from stator_guards import (
 
 from stator._entry_source import ending, function_text, inference_marks
 from stator._fallback import Plainly
+from stator._kernel_state import SEVERAL, StateCalls, state_calls
+from stator._kernel_state import run as run_setters
 from stator._options import Options
 from stator._saying import Saying, silent
 from stator._target import Target, start_of
@@ -94,7 +96,7 @@ def make_entry(
         uncompiled=lowered.refused if lowered is not None else "",
         made_calls=any(call.made for call in traced.emitter.t.cached.calls),
     )
-    recovery = None if effects is None else _recovery(effects, retrace, ambient, data)
+    recovery = None if effects is None else _recovery(traced, effects, retrace, ambient, data)
     run = _function(target, traced, lowered, site, recovery, data)
     checked = options.stack.guards(guards, target.parameters)
     serve = getattr(checked, "serve", None)  # a guard compiler need not be able to
@@ -128,8 +130,12 @@ def _lowered(
     traced: Traced, options: Options, ambient: AmbientState, effects: GraphEffects
 ) -> Lowered:
     captured, fake_mode = traced.captured, traced.emitter.t.graph.fake_mode
+    calls, as_it_is = None, CATCHES_FOREIGN if effects.catches_foreign else ""
     if _runs_in_order(options, effects):
         _keep_for_handlers(captured.module)
+    elif traced.emitter.t.modes:
+        calls = _take_out_setters(captured.module)
+        as_it_is = SEVERAL if calls is None else ""
     has_floats = _are_floats(
         getattr(fake_mode.shape_env, "backed_var_to_val", ())
     )  # also what a rollback left
@@ -141,7 +147,7 @@ def _lowered(
                 contexts=captured.contexts,
                 ambient=ambient,
                 keeps_history=captured.keeps_history,
-                as_it_is=CATCHES_FOREIGN if effects.catches_foreign else "",
+                as_it_is=as_it_is,
             )
     except BackendFailed:
         if has_floats:
@@ -157,7 +163,16 @@ def _lowered(
             setting.set(start)
     if has_floats and any(_are_floats(guard.expr.free_symbols) for guard in lowered.shape_guards):
         raise FloatsNeeded
-    return lowered
+    return attrs.evolve(lowered, callable=calls.around(lowered.callable)) if calls else lowered
+
+
+def _take_out_setters(module: Any) -> StateCalls | None:
+    """Take setters of state that kernels read out of a graph; what it is compiled under is what they set."""
+    calls = state_calls(module)
+    if calls:
+        calls.take_out(module)
+        run_setters(calls.prologue)
+    return calls
 
 
 def _keep_for_handlers(module: Any) -> None:
@@ -263,14 +278,14 @@ def _graph_call(traced: Traced, lowered: Lowered, recovery: Recovery, target: Ta
 
 
 def _recovery(
-    effects: GraphEffects, retrace: Retrace, ambient: AmbientState, data: EntryData
+    traced: Traced, effects: GraphEffects, retrace: Retrace, ambient: AmbientState, data: EntryData
 ) -> Recovery:
     from stator._recovery import Recovery, RollbackPlan
 
     runs_in_order = _runs_in_order(retrace.options, effects)
     plan = RollbackPlan.of(effects, runs_in_order, data.forgives)
     facts = retrace.target, ambient, effects, plan, data.failures, data.forgives
-    return Recovery(*facts, module=data.graph, retrace=retrace)
+    return Recovery(*facts, tuple(traced.emitter.t.modes.items()), data.graph, retrace)
 
 
 def _giving_outputs(lowered: Lowered) -> Callable[..., Any]:

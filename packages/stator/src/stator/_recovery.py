@@ -90,6 +90,7 @@ class Recovery:
     plan: RollbackPlan | None
     failures: list[str]
     forgives: bool  # a backend that is at fault
+    settings: tuple[tuple[Any, Any], ...] = ()  # that the graph changes, as they are before it
     module: Any = None  # the graph; None for an entry that was loaded from a dump
     retrace: Retrace | None = None
     resumptions: dict[str, Resumption | None] = attrs.field(factory=dict)  # by the name of the node
@@ -98,7 +99,7 @@ class Recovery:
     def __reduce__(self) -> Any:
         """Leave out the graph and what traces it: an entry that was dumped recovers without."""
         facts = self.target, self.ambient, self.effects, self.plan, self.failures, self.forgives
-        return Recovery, facts
+        return Recovery, (*facts, self.settings)
 
     def before(self, *inputs: torch.Tensor) -> Before:
         """Copy what the plan says; `inputs` are the tensor inputs of the graph."""
@@ -113,6 +114,8 @@ class Recovery:
         self.failures[:] = [f"{type(error).__name__}: {error}"]
         failure = None if self.module is None else Failure.of(error, self.module)
         is_of_operator = self._is_of_operator(error, failure)
+        for setting, start in self.settings:
+            setting.set(start)
         self.ambient.install()
 
         if is_of_operator and not self.effects.is_observable:

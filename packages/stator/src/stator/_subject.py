@@ -84,7 +84,9 @@ def _suspends(fn: types.FunctionType) -> str:
 def _module(module: torch.nn.Module, options: Options) -> Any:
     if isinstance(module, CompiledModule):
         module = module._stator_model
-    return compiled_module(module, _compiled_call(type(module), options))
+    cls: Any = type(module)
+    forward = functools.cache(lambda: compiled_function(cls.forward, options))
+    return compiled_module(module, _compiled_call(cls, options), forward)
 
 
 def in_place(module: torch.nn.Module, options: Options) -> None:

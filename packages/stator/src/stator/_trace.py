@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 import stator_variables as variables
-from stator_backends import one_at_a_time
+from stator_backends import one_at_a_time, spec_of
 from stator_bytecode import Broke, Escaped, Machine, Outcome, Point, Returned, layout_of
 from stator_bytecode.errors import NOWHERE, InternalError, SourceSpan, StatorError, Unsupported
 from stator_guards import Guard
@@ -72,6 +72,7 @@ def _traced(
     started = time.perf_counter()
     places = MachinePlaces()
     graph = options.stack.graph(places, capture_data=options.captures_data)
+    policy = attrs.evolve(policy, runs_in_order=not spec_of(options.backend).compiles)
     tracing = variables.Tracing(graph, options.stack.all_handlers(), policy, variables.Journal())
     domain = options.stack.domain(tracing)
     machine = Machine(domain, options.opcodes, sys.getrecursionlimit())

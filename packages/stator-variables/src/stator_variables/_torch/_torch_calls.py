@@ -164,6 +164,10 @@ def is_in_graph(t: Tracing, *vts: Any) -> bool:
 
 def record_unheard(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Record what torch asks no mode about."""
+    if t.is_sealed:
+        raise t.unsupported(
+            "mode-value", "an operator after state that kernels read was set between operators"
+        )
     plain = [argument(t, arg) for arg in args]
     named = {name: argument(t, arg) for name, arg in kwargs.items()}
     try:
