@@ -40,13 +40,14 @@ class Permits:
 
     `effects`: change objects that were there before it. `writes`: to tensors from outside, in place. `aliases`: give
     back what shares memory with a tensor from outside, or with another of its results. `later`: run when a mode that
-    was entered around it has been left.
+    was entered around it has been left. `once`: use streams of random numbers, since it runs once, with the graph.
     """
 
     effects: bool = False
     writes: bool = False
     aliases: bool = False
     later: bool = False
+    once: bool = False
 
 
 NOTHING = Permits()
@@ -79,6 +80,7 @@ class BodyTrace:
         self.recorder = self.t.graph.subgraph(self.name)
         self.recorder.__enter__()
         self.t.touched.append(self.touched)
+        self.t.streams.repeated += not self.permits.once
         self._modes = {setting: setting.now for setting in self.t.modes}
         self._heard = self.t.overrides.modes
         self._resumed = len(self.t.machine.journal.entries)
@@ -91,6 +93,7 @@ class BodyTrace:
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         self.t.touched.pop()
+        self.t.streams.repeated -= not self.permits.once
         self.recorder.__exit__(kind, error, trace)
         if isinstance(error, Unsupported):
             error.detail = f"{error.detail or error.reason}, in the body {self.name}"

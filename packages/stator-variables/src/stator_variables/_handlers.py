@@ -32,6 +32,7 @@ from stator_variables._library import (
     _ordered,
     _patterns,
     _questions,
+    _random,
     _weakrefs,
 )
 from stator_variables._model import _classes, _functions
@@ -65,6 +66,7 @@ _FUNCTIONS = (
         _numpy,
         _ordered,
         _questions,
+        _random,
         _weakrefs,
     ),
     *(_assertion, _differentiation, _inference, _torch_functions, _marked, _modes, _subclasses),

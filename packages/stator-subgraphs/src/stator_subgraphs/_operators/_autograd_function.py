@@ -156,7 +156,10 @@ class Applying:
         return self.record()
 
     def trace(self, part: str, *, writes: bool) -> variables.BodyTrace:
-        permits = variables.Permits(writes=writes, aliases=True, later=part == "backward")
+        is_later = part == "backward"
+        permits = variables.Permits(
+            writes=writes, aliases=True, later=is_later, once=not is_later
+        )
         return variables.BodyTrace(self.t, f"{self.cls.__name__}_{part}", permits)
 
     # -- forward ------------------------------------------------------------------------------------------------------

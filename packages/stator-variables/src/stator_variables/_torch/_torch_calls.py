@@ -172,6 +172,10 @@ def record_unheard(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[st
         return record_unheard(
             t, target, decided(t, args), dict(zip(kwargs, decided(t, kwargs.values()), strict=True))
         )
+    if t.streams.has_late and t.graph.may_draw(traced):
+        raise t.unsupported(
+            "random-stream", "random numbers that are drawn after a step on torch's own generators"
+        )
     return from_traced(t, traced, [*args, *kwargs.values()])
 
 
