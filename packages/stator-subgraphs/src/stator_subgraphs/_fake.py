@@ -191,7 +191,9 @@ def _itself(tensor: torch.Tensor) -> torch.Tensor:
 
 def _scalars(mode: FakeTensorMode, args: Sequence[Any]) -> AbstractContextManager[Any]:
     """Whatever a body reads from a tensor was allowed when it was traced."""
-    return reading_scalars(mode) if has_body(args) and not mode.allow_scalar_outputs else nullcontext()
+    return (
+        reading_scalars(mode) if has_body(args) and not mode.allow_scalar_outputs else nullcontext()
+    )
 
 
 def has_body(args: Sequence[Any]) -> bool:

@@ -12,6 +12,7 @@ from stator_variables._bodies import (
 from stator_variables._build import attributes_of, globals_tracker, new_object, wrap
 from stator_variables._builtin._method_table import app_level
 from stator_variables._domain import SymbolicDomain
+from stator_variables._drawn import Step, is_drawn
 from stator_variables._emit._again import before_other_answers
 from stator_variables._emit._effects import emit_effects
 from stator_variables._emit._emitter import Emitter, RaisedBefore, StaysInGraph, StillRunning
@@ -60,7 +61,6 @@ from stator_variables._policy import Policy, Stop
 from stator_variables._pytree import LEAF, Spec, broadcast, flatten, unflatten
 from stator_variables._reach import walk
 from stator_variables._runtime import as_inference, forget_class
-from stator_variables._drawn import Step, is_drawn
 from stator_variables._stream_states import saved_stream
 from stator_variables._streams import lines_of
 from stator_variables._torch._history import UNTOLD, history_of

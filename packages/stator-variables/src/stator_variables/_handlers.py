@@ -39,6 +39,7 @@ from stator_variables._model import _classes, _functions
 from stator_variables._torch import (
     _assertion,
     _differentiation,
+    _generators,
     _inference,
     _marked,
     _modes,
@@ -69,7 +70,7 @@ _FUNCTIONS = (
         _random,
         _weakrefs,
     ),
-    *(_assertion, _differentiation, _inference, _torch_functions, _marked, _modes, _subclasses),
+    *(_assertion, _differentiation, _generators, _inference, _torch_functions, _marked, _modes, _subclasses),
 )
 _METHODS = (
     *(

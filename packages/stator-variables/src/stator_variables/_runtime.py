@@ -43,6 +43,20 @@ def as_inference(outputs: Sequence[Any], made: Sequence[int], plain: Sequence[in
     return found
 
 
+def filled(
+    name: str,
+    size: Sequence[int],
+    stride: Sequence[int],
+    dtype: torch.dtype,
+    device: torch.device,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    """Return a new tensor of this layout that the method `name` filled with random numbers."""
+    made = torch.empty_strided(size, stride, dtype=dtype, device=device)
+    return getattr(made, name)(*args, **kwargs)
+
+
 def living(reference: Any) -> Any:
     """What it refers to: for an object that is used. Raises ReferenceError when it has died since the guards looked."""
     if (found := reference()) is None:

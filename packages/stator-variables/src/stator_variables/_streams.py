@@ -24,7 +24,7 @@ from stator_guards import InstanceDictSource, ItemSource, Source
 
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace
-from stator_variables._drawn import DrawnSource, Early, Literal, Step
+from stator_variables._drawn import DrawnSource, Early, Literal, Step, is_drawn
 from stator_variables._filtering import filtered
 from stator_variables._graph import Traced
 from stator_variables._tracing import Tracing
@@ -117,7 +117,16 @@ def _early_value(t: Tracing, vt: Any) -> Early:
         return Literal(vt.value)
     if vt.source is None or id(vt) in t.changed:
         return _refused(t, vt)
+    if isinstance(vt, k.TensorTracker) and not _is_as_it_was(t, vt):
+        return _refused(t, vt)
     return vt.source
+
+
+def _is_as_it_was(t: Tracing, vt: Any) -> bool:
+    """Return True for a tensor that nothing was written to, and that brings no gradients."""
+    if is_drawn(vt.source):
+        return bool(vt.example._version == 0)
+    return t.graph.is_pure and vt.data is MISSING and not vt.example.requires_grad
 
 
 def example_of(vt: Any) -> Any:
@@ -132,9 +141,7 @@ def example_of(vt: Any) -> Any:
     return vt.constant()
 
 
-def tried(
-    t: Tracing, function: Any, values: Sequence[Any], kwargs: Mapping[str, Any]
-) -> Any:
+def tried(t: Tracing, function: Any, values: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Return what a step gives on a copy of its stream. Raises Unsupported if it raises: it then runs natively."""
     named = {name: example_of(vt) for name, vt in kwargs.items()}
     if any(value is MISSING for value in (*values, *named.values())):
@@ -163,9 +170,7 @@ def _given(t: Tracing, source: Source, example: Any, is_late: bool) -> Any:
         return k.NONE
     kind = type(example)
     if kind is list and example and all(type(item) in (int, float) for item in example):
-        items = [
-            _given(t, ItemSource(source, i), item, is_late) for i, item in enumerate(example)
-        ]
+        items = [_given(t, ItemSource(source, i), item, is_late) for i, item in enumerate(example)]
         return k.ListTracker(items, list)
     if kind in (int, float):
         return _number(t, source, kind, is_late)

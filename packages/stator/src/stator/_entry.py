@@ -273,7 +273,11 @@ def _kept(traced: Traced, recovery: Recovery) -> Iterator[str]:
 
 
 def _recovery(
-    effects: GraphEffects, steps: Sequence[Step], retrace: Retrace, ambient: AmbientState, data: EntryData
+    effects: GraphEffects,
+    steps: Sequence[Step],
+    retrace: Retrace,
+    ambient: AmbientState,
+    data: EntryData,
 ) -> Recovery:
     from stator._random_steps import RandomSteps
     from stator._recovery import Recovery, RollbackPlan

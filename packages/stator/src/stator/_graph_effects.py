@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 
 import attrs
 import torch
-from stator_subgraphs import CHECKS, bodies_of, calls_in, is_of_torch, name_of, node_may_draw, storage_of
+from stator_subgraphs import (
+    CHECKS,
+    bodies_of,
+    calls_in,
+    is_of_torch,
+    name_of,
+    node_may_draw,
+    storage_of,
+)
 from torch.fx import GraphModule, Node
 
 if TYPE_CHECKING:
@@ -74,7 +82,9 @@ def is_check(node: Node) -> bool:
 
 
 def _is_caught_after_effect(module: GraphModule) -> bool:
-    changed = False
+    """Return True for an operator in a `try` behind a write, or in a graph that draws anywhere: a compiler may draw
+    first."""
+    changed = any(map(node_may_draw, calls_in(module)))
     for node in calls_in(module):
         if changed and node.meta.get("catches_operators"):
             return True

@@ -8,7 +8,6 @@ step comes after such an operator. All other entries with steps save nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import attrs
 from stator_guards import Source

@@ -224,9 +224,7 @@ class Recovery:
             return None
         if name not in self.resumptions:
             try:
-                self.resumptions[name] = Resumption.of(
-                    self.retrace, state, failure, self.steps
-                )
+                self.resumptions[name] = Resumption.of(self.retrace, state, failure, self.steps)
             except Unsupported:
                 self.resumptions[name] = None
         return self.resumptions[name]

@@ -121,8 +121,8 @@ class Resumption:
                 raise Unsupported("operator-error", "other steps on random streams")
             rewound = steps.rewound(again)
             made_again = {i for i, step in enumerate(steps.steps) if step.key in rewound}
-            lines = given_again(traced.emitter, again, made_again)
-            run = _function(traced, retrace.target, Site(traced.point), lines)
+            drawn = given_again(traced.emitter, again, made_again)
+            run = _function(traced, retrace.target, Site(traced.point), drawn)
             lines = "\n".join(traced.emitter.lines)
             needed = frozenset(int(found) for found in re.findall(r"\bg\[(\d+)\]", lines))
             return cls(run, traced.captured, needed, is_exact, rewound, again)

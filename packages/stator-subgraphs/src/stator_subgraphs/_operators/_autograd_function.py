@@ -157,9 +157,7 @@ class Applying:
 
     def trace(self, part: str, *, writes: bool) -> variables.BodyTrace:
         is_later = part == "backward"
-        permits = variables.Permits(
-            writes=writes, aliases=True, later=is_later, once=not is_later
-        )
+        permits = variables.Permits(writes=writes, aliases=True, later=is_later, once=not is_later)
         return variables.BodyTrace(self.t, f"{self.cls.__name__}_{part}", permits)
 
     # -- forward ------------------------------------------------------------------------------------------------------

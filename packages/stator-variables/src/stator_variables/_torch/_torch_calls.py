@@ -115,6 +115,12 @@ def node_target(target: Any) -> Any:
 
 def record(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Record one operation; the Result is a tracker of what it gives."""
+    if "generator" in kwargs:
+        from stator_variables._torch import _generators
+
+        kwargs = dict(kwargs)
+        if _generators.is_drawn_ahead(t, kwargs):
+            return _generators.drawn(t, target, args, kwargs)
     if target is torch.tensor and _symbolic_content(args[0] if args else kwargs.get("data")):
         target = torch._refs.tensor  # the C function asks for the numbers
     if target == "new" and not kwargs and len(args) == 2 and args[1].cls is torch.Size:
