@@ -63,6 +63,7 @@ class BodyTrace:
     permits: Permits = NOTHING
     recorder: BodyRecorder = attrs.field(init=False)
     roots: list[Any] = attrs.field(factory=list)  # what of the outside the body was handed
+    private: Any = None  # an object that stands for another one outside: nothing outside may hold it
     touched: dict[int, tuple[Any, SourceSpan]] = attrs.field(factory=dict)
     _modes: dict[Any, Any] = attrs.field(factory=dict)
     _heard: tuple[Any, ...] = ()
@@ -129,7 +130,7 @@ class BodyTrace:
         escaping = [
             vt.traced
             for vt in reachable([result, *outside])
-            if isinstance(vt, (*_IN_GRAPH, k.GraphFunction))
+            if isinstance(vt, k.GraphFunction) or _is_in_graph(vt)
         ]
         return self._closed(self.recorder.close_wrapping(escaping))
 
@@ -164,7 +165,8 @@ class BodyTrace:
             if isinstance(vt, k.DictTracker):
                 forget_undone(self.t, vt)
         if any(
-            isinstance(vt, _IN_GRAPH) and graph.computes(vt.traced) for vt in reachable(outside)
+            vt is self.private or (_is_in_graph(vt) and graph.computes(vt.traced))
+            for vt in reachable(outside)
         ):
             raise self.t.unsupported("effect-in-body", "a value of the body that gets out of it")
 
@@ -221,6 +223,11 @@ class BodyTrace:
 
 
 _IN_GRAPH = (k.TensorTracker, k.NumberTracker)
+
+
+def _is_in_graph(vt: Any) -> bool:
+    """Return True for a value of the graph; a late one is read after it."""
+    return isinstance(vt, _IN_GRAPH) and not vt.is_late
 
 
 def _is_tracker(value: Any) -> bool:

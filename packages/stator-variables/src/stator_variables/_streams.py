@@ -222,6 +222,8 @@ _LATE = "a value that is read after the graph, needed in it"
 class LateNumber(k.NumberTracker):
     """A number that a step gives after the graph: it can be handed on, and that is all."""
 
+    is_late = True
+
     def __init__(self, cls: type) -> None:
         self.cls = cls
         self.steps = 0
@@ -237,6 +239,8 @@ class LateNumber(k.NumberTracker):
 
 class LateTensor(k.TensorTracker):
     """A tensor that a step gives after the graph, such as the state of a generator."""
+
+    is_late = True
 
     @property
     def traced(self) -> Traced:

@@ -157,7 +157,10 @@ class Applying:
 
     def trace(self, part: str, *, writes: bool) -> variables.BodyTrace:
         is_later = part == "backward"
-        permits = variables.Permits(writes=writes, aliases=True, later=is_later, once=not is_later)
+        once = not is_later
+        permits = variables.Permits(
+            effects=once, writes=writes, aliases=True, later=is_later, once=once
+        )
         return variables.BodyTrace(self.t, f"{self.cls.__name__}_{part}", permits)
 
     # -- forward ------------------------------------------------------------------------------------------------------
@@ -166,7 +169,7 @@ class Applying:
             isinstance(vt, variables.TensorTracker) and vt.example.requires_grad for vt in self.args
         ]
         needed = variables.TupleTracker(map(variables.ConstantTracker, flags), tuple)
-        self.context = self._new_context({"needs_input_grad": needed})
+        self.context = body.private = self._new_context({"needs_input_grad": needed})
         function = yield from settle(variables.get_attribute(self.t, self.owner, "forward"))
         with variables.grad_mode(self.t, False):
             if self.has_setup:
