@@ -63,7 +63,9 @@ class BodyTrace:
     permits: Permits = NOTHING
     recorder: BodyRecorder = attrs.field(init=False)
     roots: list[Any] = attrs.field(factory=list)  # what of the outside the body was handed
-    private: Any = None  # an object that stands for another one outside: nothing outside may hold it
+    private: Any = (
+        None  # an object that stands for another one outside: nothing outside may hold it
+    )
     touched: dict[int, tuple[Any, SourceSpan]] = attrs.field(factory=dict)
     _modes: dict[Any, Any] = attrs.field(factory=dict)
     _heard: tuple[Any, ...] = ()

@@ -29,6 +29,7 @@ from stator_variables._library import (
     _itertools,
     _namespaces,
     _numpy,
+    _numpy_random,
     _ordered,
     _patterns,
     _questions,
@@ -65,12 +66,22 @@ _FUNCTIONS = (
         _itertools,
         _namespaces,
         _numpy,
+        _numpy_random,
         _ordered,
         _questions,
         _random,
         _weakrefs,
     ),
-    *(_assertion, _differentiation, _generators, _inference, _torch_functions, _marked, _modes, _subclasses),
+    *(
+        _assertion,
+        _differentiation,
+        _generators,
+        _inference,
+        _torch_functions,
+        _marked,
+        _modes,
+        _subclasses,
+    ),
 )
 _METHODS = (
     *(

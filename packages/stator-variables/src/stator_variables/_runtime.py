@@ -304,6 +304,11 @@ def tensor_of(array: Any) -> Any:
     return None if any(step < 0 for step in array.strides) else torch.from_numpy(array)
 
 
+def number_tensor(number: Any) -> torch.Tensor:
+    """Return a number of NumPy as a tensor without dimensions."""
+    return torch.from_numpy(NUMPY.asarray(number))
+
+
 def plain_tensor(tensor: Any) -> Any:
     """One over the same memory, and with the same history, that no Python code has a say in."""
     return as_subclass(tensor, torch.Tensor)

@@ -130,7 +130,9 @@ def _state_like(receiver: Any) -> Any:
 def device(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     receiver = args[0]
     if receiver.real is MISSING:
-        raise t.unsupported("random-stream", "the device of a generator that was made in the region")
+        raise t.unsupported(
+            "random-stream", "the device of a generator that was made in the region"
+        )
     return wrap(t, receiver.real.device, AttrSource(receiver.source, "device"))
 
 
