@@ -118,7 +118,7 @@ def is_assumed_constant(function: Any) -> bool:
     return bool(getattr(function, "_dynamo_marked_constant", False))
 
 
-_DISABLED = torch._disable_dynamo(torch.random.manual_seed).__code__
+_DISABLED = torch._compile._disable_dynamo(torch.random.manual_seed).__code__
 
 
 def behind_bookkeeping(function: Any) -> Any:
