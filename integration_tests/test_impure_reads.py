@@ -9,7 +9,7 @@ import stator
 import torch
 
 from integration_tests import impure_reads
-from integration_tests.impure_reads import BREAK, GUARD, READS, REREAD, Read
+from integration_tests.impure_reads import BREAK, GUARD, READS, REREAD, Read, seed_all
 
 
 def reading(read: Read) -> Any:

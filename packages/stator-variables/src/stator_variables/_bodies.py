@@ -38,16 +38,15 @@ from stator_variables._tracker import VariableTracker, is_pending
 class Permits:
     """What a body may do besides computing; anything else is refused, with the line.
 
-    `effects`: change objects that were there before it. `writes`: to tensors from outside, in place. `aliases`: give
-    back what shares memory with a tensor from outside, or with another of its results. `later`: run when a mode that
-    was entered around it has been left. `once`: use streams of random numbers, since it runs once, with the graph.
+    `effects`: change objects that were there before it, and use streams of random numbers, since it runs once, with
+    the graph. `writes`: to tensors from outside, in place. `aliases`: give back what shares memory with a tensor from
+    outside, or with another of its results. `later`: run when a mode that was entered around it has been left.
     """
 
     effects: bool = False
     writes: bool = False
     aliases: bool = False
     later: bool = False
-    once: bool = False
 
 
 NOTHING = Permits()
@@ -83,7 +82,7 @@ class BodyTrace:
         self.recorder = self.t.graph.subgraph(self.name)
         self.recorder.__enter__()
         self.t.touched.append(self.touched)
-        self.t.streams.repeated += not self.permits.once
+        self.t.streams.repeated += not self.permits.effects
         self._modes = {setting: setting.now for setting in self.t.modes}
         self._heard = self.t.overrides.modes
         self._resumed = len(self.t.machine.journal.entries)
@@ -96,7 +95,7 @@ class BodyTrace:
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         self.t.touched.pop()
-        self.t.streams.repeated -= not self.permits.once
+        self.t.streams.repeated -= not self.permits.effects
         self.recorder.__exit__(kind, error, trace)
         if isinstance(error, Unsupported):
             error.detail = f"{error.detail or error.reason}, in the body {self.name}"

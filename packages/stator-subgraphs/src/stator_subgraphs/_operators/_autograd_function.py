@@ -157,9 +157,8 @@ class Applying:
 
     def trace(self, part: str, *, writes: bool) -> variables.BodyTrace:
         is_later = part == "backward"
-        once = not is_later
         permits = variables.Permits(
-            effects=once, writes=writes, aliases=True, later=is_later, once=once
+            effects=not is_later, writes=writes, aliases=True, later=is_later
         )
         return variables.BodyTrace(self.t, f"{self.cls.__name__}_{part}", permits)
 

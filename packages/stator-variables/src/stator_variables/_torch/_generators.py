@@ -148,6 +148,8 @@ def is_drawn_ahead(t: Tracing, kwargs: dict[str, Any]) -> bool:
 
 def drawn(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Draw what an operator gives from the generator that it is given, ahead of the graph."""
+    if t.levels:
+        raise t.unsupported("random-stream", "a generator inside of a transform")
     if t.inference.ever or t.overrides.modes or "out" in kwargs:
         raise t.unsupported("random-stream", "a generator in inference mode, or under a mode")
     if isinstance(target, str) and target.endswith("_"):
