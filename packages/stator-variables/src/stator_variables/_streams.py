@@ -268,9 +268,14 @@ def _text(e: Any, part: Early) -> str:
     if isinstance(part, Literal):
         value = part.value
         is_plain = type(value) in (int, str, bytes, bool, type(None))
-        return repr(value) if is_plain or _is_finite(value) else str(e.capture(value, "argument"))
+        return repr(value) if is_plain or _is_finite(value) else str(e.capture(value, _hint(value)))
     return str(e.load(part))
 
 
 def _is_finite(value: Any) -> bool:
     return type(value) is float and math.isfinite(value)
+
+
+def _hint(value: Any) -> str:
+    is_dtype = isinstance(value, torch.dtype)
+    return repr(value).removeprefix("torch.") if is_dtype else type(value).__name__
