@@ -7,7 +7,6 @@ A symbolic size stays symbolic; every other argument is a constant.
 """
 
 import copy
-import importlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -119,7 +118,7 @@ def _legacy() -> Source:
 
 
 if NUMPY is not None:
-    _RANDOM: Any = importlib.import_module("numpy.random")
+    _RANDOM: Any = NUMPY.random
     _CLASSES = (_RANDOM.Generator, _RANDOM.RandomState)
     handlers.handles_each(
         method
