@@ -151,7 +151,7 @@ def a_swallowing_manager_around_an_operator_error(x: Tensor, n: int, box: Box) -
         return y, type(error).__name__, torch.is_grad_enabled()
 
 
-@program(breaks="not-inlined")
+@program(breaks="builtin")
 def streams_are_seeded_drawn_and_restored(x: Tensor, n: int, box: Box) -> Any:
     state, py, npy = torch.get_rng_state(), random.getstate(), np.random.get_state()
     torch.manual_seed(n)

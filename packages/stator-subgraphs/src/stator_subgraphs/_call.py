@@ -160,6 +160,23 @@ def _propagate(state: GraphState, target: Target, args: Any, kwargs: dict[str, A
         raise
 
 
+def propagated(
+    state: GraphState, target: Target, args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """Return what a call gives on fakes; no node is recorded."""
+    tensors: list[torch.Tensor] = []
+    examples, example_kwargs = _examples(args, tensors), _examples(kwargs, tensors)
+    refuse(
+        Operation(
+            *(target, examples, example_kwargs, tensors),
+            *(state.root.placeholders, called(target)),
+        )
+    )
+    example = _propagate(state, target, examples, example_kwargs)
+    refuse_new_leaves(example, tensors)
+    return example
+
+
 def _is_refused_view(args: Any) -> bool:
     """Autograd refuses a write to some views: those made without gradients, or several at once. What comes out of a
     compiled graph is none of these, so that the write, which runs natively, would be done."""

@@ -191,7 +191,9 @@ def _itself(tensor: torch.Tensor) -> torch.Tensor:
 
 def _scalars(mode: FakeTensorMode, args: Sequence[Any]) -> AbstractContextManager[Any]:
     """Whatever a body reads from a tensor was allowed when it was traced."""
-    return _reading(mode) if has_body(args) and not mode.allow_scalar_outputs else nullcontext()
+    return (
+        reading_scalars(mode) if has_body(args) and not mode.allow_scalar_outputs else nullcontext()
+    )
 
 
 def has_body(args: Sequence[Any]) -> bool:
@@ -199,12 +201,13 @@ def has_body(args: Sequence[Any]) -> bool:
 
 
 @contextmanager
-def _reading(mode: FakeTensorMode) -> Iterator[None]:
-    mode.allow_scalar_outputs = True
+def reading_scalars(mode: FakeTensorMode) -> Iterator[None]:
+    """Let operators read numbers from fake tensors: each is a symbol without a hint."""
+    before, mode.allow_scalar_outputs = mode.allow_scalar_outputs, True
     try:
         yield
     finally:
-        mode.allow_scalar_outputs = False
+        mode.allow_scalar_outputs = before
 
 
 def _dispatcher(mode: FakeTensorMode) -> AbstractContextManager[Any]:

@@ -22,16 +22,16 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from stator_subgraphs._arithmetic import condition_of, text_of
-from stator_subgraphs._call import project, record_call
+from stator_subgraphs._call import project, propagated, record_call
 from stator_subgraphs._captured import Body, CapturedGraph
 from stator_subgraphs._constant import constant_of, truth_of
-from stator_subgraphs._fake import World
+from stator_subgraphs._fake import World, reading_scalars
 from stator_subgraphs._finish import captured_graph
 from stator_subgraphs._input import Inputs
 from stator_subgraphs._location import Location
 from stator_subgraphs._merge import merge
 from stator_subgraphs._mutation import Target
-from stator_subgraphs._random import is_pure
+from stator_subgraphs._random import is_pure, may_have_drawn, node_may_draw
 from stator_subgraphs._refresh import refresh
 from stator_subgraphs._scope import BodyScope
 from stator_subgraphs._state import GraphState, hold
@@ -100,6 +100,35 @@ class OutputGraph:
             item = self.call("item", (wrapped,), {})
             self._state.root.note_box(item, wrapped)
             return self._inputs.unwrapped_float(source, value, item)
+
+    def drawn_number(self, source: Source, kind: type) -> Traced:
+        """An int or float that the entry computes before the graph runs: a symbol without a hint."""
+        with self._state.placed(), self._state.at_root():
+            if kind is int:
+                return self._inputs.drawn_integer(source)
+            with self._state.mode:
+                example = torch.empty((), dtype=torch.float64, device="cpu")
+            wrapped = self._inputs.drawn_tensor(source, example, "float")
+            with reading_scalars(self._state.mode):
+                item = self.call("item", (wrapped,), {})
+            self._state.root.note_box(item, wrapped)
+            return item
+
+    def drawn_tensor(
+        self, source: Source, target: Target, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Traced:
+        """A tensor that the entry computes before the graph runs, like that of `target(*args, **kwargs)`."""
+        with self._state.placed(), self._state.at_root():
+            example = propagated(self._state, target, args, kwargs)
+            return self._inputs.drawn_tensor(source, example)
+
+    def may_have_drawn(self, *, foreign: bool = False) -> bool:
+        """Return True if a node so far may draw random numbers; with `foreign`, if one is of another library."""
+        return may_have_drawn(self._state.current, foreign)
+
+    def may_draw(self, traced: Traced) -> bool:
+        """Return True if the node of this value may draw random numbers."""
+        return node_may_draw(traced.node)
 
     def install(self, hint: str, module: Any) -> Traced:
         """A value that the graph itself holds: a module (the body of an operator) or a constant tensor."""

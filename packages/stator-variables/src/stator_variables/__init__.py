@@ -12,6 +12,7 @@ from stator_variables._bodies import (
 from stator_variables._build import attributes_of, globals_tracker, new_object, wrap
 from stator_variables._builtin._method_table import app_level
 from stator_variables._domain import SymbolicDomain
+from stator_variables._drawn import Step, is_drawn
 from stator_variables._emit._again import before_other_answers
 from stator_variables._emit._effects import emit_effects
 from stator_variables._emit._emitter import Emitter, RaisedBefore, StaysInGraph, StillRunning
@@ -60,6 +61,8 @@ from stator_variables._policy import Policy, Stop
 from stator_variables._pytree import LEAF, Spec, broadcast, flatten, unflatten
 from stator_variables._reach import walk
 from stator_variables._runtime import as_inference, forget_class, give_warning
+from stator_variables._stream_states import saved_stream
+from stator_variables._streams import lines_of
 from stator_variables._torch._history import UNTOLD, history_of
 from stator_variables._torch._modes import grad_mode
 from stator_variables._torch._modes import restore as restore_modes
@@ -103,6 +106,8 @@ __all__ += [
 ]
 __all__ += ["hold_plain_values", "is_end_observable", "may_have_observable_end"]
 __all__ += ["UNTOLD", "history_of", "real_of", "source_of", "wrap"]
+# streams of random numbers
+__all__ += ["Step", "is_drawn", "lines_of", "saved_stream"]
 # what a trace becomes
 __all__ += ["Dim", "GraphRecorder", "Traced", "from_traced", "record"]
 __all__ += ["Emitter", "ObjectRecipe", "RaisedBefore", "StaysInGraph", "StillRunning"]

@@ -22,7 +22,14 @@ from stator_bytecode import NULL, exception_field
 from torch.nn.parameter import is_lazy
 
 from stator_variables import _kinds as k
-from stator_variables._library._pure import DTYPES, NUMBERS, NUMPY, TRUTHS, is_number_of_numpy
+from stator_variables._library._pure import (
+    CYTHON_FUNCTION,
+    DTYPES,
+    NUMBERS,
+    NUMPY,
+    TRUTHS,
+    is_number_of_numpy,
+)
 from stator_variables._library._weakrefs import build_weakref
 from stator_variables._runtime import plain_tensor, tensor_of
 from stator_variables._stored import item_owner, members_of, same_members, set_base, stored
@@ -49,6 +56,7 @@ BY_IDENTITY = (
     ),
     *(types.ClassMethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType),
     *(types.ModuleType, types.CodeType),
+    *(() if CYTHON_FUNCTION is None else (CYTHON_FUNCTION,)),
     *(torch._ops.OpOverload, torch._ops.OpOverloadPacket, torch._ops.HigherOrderOperator),
 )
 

@@ -136,6 +136,20 @@ class GraphRecorder(Protocol):
     def number_input(self, source: Source, value: int | float, hint: str) -> Traced:
         """A symbolic int or float input."""
 
+    def drawn_number(self, source: Source, kind: type) -> Traced:
+        """An int or float that the entry computes before the graph runs: a symbol without a hint."""
+
+    def drawn_tensor(
+        self, source: Source, target: Any, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Traced:
+        """A tensor that the entry computes before the graph runs, like that of `target(*args, **kwargs)`."""
+
+    def may_have_drawn(self, *, foreign: bool = False) -> bool:
+        """Return True if a node so far may draw random numbers; with `foreign`, if one is of another library."""
+
+    def may_draw(self, traced: Traced) -> bool:
+        """Return True if the node of this value may draw random numbers."""
+
     def call(
         self,
         target: Any,

@@ -29,15 +29,18 @@ from stator_variables._library import (
     _itertools,
     _namespaces,
     _numpy,
+    _numpy_random,
     _ordered,
     _patterns,
     _questions,
+    _random,
     _weakrefs,
 )
 from stator_variables._model import _classes, _functions
 from stator_variables._torch import (
     _assertion,
     _differentiation,
+    _generators,
     _inference,
     _marked,
     _modes,
@@ -63,11 +66,22 @@ _FUNCTIONS = (
         _itertools,
         _namespaces,
         _numpy,
+        _numpy_random,
         _ordered,
         _questions,
+        _random,
         _weakrefs,
     ),
-    *(_assertion, _differentiation, _inference, _torch_functions, _marked, _modes, _subclasses),
+    *(
+        _assertion,
+        _differentiation,
+        _generators,
+        _inference,
+        _torch_functions,
+        _marked,
+        _modes,
+        _subclasses,
+    ),
 )
 _METHODS = (
     *(

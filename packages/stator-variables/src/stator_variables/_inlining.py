@@ -17,7 +17,7 @@ def _of_torch(names: str) -> tuple[str, ...]:
 
 NATIVE_MODULES = _of_torch(
     "_compile _dynamo _functorch _inductor _logging _subclasses autograd distributed fx jit multiprocessing onnx optim "
-    "profiler random serialization utils.checkpoint utils.data"
+    "profiler serialization utils.checkpoint utils.data"
 )
 NATIVE_MODULES += ("linecache", "tokenize", "traceback")
 """Not model code: a call of a function defined there runs natively."""
@@ -118,8 +118,14 @@ def is_assumed_constant(function: Any) -> bool:
     return bool(getattr(function, "_dynamo_marked_constant", False))
 
 
+_DISABLED = torch._compile._disable_dynamo(torch.random.manual_seed).__code__
+
+
 def behind_bookkeeping(function: Any) -> Any:
-    """The function that torch.compile wrapped for its own bookkeeping (it patches `Module.__init__`), else None."""
+    """The function that torch.compile wrapped for its own bookkeeping (it patches `Module.__init__`), or replaced by
+    one that it does not trace (`torch.manual_seed`), else None."""
+    if function.__code__ is _DISABLED and function.__wrapped__ is torch.random.manual_seed:
+        return function.__wrapped__
     if getattr(function, "__module__", None) != "torch._dynamo.mutation_guard":
         return None
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))

@@ -59,6 +59,7 @@ class TensorTracker(VariableTracker):
     such, a tracker and a Traced. `history`: the `grad_fn` that the fake of an existing one began with."""
 
     history: Any = None
+    is_late = False  # read after the graph: see `_streams`
     grad: Any = MISSING
     data: Any = MISSING
 
@@ -110,6 +111,8 @@ class ArrayTracker(VariableTracker):
 
 class NumberTracker(VariableTracker):
     """A symbolic int, float or bool: a node with a SymInt, SymFloat or SymBool."""
+
+    is_late = False  # read after the graph: see `_streams`
 
     def __init__(self, traced: Traced, cls: type) -> None:
         self.traced = traced

@@ -45,6 +45,20 @@ def as_inference(outputs: Sequence[Any], made: Sequence[int], plain: Sequence[in
     return found
 
 
+def filled(
+    name: str,
+    size: Sequence[int],
+    stride: Sequence[int],
+    dtype: torch.dtype,
+    device: torch.device,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    """Return a new tensor of this layout that the method `name` filled with random numbers."""
+    made = torch.empty_strided(size, stride, dtype=dtype, device=device)
+    return getattr(made, name)(*args, **kwargs)
+
+
 def living(reference: Any) -> Any:
     """What it refers to: for an object that is used. Raises ReferenceError when it has died since the guards looked."""
     if (found := reference()) is None:
@@ -290,6 +304,11 @@ def tensor_of(array: Any) -> Any:
     if type(array) is not NUMPY.ndarray or not array.flags.writeable or array.dtype not in DTYPES:
         return None
     return None if any(step < 0 for step in array.strides) else torch.from_numpy(array)
+
+
+def number_tensor(number: Any) -> torch.Tensor:
+    """Return a number of NumPy as a tensor without dimensions."""
+    return torch.from_numpy(NUMPY.asarray(number))
 
 
 def plain_tensor(tensor: Any) -> Any:

@@ -34,6 +34,7 @@ from stator_guards import (
     Truth,
 )
 
+from stator_variables._drawn import Streams, is_drawn
 from stator_variables._graph import GraphRecorder
 from stator_variables._holding import (
     are_released_unobserved,
@@ -188,6 +189,7 @@ class Tracing:
     questions: Questions = attrs.field(factory=Questions)
     memory: InputMemory = attrs.field(factory=InputMemory)
     overrides: Overrides = attrs.field(factory=Overrides)
+    streams: Streams = attrs.field(factory=Streams)  # steps on streams of random numbers
     made: dict[int, Any] = attrs.field(
         factory=dict
     )  # classes made while tracing, by the identity of what stands there
@@ -216,6 +218,10 @@ class Tracing:
             return
         if self.made and self.is_of_made(source):
             return
+        if self.streams.steps and is_drawn(source):
+            raise self.unsupported(
+                "random-value", "a decision by a value that is drawn at random on each call"
+            )
         extra = kind if isinstance(kind, MANY_PER_SOURCE) else None
         key = (source, type(kind), _guard_argument(extra))
         if key not in self.guards:
@@ -423,7 +429,7 @@ class Tracing:
         found |= self.told_apart
         groups: dict[int, list[Source]] = {}
         for vt in found.values():
-            if vt.source is not None and not self.is_of_made(vt.source):
+            if vt.source is not None and not (is_drawn(vt.source) or self.is_of_made(vt.source)):
                 groups.setdefault(id(vt.cls), []).append(vt.source)
         for sources in groups.values():
             if len(sources) > 1 and any(type(source) is not CapturedSource for source in sources):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -12,6 +12,7 @@ from stator_backends import AliasLayout, AmbientState, Lowered, lower, one_at_a_
 from stator_bytecode import Site
 from stator_guards import (
     CallSource,
+    CapturedSource,
     DistinctStorages,
     Entry,
     GlobalState,
@@ -22,6 +23,7 @@ from stator_guards import (
     Truth,
     load_source,
 )
+from stator_variables import Step, is_drawn
 
 from stator._entry_source import ending, function_text, inference_marks
 from stator._fallback import Plainly
@@ -96,7 +98,8 @@ def make_entry(
         uncompiled=lowered.refused if lowered is not None else "",
         made_calls=any(call.made for call in traced.emitter.t.cached.calls),
     )
-    recovery = None if effects is None else _recovery(traced, effects, retrace, ambient, data)
+    steps = traced.emitter.t.streams.early
+    recovery = None if effects is None else _recovery(traced, effects, steps, retrace, ambient, data)
     run = _function(target, traced, lowered, site, recovery, data)
     checked = options.stack.guards(guards, target.parameters)
     serve = getattr(checked, "serve", None)  # a guard compiler need not be able to
@@ -208,12 +211,17 @@ def _layout_guards(lowered: Lowered, captured: CapturedGraph, target: Target) ->
 
 def _layout_guard(guard: Any, captured: CapturedGraph, target: Target) -> Guard:
     """A condition of the backend over the flat inputs of the graph."""
-    sources: list[Source] = [item.source for item in captured.inputs]
+    sources: list[Source] = [_checked(item.source) for item in captured.inputs]
     if isinstance(guard, AliasLayout) and not guard.layout and len(guard.positions) > 1:
         first, *others = (sources[position] for position in guard.positions)
         return Guard(first, DistinctStorages(tuple(others), first), start_of(target))
     holds = CallSource(lambda *inputs: guard.holds(inputs), *sources)
     return Guard(holds, Truth(True), start_of(target))
+
+
+def _checked(source: Source) -> Source:
+    """Return where a guard reads an input; a drawn one shares memory with no other, like the tensor in its place."""
+    return CapturedSource("drawn", torch.empty(0)) if is_drawn(source) else source
 
 
 # -- the function ----------------------------------------------------------------------------------------------------
@@ -228,11 +236,12 @@ def _function(
     emitter = traced.emitter
     number = next(_numbers)
     name = f"entry_{number}"
-    call: list[str] = []
+    call: list[str] = [*emitter.draws]
     if lowered is not None and recovery is not None:
         call = _graph_call(traced, lowered, recovery, target)
     loads, marks = _loads(emitter, target), inference_marks(emitter)
-    body = [*loads, *call, *marks, *emitter.lines, ending(traced, site)]
+    body = [*loads, *call, *emitter.late_draws, *marks, *emitter.lines]
+    body.append(ending(traced, site))
     data.source = function_text(name, target.parameters, body)
     data.namespace = dict(emitter.captured)
     return load_source(
@@ -264,12 +273,14 @@ def _graph_call(traced: Traced, lowered: Lowered, recovery: Recovery, target: Ta
     copies: list[str] = []
     given = f"error, ({state})"
     if recovery.plan is not None:
-        watched = [item for item in traced.captured.inputs if item.kind == "tensor"]
-        tensors = ", ".join(emitter.load(item.source) for item in watched)
-        copies = [f"before = {recover}.before({tensors})"]
+        copies = [f"before = {recover}.before({', '.join(_kept(traced, recovery))})"]
         given += ", before"
+    if recovery.steps.steps:
+        drawn = "".join(f"{step.drawn.name}, " for step in recovery.steps.steps)
+        given += f", drawn=({drawn})"
     return [
         *copies,
+        *emitter.draws,
         "try:",
         f"    g = {graph}({arguments})",
         "except BaseException as error:",
@@ -277,15 +288,33 @@ def _graph_call(traced: Traced, lowered: Lowered, recovery: Recovery, target: Ta
     ]
 
 
+def _kept(traced: Traced, recovery: Recovery) -> Iterator[str]:
+    """Yield the arguments of `Recovery.before`: tensors that exist before the entry, and random streams."""
+    load = traced.emitter.load
+    for item in traced.captured.inputs:
+        if item.kind == "tensor":
+            yield "None" if is_drawn(item.source) else load(item.source)
+    if streams := [source for source in recovery.steps.saved if source is not None]:
+        yield f"streams=({''.join(f'{load(source)}, ' for source in streams)})"
+
+
 def _recovery(
-    traced: Traced, effects: GraphEffects, retrace: Retrace, ambient: AmbientState, data: EntryData
+    traced: Traced,
+    effects: GraphEffects,
+    steps: Sequence[Step],
+    retrace: Retrace,
+    ambient: AmbientState,
+    data: EntryData,
 ) -> Recovery:
+    from stator._random_steps import RandomSteps
     from stator._recovery import Recovery, RollbackPlan
 
     runs_in_order = _runs_in_order(retrace.options, effects)
-    plan = RollbackPlan.of(effects, runs_in_order, data.forgives)
+    made = RandomSteps.of(steps, data.graph, runs_in_order)
+    plan = RollbackPlan.of(effects, made, runs_in_order, data.forgives)
     facts = retrace.target, ambient, effects, plan, data.failures, data.forgives
-    return Recovery(*facts, tuple(traced.emitter.t.modes.items()), data.graph, retrace)
+    settings = tuple(traced.emitter.t.modes.items())
+    return Recovery(*facts, settings, steps=made, module=data.graph, retrace=retrace)
 
 
 def _giving_outputs(lowered: Lowered) -> Callable[..., Any]:

@@ -156,7 +156,10 @@ class Applying:
         return self.record()
 
     def trace(self, part: str, *, writes: bool) -> variables.BodyTrace:
-        permits = variables.Permits(writes=writes, aliases=True, later=part == "backward")
+        is_later = part == "backward"
+        permits = variables.Permits(
+            effects=not is_later, writes=writes, aliases=True, later=is_later
+        )
         return variables.BodyTrace(self.t, f"{self.cls.__name__}_{part}", permits)
 
     # -- forward ------------------------------------------------------------------------------------------------------
@@ -165,7 +168,7 @@ class Applying:
             isinstance(vt, variables.TensorTracker) and vt.example.requires_grad for vt in self.args
         ]
         needed = variables.TupleTracker(map(variables.ConstantTracker, flags), tuple)
-        self.context = self._new_context({"needs_input_grad": needed})
+        self.context = body.private = self._new_context({"needs_input_grad": needed})
         function = yield from settle(variables.get_attribute(self.t, self.owner, "forward"))
         with variables.grad_mode(self.t, False):
             if self.has_setup:

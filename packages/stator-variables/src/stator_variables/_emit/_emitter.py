@@ -19,6 +19,7 @@ from stator_bytecode import NULL, GeneratorState, HandlerTable
 from stator_bytecode.errors import Unsupported
 from stator_guards import CallSource, CapturedSource, ParameterSource, Source
 
+from stator_variables._drawn import is_drawn
 from stator_variables._model._lookup import plain_lookup
 from stator_variables._runtime import base_of_c, living
 from stator_variables._tracing import Tracing, real_of, source_of
@@ -45,6 +46,8 @@ class Emitter:
 
     t: Tracing
     loads: list[str] = attrs.field(factory=list)
+    draws: list[str] = attrs.field(factory=list)  # steps on random streams ahead of the graph
+    late_draws: list[str] = attrs.field(factory=list)  # and after it
     lines: list[str] = attrs.field(factory=list)
     asking: Later = attrs.field(
         factory=Later
@@ -83,6 +86,8 @@ class Emitter:
             return source.parameter
         if type(source) is CapturedSource:
             return self.capture(source.held.get(), source.text)
+        if is_drawn(source):  # there when the lines of the steps have run
+            return source.expression(self)
         if (known := self._loaded.get(source)) is None:
             text = source.expression(self)
             self.fleeting |= type(source) is CallSource and source.fn is living

@@ -24,6 +24,9 @@ NUMBERS: tuple[type, ...] = (
 """The classes of NumPy's numbers that a tensor operation takes as it takes Python's: not `bool`, a float to it."""
 TRUTHS: tuple[type, ...] = () if NUMPY is None else (NUMPY.bool_,)
 
+CYTHON_FUNCTION: Any = None if NUMPY is None else type(NUMPY.random.Generator.normal)
+"""The class of methods that Cython makes, which bind like those of Python."""
+
 _DTYPES = "bool uint8 int8 int16 int32 int64 float32 float64 complex64 complex128".split()
 DTYPES: dict[Any, torch.dtype] = (
     {} if NUMPY is None else {NUMPY.dtype(name): getattr(torch, name) for name in _DTYPES}

@@ -27,6 +27,7 @@ from stator_guards import (
 from stator_variables import _kinds as k
 from stator_variables._applevel import _methods as app
 from stator_variables._build import captured_dict, instance_dict, wrap, wrap_present
+from stator_variables._library._pure import CYTHON_FUNCTION
 from stator_variables._model import (
     _calls,
     _dictionary,
@@ -226,7 +227,7 @@ def descriptor_kind(t: Tracing, raw: Any) -> type:
 def bind(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
     """`raw.__get__(vt, type(vt))` for a raw class attribute."""
     kind = descriptor_kind(t, raw)
-    if kind is types.FunctionType:
+    if kind in (types.FunctionType, CYTHON_FUNCTION):
         return k.MethodTracker(wrap(t, raw, source), vt)
     if kind in (types.MethodDescriptorType, types.WrapperDescriptorType):
         if not fits(raw, vt):

@@ -115,6 +115,12 @@ def node_target(target: Any) -> Any:
 
 def record(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Record one operation; the Result is a tracker of what it gives."""
+    if "generator" in kwargs:
+        from stator_variables._torch import _generators
+
+        kwargs = dict(kwargs)
+        if _generators.is_drawn_ahead(t, kwargs):
+            return _generators.drawn(t, target, args, kwargs)
     if target in (torch.tensor, torch.as_tensor) and _symbolic_content(
         args[0] if args else kwargs.get("data")
     ):
@@ -177,6 +183,10 @@ def record_unheard(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[st
             raise
         return record_unheard(
             t, target, decided(t, args), dict(zip(kwargs, decided(t, kwargs.values()), strict=True))
+        )
+    if t.streams.has_late and t.graph.may_draw(traced):
+        raise t.unsupported(
+            "random-stream", "random numbers that are drawn after a step on torch's own generators"
         )
     return from_traced(t, traced, [*args, *kwargs.values()])
 
