@@ -25,7 +25,7 @@ from stator_variables import _kinds as k
 from stator_variables._library._pure import DTYPES, NUMBERS, NUMPY, is_number_of_numpy
 from stator_variables._library._weakrefs import build_weakref
 from stator_variables._runtime import plain_tensor, tensor_of
-from stator_variables._stored import item_owner, members_of, same_members, set_base, stored
+from stator_variables._stored import item_owner, stored
 from stator_variables._torch._history import history_of, is_behind
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import DELETED, MISSING, LazyTracker, VariableTracker
@@ -272,31 +272,14 @@ def behind_proxy(proxy: Any) -> Any:
 def build_set(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(type(real)))
     tracker = k.SetTracker(type(real))
-    tracker.unread = lambda vt: _read_members(t, vt, real, source)
+    tracker.unread = lambda vt: _read_set(t, vt, real, source)
     return with_namespace(t, tracker, real, source)
 
 
-def _read_members(t: Tracing, vt: k.SetTracker, real: Any, source: guards.Source) -> None:
-    """Rely on all members: on which they are, of constants; else on how many, and on what is then asked of each."""
-    from stator_variables._model._hashing import key_of, tell_apart, type_hashes_by_identity
+def _read_set(t: Tracing, vt: k.SetTracker, real: Any, source: guards.Source) -> None:
+    from stator_variables._model import _set_members
 
-    members = members_of(real)  # in one step: other threads may change it
-    if all(type(item) in ATOMS or isinstance(item, type | enum.Enum) for item in members):
-        t.guard(source, same_members(set_base(real), members))
-        vts: list[Any] = [
-            k.ClassTracker(m) if isinstance(m, type) else k.ConstantTracker(m) for m in members
-        ]
-    elif not all(type(item) in ATOMS or type_hashes_by_identity(type(item)) for item in members):
-        raise t.unsupported(
-            "set-of-objects", "an existing set with members whose class says what they are equal to"
-        )
-    else:
-        t.allow_length(len(members), vt.cls)
-        vts = wrap_items(t, members, guards.CallSource(members_of, source))
-    before = {key_of(t, member): member for member in vts}
-    for hashed, member in before.items():
-        tell_apart(t, member, hashed)
-    t.journal.assign(vt, known={**before, **vt.known}, before=before, unread=None)
+    _set_members.read(t, vt, real, source)
 
 
 def build_function(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
