@@ -146,7 +146,7 @@ def changed(x: Tensor, members: Any, key: Any) -> Any:
 def test_changes_of_the_set_are_kept(name: str) -> None:
     make, key = MEMBERS[name]
     compiled = stator.compile(changed, backend="eager", fullgraph=True)
-    keys = itertools.cycle([key, key, lambda: (5, 5)])
+    keys: Any = itertools.cycle([key, key, lambda: (5, 5)])
     assert_same(changed, compiled, lambda: (torch.ones(2), make(), next(keys)()), 6)
 
 
