@@ -9,6 +9,7 @@ import functools
 import gc
 import math
 import operator
+import pathlib
 import re
 import threading
 import types
@@ -39,6 +40,12 @@ ENUMS_OF_C = tuple(
 
 VALUES = (torch.device, range, slice, *NUMBERS, *ENUMS_OF_C)
 """Immutable values compared by equality: not objects with an identity that matters."""
+
+PATHS = (
+    *(pathlib.PurePosixPath, pathlib.PureWindowsPath),
+    *(pathlib.PosixPath, pathlib.WindowsPath),
+)
+"""Their text says all of them."""
 
 BY_IDENTITY = (
     *(
@@ -152,6 +159,15 @@ def _equal_to(expected: Any) -> guards.Custom:
         lambda value: type(value) is cls and value == expected,
         f"equal to {expected!r}",
     )
+
+
+def build_path(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+    cls, text = type(real), str(real)
+    same = guards.Custom(
+        "{fn}({value})", lambda path: type(path) is cls and str(path) == text, repr(real)
+    )
+    t.guard(source, same)
+    return k.ConstantTracker(real)
 
 
 def build_enum(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
@@ -518,6 +534,7 @@ _BY_CLASS: dict[type, Builder] = {
     **dict.fromkeys(ATOMS, build_atom),
     **dict.fromkeys(VALUES, build_value),
     **dict.fromkeys(SINGLETONS, build_singleton),
+    **dict.fromkeys(PATHS, build_path),
     **dict.fromkeys(BY_IDENTITY, build_by_identity),
     types.BuiltinFunctionType: build_builtin_function,
     types.MethodWrapperType: build_method_wrapper,
@@ -538,7 +555,7 @@ _BY_CLASS: dict[type, Builder] = {
 }
 BUILDERS = {id(cls): builder for cls, builder in _BY_CLASS.items()}
 """By identity: a metaclass may say how its classes compare, and whether they hash."""
-_PLAIN = frozenset(map(id, (*ATOMS, *VALUES, *SINGLETONS, *BY_IDENTITY)))
+_PLAIN = frozenset(map(id, (*ATOMS, *VALUES, *SINGLETONS, *PATHS, *BY_IDENTITY)))
 
 BY_BASE: tuple[tuple[Any, Builder], ...] = (
     (torch.Tensor, build_tensor),

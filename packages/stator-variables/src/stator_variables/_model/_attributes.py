@@ -27,7 +27,14 @@ from stator_guards import (
 from stator_variables import _kinds as k
 from stator_variables._applevel import _methods as app
 from stator_variables._build import captured_dict, instance_dict, wrap, wrap_present
-from stator_variables._model import _calls, _dictionary, _functions, _lookup, _stand_ins
+from stator_variables._model import (
+    _calls,
+    _class_dicts,
+    _dictionary,
+    _functions,
+    _lookup,
+    _stand_ins,
+)
 from stator_variables._model._raising import absent, attempt, complain, name_in_slots, throw
 from stator_variables._stored import may_answer
 from stator_variables._torch import _subclasses, _symbolic, _tensor_attributes, _torch_calls
@@ -420,7 +427,7 @@ def _get_meta(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
         if name == "__class__":
             return class_of(t, vt)
         if name == "__dict__" and not isinstance(vt, k.MadeClass):
-            raise t.unsupported("class-dict", f"the __dict__ of class {vt.value.__qualname__}")
+            return _class_dicts.view_of(t, vt.value)
         if name == "__annotations__" and name not in vt.value.__dict__ and may_answer(vt.value):
             return _new_annotations(t, vt)
         own, own_source = _lookup.mro_lookup(t, (vt.value,), name)

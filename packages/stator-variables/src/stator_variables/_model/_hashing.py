@@ -112,7 +112,7 @@ def _hashed(t: Tracing, vt: Any) -> Any:
         return vt.value
     if isinstance(vt, k.TupleTracker) and isinstance(vt.cls.__hash__, types.WrapperDescriptorType):
         return tuple(_hashed(t, item) for item in vt.items)
-    if isinstance(vt, k.SetTracker) and vt.cls is frozenset:
+    if isinstance(vt, k.SetTracker) and isinstance(vt.cls.__hash__, types.WrapperDescriptorType):
         return frozenset(vt.entries)
     if isinstance(vt, k.BuiltinTracker) and type(vt.real) is types.CodeType:
         return vt.real  # equal to others of the same text

@@ -5,13 +5,14 @@ are read one by one, as the keys of a dict are.
 """
 
 import enum
+from functools import partial
 from typing import Any
 
 import torch
-from stator_guards import CallSource, Custom, ItemSource, Source
+from stator_guards import CallSource, CapturedSource, Custom, ItemSource, Source
 
 from stator_variables import _kinds as k
-from stator_variables._build import ATOMS, SINGLETONS, VALUES, wrap, wrap_items
+from stator_variables._build import ATOMS, PATHS, SINGLETONS, VALUES, wrap, wrap_items
 from stator_variables._model._hashing import (
     asks,
     key_of,
@@ -22,7 +23,7 @@ from stator_variables._model._hashing import (
 from stator_variables._stored import members_of, set_base, stored
 from stator_variables._tracing import Tracing
 
-_PLAIN = frozenset(map(id, (*ATOMS, *SINGLETONS, *VALUES)))
+_PLAIN = frozenset(map(id, (*ATOMS, *PATHS, *SINGLETONS, *VALUES)))
 _COMPOSED = (tuple, torch.Size, frozenset)
 
 
@@ -31,7 +32,7 @@ def read(t: Tracing, vt: k.SetTracker, real: Any, source: Source) -> None:
     members = members_of(real)  # in one step: other threads may change it
     if all(map(_is_named, members)):
         t.guard(source, _same_members(set_base(real), members))
-        before = {key_of(t, member): member for member in map(_constant, members)}
+        before = {key_of(t, member): member for member in map(partial(_constant, t), members)}
     elif all(map(_is_value, members)):
         t.guard(source, _same_in_order(set_base(real), members))
         before = _lazily(t, members, CallSource(members_of, source))
@@ -50,8 +51,8 @@ def _is_named(member: Any) -> bool:
     return type(member) in ATOMS or isinstance(member, type | enum.Enum)
 
 
-def _constant(member: Any) -> Any:
-    return k.ClassTracker(member) if isinstance(member, type) else k.ConstantTracker(member)
+def _constant(t: Tracing, member: Any) -> Any:
+    return wrap(t, member, CapturedSource(str(member), member))
 
 
 def _is_value(member: Any) -> bool:
