@@ -315,7 +315,7 @@ def setattr_and_delattr(x, n, box):
     return vars(child)
 
 
-@program(breaks="builtin")
+@program
 def vars_and_dir(x, n, box):
     child = Child()
     child.own = n

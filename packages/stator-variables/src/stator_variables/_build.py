@@ -9,6 +9,7 @@ import functools
 import gc
 import math
 import operator
+import pathlib
 import re
 import threading
 import types
@@ -32,7 +33,7 @@ from stator_variables._library._pure import (
 )
 from stator_variables._library._weakrefs import build_weakref
 from stator_variables._runtime import plain_tensor, tensor_of
-from stator_variables._stored import item_owner, members_of, same_members, set_base, stored
+from stator_variables._stored import item_owner, stored
 from stator_variables._torch._history import history_of, is_behind
 from stator_variables._tracing import Tracing, source_of
 from stator_variables._tracker import DELETED, MISSING, LazyTracker, VariableTracker
@@ -46,6 +47,12 @@ ENUMS_OF_C = tuple(
 
 VALUES = (torch.device, range, slice, *NUMBERS, *TRUTHS, *ENUMS_OF_C)
 """Immutable values compared by equality: not objects with an identity that matters."""
+
+PATHS = (
+    *(pathlib.PurePosixPath, pathlib.PureWindowsPath),
+    *(pathlib.PosixPath, pathlib.WindowsPath),
+)
+"""Their text says all of them."""
 
 BY_IDENTITY = (
     *(
@@ -187,6 +194,15 @@ def equal_to(expected: Any) -> guards.Custom:
     )
 
 
+def build_path(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+    cls, text = type(real), str(real)
+    same = guards.Custom(
+        "{fn}({value})", lambda path: type(path) is cls and str(path) == text, repr(real)
+    )
+    t.guard(source, same)
+    return k.ConstantTracker(real)
+
+
 def build_enum(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     return with_namespace(t, build_singleton(t, real, source), real, source)
 
@@ -305,31 +321,14 @@ def behind_proxy(proxy: Any) -> Any:
 def build_set(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     t.guard(source, guards.TypeIs(type(real)))
     tracker = k.SetTracker(type(real))
-    tracker.unread = lambda vt: _read_members(t, vt, real, source)
+    tracker.unread = lambda vt: _read_set(t, vt, real, source)
     return with_namespace(t, tracker, real, source)
 
 
-def _read_members(t: Tracing, vt: k.SetTracker, real: Any, source: guards.Source) -> None:
-    """Rely on all members: on which they are, of constants; else on how many, and on what is then asked of each."""
-    from stator_variables._model._hashing import key_of, tell_apart, type_hashes_by_identity
+def _read_set(t: Tracing, vt: k.SetTracker, real: Any, source: guards.Source) -> None:
+    from stator_variables._model import _set_members
 
-    members = members_of(real)  # in one step: other threads may change it
-    if all(type(item) in ATOMS or isinstance(item, type | enum.Enum) for item in members):
-        t.guard(source, same_members(set_base(real), members))
-        vts: list[Any] = [
-            k.ClassTracker(m) if isinstance(m, type) else k.ConstantTracker(m) for m in members
-        ]
-    elif not all(type(item) in ATOMS or type_hashes_by_identity(type(item)) for item in members):
-        raise t.unsupported(
-            "set-of-objects", "an existing set with members whose class says what they are equal to"
-        )
-    else:
-        t.allow_length(len(members), vt.cls)
-        vts = wrap_items(t, members, guards.CallSource(members_of, source))
-    before = {key_of(t, member): member for member in vts}
-    for hashed, member in before.items():
-        tell_apart(t, member, hashed)
-    t.journal.assign(vt, known={**before, **vt.known}, before=before, unread=None)
+    _set_members.read(t, vt, real, source)
 
 
 def build_function(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
@@ -568,6 +567,7 @@ _BY_CLASS: dict[type, Builder] = {
     **dict.fromkeys(ATOMS, build_atom),
     **dict.fromkeys(VALUES, build_value),
     **dict.fromkeys(SINGLETONS, build_singleton),
+    **dict.fromkeys(PATHS, build_path),
     **dict.fromkeys(BY_IDENTITY, build_by_identity),
     types.BuiltinFunctionType: build_builtin_function,
     types.MethodWrapperType: build_method_wrapper,
@@ -588,7 +588,7 @@ _BY_CLASS: dict[type, Builder] = {
 }
 BUILDERS = {id(cls): builder for cls, builder in _BY_CLASS.items()}
 """By identity: a metaclass may say how its classes compare, and whether they hash."""
-_PLAIN = frozenset(map(id, (*ATOMS, *VALUES, *SINGLETONS, *BY_IDENTITY)))
+_PLAIN = frozenset(map(id, (*ATOMS, *VALUES, *SINGLETONS, *PATHS, *BY_IDENTITY)))
 
 BY_BASE: tuple[tuple[Any, Builder], ...] = (
     (torch.Tensor, build_tensor),

@@ -310,7 +310,7 @@ class SymbolicDomain:
     compare = _asked_with_hashes(_operators.compare)
     contains = _asked_with_hashes(_operators.contains)
     identical = _asked(_operators.identical)
-    truth = _asked(_operators.truth)
+    truth = _asked_with_hashes(_operators.truth)
 
     from_bool = staticmethod(k.ConstantTracker)
     is_none = staticmethod(k.is_none)
@@ -387,7 +387,7 @@ class SymbolicDomain:
         raise AssertionError(f"no operation of this domain waits with {then.kind!r}")
 
     # -- iteration and generators -------------------------------------------------------------------------------------
-    get_iterator = _asked(_iteration.get_iterator)
+    get_iterator = _asked_with_hashes(_iteration.get_iterator)
     next_value = _asked(_iteration.next_value)
 
     def make_generator(self, state: bytecode.GeneratorState) -> Any:
@@ -454,18 +454,18 @@ class SymbolicDomain:
         return k.SliceTracker((filled[0], filled[1], filled[2]))
 
     list_append = _asked(_containers.append)
-    list_extend = _asked(_containers.extend_display)
+    list_extend = _asked_with_hashes(_containers.extend_display)
 
     def list_to_tuple(self, target: Any) -> Any:
         return k.TupleTracker(target.items, tuple)
 
     set_add = _asked_with_hashes(_containers.set_add)
-    set_update = _asked(_containers.set_update)
+    set_update = _asked_with_hashes(_containers.set_update)
     map_add = _asked_with_hashes(_dictionary.store)
-    dict_update = _asked(_containers.add_mapping)
+    dict_update = _asked_with_hashes(_containers.add_mapping)
     dict_merge = _asked(_containers.dict_merge)
-    unpack = _asked(_iteration.unpack)
-    unpack_ex = _asked(_iteration.unpack_ex)
+    unpack = _asked_with_hashes(_iteration.unpack)
+    unpack_ex = _asked_with_hashes(_iteration.unpack_ex)
     format_value = _asked(format_value)
 
     # -- exceptions ---------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from stator_variables._builtin import (
     _iterator_functions,
     _numbers,
     _representation,
+    _scopes,
     _sequences,
     _sets,
     _strings,
@@ -24,6 +25,7 @@ from stator_variables._builtin import (
 from stator_variables._builtin._arity import checked
 from stator_variables._library import (
     _caching,
+    _enums,
     _functools,
     _identity,
     _itertools,
@@ -31,6 +33,7 @@ from stator_variables._library import (
     _numpy,
     _numpy_random,
     _ordered,
+    _paths,
     _patterns,
     _questions,
     _random,
@@ -61,6 +64,7 @@ _FUNCTIONS = (
     ),
     *(
         _caching,
+        _enums,
         _functools,
         _identity,
         _itertools,
@@ -68,6 +72,7 @@ _FUNCTIONS = (
         _numpy,
         _numpy_random,
         _ordered,
+        _paths,
         _questions,
         _random,
         _weakrefs,
@@ -91,6 +96,7 @@ _METHODS = (
         _dicts,
         _patterns,
         _representation,
+        _scopes,
         _sequences,
         _sets,
         _strings,

@@ -3,8 +3,6 @@
 import itertools
 from typing import Any
 
-from stator_guards import Custom
-
 
 def stored(base: Any, real: Any) -> list[Any]:
     """What a container holds, past what a subclass says, in one instruction: other threads run between two of them."""
@@ -34,13 +32,3 @@ def set_base(real: Any) -> Any:
 def members_of(real: Any) -> list[Any]:
     """Those of a set, in its order."""
     return stored(set_base(real), real)
-
-
-def same_members(base: Any, members: list[Any]) -> Custom:
-    expected = {(type(item), item) for item in members}
-
-    def holds(value: Any) -> bool:
-        found = stored(base, value)
-        return len(found) == len(expected) and all((type(v), v) in expected for v in found)
-
-    return Custom("{fn}({value})", holds, f"the same members, {members!r}")

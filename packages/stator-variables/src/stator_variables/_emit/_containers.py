@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from stator_variables import _kinds as k
+from stator_variables._build import PATHS
 from stator_variables._builtin._iterators import of_base
 from stator_variables._emit._emitter import Emitter, filled, made_empty, namespace_of, rebuilders
 from stator_variables._model._hashing import is_asking
@@ -27,6 +28,8 @@ def constant(e: Emitter, vt: Any) -> str:
         return repr(value)
     if type(value) is re.Match:
         return e.bind(vt, f"{e.capture(found_again)}({e.capture(value, 'Match')})")
+    if type(value) in PATHS:
+        return e.bind(vt, f"{e.capture(type(value))}({str(value)!r})")
     if k.is_nan(value):
         return e.bind(
             vt, f"-(-{e.capture(value, 'nan')})"
@@ -213,7 +216,13 @@ def set_(e: Emitter, vt: Any) -> str:
             else bind(vt, f"{e.capture(frozenset)}({e.expr(whole)})")
         )
     items = ", ".join(e.expr(item) for item in vt.entries.values())
-    return bind(vt, f"{e.capture(vt.cls)}([{items}])")
+    if vt.cls in (set, frozenset):
+        return bind(vt, f"{e.capture(vt.cls)}([{items}])")
+    if issubclass(vt.cls, frozenset):
+        return filled(e, vt, bind(vt, made_empty(e, vt.cls, f", [{items}]")))
+    name = bind(vt, made_empty(e, vt.cls))
+    (e.asking.lines if asking else e.lines).append(f"set.update({name}, [{items}])")
+    return filled(e, vt, name)
 
 
 def _created(e: Emitter, vt: Any, asking: bool, method: str, operands: tuple[Any, ...]) -> str:
@@ -259,6 +268,8 @@ def view(e: Emitter, vt: Any) -> str:
 
 @rebuilders.handles(k.ProxyTracker)
 def proxy(e: Emitter, vt: Any) -> str:
+    if vt.owner is not None:
+        return e.bind(vt, f"{e.capture(vt.owner)}.__dict__")
     return e.bind(vt, f"{e.capture(types.MappingProxyType, 'MappingProxy')}({e.expr(vt.mapping)})")
 
 

@@ -80,7 +80,7 @@ _MORE = frozenset(
     {
         *(torch.finfo, torch.iinfo, torch.promote_types, torch.can_cast, torch.device, torch.Size),
         re._compile,  # type: ignore[attr-defined]
-        *(str.maketrans, int.from_bytes, float.fromhex),
+        *(str.maketrans, int.from_bytes, float.fromhex, sys.intern),
         torch._C._get_privateuse1_backend_name,
         torch.typename,
     }

@@ -30,6 +30,7 @@ from stator_variables._build import captured_dict, instance_dict, wrap, wrap_pre
 from stator_variables._library._pure import CYTHON_FUNCTION
 from stator_variables._model import (
     _calls,
+    _class_dicts,
     _dictionary,
     _functions,
     _lookup,
@@ -430,7 +431,7 @@ def _get_meta(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
         if name == "__class__":
             return class_of(t, vt)
         if name == "__dict__" and not isinstance(vt, k.MadeClass):
-            raise t.unsupported("class-dict", f"the __dict__ of class {vt.value.__qualname__}")
+            return _class_dicts.view_of(t, vt.value)
         if name == "__annotations__" and name not in vt.value.__dict__ and may_answer(vt.value):
             return _new_annotations(t, vt)
         own, own_source = _lookup.mro_lookup(t, (vt.value,), name)

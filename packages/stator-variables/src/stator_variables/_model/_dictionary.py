@@ -11,7 +11,6 @@ from typing import Any
 from stator_guards import (
     CallSource,
     DictItemSource,
-    Equals,
     Is,
     ItemSource,
     KeyAbsent,
@@ -29,11 +28,11 @@ from stator_variables._model._hashing import (
     asks,
     has_identity,
     hashing,
-    is_known,
     key_made,
     key_of,
     key_with_identities,
     real_key,
+    rely_on_kept_hashes,
     rely_on_objects,
     type_hashes_by_identity,
 )
@@ -271,31 +270,13 @@ def complete(t: Tracing, d: DictTracker) -> None:
             )
         else:
             entries[hashed] = (key_vt, read[1])
-    _rely_on_hashes(t, d, real)
+    rely_on_kept_hashes(t, d.source, d.real, real)
     for verb, hashed, key_vt, value in d.log:
         if verb == "set":
             entries[hashed] = (entries[hashed][0] if hashed in entries else key_vt, value)
         else:
             entries.pop(hashed, None)
     t.journal.assign(d, entries=entries, complete=True)
-
-
-def _rely_on_hashes(t: Tracing, d: DictTracker, of: dict[Any, Any]) -> None:
-    """A dict knows its keys by the hashes that they had; those that the program computes may be others by now."""
-    if type(d.real) is not dict or not any(map(asks, of)) or len({*map(hash, of)}) < len(of):
-        return
-    kept = hash(frozenset(hashed if is_known(hashed) else key for hashed, key in of.items()))
-    if kept != kept_hashes(d.real):
-        raise t.unsupported(
-            "user-hash", "a dict with a key whose hash is not what it was when it was put in"
-        )
-    assert d.source is not None
-    t.guard(CallSource(kept_hashes, d.source), Equals(kept))
-
-
-def kept_hashes(d: dict[Any, Any]) -> int:
-    """Of the hashes of all keys, without asking the keys: `set_update_internal` in CPython's Objects/setobject.c."""
-    return hash(frozenset(d))
 
 
 def keys_in_order(d: Any) -> tuple[Any, ...]:

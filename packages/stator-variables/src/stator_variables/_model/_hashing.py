@@ -15,7 +15,7 @@ import attrs
 import torch
 from stator_bytecode import Snapshot, operation, settle
 from stator_bytecode.errors import SourceSpan, Unsupported
-from stator_guards import CallSource, CapturedSource, Is, Source, Truth
+from stator_guards import CallSource, CapturedSource, Equals, Is, Source, Truth
 
 from stator_variables import _kinds as k
 from stator_variables._model._lookup import guarded_lookup
@@ -50,6 +50,22 @@ def key_of(t: Tracing, vt: Any) -> Any:
     if type(hashed) in (int, IdOf, tuple, frozenset):
         _note_numbers(t, hashed, ())
     return hashed
+
+
+def key_of_value(t: Tracing, value: Any) -> Any:
+    """The stand-in for an existing value that C compares, without a tracker."""
+    hashed = _hashed_value(value)
+    if type(hashed) in (int, tuple, frozenset):
+        _note_numbers(t, hashed, ())
+    return hashed
+
+
+def _hashed_value(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_hashed_value, value))
+    if isinstance(value, frozenset):
+        return frozenset(map(_hashed_value, value))
+    return Identity(value) if isinstance(value, type) else value
 
 
 _ADDRESSES, _MANY = 1 << 20, 16
@@ -96,7 +112,7 @@ def _hashed(t: Tracing, vt: Any) -> Any:
         return vt.value
     if isinstance(vt, k.TupleTracker) and isinstance(vt.cls.__hash__, types.WrapperDescriptorType):
         return tuple(_hashed(t, item) for item in vt.items)
-    if isinstance(vt, k.SetTracker) and vt.cls is frozenset:
+    if isinstance(vt, k.SetTracker) and isinstance(vt.cls.__hash__, types.WrapperDescriptorType):
         return frozenset(vt.entries)
     if isinstance(vt, k.BuiltinTracker) and type(vt.real) is types.CodeType:
         return vt.real  # equal to others of the same text
@@ -316,6 +332,25 @@ def is_known(hashed: Any) -> bool:
     if type(hashed) in (tuple, frozenset):
         return all(map(is_known, hashed))
     return type(hashed) not in (Identity, IdOf)
+
+
+def rely_on_kept_hashes(t: Tracing, source: Source, real: Any, of: dict[Any, Any]) -> None:
+    """Rely on the hashes that a dict or set keeps of its keys (`of`, by hashed key): those that the program computes
+    may be others by now."""
+    plain = type(real) in (dict, set, frozenset)
+    if not plain or not any(map(asks, of)) or len({*map(hash, of)}) < len(of):
+        return
+    kept = hash(frozenset(hashed if is_known(hashed) else key for hashed, key in of.items()))
+    if kept != kept_hashes(real):
+        raise t.unsupported(
+            "user-hash", "a key whose hash is not what it was when it was put into its container"
+        )
+    t.guard(CallSource(kept_hashes, source), Equals(kept))
+
+
+def kept_hashes(container: Any) -> int:
+    """Of the hashes of all keys, without asking the keys: `set_update_internal` in CPython's Objects/setobject.c."""
+    return hash(frozenset(container))
 
 
 def tell_apart(t: Tracing, vt: Any, hashed: Any) -> None:

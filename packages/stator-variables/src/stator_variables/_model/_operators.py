@@ -16,6 +16,7 @@ from stator_bytecode import OPERATOR_NAMES, Then, Unsupported, after, operation,
 from stator_guards import AttrSource, DistinctObject, IsNone, IsNotNone, SameObject, Source
 
 from stator_variables import _kinds as k
+from stator_variables._build import PATHS
 from stator_variables._library._pure import is_number_of_numpy
 from stator_variables._model import (
     _attributes,
@@ -418,7 +419,7 @@ def _are_given_numbers(left: Any, right: Any) -> bool:
     return given and left.cls is right.cls
 
 
-_NUMBERS = (int, float, complex, str, bytes)
+_NUMBERS = (int, float, complex, str, bytes, *PATHS)
 
 
 def _is_only_reference(t: Tracing, vt: Any) -> bool:
