@@ -32,11 +32,13 @@ from stator_variables._library import (
     _ordered,
     _patterns,
     _questions,
+    _reduction,
     _weakrefs,
 )
 from stator_variables._model import _classes, _functions
 from stator_variables._torch import (
     _assertion,
+    _deep_copy,
     _differentiation,
     _inference,
     _marked,
@@ -65,9 +67,11 @@ _FUNCTIONS = (
         _numpy,
         _ordered,
         _questions,
+        _reduction,
         _weakrefs,
     ),
-    *(_assertion, _differentiation, _inference, _torch_functions, _marked, _modes, _subclasses),
+    *(_assertion, _deep_copy, _differentiation, _inference, _torch_functions, _marked, _modes),
+    _subclasses,
 )
 _METHODS = (
     *(

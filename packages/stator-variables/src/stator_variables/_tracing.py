@@ -381,6 +381,8 @@ class Tracing:
         for fact in self.memory.facts():
             if not self.graph.is_pure:
                 self.guard(fact, Truth(True))
+        for fact in self.memory.facts_of_copies():
+            self.guard(fact, Truth(True))
         return list(self.guards.values())
 
     def _guard_releases(self) -> None:

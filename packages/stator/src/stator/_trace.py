@@ -17,7 +17,7 @@ from stator_bytecode import Broke, Escaped, Machine, Outcome, Point, Returned, l
 from stator_bytecode.errors import NOWHERE, InternalError, SourceSpan, StatorError, Unsupported
 from stator_guards import Guard
 
-from stator._carried import Carried, reads_frames
+from stator._carried import Carried, held_by, reads_frames
 from stator._native_call import before_library, before_loop
 from stator._options import Options
 from stator._places import MachinePlaces
@@ -213,13 +213,13 @@ def _emitted(
     while True:
         emitter = variables.Emitter(tracing)
         point, values, result = None, [], ""
-        carried = Carried(
-            objects, not isinstance(outcome, Returned) and reads_frames(outcome.snapshot)
-        )
+        carried = Carried(objects)
         if isinstance(outcome, Returned):
             result = emitter.expr(outcome.value)
         else:
             assert isinstance(outcome, Broke | Escaped)
+            carried.in_frames = held_by(outcome.snapshot)
+            carried.nothing = reads_frames(outcome.snapshot)
             point, trackers = layout_of(outcome.snapshot, carried, lambda frame: frame.globals.real)
             values = [emitter.expr(vt) for vt in trackers]
         variables.emit_effects(emitter)
