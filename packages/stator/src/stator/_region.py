@@ -31,7 +31,7 @@ from stator._target import Continuation, Root, Target
 from stator._telling import RUNNERS, tell, tell_later, untold
 from stator._trace import trace
 from stator._traceback import OWN_CODES
-from stator.errors import BackendFailed, Unsupported
+from stator.errors import BackendFailed, SourceSpan, Unsupported
 
 NOTHING_AFTER = "replaced-builtin"
 """The reason of a break after which no code of ours could run: the whole runs plainly."""
@@ -55,6 +55,7 @@ class Place:
         factory=list
     )  # at most one: the same, for calls under function modes
     recent: Entry | None = None  # the entry used last
+    passed: set[SourceSpan] = attrs.field(factory=set)  # breaks that were to come only once
 
 
 _NEVER: Any = SimpleNamespace(check=lambda *state: False)
@@ -146,10 +147,22 @@ class Region:
             if self._refuses(place) and place.cache.is_full(key):
                 raise _past_limit(place.cache, key, state)
             return Plainly(place.target, state)
+        if self._breaks_once(place, entry):
+            place.cache.remove(entry)
+            return entry.run(*state)
         place.newest[key] = entry
         if place is self.root:
             self._remember(place, key, entry)
         return entry.run(*state)
+
+    def _breaks_once(self, place: Place, entry: Entry) -> bool:
+        """Return True if the cause of the break at the end of an entry is gone when it has run: the next call traces
+        again, once for each such break, since the cause may return (a cache that is cleared)."""
+        reason = entry.data.reason
+        if reason is None or not reason.once or reason.where in place.passed:
+            return False
+        place.passed.add(reason.where)
+        return True
 
     def _remember(self, place: Place, key: Hashable, entry: Entry) -> None:
         """Let the wrapper try the entry first, unless calls alternate among several: then the cache finds it sooner."""
