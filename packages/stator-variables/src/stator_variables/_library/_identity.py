@@ -14,6 +14,7 @@ from stator_variables import _kinds as k
 from stator_variables._build import wrap
 from stator_variables._model import _attributes, _calls, _dictionary
 from stator_variables._model._lookup import guarded_lookup
+from stator_variables._stored import has_member
 from stator_variables._tracing import Tracing
 
 handlers: HandlerTable[Any, Any] = HandlerTable("identity")
@@ -47,9 +48,7 @@ def reduce_ex(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     overridden = guarded_lookup(t, cls, "__reduce__") is not object.__reduce__
     if not plain or overridden or not isinstance(protocol, int) or protocol < 2:
         raise t.unsupported("reduction", f"taking apart a {cls.__qualname__}")
-    if any(hasattr(cls, name) for name in ("__getnewargs__", "__getnewargs_ex__")) or slot_names(
-        cls
-    ):
+    if has_member(cls, "__getnewargs__", "__getnewargs_ex__") or slot_names(cls):
         raise t.unsupported("reduction", f"taking apart a {cls.__qualname__}")
     return _reduced(t, vt)
 
