@@ -130,8 +130,11 @@ def test_tables_keyed_by_fresh_objects(name: str) -> None:
 
 
 def test_a_table_that_is_not_filled_is_looked_up_in_one_graph() -> None:
-    table = {thing: 2.0 for thing in THINGS[:2]}
-    make = lambda: (lambda x, thing: x * table.get((thing, 1), 3.0), lambda: None)
+    table = dict.fromkeys(THINGS[:2], 2.0)
+
+    def make() -> Any:
+        return (lambda x, thing: x * table.get((thing, 1), 3.0)), (lambda: None)
+
     assert run(make, [(X, thing) for thing in THINGS]) == 1
 
 
@@ -162,7 +165,9 @@ def test_tables_keyed_by_pickles(name: str) -> None:
 
 
 def test_texts_that_may_be_one_object_are_pickled_natively() -> None:
-    program = lambda x, one, other: (x + 1, pickle.dumps((one, other)))
+    def program(x: Tensor, one: str, other: str) -> Any:
+        return x + 1, pickle.dumps((one, other))
+
     same = "".join(["a", "b"])
     calls = [(X, same, same), (X, same, "".join(["a", "b"])), (X, same, "cd"), (X, same, same)]
     run(lambda: (program, lambda: None), calls)
@@ -177,8 +182,7 @@ def test_pickles_of_objects_run_their_methods() -> None:
             return int, (3,)
 
     thing = Counted()
-    make = lambda: (lambda x: (x + 1, pickle.dumps(thing)), lambda: Counted.count % 2)
-    compiled = stator.compile(make()[0], backend="eager")
+    compiled = stator.compile(lambda x: (x + 1, pickle.dumps(thing)), backend="eager")
     for number in range(3):
         compiled(X)
         assert Counted.count == number + 1

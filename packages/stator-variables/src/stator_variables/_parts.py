@@ -24,6 +24,7 @@ from stator_variables._build import attributes_of, new_object
 from stator_variables._emit._itertools import made_real
 from stator_variables._model._lookup import stands_for_c
 from stator_variables._runtime import advanced, base_of_c, pooled, unasked
+from stator_variables._stored import has_member
 from stator_variables._tracker import DELETED, VariableTracker
 
 
@@ -78,7 +79,7 @@ def is_identity(vt: Any) -> bool:
 
 # -- instances of classes written in Python ---------------------------------------------------------------------------
 def _split_object(vt: Any) -> Split | None:
-    if vt.namespace is None or vt.is_of_made or hasattr(vt.cls, "__del__"):
+    if vt.namespace is None or vt.is_of_made or has_member(vt.cls, "__del__"):
         return None
     fields = attributes_of(vt)
     members = {member: value for member, value in vt.members.items() if value is not DELETED}

@@ -202,8 +202,10 @@ class Tracing:
             return visible.code.span(visible.pc)
         return self.frame.code.span(self.instruction.index)
 
-    def unsupported(self, reason: str, detail: str, hint: str = "") -> Unsupported:
-        return Unsupported(reason, detail, hint, self.where())
+    def unsupported(
+        self, reason: str, detail: str, hint: str = "", *, once: bool = False
+    ) -> Unsupported:
+        return Unsupported(reason, detail, hint, self.where(), once)
 
     # -- guards -----------------------------------------------------------------------------------------------------
     def guard(self, source: Source | None, kind: Any) -> None:

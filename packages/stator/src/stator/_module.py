@@ -75,7 +75,7 @@ def _subclass(base: type) -> type:
         "__doc__": base.__doc__,
         **{name: _shared_slot(member) for name, member in _slots(base).items()},
     }
-    if not hasattr(base, "report"):
+    if not any("report" in vars(cls) for cls in base.__mro__):
         body["report"] = _LiveReport()
     meta = type(base)
     make = (

@@ -229,7 +229,7 @@ def call(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 def _refused(t: Tracing, made: CachedCall, why: str) -> Exception:
     t.guard(made.asked, Is(MISSING))
-    return t.unsupported("cached-function", f"a cached function that {why}")
+    return t.unsupported("cached-function", f"a cached function that {why}", once=True)
 
 
 def _found(t: Tracing, made: CachedCall, result: Any) -> Any:
