@@ -56,7 +56,7 @@ from stator_variables._model._dictionary import items as dict_items
 from stator_variables._model._hashing import Answered
 from stator_variables._model._raising import throw
 from stator_variables._model._stand_ins import known_value
-from stator_variables._parts import ObjectRecipe, is_opaque, parts_of
+from stator_variables._parts import ObjectRecipe, is_identity, is_opaque, parts_of
 from stator_variables._policy import Policy, Stop
 from stator_variables._pytree import LEAF, Spec, broadcast, flatten, unflatten
 from stator_variables._reach import walk
@@ -116,6 +116,7 @@ __all__ += [
     "before_other_answers",
     "emit_effects",
     "finalize_generators",
+    "is_identity",
     "is_opaque",
     "parts_of",
     "walk",

@@ -134,7 +134,7 @@ class SymbolicDomain:
         """The instruction that broke, for another trace that ends there."""
         begun = outcome.snapshot.mark[2]
         frame, said = outcome.snapshot.frames[-1], outcome.reason
-        reason = Unsupported(said.reason, said.detail, said.hint, said.where)
+        reason = Unsupported(said.reason, said.detail, said.hint, said.where, said.once)
         return Stop(begun + 1, reason, (frame.code, frame.pc))
 
     def as_raised(self, caught: BaseException) -> bytecode.Raised | None:
@@ -253,12 +253,12 @@ class SymbolicDomain:
                 importlib.util.resolve_name("." * level.value + name, package) if package else name
             )
         if (module := sys.modules.get(name)) is None or (level.value and package is None):
-            raise self.t.unsupported("import", f"the import of {name}, which is not loaded yet")
+            detail = f"the import of {name}, which is not loaded yet"
+            raise self.t.unsupported("import", detail, once=True)
         wanted = () if k.is_none(fromlist) else fromlist.constant()
         if "__path__" in vars(module) and any(part not in vars(module) for part in wanted):
-            raise self.t.unsupported(
-                "import", f"the import of a part of {name}, which may not be loaded yet"
-            )
+            detail = f"the import of a part of {name}, which may not be loaded yet"
+            raise self.t.unsupported("import", detail, once=True)
         if k.is_none(fromlist) and not level.value:
             module = sys.modules[name.partition(".")[0]]
         return self._module(module)

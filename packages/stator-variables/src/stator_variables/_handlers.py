@@ -35,13 +35,16 @@ from stator_variables._library import (
     _ordered,
     _paths,
     _patterns,
+    _pickling,
     _questions,
     _random,
+    _reduction,
     _weakrefs,
 )
 from stator_variables._model import _classes, _functions
 from stator_variables._torch import (
     _assertion,
+    _deep_copy,
     _differentiation,
     _generators,
     _inference,
@@ -73,12 +76,15 @@ _FUNCTIONS = (
         _numpy_random,
         _ordered,
         _paths,
+        _pickling,
         _questions,
         _random,
+        _reduction,
         _weakrefs,
     ),
     *(
         _assertion,
+        _deep_copy,
         _differentiation,
         _generators,
         _inference,

@@ -375,6 +375,19 @@ class PartialTracker(VariableTracker):
         self.kwargs = kwargs
 
 
+class StorageTracker(VariableTracker):
+    """The storage of a tensor, of which only the identity matters."""
+
+    cls = torch.UntypedStorage
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+
+
+class AddressTracker(IdTracker):
+    """`storage._cdata`, a number like `id(storage)`."""
+
+
 class WeakrefTracker(VariableTracker):
     """weakref.ref: `target` is what it refers to."""
 

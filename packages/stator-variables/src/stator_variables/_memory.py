@@ -14,6 +14,7 @@ class InputMemory:
     tensors: dict[Source, Any] = attrs.field(factory=dict)
     has_arrays: bool = False  # some of them are over memory of NumPy's, whose storages do not tell
     has_wrappers: bool = False  # some of them are inside others
+    copied: dict[int, list[Source]] = attrs.field(factory=dict)  # deeply, by the memo
 
     def add(self, source: Source, tensor: Any) -> tuple[str, ...] | None:
         """Note an input: None, or why it cannot be one beside the others, and is none."""
@@ -34,6 +35,12 @@ class InputMemory:
             yield CallSource(are_apart, *self.tensors)
         if self.has_wrappers:
             yield CallSource(share_nothing, *self.tensors)
+
+    def facts_of_copies(self) -> Iterator[Source]:
+        """What has to be true of inputs that were copied deeply: those of one memo share no storage."""
+        for sources in self.copied.values():
+            if len(sources) > 1:
+                yield CallSource(share_nothing, *sources)
 
 
 def are_apart(*tensors: Any) -> bool:

@@ -1,11 +1,11 @@
 """What is decided of a trace before it begins."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any
 
 import attrs
-from stator_bytecode import Code, Frame
+from stator_bytecode import CallSite, Code, Frame
 from stator_bytecode.errors import Unsupported
 from stator_guards import Source
 
@@ -39,5 +39,6 @@ class Policy:
     patience: float = (
         math.inf
     )  # so many instructions without an operation of the graph are a long loop
+    native_calls: Set[CallSite] = frozenset()  # calls that run natively as a whole
     stop: Stop | None = None  # where an earlier trace of the same broke
     runs_in_order: bool = True  # the graph runs node by node, setters of state included

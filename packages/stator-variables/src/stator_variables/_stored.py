@@ -21,7 +21,13 @@ def may_answer(cls: type) -> bool:
 
 def item_owner(cls: type, base: type) -> Any:
     """The builtin class to read stored items through, where `cls` may read them itself, or makes what is missing."""
-    return base if may_answer(cls) or hasattr(cls, "__missing__") else None
+    return base if may_answer(cls) or has_member(cls, "__missing__") else None
+
+
+def has_member(cls: type, *names: str) -> bool:
+    """Return True if a class, or a base of it, has one of these attributes. `hasattr` would run a metaclass."""
+    spaces = [vars(base) for base in type.__dict__["__mro__"].__get__(cls)]
+    return any(name in space for space in spaces for name in names)
 
 
 def set_base(real: Any) -> Any:

@@ -206,8 +206,10 @@ class Tracing:
             return visible.code.span(visible.pc)
         return self.frame.code.span(self.instruction.index)
 
-    def unsupported(self, reason: str, detail: str, hint: str = "") -> Unsupported:
-        return Unsupported(reason, detail, hint, self.where())
+    def unsupported(
+        self, reason: str, detail: str, hint: str = "", *, once: bool = False
+    ) -> Unsupported:
+        return Unsupported(reason, detail, hint, self.where(), once)
 
     # -- guards -----------------------------------------------------------------------------------------------------
     def guard(self, source: Source | None, kind: Any) -> None:
@@ -395,6 +397,8 @@ class Tracing:
         for fact in self.memory.facts():
             if not self.graph.is_pure:
                 self.guard(fact, Truth(True))
+        for fact in self.memory.facts_of_copies():
+            self.guard(fact, Truth(True))
         return list(self.guards.values())
 
     def _guard_releases(self) -> None:

@@ -91,8 +91,14 @@ def call_name(cls: type) -> str | None:
 
 
 def is_disabled(fn: Any) -> bool:
-    """Whether a mark says that `fn` must not be compiled: ours, or one that users of torch put."""
-    return bool(getattr(fn, DISABLED, False) or getattr(fn, "_torchdynamo_disable", False))
+    """Return True if a mark says that `fn` must not be compiled: ours, or one that users of torch put.
+
+    No code of the program runs: a `__getattr__` may do anything.
+    """
+    if isinstance(fn, types.MethodType):
+        fn = fn.__func__
+    marks = (inspect.getattr_static(fn, name, False) for name in (DISABLED, "_torchdynamo_disable"))
+    return any(mark is True for mark in marks)
 
 
 def is_compiling() -> bool:

@@ -44,18 +44,24 @@ class Shapes:
             at_once = at_once or (self.dynamic is True and value not in (0, 1))
             return at_once and _is_passed_in(source, state)
 
-        return Policy(
-            self.dims, number_is_symbolic, self.capture_data, self.is_whole, self.patience
-        )
+        def dims(source: guards.Source, tensor: torch.Tensor) -> list[Dim]:
+            return self.dims(source, tensor, state)
+
+        return Policy(dims, number_is_symbolic, self.capture_data, self.is_whole, self.patience)
 
     # -- tensors ----------------------------------------------------------------------------------------------------
-    def dims(self, source: guards.Source, tensor: torch.Tensor) -> list[Dim]:
+    def dims(
+        self, source: guards.Source, tensor: torch.Tensor, state: Mapping[str, Any]
+    ) -> list[Dim]:
         marks = marks_of(tensor)
         if isinstance(tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
             return [
                 marks.get(i, Dim()) for i in range(tensor.dim())
             ]  # sparse fakes with symbols become strided ones
         known = _seen(self.sizes, source, tuple(tensor.shape), (None,) * tensor.dim())
+        if self.dynamic is not False:
+            sizes = zip(known, tensor.shape, strict=True)
+            known = tuple(None if _follows(source, now, state) else size for size, now in sizes)
         dims = [marks.get(i, self._dim(size, known[i])) for i, size in enumerate(tensor.shape)]
         strides = _seen(self.strides, source, tensor.stride(), tensor.stride())
         return [
@@ -149,7 +155,8 @@ def _is_passed_in(source: guards.Source, state: Mapping[str, Any]) -> bool:
 
 
 def _follows(source: guards.Source, value: int, state: Mapping[str, Any]) -> bool:
-    """An int in what a call gives for symbolic numbers, and a multiple of one of them: it will change with it."""
+    """An int or a size in what a call gives for symbolic numbers, and a multiple of one of them: it will change with
+    it."""
     calls = [step for step in source.steps() if isinstance(step, guards.CallSource)]
     return value > 1 and any(value % n == 0 for call in calls for n in _numbers(call, state))
 

@@ -26,12 +26,12 @@ from stator_guards import (
 from stator_variables import Step, is_drawn
 
 from stator._entry_source import ending, function_text, inference_marks
-from stator._fallback import Plainly
+from stator._fallback import Plainly, Remainder
 from stator._kernel_state import SEVERAL, StateCalls, state_calls
 from stator._kernel_state import run as run_setters
 from stator._options import Options
 from stator._saying import Saying, silent
-from stator._target import Target, start_of
+from stator._target import Continuation, Target, start_of
 from stator._trace import Traced
 from stator.errors import BackendFailed, InternalError, Unsupported, backend_boundary
 
@@ -107,6 +107,20 @@ def make_entry(
         for loads in (value for value in data.namespace.values() if type(value) is Loads):
             serve(loads)
     return Entry(checked, run, data.source, backend_key=key, data=data)
+
+
+def finishing_entry(
+    target: Continuation, remainder: Remainder, options: Options, key: Hashable, reason: Unsupported
+) -> Entry:
+    """The entry of a continuation whose innermost frames run natively to their end, whatever the state is."""
+    data = EntryData(target, None, "", 0, reason, 0.0, {})
+    name = f"entry_{next(_numbers)}"
+    state = "".join(f"{parameter}, " for parameter in target.parameters)
+    data.source = function_text(name, target.parameters, [f"return Plainly(remainder, ({state}))"])
+    data.namespace = {"Plainly": Plainly, "remainder": remainder}
+    filename = f"<stator {name}: {target.name}>"
+    run = load_source(data.source, filename, dict(data.namespace), data)[name]
+    return Entry(options.stack.guards([], target.parameters), run, data.source, key, data)
 
 
 def _check(module: Any) -> None:

@@ -104,7 +104,7 @@ def _subclass(base: type) -> type:
         "__doc__": base.__doc__,
         **{name: _shared_slot(member) for name, member in _slots(base).items()},
     }
-    if not hasattr(base, "report"):
+    if not any("report" in vars(cls) for cls in base.__mro__):
         body["report"] = _LiveReport()
     if isinstance(forward := inspect.getattr_static(base, "forward"), types.FunctionType):
         body["forward"] = _CompiledForward(forward)

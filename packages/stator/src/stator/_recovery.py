@@ -197,6 +197,7 @@ class Recovery:
             return None
 
         runs_again = is_of_operator and resumption.is_exact and not has_effect(failure.node)
+        assert isinstance(goto.site, Site)
         set_exception_field(error, "__traceback__", failure.rest)
         failure.frame.clear()  # it holds modes that the graph entered
         if runs_again and next(bodies_of(failure.node), None) is None:

@@ -52,8 +52,10 @@ def refuse(subject: Any) -> None:
 def _is_of_torch_compile(subject: Any) -> bool:
     if isinstance(subject, torch.nn.Module):
         return str(type(subject).__module__).startswith("torch._dynamo")
-    made_in = getattr(subject, "__globals__", {}).get("__name__")
-    return str(made_in).startswith("torch._dynamo") and not is_disabled(subject)
+    if not isinstance(subject, types.FunctionType):
+        return False
+    made_in = str(subject.__globals__.get("__name__"))
+    return made_in.startswith("torch._dynamo") and not is_disabled(subject)
 
 
 def compiled_function(fn: types.FunctionType, options: Options, name: str = "") -> Any:
@@ -166,8 +168,8 @@ def _next_inside(subject: Any) -> Any:
         return subject._compiled_call_impl or type(subject)._call_impl
     if isinstance(subject, InPlace):
         return subject.call
-    return (
-        subject.func
-        if isinstance(subject, functools.partial)
-        else getattr(subject, "__func__", None)
-    )
+    if isinstance(subject, functools.partial):
+        return subject.func
+    if isinstance(subject, (types.MethodType, staticmethod, classmethod)):
+        return subject.__func__
+    return None

@@ -166,6 +166,17 @@ def make_dict(t: Tracing, args: Args, kwargs: Kwargs, of: type) -> Any:
     return then(_dicts.update_all(t, made, args, kwargs), made)
 
 
+_ALLOCATORS = (dict.__new__, list.__new__, set.__new__, collections.defaultdict.__new__)
+
+
+@handlers.handles_each({*_ALLOCATORS, collections.OrderedDict.__new__})
+def container_new(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
+    """An empty container: what else `__new__` is given, `__init__` uses."""
+    if not isinstance(args[0], k.ClassTracker):
+        raise t.unsupported("bad-arguments", "__new__ of something that is no class")
+    return _calls.allocate(t, args[0], of, [], {})
+
+
 @handlers.handles(tuple.__new__)
 def tuple_new(t: Tracing, args: Args, kwargs: Kwargs) -> Any:
     cls = args[0].value

@@ -161,6 +161,16 @@ def id_(e: Emitter, vt: Any) -> str:
     return f"id({e.expr(vt.thing)})"
 
 
+@rebuilders.handles(k.StorageTracker)
+def storage(e: Emitter, vt: Any) -> str:
+    return e.bind(vt, f"{e.expr(vt.tensor)}.untyped_storage()")
+
+
+@rebuilders.handles(k.AddressTracker)
+def address(e: Emitter, vt: Any) -> str:
+    return f"{e.expr(vt.thing)}._cdata"
+
+
 @rebuilders.handles(k.PartialTracker)
 def partial(e: Emitter, vt: Any) -> str:
     if vt.args_tuple is not None:  # the program may have kept it, and the new one has another

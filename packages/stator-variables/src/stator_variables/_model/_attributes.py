@@ -38,7 +38,7 @@ from stator_variables._model import (
     _stand_ins,
 )
 from stator_variables._model._raising import absent, attempt, complain, name_in_slots, throw
-from stator_variables._stored import may_answer
+from stator_variables._stored import has_member, may_answer
 from stator_variables._torch import _subclasses, _symbolic, _tensor_attributes, _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import DELETED, MISSING
@@ -340,7 +340,7 @@ def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
                 vt if _symbolic.FIELDS[name] is None else k.ConstantTracker(_symbolic.FIELDS[name])
             )
         return k.ConstantTracker(raw.__get__(_torch_calls.specialised(t, vt)))
-    if isinstance(vt, k.TupleTracker) and hasattr(vt.cls, "n_sequence_fields"):
+    if isinstance(vt, k.TupleTracker) and has_member(vt.cls, "n_sequence_fields"):
         # A named tuple made in C (Objects/structseq.c), whose members do not say which item they are
         index = _place_in(vt.cls, raw)
         if index < len(vt.items):

@@ -28,6 +28,8 @@ from stator_variables._model._hashing import (
     asks,
     has_identity,
     hashing,
+    is_handed_in,
+    is_known,
     key_made,
     key_of,
     key_with_identities,
@@ -45,12 +47,15 @@ from stator_variables._tracker import DELETED, MISSING, is_pending
 
 def lookup(t: Tracing, d: DictTracker, hashed: Any) -> Any:
     """The value under a hashed key, or MISSING. That of a text is the text."""
+    by_origin = d.real is not MISSING and (
+        has_identity(hashed) or (not d.complete and _may_vary(t, d, hashed))
+    )
     if type(hashed) in COMPOSED:
-        rely_on_objects(t, hashed, d.real is not MISSING)
+        rely_on_objects(t, hashed, d.real is not MISSING and not by_origin)
     if (found := d.entries.get(hashed)) is not None:
         return MISSING if found[1] is DELETED else found[1]
-    if d.real is not MISSING and has_identity(hashed):
-        return _read_by_identity(t, d, hashed)
+    if by_origin:
+        return _read_by_origin(t, d, hashed)
     return MISSING if d.complete else _read_existing(t, d, hashed)
 
 
@@ -59,9 +64,14 @@ def value_under(d: Any, key: Any) -> Any:
     return dict.get(d, key, MISSING)
 
 
-def _read_by_identity(t: Tracing, d: DictTracker, hashed: Any) -> Any:
-    """A key of an existing dict may hold the identity of an existing object, on each call another number for another
-    object: what is relied on is that the one belongs to the other. No such key can be that of a new object."""
+def _may_vary(t: Tracing, d: DictTracker, hashed: Any) -> bool:
+    """Return whether a key has an object in it that was handed in, and so may be another one on each call."""
+    return type(hashed) in (Identity, tuple) and is_handed_in(t, hashed) and not _may_ask(d)
+
+
+def _read_by_origin(t: Tracing, d: DictTracker, hashed: Any) -> Any:
+    """Look a key up that another call has another object for, or another identity: what is relied on is what the dict
+    has for the object at hand. No such key can be that of a new object."""
     if (key := key_with_identities(t, hashed)) is MISSING:
         return MISSING
     assert d.source is not None
@@ -69,6 +79,8 @@ def _read_by_identity(t: Tracing, d: DictTracker, hashed: Any) -> Any:
     value, where = value_under(d.real, now), CallSource(value_under, d.source, origin)
     if value is MISSING:
         t.guard(where, Is(MISSING))
+        if not has_identity(hashed):
+            d.entries[hashed] = (None, DELETED)
         return MISSING
     if d.complete:
         raise t.unsupported("identity-number", "a dict of identities of which all keys are known")
@@ -251,6 +263,9 @@ def complete(t: Tracing, d: DictTracker) -> None:
         )
     if any(has_identity(hashed) and not _was_added(t, d, hashed) for hashed in d.entries):
         raise t.unsupported("identity-number", "all keys of a dict, some of which are identities")
+    for hashed in d.entries:  # from here on these objects are keys among the others
+        if type(hashed) in COMPOSED:
+            rely_on_objects(t, hashed, in_existing=True)
     keys = _keys_of(t, d)
     asked = may_answer(d.cls)  # so C does where it lists what a dict has
     t.guard(CallSource(keys_in_order, d.source) if asked else d.source, KeysAre(keys))

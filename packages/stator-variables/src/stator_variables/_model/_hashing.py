@@ -15,7 +15,17 @@ import attrs
 import torch
 from stator_bytecode import Snapshot, operation, settle
 from stator_bytecode.errors import SourceSpan, Unsupported
-from stator_guards import CallSource, CapturedSource, Equals, Is, Source, Truth
+from stator_guards import (
+    CallSource,
+    CapturedSource,
+    DictItemSource,
+    Equals,
+    Is,
+    ItemSource,
+    ParameterSource,
+    Source,
+    Truth,
+)
 
 from stator_variables import _kinds as k
 from stator_variables._model._lookup import guarded_lookup
@@ -404,6 +414,18 @@ def has_identity(hashed: Any) -> bool:
     return type(hashed) is IdOf or (
         type(hashed) in (tuple, frozenset) and any(map(has_identity, hashed))
     )
+
+
+def is_handed_in(t: Tracing, hashed: Any) -> bool:
+    """Return whether a key is, or holds, an object that is an argument, or an item of one."""
+    if type(hashed) is tuple:
+        return any(is_handed_in(t, part) for part in hashed)
+    if type(hashed) is not Identity or (found := t.heap.get(id(hashed.thing))) is None:
+        return False
+    step: Source | None = source_of(found)
+    while isinstance(step, ItemSource | DictItemSource):
+        step = step.base
+    return isinstance(step, ParameterSource)
 
 
 def key_with_identities(t: Tracing, hashed: Any) -> Any:

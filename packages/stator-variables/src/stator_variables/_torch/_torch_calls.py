@@ -18,6 +18,7 @@ from stator_variables._graph import Traced
 from stator_variables._library._pure import NUMBERS, NUMPY, is_number_of_numpy
 from stator_variables._model import _dictionary, _scalars
 from stator_variables._model._lookup import overrides
+from stator_variables._stored import has_member
 from stator_variables._torch import _wrappers
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -282,7 +283,7 @@ def _as_number(t: Tracing, part: Any) -> Any:
 
 
 def _rebuilt(cls: type, items: tuple[Any, ...]) -> Any:
-    return cls(*items) if hasattr(cls, "_fields") else items
+    return cls(*items) if has_member(cls, "_fields") else items
 
 
 def from_traced(t: Tracing, traced: Traced, operands: Sequence[Any] = ()) -> Any:
