@@ -166,7 +166,7 @@ def partial(e: Emitter, vt: Any) -> str:
     if vt.args_tuple is not None:  # the program may have kept it, and the new one has another
         raise e.refuse(vt)
     parts = [e.expr(vt.function), *(e.expr(arg) for arg in vt.args)]
-    parts += [f"{key}={e.expr(value)}" for key, value in vt.kwargs.items()]
+    parts += e.keywords(vt.kwargs)
     return filled(e, vt, e.bind(vt, f"{e.capture(functools.partial)}({', '.join(parts)})"))
 
 
@@ -185,7 +185,7 @@ def recipe(e: Emitter, vt: Any) -> str:
     parts = [e.expr(arg) for arg in vt.args]
     if vt.cls is k.KEY_WRAPPER:
         return e.bind(vt, f"{e.capture(functools.cmp_to_key)}({')('.join(parts)})")
-    parts += [f"{name}={e.expr(value)}" for name, value in vt.kwargs.items()]
+    parts += e.keywords(vt.kwargs)
     return e.bind(vt, f"{e.capture(vt.cls)}({', '.join(parts)})")
 
 
