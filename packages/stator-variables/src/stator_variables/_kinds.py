@@ -227,6 +227,7 @@ class ExceptionTracker(ObjectTracker):
         self.context: Any = None
         self.suppress_context = False
         self.relied: list[Any] = []  # keys of guards that its text alone needs
+        self.entries: tuple[Any, ...] = ()  # of its traceback, outermost first
 
 
 GROUPED = vars(BaseExceptionGroup)["exceptions"]

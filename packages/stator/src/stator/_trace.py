@@ -211,7 +211,7 @@ def _emitted(
     reach has to be an object, which shows when that something is written: then it is written again."""
     objects: list[Any] = []
     while True:
-        emitter = variables.Emitter(tracing)
+        emitter = variables.Emitter(tracing, makes_tracebacks=isinstance(outcome, Returned))
         point, values, result = None, [], ""
         carried = Carried(
             objects, not isinstance(outcome, Returned) and reads_frames(outcome.snapshot)

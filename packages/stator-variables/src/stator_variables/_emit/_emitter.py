@@ -45,6 +45,7 @@ class Emitter:
     """Collects the source of one entry. `captured` are the constants its namespace needs."""
 
     t: Tracing
+    makes_tracebacks: bool = False  # the frames that exceptions were raised in have ended
     loads: list[str] = attrs.field(factory=list)
     lines: list[str] = attrs.field(factory=list)
     asking: Later = attrs.field(

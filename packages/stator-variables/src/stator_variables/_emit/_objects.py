@@ -6,7 +6,13 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
-from stator_bytecode import NULL, GeneratorFactory, GeneratorStatus, layout_of_generator
+from stator_bytecode import (
+    NULL,
+    GeneratorFactory,
+    GeneratorStatus,
+    TracebackFactory,
+    layout_of_generator,
+)
 from stator_guards import TypeIs
 
 from stator_variables import _kinds as k
@@ -23,7 +29,7 @@ from stator_variables._emit._emitter import (
     rebuilders,
     refers_to,
 )
-from stator_variables._model._exceptions import TracebackTracker
+from stator_variables._model._exceptions import TracebackTracker, traceback_of
 from stator_variables._model._lookup import defines
 from stator_variables._model._made_exceptions import given_to_new, keeps_in_init
 from stator_variables._runtime import make_function
@@ -86,7 +92,7 @@ def method(e: Emitter, vt: Any) -> str:
 
 @rebuilders.handles(k.ExceptionTracker)
 def exception(e: Emitter, vt: Any) -> str:
-    if id(vt) in e.t.machine.origins:
+    if id(vt) in e.t.machine.origins and not e.makes_tracebacks:
         raise RaisedBefore(vt)
     grouped = vt.members.get(k.GROUPED)
     made_of = [vt.args[0], grouped] if grouped is not None else given_to_new(vt)
@@ -106,6 +112,8 @@ def exception(e: Emitter, vt: Any) -> str:
             e.lines.append(_field(e, name, field, e.expr(getattr(vt, field))))
     if vt.suppress_context:
         e.lines.append(_field(e, name, "suppress_context", "True"))
+    if vt.entries:
+        e.lines.append(_field(e, name, "traceback", e.expr(traceback_of(e.t, vt))))
     return filled(e, vt, name)
 
 
@@ -222,7 +230,9 @@ def finalize_generators(e: Emitter, carried: Sequence[Any]) -> None:
 
 @rebuilders.handles(TracebackTracker)
 def traceback(e: Emitter, vt: Any) -> str:
-    raise RaisedBefore(vt.exception)
+    if not e.makes_tracebacks:
+        raise RaisedBefore(vt.exception)
+    return e.bind(vt, f"{e.capture(TracebackFactory(vt.entries), 'traceback')}()")
 
 
 rebuilders.handles(_inference.InferenceTracker)(_inference.rebuild)
