@@ -45,6 +45,7 @@ from stator_variables._kinds import (
     NumberTracker,
     TensorTracker,
     TupleTracker,
+    UsedBehindHook,
     generator_state,
     is_none,
 )
@@ -61,6 +62,7 @@ from stator_variables._pytree import LEAF, Spec, broadcast, flatten, unflatten
 from stator_variables._reach import walk
 from stator_variables._runtime import as_inference, forget_class
 from stator_variables._torch._history import UNTOLD, history_of
+from stator_variables._torch._hooks import pass_hooks, passes_hooks
 from stator_variables._torch._modes import grad_mode
 from stator_variables._torch._modes import restore as restore_modes
 from stator_variables._torch._outside import can_be_taken, enter_taken, give_back, taken
@@ -126,4 +128,5 @@ __all__ += [
     "attributes_of",
     "dict_items",
 ]
+__all__ += ["UsedBehindHook", "pass_hooks", "passes_hooks"]
 __all__ += ["get_attribute", "grad_mode", "is_none", "known_value", "new_object", "throw"]

@@ -38,6 +38,7 @@ from stator_variables._model import _classes, _functions
 from stator_variables._torch import (
     _assertion,
     _differentiation,
+    _hooks,
     _inference,
     _marked,
     _modes,
@@ -67,7 +68,8 @@ _FUNCTIONS = (
         _questions,
         _weakrefs,
     ),
-    *(_assertion, _differentiation, _inference, _torch_functions, _marked, _modes, _subclasses),
+    *(_assertion, _differentiation, _hooks, _inference, _torch_functions),
+    *(_marked, _modes, _subclasses),
 )
 _METHODS = (
     *(

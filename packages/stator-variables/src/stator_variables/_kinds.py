@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 import torch
+import torch.utils.hooks
 from stator_bytecode import GeneratorState, Unsupported
 
 from stator_variables._container_kinds import (
@@ -60,6 +61,8 @@ class TensorTracker(VariableTracker):
     history: Any = None
     grad: Any = MISSING
     data: Any = MISSING
+    hooked: Any = None  # what the Machine saved ahead of a hook: a compiled graph may not use it from there on
+    node: Any = None  # a tracker of its autograd node, where the program may look at that
 
     def __init__(self, traced: Traced, cls: type) -> None:
         self.before = traced
@@ -67,6 +70,8 @@ class TensorTracker(VariableTracker):
 
     @property
     def traced(self) -> Traced:
+        if self.hooked is not None and self.before.example.requires_grad and torch.is_grad_enabled():
+            raise UsedBehindHook(self.hooked)
         if (
             self.data is not MISSING
             and self.before.example.requires_grad
@@ -85,6 +90,15 @@ class TensorTracker(VariableTracker):
     @property
     def example(self) -> Any:
         return self.shown.example
+
+
+class UsedBehindHook(Unsupported):
+    """A tensor with hooks is used in a compiled graph: then it breaks where the tensor got them, at `begun`."""
+
+    def __init__(self, begun: Any) -> None:
+        detail = "a hook on a tensor that a compiled graph goes on with"
+        super().__init__("tensor-hook", detail, 'backend="eager" has a place for its gradient')
+        self.begun = begun
 
 
 class SubclassTracker(VariableTracker):
@@ -211,6 +225,15 @@ class ObjectTracker(VariableTracker):
         self.cls = cls
         self.real = real
         self.members: dict[Any, Any] = {}
+
+
+class HandleTracker(ObjectTracker):
+    """The handle of a hook, made after the graph by a call of `Tracing.hooks`. Its `id` is an `IdTracker`: a number that
+    no other handle has. `is_of_tensor`: the dictionary that it is for is not known."""
+
+    def __init__(self, is_of_tensor: bool) -> None:
+        super().__init__(torch.utils.hooks.RemovableHandle)
+        self.is_of_tensor = is_of_tensor
 
 
 class ExceptionTracker(ObjectTracker):

@@ -38,4 +38,5 @@ class Policy:
     patience: float = (
         math.inf
     )  # so many instructions without an operation of the graph are a long loop
+    runs_as_is: bool = False  # the backend runs the operators of the graph as they are
     stop: Stop | None = None  # where an earlier trace of the same broke

@@ -28,6 +28,7 @@ class Shapes:
     is_whole: bool = False
     patience: float = math.inf
     static_floats: bool = False
+    runs_as_is: bool = False
     sizes: dict[guards.Source, Sizes] = attrs.field(factory=dict)
     strides: dict[guards.Source, Sizes] = attrs.field(factory=dict)
     numbers: dict[guards.Source, Any] = attrs.field(
@@ -43,7 +44,12 @@ class Shapes:
             return _is_argument(source) or not _belongs_to_module(source, state)
 
         return Policy(
-            self.dims, number_is_symbolic, self.capture_data, self.is_whole, self.patience
+            self.dims,
+            number_is_symbolic,
+            self.capture_data,
+            self.is_whole,
+            self.patience,
+            self.runs_as_is,
         )
 
     # -- tensors ----------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 import torch
-from stator_backends import AmbientState
+from stator_backends import AmbientState, spec_of
 from stator_bytecode import Goto, Point, Site, drive, passed_over
 from stator_guards import Cache, Entry
 from stator_variables import REPLACEABLE, can_be_taken, give_back, taken
@@ -236,7 +236,13 @@ class Region:
 
 def _place(target: Target, options: Options) -> Place:
     patience = math.inf if options.fullgraph else PATIENCE
-    shapes = Shapes(options.dynamic, options.captures_data, options.fullgraph, patience)
+    shapes = Shapes(
+        options.dynamic,
+        options.captures_data,
+        options.fullgraph,
+        patience,
+        runs_as_is=not spec_of(options.backend).compiles,
+    )
     return Place(
         target,
         Cache(target.name, options.recompile_limit, warn=None if options.fullgraph else tell_later),

@@ -80,9 +80,8 @@ def _traced(
     try:
         with graph.tracing(), _quiet(), _own_faults(tracing):
             variables.enter_taken(tracing)
-            outcome = before_loop(
-                machine.run(target.frames(tracing, domain, state)), machine, tracing
-            )
+            outcome = _before_hook(machine.run(target.frames(tracing, domain, state)), machine)
+            outcome = before_loop(outcome, machine, tracing)
             if isinstance(outcome, Broke):
                 without_frames(outcome.reason)
                 if (stop := domain.learned_in_vain(outcome)) is not None:
@@ -98,6 +97,14 @@ def _traced(
     finally:
         variables.restore_modes(tracing)
         release(tracing, machine, places)
+
+
+def _before_hook(outcome: Outcome, machine: Machine) -> Outcome:
+    """Break where a tensor got a hook, instead of where a compiled graph would go on with the tensor."""
+    if not isinstance(outcome, Broke) or not isinstance(outcome.reason, variables.UsedBehindHook):
+        return outcome
+    machine.frames = []
+    return Broke(machine.go_back(outcome.reason.begun), outcome.reason)
 
 
 def _without_library(outcome: Broke, machine: Machine, domain: Any) -> Broke:

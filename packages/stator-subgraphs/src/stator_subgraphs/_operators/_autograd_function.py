@@ -43,6 +43,8 @@ def unknown(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> An
 @handlers.handles(Function.apply.__func__)  # type: ignore[attr-defined]  # a classmethod
 @operation
 def apply(t: variables.Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    if variables.passes_hooks(getattr(args[0], "value", None)):
+        return variables.pass_hooks(t, args[1:])
     applying = Applying(t, args[0], args[1:])
     applying.check(kwargs)
     yield from applying.take_defaults()

@@ -166,7 +166,8 @@ def super_(e: Emitter, vt: Any) -> str:
 
 @rebuilders.handles(k.IdTracker)
 def id_(e: Emitter, vt: Any) -> str:
-    return f"id({e.expr(vt.thing)})"
+    thing = e.expr(vt.thing)
+    return f"{thing}.id" if isinstance(vt.thing, k.HandleTracker) else f"id({thing})"
 
 
 @rebuilders.handles(k.PartialTracker)
