@@ -12,6 +12,7 @@ import attrs
 import torch
 import torch.utils.hooks
 from stator_bytecode import GeneratorState, Unsupported
+from stator_guards import Source
 
 from stator_variables._container_kinds import (
     VIEW_CLASSES,
@@ -356,6 +357,17 @@ class IdTracker(VariableTracker):
 
     def __init__(self, thing: Any) -> None:
         self.thing = thing
+
+
+class HandleKeyTracker(VariableTracker):
+    """A key of an existing dictionary of hooks: the `id` of a handle, another number in each process and for each hook
+    that is registered again. It is known as the key that it is, not as the number."""
+
+    cls = int
+
+    def __init__(self, number: int, source: Source) -> None:
+        self.number = number
+        self.source = source
 
 
 class PartialTracker(VariableTracker):

@@ -22,9 +22,15 @@ from stator_guards import (
 )
 
 from stator_variables._build import ATOMS, wrap, wrap_present
-from stator_variables._kinds import ConstantTracker, DictTracker, IteratorTracker
+from stator_variables._kinds import (
+    ConstantTracker,
+    DictTracker,
+    HandleKeyTracker,
+    IteratorTracker,
+)
 from stator_variables._model._hashing import (
     COMPOSED,
+    HandleKey,
     Identity,
     asks,
     has_identity,
@@ -48,6 +54,7 @@ def lookup(t: Tracing, d: DictTracker, hashed: Any) -> Any:
     """The value under a hashed key, or MISSING. That of a text is the text."""
     if type(hashed) in COMPOSED:
         rely_on_objects(t, hashed, d.real is not MISSING)
+    _refuse_number_among_handles(t, d, hashed)
     if (found := d.entries.get(hashed)) is not None:
         return MISSING if found[1] is DELETED else found[1]
     if d.real is not MISSING and has_identity(hashed):
@@ -139,6 +146,7 @@ def store_hashed(t: Tracing, d: DictTracker, hashed: Any, key: Any, value: Any) 
         lookup(t, d, hashed)  # whether the key is there already makes a difference to the order
     elif type(hashed) in COMPOSED:
         rely_on_objects(t, hashed, in_existing=False)
+    _refuse_number_among_handles(t, d, hashed)
     if d.owner is not None and not isinstance(hashed, str):
         raise t.unsupported("user-hash", "an instance dictionary with a key that is no text")
     before = d.entries.get(hashed, MISSING)
@@ -253,6 +261,10 @@ def complete(t: Tracing, d: DictTracker) -> None:
     if any(has_identity(hashed) and not _was_added(t, d, hashed) for hashed in d.entries):
         raise t.unsupported("identity-number", "all keys of a dict, some of which are identities")
     keys = _keys_of(t, d)
+    if _are_handles(d, keys):
+        known = _with_writes(d, _entries_of_handles(t, d, keys))
+        t.journal.assign(d, entries=known, complete=True)
+        return
     asked = may_answer(d.cls)  # so C does where it lists what a dict has
     t.guard(CallSource(keys_in_order, d.source) if asked else d.source, KeysAre(keys))
     entries: dict[Any, tuple[Any, Any]] = {}
@@ -272,12 +284,54 @@ def complete(t: Tracing, d: DictTracker) -> None:
         else:
             entries[hashed] = (key_vt, read[1])
     _rely_on_hashes(t, d, real)
+    t.journal.assign(d, entries=_with_writes(d, entries), complete=True)
+
+
+def _with_writes(d: DictTracker, entries: dict[Any, tuple[Any, Any]]) -> dict[Any, tuple[Any, Any]]:
     for verb, hashed, key_vt, value in d.log:
         if verb == "set":
             entries[hashed] = (entries[hashed][0] if hashed in entries else key_vt, value)
         else:
             entries.pop(hashed, None)
-    t.journal.assign(d, entries=entries, complete=True)
+    return entries
+
+
+_HOOK_TABLES = frozenset(
+    f"{prefix}{name}"
+    for prefix in ("_", "_global_")
+    for name in ("forward_hooks", "forward_pre_hooks", "backward_hooks", "backward_pre_hooks")
+)
+
+
+def _are_handles(d: DictTracker, keys: tuple[Any, ...]) -> bool:
+    """Whether the keys of an existing dict are those of hooks, and none of them is known as a number."""
+    name = getattr(d.source, "key", getattr(d.source, "attribute", None))
+    is_table = name in _HOOK_TABLES and set(map(type, keys)) == {int}
+    return is_table and not any(type(hashed) is int for hashed in d.entries)
+
+
+def _entries_of_handles(
+    t: Tracing, d: DictTracker, keys: tuple[Any, ...]
+) -> dict[Any, tuple[Any, Any]]:
+    """The hooks in their order: a hook that is registered again is the same one under another key."""
+    assert d.source is not None
+    t.guard(CallSource(count_of_handles, d.source), Equals(len(keys)))
+    numbers, entries = CallSource(keys_in_order, d.source), {}
+    for index, key in enumerate(keys):
+        key_vt = HandleKeyTracker(key, ItemSource(numbers, index))
+        value = wrap(t, dict.__getitem__(d.real, key), CallSource(value_under, d.source, key_vt.source))
+        entries[key_of(t, key_vt)] = key_vt, value
+    return entries
+
+
+def count_of_handles(d: Any) -> int:
+    """The number of keys; -1 where they are no keys of hooks."""
+    return len(d) if all(type(key) is int for key in dict.keys(d)) else -1
+
+
+def _refuse_number_among_handles(t: Tracing, d: DictTracker, hashed: Any) -> None:
+    if d.complete and type(hashed) is int and any(type(key) is HandleKey for key in d.entries):
+        raise t.unsupported("identity-number", "a number and the keys of hooks, in one dict")
 
 
 def _rely_on_hashes(t: Tracing, d: DictTracker, of: dict[Any, Any]) -> None:
