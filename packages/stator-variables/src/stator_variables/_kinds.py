@@ -71,7 +71,11 @@ class TensorTracker(VariableTracker):
 
     @property
     def traced(self) -> Traced:
-        if self.hooked is not None and self.before.example.requires_grad and torch.is_grad_enabled():
+        if (
+            self.hooked is not None
+            and self.before.example.requires_grad
+            and torch.is_grad_enabled()
+        ):
             raise UsedBehindHook(self.hooked)
         if (
             self.data is not MISSING
@@ -229,8 +233,8 @@ class ObjectTracker(VariableTracker):
 
 
 class HandleTracker(ObjectTracker):
-    """The handle of a hook, made after the graph by a call of `Tracing.hooks`. Its `id` is an `IdTracker`: a number that
-    no other handle has. `is_of_tensor`: the dictionary that it is for is not known."""
+    """The handle of a hook, made after the graph by a call of `Tracing.hooks`. Its `id` is an `IdTracker`: a number
+    that no other handle has. `is_of_tensor`: the dictionary that it is for is not known."""
 
     def __init__(self, is_of_tensor: bool) -> None:
         super().__init__(torch.utils.hooks.RemovableHandle)

@@ -5,6 +5,7 @@ length); only then are its keys and their order relied on.
 """
 
 import collections
+import operator
 import types
 from typing import Any
 
@@ -19,7 +20,9 @@ from stator_guards import (
     KeysAre,
     KeySource,
     Source,
+    Truth,
 )
+from torch.utils.hooks import RemovableHandle
 
 from stator_variables._build import ATOMS, wrap, wrap_present
 from stator_variables._kinds import (
@@ -56,6 +59,8 @@ def lookup(t: Tracing, d: DictTracker, hashed: Any) -> Any:
         rely_on_objects(t, hashed, d.real is not MISSING)
     _refuse_number_among_handles(t, d, hashed)
     if (found := d.entries.get(hashed)) is not None:
+        if type(hashed) is HandleKey:
+            _rely_on_same_handle(t, found[0], hashed.tracker)
         return MISSING if found[1] is DELETED else found[1]
     if d.real is not MISSING and has_identity(hashed):
         return _read_by_identity(t, d, hashed)
@@ -98,7 +103,9 @@ def _read_existing(t: Tracing, d: DictTracker, hashed: Any) -> Any:
         t.guard(d.source, KeyAbsent(key, _owner(d)))
         d.entries[hashed] = (None, DELETED)
         return MISSING
-    tracker = wrap(t, value, DictItemSource(d.source, key, item_owner(d.cls, dict)))
+    source = DictItemSource(d.source, key, item_owner(d.cls, dict))
+    is_number = key == "id" and d.owner is not None and d.owner.cls is RemovableHandle
+    tracker = HandleKeyTracker(value, source) if is_number else wrap(t, value, source)
     t.present.append((d.source, KeyPresent(key, _owner(d)), tracker))
     d.entries[hashed] = (ConstantTracker(key), tracker)
     return tracker
@@ -258,13 +265,13 @@ def complete(t: Tracing, d: DictTracker) -> None:
         raise t.unsupported(
             "container-subclass", f"all keys of a {d.cls.__name__}, which iterates in its own way"
         )
-    if any(has_identity(hashed) and not _was_added(t, d, hashed) for hashed in d.entries):
-        raise t.unsupported("identity-number", "all keys of a dict, some of which are identities")
     keys = _keys_of(t, d)
     if _are_handles(d, keys):
         known = _with_writes(d, _entries_of_handles(t, d, keys))
         t.journal.assign(d, entries=known, complete=True)
         return
+    if any(has_identity(hashed) and not _was_added(t, d, hashed) for hashed in d.entries):
+        raise t.unsupported("identity-number", "all keys of a dict, some of which are identities")
     asked = may_answer(d.cls)  # so C does where it lists what a dict has
     t.guard(CallSource(keys_in_order, d.source) if asked else d.source, KeysAre(keys))
     entries: dict[Any, tuple[Any, Any]] = {}
@@ -318,10 +325,19 @@ def _entries_of_handles(
     t.guard(CallSource(count_of_handles, d.source), Equals(len(keys)))
     numbers, entries = CallSource(keys_in_order, d.source), {}
     for index, key in enumerate(keys):
-        key_vt = HandleKeyTracker(key, ItemSource(numbers, index))
-        value = wrap(t, dict.__getitem__(d.real, key), CallSource(value_under, d.source, key_vt.source))
+        place = ItemSource(numbers, index)
+        key_vt = HandleKeyTracker(key, place)
+        if (read := d.entries.get(key_of(t, key_vt))) is not None:
+            _rely_on_same_handle(t, read[0], key_vt)
+        value = wrap(t, dict.__getitem__(d.real, key), CallSource(value_under, d.source, place))
         entries[key_of(t, key_vt)] = key_vt, value
     return entries
+
+
+def _rely_on_same_handle(t: Tracing, one: Any, other: Any) -> None:
+    """Two keys that are equal now come from places that have equal keys."""
+    if one is not other and one.source != other.source:
+        t.guard(CallSource(operator.eq, one.source, other.source), Truth(True))
 
 
 def count_of_handles(d: Any) -> int:

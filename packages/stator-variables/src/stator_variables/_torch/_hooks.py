@@ -8,10 +8,10 @@
     r0 = register_hook_0(g[0], hook)
     remove_1(r0)
 
-Autograd reads the hooks of a tensor when gradients arrive, so the moment of registration does not matter, as long as the
-tensor has the history that it had then: a call is taken back to run natively where that has changed since. What is
-between the operators of a compiled graph gets no gradients of its own. There a tensor with hooks is used by nothing
-behind: the graph breaks where it would be. A graph that runs as it is has no such limit (`Policy.runs_as_is`).
+Autograd reads the hooks of a tensor when gradients arrive, so the moment of registration does not matter as long as
+the tensor keeps the history that it had then: where that changes behind, the call runs natively. What is between the
+operators of a compiled graph gets no gradients of its own. Where such a graph goes on with a tensor that has hooks, it
+breaks at the hook. A graph that runs as it is has no such limit (`Policy.runs_as_is`).
 """
 
 from typing import Any
@@ -37,7 +37,7 @@ Kwargs = dict[str, Any]
 _REGISTER = torch.Tensor.register_hook
 _ACCUMULATED = torch.Tensor.register_post_accumulate_grad_hook
 _RETAIN: Any = torch._C.TensorBase.retain_grad
-_NODE: Any = vars(torch._C._FunctionBase)  # type: ignore[attr-defined]
+_NODE: Any = vars(torch._C._FunctionBase)
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
@@ -239,7 +239,9 @@ def pass_hooks(t: Tracing, args: Args) -> Any:
     with t.caller_modes():
         is_wanted_later = torch.is_grad_enabled()
     if not (operands_fit and is_wanted_later and _is_recordable(t)):
-        raise t.unsupported("tensor-hook", "backward hooks of a module with tensors of its own kind")
+        raise t.unsupported(
+            "tensor-hook", "backward hooks of a module with tensors of its own kind"
+        )
     if t.policy.runs_as_is:
         made = _torch_calls.record(t, pass_backward_hooks, args, {})
     else:
