@@ -538,6 +538,18 @@ def asked_for_their_numbers(w: World, x: Any) -> Any:
     return y.sum(), handles[0].id != handles[1].id, present, absent
 
 
+def gradients_of_a_layer(w: World, x: Any) -> Any:
+    handle = w.net[0].register_full_backward_hook(w.noting(0))
+    y = w.net(x)
+    handle.remove()
+    return y.sum()
+
+
+def test_a_full_backward_hook_that_comes_and_goes_inside() -> None:
+    compiled = stator.compile(gradients_of_a_layer, backend="eager", fullgraph=True)
+    assert outcome(compiled) == outcome(gradients_of_a_layer)
+
+
 INSIDE: tuple[Program, ...] = (
     features,
     shapes_of_all_layers,

@@ -7,6 +7,7 @@ import gc
 import traceback
 import types
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -487,6 +488,14 @@ def test_a_returned_exception_can_be_raised_outside() -> None:
 
     compiled = stator.compile(returned_from_several_frames, backend="eager", fullgraph=True)
     assert raised(compiled) == raised(returned_from_several_frames)
+
+
+def test_a_dumped_function_makes_the_same_exceptions(tmp_path: Path) -> None:
+    compiled = stator.compile(chained_three_times, backend="eager", fullgraph=True)
+    expected = outcome(compiled)
+    stator.dump(compiled, tmp_path)
+    loaded = stator.load(tmp_path)
+    assert outcome(loaded) == expected
 
 
 def test_frames_of_a_made_traceback_hold_no_locals() -> None:

@@ -12,6 +12,7 @@ from stator_bytecode import (
     GeneratorStatus,
     TracebackFactory,
     layout_of_generator,
+    set_exception_field,
 )
 from stator_guards import TypeIs
 
@@ -119,9 +120,7 @@ def exception(e: Emitter, vt: Any) -> str:
 
 def _field(e: Emitter, name: str, field: str, value: str) -> str:
     """Sets it as C does: the class may not let attributes be set."""
-    return (
-        f"{e.capture(vars(BaseException)[f'__{field}__'].__set__, f'set_{field}')}({name}, {value})"
-    )
+    return f"{e.capture(set_exception_field)}({name}, '__{field}__', {value})"
 
 
 @rebuilders.handles(k.ObjectTracker)
