@@ -68,7 +68,7 @@ def a_submodule_is_swapped_and_deleted(x: Tensor, n: int, box: Box) -> Any:
     )
 
 
-@program(breaks="construction")
+@program
 def hooks_that_change_and_remove_themselves(x: Tensor, n: int, box: Box) -> Any:
     m = nn.Identity()
     handles = []

@@ -304,7 +304,7 @@ def a_manager_of_the_user(x, n, box):
     return y, before, box.log, modes()
 
 
-@program(breaks="exception-object")
+@program
 def a_manager_of_the_user_with_an_error(x, n, box):
     with contextlib.suppress(ValueError), evaluating(box.log):
         raise ValueError
@@ -436,7 +436,7 @@ def kernels_of_attention(x, n, box):
     return y, kernels()
 
 
-@program(breaks="exception-object")
+@program
 def kernels_of_attention_after_an_error(x, n, box):
     try:
         with sdpa_kernel(SDPBackend.MATH):

@@ -4,6 +4,7 @@ from stator_bytecode._breaks._exit import State
 from stator_bytecode._breaks._layout import Parts, Recipe
 from stator_bytecode._breaks._plain import plain
 from stator_bytecode._breaks._point import Point, layout_of, layout_of_generator
+from stator_bytecode._breaks._raised import TracebackEntry, TracebackFactory
 from stator_bytecode._breaks._rebuild import GeneratorFactory
 from stator_bytecode._breaks._rest import Rest
 from stator_bytecode._breaks._shuffle import NO_STEP
@@ -92,6 +93,7 @@ __all__ += [
     "plain",
 ]
 __all__ += ["PASSED_OVER", "exception_field", "passed_over", "set_exception_field"]
+__all__ += ["TracebackEntry", "TracebackFactory"]
 __all__ += ["GeneratorFactory", "layout_of", "layout_of_generator", "restore_frames"]
 # errors
 __all__ += ["InternalError", "InvalidUse", "SourceSpan", "StatorError", "Unsupported"]

@@ -46,6 +46,7 @@ from stator_variables._kinds import (
     NumberTracker,
     TensorTracker,
     TupleTracker,
+    UsedBehindHook,
     generator_state,
     is_none,
 )
@@ -64,6 +65,7 @@ from stator_variables._runtime import as_inference, forget_class, give_warning
 from stator_variables._stream_states import saved_stream
 from stator_variables._streams import lines_of
 from stator_variables._torch._history import UNTOLD, history_of
+from stator_variables._torch._hooks import pass_hooks, passes_hooks
 from stator_variables._torch._modes import grad_mode
 from stator_variables._torch._modes import restore as restore_modes
 from stator_variables._torch._outside import can_be_taken, enter_taken, give_back, taken
@@ -135,4 +137,5 @@ __all__ += [
     "attributes_of",
     "dict_items",
 ]
+__all__ += ["UsedBehindHook", "pass_hooks", "passes_hooks"]
 __all__ += ["get_attribute", "grad_mode", "is_none", "known_value", "new_object", "throw"]

@@ -474,6 +474,9 @@ class SymbolicDomain:
     def is_made_here(self, exception: Any) -> bool:
         return exception.source is None
 
+    def extend_traceback(self, exception: Any, frame: bytecode.Frame) -> None:
+        _exceptions.extend_traceback(self.t, exception, frame)
+
     def is_object(self, exception: Any) -> bool:
         return exception.source is not None
 

@@ -54,9 +54,6 @@ NATIVE_FUNCTIONS = frozenset(
 """They look into storages and autograd nodes, filter warnings, or make parameters of what were none and take their
 flags from them: one break each, not one for each such step."""
 
-_HOOKS_OF_MODULES = torch.utils.hooks.BackwardHook._apply_on_tensors
-"""It hangs them onto the autograd node that it makes, where it makes one."""
-
 
 def refuse_native(t: Tracing, function: Any) -> None:
     """Raise Unsupported for an existing function that is to run natively."""
@@ -74,8 +71,7 @@ def refuse_native(t: Tracing, function: Any) -> None:
         NATIVE_TRANSFORMS
     )
     inlined = inlined or real is torch.jit.annotate or _is_forward(real, module)
-    is_hooking = real is _HOOKS_OF_MODULES and torch.is_grad_enabled()
-    if is_hooking or real in NATIVE_FUNCTIONS or (_is_in(module, NATIVE_MODULES) and not inlined):
+    if real in NATIVE_FUNCTIONS or (_is_in(module, NATIVE_MODULES) and not inlined):
         raise t.unsupported(
             "not-inlined", f"{module}.{function.qualname} is of a module that is not traced into"
         )

@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 import torch
+import torch.utils.hooks
 from stator_bytecode import GeneratorState, Unsupported
 from stator_guards import Source
 
@@ -62,6 +63,8 @@ class TensorTracker(VariableTracker):
     is_late = False  # read after the graph: see `_streams`
     grad: Any = MISSING
     data: Any = MISSING
+    hooked: Any = None  # what the Machine saved ahead of a hook: a compiled graph may not use it from there on
+    node: Any = None  # a tracker of its autograd node, where the program may look at that
 
     def __init__(self, traced: Traced, cls: type) -> None:
         self.before = traced
@@ -69,6 +72,12 @@ class TensorTracker(VariableTracker):
 
     @property
     def traced(self) -> Traced:
+        if (
+            self.hooked is not None
+            and self.before.example.requires_grad
+            and torch.is_grad_enabled()
+        ):
+            raise UsedBehindHook(self.hooked)
         if (
             self.data is not MISSING
             and self.before.example.requires_grad
@@ -87,6 +96,15 @@ class TensorTracker(VariableTracker):
     @property
     def example(self) -> Any:
         return self.shown.example
+
+
+class UsedBehindHook(Unsupported):
+    """A tensor with hooks is used in a compiled graph: then it breaks where the tensor got them, at `begun`."""
+
+    def __init__(self, begun: Any) -> None:
+        detail = "a hook on a tensor that a compiled graph goes on with"
+        super().__init__("tensor-hook", detail, 'backend="eager" has a place for its gradient')
+        self.begun = begun
 
 
 class SubclassTracker(VariableTracker):
@@ -243,6 +261,15 @@ class ObjectTracker(VariableTracker):
         self.members: dict[Any, Any] = {}
 
 
+class HandleTracker(ObjectTracker):
+    """The handle of a hook, made after the graph by a call of `Tracing.hooks`. Its `id` is an `IdTracker`: a number
+    that no other handle has. `is_of_tensor`: the dictionary that it is for is not known."""
+
+    def __init__(self, is_of_tensor: bool) -> None:
+        super().__init__(torch.utils.hooks.RemovableHandle)
+        self.is_of_tensor = is_of_tensor
+
+
 class ExceptionTracker(ObjectTracker):
     """An exception: args and the chaining attributes; the rest is an object like any other."""
 
@@ -257,6 +284,7 @@ class ExceptionTracker(ObjectTracker):
         self.context: Any = None
         self.suppress_context = False
         self.relied: list[Any] = []  # keys of guards that its text alone needs
+        self.entries: tuple[Any, ...] = ()  # of its traceback, outermost first
 
 
 GROUPED = vars(BaseExceptionGroup)["exceptions"]
@@ -362,6 +390,17 @@ class IdTracker(VariableTracker):
 
     def __init__(self, thing: Any) -> None:
         self.thing = thing
+
+
+class HandleKeyTracker(VariableTracker):
+    """A key of an existing dictionary of hooks: the `id` of a handle, another number in each process and for each hook
+    that is registered again. It is known as the key that it is, not as the number."""
+
+    cls = int
+
+    def __init__(self, number: int, source: Source) -> None:
+        self.number = number
+        self.source = source
 
 
 class PartialTracker(VariableTracker):

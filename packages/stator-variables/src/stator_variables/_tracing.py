@@ -186,6 +186,7 @@ class Tracing:
     touched: list[dict[int, Any]] = attrs.field(
         factory=list
     )  # per open body: what was changed in it, and where
+    hooks: tuple[Any, ...] = ()  # calls that register hooks for gradients, or take them back
     questions: Questions = attrs.field(factory=Questions)
     memory: InputMemory = attrs.field(factory=InputMemory)
     overrides: Overrides = attrs.field(factory=Overrides)

@@ -291,7 +291,12 @@ class Region:
 
 def _place(target: Target, options: Options) -> Place:
     patience = math.inf if options.fullgraph else PATIENCE
-    shapes = Shapes(options.dynamic, options.captures_data, options.fullgraph, patience)
+    shapes = Shapes(
+        options.dynamic,
+        options.captures_data,
+        options.fullgraph,
+        patience,
+    )
     return Place(
         target,
         Cache(target.name, options.recompile_limit, warn=None if options.fullgraph else tell_later),

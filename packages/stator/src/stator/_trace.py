@@ -86,7 +86,8 @@ def _traced(
             variables.enter_taken(tracing)
             frames = target.frames(tracing, domain, state)
             under_way = CallsUnderWay.of(frames)
-            outcome = before_loop(machine.run(frames), machine, tracing)
+            outcome = _before_hook(machine.run(frames), machine)
+            outcome = before_loop(outcome, machine, tracing)
             finished = under_way.finished(machine.frames)
             if isinstance(outcome, Broke):
                 without_frames(outcome.reason)
@@ -116,6 +117,14 @@ def _evidence(traced: Traced, places: MachinePlaces, finished: list[CallSite]) -
         broken=tuple(site for site in under_way if site not in contributing),
         finished=tuple(site for site in finished if site not in under_way),
     )
+
+
+def _before_hook(outcome: Outcome, machine: Machine) -> Outcome:
+    """Break where a tensor got a hook, instead of where a compiled graph would go on with the tensor."""
+    if not isinstance(outcome, Broke) or not isinstance(outcome.reason, variables.UsedBehindHook):
+        return outcome
+    machine.frames = []
+    return Broke(machine.go_back(outcome.reason.begun), outcome.reason)
 
 
 def _without_library(outcome: Broke, machine: Machine, domain: Any) -> Broke:
@@ -229,7 +238,7 @@ def _emitted(
     reach has to be an object, which shows when that something is written: then it is written again."""
     objects: list[Any] = []
     while True:
-        emitter = variables.Emitter(tracing)
+        emitter = variables.Emitter(tracing, makes_tracebacks=isinstance(outcome, Returned))
         point, values, result = None, [], ""
         carried = Carried(objects)
         if isinstance(outcome, Returned):

@@ -63,7 +63,7 @@ _LONGEST = 2000  # bits: fewer digits than the lowest limit that sys.set_int_max
 
 @rebuilders.handles(k.TensorTracker)
 def tensor(e: Emitter, vt: Any) -> str:
-    text = e.output(vt.traced)
+    text = e.output(vt.traced if vt.hooked is None else vt.before)
     return (
         filled(e, vt, e.bind(vt, text))
         if vt.namespace is not None and vt.namespace.entries

@@ -8,10 +8,11 @@ v2[key] = v1                         # what asks `__hash__` of the program, whic
 return v1
 """
 
+import keyword
 import re
 import types
 import weakref
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import attrs
@@ -45,6 +46,7 @@ class Emitter:
     """Collects the source of one entry. `captured` are the constants its namespace needs."""
 
     t: Tracing
+    makes_tracebacks: bool = False  # the frames that exceptions were raised in have ended
     loads: list[str] = attrs.field(factory=list)
     draws: list[str] = attrs.field(factory=list)  # steps on random streams ahead of the graph
     late_draws: list[str] = attrs.field(factory=list)  # and after it
@@ -136,6 +138,13 @@ class Emitter:
         assert rebuild is not None, f"no way to rebuild {vt!r}"
         return rebuild(self, vt)
 
+    def keywords(self, kwargs: Mapping[str, Any]) -> list[str]:
+        """Arguments by name, in their order; `**{"from": 1}` for a name that cannot be written before a `=`."""
+        return [
+            f"{name}={self.expr(value)}" if is_name(name) else f"**{{{name!r}: {self.expr(value)}}}"
+            for name, value in kwargs.items()
+        ]
+
     def has_made(self, vt: Any) -> bool:
         return id(vt) in self._made
 
@@ -192,6 +201,11 @@ class Emitter:
         return self.t.unsupported(
             "reconstruction", f"rebuilding a {vt.cls.__name__} that was made while tracing"
         )
+
+
+def is_name(text: str) -> bool:
+    """Return True if Python reads `text` as this name: no keyword, nor one that is normalized."""
+    return text.isidentifier() and text.isascii() and not keyword.iskeyword(text)
 
 
 def refers_to(line: str, name: str) -> bool:

@@ -414,8 +414,6 @@ def _missed(t: Tracing, made: CachedCall, values: list[Any]) -> Any:
 # -- the calls of an entry --------------------------------------------------------------------------------------------
 def effects(e: Any) -> None:
     for made in e.t.cached.calls:
-        args = [e.expr(arg) for arg in made.args] + [
-            f"{name}={e.expr(arg)}" for name, arg in made.kwargs.items()
-        ]
+        args = [e.expr(arg) for arg in made.args] + e.keywords(made.kwargs)
         fn = e.expr(made.cached)
         e.lines.append(f"{e.capture(count, 'count')}({', '.join([fn, *args])})")

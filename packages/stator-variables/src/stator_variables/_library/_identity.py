@@ -18,6 +18,8 @@ def identity(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
         _tell_apart(t, vt)
     if isinstance(vt, k.ListTracker | k.HashedTracker | k.ObjectTracker) and vt.source is None:
         t.named.append(vt)
+    if isinstance(vt, k.HandleTracker):
+        raise t.unsupported("reconstruction", "the identity of a handle that was made here")
     return k.IdTracker(vt)
 
 

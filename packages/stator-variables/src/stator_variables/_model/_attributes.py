@@ -313,8 +313,9 @@ def _get_c_field(t: Tracing, raw: Any, vt: Any, name: str) -> Any:
     )
     if has_say and raw.__objclass__ is torch._C.TensorBase:
         return _subclasses.get_field(t, raw, vt, name)
-    if (handler := t.handlers.get(raw)) is not None:
-        return handler(t, [vt], {})
+    handler = t.handlers.get(raw)
+    if handler is not None and (found := handler(t, [vt], {})) is not MISSING:
+        return found
     if name == "__class__":
         return class_of(t, vt)
     if name == "__dict__" and vt.namespace is not None:

@@ -5,12 +5,14 @@ length); only then are its keys and their order relied on.
 """
 
 import collections
+import operator
 import types
 from typing import Any
 
 from stator_guards import (
     CallSource,
     DictItemSource,
+    Equals,
     Is,
     ItemSource,
     KeyAbsent,
@@ -18,18 +20,25 @@ from stator_guards import (
     KeysAre,
     KeySource,
     Source,
+    Truth,
 )
+from torch.utils.hooks import RemovableHandle
 
 from stator_variables._build import ATOMS, wrap, wrap_present
-from stator_variables._kinds import ConstantTracker, DictTracker, IteratorTracker
+from stator_variables._kinds import (
+    ConstantTracker,
+    DictTracker,
+    HandleKeyTracker,
+    IteratorTracker,
+)
 from stator_variables._model._hashing import (
     COMPOSED,
+    HandleKey,
     Identity,
     asks,
     has_identity,
     hashing,
     is_handed_in,
-    is_known,
     key_made,
     key_of,
     key_with_identities,
@@ -52,7 +61,10 @@ def lookup(t: Tracing, d: DictTracker, hashed: Any) -> Any:
     )
     if type(hashed) in COMPOSED:
         rely_on_objects(t, hashed, d.real is not MISSING and not by_origin)
+    _refuse_number_among_handles(t, d, hashed)
     if (found := d.entries.get(hashed)) is not None:
+        if type(hashed) is HandleKey:
+            _rely_on_same_handle(t, found[0], hashed.tracker)
         return MISSING if found[1] is DELETED else found[1]
     if by_origin:
         return _read_by_origin(t, d, hashed)
@@ -102,7 +114,9 @@ def _read_existing(t: Tracing, d: DictTracker, hashed: Any) -> Any:
         t.guard(d.source, KeyAbsent(key, _owner(d)))
         d.entries[hashed] = (None, DELETED)
         return MISSING
-    tracker = wrap(t, value, DictItemSource(d.source, key, item_owner(d.cls, dict)))
+    source = DictItemSource(d.source, key, item_owner(d.cls, dict))
+    is_number = key == "id" and d.owner is not None and d.owner.cls is RemovableHandle
+    tracker = HandleKeyTracker(value, source) if is_number else wrap(t, value, source)
     t.present.append((d.source, KeyPresent(key, _owner(d)), tracker))
     d.entries[hashed] = (ConstantTracker(key), tracker)
     return tracker
@@ -150,6 +164,7 @@ def store_hashed(t: Tracing, d: DictTracker, hashed: Any, key: Any, value: Any) 
         lookup(t, d, hashed)  # whether the key is there already makes a difference to the order
     elif type(hashed) in COMPOSED:
         rely_on_objects(t, hashed, in_existing=False)
+    _refuse_number_among_handles(t, d, hashed)
     if d.owner is not None and not isinstance(hashed, str):
         raise t.unsupported("user-hash", "an instance dictionary with a key that is no text")
     before = d.entries.get(hashed, MISSING)
@@ -261,12 +276,16 @@ def complete(t: Tracing, d: DictTracker) -> None:
         raise t.unsupported(
             "container-subclass", f"all keys of a {d.cls.__name__}, which iterates in its own way"
         )
+    keys = _keys_of(t, d)
+    if _are_handles(d, keys):
+        known = _with_writes(d, _entries_of_handles(t, d, keys))
+        t.journal.assign(d, entries=known, complete=True)
+        return
     if any(has_identity(hashed) and not _was_added(t, d, hashed) for hashed in d.entries):
         raise t.unsupported("identity-number", "all keys of a dict, some of which are identities")
     for hashed in d.entries:  # from here on these objects are keys among the others
         if type(hashed) in COMPOSED:
             rely_on_objects(t, hashed, in_existing=True)
-    keys = _keys_of(t, d)
     asked = may_answer(d.cls)  # so C does where it lists what a dict has
     t.guard(CallSource(keys_in_order, d.source) if asked else d.source, KeysAre(keys))
     entries: dict[Any, tuple[Any, Any]] = {}
@@ -286,12 +305,63 @@ def complete(t: Tracing, d: DictTracker) -> None:
         else:
             entries[hashed] = (key_vt, read[1])
     rely_on_kept_hashes(t, d.source, d.real, real)
+    t.journal.assign(d, entries=_with_writes(d, entries), complete=True)
+
+
+def _with_writes(d: DictTracker, entries: dict[Any, tuple[Any, Any]]) -> dict[Any, tuple[Any, Any]]:
     for verb, hashed, key_vt, value in d.log:
         if verb == "set":
             entries[hashed] = (entries[hashed][0] if hashed in entries else key_vt, value)
         else:
             entries.pop(hashed, None)
-    t.journal.assign(d, entries=entries, complete=True)
+    return entries
+
+
+_HOOK_TABLES = frozenset(
+    f"{prefix}{name}"
+    for prefix in ("_", "_global_")
+    for name in ("forward_hooks", "forward_pre_hooks", "backward_hooks", "backward_pre_hooks")
+)
+
+
+def _are_handles(d: DictTracker, keys: tuple[Any, ...]) -> bool:
+    """Whether the keys of an existing dict are those of hooks, and none of them is known as a number."""
+    name = getattr(d.source, "key", getattr(d.source, "attribute", None))
+    is_table = name in _HOOK_TABLES and set(map(type, keys)) == {int}
+    return is_table and not any(type(hashed) is int for hashed in d.entries)
+
+
+def _entries_of_handles(
+    t: Tracing, d: DictTracker, keys: tuple[Any, ...]
+) -> dict[Any, tuple[Any, Any]]:
+    """The hooks in their order: a hook that is registered again is the same one under another key."""
+    assert d.source is not None
+    t.guard(CallSource(count_of_handles, d.source), Equals(len(keys)))
+    numbers, entries = CallSource(keys_in_order, d.source), {}
+    for index, key in enumerate(keys):
+        place = ItemSource(numbers, index)
+        key_vt = HandleKeyTracker(key, place)
+        if (read := d.entries.get(key_of(t, key_vt))) is not None:
+            _rely_on_same_handle(t, read[0], key_vt)
+        value = wrap(t, dict.__getitem__(d.real, key), CallSource(value_under, d.source, place))
+        entries[key_of(t, key_vt)] = key_vt, value
+    return entries
+
+
+def _rely_on_same_handle(t: Tracing, one: Any, other: Any) -> None:
+    """Two keys that are equal now come from places that have equal keys."""
+    if one is not other and one.source != other.source:
+        t.guard(CallSource(operator.eq, one.source, other.source), Truth(True))
+
+
+def count_of_handles(d: Any) -> int:
+    """The number of keys; -1 where they are no keys of hooks."""
+    return len(d) if all(type(key) is int for key in dict.keys(d)) else -1
+
+
+def _refuse_number_among_handles(t: Tracing, d: DictTracker, hashed: Any) -> None:
+    if d.complete and type(hashed) is int and any(type(key) is HandleKey for key in d.entries):
+        raise t.unsupported("identity-number", "a number and the keys of hooks, in one dict")
 
 
 def keys_in_order(d: Any) -> tuple[Any, ...]:

@@ -134,6 +134,8 @@ def _hashed(t: Tracing, vt: Any) -> Any:
         )  # `Tensor.shape.__get__`, equal to all that are made like it
     if isinstance(vt, k.IdTracker):
         return IdOf(_identity_of(vt.thing))
+    if isinstance(vt, k.HandleKeyTracker):
+        return HandleKey(vt.number, vt)
     if isinstance(vt, k.NumberTracker):
         return _torch_calls.specialised(t, vt)
     if type_hashes_by_identity(vt.cls):
@@ -325,6 +327,14 @@ def _asked(t: Tracing, first: Any, *second: Any) -> Any:
 
 
 @attrs.frozen
+class HandleKey:
+    """The key that a hook has in the dictionaries of its module."""
+
+    number: int
+    tracker: Any = attrs.field(eq=False)
+
+
+@attrs.frozen
 class IdOf:
     """The key `id(thing)`: equal for the same thing."""
 
@@ -341,7 +351,7 @@ def is_known(hashed: Any) -> bool:
     """Whether the number that a hashed key has is that of the object, too."""
     if type(hashed) in (tuple, frozenset):
         return all(map(is_known, hashed))
-    return type(hashed) not in (Identity, IdOf)
+    return type(hashed) not in (Identity, IdOf, HandleKey)
 
 
 def rely_on_kept_hashes(t: Tracing, source: Source, real: Any, of: dict[Any, Any]) -> None:
@@ -401,7 +411,7 @@ def real_key(hashed: Any) -> Any:
     if type(hashed) is Identity:
         thing = hashed.thing
         return MISSING if isinstance(thing, VariableTracker) else thing
-    if type(hashed) in (IdOf, UserKey):
+    if type(hashed) in (IdOf, HandleKey, UserKey):
         return MISSING
     if type(hashed) in (tuple, frozenset):
         parts = [real_key(part) for part in hashed]
@@ -411,7 +421,7 @@ def real_key(hashed: Any) -> Any:
 
 # -- keys of existing dicts that are identities, or hold some ----------------------------------------------------------
 def has_identity(hashed: Any) -> bool:
-    return type(hashed) is IdOf or (
+    return type(hashed) in (IdOf, HandleKey) or (
         type(hashed) in (tuple, frozenset) and any(map(has_identity, hashed))
     )
 
@@ -433,6 +443,8 @@ def key_with_identities(t: Tracing, hashed: Any) -> Any:
     if type(hashed) is tuple:
         parts = [key_with_identities(t, part) for part in hashed]
         return MISSING if any(part is MISSING for part in parts) else k.TupleTracker(parts, tuple)
+    if type(hashed) is HandleKey:
+        return hashed.tracker
     if type(hashed) in (frozenset, UserKey):
         raise t.unsupported("identity-number", "a key with an identity in a dict from before")
     thing = real_key(hashed.identity if type(hashed) is IdOf else hashed)
@@ -449,6 +461,9 @@ def key_made(t: Tracing, key: Any) -> tuple[Any, Source]:
         return tuple(value for value, _ in made), CallSource(
             tuple_of, *(source for _, source in made)
         )
+    if isinstance(key, k.HandleKeyTracker):
+        assert key.source is not None
+        return key.number, key.source
     if isinstance(key, k.IdTracker):
         thing, source = key_made(t, key.thing)
         return id(thing), CallSource(id, source)
