@@ -39,6 +39,7 @@ from stator_variables._torch import (
     _assertion,
     _differentiation,
     _inference,
+    _jagged,
     _marked,
     _modes,
     _subclasses,
@@ -67,7 +68,16 @@ _FUNCTIONS = (
         _questions,
         _weakrefs,
     ),
-    *(_assertion, _differentiation, _inference, _torch_functions, _marked, _modes, _subclasses),
+    *(
+        _assertion,
+        _differentiation,
+        _inference,
+        _jagged,
+        _torch_functions,
+        _marked,
+        _modes,
+        _subclasses,
+    ),
 )
 _METHODS = (
     *(

@@ -6,6 +6,7 @@ from typing import Any
 from warnings import catch_warnings, filterwarnings, resetwarnings, simplefilter
 
 import torch
+from torch.nested._internal.nested_tensor import jagged_from_tensor_and_lengths
 from torch.nn.modules.lazy import LazyModuleMixin
 
 from stator_variables._tracing import Tracing
@@ -50,9 +51,10 @@ NATIVE_FUNCTIONS = frozenset(
         torch._utils._rebuild_parameter,
     }
     | {LazyModuleMixin._infer_parameters, torch.nn.Module.requires_grad_}
+    | {jagged_from_tensor_and_lengths}
 ) | {catch_warnings.__enter__, catch_warnings.__exit__, filterwarnings, simplefilter, resetwarnings}
-"""They look into storages and autograd nodes, filter warnings, or make parameters of what were none and take their
-flags from them: one break each, not one for each such step."""
+"""They look into storages and autograd nodes, filter warnings, make parameters of what were none and take their
+flags from them, or look at many values: one break each, not one for each such step."""
 
 _HOOKS_OF_MODULES = torch.utils.hooks.BackwardHook._apply_on_tensors
 """It hangs them onto the autograd node that it makes, where it makes one."""

@@ -185,6 +185,9 @@ class Tracing:
     )  # per open body: what was changed in it, and where
     questions: Questions = attrs.field(factory=Questions)
     memory: InputMemory = attrs.field(factory=InputMemory)
+    parts: dict[int, Any] = attrs.field(
+        factory=dict
+    )  # of jagged tensors, which share them: by the identity of the fake
     overrides: Overrides = attrs.field(factory=Overrides)
     made: dict[int, Any] = attrs.field(
         factory=dict
