@@ -50,11 +50,11 @@ NATIVE_FUNCTIONS = frozenset(
         torch._utils._rebuild_tensor_v2,
         torch._utils._rebuild_parameter,
     }
-    | {LazyModuleMixin._infer_parameters, torch.nn.Module.requires_grad_}
+    | {torch.nn.Module.requires_grad_}
     | {jagged_from_tensor_and_lengths}
 ) | {catch_warnings.__enter__, catch_warnings.__exit__, filterwarnings, simplefilter, resetwarnings}
-"""They look into storages and autograd nodes, filter warnings, make parameters of what were none and take their
-flags from them, or look at many values: one break each, not one for each such step."""
+"""They look into storages and autograd nodes, filter warnings, take the flags of parameters, or look at many
+values: one break each, not one for each such step."""
 
 _HOOKS_OF_MODULES = torch.utils.hooks.BackwardHook._apply_on_tensors
 """It hangs them onto the autograd node that it makes, where it makes one."""
@@ -66,6 +66,10 @@ def refuse_native(t: Tracing, function: Any) -> None:
     if is_graph_break(real):
         raise t.unsupported(
             "graph-break", "a call of graph_break()", "remove the call to keep one graph"
+        )
+    if real is LazyModuleMixin._infer_parameters:
+        raise t.unsupported(
+            "uninitialized-parameter", "the first call of a lazy module, which makes its parameters"
         )
     if getattr(real, "_torchdynamo_disable", False) or getattr(real, "_stator_disable", False):
         raise t.unsupported(
