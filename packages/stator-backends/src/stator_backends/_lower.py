@@ -232,7 +232,8 @@ def _has_sparse_tensors(gm: torch.fx.GraphModule) -> bool:
     parts = [
         part for value in given for part in (value if isinstance(value, tuple | list) else (value,))
     ]
-    return any(isinstance(part, Tensor) and part.layout is not torch.strided for part in parts)
+    dense = (torch.strided, torch.jagged)
+    return any(isinstance(part, Tensor) and part.layout not in dense for part in parts)
 
 
 _AS_IT_IS: dict[str, Callable[[torch.fx.GraphModule], bool]] = {

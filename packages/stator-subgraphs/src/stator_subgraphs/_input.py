@@ -68,14 +68,19 @@ class Inputs:
 
     # -- tensors ----------------------------------------------------------------------------------------------------
     def tensor(
-        self, source: Source, tensor: torch.Tensor, dims: Sequence[Dim], hint: str
+        self,
+        source: Source,
+        tensor: torch.Tensor,
+        dims: Sequence[Dim],
+        hint: str,
+        sizes: Source,
     ) -> Traced:
         if (known := self.tensors.get(id(tensor))) is not None and known.live:
             return known.traced
         refuse_subclass(tensor, source.name)
         if any(isinstance(held, fx.GraphModule) for held in self.state.held.values()):
             refuse_wrappers([tensor])
-        record = self._tensor(TorchSource(source), tensor, dims, hint)
+        record = self._tensor(TorchSource(sizes), tensor, dims, hint)
         _mark_static_address(record.traced.node, tensor)
         self.described[record.traced.node] = GraphInput(source, record.traced.example, "tensor")
         return record.traced

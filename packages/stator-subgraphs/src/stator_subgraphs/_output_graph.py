@@ -78,12 +78,17 @@ class OutputGraph:
 
     # -- inputs -----------------------------------------------------------------------------------------------------
     def tensor_input(
-        self, source: Source, tensor: torch.Tensor, dims: Sequence[Dim], hint: str
+        self,
+        source: Source,
+        tensor: torch.Tensor,
+        dims: Sequence[Dim],
+        hint: str,
+        sizes: Source | None = None,
     ) -> Traced:
         """The placeholder of a real tensor, one for each tensor whatever ways lead to it. Symbols in its shape are
-        bound by placeholders before it."""
+        bound by placeholders before it; they are read from `sizes`, by default from the tensor."""
         with self._state.placed():
-            return self._inputs.tensor(source, tensor, dims, hint)
+            return self._inputs.tensor(source, tensor, dims, hint, sizes or source)
 
     def number_input(self, source: Source, value: int | float, hint: str) -> Traced:
         """A symbolic int, or a symbolic float (then the graph takes a tensor and starts with its `item()`)."""

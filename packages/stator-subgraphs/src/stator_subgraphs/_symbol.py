@@ -16,8 +16,9 @@ SymbolicTypes = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 def expression_of(value: Any) -> sympy.Expr | None:
-    """The expression of a symbolic number that really has symbols."""
-    if not isinstance(value, SymbolicTypes):
+    """The expression of a symbolic number that really has symbols. The ragged size of a jagged tensor has none: it
+    stands for the offsets, and is read from a tensor of the graph wherever it is needed."""
+    if not isinstance(value, SymbolicTypes) or value.node.is_nested_int():
         return None
     expression = value.node.expr
     return expression if getattr(expression, "free_symbols", None) else None

@@ -20,6 +20,7 @@ from typing import Any
 import stator_guards as guards
 import torch
 from stator_bytecode import NULL, exception_field
+from torch.nested._internal.nested_tensor import NestedTensor
 from torch.nn.parameter import is_lazy
 
 from stator_variables import _kinds as k
@@ -212,7 +213,9 @@ def build_tensor(t: Tracing, real: Any, source: guards.Source) -> Any:
         return build_subclass(t, real, source)
     if real.is_nested or real.is_mkldnn:  # the one has no sizes, the fake of the other is strided
         raise t.unsupported(
-            "no-fake-tensor", f"{source.name} is a nested tensor, or one for MKL-DNN"
+            "no-fake-tensor",
+            f"{source.name} is a strided nested tensor, or one for MKL-DNN",
+            "make nested tensors with layout=torch.jagged",
         )
     if is_behind(real):
         raise t.unsupported(
@@ -240,8 +243,11 @@ def build_tensor(t: Tracing, real: Any, source: guards.Source) -> Any:
 
 def build_subclass(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     """A tensor of a class that only Python knows as a plain one over its memory."""
-    from stator_variables._torch import _wrappers
+    from stator_variables._torch import _jagged, _wrappers
 
+    if type(real) is NestedTensor:
+        jagged: VariableTracker = _jagged.build(t, real, source)
+        return jagged
     if _wrappers.is_wrapper(type(real)):
         wrapper: VariableTracker = _wrappers.build(t, real, source)
         return wrapper

@@ -129,9 +129,15 @@ class GraphRecorder(Protocol):
         """Autograd will be asked about values inside this graph: it has to run operator by operator."""
 
     def tensor_input(
-        self, source: Source, tensor: torch.Tensor, dims: Sequence[Dim], hint: str
+        self,
+        source: Source,
+        tensor: torch.Tensor,
+        dims: Sequence[Dim],
+        hint: str,
+        sizes: Source | None = None,
     ) -> Traced:
-        """A placeholder for a real tensor, once per tensor; those before it bind the free symbols of its example."""
+        """A placeholder for a real tensor, once per tensor; those before it bind the free symbols of its example, read
+        from `sizes` where the tensor itself is only made for the graph."""
 
     def number_input(self, source: Source, value: int | float, hint: str) -> Traced:
         """A symbolic int or float input."""

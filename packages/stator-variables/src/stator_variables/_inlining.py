@@ -6,6 +6,7 @@ from typing import Any
 from warnings import catch_warnings, filterwarnings, resetwarnings, simplefilter
 
 import torch
+from torch.nested._internal.nested_tensor import jagged_from_tensor_and_lengths
 from torch.nn.modules.lazy import LazyModuleMixin
 
 from stator_variables._tracing import Tracing
@@ -49,10 +50,11 @@ NATIVE_FUNCTIONS = frozenset(
         torch._utils._rebuild_tensor_v2,
         torch._utils._rebuild_parameter,
     }
-    | {LazyModuleMixin._infer_parameters, torch.nn.Module.requires_grad_}
+    | {torch.nn.Module.requires_grad_}
+    | {jagged_from_tensor_and_lengths}
 ) | {catch_warnings.__enter__, catch_warnings.__exit__, filterwarnings, simplefilter, resetwarnings}
-"""They look into storages and autograd nodes, filter warnings, or make parameters of what were none and take their
-flags from them: one break each, not one for each such step."""
+"""They look into storages and autograd nodes, filter warnings, take the flags of parameters, or look at many
+values: one break each, not one for each such step."""
 
 
 def refuse_native(t: Tracing, function: Any) -> None:
@@ -61,6 +63,10 @@ def refuse_native(t: Tracing, function: Any) -> None:
     if is_graph_break(real):
         raise t.unsupported(
             "graph-break", "a call of graph_break()", "remove the call to keep one graph"
+        )
+    if real is LazyModuleMixin._infer_parameters:
+        raise t.unsupported(
+            "uninitialized-parameter", "the first call of a lazy module, which makes its parameters"
         )
     if getattr(real, "_torchdynamo_disable", False) or getattr(real, "_stator_disable", False):
         raise t.unsupported(

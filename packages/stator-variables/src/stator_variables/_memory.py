@@ -15,6 +15,8 @@ class InputMemory:
     has_arrays: bool = False  # some of them are over memory of NumPy's, whose storages do not tell
     has_wrappers: bool = False  # some of them are inside others
     copied: dict[int, list[Source]] = attrs.field(factory=dict)  # deeply, by the memo
+    jagged: set[int] = attrs.field(factory=set)
+    """What writes to a jagged tensor, or to its values, writes to: the count of its versions is in the object."""
 
     def add(self, source: Source, tensor: Any) -> tuple[str, ...] | None:
         """Note an input: None, or why it cannot be one beside the others, and is none."""

@@ -189,6 +189,9 @@ class Tracing:
     hooks: tuple[Any, ...] = ()  # calls that register hooks for gradients, or take them back
     questions: Questions = attrs.field(factory=Questions)
     memory: InputMemory = attrs.field(factory=InputMemory)
+    parts: dict[int, Any] = attrs.field(
+        factory=dict
+    )  # of jagged tensors, which share them: by the identity of the fake
     overrides: Overrides = attrs.field(factory=Overrides)
     streams: Streams = attrs.field(factory=Streams)  # steps on streams of random numbers
     made: dict[int, Any] = attrs.field(

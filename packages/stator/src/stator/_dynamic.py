@@ -245,7 +245,8 @@ def _attribute(tensor: torch.Tensor, name: str, empty: Any) -> Any:
 
 def marks_of(tensor: torch.Tensor) -> dict[int, Dim]:
     """The dimensions that carry marks; of several marks the last of: weak, dynamic, unbacked, static."""
-    found = {index: Dim("dynamic") for index in getattr(tensor, "_dynamo_weak_dynamic_indices", ())}
+    weak = ("_dynamo_weak_dynamic_indices", "_dynamo_propagated_dynamic_indices")
+    found = {index: Dim("dynamic") for name in weak for index in getattr(tensor, name, ())}
     if not getattr(tensor, "_has_dynamo_dim_marking", False) and not found:
         return found
     ranges = {

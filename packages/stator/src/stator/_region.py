@@ -35,6 +35,9 @@ from stator.errors import BackendFailed, SourceSpan, Unsupported
 
 NOTHING_AFTER = "replaced-builtin"
 """The reason of a break after which no code of ours could run: the whole runs plainly."""
+LAZY, LAZY_CALLS = "uninitialized-parameter", 4
+"""The reason of a break at the first call of a lazy module, and how many such calls run eagerly as a
+whole: an entry for one is of no use to the next, which finds other classes and parameters."""
 PATIENCE = 20_000
 """Instructions without a graph operation after which a loop runs natively, unless one graph was asked for."""
 
@@ -56,6 +59,7 @@ class Place:
     )  # at most one: the same, for calls under function modes
     recent: Entry | None = None  # the entry used last
     passed: set[SourceSpan] = attrs.field(factory=set)  # breaks that were to come only once
+    lazy_calls: int = 0  # calls that ran eagerly because they initialize lazy modules
 
 
 _NEVER: Any = SimpleNamespace(check=lambda *state: False)
@@ -195,6 +199,8 @@ class Region:
         try:
             traced = trace(place.target, state, self.options, policy)
             try:
+                if _initializes(traced.reason, place):
+                    return None
                 if traced.reason is not None and (
                     self._refuses(place) or traced.reason.reason == NOTHING_AFTER
                 ):
@@ -210,6 +216,8 @@ class Region:
                 traced.captured.release()
                 del traced  # it holds the reason, whose traceback holds this frame
         except Unsupported as reason:
+            if _initializes(reason, place):
+                return None
             if self._refuses(place):
                 raise
             place.refused.append(without_frames(reason))
@@ -302,6 +310,14 @@ def _place(target: Target, options: Options) -> Place:
         Cache(target.name, options.recompile_limit, warn=None if options.fullgraph else tell_later),
         shapes,
     )
+
+
+def _initializes(reason: Unsupported | None, place: Place) -> bool:
+    """Return True if the trace ended where a lazy module makes its parameters, and count the call."""
+    if reason is None or reason.reason != LAZY or place.lazy_calls >= LAZY_CALLS:
+        return False
+    place.lazy_calls += 1
+    return True
 
 
 def _must_not_compile(place: Place) -> bool:

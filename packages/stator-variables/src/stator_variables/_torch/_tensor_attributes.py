@@ -5,12 +5,13 @@ from typing import Any
 
 import torch
 from stator_guards import AttrSource, Custom, Equals
+from torch.nested._internal.nested_tensor import NestedTensor
 
 from stator_variables import _kinds as k
 from stator_variables._build import new_namespace, with_namespace, wrap
 from stator_variables._model import _dictionary
 from stator_variables._model._raising import complain
-from stator_variables._torch import _torch_calls, _wrappers
+from stator_variables._torch import _jagged, _torch_calls, _wrappers
 from stator_variables._torch._history import LEAF, NO_LEAF, is_behind, keeps_flag
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -85,7 +86,9 @@ def _known_flag(t: Tracing, vt: Any, name: str) -> Any:
 
 def _metadata(t: Tracing, vt: Any, name: str) -> Any:
     if name in ("is_leaf", "output_nr") and vt.source is not None:
-        _known_flag(t, vt, name)
+        known = _known_flag(t, vt, name)
+        if vt.cls is NestedTensor:  # the graph puts another one together
+            return k.ConstantTracker(known)
     if name == "nbytes":
         return _nbytes(t, vt)
     value = _of_example(t, vt, name)
@@ -114,6 +117,8 @@ def _nbytes(t: Tracing, vt: Any) -> Any:
 
 def own(t: Tracing, vt: Any, name: str) -> Any:
     """An attribute that the user has set on the tensor object."""
+    if vt.cls is NestedTensor:
+        return _jagged.own(t, vt, name)
     if _wrappers.is_wrapper(vt.cls):
         _wrappers.refuse_attribute(t, vt, name)
     if vt.namespace is None and vt.real is not MISSING and vt.source is not None:
@@ -142,6 +147,7 @@ def hides_nothing(tensor: torch.Tensor) -> bool:
 
 KEEPS_FLAG = Custom("{fn}({value})", keeps_flag, "with a flag that stays as it is when it is set")
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
+_WITH_FLAG = (*_PLAIN, NestedTensor)
 HIDES_NOTHING = Custom(
     "not {value}.__dict__ or {fn}({value})",
     hides_nothing,
@@ -175,16 +181,16 @@ def write(t: Tracing, vt: Any, name: str, value: Any) -> Any:
 
 
 def has_flag(t: Tracing, vt: Any, value: Any) -> bool:
-    """Whether setting `requires_grad` of a tensor from outside changes nothing. Not asked of one that is used already,
-    nor in the body of an operator: transforms of torch.func refuse it."""
-    if (
-        vt.source is None
-        or vt.cls not in (torch.Tensor, torch.nn.Parameter)
-        or vt.example.is_inference()
-    ):
+    """Whether setting `requires_grad` of a tensor changes nothing. Not asked of one that is used already, nor in the
+    body of an operator: transforms of torch.func refuse it."""
+    if vt.cls not in _WITH_FLAG or vt.example.is_inference():
         return False
     is_so = value is not MISSING and value.constant() is _of_example(t, vt, "requires_grad")
-    if not is_so or t.overrides.modes or t.graph.may_be_kept(vt.before) or not keeps_flag(vt.real):
+    if not is_so or t.overrides.modes or t.graph.may_be_kept(vt.before):
+        return False
+    if vt.source is None:
+        return True
+    if not keeps_flag(vt.real):
         return False
     t.guard(vt.source, KEEPS_FLAG)
     return True

@@ -37,7 +37,7 @@ NOT_RECORDED = frozenset(
 )
 
 _C: Any = torch._C  # its stubs lack three of these
-_C_NAMESPACES = (_C._VariableFunctions, _C._nn, _C._special, _C._linalg, _C._fft)
+_C_NAMESPACES = (_C._VariableFunctions, _C._nn, _C._special, _C._linalg, _C._fft, _C._nested)
 _PYTHON_MODULES = ("torch.nn.functional", "torch.functional")
 _OVERRIDE_CHECKS = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
 _INLINED_FUNCTIONAL = frozenset(
@@ -189,6 +189,8 @@ def record_unheard(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[st
         raise t.unsupported(
             "random-stream", "random numbers that are drawn after a step on torch's own generators"
         )
+    if t.memory.jagged and not t.memory.jagged.isdisjoint(traced.node.meta.get("writes", ())):
+        raise t.unsupported("tensor-subclass", "a write to an existing jagged tensor")
     return from_traced(t, traced, [*args, *kwargs.values()])
 
 

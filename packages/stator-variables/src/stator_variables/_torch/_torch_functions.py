@@ -181,14 +181,17 @@ for _function in (_LEVELS.maybe_get_level, _LEVELS.maybe_get_bdim):
 def answer_by_name(t: Tracing, function: Any, args: Sequence[Any]) -> Any:
     """What is known by name, so that its module need not be imported: `torch.onnx.is_in_onnx_export`; `is_compiling` of
     `torch._dynamo`; `mark_static` of a size, which makes it a constant from here on; what functions of torch ask about
-    sizes, which plainly are ints, and none of a nested tensor; None for all others."""
+    sizes, which plainly are ints, except the ragged one of a jagged tensor; None for all others."""
     if function.__name__ == "is_compiling" and str(function.__module__).startswith("torch._dynamo"):
         return is_compiling(t, [], {})
     if function.__module__ == "torch.fx.experimental.symbolic_shapes" and len(args) == 1:
         if function.__name__ == "is_nested_int" and isinstance(
             args[0], k.ConstantTracker | k.NumberTracker
         ):
-            return k.ConstantTracker(False)
+            vt = args[0]
+            return k.ConstantTracker(
+                isinstance(vt, k.NumberTracker) and vt.example.node.is_nested_int()
+            )
         return (
             args[0]
             if function.__name__ in ("guard_or_false", "guard_or_true") and args[0].cls is bool

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from stator_guards import AttrSource, CallSource, Custom, Source, TensorMatch, TypeIs
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.nested._internal.nested_tensor import NestedTensor
 from torch.utils._python_dispatch import (
     is_traceable_wrapper_subclass,
     is_traceable_wrapper_subclass_type,
@@ -46,6 +47,8 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter, FakeTensor)
 
 def is_wrapper(cls: type) -> bool:
     """Whether a class keeps to it."""
+    if cls is NestedTensor:  # see `_jagged`
+        return True
     if cls in _PLAIN or not (
         issubclass(cls, torch.Tensor) and is_traceable_wrapper_subclass_type(cls)
     ):
@@ -97,7 +100,7 @@ def _parts(wrapper: Any, source: Source) -> Iterator[tuple[Source, torch.Tensor]
 def class_of(t: Tracing, example: torch.Tensor) -> type:
     """The class of a result, for which a fake stands."""
     if type(example) not in _PLAIN:
-        if shape_of(example) is MISSING:
+        if type(example) is not NestedTensor and shape_of(example) is MISSING:
             raise t.unsupported(
                 "tensor-subclass", f"an operation that gives a {type(example).__qualname__}"
             )
