@@ -143,6 +143,10 @@ class Cache:
             self._decisions[entry.backend_key] = _decision(entries)
             self.history.append(_firsts(reasons))
 
+    def release_in_child(self) -> None:
+        """Release the lock in a process that was forked while another thread made an entry."""
+        self._lock._at_fork_reinit()
+
     def remove(self, entry: Entry) -> None:
         """Drop an entry: the next state that it would have served makes another."""
         with self._lock:

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import os
 import types
 import weakref
 from collections.abc import Callable
@@ -107,6 +108,15 @@ def is_compiling() -> bool:
 
 
 REGIONS: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def _release_in_child() -> None:
+    for region in list(REGIONS):
+        region.release_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_release_in_child)
 
 
 def reset() -> None:

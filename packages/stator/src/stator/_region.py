@@ -287,6 +287,12 @@ class Region:
         places = [self.root, *self.places.values()]
         return [each for place in places for each in (place, *place.under_modes)]
 
+    def release_in_child(self) -> None:
+        """Release locks that another thread held when this process was forked: it does not exist here."""
+        self._lock = threading.Lock()
+        for place in self.all_places():
+            place.cache.release_in_child()
+
     def reset(self) -> None:
         """Forget everything compiled."""
         self.root = _place(self.root.target, self.options)
