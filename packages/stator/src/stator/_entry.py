@@ -99,7 +99,9 @@ def make_entry(
         made_calls=any(call.made for call in traced.emitter.t.cached.calls),
     )
     steps = traced.emitter.t.streams.early
-    recovery = None if effects is None else _recovery(traced, effects, steps, retrace, ambient, data)
+    recovery = (
+        None if effects is None else _recovery(traced, effects, steps, retrace, ambient, data)
+    )
     run = _function(target, traced, lowered, site, recovery, data)
     checked = options.stack.guards(guards, target.parameters)
     serve = getattr(checked, "serve", None)  # a guard compiler need not be able to
