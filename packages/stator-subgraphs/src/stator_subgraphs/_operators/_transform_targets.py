@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._functorch import eager_transforms
+from torch._functorch import eager_transforms, predispatch
 from torch._guards import TracingContext
 
 Flat = tuple[Any, ...]
@@ -20,12 +20,32 @@ Body = Callable[..., Flat]
 
 
 def vmapped(body: Body, in_dims: Flat, out_dims: Flat, randomness: str, *inputs: Any) -> Flat:
-    """`torch.vmap`: each result of the body gets its batch dimension."""
+    """`torch.vmap` over flat values: each result of the body gets its batch dimension.
+
+    The steps are those of `torch._functorch.vmap._flat_vmap`. Its checks of structures and
+    dimensions were made when the body was traced and need not be repeated.
+    """
+    predispatch.lazy_load_decompositions()
     count = len(in_dims)
-    results: Flat = torch.vmap(_closed(body, inputs[count:]), in_dims, out_dims, randomness)(
-        *inputs[:count]
-    )
-    return results
+    placed = list(zip(inputs[:count], in_dims, strict=True))
+    batch_size = next(value.size(dim) for value, dim in placed if dim is not None)
+
+    level = predispatch._vmap_increment_nesting(batch_size, randomness)
+    try:
+        batched = [_batched(value, dim, level) for value, dim in placed]
+        results = body(*batched, *inputs[count:])
+        return tuple(
+            value if dim is None else predispatch._remove_batch_dim(value, level, batch_size, dim)
+            for value, dim in zip(results, out_dims, strict=True)
+        )
+    finally:
+        predispatch._vmap_decrement_nesting()
+
+
+def _batched(value: Any, dim: int | None, level: int) -> Any:
+    if dim is None:
+        return value
+    return predispatch._add_batch_dim(value, dim % value.dim(), level)
 
 
 def value_and_grads(
