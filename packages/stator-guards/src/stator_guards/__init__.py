@@ -31,6 +31,7 @@ from stator_guards._relation import Custom, DistinctObject, SameObject, ShapeExp
 from stator_guards._source import (
     CallSource,
     CapturedSource,
+    LiteralSource,
     ParameterSource,
     Renderer,
     Source,
@@ -54,6 +55,7 @@ __all__ += ["DistinctStorages", "GlobalState", "TensorMatch"]
 __all__ += [
     "CallSource",
     "CapturedSource",
+    "LiteralSource",
     "ParameterSource",
     "PartSource",
     "Renderer",

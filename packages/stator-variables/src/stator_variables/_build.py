@@ -111,11 +111,18 @@ def build_atom(
 ) -> VariableTracker:
     if type(real) in (int, float) and t.policy.number_is_symbolic(source, real, at_once):
         t.guard(source, guards.TypeIs(type(real)))
-        if type(real) is float:
-            t.guard(source, _IS_FINITE if real else _IS_NO_NEGATIVE_ZERO)
-        return k.NumberTracker(t.graph.number_input(source, real, source.name), type(real))
+        return symbolic_number(t, real, source)
     t.guard(source, guards.Is(real) if real is None or type(real) is bool else guards.Equals(real))
     return k.ConstantTracker(real)
+
+
+def symbolic_number(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
+    """The tracker of a number that is an input of the graph, and whose class is known."""
+    if type(real) is float:
+        t.guard(source, _IS_FINITE if real else _IS_NO_NEGATIVE_ZERO)
+    tracker = k.NumberTracker(t.graph.number_input(source, real, source.name), type(real))
+    tracker.source, tracker.real = source, real
+    return tracker
 
 
 def _has_no_negative_zero(value: float) -> bool:

@@ -14,10 +14,10 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stator_guards import CallSource, CapturedSource, Custom, Source
+from stator_guards import CallSource, CapturedSource, Custom, LiteralSource, Source
 
 from stator_variables import _kinds as k
-from stator_variables._build import build_number, build_value
+from stator_variables._build import build_number, build_value, symbolic_number
 from stator_variables._library._pure import NUMBERS, NUMPY, TRUTHS, is_number_of_numpy
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
@@ -30,10 +30,12 @@ def number_of(t: Tracing, vt: Any) -> Any:
     """Return the number of Python that torch takes a number of NumPy for; anything else as it is."""
     if not isinstance(vt, k.ScalarTracker):
         return vt
-    source = CallSource(NUMPY.generic.item, vt.source)
+    source, real = CallSource(NUMPY.generic.item, vt.source), vt.real.item()
+    if not t.policy.number_is_symbolic(source, real, True):
+        return build_number(t, real, source)
     if vt.real.dtype.kind == "u" and vt.real.dtype.itemsize == 8:
         t.guard(source, _IS_WORD)
-    return build_number(t, vt.real.item(), source, at_once=True)
+    return symbolic_number(t, real, source)
 
 
 def _is_word(number: int) -> bool:
@@ -111,11 +113,9 @@ def _operand(t: Tracing, vt: Any) -> tuple[Source | Any, Any]:
         return (MISSING, MISSING) if source is None or hint is None else (source, vt.cls(hint))
     if isinstance(vt, k.ClassTracker):
         return CapturedSource(vt.value.__name__, vt.value), vt.value
-    if (value := vt.constant()) is MISSING or not is_plain(value):
-        return MISSING, MISSING
-    return CapturedSource(f"{type(value).__name__}", value), value
-
-
-def is_plain(value: Any) -> bool:
-    """Return whether a function of NumPy can be given it, and nothing of it may change."""
-    return type(value) in (bool, int, float, str, type(None)) or is_number_of_numpy(type(value))
+    value = vt.constant()
+    if type(value) in (bool, int, float, str, type(None)):
+        return LiteralSource(value), value
+    if is_number_of_numpy(type(value)):
+        return CapturedSource(type(value).__name__, value), value
+    return MISSING, MISSING
