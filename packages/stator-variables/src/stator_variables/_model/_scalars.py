@@ -94,11 +94,12 @@ def field_of(t: Tracing, vt: Any, name: str) -> Any:
     """Return an attribute of such a number; MISSING where it depends on the whole number."""
     if not isinstance(vt, k.ScalarTracker):
         return MISSING
-    if name in ("real", "imag"):
-        return computed(t, operator.attrgetter(name), [vt])
+    if name in PARTS:
+        return computed(t, PARTS[name], [vt])
     return k.ConstantTracker(getattr(vt.real, name)) if name in OF_CLASS else MISSING
 
 
+PARTS = {name: operator.attrgetter(name) for name in ("real", "imag")}
 OF_CLASS = frozenset({"dtype", "itemsize", "nbytes", "ndim", "size"})
 """Attributes that all numbers of one class share."""
 
