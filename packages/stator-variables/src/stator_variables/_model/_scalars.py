@@ -17,8 +17,13 @@ from typing import Any
 from stator_guards import CallSource, CapturedSource, Custom, LiteralSource, Source
 
 from stator_variables import _kinds as k
-from stator_variables._build import build_number, build_value, symbolic_number
 from stator_variables._library._pure import NUMBERS, NUMPY, TRUTHS, is_number_of_numpy
+from stator_variables._number_builders import (
+    build_atom,
+    build_number,
+    build_scalar,
+    symbolic_number,
+)
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -64,12 +69,20 @@ def computed(t: Tracing, function: Callable[..., Any], args: Sequence[Any]) -> A
     except Exception:
         return MISSING
     source = CallSource(exact, *(source for source, _ in operands))
-    if type(result) in (bool, int, float):
-        return build_number(t, result, source, at_once=True)
-    if type(result) not in (*NUMBERS, *TRUTHS):
-        return MISSING
+    return _read(t, result, source, steps)
 
-    found: Any = build_value(t, result, source)
+
+def _read(t: Tracing, result: Any, source: Source, steps: int) -> Any:
+    """The tracker of a computed number; MISSING for anything else. Truths are constants, guarded."""
+    if type(result) is bool or type(result) in TRUTHS:
+        build = build_atom if type(result) is bool else build_scalar
+        build(t, result, source)
+        return k.ConstantTracker(result)
+    if type(result) in (int, float):
+        return build_number(t, result, source, at_once=True)
+    if type(result) not in NUMBERS:
+        return MISSING
+    found: Any = build_scalar(t, result, source)
     found.source, found.real, found.steps = source, result, steps
     return found
 
