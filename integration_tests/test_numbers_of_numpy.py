@@ -169,3 +169,30 @@ def test_number_over_a_break(backend: str) -> None:
     values = iter((2, 3, 4, 5))
     compiled = stator.compile(fn, backend=backend)
     assert_same(fn, compiled, lambda: (torch.ones(3), np.int64(next(values))), calls=4)
+
+
+def test_two_numbers_are_one_object_or_two() -> None:
+    def fn(x: Any, n: Any, m: Any) -> Any:
+        return x * n, n is m, (n + 1) is (n + 1), n + 0 is n
+
+    compiled = stator.compile(fn, backend="eager")
+    for value in (2, 3, 4):
+        one, other = np.float64(value), np.float64(value)
+        for pair in ((one, one), (one, other), (other, one)):
+            expected, actual = fn(torch.ones(2), *pair), compiled(torch.ones(2), *pair)
+            assert expected[1:] == actual[1:]
+            assert torch.equal(expected[0], actual[0])
+
+
+@pytest.mark.parametrize("container", ["(n, k)", "[n, [k]]", "{'n': n, 'k': k}"])
+def test_numbers_in_containers(container: str) -> None:
+    make = eval(f"lambda n, k: {container}")
+    read = {"(": "c[0] * c[1]", "[": "c[0] * c[1][0]", "{": "c['n'] * c['k']"}[container[0]]
+    fn = eval(f"lambda x, c: (x * ({read}), c)")
+    backend = Counting()
+    compiled = stator.compile(fn, backend=backend)
+    for value in (2, 3, 4):
+        given = make(np.int16(value), np.float32(value))
+        expected, actual = fn(torch.ones(2), given), compiled(torch.ones(2), given)
+        assert not differences(describe(r=expected), describe(r=actual), EXACT)
+    assert backend.count == 1

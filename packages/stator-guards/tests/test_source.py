@@ -16,6 +16,7 @@ from stator_guards import (
     Guard,
     InstanceDictSource,
     Is,
+    LiteralSource,
     ParameterSource,
     Source,
     TypeIs,
@@ -44,6 +45,16 @@ def test_keys_and_captured_objects_are_told_apart() -> None:
     one, other = [1], [1]
     assert CapturedSource("x", one) == CapturedSource("x", one)
     assert CapturedSource("x", one) != CapturedSource("x", other)
+
+
+def test_literals_are_told_apart_by_class_and_value() -> None:
+    values = [1, True, 1.0, 0.0, -0.0, "1", None, float("inf"), float("nan")]
+    assert len({LiteralSource(value) for value in values}) == len(values)
+    assert LiteralSource(2.5) == LiteralSource(2.5)
+    twice = CallSource(pow, A, LiteralSource(2))
+    guards = compile_guards([Guard(CallSource(max, twice, LiteralSource(2)), Equals(9))], ["a"])
+    assert [guards.check(value) for value in (3, 4, "a")] == [True, False, False]
+    assert "v_pow(a, 2)" in guards.source
 
 
 def test_names_read_like_the_program() -> None:

@@ -33,6 +33,7 @@ from stator_guards._relation import Custom, DistinctObject, SameObject, ShapeExp
 from stator_guards._source import (
     CallSource,
     CapturedSource,
+    LiteralSource,
     ParameterSource,
     Renderer,
     Source,
@@ -57,6 +58,7 @@ if TYPE_CHECKING or _find_spec("torch"):  # else `import *` works without them
 __all__ += [
     "CallSource",
     "CapturedSource",
+    "LiteralSource",
     "ParameterSource",
     "PartSource",
     "Renderer",

@@ -6,6 +6,7 @@ objects, and can be evaluated directly, which is what the slow mirror of a predi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, TypeAlias
 
@@ -180,6 +181,28 @@ class CapturedSource(Source):
 
     def watch(self, whole: Any, value: Any, cells: Cells) -> bool:
         return not self.held.weak
+
+
+@attrs.frozen(eq=False)
+class LiteralSource(Source):
+    """A number or text that is known, as an argument of a function: equal ones are the same place."""
+
+    value: bool | int | float | str | None
+
+    @property
+    def identity(self) -> tuple[Hashable, ...]:
+        return type(self.value).__name__, repr(self.value)
+
+    @property
+    def name(self) -> str:
+        return repr(self.value)
+
+    def expression(self, render: Renderer) -> str:
+        is_written = not isinstance(self.value, float) or math.isfinite(self.value)
+        return repr(self.value) if is_written else render.capture(self.value, "number")
+
+    def evaluate(self, state: State) -> Any:
+        return self.value
 
 
 @attrs.frozen(eq=False, init=False)

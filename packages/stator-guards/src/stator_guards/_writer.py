@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from stator_guards._kind import Guard, Kind
-from stator_guards._source import ParameterSource, Source, parents_first
+from stator_guards._source import LiteralSource, ParameterSource, Source, parents_first
 
 LONGEST_EXPRESSION = 200
 LONGEST_NAME = 100
@@ -112,7 +112,11 @@ class Writer:
             return
         text = source.expression(self)
         shared = self._count[source] > 1 or len(text) > LONGEST_EXPRESSION
-        if shared and not isinstance(source, ParameterSource) and not text.isidentifier():
+        if (
+            shared
+            and not isinstance(source, ParameterSource | LiteralSource)
+            and not text.isidentifier()
+        ):
             name = self._names.fresh(source.label)
             self.lines.append(f"{name} = {text}")
             text = name

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import attrs
+import torch
 from stator_bytecode.errors import NOWHERE, InvalidUse, SourceSpan
 from stator_guards import ShapeExpression, SizeSource, Source
 from torch.fx.experimental.symbolic_shapes import SYMPY_INTERP, ConstraintViolationError
@@ -95,8 +96,10 @@ class ShapeGuards:
         return helpers[0].exprs, helpers[1].exprs
 
     def _constant(self, records: list[Record], fakes: list[Any]) -> set[str]:
-        """The texts about sizes that were constant from the start."""
-        return {
+        """The texts about sizes that were constant from the start, and that floats are numbers: who reads one guards
+        that it is finite."""
+        floats = [record for record in records if isinstance(record.traced.example, torch.SymFloat)]
+        return {f"not math.isnan({self._token_of(record.origin.source)})" for record in floats} | {
             f"{self._token_of(SizeSource(record.origin.source, kind, dim))} == {part}"
             for record, fake in zip(records, fakes, strict=True)
             if record.constant

@@ -7,7 +7,6 @@ import collections
 import enum
 import functools
 import gc
-import math
 import operator
 import pathlib
 import re
@@ -33,6 +32,7 @@ from stator_variables._library._pure import (
     is_number_of_numpy,
 )
 from stator_variables._library._weakrefs import build_weakref
+from stator_variables._number_builders import build_atom, build_scalar
 from stator_variables._runtime import plain_tensor, tensor_of
 from stator_variables._stored import item_owner, stored
 from stator_variables._torch._history import history_of, is_behind
@@ -113,38 +113,6 @@ def _builder_for(cls: type) -> Builder:
     )
 
 
-def build_number(
-    t: Tracing, real: Any, source: guards.Source, *, at_once: bool = False
-) -> VariableTracker:
-    """The tracker of an atom that the entry reads or computes; a number that was passed in is an input `at_once`."""
-    tracker = build_atom(t, real, source, at_once=at_once)
-    tracker.source, tracker.real = source, real
-    return tracker
-
-
-def build_atom(
-    t: Tracing, real: Any, source: guards.Source, *, at_once: bool = False
-) -> VariableTracker:
-    if type(real) in (int, float) and t.policy.number_is_symbolic(source, real, at_once):
-        t.guard(source, guards.TypeIs(type(real)))
-        if type(real) is float:
-            t.guard(source, _IS_FINITE if real else _IS_NO_NEGATIVE_ZERO)
-        return k.NumberTracker(t.graph.number_input(source, real, source.name), type(real))
-    t.guard(source, guards.Is(real) if real is None or type(real) is bool else guards.Equals(real))
-    return k.ConstantTracker(real)
-
-
-def _has_no_negative_zero(value: float) -> bool:
-    return (math.isfinite(value) and math.copysign(1, value) > 0) or value < 0
-
-
-_IS_FINITE = guards.Custom("{fn}({value})", math.isfinite, "a finite float")
-_IS_NO_NEGATIVE_ZERO = guards.Custom(
-    "{fn}({value})", _has_no_negative_zero, "a finite float and not -0.0"
-)
-"""Of an entry that was made for 0.0: no comparison tells the two zeros apart."""
-
-
 def build_value(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
     if type(real) is slice and not all(
         type(part) in ATOMS for part in (real.start, real.stop, real.step)
@@ -153,21 +121,12 @@ def build_value(t: Tracing, real: Any, source: guards.Source) -> VariableTracker
         start, stop, step = (_field(t, real, name, source) for name in ("start", "stop", "step"))
         return k.SliceTracker((start, stop, step))
     if is_number_of_numpy(type(real)) or type(real) in TRUTHS:
-        return _build_scalar(t, real, source)
+        return build_scalar(t, real, source)
     t.guard(
         source,
         equal_to(real) if type(real) in (torch.device, *ENUMS_OF_C) else guards.Equals(real),
     )
     return k.ConstantTracker(real)
-
-
-def _build_scalar(t: Tracing, real: Any, source: guards.Source) -> VariableTracker:
-    """A number of NumPy, its class guarded, and its value where that is needed as a constant."""
-    t.guard(source, guards.TypeIs(type(real)))
-    bits = real.tobytes()
-    same = guards.Custom("{fn}({value})", lambda value: value.tobytes() == bits, f"{real!r}")
-    scalar = k.ScalarTracker(real, lambda: t.guard(source, same))
-    return k.ConstantTracker(scalar.value) if type(real) in TRUTHS else scalar
 
 
 def _by_identity(kind: Callable[[Any], VariableTracker]) -> Builder:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import attrs
 from stator_bytecode import NULL, GeneratorState, HandlerTable
 from stator_bytecode.errors import Unsupported
-from stator_guards import CallSource, CapturedSource, ParameterSource, Source
+from stator_guards import CallSource, CapturedSource, LiteralSource, ParameterSource, Source
 
 from stator_variables._drawn import is_drawn
 from stator_variables._model._lookup import plain_lookup
@@ -86,6 +86,8 @@ class Emitter:
         """A name that holds what `source` held when the entry started."""
         if isinstance(source, ParameterSource):
             return source.parameter
+        if type(source) is LiteralSource:
+            return source.expression(self)
         if type(source) is CapturedSource:
             return self.capture(source.held.get(), source.text)
         if is_drawn(source):  # there when the lines of the steps have run

@@ -13,11 +13,19 @@ from collections.abc import Callable
 from typing import Any
 
 from stator_bytecode import OPERATOR_NAMES, Then, Unsupported, after, operation, settle
-from stator_guards import AttrSource, DistinctObject, IsNone, IsNotNone, SameObject, Source
+from stator_guards import (
+    AttrSource,
+    CallSource,
+    DistinctObject,
+    IsNone,
+    IsNotNone,
+    SameObject,
+    Source,
+)
 
 from stator_variables import _kinds as k
 from stator_variables._build import PATHS
-from stator_variables._library._pure import is_number_of_numpy
+from stator_variables._library._pure import NUMBERS, is_number_of_numpy
 from stator_variables._model import (
     _attributes,
     _calls,
@@ -415,11 +423,14 @@ def same_object(t: Tracing, left: Any, right: Any) -> bool:
 
 def _are_given_numbers(left: Any, right: Any) -> bool:
     """Two numbers, or texts, of one class that were there before: equal ones may be one object, or two."""
-    given = all(vt.source is not None and type(vt.real) in _NUMBERS for vt in (left, right))
+    given = all(
+        vt.source is not None and type(vt.source) is not CallSource and type(vt.real) in _NUMBERS
+        for vt in (left, right)
+    )
     return given and left.cls is right.cls
 
 
-_NUMBERS = (int, float, complex, str, bytes, *PATHS)
+_NUMBERS = (int, float, complex, str, bytes, *NUMBERS, *PATHS)
 
 
 def _is_only_reference(t: Tracing, vt: Any) -> bool:

@@ -14,11 +14,16 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stator_guards import CallSource, CapturedSource, Custom, Source
+from stator_guards import CallSource, CapturedSource, Custom, LiteralSource, Source
 
 from stator_variables import _kinds as k
-from stator_variables._build import build_number, build_value
 from stator_variables._library._pure import NUMBERS, NUMPY, TRUTHS, is_number_of_numpy
+from stator_variables._number_builders import (
+    build_atom,
+    build_number,
+    build_scalar,
+    symbolic_number,
+)
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -30,10 +35,12 @@ def number_of(t: Tracing, vt: Any) -> Any:
     """Return the number of Python that torch takes a number of NumPy for; anything else as it is."""
     if not isinstance(vt, k.ScalarTracker):
         return vt
-    source = CallSource(NUMPY.generic.item, vt.source)
+    source, real = CallSource(NUMPY.generic.item, vt.source), vt.real.item()
+    if not t.policy.number_is_symbolic(source, real, True):
+        return build_number(t, real, source)
     if vt.real.dtype.kind == "u" and vt.real.dtype.itemsize == 8:
         t.guard(source, _IS_WORD)
-    return build_number(t, vt.real.item(), source, at_once=True)
+    return symbolic_number(t, real, source)
 
 
 def _is_word(number: int) -> bool:
@@ -62,12 +69,20 @@ def computed(t: Tracing, function: Callable[..., Any], args: Sequence[Any]) -> A
     except Exception:
         return MISSING
     source = CallSource(exact, *(source for source, _ in operands))
-    if type(result) in (bool, int, float):
-        return build_number(t, result, source, at_once=True)
-    if type(result) not in (*NUMBERS, *TRUTHS):
-        return MISSING
+    return _read(t, result, source, steps)
 
-    found: Any = build_value(t, result, source)
+
+def _read(t: Tracing, result: Any, source: Source, steps: int) -> Any:
+    """The tracker of a computed number; MISSING for anything else. Truths are constants, guarded."""
+    if type(result) is bool or type(result) in TRUTHS:
+        build = build_atom if type(result) is bool else build_scalar
+        build(t, result, source)
+        return k.ConstantTracker(result)
+    if type(result) in (int, float):
+        return build_number(t, result, source, at_once=True)
+    if type(result) not in NUMBERS:
+        return MISSING
+    found: Any = build_scalar(t, result, source)
     found.source, found.real, found.steps = source, result, steps
     return found
 
@@ -92,11 +107,12 @@ def field_of(t: Tracing, vt: Any, name: str) -> Any:
     """Return an attribute of such a number; MISSING where it depends on the whole number."""
     if not isinstance(vt, k.ScalarTracker):
         return MISSING
-    if name in ("real", "imag"):
-        return computed(t, operator.attrgetter(name), [vt])
+    if name in PARTS:
+        return computed(t, PARTS[name], [vt])
     return k.ConstantTracker(getattr(vt.real, name)) if name in OF_CLASS else MISSING
 
 
+PARTS = {name: operator.attrgetter(name) for name in ("real", "imag")}
 OF_CLASS = frozenset({"dtype", "itemsize", "nbytes", "ndim", "size"})
 """Attributes that all numbers of one class share."""
 
@@ -111,11 +127,9 @@ def _operand(t: Tracing, vt: Any) -> tuple[Source | Any, Any]:
         return (MISSING, MISSING) if source is None or hint is None else (source, vt.cls(hint))
     if isinstance(vt, k.ClassTracker):
         return CapturedSource(vt.value.__name__, vt.value), vt.value
-    if (value := vt.constant()) is MISSING or not is_plain(value):
-        return MISSING, MISSING
-    return CapturedSource(f"{type(value).__name__}", value), value
-
-
-def is_plain(value: Any) -> bool:
-    """Return whether a function of NumPy can be given it, and nothing of it may change."""
-    return type(value) in (bool, int, float, str, type(None)) or is_number_of_numpy(type(value))
+    value = vt.constant()
+    if type(value) in (bool, int, float, str, type(None)):
+        return LiteralSource(value), value
+    if is_number_of_numpy(type(value)):
+        return CapturedSource(type(value).__name__, value), value
+    return MISSING, MISSING
