@@ -41,6 +41,7 @@ from stator_variables._torch import (
     _inference,
     _marked,
     _modes,
+    _scripted,
     _subclasses,
     _torch_functions,
 )
@@ -67,7 +68,16 @@ _FUNCTIONS = (
         _questions,
         _weakrefs,
     ),
-    *(_assertion, _differentiation, _inference, _torch_functions, _marked, _modes, _subclasses),
+    *(
+        _assertion,
+        _differentiation,
+        _inference,
+        _torch_functions,
+        _marked,
+        _modes,
+        _scripted,
+        _subclasses,
+    ),
 )
 _METHODS = (
     *(

@@ -55,11 +55,14 @@ class ConstantTracker(VariableTracker):
 
 class TensorTracker(VariableTracker):
     """A tensor: the node that computes it and the fake tensor that it evaluates to. `grad` and `data`: what was set as
-    such, a tracker and a Traced. `history`: the `grad_fn` that the fake of an existing one began with."""
+    such, a tracker and a Traced. `history`: the `grad_fn` that the fake of an existing one began with. `is_new`: a leaf
+    that the region makes; `connected`: its data, these with its history, and the number of writes to them by then."""
 
     history: Any = None
     grad: Any = MISSING
     data: Any = MISSING
+    is_new: bool = False
+    connected: tuple[Traced, Traced, int] | None = None
 
     def __init__(self, traced: Traced, cls: type) -> None:
         self.before = traced

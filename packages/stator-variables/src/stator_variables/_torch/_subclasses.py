@@ -25,7 +25,7 @@ from stator_variables import _kinds as k
 from stator_variables._build import new_namespace, wrap
 from stator_variables._model import _attributes, _calls, _dictionary
 from stator_variables._model._lookup import is_subtype, type_lookup
-from stator_variables._torch import _tensor_attributes, _torch_calls
+from stator_variables._torch import _new_leaves, _tensor_attributes, _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -456,11 +456,21 @@ def as_subclass(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 @handlers.handles(torch.Tensor._make_subclass)
 def make_subclass(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """The same without a history; with gradients it would be a leaf, which a graph cannot make."""
+    """The same without a history. With gradients it is a leaf, as a `Parameter` may be."""
     cls = args[0].value
-    leaf = kwargs or any(vt.constant() is not False for vt in args[2:])
-    if leaf or isinstance(args[0], k.MadeClass) or issubclass(cls, torch.nn.Parameter):
+    requires_grad = args[2].constant() if len(args) > 2 else False
+    is_parameter = cls is torch.nn.Parameter and isinstance(args[1], k.TensorTracker)
+    if (
+        kwargs
+        or len(args) > 3
+        or (requires_grad is not False and not is_parameter)
+        or isinstance(args[0], k.MadeClass)
+        or (issubclass(cls, torch.nn.Parameter) and not is_parameter)
+    ):
         raise t.unsupported(
             "builtin", f"a call of torch.Tensor._make_subclass for a {cls.__qualname__}"
         )
-    return as_class(t, _torch_calls.record_unheard(t, "detach", [_plain(args[1])], {}), cls)
+    data = _torch_calls.record_unheard(t, "detach", [_plain(args[1])], {})
+    if is_parameter:
+        return _new_leaves.make(t, cls, data.traced, bool(requires_grad))
+    return as_class(t, data, cls)
