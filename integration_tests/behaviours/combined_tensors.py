@@ -194,7 +194,7 @@ def attributes_of_tensors_are_pythons(x: Tensor, n: int, box: Box) -> Any:
     )
 
 
-@program(breaks="builtin")
+@program(breaks="tensor-attribute")
 def outputs_by_every_route(x: Tensor, n: int, box: Box) -> Any:
     out, other = torch.empty(0), torch.zeros(2, 3)
     torch.mul(box.tensor, n, out=out)

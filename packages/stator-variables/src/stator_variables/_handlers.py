@@ -42,6 +42,7 @@ from stator_variables._torch import (
     _marked,
     _modes,
     _scripted,
+    _storages,
     _subclasses,
     _torch_functions,
 )
@@ -76,6 +77,7 @@ _FUNCTIONS = (
         _marked,
         _modes,
         _scripted,
+        _storages,
         _subclasses,
     ),
 )

@@ -113,6 +113,8 @@ class ArrayTracker(VariableTracker):
 class NumberTracker(VariableTracker):
     """A symbolic int, float or bool: a node with a SymInt, SymFloat or SymBool."""
 
+    is_address: bool = False  # of memory: it must not become a constant
+
     def __init__(self, traced: Traced, cls: type) -> None:
         self.traced = traced
         self.cls = cls

@@ -464,6 +464,8 @@ def _is_operand(vt: Any) -> bool:
 
 def specialised(t: Tracing, vt: Any) -> Any:
     """The value of a symbolic number as a constant: ShapeEnv guards that it stays so."""
+    if vt.is_address:
+        raise t.unsupported("tensor-attribute", "the address of a tensor, needed as a constant")
     with _meaning(
         t, "data-dependent-number", "a number that depends on data, needed as a constant"
     ):
