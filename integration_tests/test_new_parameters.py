@@ -229,3 +229,4 @@ def test_parameters_of_varying_size_have_the_size_of_the_call() -> None:
     for size in (2, 3, 4, 5):
         x = torch.arange(float(size))
         assert compiled(x).equal(program(x))
+    assert len(compiled.report.breaks) == 0

@@ -35,14 +35,12 @@ def with_history(data: torch.Tensor, leaf: torch.Tensor) -> Any:
     return _History.apply(data, leaf)  # type: ignore[no-untyped-call]
 
 
-def make(t: Tracing, cls: type, data: Traced, requires_grad: bool) -> Any:
+def make(t: Tracing, cls: type, data: Traced, shape: tuple[int, ...], requires_grad: bool) -> Any:
     """The tracker of a new tensor of class `cls` over the memory of `data`, which has no history."""
     example = data.example
     if t.touched or torch.is_inference_mode_enabled() or example.layout is not torch.strided:
         raise t.unsupported("graph-result", f"a {cls.__name__} that is made inside an operator")
-    if any(isinstance(size, torch.SymInt) for size in example.shape):
-        raise t.unsupported("graph-result", f"a {cls.__name__} whose sizes are symbolic")
-    made = NewLeaf(cls, tuple(example.shape), example.dtype, example.device, requires_grad)
+    made = NewLeaf(cls, shape, example.dtype, example.device, requires_grad)
     real, source = made(), CallSource(made)
     t.makes_leaves = True
     traced = t.graph.tensor_input(source, real, [Dim()] * example.dim(), "parameter")

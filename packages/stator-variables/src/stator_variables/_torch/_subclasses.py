@@ -410,7 +410,7 @@ def _of_class(t: Tracing, result: Any, cls: type, known: Sequence[Any] | None) -
             and type(result) is k.TensorTracker
             and all(result is not vt for vt in known)
         )
-        return _around(t, result, cls) if is_new else as_class(t, result, cls)
+        return around(t, result, cls) if is_new else as_class(t, result, cls)
     if isinstance(result, k.SequenceTracker):
         return type(result)([_of_class(t, item, cls, known) for item in result.items], result.cls)
     return result
@@ -421,15 +421,16 @@ def as_class(t: Tracing, vt: Any, cls: Any) -> Any:
     if _dispatches(cls) or _dispatches(vt.cls) or issubclass(cls, torch.nn.Parameter):
         raise t.unsupported("tensor-subclass", f"a tensor made to be of class {cls.__qualname__}")
     plain = _torch_calls.record_unheard(t, torch.ops.aten.alias.default, [_plain(vt)], {})
-    return plain if cls is torch.Tensor else _around(t, plain, cls)
+    return plain if cls is torch.Tensor else around(t, plain, cls)
 
 
 def _dispatches(cls: Any) -> bool:
     return cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
 
 
-def _around(t: Tracing, plain: Any, cls: type) -> Any:
-    if _dispatches(plain.cls):
+def around(t: Tracing, plain: Any, cls: type) -> Any:
+    """A new tensor of a subclass, by a plain one over its memory."""
+    if _dispatches(plain.cls) or _dispatches(cls):
         raise t.unsupported(
             "tensor-subclass",
             f"a {plain.cls.__qualname__} that is to be of class {cls.__qualname__}",
@@ -472,5 +473,12 @@ def make_subclass(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
         )
     data = _torch_calls.record_unheard(t, "detach", [_plain(args[1])], {})
     if is_parameter:
-        return _new_leaves.make(t, cls, data.traced, bool(requires_grad))
+        shape = tuple(_fixed_size(t, data, dim) for dim in range(data.example.dim()))
+        return _new_leaves.make(t, cls, data.traced, shape, bool(requires_grad))
     return as_class(t, data, cls)
+
+
+def _fixed_size(t: Tracing, data: Any, dim: int) -> Any:
+    """A size as a constant: those of parameters seldom vary."""
+    size = _torch_calls.read_metadata(t, torch.Tensor.size, [data, k.ConstantTracker(dim)], {})
+    return size.value if isinstance(size, k.ConstantTracker) else _torch_calls.specialised(t, size)
