@@ -162,7 +162,7 @@ def a_parameter_is_made_of_an_argument(x, n, box):
     return p.requires_grad, box.tensor, type(p).__name__, p * n
 
 
-@program(breaks="graph-result")
+@program
 def a_parameter_is_made_of_something_that_needs_gradients(x, n, box):
     p = torch.nn.Parameter(x * n)
     return p.is_leaf, p.grad_fn is None, (p * 2).sum()
