@@ -66,6 +66,12 @@ def _variable() -> Callable[[], object]:
     return lambda: SET.reset(token)
 
 
+def _threads() -> Callable[[], object]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(before + 1)
+    return lambda: torch.set_num_threads(before)
+
+
 def _level() -> Callable[[], object]:
     LOG.setLevel(logging.DEBUG)
     return lambda: LOG.setLevel(logging.NOTSET)
@@ -108,6 +114,7 @@ READS = (
         _deterministic,
     ),
     Read("flags of `torch.backends`", GUARD, lambda x: torch.backends.cudnn.benchmark, _benchmark),
+    Read("`torch.get_num_threads()`", GUARD, lambda x: torch.get_num_threads(), _threads),
     Read("`threading.get_ident()`", REREAD, lambda x: threading.get_ident()),
     Read("`id(x)`", REREAD, id),
     Read("torch's random numbers", REREAD, lambda x: torch.rand(2)),
@@ -120,5 +127,4 @@ READS = (
     Read("`os.getpid()`, `os.getcwd()`, files", BREAK, lambda x: os.getpid()),
     Read("`gc.isenabled()`", BREAK, lambda x: gc.isenabled()),
     Read("a context variable that is not set", BREAK, lambda x: UNSET.get()),
-    Read("`torch.get_num_threads()`", BREAK, lambda x: torch.get_num_threads()),
 )

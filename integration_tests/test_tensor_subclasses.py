@@ -329,6 +329,34 @@ def reduced_in_a_loop(x: Tensor) -> Any:
 
 
 @captured
+def the_constructor_of_torch(x: Any) -> Any:
+    made = Plain(x)
+    return made + 1, made.shape, type(made), Tensor(x) * 2
+
+
+@captured
+def the_constructor_in_a_wrapper(x: Any) -> Any:
+    def make(*args: Any, **kwargs: Any) -> Any:
+        return Named(*args, **kwargs)
+
+    made = make(x)
+    made.label = "made"
+    return made.sin(), (made * 2).label
+
+
+@captured
+def the_constructor_of_numbers(x: Any) -> Any:
+    return Plain([1.0, 2.0]).sum() + x.sum()
+
+
+@captured
+def a_write_through_the_constructed(x: Any) -> Any:
+    y = x.detach().clone()
+    Plain(y).add_(1)
+    return y
+
+
+@captured
 def modules_take_it(x: Tensor) -> Any:
     y = LAYER(x.as_subclass(Named))
     return y.label, plain(y)

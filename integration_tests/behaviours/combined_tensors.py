@@ -194,7 +194,7 @@ def attributes_of_tensors_are_pythons(x: Tensor, n: int, box: Box) -> Any:
     )
 
 
-@program(breaks="builtin")
+@program(breaks="tensor-attribute")
 def outputs_by_every_route(x: Tensor, n: int, box: Box) -> Any:
     out, other = torch.empty(0), torch.zeros(2, 3)
     torch.mul(box.tensor, n, out=out)
@@ -215,7 +215,7 @@ def shapes_that_change_in_place(x: Tensor, n: int, box: Box) -> Any:
     return t, s, d, d.requires_grad, t.is_contiguous(), t.storage_offset()
 
 
-@program(breaks="builtin")
+@program
 def parameters_are_shared_and_rebound(x: Tensor, n: int, box: Box) -> Any:
     a, b = nn.Linear(3, 3, bias=False), nn.Linear(3, 3, bias=False)
     nn.init.ones_(a.weight)
@@ -233,7 +233,7 @@ def parameters_are_shared_and_rebound(x: Tensor, n: int, box: Box) -> Any:
     )
 
 
-@program(breaks="builtin")
+@program
 def functional_call_and_state(x: Tensor, n: int, box: Box) -> Any:
     m = nn.Linear(3, 2)
     nn.init.constant_(m.weight, 1.0)

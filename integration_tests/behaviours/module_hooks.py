@@ -175,7 +175,7 @@ def a_hook_on_a_submodule(x, n, box):
     return y, guarded(x)
 
 
-@program(breaks="builtin")
+@program
 def a_registration_hook(x, n, box):
     handle = nn.modules.module.register_module_parameter_registration_hook(
         lambda m, name, p: box.log.append((type(m).__name__, name))
@@ -187,7 +187,7 @@ def a_registration_hook(x, n, box):
     return box.log, x * n
 
 
-@program(breaks="builtin")
+@program(breaks="construction")
 def a_state_dict_hook(x, n, box):
     hooked = nn.Linear(2, 1, bias=False)
     hooked.register_state_dict_pre_hook(lambda m, prefix, keep: box.log.append(prefix))

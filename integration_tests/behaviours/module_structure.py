@@ -47,14 +47,14 @@ def a_plain_tensor_attribute_is_replaced(x, n, box):
     return y
 
 
-@program(breaks="builtin")
+@program
 def a_parameter_is_replaced(x, n, box):
     y = MODEL(x)
     MODEL.w = nn.Parameter(torch.full((3,), float(n)))
     return y, MODEL(x), [name for name, _ in MODEL.named_parameters()]
 
 
-@program(breaks="builtin")
+@program
 def a_parameter_is_replaced_through_the_dictionary(x, n, box):
     y = MODEL(x)
     MODEL._parameters["w"] = nn.Parameter(torch.full((3,), n + 0.5))
@@ -76,7 +76,7 @@ def a_submodule_is_replaced(x, n, box):
     return y, MODEL(x), repr(MODEL.inner)
 
 
-@program(breaks="builtin")
+@program
 def attributes_move_between_kinds(x, n, box):
     model = Small()
     model.plain = nn.Parameter(torch.ones(3))
@@ -95,7 +95,7 @@ def a_parameter_must_be_a_parameter(x, n, box):
     return x
 
 
-@program(breaks="builtin")
+@program
 def assigning_before_init_is_an_error(x, n, box):
     class Early(nn.Module):
         def __init__(self):
@@ -107,7 +107,7 @@ def assigning_before_init_is_an_error(x, n, box):
         return str(error), x * n
 
 
-@program(breaks="builtin")
+@program
 def registering(x, n, box):
     model = nn.Module()
     model.register_parameter("p", nn.Parameter(torch.ones(3)))
@@ -187,7 +187,7 @@ def a_module_dict(x, n, box):
 PARAMETERS = nn.ParameterList([torch.ones(3), torch.full((3,), 2.0)])
 
 
-@program(breaks="builtin")
+@program
 def a_parameter_list(x, n, box):
     y = x
     for p in PARAMETERS:
@@ -200,7 +200,7 @@ def a_parameter_list(x, n, box):
 NAMED = nn.ParameterDict({"a": torch.ones(3), "b": nn.Parameter(torch.full((3,), 2.0))})
 
 
-@program(breaks="builtin")
+@program
 def a_parameter_dict(x, n, box):
     y = x * NAMED["a"] + NAMED.b
     NAMED["c"] = nn.Parameter(torch.ones(3) * n)
@@ -223,7 +223,7 @@ def a_sequential(x, n, box):
     )
 
 
-@program(breaks="builtin")
+@program
 def modules_are_walked(x, n, box):
     model = nn.Sequential(Small(), nn.Sequential(nn.Linear(3, 3), nn.ReLU()))
     names = [name for name, _ in model.named_modules()]
@@ -239,7 +239,7 @@ def modules_are_walked(x, n, box):
     )
 
 
-@program(breaks="builtin")
+@program
 def modules_are_applied(x, n, box):
     model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 2))
 
@@ -251,7 +251,7 @@ def modules_are_applied(x, n, box):
     return model.apply(init)(x)
 
 
-@program(breaks="builtin")
+@program
 def train_and_eval(x, n, box):
     model = nn.Sequential(nn.Dropout(0.5), nn.BatchNorm1d(3))
     before = model(x)
@@ -267,7 +267,7 @@ def train_and_eval(x, n, box):
     )
 
 
-@program(breaks="builtin")
+@program(breaks="not-inlined")
 def parameters_are_frozen(x, n, box):
     model = nn.Linear(3, 2)
     nn.init.ones_(model.weight)
@@ -278,7 +278,7 @@ def parameters_are_frozen(x, n, box):
     return y, y.requires_grad, [p.requires_grad for p in model.parameters()]
 
 
-@program(breaks="builtin")
+@program(breaks="tensor-attribute-write")
 def modules_change_dtype(x, n, box):
     model = nn.Linear(3, 2).double()
     half = model.to(torch.bfloat16)
@@ -290,7 +290,7 @@ def modules_change_dtype(x, n, box):
     )
 
 
-@program(breaks="builtin")
+@program
 def a_state_dict_is_loaded(x, n, box):
     model, other = nn.Linear(3, 1), nn.Linear(3, 1)
     other.load_state_dict({k: v * n for k, v in model.state_dict().items()})
@@ -366,7 +366,7 @@ def a_parametrization_with_buffers_of_its_own(x, n, box):
     return SPECTRAL(x).shape, SPECTRAL(x).sum() * n
 
 
-@program(breaks="builtin")
+@program(breaks="construction")
 def a_lazy_module_is_made_by_its_first_input(x, n, box):
     model = nn.LazyLinear(2)
     before = model.has_uninitialized_params()
@@ -395,7 +395,7 @@ def recurrent_networks_with_packed_sequences(x, n, box):
     return nn.utils.rnn.pad_packed_sequence(out, batch_first=True)
 
 
-@program(breaks="builtin")
+@program
 def recurrent_networks_made_here(x, n, box):
     cell = nn.LSTMCell(3, 2)
     for p in cell.parameters():
@@ -416,7 +416,7 @@ class Recursive(nn.Module):
         return self.child(x) * self.scale if self.child is not None else x
 
 
-@program(breaks="builtin")
+@program
 def modules_are_built_recursively(x, n, box):
     model = Recursive(n)
     return model(x), len(list(model.parameters()))
@@ -464,7 +464,7 @@ def a_wrapper_delegates_attributes(x, n, box):
     return model(x), model.plain * n, model.w, hasattr(model, "nothing")
 
 
-@program(breaks="builtin")
+@program(breaks="graph-result")
 def one_module_under_two_names(x, n, box):
     shared = nn.Linear(3, 3)
     nn.init.eye_(shared.weight)

@@ -156,7 +156,7 @@ def multinomial_and_distributions(x, n, box):
     )
 
 
-@program(breaks="builtin")
+@program
 def a_module_is_initialised(x, n, box):
     model = torch.nn.Linear(3, n)
     return model(x), torch.rand(1)

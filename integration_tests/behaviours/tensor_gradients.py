@@ -162,7 +162,7 @@ def an_optimizer_steps(x, n, box):
     return w
 
 
-@program(breaks="builtin")
+@program(breaks="not-inlined")
 def a_module_is_trained(x, n, box):
     model = torch.nn.Linear(3, 2)
     loss = model(x.detach()).pow(2).sum()

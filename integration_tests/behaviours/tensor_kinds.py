@@ -247,7 +247,7 @@ def constructors_of_before(x, n, box):
     return made, empty, sized, x + torch.FloatTensor([n]), type(made[0])
 
 
-@program(breaks="builtin")
+@program
 def constructors_of_before_know_the_default_dtype(x, n, box):
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)

@@ -149,20 +149,20 @@ def retained_gradients(x, n, box):
     return y
 
 
-@program(breaks="builtin")
+@program
 def a_parameter_is_made(x, n, box):
     p = torch.nn.Parameter(torch.ones(3) * n)
     return p, p.requires_grad, isinstance(p, torch.nn.Parameter), type(p * 2) is torch.Tensor, p * 2
 
 
-@program(breaks="builtin")
+@program
 def a_parameter_is_made_of_an_argument(x, n, box):
     p = torch.nn.Parameter(box.tensor, requires_grad=False)
     p.add_(1)
     return p.requires_grad, box.tensor, type(p).__name__, p * n
 
 
-@program(breaks="builtin")
+@program
 def a_parameter_is_made_of_something_that_needs_gradients(x, n, box):
     p = torch.nn.Parameter(x * n)
     return p.is_leaf, p.grad_fn is None, (p * 2).sum()

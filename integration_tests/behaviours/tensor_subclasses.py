@@ -217,7 +217,7 @@ def a_device_is_a_context(x, n, box):
     return y.device, z.device, y.shape, z * n
 
 
-@program(breaks="builtin")
+@program(breaks="mode-value")
 def a_device_context_around_a_module(x, n, box):
     with torch.device("meta"):
         model = torch.nn.Linear(3, n)

@@ -141,7 +141,7 @@ def grad_is_set(x, n, box):
     return x
 
 
-@program(breaks="builtin")
+@program
 def grad_is_set_to_none(x, n, box):
     p = torch.nn.Parameter(torch.ones(3))
     p.grad = torch.ones(3)
@@ -159,7 +159,7 @@ def grad_is_written_in_place(x, n, box):
     return box.tensor.grad.sum()
 
 
-@program(breaks="builtin")
+@program
 def grad_of_an_argument_is_zeroed(x, n, box):
     p = box.p = torch.nn.Parameter(torch.ones(2))
     p.grad = torch.full((2,), 3.0)

@@ -8,7 +8,7 @@ import attrs
 import torch
 from stator_bytecode.errors import InternalError, InvalidUse, Unsupported
 from stator_guards import AttrSource, CallSource, Source
-from stator_variables import Dim, Traced
+from stator_variables import Dim, Traced, is_new_in_each_call
 from torch import fx
 from torch._guards import Source as AnyTorchSource
 from torch.fx.experimental import symbolic_shapes as shapes
@@ -81,7 +81,8 @@ class Inputs:
         if any(isinstance(held, fx.GraphModule) for held in self.state.held.values()):
             refuse_wrappers([tensor])
         record = self._tensor(TorchSource(sizes), tensor, dims, hint)
-        _mark_static_address(record.traced.node, tensor)
+        if not is_new_in_each_call(source):
+            _mark_static_address(record.traced.node, tensor)
         self.described[record.traced.node] = GraphInput(source, record.traced.example, "tensor")
         return record.traced
 

@@ -61,7 +61,7 @@ from stator_variables._parts import ObjectRecipe, is_identity, is_opaque, parts_
 from stator_variables._policy import Policy, Stop
 from stator_variables._pytree import LEAF, Spec, broadcast, flatten, unflatten
 from stator_variables._reach import walk
-from stator_variables._runtime import as_inference, forget_class, give_warning
+from stator_variables._runtime import as_inference, forget_class, give_warning, is_new_in_each_call
 from stator_variables._stream_states import saved_stream
 from stator_variables._streams import lines_of
 from stator_variables._torch._history import UNTOLD, history_of
@@ -107,7 +107,7 @@ __all__ += [
     "has_observable_end",
 ]
 __all__ += ["hold_plain_values", "is_end_observable", "may_have_observable_end"]
-__all__ += ["UNTOLD", "history_of", "real_of", "source_of", "wrap"]
+__all__ += ["UNTOLD", "history_of", "is_new_in_each_call", "real_of", "source_of", "wrap"]
 # streams of random numbers
 __all__ += ["Step", "is_drawn", "lines_of", "saved_stream"]
 # what a trace becomes

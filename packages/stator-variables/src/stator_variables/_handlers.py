@@ -52,6 +52,8 @@ from stator_variables._torch import (
     _jagged,
     _marked,
     _modes,
+    _scripted,
+    _storages,
     _subclasses,
     _torch_functions,
 )
@@ -95,6 +97,8 @@ _FUNCTIONS = (
         _torch_functions,
         _marked,
         _modes,
+        _scripted,
+        _storages,
         _subclasses,
     ),
 )

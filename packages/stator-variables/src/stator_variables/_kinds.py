@@ -57,7 +57,8 @@ class ConstantTracker(VariableTracker):
 
 class TensorTracker(VariableTracker):
     """A tensor: the node that computes it and the fake tensor that it evaluates to. `grad` and `data`: what was set as
-    such, a tracker and a Traced. `history`: the `grad_fn` that the fake of an existing one began with."""
+    such, a tracker and a Traced. `history`: the `grad_fn` that the fake of an existing one began with. `is_new`: a leaf
+    that the region makes; `connected`: its data, these with its history, and the number of writes to them by then."""
 
     history: Any = None
     is_late = False  # read after the graph: see `_streams`
@@ -65,6 +66,8 @@ class TensorTracker(VariableTracker):
     data: Any = MISSING
     hooked: Any = None  # what the Machine saved ahead of a hook: a compiled graph may not use it from there on
     node: Any = None  # a tracker of its autograd node, where the program may look at that
+    is_new: bool = False
+    connected: tuple[Traced, Traced, int] | None = None
 
     def __init__(self, traced: Traced, cls: type) -> None:
         self.before = traced
@@ -131,6 +134,7 @@ class NumberTracker(VariableTracker):
     """A symbolic int, float or bool: a node with a SymInt, SymFloat or SymBool."""
 
     is_late = False  # read after the graph: see `_streams`
+    is_address: bool = False  # of memory: it must not become a constant
 
     def __init__(self, traced: Traced, cls: type) -> None:
         self.traced = traced

@@ -11,7 +11,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import attrs
 import torch
+from stator_guards import CallSource, Source
 
 from stator_variables._filtering import filtered
 from stator_variables._library._pure import DTYPES, NUMPY
@@ -325,3 +327,24 @@ def as_subclass(tensor: Any, cls: Any) -> Any:
 def give_warning(text: str, category: str) -> None:
     """Warn from a graph: `category` names a builtin class."""
     warnings.warn(text, getattr(builtins, category), stacklevel=2)
+
+
+@attrs.frozen(eq=False)
+class NewLeaf:
+    """A call makes a tensor without contents, another one each time."""
+
+    cls: Any
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    device: torch.device
+    requires_grad: bool
+    __name__ = "new_parameter"
+
+    def __call__(self) -> Any:
+        data = torch.empty(self.shape, dtype=self.dtype, device=self.device)
+        return torch.Tensor._make_subclass(self.cls, data, self.requires_grad)
+
+
+def is_new_in_each_call(source: Source) -> bool:
+    """Return True for what is read of an object that an entry makes at its start: no guard can be about it."""
+    return any(type(step) is CallSource and type(step.fn) is NewLeaf for step in source.steps())

@@ -46,6 +46,7 @@ from stator_variables._holding import (
 from stator_variables._journal import Journal
 from stator_variables._memory import InputMemory
 from stator_variables._policy import Policy
+from stator_variables._runtime import is_new_in_each_call
 from stator_variables._tracker import MISSING, LazyTracker, VariableTracker, is_pending
 
 HOLDING = frozenset({"content", "items", "known", "members"})
@@ -146,6 +147,8 @@ class Tracing:
     modes: dict[Any, Any] = attrs.field(
         factory=dict
     )  # settings written while tracing -> their value at the start
+    scripted: int = 0  # calls of scripted functions that are under way
+    makes_leaves: bool = False  # `_torch/_new_leaves.py`
     is_sealed: bool = False  # a compiler can take no further operator into the graph
     inference: InferenceModes = attrs.field(factory=InferenceModes)
     generators: list[Any] = attrs.field(
@@ -222,7 +225,9 @@ class Tracing:
             source, kind = kind.other, type(kind)(source)  # which may be another the next time
         if source is None or (type(source) is CapturedSource and not isinstance(kind, CONTENTS)):
             return
-        if self.made and self.is_of_made(source):
+        if (self.made and self.is_of_made(source)) or (
+            self.makes_leaves and is_new_in_each_call(source)
+        ):
             return
         if self.streams.steps and is_drawn(source):
             raise self.unsupported(

@@ -34,7 +34,7 @@ from stator_variables._model._exceptions import TracebackTracker, traceback_of
 from stator_variables._model._lookup import defines
 from stator_variables._model._made_exceptions import given_to_new, keeps_in_init
 from stator_variables._runtime import make_function
-from stator_variables._torch import _inference
+from stator_variables._torch import _inference, _storages
 from stator_variables._tracing import real_of, source_of
 from stator_variables._tracker import DELETED
 
@@ -177,6 +177,11 @@ def storage(e: Emitter, vt: Any) -> str:
 @rebuilders.handles(k.AddressTracker)
 def address(e: Emitter, vt: Any) -> str:
     return f"{e.expr(vt.thing)}._cdata"
+
+
+@rebuilders.handles(_storages.StorageTracker)
+def storage(e: Emitter, vt: Any) -> str:
+    return f"{e.expr(vt.tensor)}.untyped_storage()"
 
 
 @rebuilders.handles(k.PartialTracker)

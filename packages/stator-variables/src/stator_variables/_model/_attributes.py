@@ -253,7 +253,13 @@ def bind(t: Tracing, raw: Any, source: Source, vt: Any, name: str) -> Any:
         return k.MethodTracker(k.BuiltinTracker(raw), class_of(t, vt), types.BuiltinFunctionType)
     if kind in (types.GetSetDescriptorType, types.MemberDescriptorType):
         return _get_c_field(t, raw, vt, name)
+    if kind is _INSTANCE_METHOD:
+        return k.MethodTracker(k.BuiltinTracker(raw.__func__), vt)
     return _bind_other(t, raw, source, vt)
+
+
+_INSTANCE_METHOD = type(vars(torch._C.ScriptFunction)["__call__"])
+"""What pybind11 makes of a method in C++; Python has no name for it."""
 
 
 def may_refuse(t: Tracing, raw: Any) -> bool:

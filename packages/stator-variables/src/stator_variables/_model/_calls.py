@@ -9,6 +9,7 @@ from typing import Any
 
 import stator_bytecode as bytecode
 import stator_guards as guards
+import torch
 
 from stator_variables import _inlining
 from stator_variables import _kinds as k
@@ -463,7 +464,7 @@ def allocate(t: Tracing, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[st
         raise t.unsupported(
             "construction", f"making an instance of {cls.__qualname__}, a class of C"
         )
-    if (tracker := _storage(t, cls, new, args)) is MISSING:
+    if (tracker := _storage(t, cls, new, args, kwargs)) is MISSING:
         raise t.unsupported(
             "construction",
             f"making an instance of {cls.__qualname__}",
@@ -479,7 +480,7 @@ def allocate(t: Tracing, cls_vt: Any, new: Any, args: list[Any], kwargs: dict[st
 _HEAP_TYPE, _NO_INSTANCES, _IS_ABSTRACT = 1 << 9, 1 << 7, 1 << 20
 
 
-def _storage(t: Tracing, cls: type, new: Any, args: list[Any]) -> Any:
+def _storage(t: Tracing, cls: type, new: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if new in (
         object.__new__,
         property.__new__,
@@ -493,11 +494,20 @@ def _storage(t: Tracing, cls: type, new: Any, args: list[Any]) -> Any:
         return k.DictTracker(cls, complete=True)
     if new is list.__new__ or new is collections.deque.__new__:
         return k.ListTracker([], cls)
+    if (
+        new is _NEW_TENSOR
+        and not kwargs
+        and not any(isinstance(vt, k.SubclassTracker) for vt in args)
+    ):
+        return _subclasses.around(t, _torch_functions.construct(t, args, {}, of=None), cls)
     if new is set.__new__:
         return k.SetTracker(cls)
     if issubclass(cls, BaseException) and new.__self__.__module__ == "builtins":
         return _made_exceptions.allocated(t, cls, list(args))
     return MISSING
+
+
+_NEW_TENSOR = vars(torch._C.TensorBase)["__new__"]
 
 
 # -- functions made while tracing -------------------------------------------------------------------------------------

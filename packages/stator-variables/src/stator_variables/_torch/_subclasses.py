@@ -25,7 +25,7 @@ from stator_variables import _kinds as k
 from stator_variables._build import new_namespace, wrap
 from stator_variables._model import _attributes, _calls, _dictionary
 from stator_variables._model._lookup import is_subtype, type_lookup
-from stator_variables._torch import _tensor_attributes, _torch_calls
+from stator_variables._torch import _new_leaves, _tensor_attributes, _torch_calls
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -410,7 +410,7 @@ def _of_class(t: Tracing, result: Any, cls: type, known: Sequence[Any] | None) -
             and type(result) is k.TensorTracker
             and all(result is not vt for vt in known)
         )
-        return _around(t, result, cls) if is_new else as_class(t, result, cls)
+        return around(t, result, cls) if is_new else as_class(t, result, cls)
     if isinstance(result, k.SequenceTracker):
         return type(result)([_of_class(t, item, cls, known) for item in result.items], result.cls)
     return result
@@ -421,15 +421,16 @@ def as_class(t: Tracing, vt: Any, cls: Any) -> Any:
     if _dispatches(cls) or _dispatches(vt.cls) or issubclass(cls, torch.nn.Parameter):
         raise t.unsupported("tensor-subclass", f"a tensor made to be of class {cls.__qualname__}")
     plain = _torch_calls.record_unheard(t, torch.ops.aten.alias.default, [_plain(vt)], {})
-    return plain if cls is torch.Tensor else _around(t, plain, cls)
+    return plain if cls is torch.Tensor else around(t, plain, cls)
 
 
 def _dispatches(cls: Any) -> bool:
     return cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
 
 
-def _around(t: Tracing, plain: Any, cls: type) -> Any:
-    if _dispatches(plain.cls):
+def around(t: Tracing, plain: Any, cls: type) -> Any:
+    """A new tensor of a subclass, by a plain one over its memory."""
+    if _dispatches(plain.cls) or _dispatches(cls):
         raise t.unsupported(
             "tensor-subclass",
             f"a {plain.cls.__qualname__} that is to be of class {cls.__qualname__}",
@@ -456,11 +457,28 @@ def as_subclass(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 @handlers.handles(torch.Tensor._make_subclass)
 def make_subclass(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """The same without a history; with gradients it would be a leaf, which a graph cannot make."""
+    """The same without a history. With gradients it is a leaf, as a `Parameter` may be."""
     cls = args[0].value
-    leaf = kwargs or any(vt.constant() is not False for vt in args[2:])
-    if leaf or isinstance(args[0], k.MadeClass) or issubclass(cls, torch.nn.Parameter):
+    requires_grad = args[2].constant() if len(args) > 2 else False
+    is_parameter = cls is torch.nn.Parameter and isinstance(args[1], k.TensorTracker)
+    if (
+        kwargs
+        or len(args) > 3
+        or (requires_grad is not False and not is_parameter)
+        or isinstance(args[0], k.MadeClass)
+        or (issubclass(cls, torch.nn.Parameter) and not is_parameter)
+    ):
         raise t.unsupported(
             "builtin", f"a call of torch.Tensor._make_subclass for a {cls.__qualname__}"
         )
-    return as_class(t, _torch_calls.record_unheard(t, "detach", [_plain(args[1])], {}), cls)
+    data = _torch_calls.record_unheard(t, "detach", [_plain(args[1])], {})
+    if is_parameter:
+        shape = tuple(_fixed_size(t, data, dim) for dim in range(data.example.dim()))
+        return _new_leaves.make(t, cls, data.traced, shape, bool(requires_grad))
+    return as_class(t, data, cls)
+
+
+def _fixed_size(t: Tracing, data: Any, dim: int) -> Any:
+    """A size as a constant: those of parameters seldom vary."""
+    size = _torch_calls.read_metadata(t, torch.Tensor.size, [data, k.ConstantTracker(dim)], {})
+    return size.value if isinstance(size, k.ConstantTracker) else _torch_calls.specialised(t, size)

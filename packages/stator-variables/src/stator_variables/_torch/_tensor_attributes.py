@@ -38,7 +38,7 @@ def read(t: Tracing, vt: Any, name: str) -> Any:
     if name in _METADATA:
         return _metadata(t, vt, name)
     if name in _VIEWS:
-        owner = vt.shown if name == "data" else vt.traced
+        owner = vt.shown if name == "data" else _torch_calls.argument(t, vt)
         return _torch_calls.from_traced(t, t.graph.attribute(owner, name), [vt])
     if name == "grad_fn" and vt.node is not None:
         return vt.node

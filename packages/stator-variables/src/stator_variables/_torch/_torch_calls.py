@@ -19,7 +19,7 @@ from stator_variables._library._pure import NUMBERS, NUMPY, is_number_of_numpy
 from stator_variables._model import _dictionary, _scalars
 from stator_variables._model._lookup import overrides
 from stator_variables._stored import has_member
-from stator_variables._torch import _wrappers
+from stator_variables._torch import _new_leaves, _wrappers
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
@@ -175,6 +175,8 @@ def record_unheard(t: Tracing, target: Any, args: Sequence[Any], kwargs: dict[st
         raise t.unsupported(
             "mode-value", "an operator after state that kernels read was set between operators"
         )
+    if getattr(kwargs.get("out"), "is_new", False):
+        raise t.unsupported("graph-result", "an operator whose `out` is a parameter made here")
     plain = [argument(t, arg) for arg in args]
     named = {name: argument(t, arg) for name, arg in kwargs.items()}
     try:
@@ -243,6 +245,8 @@ def argument(t: Tracing, vt: Any) -> Any:
         number := _scalars.number_of(t, vt), k.NumberTracker
     ):
         return number.traced
+    if isinstance(vt, k.TensorTracker) and vt.is_new:
+        return _new_leaves.connected(t, vt)
     if isinstance(vt, k.TensorTracker | k.NumberTracker):
         return vt.traced
     if isinstance(vt, k.ConstantTracker):
@@ -293,7 +297,7 @@ def from_traced(t: Tracing, traced: Traced, operands: Sequence[Any] = ()) -> Any
     if isinstance(example := traced.example, torch.Tensor):
         for operand in operands:
             for vt in operand.items if isinstance(operand, k.SequenceTracker) else [operand]:
-                if isinstance(vt, k.TensorTracker) and vt.example is example:
+                if isinstance(vt, k.TensorTracker) and _is_example(vt, example):
                     return vt
         return k.TensorTracker(traced, _wrappers.class_of(t, example))
     if isinstance(example, torch.SymInt | torch.SymFloat | torch.SymBool):
@@ -316,6 +320,12 @@ def from_traced(t: Tracing, traced: Traced, operands: Sequence[Any] = ()) -> Any
             "graph-result", f"an operation that gives a {type(example).__qualname__}"
         )
     return k.ConstantTracker(example)
+
+
+def _is_example(vt: Any, example: Any) -> bool:
+    return vt.example is example or (
+        vt.connected is not None and vt.connected[1].example is example
+    )
 
 
 _CONSTANT_RESULTS: frozenset[type] = frozenset(
@@ -365,8 +375,8 @@ def number(t: Tracing, traced: Traced) -> Any:
 
 def read_metadata(t: Tracing, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Metadata as constants where it is static; a node where it is symbolic."""
-    plain = [_example(argument(t, arg)) for arg in args]
-    named = {name: _example(argument(t, arg)) for name, arg in kwargs.items()}
+    plain = [_example(t, arg) for arg in args]
+    named = {name: _example(t, arg) for name, arg in kwargs.items()}
     try:
         value = target(*plain, **named)
     except (RuntimeError, TypeError, ValueError, ArithmeticError, IndexError) as error:
@@ -407,7 +417,8 @@ def metadata_value(
     return k.ConstantTracker(value)
 
 
-def _example(value: Any) -> Any:
+def _example(t: Tracing, vt: Any) -> Any:
+    value = vt.shown if isinstance(vt, k.TensorTracker) else argument(t, vt)
     return value.example if isinstance(value, Traced) else value
 
 
@@ -473,6 +484,8 @@ def _is_operand(vt: Any) -> bool:
 
 def specialised(t: Tracing, vt: Any) -> Any:
     """The value of a symbolic number as a constant: ShapeEnv guards that it stays so."""
+    if vt.is_address:
+        raise t.unsupported("tensor-attribute", "the address of a tensor, needed as a constant")
     with _meaning(
         t, "data-dependent-number", "a number that depends on data, needed as a constant"
     ):

@@ -24,7 +24,7 @@ _DTYPES = {cls: cls.dtype for cls in (getattr(torch, f"{kind}Tensor") for kind i
 @handlers.handles_each({torch.Tensor: None, **_DTYPES})
 def construct(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     """Of sizes, memory as it was found; of a list or tuple, its numbers; of an array, its memory. On the
-    CPU, whatever the default device is."""
+    CPU, whatever the default device is. `torch.Tensor` of a tensor is another one over its memory."""
     dtype = of or torch.get_default_dtype()
     named = {"dtype": k.ConstantTracker(dtype), "device": k.ConstantTracker(torch.device("cpu"))}
     first: Any = args[0] if args else None
@@ -32,6 +32,8 @@ def construct(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> A
         raise t.unsupported(
             "construction", "a constructor of tensors with options, or not on the CPU"
         )
+    if len(args) == 1 and of is None and isinstance(first, k.TensorTracker):
+        return _torch_calls.record_unheard(t, torch.ops.aten.alias.default, [first], {})
     if len(args) == 1 and isinstance(first, k.SequenceTracker) and first.cls in (list, tuple):
         return _torch_calls.record(t, torch.tensor, [first], named)
     if len(args) == 1 and isinstance(first, k.ArrayTracker) and first.tensor.example.dim():
@@ -49,6 +51,26 @@ def construct(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> A
 @handlers.handles(torch.result_type)
 def result_type(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
     return _torch_calls.read_metadata(t, torch.result_type, args, kwargs)
+
+
+_KEY_SET: Any = torch._C.DispatchKeySet
+
+
+@handlers.handles(torch._C._dispatch_keys)
+def dispatch_keys(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Of an input they are known: its guard compares them."""
+    vt = args[0]
+    if not isinstance(vt, k.TensorTracker) or vt.source is None or vt.data is not MISSING:
+        raise t.unsupported("tensor-attribute", "the dispatch keys of a tensor that is made here")
+    return k.ConstantTracker(torch._C._dispatch_keys(vt.real))
+
+
+@handlers.handles_each([_KEY_SET.has.__func__, _KEY_SET.raw_repr.__func__])
+def ask_dispatch_keys(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    values = [vt.constant() for vt in args]
+    if kwargs or any(value is MISSING for value in values):
+        raise t.unsupported("tensor-attribute", "dispatch keys that are not known while tracing")
+    return k.ConstantTracker(of(*values))
 
 
 # How optimisers and gradient clipping sort tensors before they call `torch._foreach_*`.

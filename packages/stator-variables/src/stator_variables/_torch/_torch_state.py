@@ -3,7 +3,7 @@
     torch._C._get_cudnn_enabled()         GUARDED    the guards of the entry call it again
     torch.is_grad_enabled()               COVERED    compared by the `GlobalState` of each entry
     torch.backends.cpu.get_cpu_capability CONSTANT   the same as long as the process lives
-    torch.jit.is_scripting()              FIXED      the same in every region, whatever it is outside
+    torch.jit.is_tracing()                FIXED      the same in every region, whatever it is outside
     torch._C._set_cudnn_enabled(False)    SETTERS    done while tracing and in the graph; read back by its query
     torch._C._set_worker_pids(...)        REFUSED    runs natively, for the reason given
 
@@ -173,7 +173,6 @@ def is_guarded(read: Function) -> bool:
 
 _jit: Any = torch.jit  # its functions are public, and imported there without `as`
 FIXED: dict[Function, Any] = {
-    **dict.fromkeys((_jit.is_scripting, torch._jit_internal.is_scripting), False),
     **dict.fromkeys((_jit.is_tracing, _C._is_tracing, torch.compiler.is_exporting), False),
     **dict.fromkeys((is_fx_tracing, is_fx_symbolic_tracing), False),
     **dict.fromkeys((_C._get_tracing_state, _C._log_api_usage_once)),

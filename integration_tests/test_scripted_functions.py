@@ -1,0 +1,106 @@
+"""Scripted functions and modules called in a region: what TorchScript gives, in as few graphs as possible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import stator
+import torch
+from torch import Tensor, nn
+
+script: Any = torch.jit.script
+jit: Any = torch.jit
+is_scripting = jit.is_scripting
+X = torch.linspace(-1, 1, 3)
+
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script")
+
+
+def plus_one(x):  # type: ignore[no-untyped-def]
+    return x + 1
+
+
+def by_number(x, scale: float = 2.0):  # type: ignore[no-untyped-def]
+    if torch.jit.is_scripting():  # type: ignore[attr-defined]
+        return x * scale
+    return x - scale
+
+
+def several(x) -> tuple[Tensor, int]:  # type: ignore[no-untyped-def]
+    return x.sin(), x.size(0)
+
+
+def to_list(x, kept: list[Tensor]):  # type: ignore[no-untyped-def]
+    kept.append(x)
+    return x + len(kept)
+
+
+def picked(x, i):  # type: ignore[no-untyped-def]
+    return x[i]
+
+
+SCRIPTED = {fn.__name__: script(fn) for fn in (plus_one, by_number, several, to_list, picked)}
+
+PROGRAMS: dict[str, tuple[Callable[[Tensor], Any], int]] = {
+    "tensor": (lambda x: SCRIPTED["plus_one"](x) * 2, 0),
+    "by keyword": (lambda x: SCRIPTED["plus_one"](x=x), 0),
+    "default": (lambda x: SCRIPTED["by_number"](x) + 0, 0),
+    "number of its type": (lambda x: SCRIPTED["by_number"](x, scale=3.0), 0),
+    "number of another type": (lambda x: SCRIPTED["by_number"](x, 3), 1),
+    "tuple": (lambda x: SCRIPTED["several"](x)[::-1], 0),
+    "list": (lambda x: (kept := [x], SCRIPTED["to_list"](x, kept), len(kept))[1:], 1),
+    "scripted or not": (lambda x: (SCRIPTED["by_number"](x), is_scripting()), 0),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_scripted_function_gives_what_torchscript_gives(name: str) -> None:
+    program, breaks = PROGRAMS[name]
+    compiled = stator.compile(program, backend="eager")
+    for number in range(3):
+        x = X * number
+        torch.testing.assert_close(compiled(x), program(x))
+    assert len(compiled.report.breaks) == breaks
+
+
+def test_a_break_in_a_scripted_function_is_one_at_its_call() -> None:
+    def gives_a_number(x):  # type: ignore[no-untyped-def]
+        if torch.jit.is_scripting():  # type: ignore[attr-defined]
+            return x * float(x.sum().item())
+        return x
+
+    scripted = script(gives_a_number)
+    compiled = stator.compile(lambda x: scripted(x.cos()) + 1, backend="eager")
+    for _ in range(2):
+        assert compiled(X).equal(X.cos() * float(X.cos().sum()) + 1)
+    assert len(compiled.report.breaks) == 1
+
+
+def test_an_operator_that_raises_does_so_in_torchscripts_words() -> None:
+    compiled = stator.compile(_pick, backend="eager")
+    assert compiled(X, torch.tensor([1])).equal(X[[1]])
+    with pytest.raises(RuntimeError, match="TorchScript interpreter"):
+        compiled(X, torch.tensor([7]))
+
+
+def _pick(x: Tensor, i: Tensor) -> Any:
+    return SCRIPTED["picked"](x, i)
+
+
+def test_another_scripted_function_in_its_place_is_noticed() -> None:
+    first, second = script(plus_one), SCRIPTED["by_number"]
+    compiled = stator.compile(lambda x, fn: fn(x), backend="eager")
+    for fn in (first, second, first, second):
+        assert compiled(X, fn).equal(fn(X))
+    assert compiled.report.graph_count == 2
+
+
+def test_a_scripted_module_in_a_model_costs_one_break() -> None:
+    model = nn.Sequential(nn.Linear(3, 3), script(nn.Linear(3, 3)), nn.ReLU())
+    compiled = stator.compile(model, backend="eager")
+    for _ in range(2):
+        assert compiled(X).equal(model(X))
+    assert len(compiled.report.breaks) == 1
+    assert compiled.report.graph_count == 2
