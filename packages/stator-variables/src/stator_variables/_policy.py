@@ -39,3 +39,4 @@ class Policy:
         math.inf
     )  # so many instructions without an operation of the graph are a long loop
     stop: Stop | None = None  # where an earlier trace of the same broke
+    draws_numbers: bool = True  # numbers that are drawn at random become symbols

@@ -182,6 +182,8 @@ def _given(t: Tracing, source: Source, example: Any, is_late: bool) -> Any:
 
 
 def _number(t: Tracing, source: Source, kind: type, is_late: bool) -> Any:
+    if not t.policy.draws_numbers:
+        raise t.unsupported("random-value", "a number that the compiler takes for no symbol")
     vt = LateNumber(kind) if is_late else k.NumberTracker(t.graph.drawn_number(source, kind), kind)
     vt.source = source
     return vt

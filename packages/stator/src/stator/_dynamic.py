@@ -43,7 +43,8 @@ class Shapes:
             return _is_argument(source) or not _belongs_to_module(source, state)
 
         return Policy(
-            self.dims, number_is_symbolic, self.capture_data, self.is_whole, self.patience
+            *(self.dims, number_is_symbolic, self.capture_data, self.is_whole, self.patience),
+            draws_numbers=not self.static_floats,
         )
 
     # -- tensors ----------------------------------------------------------------------------------------------------
