@@ -231,6 +231,15 @@ def a_size(x: Tensor, s: Any) -> Any:
 
 
 @captured
+def augmentations_of_images(x: Tensor, s: Any) -> Any:
+    image, top, left = x.repeat(6, 2), s.python.randrange(3), s.python.randint(0, 2)
+    cut = image.clone()
+    cut[top : top + 2, left : left + 2] = 0
+    shade = s.python.uniform(0.8, 1.2) + s.python.gauss(0, 0.1)
+    return cut, image[top : top + 3, left : left + 3], image.roll(left, -1), image * shade
+
+
+@captured
 def a_number_that_nothing_uses(x: Tensor, s: Any) -> Any:
     s.python.random()
     return x + 1

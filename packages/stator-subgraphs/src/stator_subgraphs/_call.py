@@ -180,7 +180,7 @@ def _propagate(state: GraphState, target: Target, args: Any, kwargs: dict[str, A
                 type(example) is torch.Tensor and example.is_meta
             ):  # `torch.tensor` makes no fake there
                 example = state.mode.from_tensor(example)
-        if has_body(args):  # what it made up for itself is nobody's
+        if state.env.pending_fresh_unbacked_symbols:  # what it made up for itself is nobody's
             given, made = symbols_of_any(example), state.env.pending_fresh_unbacked_symbols
             made[pending:] = [symbol for symbol in made[pending:] if symbol in given]
         return example

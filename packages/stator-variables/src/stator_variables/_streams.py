@@ -92,8 +92,8 @@ def _refuse(t: Tracing, stream: Any) -> None:
 def _reads(part: Early, drawn: set[Any]) -> bool:
     if isinstance(part, tuple | list):
         return any(_reads(item, drawn) for item in part)
-    return isinstance(part, Source) and any(
-        each in drawn for each in (part, *part.steps(), *part.children)
+    return isinstance(part, Source) and (
+        part in drawn or any(_reads(child, drawn) for child in part.children)
     )
 
 
@@ -175,19 +175,18 @@ def _given(t: Tracing, source: Source, example: Any, is_late: bool) -> Any:
     if kind in (int, float):
         return _number(t, source, kind, is_late)
     if kind is torch.Tensor:
-        return tensor(t, source, torch.empty_strided, *_shape_of(example), is_late=is_late)
+        layout = [tuple(example.size()), tuple(example.stride())]
+        named = {"dtype": example.dtype, "device": example.device}
+        return tensor(t, source, torch.empty_strided, layout, named, is_late=is_late)
     raise t.unsupported("random-value", f"a {kind.__name__} that is drawn at random")
 
 
 def _number(t: Tracing, source: Source, kind: type, is_late: bool) -> Any:
+    if not t.policy.draws_numbers:
+        raise t.unsupported("random-value", "a number that the compiler takes for no symbol")
     vt = LateNumber(kind) if is_late else k.NumberTracker(t.graph.drawn_number(source, kind), kind)
     vt.source = source
     return vt
-
-
-def _shape_of(example: torch.Tensor) -> tuple[list[Any], dict[str, Any]]:
-    named = {"dtype": example.dtype, "device": example.device}
-    return [tuple(example.size()), tuple(example.stride())], named
 
 
 def tensor(
@@ -251,14 +250,9 @@ class LateTensor(k.TensorTracker):
 def lines_of(e: Any, steps: Sequence[Step]) -> Iterator[str]:
     """Yield one line per step, for the emitter `e` of an entry."""
     for each in steps:
-        yield line_of(e, each)
-
-
-def line_of(e: Any, each: Step) -> str:
-    given = [_text(e, part) for part in each.args]
-    given += [f"{name}={_text(e, part)}" for name, part in each.kwargs.items()]
-    function = e.capture(each.function, getattr(each.function, "__name__", "step"))
-    return f"{each.drawn.name} = {function}({', '.join(given)})"
+        given = [_text(e, part) for part in each.args]
+        given += [f"{name}={_text(e, part)}" for name, part in each.kwargs.items()]
+        yield f"{each.drawn.name} = {e.capture(each.function)}({', '.join(given)})"
 
 
 def _text(e: Any, part: Early) -> str:
@@ -268,14 +262,9 @@ def _text(e: Any, part: Early) -> str:
     if isinstance(part, Literal):
         value = part.value
         is_plain = type(value) in (int, str, bytes, bool, type(None))
-        return repr(value) if is_plain or _is_finite(value) else str(e.capture(value, _hint(value)))
+        if is_plain or (type(value) is float and math.isfinite(value)):
+            return repr(value)
+        is_dtype = isinstance(value, torch.dtype)
+        hint = repr(value).removeprefix("torch.") if is_dtype else type(value).__name__
+        return str(e.capture(value, hint))
     return str(e.load(part))
-
-
-def _is_finite(value: Any) -> bool:
-    return type(value) is float and math.isfinite(value)
-
-
-def _hint(value: Any) -> str:
-    is_dtype = isinstance(value, torch.dtype)
-    return repr(value).removeprefix("torch.") if is_dtype else type(value).__name__

@@ -47,7 +47,10 @@ class Shapes:
         def dims(source: guards.Source, tensor: torch.Tensor) -> list[Dim]:
             return self.dims(source, tensor, state)
 
-        return Policy(dims, number_is_symbolic, self.capture_data, self.is_whole, self.patience)
+        return Policy(
+            *(dims, number_is_symbolic, self.capture_data, self.is_whole, self.patience),
+            draws_numbers=not self.static_floats,
+        )
 
     # -- tensors ----------------------------------------------------------------------------------------------------
     def dims(

@@ -169,7 +169,8 @@ def _lowered(
                 as_it_is=as_it_is,
             )
     except BackendFailed:
-        if has_floats:
+        drawn = any(item.kind != "tensor" and is_drawn(item.source) for item in captured.inputs)
+        if has_floats or drawn:
             raise FloatsNeeded from None
         raise
     finally:
@@ -204,7 +205,10 @@ CATCHES_FOREIGN = "an operator of another library in a `try` of the program"
 
 
 class FloatsNeeded(Exception):
-    """The compiler cannot do with symbolic floats: the program is traced once more, with constants."""
+    """The compiler cannot do with symbolic floats, or numbers that are drawn at random.
+
+    The program is traced once more, with constants, and with breaks where numbers are drawn.
+    """
 
 
 def _are_floats(symbols: Iterable[Any]) -> bool:

@@ -208,7 +208,8 @@ class Recovery:
 
     def _rewind(self, resumption: Resumption, made: Made) -> bool:
         """Put the streams back that have steps after the operator; the resumption makes those before it again."""
-        rewound = resumption.rewound - {step.drawn for step in self.steps.steps}
+        made_anew = {step.drawn for step in self.steps.steps if step.key is step.drawn}
+        rewound = resumption.rewound - made_anew
         if not rewound:
             return True
         saved = self.steps.saved

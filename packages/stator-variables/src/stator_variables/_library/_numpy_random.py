@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from stator_bytecode import HandlerTable
-from stator_guards import CallSource, CapturedSource, Source
+from stator_guards import CallSource, CapturedSource
 
 from stator_variables import _kinds as k
 from stator_variables import _streams
@@ -97,24 +97,14 @@ def make(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     return _streams.made(_streams.step(t, _streams.NEW, of, args, kwargs), type(made))
 
 
-def seed(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """`numpy.random.seed`: of the stream behind the legacy functions."""
-    _streams.tried(t, _RANDOM.RandomState, [*map(_streams.example_of, args)], kwargs)
-    _streams.step(t, _legacy(), _RANDOM.seed, args, kwargs)
-    return k.NONE
-
-
-def seed_state(t: Tracing, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """`RandomState.seed`."""
-    receiver, *given = args
+def seed(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
+    """`RandomState.seed`, and that of the stream behind the legacy functions."""
+    is_method = of is not _RANDOM.seed
+    given = args[1:] if is_method else args
     _streams.tried(t, _RANDOM.RandomState, [*map(_streams.example_of, given)], kwargs)
-    _streams.step(t, _streams.owner(t, receiver), _RANDOM.RandomState.seed, args, kwargs)
+    legacy = CapturedSource("numpy.random", _RANDOM.mtrand._rand)
+    _streams.step(t, _streams.owner(t, args[0]) if is_method else legacy, of, args, kwargs)
     return k.NONE
-
-
-def _legacy() -> Source:
-    stream = _RANDOM.mtrand._rand
-    return CapturedSource("numpy.random", stream)
 
 
 if NUMPY is not None:
@@ -127,5 +117,4 @@ if NUMPY is not None:
         if not name.startswith("_") and callable(method) and name not in _NOT_DRAWN
     )(draw)
     handlers.handles_each([_RANDOM.default_rng, _RANDOM.RandomState])(make)
-    handlers.handles(_RANDOM.seed)(seed)
-    handlers.handles(_RANDOM.RandomState.seed)(seed_state)
+    handlers.handles_each([_RANDOM.seed, _RANDOM.RandomState.seed])(seed)

@@ -9,7 +9,7 @@ generator that it is given is drawn ahead of the graph, natively, and is an inpu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -28,38 +28,29 @@ handlers: HandlerTable[Any, Any] = HandlerTable("generator")
 
 
 # -- torch's own generators -------------------------------------------------------------------------------------------
-def _functions_of(module: Any, names: str) -> list[Callable[..., Any]]:
-    return [vars(module)[name] for name in names.split()]
+_OF_CPU = "manual_seed seed set_rng_state initial_seed get_rng_state"
+_OF_CUDA = "manual_seed manual_seed_all seed seed_all set_rng_state set_rng_state_all initial_seed get_rng_state"
+_READING = ("initial_seed", "get_rng_state")
 
 
-_SEEDING = [
-    *_functions_of(torch.random, "manual_seed seed"),
-    *_functions_of(torch.cuda, "manual_seed manual_seed_all seed seed_all"),
-]
-_SETTING = [torch.random.set_rng_state]
-_READING = [torch.random.get_rng_state, torch.random.initial_seed]
-if torch.cuda.is_available():
-    _SETTING += _functions_of(torch.cuda, "set_rng_state set_rng_state_all")
-    _READING += _functions_of(torch.cuda, "get_rng_state initial_seed")
-_GIVE_NUMBERS = (torch.random.seed, torch.random.initial_seed)
+def _functions() -> Iterator[Callable[..., Any]]:
+    yield from (vars(torch.random)[name] for name in _OF_CPU.split())
+    yield from (vars(torch.cuda)[name] for name in _OF_CUDA.split())
 
 
-@handlers.handles_each([*_SEEDING, *_SETTING, *_READING])
+@handlers.handles_each(_functions())
 def of_torch(t: Tracing, args: list[Any], kwargs: dict[str, Any], of: Any) -> Any:
     """A function on torch's own generators."""
     _check_seed(t, of, args, kwargs)
-    step = _streams.step(t, _streams.TORCH, of, args, kwargs, changes=of not in _READING)
+    reads = of.__name__ in _READING
+    example = 0 if of is torch.random.seed else None
+    if reads:
+        example = _streams.tried(t, of, [*map(_streams.example_of, args)], kwargs)
+    step = _streams.step(t, _streams.TORCH, of, args, kwargs, changes=not reads)
     if of is torch.random.manual_seed:
-        return own_generator(t)
-    if of in _GIVE_NUMBERS or of in _READING:
-        example = 0 if "seed" in of.__name__ else of(*map(_streams.example_of, args))
-        return _streams.result(t, step, example)
-    return k.NONE
-
-
-def own_generator(t: Tracing) -> Any:
-    real = torch.default_generator
-    return wrap(t, real, CapturedSource("default_generator", real))
+        real = torch.default_generator
+        return wrap(t, real, CapturedSource("default_generator", real))
+    return _streams.result(t, step, example)
 
 
 def _check_seed(t: Tracing, of: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
@@ -76,18 +67,16 @@ def _seeded(seed: Any) -> None:
 
 def is_own(t: Tracing, vt: Any) -> bool:
     """Return True for one of torch's own generators, which is guarded; another is guarded to be none of them."""
-    owned = (torch.default_generator, *torch.cuda.default_generators)
     if vt.real is MISSING:
         return False
-    if any(vt.real is each for each in owned):
+    if not _is_other(vt.real):
         t.guard(vt.source, Is(vt.real))
         return True
-    is_other = Custom("{fn}({value})", _is_no_own, "none of torch's own generators")
-    t.guard(vt.source, is_other)
+    t.guard(vt.source, Custom("{fn}({value})", _is_other, "none of torch's own generators"))
     return False
 
 
-def _is_no_own(generator: Any) -> bool:
+def _is_other(generator: Any) -> bool:
     own = (torch.default_generator, *torch.cuda.default_generators)
     return all(generator is not each for each in own)
 
