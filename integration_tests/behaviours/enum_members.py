@@ -148,12 +148,12 @@ def members_that_are_texts_are_used_as_such(x, n, box):
     return found, "fa" in fast, "f" in fast, fast in ("fast", 2), fast(x), len(fast)
 
 
-@program(breaks="builtin")
+@program
 def a_flag_that_is_made_is_asked_what_it_contains(x, n, box):
     return Kept.Y in Kept(5), x + n
 
 
-@program(breaks="builtin")
+@program
 def a_flag_that_is_made_before_is_asked_what_it_contains(x, n, box):
     both, y = Kept(5), Kept.Y
     return y in both, Kept.X not in both, both.name, x + n

@@ -348,7 +348,7 @@ def lambdas_with_every_kind_of_parameter(x, n, box):
     return f(1), f(1, 3, 4, d=5, z=6), list(g()), (lambda y: lambda z: y * z)(x)(n)
 
 
-@program(breaks="builtin")
+@program
 def imports_inside(x, n, box):
     import math
     import os.path as path

@@ -121,8 +121,12 @@ class SubclassTracker(VariableTracker):
 class ArrayTracker(VariableTracker):
     """A NumPy array, by a tensor over its memory; or a number of NumPy that the graph computes (`cls` its class).
 
-    `flipped` are the dimensions that the array goes through backwards, which tensors cannot.
+    `flipped` are the dimensions that the array goes through backwards, which tensors cannot. `owns_memory`: NumPy made
+    it, and not as a view; `needs_own_memory`: it has to be such an array when it becomes an object.
     """
+
+    owns_memory = False
+    needs_own_memory = False
 
     def __init__(self, tensor: TensorTracker, cls: type, flipped: tuple[int, ...] = ()) -> None:
         self.tensor = tensor

@@ -83,6 +83,8 @@ def array(e: Emitter, vt: Any) -> str:
     part = "" if vt.cls.__name__ == "ndarray" else "[()]"
     if vt.flipped:
         part = f"[{', '.join('::-1' if i in vt.flipped else ':' for i in range(vt.tensor.example.dim()))}]"
+    if vt.needs_own_memory and vt.owns_memory:
+        part += ".copy()"
     return e.bind(vt, f"{e.output(vt.tensor.traced)}.numpy(){part}")
 
 

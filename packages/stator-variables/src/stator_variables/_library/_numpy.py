@@ -12,6 +12,7 @@ from stator_bytecode import HandlerTable
 
 from stator_variables import _kinds as k
 from stator_variables._filtering import filtered
+from stator_variables._library import _array_resize
 from stator_variables._library._pure import DTYPES, NUMBERS, NUMPY
 from stator_variables._model import _calls, _scalars
 from stator_variables._torch import _arrays, _symbolic, _torch_calls
@@ -70,20 +71,27 @@ def _round(a: Any, decimals: int = 0) -> Any:
     return layer.round(a, decimals)
 
 
-def _clip(a: Any, a_min: Any = None, a_max: Any = None) -> Any:
+def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None) -> Any:
     kind = layer.asarray(a).tensor.dtype
     bounds = [bound for bound in (a_min, a_max) if type(bound) is int]
     if not kind.is_floating_point and any(
         not torch.iinfo(kind).min <= b <= torch.iinfo(kind).max for b in bounds
     ):
         raise NotImplementedError("a bound that the dtype has not")
-    return layer.clip(a, a_min, a_max)
+    return layer.clip(a, a_min, a_max, out=out)
 
 
 def _take(a: Any, indices: Any, axis: int | None = None) -> Any:
     return layer.take(
         a, layer.ascontiguousarray(indices), axis
     )  # fakes know no other layout of what this gives
+
+
+def _put(a: Any, indices: Any, values: Any) -> None:
+    places, given = (layer.asarray(part).tensor.flatten() for part in (indices, values))
+    if places.numel() != given.numel():
+        raise NotImplementedError("values that are repeated")
+    a.tensor.put_(places, given.to(a.tensor.dtype))
 
 
 def _products(name: str) -> Any:
@@ -95,12 +103,33 @@ def _products(name: str) -> Any:
     return product
 
 
+def _stacked(value: Any) -> Any:
+    """A sequence that holds arrays as one array."""
+    holds_arrays = type(value) in (list, tuple) and any(map(_is_stackable, value))
+    return layer.stack([_stacked(item) for item in value]) if holds_arrays else value
+
+
+def _is_stackable(value: Any) -> bool:
+    return isinstance(value, layer.ndarray) or _stacked(value) is not value
+
+
+def _array(obj: Any, dtype: Any = None, **options: Any) -> Any:
+    return layer.array(_stacked(obj), dtype, **options)
+
+
+def _asarray(obj: Any, dtype: Any = None, **options: Any) -> Any:
+    return layer.asarray(_stacked(obj), dtype, **options)
+
+
 _OWN = {
+    "array": _array,
+    "asarray": _asarray,
     "sign": _sign,
     "argsort": _argsort,
     "round": _round,
     "around": _round,
     "take": _take,
+    "put": _put,
     "clip": _clip,
 }
 _OWN |= {
@@ -191,8 +220,14 @@ def _folded(t: Tracing, real: Any, args: list[Any], kwargs: dict[str, Any]) -> A
 
 
 def _as_array(t: Tracing, real: Any, vt: Any, kwargs: dict[str, Any]) -> Any:
-    """The two functions that see a tensor as an array over its memory, or a copy of it."""
-    if not isinstance(vt, k.TensorTracker) or real not in (NUMPY.array, NUMPY.asarray):
+    """The two functions that see a tensor as an array over its memory, or a copy of it; also one in a sequence."""
+    if real not in (NUMPY.array, NUMPY.asarray):
+        return vt
+    if isinstance(vt, k.TupleTracker | k.ListTracker) and vt.cls in (tuple, list):
+        items = [_as_array(t, real, item, kwargs) for item in vt.items]
+        kept = all(map(operator.is_, items, vt.items))
+        return vt if kept else type(vt)(items, vt.cls)
+    if not isinstance(vt, k.TensorTracker):
         return vt
     if real is NUMPY.array and not k.is_none(kwargs.get("copy")) and _warns_of_copies():
         raise t.unsupported(
@@ -291,5 +326,6 @@ if NUMBERS:
     handlers.handles_each((vars(NUMPY.dtype)["__eq__"], vars(NUMPY.dtype)["__ne__"], NUMPY.dtype))(
         _of_dtypes
     )
+    handlers.handles(vars(NUMPY.ndarray)["resize"])(_array_resize.resize)
     for _name, _handler in _FIELDS.items():
         handlers.handles(vars(NUMPY.ndarray)[_name])(_of_tensors(_handler))

@@ -12,22 +12,26 @@ from typing import Any
 
 from stator_bytecode import HandlerTable, after
 
+from stator_variables import _kinds as k
 from stator_variables._build import PATHS
 from stator_variables._builtin._arity import Args, Kwargs
 from stator_variables._model import _attributes, _calls
+from stator_variables._model._lookup import plain_lookup
 from stator_variables._model._raising import complain
 from stator_variables._tracing import Tracing
 from stator_variables._tracker import MISSING
 
 handlers: HandlerTable[Any, Any] = HandlerTable("path")
 _SPECIAL = frozenset(
-    "__str__ __fspath__ __bytes__ __repr__ __eq__ __hash__ __lt__ __le__ __gt__ __ge__ __truediv__ __rtruediv__".split()
+    """__str__ __fspath__ __bytes__ __repr__ __eq__ __hash__ __lt__ __le__ __gt__ __ge__ __truediv__ __rtruediv__
+_from_parsed_parts _from_parsed_string""".split()
 )
 
 
 def _computed() -> Iterator[Any]:
     """The methods and getters of `PurePath` that give texts, numbers and paths."""
-    for name, raw in vars(pathlib.PurePath).items():
+    for name in dir(pathlib.PurePath):
+        raw = plain_lookup(pathlib.PurePath, name)
         function = raw.fget if isinstance(raw, property) else raw
         is_named = name in _SPECIAL or not name.startswith("_")
         if is_named and name != "parents" and type(function) is types.FunctionType:
@@ -37,12 +41,20 @@ def _computed() -> Iterator[Any]:
 @handlers.handles_each((*_computed(), pathlib.Path, pathlib.PurePath, *PATHS))
 def compute(t: Tracing, args: Args, kwargs: Kwargs, of: Any) -> Any:
     """Call it of constants; MISSING where one is not, and it is interpreted."""
-    values = [vt.constant() for vt in args]
-    named = {name: vt.constant() for name, vt in kwargs.items()}
-    given = [*values, *named.values()]
-    if not all(type(value) in (*PATHS, str, bool, type(None)) for value in given):
+    values = [_known(vt) for vt in args]
+    named = {name: _known(vt) for name, vt in kwargs.items()}
+    if any(value is MISSING for value in (*values, *named.values())):
         return MISSING
     return _calls.as_given(_calls.folded(t, of, *values, **named), *args)
+
+
+def _known(vt: Any) -> Any:
+    """The value of a path, a text or a flag, or of a list of such."""
+    if isinstance(vt, k.ListTracker) and vt.cls is list:
+        values = [_known(item) for item in vt.items]
+        return MISSING if any(value is MISSING for value in values) else values
+    value = vt.constant()
+    return value if type(value) in (*PATHS, str, bool, type(None)) else MISSING
 
 
 @handlers.handles(os.fspath)

@@ -304,7 +304,7 @@ class _Step(TorchFunctionMode):
         traced = self.t.graph.call(
             "clone", [self.t.graph.install("array", torch.from_numpy(expected))], {}
         )
-        return k.ArrayTracker(k.TensorTracker(traced, torch.Tensor), NUMPY.ndarray)
+        return _new_array(traced, expected)
 
     # -- both -------------------------------------------------------------------------------------------------------
     def result(self, expected: Any, found: Any, name: str) -> Any:
@@ -364,7 +364,13 @@ class _Step(TorchFunctionMode):
             )
         if example.is_conj() or example.is_neg():
             raise self.t.unsupported("numpy", f"{name}, which torch leaves to be done later")
-        return k.ArrayTracker(k.TensorTracker(traced, torch.Tensor), type(expected))
+        return _new_array(traced, expected)
+
+
+def _new_array(traced: Traced, expected: Any) -> Any:
+    made = k.ArrayTracker(k.TensorTracker(traced, torch.Tensor), type(expected))
+    made.owns_memory = type(expected) is NUMPY.ndarray and expected.flags.owndata
+    return made
 
 
 def _same_place(one: Any, other: Any) -> bool:
