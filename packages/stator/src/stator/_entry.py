@@ -25,6 +25,7 @@ from stator_guards import (
 
 from stator._entry_source import ending, function_text, inference_marks
 from stator._fallback import Plainly, Remainder
+from stator._known_graph import KnownGraph, key_of
 from stator._options import Options
 from stator._saying import Saying, silent
 from stator._target import Continuation, Target, start_of
@@ -60,9 +61,14 @@ class EntryData:
 
 
 def make_entry(
-    traced: Traced, retrace: Retrace, site: Site | None, ambient: AmbientState, key: Hashable
+    traced: Traced,
+    retrace: Retrace,
+    site: Site | None,
+    ambient: AmbientState,
+    key: Hashable,
+    known: dict[Hashable, KnownGraph],
 ) -> Entry:
-    """Lower the graph, collect the guards, write the function."""
+    """Lower the graph, collect the guards, write the function. `known` has the graphs that were compiled before."""
     target, options = retrace.target, retrace.options
     captured = traced.captured
     runs = captured.op_count > 0 or bool(traced.emitter.outputs)
@@ -76,8 +82,12 @@ def make_entry(
     )
     warned = [one for node in captured.graph.nodes for one in node.meta.get("warns", ())]
     effects = _effects(captured) if runs else None  # before a backend changes the graph
+    ran = module
     with silent(warned):
-        lowered = None if effects is None else _lowered(traced, options, ambient, effects)
+        lowered = None
+        if effects is not None:
+            shared = _lowered_once(traced, options, ambient, effects, known)
+            lowered, ran = shared.lowered, shared.module
     if lowered is not None and warned:
         lowered = attrs.evolve(lowered, callable=Saying(lowered.callable, warned))
     guards = [*traced.guards, Guard(None, GlobalState(), start_of(target))]
@@ -94,7 +104,7 @@ def make_entry(
         uncompiled=lowered.refused if lowered is not None else "",
         made_calls=any(call.made for call in traced.emitter.t.cached.calls),
     )
-    recovery = None if effects is None else _recovery(effects, retrace, ambient, data)
+    recovery = None if effects is None else _recovery(effects, retrace, ambient, data, ran)
     run = _function(target, traced, lowered, site, recovery, data)
     checked = options.stack.guards(guards, target.parameters)
     serve = getattr(checked, "serve", None)  # a guard compiler need not be able to
@@ -136,6 +146,24 @@ def _effects(captured: CapturedGraph) -> GraphEffects:
 def _runs_in_order(options: Options, effects: GraphEffects) -> bool:
     """Return True if the graph runs node by node, as the program does."""
     return effects.catches_foreign or not spec_of(options.backend).compiles
+
+
+def _lowered_once(
+    traced: Traced,
+    options: Options,
+    ambient: AmbientState,
+    effects: GraphEffects,
+    known: dict[Hashable, KnownGraph],
+) -> KnownGraph:
+    """Lower the graph, unless an equal one was compiled before."""
+    captured = traced.captured
+    key = None if effects.catches_foreign else key_of(captured, ambient)
+    if key is not None and key in known:
+        return known[key]
+    made = KnownGraph(_lowered(traced, options, ambient, effects), captured.module)
+    if key is not None and not made.lowered.shape_guards:
+        known[key] = made
+    return made
 
 
 def _lowered(
@@ -266,14 +294,14 @@ def _graph_call(traced: Traced, lowered: Lowered, recovery: Recovery, target: Ta
 
 
 def _recovery(
-    effects: GraphEffects, retrace: Retrace, ambient: AmbientState, data: EntryData
+    effects: GraphEffects, retrace: Retrace, ambient: AmbientState, data: EntryData, ran: Any
 ) -> Recovery:
     from stator._recovery import Recovery, RollbackPlan
 
     runs_in_order = _runs_in_order(retrace.options, effects)
     plan = RollbackPlan.of(effects, runs_in_order, data.forgives)
     facts = retrace.target, ambient, effects, plan, data.failures, data.forgives
-    return Recovery(*facts, module=data.graph, retrace=retrace)
+    return Recovery(*facts, module=data.graph, ran=ran, retrace=retrace)
 
 
 def _giving_outputs(lowered: Lowered) -> Callable[..., Any]:

@@ -91,6 +91,7 @@ class Recovery:
     failures: list[str]
     forgives: bool  # a backend that is at fault
     module: Any = None  # the graph; None for an entry that was loaded from a dump
+    ran: Any = None  # the equal graph whose code runs
     retrace: Retrace | None = None
     resumptions: dict[str, Resumption | None] = attrs.field(factory=dict)  # by the name of the node
     continuations: dict[Point, Continuation] = attrs.field(factory=dict)
@@ -111,7 +112,7 @@ class Recovery:
     ) -> Plainly:
         """Return how the program goes on; raise `error` where nothing but that is left."""
         self.failures[:] = [f"{type(error).__name__}: {error}"]
-        failure = None if self.module is None else Failure.of(error, self.module)
+        failure = None if self.module is None else Failure.of(error, self.module, self.ran)
         is_of_operator = self._is_of_operator(error, failure)
         self.ambient.install()
 
