@@ -359,12 +359,13 @@ class AddressTracker(IdTracker):
 
 
 class WeakrefTracker(VariableTracker):
-    """weakref.ref: `target` is what it refers to."""
+    """weakref.ref: `target` is what it refers to; `callback` is what a new one is to call when that dies."""
 
     cls = weakref.ref
 
-    def __init__(self, target: Any) -> None:
+    def __init__(self, target: Any, callback: Any = None) -> None:
         self.target = target
+        self.callback = callback
 
 
 class GraphFunction(VariableTracker):

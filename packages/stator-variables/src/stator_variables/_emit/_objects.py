@@ -182,7 +182,8 @@ def partial(e: Emitter, vt: Any) -> str:
 
 @rebuilders.handles(k.WeakrefTracker)
 def weak_reference(e: Emitter, vt: Any) -> str:
-    return e.bind(vt, f"{e.capture(weakref.ref)}({e.expr(vt.target)})")
+    rest = "" if vt.callback is None else f", {e.expr(vt.callback)}"
+    return e.bind(vt, f"{e.capture(weakref.ref)}({e.expr(vt.target)}{rest})")
 
 
 @rebuilders.handles(k.GraphFunction)
