@@ -39,9 +39,11 @@ def test_configuration_that_no_operator_depends_on_is_no_other_graph() -> None:
 
 
 def test_constants_of_other_types_and_signs_are_other_graphs() -> None:
-    program = lambda x, kind: torch.full_like(
-        x, {"a": 1, "b": 1.0, "c": True, "d": -0.0, "e": 0.0}[kind]
-    )
+    constants = {"a": 1, "b": 1.0, "c": True, "d": -0.0, "e": 0.0}
+
+    def program(x: Tensor, kind: str) -> Tensor:
+        return torch.full_like(x, constants[kind])
+
     assert graphs_of(program, [(X, kind) for kind in "abcde"]) == 5
 
 
